@@ -1,0 +1,73 @@
+"""The exceptions of sordino: one base class whose children are also standard exceptions.
+
+Messages name what was wrong, what was expected and what to do. They never contain private values, and an
+exception that replaces another one is raised ``from None`` so that the chain cannot carry them either.
+"""
+
+__all__ = [
+    "BudgetExceededError",
+    "DataTypeError",
+    "DuplicateRequestError",
+    "EntropyError",
+    "ForkError",
+    "InputFileError",
+    "InvalidParameterError",
+    "MissingDependencyError",
+    "PlanFileError",
+    "ShapeError",
+    "SordinoError",
+    "UnsupportedEventError",
+    "UnsupportedMechanismError",
+]
+
+
+class SordinoError(Exception):
+    """Base class of every exception that sordino raises on purpose."""
+
+
+class InvalidParameterError(SordinoError, ValueError):
+    """Raised when a public parameter is outside its range or contradicts another one."""
+
+
+class ShapeError(SordinoError, ValueError):
+    """Raised when an array has the wrong number of dimensions or the wrong lengths."""
+
+
+class DataTypeError(SordinoError, TypeError):
+    """Raised when an argument has a type, or an array an element type, that is not accepted."""
+
+
+class BudgetExceededError(SordinoError, RuntimeError):
+    """Raised when a ledger refuses an event because the total would be exceeded; nothing is spent."""
+
+
+class DuplicateRequestError(SordinoError, RuntimeError):
+    """Raised when a request id has been charged before; nothing is spent a second time."""
+
+
+class ForkError(SordinoError, RuntimeError):
+    """Raised when a budget or a stream is used from a process or through a copy that does not own it."""
+
+
+class EntropyError(SordinoError, OSError):
+    """Raised when the operating system does not deliver the random bytes that noise needs."""
+
+
+class UnsupportedEventError(SordinoError, TypeError):
+    """Raised when an accountant is given a kind of event that its rules cannot count."""
+
+
+class UnsupportedMechanismError(SordinoError, ValueError):
+    """Raised when a kind of noise cannot give the privacy guarantee that was asked for."""
+
+
+class PlanFileError(SordinoError, ValueError):
+    """Raised when a stored plan, event or privacy record is malformed or understates its noise."""
+
+
+class InputFileError(SordinoError, OSError):
+    """Raised when an input file cannot be read as what it was declared to be."""
+
+
+class MissingDependencyError(SordinoError, ImportError):
+    """Raised when an optional package is needed for a call and is not installed."""

@@ -1,0 +1,72 @@
+//! The public domain of the private input: bounds and grid, declared, never read from data.
+
+use crate::error::Error;
+use crate::upper::Upper;
+
+/// Every cell is an integer multiple of `2^-fraction_bits`, clamped to `±max_value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Domain {
+    max_value: u64,
+    fraction_bits: u32,
+}
+
+impl Domain {
+    /// Integer cells up to `max_value`.
+    ///
+    /// # Errors
+    /// If `max_value` is 0 or above 2^53.
+    pub fn integral(max_value: u64) -> Result<Self, Error> {
+        Self::real(max_value, 0)
+    }
+
+    /// Real cells, rounded to multiples of `2^-fraction_bits` before anything else.
+    ///
+    /// # Errors
+    /// If a cell could exceed 2^53 grid steps.
+    pub fn real(max_value: u64, fraction_bits: u32) -> Result<Self, Error> {
+        let fits = max_value > 0 && fraction_bits <= 53 && max_value <= (1 << 53) >> fraction_bits;
+        if !fits {
+            return Err(Error::invalid("max_value", "must be at least 1 and at most 2^53 grid steps"));
+        }
+        Ok(Self { max_value, fraction_bits })
+    }
+
+    /// Largest cell in grid steps.
+    pub fn max_steps(self) -> u64 {
+        self.max_value << self.fraction_bits
+    }
+
+    /// Bits after the binary point.
+    pub fn fraction_bits(self) -> u32 {
+        self.fraction_bits
+    }
+
+    /// Bound on the magnitude of a cell.
+    pub fn max_value(self) -> u64 {
+        self.max_value
+    }
+
+    /// Sensitivity in grid steps of an input whose records change a cell by at most 1.
+    ///
+    /// Rounding moves the difference of a changed cell by at most one step, so a record changes it by
+    /// at most `2^fraction_bits + 1` steps; integer data by exactly 1.
+    pub(crate) fn steps_per_record(self) -> Upper {
+        if self.fraction_bits == 0 {
+            Upper::exact(1.0)
+        } else {
+            Upper::integer((1u128 << self.fraction_bits) + 1)
+        }
+    }
+
+    /// A cell in grid steps, rounded and clamped; not-a-number is refused by the caller.
+    pub(crate) fn steps(self, value: f64) -> i64 {
+        let limit = self.max_steps() as f64;
+        (value * 2f64.powi(self.fraction_bits as i32)).round().clamp(-limit, limit) as i64
+    }
+
+    /// An integer cell in grid steps, clamped.
+    pub(crate) fn integer_steps(self, value: i64) -> i64 {
+        let limit = self.max_value as i64;
+        value.clamp(-limit, limit) << self.fraction_bits
+    }
+}

@@ -1,0 +1,215 @@
+//! `measure`: clamp, encode, round to the lattice, add exact noise.
+//!
+//! **Privacy.** If `x ∈ g·Z` then `x + g·round(σZ/g) = g·round((x + σZ)/g)`: the published integer is a
+//! post-processing of the continuous mechanism on the lattice-rounded input, so Gaussian, zero-
+//! concentrated, `f`- and pure differential privacy all hold exactly, at the sensitivity of the rounded
+//! encode: ideal, plus twice the encode's error, plus one grid step for every coordinate that can differ.
+
+use crate::domain::Domain;
+use crate::error::Error;
+use crate::lattice::{MAGNITUDE_LIMIT, float_to_units, integer_to_units};
+use crate::random::{BlockNoise, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
+use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Strategy};
+use crate::unit::Unit;
+use crate::upper::Upper;
+use rayon::prelude::*;
+
+/// Rounding may add this much to the sensitivity, relatively.
+const ROUNDING_SHARE: f64 = 1e-6;
+/// The noise is at least this many lattice units, so that rounding it up to quarters costs nothing.
+const MIN_QUARTER_UNITS: f64 = (1u64 << 22) as f64;
+
+/// An upper bound on how far neighbours are apart, in the strategy's norm, by cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sensitivity {
+    /// Of the exact strategy on the declared grid of inputs.
+    pub ideal: Upper,
+    /// Added by rounding real inputs to their grid and by floating-point encoding.
+    pub encoding: Upper,
+    /// Added by rounding to the lattice.
+    pub rounding: Upper,
+}
+
+impl Sensitivity {
+    /// The sum, rounded up.
+    pub fn total(self) -> Upper {
+        self.ideal + self.encoding + self.rounding
+    }
+}
+
+/// A fitted door: the grid `2^grid` and the noise `quarter_units/4` in its units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Door {
+    /// Exponent of the lattice spacing.
+    pub grid: i16,
+    /// Four times the noise (Gaussian standard deviation, Laplace scale) in lattice units.
+    pub quarter_units: u64,
+    /// The bound that the noise covers.
+    pub sensitivity: Sensitivity,
+    /// The domain that the bound assumes, and that inputs are clamped to.
+    pub domain: Domain,
+}
+
+/// Private input as it arrives.
+#[derive(Debug, Clone, Copy)]
+pub enum Data<'a> {
+    /// Integer cells.
+    Integers(&'a [i64]),
+    /// Real cells, all finite (the binding checks).
+    Reals(&'a [f64]),
+    /// Record codes.
+    Codes(Codes<'a>),
+}
+
+/// What was published: lattice integers. Only the door makes these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measured {
+    units: Vec<i64>,
+    grid: i16,
+}
+
+impl Measured {
+    /// The published integers, in units of `2^grid`.
+    pub fn units(&self) -> &[i64] {
+        &self.units
+    }
+
+    /// Exponent of the lattice spacing.
+    pub fn grid(&self) -> i16 {
+        self.grid
+    }
+
+    /// The published values.
+    pub fn values(&self) -> Vec<f64> {
+        let spacing = 2f64.powi(i32::from(self.grid));
+        self.units.iter().map(|k| *k as f64 * spacing).collect()
+    }
+}
+
+impl Door {
+    /// Chooses the largest lattice spacing whose rounding costs at most 1e-6 of the sensitivity and
+    /// leaves at least 2^20 units of noise; integers get a spacing that divides 1, at no cost at all.
+    ///
+    /// `noise_ratio`: noise (Gaussian standard deviation, Laplace scale) over sensitivity.
+    ///
+    /// # Errors
+    /// If magnitudes or the noise do not fit the lattice.
+    pub fn fit(strategy: &dyn Strategy, unit: Unit, domain: Domain, noise_ratio: f64) -> Result<Self, Error> {
+        if !noise_ratio.is_finite() || noise_ratio <= 0.0 {
+            return Err(Error::invalid("noise_ratio", "must be positive and finite"));
+        }
+        let geometry = strategy.geometry();
+        let records = strategy.sensitivity(unit)?;
+        if records == Upper::ZERO {
+            return Err(Error::invalid("workload", "no record changes what is measured"));
+        }
+        let ideal = records.scaled(domain.fraction_bits() as i32);
+        let gridding = records * domain.steps_per_record();
+        let gridding = Upper::rounded((gridding.get() - ideal.get()).max(0.0), 2);
+        let len = strategy.measured_len();
+        let (exact, encode_error, max_abs) = match strategy.encoding(domain.max_steps())? {
+            Encoding::Exact { max_abs } => (true, Upper::ZERO, max_abs as f64),
+            Encoding::Float { error_l2, max_abs } => {
+                (false, (error_l2 + error_l2) * geometry.over_l2(len), max_abs + error_l2.get())
+            }
+        };
+        let encoding = if domain.fraction_bits() == 0 { encode_error } else { gridding + encode_error };
+        let ones = geometry.of_ones(len);
+        let base = ideal.get();
+        // Exact powers of two: floor(log2) by frexp-like search.
+        let largest = |limit: f64| floor_log2(limit);
+        let for_noise = largest(noise_ratio * base * 4.0 / MIN_QUARTER_UNITS);
+        let mut grid = if exact {
+            for_noise.min(0)
+        } else {
+            for_noise.min(largest(ROUNDING_SHARE * base / ones.get()))
+        };
+        let too_fine = |grid: i32| {
+            noise_ratio * (ideal + encoding).get() * 2f64.powi(-grid) > MAX_QUARTER_UNITS as f64 / 4.0 * 0.99
+                || max_abs * 2f64.powi(-grid) >= MAGNITUDE_LIMIT
+        };
+        while too_fine(grid) {
+            grid += 1; // pay in rounding what the range does not allow in fineness
+        }
+        let rounding = if exact && grid <= 0 { Upper::ZERO } else { ones.scaled(grid) };
+        let sensitivity = Sensitivity { ideal, encoding, rounding };
+        let noise = Upper::exact(noise_ratio) * sensitivity.total();
+        let quarters = (noise.scaled(2 - grid)).get().ceil();
+        if quarters > MAX_QUARTER_UNITS as f64 || quarters < MIN_QUARTER_UNITS / 1024.0 {
+            return Err(Error::Overflow(
+                "this combination of privacy, size and max_value does not fit the lattice; declare a smaller max_value"
+                    .into(),
+            ));
+        }
+        let grid = i16::try_from(grid).map_err(|_| Error::Overflow("the lattice spacing is out of range".into()))?;
+        Ok(Self { grid, quarter_units: quarters as u64, sensitivity, domain })
+    }
+
+    /// Publishes `strategy·x + noise` under a fresh key.
+    ///
+    /// # Errors
+    /// For the wrong form or length of input, or if the operating system gives no randomness; then
+    /// nothing was published.
+    pub fn measure(&self, strategy: &dyn Strategy, input_len: usize, data: Data<'_>) -> Result<Measured, Error> {
+        self.measure_with(strategy, input_len, data, &Key::from_entropy()?)
+    }
+
+    /// As [`Self::measure`] under a known key: for tests and tutorials, not private.
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    pub fn measure_with(
+        &self,
+        strategy: &dyn Strategy,
+        input_len: usize,
+        data: Data<'_>,
+        key: &Key,
+    ) -> Result<Measured, Error> {
+        let domain = self.domain;
+        let cells: Vec<i64>;
+        let input = match data {
+            Data::Integers(values) => {
+                Error::check_len("input", input_len, values.len())?;
+                cells = values.iter().map(|v| domain.integer_steps(*v)).collect();
+                Input::Cells(&cells)
+            }
+            Data::Reals(values) => {
+                Error::check_len("input", input_len, values.len())?;
+                cells = values.iter().map(|v| domain.steps(*v)).collect();
+                Input::Cells(&cells)
+            }
+            Data::Codes(codes) => Input::Codes(codes),
+        };
+        let grid = i32::from(self.grid);
+        let mut units = vec![0i64; strategy.measured_len()];
+        match strategy.encoding(domain.max_steps())? {
+            Encoding::Exact { .. } => {
+                strategy.encode(input, domain.max_steps(), Encoded::Exact(&mut units))?;
+                units.par_iter_mut().with_min_len(1 << 14).for_each(|v| *v = integer_to_units(*v, grid));
+            }
+            Encoding::Float { .. } => {
+                let mut values = vec![0.0; units.len()];
+                strategy.encode(input, domain.max_steps(), Encoded::Float(&mut values))?;
+                units.iter_mut().zip(&values).for_each(|(k, v)| *k = float_to_units(*v, grid));
+            }
+        }
+        match strategy.geometry() {
+            Geometry::L2 => Sampler::new(NoiseLaw::Gaussian, self.quarter_units)?.add(&mut units, key),
+            Geometry::L1 => Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key),
+            Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units).add(&mut units, &blocks, key),
+        }
+        // Values are in grid steps of the input; one step is 2^-fraction_bits.
+        Ok(Measured { units, grid: self.grid - domain.fraction_bits() as i16 })
+    }
+
+    /// Noise (Gaussian standard deviation, Laplace scale) on a measured coordinate.
+    pub fn noise(&self) -> f64 {
+        self.quarter_units as f64 / 4.0 * 2f64.powi(i32::from(self.grid) - self.domain.fraction_bits() as i32)
+    }
+}
+
+/// `floor(log2(value))` for positive finite `value`.
+fn floor_log2(value: f64) -> i32 {
+    let guess = value.log2().floor() as i32;
+    (guess - 1..=guess + 1).rev().find(|e| 2f64.powi(*e) <= value).unwrap_or(guess - 1)
+}

@@ -1,0 +1,10 @@
+//! The door: the only place where a private value meets randomness.
+//!
+//! `measure` publishes lattice integers, `select` publishes one index. A reviewer who trusts this
+//! folder, `random/`, `lattice.rs` and the sensitivities trusts the library.
+
+mod measure;
+mod select;
+
+pub use measure::{Data, Door, Measured, Sensitivity};
+pub use select::select;

@@ -1,0 +1,46 @@
+//! The one error type of the core. Messages carry public facts only: names, bounds, sizes.
+
+use thiserror::Error;
+
+/// Why a request was refused. No variant can hold a private value.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A public argument is outside its domain.
+    #[error("{name}: {reason}")]
+    InvalidParameter {
+        /// Name of the argument.
+        name: &'static str,
+        /// What was wrong and what is expected.
+        reason: String,
+    },
+    /// An array has the wrong length.
+    #[error("{name} has length {got}, expected {expected}")]
+    Shape {
+        /// Name of the array.
+        name: &'static str,
+        /// The length the plan asks for.
+        expected: usize,
+        /// The length given.
+        got: usize,
+    },
+    /// Public sizes do not fit the exact integer path or the lattice.
+    #[error("{0}")]
+    Overflow(String),
+    /// This mechanism does not serve this workload.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The operating system gave no randomness; nothing was released.
+    #[error("the operating system refused to provide randomness; nothing was released")]
+    Entropy,
+}
+
+impl Error {
+    pub(crate) fn invalid(name: &'static str, reason: impl Into<String>) -> Self {
+        Self::InvalidParameter { name, reason: reason.into() }
+    }
+
+    pub(crate) fn check_len(name: &'static str, expected: usize, got: usize) -> Result<(), Self> {
+        if expected == got { Ok(()) } else { Err(Self::Shape { name, expected, got }) }
+    }
+}

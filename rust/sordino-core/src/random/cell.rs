@@ -1,0 +1,75 @@
+//! A real number known to lie in a cell: `x = (base + width·frac) / 2^shift`, `frac` known to
+//! finitely many bits.
+
+use super::words::{Purpose, Words};
+use num_bigint::BigUint;
+
+/// Bits of the abscissa carried by the first word.
+pub(super) const FIRST_BITS: u32 = 55;
+
+/// The bits of a uniform `frac ∈ [0, 1)` drawn so far: some real in `[F, F + 1)·2^-bits`.
+#[derive(Debug, Clone)]
+pub(super) struct Bits {
+    pub first: u64,
+    pub first_bits: u32,
+    pub more: Vec<u64>, // empty, and unallocated, for all but one sample in thousands
+}
+
+impl Bits {
+    pub fn new(first: u64, first_bits: u32) -> Self {
+        Self { first, first_bits, more: Vec::new() }
+    }
+
+    /// Appends 64 uniform bits.
+    pub fn refine(&mut self, words: &mut impl Words, purpose: Purpose) {
+        self.more.push(words.next(purpose));
+    }
+
+    /// Number of known bits.
+    pub fn count(&self) -> u64 {
+        u64::from(self.first_bits) + 64 * self.more.len() as u64
+    }
+
+    /// The known bits as the integer `F`.
+    pub fn value(&self) -> BigUint {
+        self.more.iter().fold(BigUint::from(self.first), |value, word| (value << 64u32) + word)
+    }
+}
+
+/// An accepted, or still undecided, abscissa.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    pub base: u64,
+    pub width: u64,
+    pub shift: u32,
+    pub frac: Bits,
+}
+
+impl Cell {
+    /// Both ends of the half-open cell as integers over `2^(shift + bits)`.
+    pub fn ends(&self) -> (BigUint, BigUint, u64) {
+        let bits = self.frac.count();
+        let low = (BigUint::from(self.base) << bits) + self.frac.value() * self.width;
+        (low.clone(), low + self.width, u64::from(self.shift) + bits)
+    }
+
+    /// `round(quarter_units/4 · x)`, ties up, drawing bits until the whole cell rounds alike.
+    ///
+    /// The upper end is open: one unit below it decides.
+    pub fn round(mut self, quarter_units: u64, words: &mut impl Words) -> u64 {
+        loop {
+            let (low, high, shift) = self.ends();
+            let shift = shift + 2;
+            let half = BigUint::from(1u8) << (shift - 1);
+            let lowest: BigUint = (low * quarter_units + &half) >> shift;
+            let highest: BigUint = (high * quarter_units + half - 1u8) >> shift;
+            if lowest == highest {
+                return u64::try_from(lowest).unwrap_or(u64::MAX).min(CLIP);
+            }
+            self.frac.refine(words, Purpose::Rounding);
+        }
+    }
+}
+
+/// Noise is clipped here, in lattice units, far beyond the clamps on values and on sums.
+const CLIP: u64 = 3 << 61;

@@ -1,0 +1,28 @@
+//! Exact randomness: a 256-bit key, ChaCha12 words, and exact Gaussian and Laplace integers.
+//!
+//! The integers are `round(S/4 · Z)` for a real standard Gaussian `Z` (standard deviation 1) or
+//! Laplace `Z` (scale 1), drawn *exactly*: given uniform words the output has the stated
+//! distribution without approximation. The sampler is a ziggurat on real numbers known only to lie
+//! in a cell; more bits are drawn when, and only when, a decision or the final rounding needs them.
+//!
+//! Only `door/` (and the public noise sampler for research) may call this module.
+
+mod block;
+mod cell;
+#[cfg(test)]
+mod certificates;
+#[cfg(test)]
+mod distribution;
+mod exponential;
+mod key;
+#[cfg(test)]
+mod replay;
+mod slow;
+mod tables;
+mod wide;
+mod words;
+mod ziggurat;
+
+pub(crate) use block::BlockNoise;
+pub use key::Key;
+pub use ziggurat::{MAX_QUARTER_UNITS, NoiseLaw, Sampler};

@@ -1,0 +1,197 @@
+//! The fast path: one word, one table look-up, one 64×64→128 product.
+
+use super::cell::{Cell, FIRST_BITS};
+use super::slow::{self, split};
+use super::tables;
+use super::words::{ChaChaWords, Words};
+use super::Key;
+use crate::error::Error;
+use crate::lattice::add_noise;
+use rayon::prelude::*;
+use std::marker::PhantomData;
+
+/// Largest noise in quarter lattice units: `S·X_i` fits a `u64`, `σ' = S/4 ≤ 2^46`.
+pub const MAX_QUARTER_UNITS: u64 = 1 << 48;
+
+/// Coordinates that share one ChaCha stream.
+const CHUNK: usize = 1 << 14;
+
+/// A half density with its ziggurat.
+pub(super) trait Law: Sized {
+    /// Widths are in units of `2^-FRACTION_BITS`.
+    const FRACTION_BITS: u32;
+    /// Whether the exponent is `x²/2` (otherwise `x`).
+    const SQUARE: bool;
+    const WIDTH: &'static [u64; 256];
+    const ACCEPT: &'static [u64; 256];
+    const HEIGHT: &'static [u64; 256];
+    const RISE: &'static [u64; 256];
+
+    /// `floor(2^64·t(x))` for `x = u·X_i` in units of `2^-(55 + FRACTION_BITS)`, within 16 units.
+    fn exponent_64(x: u128) -> u128;
+
+    /// One attempt in the tail.
+    fn tail(wide_only: bool, words: &mut impl Words) -> Option<Cell>;
+}
+
+/// `exp(-x²/2)`.
+pub(super) struct Gaussian;
+/// `exp(-x)`: with a sign, the Laplace distribution.
+pub(super) struct Exponential;
+
+impl Law for Gaussian {
+    const FRACTION_BITS: u32 = 10;
+    const SQUARE: bool = true;
+    const WIDTH: &'static [u64; 256] = &tables::GAUSSIAN_WIDTH;
+    const ACCEPT: &'static [u64; 256] = &tables::GAUSSIAN_ACCEPT;
+    const HEIGHT: &'static [u64; 256] = &tables::GAUSSIAN_HEIGHT;
+    const RISE: &'static [u64; 256] = &tables::GAUSSIAN_RISE;
+
+    #[inline]
+    fn exponent_64(x: u128) -> u128 {
+        let x = x >> 3; // 2^-62, below 4
+        (x * x) >> 61
+    }
+
+    fn tail(wide_only: bool, words: &mut impl Words) -> Option<Cell> {
+        slow::gaussian_tail(wide_only, words)
+    }
+}
+
+impl Law for Exponential {
+    const FRACTION_BITS: u32 = 12;
+    const SQUARE: bool = false;
+    const WIDTH: &'static [u64; 256] = &tables::EXPONENTIAL_WIDTH;
+    const ACCEPT: &'static [u64; 256] = &tables::EXPONENTIAL_ACCEPT;
+    const HEIGHT: &'static [u64; 256] = &tables::EXPONENTIAL_HEIGHT;
+    const RISE: &'static [u64; 256] = &tables::EXPONENTIAL_RISE;
+
+    #[inline]
+    fn exponent_64(x: u128) -> u128 {
+        x >> 3
+    }
+
+    fn tail(wide_only: bool, words: &mut impl Words) -> Option<Cell> {
+        slow::exponential_tail(wide_only, words)
+    }
+}
+
+/// `round(S/4·Z)` for one law, `S` tabulated against the layer widths.
+pub(super) struct Scaled<L> {
+    products: [u64; 256],
+    pub(super) quarter_units: u64,
+    pub(super) wide_only: bool,
+    law: PhantomData<L>,
+}
+
+impl<L: Law> Scaled<L> {
+    /// `quarter_units` in `1..=MAX_QUARTER_UNITS`, checked by [`Sampler::new`].
+    pub(super) fn new(quarter_units: u64) -> Self {
+        let products = std::array::from_fn(|i| quarter_units * L::WIDTH[i]);
+        Self { products, quarter_units, wide_only: false, law: PhantomData }
+    }
+
+    /// The fast path: `None` sends the word to [`Scaled::slow`].
+    #[inline(always)]
+    fn fast(&self, word: u64) -> Option<i64> {
+        let (layer, negative, u) = split(word);
+        let shift = FIRST_BITS + L::FRACTION_BITS + 2;
+        let width = self.products[layer];
+        let low = u128::from(u) * u128::from(width) + (1 << (shift - 1));
+        let k = (low >> shift) as i64;
+        let highest = ((low + u128::from(width - 1)) >> shift) as i64;
+        let sign = -i64::from(negative);
+        (u < L::ACCEPT[layer] && k == highest).then_some((k ^ sign) - sign)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow(&self, word: u64, words: &mut impl Words) -> i64 {
+        let (cell, negative) = slow::draw::<L>(word, self.wide_only, words);
+        let k = cell.round(self.quarter_units, words) as i64;
+        if negative { -k } else { k }
+    }
+
+    /// One sample that starts with `word` (the replayer's way in).
+    #[cfg(test)]
+    pub(super) fn sample(&self, word: u64, words: &mut impl Words) -> i64 {
+        self.fast(word).unwrap_or_else(|| self.slow(word, words))
+    }
+
+    /// Adds one sample to each lattice value.
+    fn add(&self, units: &mut [i64], words: &mut ChaChaWords) {
+        let mut done = 0;
+        while done < units.len() {
+            let mut failed = None;
+            let mut taken = 0;
+            for (unit, word) in units[done..].iter_mut().zip(words.available()) {
+                taken += 1;
+                if let Some(k) = self.fast(*word) {
+                    *unit = add_noise(*unit, k);
+                } else {
+                    failed = Some(*word);
+                    break;
+                }
+            }
+            words.take(taken);
+            done += taken;
+            if let Some(word) = failed {
+                let k = self.slow(word, words);
+                units[done - 1] = add_noise(units[done - 1], k);
+            }
+        }
+    }
+}
+
+enum Kind {
+    Gaussian(Box<Scaled<Gaussian>>),
+    Laplace(Box<Scaled<Exponential>>),
+}
+
+/// Which noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoiseLaw {
+    /// Standard deviation 1 before scaling.
+    Gaussian,
+    /// Scale 1 (variance 2) before scaling.
+    Laplace,
+}
+
+/// Exact integer noise of one law and size.
+pub struct Sampler(Kind);
+
+impl std::fmt::Debug for Sampler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sampler(..)")
+    }
+}
+
+impl Sampler {
+    /// Noise `round(quarter_units/4·Z)`.
+    ///
+    /// # Errors
+    /// If `quarter_units` is 0 or above [`MAX_QUARTER_UNITS`].
+    pub fn new(law: NoiseLaw, quarter_units: u64) -> Result<Self, Error> {
+        if quarter_units == 0 || quarter_units > MAX_QUARTER_UNITS {
+            return Err(Error::invalid("noise", "must be from 1/4 to 2^46 lattice units"));
+        }
+        Ok(Self(match law {
+            NoiseLaw::Gaussian => Kind::Gaussian(Box::new(Scaled::new(quarter_units))),
+            NoiseLaw::Laplace => Kind::Laplace(Box::new(Scaled::new(quarter_units))),
+        }))
+    }
+
+    /// Adds independent noise to every lattice value, saturating.
+    ///
+    /// Chunk `c` of 2^14 coordinates uses ChaCha stream `c` under the key, so the result does not
+    /// depend on the number of threads.
+    pub fn add(&self, units: &mut [i64], key: &Key) {
+        units.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, units)| {
+            let mut words = ChaChaWords::new(key, chunk as u64);
+            match &self.0 {
+                Kind::Gaussian(scaled) => scaled.add(units, &mut words),
+                Kind::Laplace(scaled) => scaled.add(units, &mut words),
+            }
+        });
+    }
+}

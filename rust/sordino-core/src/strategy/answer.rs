@@ -1,0 +1,41 @@
+//! Further queries from what was measured: post-processing, free.
+
+use super::{Strategy, not_in_row_space};
+use crate::door::Measured;
+use crate::error::Error;
+use crate::workload::Workload;
+use rayon::prelude::*;
+
+/// Work limit, in multiplications: rows times measured coordinates.
+const MAX_WORK: usize = 1 << 32;
+
+/// Answers and their variances at unit noise, one minimum-norm combination of measurements a row.
+///
+/// # Errors
+/// [`Error::Unsupported`] if a row is outside the measured row space, or the workload too large to
+/// be answered row by row; [`Error::Shape`] for another domain.
+pub fn answer(
+    strategy: &dyn Strategy,
+    measured: &Measured,
+    input_len: usize,
+    workload: &Workload,
+) -> Result<(Vec<f64>, Vec<f64>), Error> {
+    let columns = workload.input_len().ok_or_else(not_in_row_space)?;
+    Error::check_len("workload's input", input_len, columns)?;
+    let rows = workload.answers_len();
+    if rows.saturating_mul(strategy.measured_len().max(columns)) > MAX_WORK {
+        return Err(Error::Unsupported("too many queries to answer one by one; plan them as a workload".into()));
+    }
+    let y = measured.values();
+    let noise = strategy.unit_variances();
+    (0..rows)
+        .into_par_iter()
+        .map(|t| {
+            let weights = strategy.weights(&workload.row(t)?)?;
+            let value = weights.iter().zip(&y).map(|(w, v)| w * v).sum();
+            let variance = weights.iter().zip(&noise).map(|(w, v)| w * w * v).sum();
+            Ok((value, variance))
+        })
+        .collect::<Result<Vec<(f64, f64)>, Error>>()
+        .map(|pairs| pairs.into_iter().unzip())
+}

@@ -1,0 +1,143 @@
+//! Noise on the answers of any matrix: `B = A`.
+
+use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, not_in_row_space, table};
+use crate::error::Error;
+use crate::transform::fourier::UNIT_ROUNDOFF;
+use crate::unit::Unit;
+use crate::upper::Upper;
+use rayon::prelude::*;
+
+/// Up to this many columns the replacement sensitivity is the exact maximum over pairs.
+const EXACT_PAIRS: usize = 1024;
+
+/// A matrix measured row by row: exact if its entries are integers times a power of two.
+#[derive(Debug)]
+pub(super) struct Dense {
+    rows: usize,
+    columns: usize,
+    entries: Vec<f64>,
+    /// `entries = integers·2^exponent`, if all are below 2^31.
+    integers: Option<(Vec<i64>, i32)>,
+    geometry: Geometry,
+}
+
+impl Dense {
+    pub fn new(rows: usize, columns: usize, entries: &[f64], geometry: Geometry) -> Self {
+        let integers = (-60..=60).rev().find_map(|exponent| {
+            let factor = 2f64.powi(-exponent);
+            entries
+                .iter()
+                .map(|a| {
+                    let scaled = a * factor;
+                    (scaled.fract() == 0.0 && scaled.abs() < 2f64.powi(31)).then_some(scaled as i64)
+                })
+                .collect::<Option<Vec<_>>>()
+                .map(|integers| (integers, exponent))
+        });
+        Self { rows, columns, entries: entries.to_vec(), integers, geometry }
+    }
+
+    /// The measured matrix as floats, and what an answer is worth of it.
+    fn scaled(&self) -> (Vec<f64>, f64) {
+        match &self.integers {
+            Some((integers, exponent)) => (integers.iter().map(|a| *a as f64).collect(), 2f64.powi(*exponent)),
+            None => (self.entries.clone(), 1.0),
+        }
+    }
+
+    fn norm(&self, values: impl Iterator<Item = f64>) -> f64 {
+        if self.geometry == Geometry::L1 { values.map(f64::abs).sum() } else { values.map(|v| v * v).sum::<f64>().sqrt() }
+    }
+}
+
+impl Strategy for Dense {
+    fn measured_len(&self) -> usize {
+        self.rows
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry.clone()
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        let (matrix, _) = self.scaled();
+        let n = self.columns;
+        let column = |j: usize| self.norm((0..self.rows).map(|i| matrix[i * n + j]));
+        let slack = 1.0 + 4.0 * UNIT_ROUNDOFF * (self.rows as f64 + 4.0);
+        let largest = (0..n).into_par_iter().map(column).reduce(|| 0.0, f64::max);
+        let single = Upper::rounded(largest * slack, 2);
+        let replace = matches!(unit, Unit::ReplaceOne { .. });
+        let pair = if replace && n <= EXACT_PAIRS {
+            let largest = (0..n)
+                .into_par_iter()
+                .map(|j| {
+                    (0..j)
+                        .map(|k| self.norm((0..self.rows).map(|i| matrix[i * n + j] - matrix[i * n + k])))
+                        .fold(0.0, f64::max)
+                })
+                .reduce(|| 0.0, f64::max);
+            Upper::rounded(largest * slack, 2)
+        } else {
+            single + single
+        };
+        Ok(unit.from_columns(single, pair))
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        let (matrix, _) = self.scaled();
+        let fullest = matrix
+            .chunks_exact(self.columns)
+            .map(|row| row.iter().map(|a| a.abs()).sum::<f64>())
+            .fold(0.0, f64::max);
+        let magnitude = fullest * max_abs as f64 * (1.0 + 1e-9);
+        if self.integers.is_some() {
+            return if magnitude < 2f64.powi(60) {
+                Ok(Encoding::Exact { max_abs: magnitude as u64 + 1 })
+            } else {
+                Err(Error::Overflow("the answers overflow; declare a smaller max_value".into()))
+            };
+        }
+        // Each dot product loses at most (n + 1)·u·Σ|a||x|.
+        let total: f64 = matrix
+            .chunks_exact(self.columns)
+            .map(|row| row.iter().map(|a| a.abs()).sum::<f64>().powi(2))
+            .sum::<f64>()
+            .sqrt();
+        let error = total * max_abs as f64 * UNIT_ROUNDOFF * (self.columns as f64 + 4.0) * (1.0 + 1e-9);
+        Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs: magnitude })
+    }
+
+    fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let x = table(x)?;
+        if let Some((matrix, _)) = &self.integers {
+            integers(out)
+                .par_iter_mut()
+                .zip(matrix.par_chunks_exact(self.columns))
+                .for_each(|(slot, row)| *slot = row.iter().zip(x).map(|(a, v)| a * v).sum());
+        } else {
+            floats(out)
+                .par_iter_mut()
+                .zip(self.entries.par_chunks_exact(self.columns))
+                .for_each(|(slot, row)| *slot = row.iter().zip(x).map(|(a, v)| a * *v as f64).sum());
+        }
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        let (_, factor) = self.scaled();
+        out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        let (_, factor) = self.scaled();
+        out.fill(factor * factor * if self.geometry == Geometry::L1 { 2.0 } else { 1.0 });
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        let (_, factor) = self.scaled();
+        let index = self.entries.chunks_exact(self.columns).position(|r| r == row).ok_or_else(not_in_row_space)?;
+        let mut weights = vec![0.0; self.rows];
+        weights[index] = factor;
+        Ok(weights)
+    }
+}

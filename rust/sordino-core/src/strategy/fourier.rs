@@ -1,0 +1,264 @@
+//! The Fourier mechanism with Gaussian noise: the symmetric convolution `C` with spectrum `√|λ|`.
+//!
+//! The strategy `D U` (real orthonormal Fourier basis `U`, weights `d_k² ∝ |λ_k|`) has the least
+//! Gaussian error for every circulant workload, mean and maximum. Gaussian noise is rotation
+//! invariant, so `C = Uᵀ D U`, a convolution, has the same error and can be encoded in exact
+//! integers: its kernel, normalised, is rounded to `K = round(2^q·c)`. Decoding multiplies by
+//! `λ_k/K̂_k`, which undoes `K` exactly, rounding of the kernel included.
+//!
+//! Filters with boundaries are embedded in a circle of exactly `2N`, and decoded by least squares
+//! on the `N` inputs, through the inverse of the Toeplitz matrix `BᵀB`.
+
+use super::toeplitz::ToeplitzInverse;
+use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
+use crate::error::Error;
+use crate::transform::exact::{ExactConvolution, convolution_error};
+use crate::transform::fourier::{RealFourier, rounding_levels, transform_error};
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::Workload;
+use num_complex::Complex;
+
+/// Fewest and most bits of the rounded kernel.
+const KERNEL_BITS: std::ops::RangeInclusive<u32> = 20..=30;
+/// Accepted growth of the mean squared error by rounding the kernel.
+const KERNEL_LOSS: f64 = 1e-7;
+
+/// A filter as a circulant: its spectrum, and how inputs and outputs sit on the circle.
+#[derive(Debug, Clone)]
+pub(super) struct Circle {
+    pub transform: RealFourier,
+    /// Length of the circle: `N`, or `2N` with boundaries.
+    pub len: usize,
+    /// Number of inputs and of outputs.
+    pub inputs: usize,
+    /// Half spectrum `λ_k`.
+    pub spectrum: Vec<Complex<f64>>,
+    /// Taps and center of a filter with boundaries.
+    pub linear: Option<(Vec<f64>, usize)>,
+}
+
+impl Circle {
+    pub fn new(workload: &Workload) -> Result<Self, Error> {
+        let (signal, inputs, linear) = match workload {
+            Workload::Circular { kernel } => (kernel.clone(), kernel.len(), None),
+            Workload::Histogram { len } => {
+                let mut signal = vec![0.0; *len];
+                signal[0] = 1.0;
+                (signal, *len, None)
+            }
+            Workload::Linear { kernel, len, center } => {
+                let mut signal = vec![0.0; 2 * len];
+                for (j, h) in kernel.iter().enumerate() {
+                    // Lags of `len` and more never join an input to an output.
+                    if j < center + len && *center < j + len {
+                        signal[(2 * len + j - center) % (2 * len)] = *h;
+                    }
+                }
+                (signal, *len, Some((kernel.clone(), *center)))
+            }
+            _ => return Err(Error::Unsupported("the Fourier mechanism on a line serves filters".into())),
+        };
+        let transform = RealFourier::new(signal.len());
+        let mut spectrum = transform.spectrum(&signal);
+        // Coefficients that vanish in exact arithmetic come out as rounding noise: they are zero.
+        let floor = transform_error(signal.len()) * (signal.len() as f64).sqrt()
+            * signal.iter().map(|h| h * h).sum::<f64>().sqrt();
+        for value in &mut spectrum {
+            if value.norm() <= floor {
+                *value = Complex::default();
+            }
+        }
+        Ok(Self { len: signal.len(), transform, inputs, spectrum, linear })
+    }
+
+    /// `(1/L) Σ_k |λ_k|` over the whole circle.
+    pub fn mean_magnitude(&self) -> f64 {
+        self.transform.sum(|k| self.spectrum[k].norm()) / self.len as f64
+    }
+
+    fn pad(&self, row: &[f64]) -> Vec<Complex<f64>> {
+        self.transform.spectrum(row)
+    }
+}
+
+/// The optimal Gaussian strategy of a filter.
+#[derive(Debug)]
+pub(super) struct Fourier {
+    circle: Circle,
+    kernel: Vec<i64>,
+    /// Real half spectrum of the integer kernel.
+    kernel_spectrum: Vec<f64>,
+    convolution: ExactConvolution,
+    /// `(BᵀB)^{-1}` of a filter with boundaries.
+    gram_inverse: Option<ToeplitzInverse>,
+}
+
+impl Fourier {
+    /// `answers` may differ from the workload the strategy is made for: same inputs, other decode.
+    pub fn new(workload: &Workload) -> Result<Self, Error> {
+        let circle = Circle::new(workload)?;
+        let ideal = circle.mean_magnitude().powi(2);
+        let mut chosen = None;
+        for bits in KERNEL_BITS {
+            let kernel = rounded_kernel(&circle, bits);
+            let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
+            let spectrum: Vec<f64> = circle.pad(&values).iter().map(|v| v.re).collect();
+            let norm2: f64 = values.iter().map(|v| v * v).sum();
+            let squares = circle.transform.sum(|k| ratio2(circle.spectrum[k], spectrum[k])) / circle.len as f64;
+            let loss = squares * norm2 / ideal - 1.0;
+            chosen = Some((kernel, spectrum));
+            if loss <= KERNEL_LOSS {
+                break;
+            }
+        }
+        let (kernel, kernel_spectrum) = chosen.expect("at least one size of kernel is tried");
+        let gram_inverse = match circle.linear {
+            None => None,
+            Some(_) => {
+                // First row of BᵀB: autocorrelation of the kernel at the lags in use.
+                let mut power: Vec<Complex<f64>> =
+                    kernel_spectrum.iter().map(|k| Complex::new(k * k / circle.len as f64, 0.0)).collect();
+                let mut lags = vec![0.0; circle.len];
+                circle.transform.inverse(&mut power, &mut lags);
+                ToeplitzInverse::new(&lags[..circle.inputs])
+            }
+        };
+        let convolution = ExactConvolution::new(&kernel, circle.inputs);
+        Ok(Self { circle, kernel, kernel_spectrum, convolution, gram_inverse })
+    }
+
+    /// Exact `‖K‖₂²`.
+    fn norm_squared(&self) -> u128 {
+        self.kernel.iter().map(|k| u128::from(k.unsigned_abs()).pow(2)).sum()
+    }
+
+    /// Upper bound of `max_{i≠j} ‖b_i − b_j‖²= 2(r_0 − min r_m)` over the lags in use.
+    fn pair_squared(&self) -> f64 {
+        let mut power: Vec<Complex<f64>> =
+            self.kernel_spectrum.iter().map(|k| Complex::new(k * k / self.circle.len as f64, 0.0)).collect();
+        let mut lags = vec![0.0; self.circle.len];
+        self.circle.transform.inverse(&mut power, &mut lags);
+        let least = lags[1..].iter().take(self.circle.inputs.saturating_sub(1)).copied().fold(f64::INFINITY, f64::min);
+        let square = self.norm_squared() as f64;
+        let error = 2.0 * square * convolution_error(rounding_levels(self.circle.len));
+        if least.is_finite() { 2.0 * (square - least) * (1.0 + 1e-12) + 2.0 * error } else { 0.0 }
+    }
+
+    /// `Bᵀy`: the kernel is symmetric.
+    fn transpose(&self, y: &[f64]) -> Vec<f64> {
+        let mut out = self.circle.transform.filter(y, |k| Complex::new(self.kernel_spectrum[k], 0.0));
+        out.truncate(self.circle.inputs);
+        out
+    }
+}
+
+/// `|λ/K̂|²`, 0 where `λ = 0`.
+fn ratio2(lambda: Complex<f64>, kernel: f64) -> f64 {
+    if lambda == Complex::default() { 0.0 } else { lambda.norm_sqr() / (kernel * kernel) }
+}
+
+/// `round(2^bits·c)`, `c` the normalised kernel with spectrum `√|λ|`, symmetric to the bit.
+fn rounded_kernel(circle: &Circle, bits: u32) -> Vec<i64> {
+    let mut root: Vec<Complex<f64>> = circle.spectrum.iter().map(|v| Complex::new(v.norm().sqrt(), 0.0)).collect();
+    let mut c = vec![0.0; circle.len];
+    circle.transform.inverse(&mut root, &mut c);
+    let norm = c.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let factor = 2f64.powi(bits as i32) / norm;
+    let mut kernel: Vec<i64> = c.iter().map(|v| (v * factor).round() as i64).collect();
+    for j in 1..circle.len.div_ceil(2) {
+        kernel[circle.len - j] = kernel[j];
+    }
+    kernel
+}
+
+impl Strategy for Fourier {
+    fn measured_len(&self) -> usize {
+        self.circle.len
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry::L2
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        let column = Upper::integer(self.norm_squared()).sqrt();
+        let pair = Upper::rounded(self.pair_squared(), 4).sqrt();
+        // ‖Bδ‖ ≤ ‖B‖·‖δ‖₂ is sharper when no cell takes many records.
+        let largest = self.kernel_spectrum.iter().fold(0.0f64, |m, k| m.max(k.abs()));
+        let error = transform_error(self.circle.len) * (self.circle.len as f64).sqrt() * column.get();
+        let spectral = Upper::rounded(largest + error, 4) * Upper::integer(unit.l2_squared()).sqrt();
+        Ok(unit.from_columns(column, pair).min(spectral))
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        Ok(Encoding::Exact { max_abs: self.convolution.magnitude(max_abs)? })
+    }
+
+    fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        self.convolution.apply(table(x)?, max_abs, integers(out));
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        if let (Some((taps, center)), Some(gram)) = (&self.circle.linear, &self.gram_inverse) {
+            let estimate = gram.apply(&self.transpose(y));
+            Workload::Linear { kernel: taps.clone(), len: self.circle.inputs, center: *center }.apply(&estimate, out);
+            return;
+        }
+        let transfer = |k: usize| {
+            let lambda = self.circle.spectrum[k];
+            if lambda == Complex::default() { lambda } else { lambda / self.kernel_spectrum[k] }
+        };
+        out.copy_from_slice(&self.circle.transform.filter(y, transfer)[..out.len()]);
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        let plain =
+            self.circle.transform.sum(|k| ratio2(self.circle.spectrum[k], self.kernel_spectrum[k])) / self.circle.len as f64;
+        let (Some((taps, center)), Some(gram)) = (&self.circle.linear, &self.gram_inverse) else {
+            out.fill(plain);
+            return;
+        };
+        // Rows that do not run over the end are causal filters of shifted outputs; those that do are
+        // so for the reversed filter (a symmetric Toeplitz matrix is its own reversal).
+        let n = self.circle.inputs;
+        let forward = gram.causal_variances(taps);
+        let reversed: Vec<f64> = taps.iter().rev().copied().collect();
+        let far = taps.len() - 1 - center;
+        let backward = if *center > 0 { gram.causal_variances(&reversed) } else { Vec::new() };
+        for (t, slot) in out.iter_mut().enumerate() {
+            *slot = if t + center < n {
+                forward[t + center]
+            } else if n - 1 - t + far < n {
+                backward[n - 1 - t + far]
+            } else {
+                let workload = Workload::Linear { kernel: taps.clone(), len: n, center: *center };
+                let row = workload.row(t).expect("a filter has rows");
+                gram.apply(&row).iter().zip(&row).map(|(a, b)| a * b).sum()
+            };
+        }
+    }
+
+    fn ideal_mean_square(&self) -> Option<f64> {
+        self.circle.linear.is_none().then(|| self.circle.mean_magnitude().powi(2))
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        let scale = row.iter().map(|v| v * v).sum::<f64>().sqrt();
+        if let Some(gram) = &self.gram_inverse {
+            let inner = gram.apply(row);
+            return Ok(self.circle.transform.filter(&inner, |k| Complex::new(self.kernel_spectrum[k], 0.0)));
+        }
+        let tolerance = 1e-9 * scale;
+        for (k, value) in self.circle.pad(row).iter().enumerate() {
+            if self.circle.spectrum[k] == Complex::default() && value.norm() > tolerance * (self.circle.len as f64).sqrt() {
+                return Err(not_in_row_space());
+            }
+        }
+        Ok(self.circle.transform.filter(row, |k| {
+            let zero = self.circle.spectrum[k] == Complex::default();
+            Complex::new(if zero { 0.0 } else { 1.0 / self.kernel_spectrum[k] }, 0.0)
+        }))
+    }
+}

@@ -1,0 +1,73 @@
+//! Noise on the input: `B = I`, answers `A(x + noise)`.
+
+use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
+use crate::error::Error;
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::Workload;
+
+/// The identity strategy for any workload whose domain is a table.
+#[derive(Debug)]
+pub(super) struct Identity {
+    workload: Workload,
+    len: usize,
+    geometry: Geometry,
+}
+
+impl Identity {
+    pub fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
+        let len = workload
+            .input_len()
+            .ok_or_else(|| Error::Unsupported("the full domain is too large for noise on every cell".into()))?;
+        Ok(Self { workload: workload.clone(), len, geometry })
+    }
+}
+
+impl Strategy for Identity {
+    fn measured_len(&self) -> usize {
+        self.len
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry.clone()
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        Ok(match self.geometry {
+            Geometry::L2 => Upper::integer(unit.l2_squared()).sqrt(),
+            _ => Upper::integer(u128::from(unit.l1())),
+        })
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        Ok(Encoding::Exact { max_abs })
+    }
+
+    fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let out = integers(out);
+        if let (Input::Codes(codes), Workload::Marginals { radices, .. }) = (x, &self.workload) {
+            let all: Vec<usize> = (0..radices.len()).collect();
+            super::marginals::count(codes, radices, &all, out);
+            let limit = i64::try_from(max_abs).unwrap_or(i64::MAX);
+            out.iter_mut().for_each(|count| *count = (*count).min(limit));
+        } else {
+            out.copy_from_slice(table(x)?);
+        }
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        self.workload.apply(y, out);
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        self.workload.row_squares(out);
+        if self.geometry == Geometry::L1 {
+            out.iter_mut().for_each(|v| *v *= 2.0);
+        }
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        Ok(row.to_vec())
+    }
+}

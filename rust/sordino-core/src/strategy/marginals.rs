@@ -1,0 +1,582 @@
+//! Marginal tables by integer residuals: the weighted-character mechanism for any numbers of levels.
+//!
+//! For every attribute set `T` below a wanted set the residual of its marginal is measured: along each
+//! attribute of `T` the operator `n·I − J` (or the single row `(1, −1)` for two levels) is applied to
+//! the table of counts, times an integer weight `w_T`. With `w_T` from the closed form this is the
+//! least-error Gaussian strategy for (weighted) marginals (Xiao et al. 2023, ResidualPlanner; Lebeda,
+//! Nikolov & Tetek 2025, weighted Fourier factorizations). All of it is exact in integers.
+
+use super::{Codes, Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space};
+use crate::error::Error;
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::{Workload, cells, marginal};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Bits of the largest weight, where the numbers of levels allow.
+const WEIGHT_BITS: f64 = 20.0;
+/// Bits of the largest weighted residual of one record.
+const WEIGHTED_BITS: f64 = 28.0;
+/// Records that one release can hold: residuals stay exact below this, and saturate above.
+const MAX_RECORDS: u64 = 1 << 31;
+/// Attribute counts up to this get the exact replacement sensitivity.
+const MAX_ATTRIBUTES: usize = 22;
+/// Tables of at most this many cells are counted by bit sets.
+const BITSET_CELLS: usize = 64;
+
+/// How the budget is shared among residuals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shares {
+    /// Least mean squared error.
+    Optimal,
+    /// The same for every character (Barak et al. 2007).
+    Uniform,
+    /// The wanted tables themselves, with equal noise.
+    Direct,
+}
+
+/// One measured residual table.
+#[derive(Debug, Clone)]
+struct Piece {
+    set: Vec<usize>,
+    weight: u64,
+    offset: usize,
+    len: usize,
+}
+
+/// Residuals, or the tables themselves, of all wanted marginals.
+#[derive(Debug)]
+pub(super) struct Marginals {
+    radices: Vec<usize>,
+    sets: Vec<Vec<usize>>,
+    direct: bool,
+    pieces: Vec<Piece>,
+    geometry: Geometry,
+    measured_len: usize,
+    workload: Workload,
+}
+
+/// Per-attribute constants of the residual operator.
+#[derive(Clone, Copy)]
+struct Axis(f64);
+
+impl Axis {
+    fn binary(self) -> bool {
+        self.0 == 2.0
+    }
+    /// Squared ℓ2 norm of a column: an integer.
+    fn column2(self) -> f64 {
+        if self.binary() { 1.0 } else { self.0 * (self.0 - 1.0) }
+    }
+    /// ℓ1 norm of a column: an integer.
+    fn column1(self) -> f64 {
+        if self.binary() { 1.0 } else { 2.0 * (self.0 - 1.0) }
+    }
+    /// Variance of a recovered cell at unit noise.
+    fn recovered(self) -> f64 {
+        if self.binary() { 0.25 } else { (self.0 - 1.0) / self.0.powi(3) }
+    }
+    /// Rows of the operator.
+    fn rows(self) -> usize {
+        if self.binary() { 1 } else { self.0 as usize }
+    }
+}
+
+impl Marginals {
+    pub fn new(workload: &Workload, geometry: Geometry, shares: Shares) -> Result<Self, Error> {
+        let Workload::Marginals { radices, sets, weights } = workload else {
+            return Err(Error::Unsupported("this mechanism serves marginals".into()));
+        };
+        let axis = |i: usize| Axis(radices[i] as f64);
+        let product = |set: &[usize], f: fn(Axis) -> f64| set.iter().map(|i| f(axis(*i))).product::<f64>();
+        let mut gains: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
+        for (set, weight) in sets.iter().zip(weights) {
+            if shares == Shares::Direct {
+                *gains.entry(set.clone()).or_default() += weight * product(set, |a| a.0);
+                continue;
+            }
+            if set.len() > 30 {
+                return Err(Error::invalid("sets", "at most 30 attributes in one marginal"));
+            }
+            // Σ_{S ⊇ T} ω_S·(cells of S)·Π_T recovered·Π_{S∖T} n^-2.
+            for mask in 0u32..1 << set.len() {
+                let part = |bit: u32| -> Vec<usize> {
+                    set.iter().enumerate().filter(|(i, _)| (mask >> i & 1) == bit).map(|(_, a)| *a).collect()
+                };
+                let (inside, outside) = (part(1), part(0));
+                let gain =
+                    weight * product(set, |a| a.0) * product(&inside, Axis::recovered) * product(&outside, |a| a.0.powi(-2));
+                *gains.entry(inside).or_default() += gain;
+            }
+            if gains.len() > 1 << 22 {
+                return Err(Error::invalid("sets", "too many attribute sets below the wanted marginals"));
+            }
+        }
+        let direct = shares == Shares::Direct;
+        let raw: Vec<(Vec<usize>, f64)> = gains
+            .into_iter()
+            .map(|(set, gain)| {
+                let weight = match (shares, &geometry) {
+                    (Shares::Direct, _) => 1.0,
+                    (Shares::Uniform, _) => product(&set, |a| if a.binary() { 1.0 } else { 1.0 / a.0 }),
+                    (Shares::Optimal, Geometry::L2) => (gain / product(&set, Axis::column2)).powf(0.25),
+                    (Shares::Optimal, _) => (gain / product(&set, Axis::column1)).cbrt(),
+                };
+                (set, weight)
+            })
+            .collect();
+        let largest = raw.iter().fold(0.0f64, |m, (_, w)| m.max(*w));
+        let growth = raw.iter().fold(0.0f64, |m, (set, w)| m.max(w / largest * product(set, Axis::column1)));
+        let bits = WEIGHT_BITS.min((WEIGHTED_BITS - growth.log2()).floor());
+        if !direct && bits < 4.0 {
+            return Err(Error::Overflow("the residuals of these marginals overflow: too many levels".into()));
+        }
+        let mut offset = 0;
+        let pieces: Vec<Piece> = raw
+            .into_iter()
+            .map(|(set, weight)| {
+                let len = if direct { cells(radices, &set) } else { set.iter().map(|i| axis(*i).rows()).product() };
+                let weight = if direct { 1 } else { ((weight / largest * bits.exp2()).round() as u64).max(1) };
+                let piece = Piece { set, weight, offset, len };
+                offset += len;
+                piece
+            })
+            .collect();
+        Ok(Self {
+            radices: radices.clone(),
+            sets: sets.clone(),
+            direct,
+            pieces,
+            geometry,
+            measured_len: offset,
+            workload: workload.clone(),
+        })
+    }
+
+    fn axis(&self, attribute: usize) -> Axis {
+        Axis(self.radices[attribute] as f64)
+    }
+
+    fn product(&self, set: &[usize], f: fn(Axis) -> f64) -> f64 {
+        set.iter().map(|i| f(self.axis(*i))).product()
+    }
+
+    /// `w^power·Π column` of a piece, exactly: each factor is an integer below 2^33.
+    fn column(&self, piece: &Piece, power: u32, factor: fn(Axis) -> f64) -> u128 {
+        let start = u128::from(piece.weight).pow(power);
+        if self.direct {
+            return start;
+        }
+        piece.set.iter().fold(start, |product, i| product.saturating_mul(factor(self.axis(*i)) as u128))
+    }
+
+    /// Exact squared ℓ2 norm of the part of a column in this piece.
+    fn column2(&self, piece: &Piece) -> u128 {
+        self.column(piece, 2, Axis::column2)
+    }
+
+    /// Smallest inner product of two different columns, rounded down; `None` beyond 22 attributes.
+    ///
+    /// For records that differ on the attributes `u`: `Σ_T w_T² Π_T column2 · Π_{T∩u} (−1/(n−1))` for
+    /// residuals, `Σ_{T∩u=∅} w_T²` for tables; over all `u` by a transform along attributes.
+    fn least_product(&self) -> Option<f64> {
+        let d = self.radices.len();
+        if d > MAX_ATTRIBUTES {
+            return None;
+        }
+        let mut f = vec![0.0; 1 << d];
+        for piece in &self.pieces {
+            let mask: usize = piece.set.iter().map(|i| 1 << i).sum();
+            f[mask] += self.column2(piece) as f64;
+        }
+        for attribute in 0..d {
+            let factor = if self.direct { 0.0 } else { -1.0 / (self.axis(attribute).0 - 1.0) };
+            for block in f.chunks_exact_mut(2 << attribute) {
+                let (without, with) = block.split_at_mut(1 << attribute);
+                for (a, b) in without.iter_mut().zip(with) {
+                    (*a, *b) = (*a + *b, *a + factor * *b);
+                }
+            }
+        }
+        let error = f[0] * 1e-13 * d as f64;
+        f[1..].iter().copied().reduce(f64::min).map(|least| least - error)
+    }
+
+    /// Marginal counts of every wanted set.
+    fn tables(&self, x: Input<'_>) -> BTreeMap<Vec<usize>, Vec<i64>> {
+        let wanted: Vec<&Vec<usize>> = self.sets.iter().collect();
+        wanted
+            .into_par_iter()
+            .map(|set| {
+                let mut out = vec![0; cells(&self.radices, set)];
+                match x {
+                    Input::Cells(table) => marginal(table, &self.radices, set, &mut out),
+                    Input::Codes(codes) => count(codes, &self.radices, set, &mut out),
+                }
+                (set.clone(), out)
+            })
+            .collect()
+    }
+
+    /// Applies the residual operator of `set` to its table.
+    fn residual(&self, table: &[i64], set: &[usize]) -> Vec<i128> {
+        let mut values: Vec<i128> = table.iter().map(|v| i128::from(*v)).collect();
+        let mut stride = 1;
+        for attribute in set.iter().rev() {
+            let n = self.radices[*attribute];
+            if n == 2 {
+                values = values
+                    .chunks_exact(2 * stride)
+                    .flat_map(|block| (0..stride).map(|i| block[i] - block[i + stride]).collect::<Vec<_>>())
+                    .collect();
+                continue; // this axis has shrunk to one row
+            }
+            for block in values.chunks_exact_mut(n * stride) {
+                for start in 0..stride {
+                    let sum: i128 = (0..n).map(|i| block[start + i * stride]).sum();
+                    for i in 0..n {
+                        block[start + i * stride] = n as i128 * block[start + i * stride] - sum;
+                    }
+                }
+            }
+            stride *= n;
+        }
+        values
+    }
+
+    /// Recovers the part of the table of `set` that lies in its residual space, from `B`-values.
+    fn recover(&self, measured: &[f64], piece: &Piece) -> Vec<f64> {
+        let mut values: Vec<f64> = measured.iter().map(|v| v / piece.weight as f64).collect();
+        let mut stride = 1;
+        for attribute in piece.set.iter().rev() {
+            let n = self.radices[*attribute];
+            if n == 2 {
+                values = values
+                    .chunks_exact(stride)
+                    .flat_map(|block| {
+                        block.iter().map(|v| v / 2.0).chain(block.iter().map(|v| -v / 2.0)).collect::<Vec<_>>()
+                    })
+                    .collect();
+            } else {
+                for block in values.chunks_exact_mut(n * stride) {
+                    for start in 0..stride {
+                        let mean: f64 = (0..n).map(|i| block[start + i * stride]).sum::<f64>() / n as f64;
+                        for i in 0..n {
+                            block[start + i * stride] = (block[start + i * stride] - mean) / n as f64;
+                        }
+                    }
+                }
+            }
+            stride *= n;
+        }
+        values
+    }
+
+    /// Adds a residual of `T` to a table of `S ⊇ T`, spread over the other attributes.
+    fn lift(&self, residual: &[f64], inner: &[usize], set: &[usize], out: &mut [f64]) {
+        let radices: Vec<usize> = set.iter().map(|i| self.radices[*i]).collect();
+        let positions: Vec<usize> =
+            inner.iter().map(|i| set.iter().position(|j| i == j).expect("a subset")).collect();
+        let share = residual.len() as f64 / out.len() as f64;
+        for (index, slot) in out.iter_mut().enumerate() {
+            *slot += share * residual[crate::workload::project(index, &radices, &positions)];
+        }
+    }
+}
+
+fn subset(inner: &[usize], outer: &[usize]) -> bool {
+    inner.iter().all(|i| outer.binary_search(i).is_ok())
+}
+
+/// Counts of one marginal from record codes. Records with a level out of range count nowhere.
+pub(super) fn count(codes: Codes<'_>, radices: &[usize], set: &[usize], out: &mut [i64]) {
+    match codes {
+        Codes::Bytes(codes) => count_rows(codes, radices, set, out, |v| usize::from(*v)),
+        Codes::Words(codes) => count_rows(codes, radices, set, out, |v| usize::try_from(*v).unwrap_or(usize::MAX)),
+    }
+}
+
+fn count_rows<T>(codes: &[T], radices: &[usize], set: &[usize], out: &mut [i64], level: impl Fn(&T) -> usize) {
+    out.fill(0);
+    for record in codes.chunks_exact(radices.len()) {
+        if record.iter().zip(radices).any(|(code, n)| level(code) >= *n) {
+            continue;
+        }
+        let cell = set.iter().fold(0, |cell, i| cell * radices[*i] + level(&record[*i]));
+        out[cell] += 1;
+    }
+}
+
+/// Record codes as one bit set for each attribute and level, without the null records.
+struct BitSets {
+    words: usize,
+    starts: Vec<usize>,
+    bits: Vec<u64>,
+}
+
+impl BitSets {
+    fn new<T: Sync>(codes: &[T], radices: &[usize], level: impl Fn(&T) -> usize + Sync) -> Self {
+        let d = radices.len();
+        let words = (codes.len() / d).div_ceil(64);
+        let starts: Vec<usize> = radices
+            .iter()
+            .scan(0, |start, n| {
+                let here = *start;
+                *start += n;
+                Some(here)
+            })
+            .collect();
+        let levels: usize = radices.iter().sum();
+        // Word-major first: one pass over the records, one row of words for each 64 of them.
+        let rows: Vec<Vec<u64>> = codes
+            .par_chunks(64 * d)
+            .map(|block| {
+                let mut row = vec![0u64; levels];
+                for (bit, record) in block.chunks_exact(d).enumerate() {
+                    if record.iter().zip(radices).all(|(code, n)| level(code) < *n) {
+                        for (code, start) in record.iter().zip(&starts) {
+                            row[start + level(code)] |= 1 << bit;
+                        }
+                    }
+                }
+                row
+            })
+            .collect();
+        let mut bits = vec![0; words * levels];
+        bits.par_chunks_mut(words.max(1)).enumerate().for_each(|(l, column)| {
+            column.iter_mut().zip(&rows).for_each(|(word, row)| *word = row[l]);
+        });
+        Self { words, starts, bits }
+    }
+
+    fn level(&self, attribute: usize, level: usize) -> &[u64] {
+        let at = (self.starts[attribute] + level) * self.words;
+        &self.bits[at..at + self.words]
+    }
+
+    /// Counts of one marginal: population counts of intersections, the last attribute innermost.
+    fn count(&self, radices: &[usize], set: &[usize]) -> Vec<i64> {
+        let Some((last, first)) = set.split_last() else {
+            let total = (0..radices[0]).map(|l| ones(self.level(0, l))).sum();
+            return vec![total];
+        };
+        let mut out = Vec::with_capacity(cells(radices, set));
+        let mut both = vec![0u64; self.words];
+        for prefix in 0..cells(radices, first) {
+            let mut rest = prefix;
+            both.fill(u64::MAX);
+            for attribute in first.iter().rev() {
+                let bits = self.level(*attribute, rest % radices[*attribute]);
+                rest /= radices[*attribute];
+                both.iter_mut().zip(bits).for_each(|(a, b)| *a &= b);
+            }
+            for level in 0..radices[*last] {
+                let bits = self.level(*last, level);
+                out.push(both.iter().zip(bits).map(|(a, b)| i64::from((a & b).count_ones())).sum());
+            }
+        }
+        out
+    }
+}
+
+fn ones(bits: &[u64]) -> i64 {
+    bits.iter().map(|word| i64::from(word.count_ones())).sum()
+}
+
+impl Strategy for Marginals {
+    fn measured_len(&self) -> usize {
+        self.measured_len
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry.clone()
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        if self.geometry == Geometry::L1 {
+            let column = Upper::integer(self.pieces.iter().map(|piece| self.column(piece, 1, Axis::column1)).sum());
+            return Ok(unit.from_columns(column, column + column));
+        }
+        let square: u128 = self.pieces.iter().map(|piece| self.column2(piece)).sum();
+        let column = Upper::integer(square).sqrt();
+        let pair = match self.least_product() {
+            Some(least) => Upper::rounded((2.0 * (square as f64 - least)).max(0.0), 4).sqrt(),
+            None => column + column,
+        };
+        Ok(unit.from_columns(column, pair))
+    }
+
+    fn encoding(&self, _max_abs: u64) -> Result<Encoding, Error> {
+        // |(n I − J) v| ≤ 2(n−1)·Σ|v| along each axis; `new` kept this below 2^WEIGHTED_BITS a record.
+        let bound = self.pieces.iter().map(|piece| self.column(piece, 1, Axis::column1)).max().unwrap_or(0)
+            * u128::from(MAX_RECORDS);
+        Ok(Encoding::Exact { max_abs: bound as u64 })
+    }
+
+    fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let out = integers(out);
+        let small = self.sets.iter().all(|set| cells(&self.radices, set) <= BITSET_CELLS);
+        let tables = match x {
+            Input::Codes(Codes::Bytes(codes)) if small => self.bitset_tables(&BitSets::new(codes, &self.radices, |v| usize::from(*v))),
+            Input::Codes(Codes::Words(codes)) if small => {
+                self.bitset_tables(&BitSets::new(codes, &self.radices, |v| usize::try_from(*v).unwrap_or(usize::MAX)))
+            }
+            _ => self.tables(x),
+        };
+        let mut slices = Vec::with_capacity(self.pieces.len());
+        let mut rest = out;
+        for piece in &self.pieces {
+            let (slice, tail) = rest.split_at_mut(piece.len);
+            slices.push(slice);
+            rest = tail;
+        }
+        // Each residual from the smallest wanted table above it.
+        slices.into_par_iter().zip(&self.pieces).for_each(|(slice, piece)| {
+            let outer = self
+                .sets
+                .iter()
+                .filter(|set| subset(&piece.set, set))
+                .min_by_key(|set| cells(&self.radices, set))
+                .expect("every piece lies below a wanted set");
+            let radices: Vec<usize> = outer.iter().map(|i| self.radices[*i]).collect();
+            let positions: Vec<usize> =
+                piece.set.iter().map(|i| outer.binary_search(i).expect("a subset")).collect();
+            let mut table = vec![0; cells(&self.radices, &piece.set)];
+            marginal(&tables[outer], &radices, &positions, &mut table);
+            if self.direct {
+                slice.copy_from_slice(&table);
+                return;
+            }
+            for (slot, value) in slice.iter_mut().zip(self.residual(&table, &piece.set)) {
+                // Saturation is 1-Lipschitz; `encoding` keeps honest data far from it.
+                *slot = (value * i128::from(piece.weight)).clamp(-(1 << 61), 1 << 61) as i64;
+            }
+        });
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        let residuals: Vec<Vec<f64>> = if self.direct {
+            Vec::new()
+        } else {
+            self.pieces.iter().map(|piece| self.recover(&y[piece.offset..piece.offset + piece.len], piece)).collect()
+        };
+        let mut rest = out;
+        let mut slices = Vec::new();
+        for set in &self.sets {
+            let (table, tail) = rest.split_at_mut(cells(&self.radices, set));
+            slices.push((table, set));
+            rest = tail;
+        }
+        slices.into_par_iter().for_each(|(table, set)| {
+            table.fill(0.0);
+            if self.direct {
+                let piece = self.pieces.iter().find(|piece| piece.set == *set).expect("measured directly");
+                table.copy_from_slice(&y[piece.offset..piece.offset + piece.len]);
+                return;
+            }
+            for (piece, residual) in self.pieces.iter().zip(&residuals) {
+                if subset(&piece.set, set) {
+                    self.lift(residual, &piece.set, set, table);
+                }
+            }
+        });
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        let noise = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 };
+        let mut rest = out;
+        for set in &self.sets {
+            let (table, tail) = rest.split_at_mut(cells(&self.radices, set));
+            let variance: f64 = if self.direct {
+                1.0
+            } else {
+                self.pieces
+                    .iter()
+                    .filter(|piece| subset(&piece.set, set))
+                    .map(|piece| {
+                        let others: Vec<usize> = set.iter().filter(|i| !piece.set.contains(i)).copied().collect();
+                        self.product(&piece.set, Axis::recovered) * self.product(&others, |a| a.0.powi(-2))
+                            / (piece.weight as f64).powi(2)
+                    })
+                    .sum()
+            };
+            table.fill(noise * variance);
+            rest = tail;
+        }
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        // A query over the full domain: its component in each residual space, over the weight.
+        let mut weights = vec![0.0; self.measured_len];
+        let mut left = row.to_vec();
+        if self.direct {
+            return Err(Error::Unsupported("ask for the measured marginals themselves".into()));
+        }
+        let radices = &self.radices;
+        for piece in &self.pieces {
+            let mut table = vec![0.0; cells(radices, &piece.set)];
+            marginal(row, radices, &piece.set, &mut table);
+            let spread = table.len() as f64 / row.len() as f64;
+            // Project onto the residual space of the piece.
+            let mut values = table;
+            let mut stride = 1;
+            for attribute in piece.set.iter().rev() {
+                let n = radices[*attribute];
+                for block in values.chunks_exact_mut(n * stride) {
+                    for start in 0..stride {
+                        let mean: f64 = (0..n).map(|i| block[start + i * stride]).sum::<f64>() / n as f64;
+                        (0..n).for_each(|i| block[start + i * stride] -= mean);
+                    }
+                }
+                stride *= n;
+            }
+            let projected: Vec<f64> = values.iter().map(|v| v * spread).collect();
+            for (index, slot) in left.iter_mut().enumerate() {
+                *slot -= projected[crate::workload::project(index, radices, &piece.set)];
+            }
+            // Bᵀw = projected: the operator is n on this space, or (1, −1) for two levels.
+            let mut w = projected;
+            let mut stride = 1;
+            for attribute in piece.set.iter().rev() {
+                let n = radices[*attribute];
+                if n == 2 {
+                    w = w.chunks_exact(2 * stride).flat_map(|block| block[..stride].to_vec()).collect();
+                } else {
+                    w.iter_mut().for_each(|v| *v /= n as f64);
+                    stride *= n;
+                }
+            }
+            for (slot, value) in weights[piece.offset..piece.offset + piece.len].iter_mut().zip(w) {
+                *slot = value / piece.weight as f64;
+            }
+        }
+        let scale = row.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        if left.iter().any(|v| v.abs() > 1e-9 * scale) {
+            return Err(not_in_row_space());
+        }
+        Ok(weights)
+    }
+
+    fn ideal_mean_square(&self) -> Option<f64> {
+        let Workload::Marginals { sets, weights, .. } = &self.workload else { return None };
+        let mut variances = vec![0.0; self.workload.answers_len()];
+        self.variances(&mut variances);
+        let (mut at, mut total, mut count) = (0, 0.0, 0.0);
+        for (set, weight) in sets.iter().zip(weights) {
+            let len = cells(&self.radices, set);
+            total += weight * variances[at..at + len].iter().sum::<f64>();
+            count += weight * len as f64;
+            at += len;
+        }
+        let square: u128 = self.pieces.iter().map(|piece| self.column2(piece)).sum();
+        (self.geometry == Geometry::L2).then(|| total / count * square as f64)
+    }
+}
+
+impl Marginals {
+    fn bitset_tables(&self, bits: &BitSets) -> BTreeMap<Vec<usize>, Vec<i64>> {
+        self.sets.par_iter().map(|set| (set.clone(), bits.count(&self.radices, set))).collect()
+    }
+}

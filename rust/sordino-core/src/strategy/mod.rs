@@ -1,0 +1,192 @@
+//! Strategies: what is measured, and how answers come out of it.
+//!
+//! A strategy is an integer (or, where that cannot be, floating-point) matrix `B` with a sensitivity,
+//! an encode with a known rounding error, and a decode that sees only what the door published.
+//! White noise is put on `B x`; weights are folded into `B`.
+
+mod answer;
+mod dense;
+mod fourier;
+mod fourier_basis;
+mod group;
+mod haar;
+mod identity;
+mod marginals;
+mod output;
+mod recipe;
+mod toeplitz;
+mod tree;
+mod z2;
+
+pub use answer::answer;
+pub use recipe::{Mechanism, Recipe};
+
+use crate::error::Error;
+use crate::unit::Unit;
+use crate::upper::Upper;
+
+/// The norm in which a strategy's sensitivity is measured, and with it the noise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Geometry {
+    /// Gaussian noise, ℓ2 sensitivity.
+    L2,
+    /// Laplace noise, ℓ1 sensitivity.
+    L1,
+    /// Spherical Laplace noise on consecutive blocks, sensitivity `Σ ‖block‖₂`.
+    Blocks(Vec<u32>),
+}
+
+impl Geometry {
+    /// Bound of this norm for a vector of `touched` entries, each at most 1 in magnitude.
+    pub(crate) fn of_ones(&self, touched: usize) -> Upper {
+        match self {
+            Self::L2 => Upper::integer(touched as u128).sqrt(),
+            Self::L1 => Upper::integer(touched as u128),
+            Self::Blocks(blocks) => {
+                blocks.iter().fold(Upper::ZERO, |sum, len| sum + Upper::integer(u128::from(*len)).sqrt())
+            }
+        }
+    }
+
+    /// Bound of this norm over the ℓ2 norm in `len` dimensions.
+    pub(crate) fn over_l2(&self, len: usize) -> Upper {
+        match self {
+            Self::L2 => Upper::exact(1.0),
+            Self::L1 => Upper::integer(len as u128).sqrt(),
+            Self::Blocks(blocks) => Upper::integer(blocks.len() as u128).sqrt(),
+        }
+    }
+}
+
+/// How a strategy turns input integers into numbers for the lattice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Encoding {
+    /// Exact integers, no larger than this in magnitude.
+    Exact {
+        /// Bound on every encoded entry.
+        max_abs: u64,
+    },
+    /// Floating point with a bounded error.
+    Float {
+        /// Bound of `‖fl(Bx) − Bx‖₂` over every admissible input.
+        error_l2: Upper,
+        /// Bound on every encoded entry.
+        max_abs: f64,
+    },
+}
+
+/// Where a strategy writes what it encodes.
+#[derive(Debug)]
+pub enum Encoded<'a> {
+    /// Exact integers.
+    Exact(&'a mut [i64]),
+    /// Bounded floats.
+    Float(&'a mut [f64]),
+}
+
+/// The private input as a strategy sees it: clamped integers, or record codes.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// One integer a cell.
+    Cells(&'a [i64]),
+    /// One row of attribute levels a record, row-major; levels out of range make a null record.
+    Codes(Codes<'a>),
+}
+
+/// Record codes.
+#[derive(Debug, Clone, Copy)]
+pub enum Codes<'a> {
+    /// Bytes: at most 256 levels.
+    Bytes(&'a [u8]),
+    /// Words.
+    Words(&'a [i64]),
+}
+
+/// One mechanism's linear algebra. Implementations are built from a [`Recipe`].
+pub trait Strategy: Send + Sync + std::fmt::Debug {
+    /// Number of measured coordinates.
+    fn measured_len(&self) -> usize;
+
+    /// The norm of the sensitivity and the kind of noise.
+    fn geometry(&self) -> Geometry;
+
+    /// Upper bound of the norm of `B(x − x')` over neighbours, clamping included, for the exact `B`.
+    ///
+    /// # Errors
+    /// If the relation is not served.
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error>;
+
+    /// Rounding error and magnitude for inputs of at most `max_abs` a cell.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if exact integers cannot hold it.
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error>;
+
+    /// `out = B x`.
+    ///
+    /// # Errors
+    /// If this input form is not served; never because of its values.
+    fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error>;
+
+    /// Answers from the measured values `y = B x + noise`.
+    fn decode(&self, y: &[f64], out: &mut [f64]);
+
+    /// Variance of each answer when the noise ratio times the sensitivity is 1.
+    fn variances(&self, out: &mut [f64]);
+
+    /// Mean squared error at unit noise ratio for one record, before `B` was rounded to integers,
+    /// where a closed form exists.
+    fn ideal_mean_square(&self) -> Option<f64> {
+        None
+    }
+
+    /// `|b_ij|` for the record in cell `j`, where noise is calibrated by composing coordinates.
+    fn column(&self, _cell: usize) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// Minimum-norm `w` with `Bᵀ w = row`: the answer `row·x` is estimated by `w·y`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the row is outside the measured row space.
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error>;
+
+    /// Variance of each measured coordinate at unit noise.
+    fn unit_variances(&self) -> Vec<f64> {
+        match self.geometry() {
+            Geometry::L2 => vec![1.0; self.measured_len()],
+            Geometry::L1 => vec![2.0; self.measured_len()],
+            Geometry::Blocks(blocks) => {
+                blocks.iter().flat_map(|len| vec![f64::from(*len) + 1.0; *len as usize]).collect()
+            }
+        }
+    }
+}
+
+pub(crate) fn not_in_row_space() -> Error {
+    Error::Unsupported("this query is not in the row space of what was measured".into())
+}
+
+/// Cells of an input that must be a table.
+pub(crate) fn table(x: Input<'_>) -> Result<&[i64], Error> {
+    match x {
+        Input::Cells(cells) => Ok(cells),
+        Input::Codes(_) => Err(Error::Unsupported("this mechanism takes a table, not record codes".into())),
+    }
+}
+
+/// The integer side of an encode.
+pub(crate) fn integers(out: Encoded<'_>) -> &mut [i64] {
+    match out {
+        Encoded::Exact(units) => units,
+        Encoded::Float(_) => unreachable!("the door allocates what `encoding` asked for"),
+    }
+}
+
+/// The floating side of an encode.
+pub(crate) fn floats(out: Encoded<'_>) -> &mut [f64] {
+    match out {
+        Encoded::Float(values) => values,
+        Encoded::Exact(_) => unreachable!("the door allocates what `encoding` asked for"),
+    }
+}

@@ -1,0 +1,101 @@
+//! Recipes: a strategy described as plain data, built in a separate step.
+
+use super::dense::Dense;
+use super::fourier::Fourier;
+use super::fourier_basis::{FourierBasis, Sharing};
+use super::group::Group;
+use super::haar::Haar;
+use super::identity::Identity;
+use super::marginals::{Marginals, Shares};
+use super::output::Output;
+use super::tree::Tree;
+use super::z2::Z2;
+use super::{Geometry, Strategy};
+use crate::error::Error;
+use crate::random::NoiseLaw;
+use crate::workload::Workload;
+
+/// The mechanisms, by the names that users write. Kinds are never removed or re-meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// Noise on every cell of the input.
+    Identity,
+    /// Noise on every answer.
+    Output,
+    /// The optimal weights in the Fourier (character) basis of the workload's group.
+    Fourier,
+    /// Fourier coefficients with Laplace noise and Gaussian weights, calibrated by composition.
+    FourierComposed,
+    /// Planar Laplace noise on each frequency.
+    FourierPlanar,
+    /// Spherical Laplace noise on blocks of frequencies.
+    FourierGrouped,
+    /// The same noise on every character of the marginals.
+    FourierUniform,
+    /// A tree of counts with least squares.
+    Tree {
+        /// Children of a node.
+        branching: usize,
+    },
+    /// The Haar wavelet with optimal level weights.
+    Haar,
+}
+
+/// A strategy as data: workload, mechanism, law of the noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recipe {
+    /// What is answered.
+    pub workload: Workload,
+    /// What is measured.
+    pub mechanism: Mechanism,
+    /// Gaussian, or Laplace (spherical Laplace where the mechanism says so).
+    pub law: NoiseLaw,
+}
+
+impl Recipe {
+    /// Builds the strategy; the same recipe gives the same strategy.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the mechanism does not serve the workload with this noise.
+    pub fn build(&self) -> Result<Box<dyn Strategy>, Error> {
+        let workload = self.workload.clone().validated()?;
+        let geometry = if self.law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
+        let gaussian = self.law == NoiseLaw::Gaussian;
+        let unsupported =
+            || Error::Unsupported("this mechanism does not serve this workload with this noise".into());
+        Ok(match (self.mechanism, &workload) {
+            (Mechanism::Identity, _) => Box::new(Identity::new(&workload, geometry)?),
+            (Mechanism::Output, Workload::Matrix { rows, columns, entries }) => {
+                Box::new(Dense::new(*rows, *columns, entries, geometry))
+            }
+            (Mechanism::Output, Workload::Marginals { .. }) => {
+                Box::new(Marginals::new(&workload, geometry, Shares::Direct)?)
+            }
+            (Mechanism::Output, _) => Box::new(Output::new(&workload, geometry)?),
+            (Mechanism::Fourier, Workload::Marginals { .. }) => {
+                Box::new(Marginals::new(&workload, geometry, Shares::Optimal)?)
+            }
+            (Mechanism::FourierUniform, Workload::Marginals { .. }) => {
+                Box::new(Marginals::new(&workload, geometry, Shares::Uniform)?)
+            }
+            (Mechanism::Fourier, Workload::Group { radices, kernel }) if radices.iter().all(|n| *n == 2) => {
+                Box::new(Z2::new(kernel, geometry))
+            }
+            (Mechanism::Fourier, Workload::Group { radices, kernel }) if gaussian => {
+                Box::new(Group::new(radices, kernel))
+            }
+            (Mechanism::Fourier, Workload::Circular { .. } | Workload::Linear { .. }) if gaussian => {
+                Box::new(Fourier::new(&workload)?)
+            }
+            (Mechanism::Fourier, Workload::Circular { .. } | Workload::Linear { .. }) => {
+                Box::new(FourierBasis::new(&workload, Sharing::Independent)?)
+            }
+            (Mechanism::FourierComposed, _) if !gaussian => Box::new(FourierBasis::new(&workload, Sharing::Composed)?),
+            (Mechanism::FourierPlanar, _) if !gaussian => Box::new(FourierBasis::new(&workload, Sharing::Planar)?),
+            (Mechanism::FourierGrouped, _) if !gaussian => Box::new(FourierBasis::new(&workload, Sharing::Grouped)?),
+            (Mechanism::Tree { branching }, _) => Box::new(Tree::new(&workload, branching, geometry)?),
+            (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),
+            _ => return Err(unsupported()),
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Inverse of a symmetric positive definite Toeplitz matrix in the form of Gohberg and Semencul.
+//!
+//! `T^{-1} = (L(x)L(x)ᵀ − L(x̃)L(x̃)ᵀ)/x_0` with `x = T^{-1}e_0`, `x̃ = (0, x_{n−1}, …, x_1)` and
+//! `L(v)` lower triangular Toeplitz with first column `v` (Gohberg & Semencul 1972). Every product is a
+//! convolution, and the diagonal of `A T^{-1} Aᵀ` for a filter `A` is two running sums of squares.
+
+use crate::transform::fourier::{RealFourier, fast_len};
+use num_complex::Complex;
+
+/// Largest size solved by Levinson's recursion, O(n²); above, preconditioned conjugate gradients.
+const LEVINSON: usize = 2048;
+
+/// `T^{-1}` for `T` with first row `r`.
+#[derive(Debug, Clone)]
+pub(super) struct ToeplitzInverse {
+    x: Vec<f64>,
+    transform: RealFourier,
+    /// Spectra of `x` and `x̃`, zero-padded.
+    spectra: [Vec<Complex<f64>>; 2],
+}
+
+impl ToeplitzInverse {
+    /// `None` if the matrix is not numerically positive definite.
+    pub fn new(r: &[f64]) -> Option<Self> {
+        let x = if r.len() <= LEVINSON { levinson(r)? } else { conjugate_gradients(r)? };
+        let transform = RealFourier::new(fast_len(2 * x.len()));
+        let spectra = [transform.spectrum(&x), transform.spectrum(&shifted(&x))];
+        Some(Self { x, transform, spectra })
+    }
+
+    /// `T^{-1}v`.
+    pub fn apply(&self, v: &[f64]) -> Vec<f64> {
+        let n = self.x.len();
+        let mut out = vec![0.0; n];
+        for (spectrum, sign) in self.spectra.iter().zip([1.0, -1.0]) {
+            // L^T v correlates, L convolves; both keep the first n entries.
+            let mut inner = self.transform.filter(v, |k| spectrum[k].conj());
+            inner.truncate(n);
+            let outer = self.transform.filter(&inner, |k| spectrum[k]);
+            out.iter_mut().zip(outer).for_each(|(o, w)| *o += sign * w);
+        }
+        out.iter_mut().for_each(|o| *o /= self.x[0]);
+        out
+    }
+
+    /// Diagonal of `A T^{-1} Aᵀ` for the causal filter with these taps: entry `t` for `t < n`.
+    pub fn causal_variances(&self, taps: &[f64]) -> Vec<f64> {
+        let n = self.x.len();
+        let mut total = vec![0.0; n];
+        for (vector, sign) in [(&self.x, 1.0), (&shifted(&self.x), -1.0)] {
+            let product = crate::transform::fourier::convolve(taps, vector, n);
+            let mut sum = 0.0;
+            for (slot, value) in total.iter_mut().zip(product) {
+                sum += value * value;
+                *slot += sign * sum;
+            }
+        }
+        total.iter_mut().for_each(|v| *v /= self.x[0]);
+        total
+    }
+}
+
+/// `(0, x_{n−1}, …, x_1)`.
+fn shifted(x: &[f64]) -> Vec<f64> {
+    std::iter::once(0.0).chain(x[1..].iter().rev().copied()).collect()
+}
+
+/// `T^{-1}e_0` by the Levinson-Durbin recursion on the forward predictor.
+fn levinson(r: &[f64]) -> Option<Vec<f64>> {
+    let mut a = vec![1.0];
+    let mut error = r[0];
+    for k in 1..r.len() {
+        if error.is_nan() || error <= r[0] * 1e-9 {
+            return None;
+        }
+        let gap: f64 = a.iter().enumerate().map(|(i, v)| v * r[k - i]).sum();
+        let reflection = -gap / error;
+        a.push(0.0);
+        let last = a.len() - 1;
+        for i in 0..a.len().div_ceil(2) {
+            let (left, right) = (a[i], a[last - i]);
+            a[i] = left + reflection * right;
+            if i != last - i {
+                a[last - i] = right + reflection * left;
+            }
+        }
+        error *= 1.0 - reflection * reflection;
+    }
+    (error > r[0] * 1e-9).then(|| a.iter().map(|v| v / error).collect())
+}
+
+/// `T^{-1}e_0` by conjugate gradients with T. Chan's circulant preconditioner.
+fn conjugate_gradients(r: &[f64]) -> Option<Vec<f64>> {
+    let n = r.len();
+    // Embed T in a circulant of length at least 2n.
+    let len = fast_len(2 * n);
+    let wide = RealFourier::new(len);
+    let mut symbol = r.to_vec();
+    symbol.resize(len, 0.0);
+    for m in 1..n {
+        symbol[len - m] = r[m];
+    }
+    let symbol = wide.forward(&mut symbol);
+    // Closest circulant in the Frobenius norm.
+    let narrow = RealFourier::new(n);
+    let mut closest: Vec<f64> =
+        (0..n).map(|m| ((n - m) as f64 * r[m] + m as f64 * if m == 0 { 0.0 } else { r[n - m] }) / n as f64).collect();
+    let preconditioner: Vec<f64> = narrow.forward(&mut closest).iter().map(|c| 1.0 / c.re.max(r[0] * 1e-12)).collect();
+
+    let multiply = |v: &[f64]| {
+        let mut out = wide.filter(v, |k| Complex::new(symbol[k].re, 0.0));
+        out.truncate(n);
+        out
+    };
+    let precondition = |v: &[f64]| narrow.filter(v, |k| Complex::new(preconditioner[k], 0.0));
+    let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+
+    let mut x = vec![0.0; n];
+    let mut residual = vec![0.0; n];
+    residual[0] = 1.0;
+    let mut z = precondition(&residual);
+    let mut direction = z.clone();
+    let mut rho = dot(&residual, &z);
+    for _ in 0..200 {
+        let image = multiply(&direction);
+        let step = rho / dot(&direction, &image);
+        if !step.is_finite() || step <= 0.0 {
+            return None;
+        }
+        for i in 0..n {
+            x[i] += step * direction[i];
+            residual[i] -= step * image[i];
+        }
+        if dot(&residual, &residual) < 1e-26 {
+            break;
+        }
+        z = precondition(&residual);
+        let next = dot(&residual, &z);
+        let beta = next / rho;
+        rho = next;
+        for i in 0..n {
+            direction[i] = z[i] + beta * direction[i];
+        }
+    }
+    (dot(&residual, &residual) < 1e-20 && x[0] > 0.0).then_some(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(n: usize) -> Vec<f64> {
+        (0..n).map(|m| 0.9f64.powi(m as i32) + if m == 0 { 0.5 } else { 0.3 / (m as f64 + 1.0) }).collect()
+    }
+
+    #[test]
+    fn inverse_times_matrix_is_identity() {
+        let n = 60;
+        let r = row(n);
+        let inverse = ToeplitzInverse::new(&r).unwrap();
+        for j in [0, 1, 29, 59] {
+            let column: Vec<f64> = (0..n).map(|i| r[i.abs_diff(j)]).collect();
+            for (i, value) in inverse.apply(&column).iter().enumerate() {
+                assert!((value - f64::from(u8::from(i == j))).abs() < 1e-10);
+            }
+        }
+        // Variances of a filter against explicit rows.
+        let taps = [1.0, 2.0, -0.5];
+        let variances = inverse.causal_variances(&taps);
+        for t in [0, 1, 2, 40, 59] {
+            let row: Vec<f64> =
+                (0..n).map(|i| t.checked_sub(i).and_then(|j| taps.get(j)).copied().unwrap_or(0.0)).collect();
+            let direct: f64 = inverse.apply(&row).iter().zip(&row).map(|(a, b)| a * b).sum();
+            assert!((direct - variances[t]).abs() < 1e-10 * direct);
+        }
+    }
+
+    #[test]
+    fn both_solvers_agree() {
+        let r = row(700);
+        let (a, b) = (levinson(&r).unwrap(), conjugate_gradients(&r).unwrap());
+        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-9));
+        assert!(levinson(&[1.0, 2.0, 0.0]).is_none());
+    }
+}

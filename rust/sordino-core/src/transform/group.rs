@@ -1,0 +1,194 @@
+//! The Fourier transform of a product of cyclic groups, and exact convolution on it.
+
+use super::exact::Limbs;
+use super::fourier::rounding_levels;
+use crate::error::Error;
+use num_complex::Complex;
+use rustfft::{Fft, FftPlanner};
+use std::sync::Arc;
+
+/// Complex transforms along every axis of `Z_{n_1} × … × Z_{n_k}`, row-major, unnormalised.
+#[derive(Clone)]
+pub(crate) struct GroupFourier {
+    axes: Vec<(usize, Arc<dyn Fft<f64>>, Arc<dyn Fft<f64>>)>,
+    len: usize,
+}
+
+impl std::fmt::Debug for GroupFourier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "GroupFourier({:?})", self.axes.iter().map(|axis| axis.0).collect::<Vec<_>>())
+    }
+}
+
+impl GroupFourier {
+    pub(crate) fn new(radices: &[usize]) -> Self {
+        let mut planner = FftPlanner::new();
+        let axes =
+            radices.iter().map(|n| (*n, planner.plan_fft_forward(*n), planner.plan_fft_inverse(*n))).collect();
+        Self { axes, len: radices.iter().product() }
+    }
+
+    /// In place; `inverse` leaves the factor `N`.
+    pub(crate) fn process(&self, x: &mut [Complex<f64>], inverse: bool) {
+        let mut stride = self.len;
+        let mut line = Vec::new();
+        for (n, forward, backward) in &self.axes {
+            let outer = stride;
+            stride /= n;
+            let fft = if inverse { backward } else { forward };
+            if stride == 1 {
+                fft.process(x);
+                continue;
+            }
+            line.resize(*n, Complex::default());
+            for block in x.chunks_exact_mut(outer) {
+                for start in 0..stride {
+                    for (slot, value) in line.iter_mut().zip(block[start..].iter().step_by(stride)) {
+                        *slot = *value;
+                    }
+                    fft.process(&mut line);
+                    for (slot, value) in block[start..].iter_mut().step_by(stride).zip(&line) {
+                        *slot = *value;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Spectrum of a real function.
+    pub(crate) fn spectrum(&self, x: &[f64]) -> Vec<Complex<f64>> {
+        let mut spectrum: Vec<Complex<f64>> = x.iter().map(|v| Complex::new(*v, 0.0)).collect();
+        self.process(&mut spectrum, false);
+        spectrum
+    }
+
+    /// `irfft(spectrum(x)·transfer)` for a result known to be real.
+    pub(crate) fn filter(&self, x: &[f64], transfer: impl Fn(usize) -> Complex<f64>) -> Vec<f64> {
+        let mut spectrum = self.spectrum(x);
+        let inverse = 1.0 / self.len as f64;
+        for (k, value) in spectrum.iter_mut().enumerate() {
+            *value = *value * transfer(k) * inverse;
+        }
+        self.process(&mut spectrum, true);
+        spectrum.iter().map(|v| v.re).collect()
+    }
+}
+
+/// Exact convolution with an integer kernel on the group, two limbs to a complex transform.
+#[derive(Debug, Clone)]
+pub(crate) struct ExactGroupConvolution {
+    transform: GroupFourier,
+    levels: f64,
+    spectrum: Vec<Complex<f64>>,
+    kernel_norm: f64,
+    kernel_sum: u128,
+}
+
+impl ExactGroupConvolution {
+    pub(crate) fn new(radices: &[usize], kernel: &[i64]) -> Self {
+        let transform = GroupFourier::new(radices);
+        let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
+        let squares: f64 = values.iter().map(|k| k * k).sum();
+        Self {
+            spectrum: transform.spectrum(&values),
+            transform,
+            levels: radices.iter().map(|n| rounding_levels(*n)).sum(),
+            kernel_norm: squares.sqrt() * (1.0 + 1e-9),
+            kernel_sum: kernel.iter().map(|k| u128::from(k.unsigned_abs())).sum(),
+        }
+    }
+
+    fn limbs(&self, max_abs: u64) -> Option<Limbs> {
+        // A packed pair has at most √2 times the norm of its larger limb.
+        Limbs::choose(max_abs, self.spectrum.len(), self.kernel_norm * 1.5, self.levels)
+    }
+
+    /// As [`super::exact::ExactConvolution::magnitude`].
+    pub(crate) fn magnitude(&self, max_abs: u64) -> Result<u64, Error> {
+        let bound = self.kernel_sum.saturating_mul(u128::from(max_abs));
+        let fits = bound < 1 << 61 && self.limbs(max_abs).is_some();
+        fits.then_some(bound as u64).ok_or_else(|| {
+            Error::Overflow(format!(
+                "exact group convolution of entries up to {max_abs} overflows; declare a smaller max_value"
+            ))
+        })
+    }
+
+    pub(crate) fn apply(&self, x: &[i64], max_abs: u64, out: &mut [i64]) {
+        let limbs = self.limbs(max_abs).expect("checked when the plan was fitted");
+        let inverse = 1.0 / x.len() as f64;
+        out.fill(0);
+        for index in (0..limbs.count).step_by(2) {
+            let second = |value: i64| if index + 1 < limbs.count { limbs.digit(value, index + 1) } else { 0.0 };
+            let mut packed: Vec<Complex<f64>> =
+                x.iter().map(|value| Complex::new(limbs.digit(*value, index), second(*value))).collect();
+            self.transform.process(&mut packed, false);
+            for (value, kernel) in packed.iter_mut().zip(&self.spectrum) {
+                *value = *value * kernel * inverse;
+            }
+            self.transform.process(&mut packed, true);
+            for (slot, value) in out.iter_mut().zip(&packed) {
+                *slot += (value.re.round() as i64) << (limbs.bits * index);
+                if index + 1 < limbs.count {
+                    *slot += (value.im.round() as i64) << (limbs.bits * (index + 1));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExactGroupConvolution;
+    use proptest::prelude::*;
+
+    fn coordinates(mut index: usize, radices: &[usize]) -> Vec<usize> {
+        let mut digits: Vec<usize> = radices
+            .iter()
+            .rev()
+            .map(|n| {
+                let digit = index % n;
+                index /= n;
+                digit
+            })
+            .collect();
+        digits.reverse();
+        digits
+    }
+
+    fn naive(radices: &[usize], kernel: &[i64], x: &[i64]) -> Vec<i64> {
+        (0..x.len())
+            .map(|i| {
+                let a = coordinates(i, radices);
+                (0..x.len())
+                    .map(|j| {
+                        let b = coordinates(j, radices);
+                        let index = radices.iter().enumerate().fold(0, |k, (axis, n)| k * n + (a[axis] + n - b[axis]) % n);
+                        kernel[index] * x[j]
+                    })
+                    .sum()
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn matches_the_integer_oracle(
+            radices in prop::collection::vec(1usize..7, 1..4), scale in 1u32..26, seed in any::<u64>(),
+        ) {
+            let len: usize = radices.iter().product();
+            let mut state = seed | 1;
+            let mut next = |bits: u32| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state as i64) >> (63 - bits)
+            };
+            let kernel: Vec<i64> = (0..len).map(|_| next(20)).collect();
+            let x: Vec<i64> = (0..len).map(|_| next(scale)).collect();
+            let exact = ExactGroupConvolution::new(&radices, &kernel);
+            exact.magnitude(1 << scale).unwrap();
+            let mut out = vec![0; len];
+            exact.apply(&x, 1 << scale, &mut out);
+            prop_assert_eq!(out, naive(&radices, &kernel, &x));
+        }
+    }
+}

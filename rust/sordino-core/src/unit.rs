@@ -1,0 +1,101 @@
+//! The unit of privacy: what one protected thing can change in the input.
+
+use crate::error::Error;
+use crate::upper::Upper;
+
+/// A neighbouring relation on integer-valued inputs `x`, `x'` of equal length.
+///
+/// Every strategy has a sensitivity for [`Unit::AddRemove`]; the other relations are contained in
+/// an ℓ1 ball ([`Unit::l1`]) and may use its bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// At most `records` records, each changing one cell by at most 1; with `per_cell`, no cell
+    /// changes by more than that. `‖x − x'‖₁ ≤ records`, `‖x − x'‖_∞ ≤ per_cell`.
+    AddRemove {
+        /// How many records.
+        records: u32,
+        /// Cap on the change of a single cell.
+        per_cell: Option<u32>,
+    },
+    /// At most `records` records move from one cell to another: `x' = x + Σ (e_j − e_i)`.
+    ReplaceOne {
+        /// How many records.
+        records: u32,
+    },
+}
+
+impl Unit {
+    /// A checked [`Unit::AddRemove`].
+    ///
+    /// # Errors
+    /// If a count is zero.
+    pub fn add_remove(records: u32, per_cell: Option<u32>) -> Result<Self, Error> {
+        if records == 0 || per_cell == Some(0) {
+            return Err(Error::invalid("unit", "counts must be at least 1"));
+        }
+        Ok(Self::AddRemove { records, per_cell: per_cell.filter(|cell| *cell < records) })
+    }
+
+    /// A checked [`Unit::ReplaceOne`].
+    ///
+    /// # Errors
+    /// If `records` is zero.
+    pub fn replace_one(records: u32) -> Result<Self, Error> {
+        if records == 0 {
+            return Err(Error::invalid("unit", "counts must be at least 1"));
+        }
+        Ok(Self::ReplaceOne { records })
+    }
+
+    /// Radius of the smallest ℓ1 ball around zero that contains every difference.
+    pub fn l1(self) -> u64 {
+        match self {
+            Self::AddRemove { records, .. } => u64::from(records),
+            Self::ReplaceOne { records } => 2 * u64::from(records),
+        }
+    }
+
+    /// How many entries of the input can differ, never more than `len`.
+    pub fn touched(self, len: usize) -> usize {
+        usize::try_from(self.l1()).unwrap_or(usize::MAX).min(len)
+    }
+
+    /// `max ‖δ‖₂²` over the relation, clamped entries included: an exact integer.
+    ///
+    /// The maximum of a convex function over `{‖δ‖₁ ≤ k, ‖δ‖_∞ ≤ c}` is at `⌊k/c⌋` entries of `c`
+    /// and one of the remainder. A replacement moves `k` records: `k·(e_j − e_i)` has `2k²`.
+    pub fn l2_squared(self) -> u128 {
+        match self {
+            Self::AddRemove { records, per_cell } => {
+                let (k, c) = (u128::from(records), u128::from(per_cell.unwrap_or(records)));
+                (k / c) * c * c + (k % c) * (k % c)
+            }
+            Self::ReplaceOne { records } => 2 * u128::from(records) * u128::from(records),
+        }
+    }
+
+    /// Sensitivity of a linear map from two facts about its columns `b_j` in the norm in use:
+    /// `column ≥ max ‖b_j‖` and `pair ≥ max_{i≠j} ‖b_i − b_j‖`.
+    ///
+    /// Clamping may turn `e_i − e_j` into `e_i`, so a replacement takes the larger of the two.
+    pub fn from_columns(self, column: Upper, pair: Upper) -> Upper {
+        match self {
+            Self::AddRemove { records, .. } => Upper::exact(f64::from(records)) * column,
+            Self::ReplaceOne { records } => Upper::exact(f64::from(records)) * column.max(pair).min(column + column),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Unit;
+
+    #[test]
+    fn l2_of_capped_contributions() {
+        let unit = Unit::add_remove(7, Some(3)).unwrap();
+        assert_eq!(unit.l2_squared(), 9 + 9 + 1);
+        assert_eq!(Unit::add_remove(7, None).unwrap().l2_squared(), 49);
+        assert_eq!(Unit::replace_one(3).unwrap().l2_squared(), 18);
+        assert!(Unit::add_remove(0, None).is_err() && Unit::add_remove(1, Some(0)).is_err());
+    }
+}

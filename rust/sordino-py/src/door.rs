@@ -1,0 +1,152 @@
+//! The door.
+
+use crate::error::PyError;
+use crate::strategy::Strategy;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use sordino_core::domain::Domain;
+use sordino_core::door::{self, Data};
+use sordino_core::error::Error;
+use sordino_core::random::{self, Key};
+use sordino_core::strategy::Codes;
+use sordino_core::unit::Unit;
+
+/// `"gaussian"` or `"laplace"`.
+#[derive(Clone, Copy)]
+pub(crate) struct NoiseLaw(pub random::NoiseLaw);
+
+impl<'py> FromPyObject<'_, 'py> for NoiseLaw {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<&str>()? {
+            "gaussian" => Ok(Self(random::NoiseLaw::Gaussian)),
+            "laplace" => Ok(Self(random::NoiseLaw::Laplace)),
+            _ => Err(PyError::from(Error::Unsupported("noise is gaussian or laplace".into())).into()),
+        }
+    }
+}
+
+/// A fitted lattice and noise.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct Door {
+    core: door::Door,
+    #[pyo3(get)]
+    grid: i16,
+    #[pyo3(get)]
+    quarter_units: u64,
+}
+
+#[pymethods]
+impl Door {
+    /// Ideal sensitivity, and what encoding and rounding add, in units of the input.
+    #[getter]
+    fn sensitivity(&self) -> (f64, f64, f64) {
+        let s = self.core.sensitivity;
+        let step = 2f64.powi(-(self.core.domain.fraction_bits() as i32));
+        (s.ideal.get() * step, s.encoding.get() * step, s.rounding.get() * step)
+    }
+
+    #[getter]
+    fn noise(&self) -> f64 {
+        self.core.noise()
+    }
+
+    /// Publishes cells or record codes under a fresh key, or a known one (not private).
+    #[pyo3(signature = (strategy, cells, key=None))]
+    fn measure(
+        &self,
+        py: Python<'_>,
+        strategy: PyRef<'_, Strategy>,
+        cells: Cells<'_>,
+        key: Option<[u8; 32]>,
+    ) -> PyResult<Measured> {
+        let data = cells.data()?;
+        let (strategy, len) = (&*strategy, strategy.input_len.unwrap_or(0));
+        let measured = py.detach(|| match key {
+            Some(bytes) => self.core.measure_with(&*strategy.core, len, data, &Key::deterministic(bytes)),
+            None => self.core.measure(&*strategy.core, len, data),
+        });
+        Ok(Measured(measured.map_err(PyError::from)?))
+    }
+}
+
+/// Arrays that the door takes; Python has checked shape, dtype and finiteness.
+#[derive(FromPyObject)]
+pub(crate) enum Cells<'py> {
+    Integers(PyReadonlyArray1<'py, i64>),
+    Reals(PyReadonlyArray1<'py, f64>),
+    Bytes(PyReadonlyArray2<'py, u8>),
+    Words(PyReadonlyArray2<'py, i64>),
+}
+
+impl Cells<'_> {
+    fn data(&self) -> PyResult<Data<'_>> {
+        Ok(match self {
+            Self::Integers(cells) => Data::Integers(cells.as_slice()?),
+            Self::Reals(cells) => Data::Reals(cells.as_slice()?),
+            Self::Bytes(codes) => Data::Codes(Codes::Bytes(codes.as_slice()?)),
+            Self::Words(codes) => Data::Codes(Codes::Words(codes.as_slice()?)),
+        })
+    }
+}
+
+/// What was published.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct Measured(pub door::Measured);
+
+#[pymethods]
+impl Measured {
+    #[getter]
+    fn units<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_slice(py, self.0.units())
+    }
+
+    #[getter]
+    fn grid(&self) -> i16 {
+        self.0.grid()
+    }
+
+    fn values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.0.values().into_pyarray(py)
+    }
+}
+
+/// Fits lattice and noise to a strategy, unit, domain and noise ratio.
+#[pyfunction]
+#[pyo3(signature = (strategy, relation, records, per_cell, max_value, fraction_bits, noise_ratio))]
+#[allow(clippy::too_many_arguments)] // the public facts of a plan, once
+pub(crate) fn fit(
+    py: Python<'_>,
+    strategy: PyRef<'_, Strategy>,
+    relation: &str,
+    records: u32,
+    per_cell: Option<u32>,
+    max_value: u64,
+    fraction_bits: u32,
+    noise_ratio: f64,
+) -> Result<Door, PyError> {
+    let unit = match relation {
+        "replace_one" => Unit::replace_one(records)?,
+        _ => Unit::add_remove(records, per_cell)?,
+    };
+    let domain = Domain::real(max_value, fraction_bits)?;
+    let strategy = &*strategy;
+    let core = py.detach(|| door::Door::fit(&*strategy.core, unit, domain, noise_ratio))?;
+    Ok(Door { core, grid: core.grid, quarter_units: core.quarter_units })
+}
+
+/// Index of the noisy maximum.
+#[pyfunction]
+#[pyo3(signature = (scores, sensitivity, epsilon, key=None))]
+pub(crate) fn select(
+    py: Python<'_>,
+    scores: PyReadonlyArray1<'_, f64>,
+    sensitivity: f64,
+    epsilon: f64,
+    key: Option<[u8; 32]>,
+) -> PyResult<usize> {
+    let scores = scores.as_slice()?;
+    let key = key.map(Key::deterministic);
+    Ok(py.detach(|| door::select(scores, sensitivity, epsilon, key.as_ref())).map_err(PyError::from)?)
+}

@@ -1,0 +1,31 @@
+//! Core errors as the Python classes of `sordino.errors`.
+
+use pyo3::prelude::*;
+use sordino_core::error::Error;
+
+/// Wraps a core error so that `?` works in bindings.
+pub(crate) struct PyError(Error);
+
+impl From<Error> for PyError {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<PyError> for PyErr {
+    fn from(PyError(error): PyError) -> Self {
+        let class = match &error {
+            Error::Shape { .. } => "ShapeError",
+            Error::Unsupported(_) => "UnsupportedMechanismError",
+            Error::Entropy => "EntropyError",
+            _ => "InvalidParameterError",
+        };
+        let message = error.to_string();
+        Python::attach(|py| {
+            py.import("sordino.errors")
+                .and_then(|module| module.getattr(class))
+                .and_then(|class| class.call1((message,)))
+                .map_or_else(|error| error, PyErr::from_value)
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! Python bindings of `sordino-core`: each extracts, detaches from the interpreter, calls and wraps.
+
+mod door;
+mod error;
+mod noise;
+mod strategy;
+mod workload;
+
+use pyo3::prelude::*;
+
+/// Exact noise, strategies and the door.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use crate::door::{Door, Measured, fit, select};
+    #[pymodule_export]
+    use crate::noise::{gaussian_noise, laplace_noise};
+    #[pymodule_export]
+    use crate::strategy::{Strategy, answer, decode};
+    #[pymodule_export]
+    use crate::workload::Workload;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,48 @@
+//! The sampler for research.
+
+use crate::error::PyError;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use sordino_core::error::Error;
+use sordino_core::random::{Key, NoiseLaw, Sampler};
+
+fn sample<'py>(
+    py: Python<'py>,
+    law: NoiseLaw,
+    count: usize,
+    quarter_units: u64,
+    key: Option<[u8; 32]>,
+) -> Result<Bound<'py, PyArray1<i64>>, PyError> {
+    let units = py.detach(|| {
+        let sampler = Sampler::new(law, quarter_units)?;
+        let key = key.map_or_else(Key::from_entropy, |bytes| Ok(Key::deterministic(bytes)))?;
+        let mut units = vec![0; count];
+        sampler.add(&mut units, &key);
+        Ok::<_, Error>(units)
+    })?;
+    Ok(units.into_pyarray(py))
+}
+
+/// Exact rounded Gaussian integers.
+#[pyfunction]
+#[pyo3(signature = (count, quarter_units, key=None))]
+pub(crate) fn gaussian_noise(
+    py: Python<'_>,
+    count: usize,
+    quarter_units: u64,
+    key: Option<[u8; 32]>,
+) -> Result<Bound<'_, PyArray1<i64>>, PyError> {
+    sample(py, NoiseLaw::Gaussian, count, quarter_units, key)
+}
+
+/// Exact rounded Laplace integers.
+#[pyfunction]
+#[pyo3(signature = (count, quarter_units, key=None))]
+pub(crate) fn laplace_noise(
+    py: Python<'_>,
+    count: usize,
+    quarter_units: u64,
+    key: Option<[u8; 32]>,
+) -> Result<Bound<'_, PyArray1<i64>>, PyError> {
+    sample(py, NoiseLaw::Laplace, count, quarter_units, key)
+}

@@ -1,0 +1,122 @@
+//! Strategies, their answers and variances.
+
+use crate::door::{Measured, NoiseLaw};
+use crate::error::PyError;
+use crate::workload::Workload;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use sordino_core::error::Error;
+use sordino_core::strategy::{self, Geometry, Mechanism, Recipe};
+
+/// A built strategy and the recipe it came from.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct Strategy {
+    pub core: Box<dyn strategy::Strategy>,
+    pub input_len: Option<usize>,
+    answers_len: usize,
+}
+
+fn mechanism(name: &str, branching: usize) -> Result<Mechanism, Error> {
+    Ok(match name {
+        "identity" => Mechanism::Identity,
+        "output" => Mechanism::Output,
+        "fourier" => Mechanism::Fourier,
+        "fourier-composed" => Mechanism::FourierComposed,
+        "fourier-planar" => Mechanism::FourierPlanar,
+        "fourier-grouped" => Mechanism::FourierGrouped,
+        "fourier-uniform" => Mechanism::FourierUniform,
+        "tree" => Mechanism::Tree { branching },
+        "haar" => Mechanism::Haar,
+        _ => return Err(Error::Unsupported("unknown mechanism".into())),
+    })
+}
+
+#[pymethods]
+impl Strategy {
+    #[new]
+    #[pyo3(signature = (workload, mechanism, law, branching=2))]
+    fn new(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        mechanism: &str,
+        law: NoiseLaw,
+        branching: usize,
+    ) -> Result<Self, PyError> {
+        let recipe = Recipe {
+            workload: workload.0.clone(),
+            mechanism: self::mechanism(mechanism, branching)?,
+            law: law.0,
+        };
+        let core = py.detach(|| recipe.build())?;
+        Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
+    }
+
+    #[getter]
+    fn measured_len(&self) -> usize {
+        self.core.measured_len()
+    }
+
+    #[getter]
+    fn geometry(&self) -> &'static str {
+        match self.core.geometry() {
+            Geometry::L2 => "l2",
+            Geometry::L1 => "l1",
+            Geometry::Blocks(_) => "blocks",
+        }
+    }
+
+    #[getter]
+    fn ideal_mean_square(&self) -> Option<f64> {
+        self.core.ideal_mean_square()
+    }
+
+    fn variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let mut out = vec![0.0; self.answers_len];
+        py.detach(|| self.core.variances(&mut out));
+        out.into_pyarray(py)
+    }
+
+    fn unit_variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.core.unit_variances().into_pyarray(py)
+    }
+
+    fn column<'py>(&self, py: Python<'py>, cell: usize) -> Option<Bound<'py, PyArray1<f64>>> {
+        self.core.column(cell).map(|column| column.into_pyarray(py))
+    }
+
+    fn weights<'py>(&self, py: Python<'py>, row: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let row = row.as_slice()?;
+        let weights = py.detach(|| self.core.weights(row)).map_err(PyError::from)?;
+        Ok(weights.into_pyarray(py))
+    }
+}
+
+/// Answers of the strategy's workload from what was measured.
+#[pyfunction]
+pub(crate) fn decode<'py>(
+    py: Python<'py>,
+    strategy: PyRef<'py, Strategy>,
+    measured: PyRef<'py, Measured>,
+) -> Bound<'py, PyArray1<f64>> {
+    let mut out = vec![0.0; strategy.answers_len];
+    let (strategy, measured) = (&*strategy, &*measured);
+    py.detach(|| strategy.core.decode(&measured.0.values(), &mut out));
+    out.into_pyarray(py)
+}
+
+/// A pair of arrays.
+type Arrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+/// Answers of another workload, and their variances at unit noise.
+#[pyfunction]
+pub(crate) fn answer<'py>(
+    py: Python<'py>,
+    strategy: PyRef<'py, Strategy>,
+    measured: PyRef<'py, Measured>,
+    workload: PyRef<'py, Workload>,
+) -> Result<Arrays<'py>, PyError> {
+    let (strategy, measured, workload) = (&*strategy, &*measured, &*workload);
+    let len = strategy.input_len.unwrap_or(0);
+    let (values, variances) = py.detach(|| strategy::answer(&*strategy.core, &measured.0, len, &workload.0))?;
+    Ok((values.into_pyarray(py), variances.into_pyarray(py)))
+}

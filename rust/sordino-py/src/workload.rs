@@ -1,0 +1,69 @@
+//! Workloads.
+
+use crate::error::PyError;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use sordino_core::workload::Workload as Core;
+
+/// A validated workload.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct Workload(pub Core);
+
+impl Workload {
+    fn checked(workload: Core) -> Result<Self, PyError> {
+        Ok(Self(workload.validated()?))
+    }
+}
+
+#[pymethods]
+impl Workload {
+    #[staticmethod]
+    fn histogram(len: usize) -> Result<Self, PyError> {
+        Self::checked(Core::Histogram { len })
+    }
+
+    #[staticmethod]
+    fn circular(kernel: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
+        Ok(Self::checked(Core::Circular { kernel: kernel.as_slice()?.to_vec() })?)
+    }
+
+    #[staticmethod]
+    fn linear(kernel: PyReadonlyArray1<'_, f64>, len: usize, center: usize) -> PyResult<Self> {
+        Ok(Self::checked(Core::Linear { kernel: kernel.as_slice()?.to_vec(), len, center })?)
+    }
+
+    #[staticmethod]
+    fn group(radices: Vec<usize>, kernel: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
+        Ok(Self::checked(Core::Group { radices, kernel: kernel.as_slice()?.to_vec() })?)
+    }
+
+    #[staticmethod]
+    fn marginals(radices: Vec<usize>, sets: Vec<Vec<usize>>, weights: Vec<f64>) -> Result<Self, PyError> {
+        Self::checked(Core::Marginals { radices, sets, weights })
+    }
+
+    #[staticmethod]
+    fn matrix(rows: usize, columns: usize, entries: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
+        Ok(Self::checked(Core::Matrix { rows, columns, entries: entries.as_slice()?.to_vec() })?)
+    }
+
+    #[getter]
+    fn input_len(&self) -> Option<usize> {
+        self.0.input_len()
+    }
+
+    #[getter]
+    fn answers_len(&self) -> usize {
+        self.0.answers_len()
+    }
+
+    fn row_squares<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let mut out = vec![0.0; self.0.answers_len()];
+        py.detach(|| self.0.row_squares(&mut out));
+        out.into_pyarray(py)
+    }
+
+    fn row<'py>(&self, py: Python<'py>, index: usize) -> Result<Bound<'py, PyArray1<f64>>, PyError> {
+        Ok(self.0.row(index)?.into_pyarray(py))
+    }
+}
