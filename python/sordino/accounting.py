@@ -154,9 +154,9 @@ class Ledger:
 
         Returns:
             "pure_epsilon": of a `PureEvent`; "gaussian_mu" (and "rho" under zCDP): of a `GaussianEvent`;
-            "delta": what approximate events may still add under basic composition. Kinds that the ledger refuses are
-            left out. The alternatives exclude each other. All are rounded down; 0.0 means that nothing is
-            left.
+            "delta": what approximate events may still add under basic composition. Kinds that the ledger
+            refuses are left out. The alternatives exclude each other. All are rounded down; 0.0 means that
+            nothing is left.
 
         Raises:
             ForkError: This process does not own the ledger.
@@ -273,7 +273,7 @@ class Ledger:
         if os.getpid() != self._process:
             raise ForkError(
                 "this ledger belongs to the process that made it; after a fork both would spend the same "
-                "budget. Make releases in that process, or give each process a ledger with a share of the total"
+                "budget. Release in that process, or give each process a ledger with a share of the total"
             )
 
     def _record(self, entry: LedgerEntry, sums: tuple[_Sums | None, ...]) -> None:

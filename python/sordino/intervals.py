@@ -1,8 +1,8 @@
 """Half widths of confidence intervals for Gaussian noise, Laplace noise and sums of Laplace noises.
 
 An interval covers the true answer with probability at least `level`, over the noise alone; with m `answers`
-it is widened so that m intervals cover all their answers at once with that probability. Post-processing of public
-numbers: intervals cost no privacy.
+it is widened so that m intervals cover all their answers at once with that probability. Post-processing
+of public numbers: intervals cost no privacy.
 """
 
 import math
@@ -99,13 +99,14 @@ def laplace_sum_half_width(weights: ArrayLike, level: float, answers: int = 1) -
     and the trapezoid rule with step h is, by Poisson's summation formula, the sum over j of
     P(S > q + 2 pi j/h) exp(2 pi j c/h): the wanted term j = 0 and others that are not negative. Dropped terms
     beyond u = U are bounded through |M(c + iu)| <= prod 1/(1 - w_i**2 c**2 + w_i**2 u**2), and
-    rounding errors by the sum of absolute values, so the result errs on the wide side only. More than 512 distinct weights are rounded
-    up on a grid of 0.3 %, which widens the interval by at most that: |S| grows stochastically with every
-    weight.
+    rounding errors by the sum of absolute values, so the result errs on the wide side only.
+    More than 512 distinct weights are rounded up on a grid of 0.3 %, which widens the interval by at most
+    that: |S| grows stochastically with every weight.
 
     Args:
         weights: Shape (n,), absolute coefficient times the parameter b of its noise, in the unit of the
-        answer. level: Strictly between 0 and 1.
+            answer.
+        level: Strictly between 0 and 1.
         answers: m, how many intervals must hold together (union bound).
 
     Returns:

@@ -59,7 +59,7 @@ _UNIT_SLACK = 1.0 + 2.0**-48
 
 
 def _shift_matrix(columns: ArrayLike) -> tuple[_Vector, float]:
-    """Check `columns` and return its distinct sorted rows, shape (p, d), and their unit, the largest shift."""
+    """Check `columns` and return its distinct sorted rows, shape (p, d), and the largest shift as unit."""
     raw: NDArray[Any] = np.asarray(columns)
     if raw.dtype.kind not in "iuf":
         raise DataTypeError(f"columns must hold real numbers, got an array of {raw.dtype}")
@@ -204,7 +204,7 @@ def _row_ratio(shifts: _Vector, privacy: ApproxDP, infeasible: float) -> float:
     log_delta = math.log(privacy.delta)
     # Enough: the losses sum to epsilon. Not enough: the largest shift alone, delta = 1 - exp((epsilon -
     # e)/2).
-    high = float(shifts.sum()) / privacy.epsilon * (1.0 + 16.0 * shifts.shape[1] * _UNIT)
+    high: float = float(shifts.sum()) / privacy.epsilon * (1.0 + 16.0 * shifts.shape[1] * _UNIT)
     low = max(infeasible, float(shifts.max()) / (privacy.epsilon - 2.0 * math.log1p(-privacy.delta)))
 
     def gap(ratio: float) -> float:

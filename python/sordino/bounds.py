@@ -1,0 +1,211 @@
+"""Lower bounds on error: what no mechanism of a class can beat.
+
+`‖A‖_*` is the nuclear norm of the workload, m queries by n cells.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sordino.calibration import gaussian_mu
+from sordino.privacy import Privacy, PureDP, ZeroConcentratedDP
+from sordino.units import Unit
+from sordino.workloads import Filter, GroupConvolution, Histogram, Marginals, Matrix, RunningSum, Workload
+from sordino.workloads.base import Array
+
+__all__ = ["Bound", "Spectrum", "gaussian_bound", "singular_mean", "spectral_bound", "spectrum", "unbiased_bound"]
+
+_DENSE = 512
+# Floating-point error of the bounds, taken off so that they stay below the truth.
+_SAFE = 1.0 - 1e-11
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A proved lower bound on the root mean squared error.
+
+    Attributes:
+        name: Which theorem.
+        value: The bound, in the unit of the answers.
+        mechanisms: The class of mechanisms that it binds.
+        up_to_constant: Whether it holds only up to an unnamed constant; then it is never used as a ratio.
+    """
+
+    name: str
+    value: float
+    mechanisms: str
+    up_to_constant: bool = False
+
+
+def singular_mean(workload: Workload) -> tuple[float, str]:
+    """Return a lower bound on `‖A‖_*/sqrt(m n)` and its name; exact unless the name says 'dual'.
+
+    For every factorization A = B C, `‖B‖_F ‖C‖_(1→2) >= ‖B‖_F ‖C‖_F/sqrt(n) >= ‖A‖_*/sqrt(n)` (Li & Miklau
+    2013). Attained by circulant and group convolutions and by marginals. For long filters with ends the
+    nuclear norm is bounded below by its dual: `‖A‖_* >= tr(AᵀZ)` for any Z of spectral norm 1, here the
+    Toeplitz matrix cut from the phases of the filter on a ring of 2N.
+    """
+    match workload:
+        case Histogram():
+            return 1.0, "SVD bound"
+        case RunningSum():
+            n = workload.length
+            k = np.arange(1, n + 1)
+            return float(np.mean(0.5 / np.sin((2 * k - 1) * math.pi / (4 * n + 2)))) * _SAFE, "SVD bound"
+        case Filter(boundary="circular") | GroupConvolution():
+            return float(np.mean(spectrum(workload).magnitudes)) * _SAFE, "SVD bound"
+        case Filter():
+            return _filter_mean(workload)
+        case Marginals():
+            return _marginals_mean(workload) * _SAFE, "SVD bound"
+        case Matrix():
+            m, n = workload.A.shape
+            return float(np.linalg.norm(workload.A, "nuc")) / math.sqrt(m * n) * _SAFE, "SVD bound"
+        case _:
+            return 0.0, "no bound"
+
+
+def _filter_mean(workload: Filter) -> tuple[float, str]:
+    n, taps, center = workload.length, workload.kernel, workload.center
+    lags = np.arange(len(taps)) - center
+    inside = np.abs(lags) < n
+    taps, lags = taps[inside], lags[inside]
+    if n <= _DENSE:
+        A = np.zeros((n, n))
+        for tap, lag in zip(taps, lags, strict=True):
+            A += np.diagflat(np.full(n - abs(int(lag)), tap), -int(lag))
+        return float(np.linalg.norm(A, "nuc")) / n * _SAFE, "SVD bound"
+    ring = np.zeros(2 * n)
+    ring[lags % (2 * n)] = taps
+    values = np.fft.rfft(ring)
+    size = np.abs(values)
+    phases = np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max())
+    dual = np.fft.irfft(phases, 2 * n)
+    trace = float(np.sum((n - np.abs(lags)) * taps * dual[lags % (2 * n)]))
+    return trace / n * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def _marginals_mean(workload: Marginals) -> float:
+    levels = np.array(workload.levels, dtype=np.float64)
+    squares: dict[tuple[int, ...], float] = {}
+    domain = float(np.prod(levels))
+    cells = 0.0
+    for chosen, weight in zip(workload.sets, workload.weights, strict=True):
+        size = float(np.prod(levels[list(chosen)])) if chosen else 1.0
+        cells += weight * size
+        for mask in range(1 << len(chosen)):
+            part = tuple(a for i, a in enumerate(chosen) if mask >> i & 1)
+            squares[part] = squares.get(part, 0.0) + weight * domain / size
+    total = sum(
+        float(np.prod(levels[list(part)] - 1.0)) * math.sqrt(square) if part else math.sqrt(square)
+        for part, square in squares.items()
+    )
+    return total / math.sqrt(domain * cells)
+
+
+def gaussian_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | None:
+    """Return the least rmse of any Gaussian-noise factorization mechanism; None under `PureDP`.
+
+    `rmse >= sigma · ‖A‖_*/sqrt(m n) · r`, sigma the noise multiplier, r the l2 norm of a change that the unit
+    allows. The maximum over answers is at least the mean, so it binds `max_stderr` too.
+    """
+    if isinstance(privacy, PureDP):
+        return None
+    mean, name = singular_mean(workload)
+    return Bound(name, mean / gaussian_mu(privacy) * unit.least_norm(), "Gaussian noise, any factorization")
+
+
+def unbiased_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | None:
+    """Return the least rmse of any unbiased mechanism, for pure and zero-concentrated privacy.
+
+    zCDP: `mse >= (‖A‖_*/sqrt(m n))²/(e^(2 rho) - 1)`; pure: `.../(4 sinh²(epsilon/2))`. Both from the
+    Hammersley-Chapman-Robbins inequality: the chi-square divergence of neighbours is at most
+    `e^(2 rho) - 1`, respectively `4 sinh²(epsilon/2)`, whatever the noise.
+    """
+    mean, _ = singular_mean(workload)
+    mean *= unit.least_norm()
+    match privacy:
+        case ZeroConcentratedDP(rho=rho):
+            return Bound("unbiased, zCDP", mean / math.sqrt(math.expm1(2.0 * min(rho, 300.0))), "unbiased")
+        case PureDP(epsilon=epsilon):
+            return Bound("unbiased, pure", mean / (2.0 * math.sinh(min(epsilon, 600.0) / 2.0)), "unbiased")
+        case _:
+            return None
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Spectrum of a convolution and what it says about its error.
+
+    Attributes:
+        magnitudes: `|lambda_k|`, falling, one per frequency of the ring or character of the group.
+        factor: `F = (mean |lambda_k|)²`: least Gaussian mean squared error over the squared noise multiplier.
+        exponent: p > 1 with the least compressible bound, None if no p > 1 helps.
+        constant: c with `|lambda_k| <= c (k+1)**-p`.
+        compressible_bound: `(c zeta(p)/N)²`, at least `factor`; None without an exponent.
+    """
+
+    magnitudes: Array
+    factor: float
+    exponent: float | None
+    constant: float | None
+    compressible_bound: float | None
+
+
+def spectrum(workload: Workload) -> Spectrum:
+    """Return the spectrum of a filter (on a ring of 2N if it has ends) or group convolution.
+
+    If the sorted `|lambda_k| <= c (k+1)**-p` with p > 1, then `F <= (c zeta(p)/N)²`.
+
+    Raises:
+        TypeError: The workload is no convolution.
+    """
+    match workload:
+        case GroupConvolution():
+            values = np.abs(np.fft.fftn(workload.kernel)).reshape(-1)
+        case Filter(boundary="circular"):
+            values = np.abs(np.fft.fft(workload.kernel, workload.length))
+        case Filter():
+            ring = np.zeros(2 * workload.length)
+            lags = np.arange(len(workload.kernel)) - workload.center
+            keep = np.abs(lags) < workload.length
+            ring[lags[keep] % len(ring)] = workload.kernel[keep]
+            values = np.abs(np.fft.fft(ring))
+        case _:
+            raise TypeError("only convolutions have a spectrum")
+    values = np.sort(values)[::-1]
+    values[values < 1e-13 * values[0]] = 0.0
+    count = len(values)
+    ranks = np.arange(1, count + 1, dtype=np.float64)
+    best: tuple[float, float, float] | None = None
+    for p in np.linspace(1.02, 4.0, 150):
+        c = float(np.max(values * ranks**p))
+        bound = (c * _zeta(float(p)) / count) ** 2
+        if best is None or bound < best[2]:
+            best = (float(p), c, bound)
+    factor = float(np.mean(values)) ** 2
+    if best is None or best[2] > 100.0 * factor:
+        return Spectrum(values, factor, None, None, None)
+    return Spectrum(values, factor, *best)
+
+
+def _zeta(p: float) -> float:
+    """Riemann zeta, rounded up: 200 terms and the integral bound of the rest."""
+    return sum(k**-p for k in range(1, 200)) + 199.5 ** (1.0 - p) / (p - 1.0)
+
+
+def spectral_bound(workload: Workload) -> Bound | None:
+    """Return the square root of the paper's specLB(h), which holds only up to an unnamed constant.
+
+    `specLB = max_K K² |lambda_(K-1)|²/(N² log2² N)` (Fawaz, Muthukrishnan & Nikolov 2013, Theorem 2).
+    """
+    if not isinstance(workload, Filter | GroupConvolution):
+        return None
+    values = spectrum(workload).magnitudes
+    n = len(values)
+    if n < 2:
+        return None
+    ranks = np.arange(1, n + 1, dtype=np.float64)
+    value = float(np.max(ranks * values)) / (n * math.log2(n))
+    return Bound("specLB", value, "all, for small enough epsilon and delta", up_to_constant=True)

@@ -1,0 +1,100 @@
+"""Private input: arrays and columns, turned into what the door takes without a word about their values."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.workloads import Marginals, Workload
+
+__all__ = ["Cells", "read_cells"]
+
+_LARGEST = 2**53
+
+
+class Cells(NamedTuple):
+    """Input for the door.
+
+    Attributes:
+        values: One-dimensional int64 or float64 cells, or two-dimensional int64 or uint8 record codes.
+        index: Row labels of the input (public), or None.
+    """
+
+    values: NDArray[Any]
+    index: Any
+
+
+def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
+    """Check form, shape, dtype and finiteness; nothing here looks at magnitudes.
+
+    Args:
+        data: numpy array, list, or a column with `to_numpy` (pandas, polars, Arrow); table of shape
+            `workload.input_shape`, or for `Marginals` also an (n, d) array of integer codes.
+        workload: What will be answered.
+        integral: Whether cells are declared integers; fractions are then rounded.
+
+    Raises:
+        DataTypeError: Not an array of real numbers.
+        ShapeError: Wrong shape.
+        InvalidParameterError: Not-a-number or infinite entries.
+    """
+    array = _array(data)
+    index = getattr(data, "index", None)
+    index = None if callable(index) else index
+    if isinstance(workload, Marginals) and _are_codes(array, workload):
+        return Cells(_codes(array, workload), None)
+    expected = workload.input_shape
+    if array.shape != expected and array.shape != (int(np.prod(expected, dtype=np.float64)),):
+        raise ShapeError(f"the input must have shape {expected}, got {array.ndim} dimension(s) of another shape")
+    flat = array.reshape(-1)
+    if array.dtype.kind in "iub":
+        if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+            flat = np.minimum(flat, np.uint64(_LARGEST))
+        cells = flat.astype(np.int64)
+        return Cells(np.ascontiguousarray(cells), index)
+    if not np.isfinite(flat).all():
+        raise InvalidParameterError("the input has entries that are not finite; fill or drop them first")
+    reals = flat.astype(np.float64)
+    if integral:
+        return Cells(np.rint(np.clip(reals, -_LARGEST, _LARGEST)).astype(np.int64), index)
+    return Cells(np.ascontiguousarray(reals), index)
+
+
+def _array(data: object) -> NDArray[Any]:
+    """Return a numeric array; no message of numpy, which may quote entries, gets out."""
+    try:
+        convert = getattr(data, "to_numpy", None)
+        if callable(convert):
+            try:
+                array = np.asarray(convert())
+            except (TypeError, ValueError, NotImplementedError, ArithmeticError):
+                array = np.asarray(convert(zero_copy_only=False))
+        else:
+            array = np.asarray(data)
+    except Exception:  # noqa: BLE001 - foreign containers raise anything, and may quote entries
+        raise DataTypeError("the input must be an array of real numbers") from None
+    if array.dtype.kind == "O":
+        # Columns of nullable dtypes arrive as objects: numbers convert, anything else is refused.
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise DataTypeError("the input must be an array of real numbers") from None
+    if array.dtype.kind not in "iubf":
+        raise DataTypeError("the input must be an array of real numbers")
+    return array
+
+
+def _are_codes(array: NDArray[Any], workload: Marginals) -> bool:
+    d = len(workload.levels)
+    return array.ndim == 2 and array.shape[1] == d and array.shape != workload.input_shape
+
+
+def _codes(array: NDArray[Any], workload: Marginals) -> NDArray[Any]:
+    if array.dtype.kind not in "iub":
+        raise DataTypeError("record codes must be integers")
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        array = np.minimum(array, np.uint64(_LARGEST))
+    return np.ascontiguousarray(array.astype(np.int64, copy=False))

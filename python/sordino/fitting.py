@@ -1,0 +1,184 @@
+"""From public facts to a fitted strategy: recipe, lattice, noise and error. Touches no data."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sordino import _core
+from sordino.calibration import laplace_composition_ratio, noise_ratio
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.events import ApproxEvent, Event
+from sordino.calibration import event as calibrated_event
+from sordino.mechanisms import Mechanism
+from sordino.privacy import ApproxDP, Privacy
+from sordino.units import AddRemove, Unit
+from sordino.workloads import Workload
+from sordino.workloads.base import Array
+
+__all__ = ["Domain", "Fitted", "Objective", "choose_domain", "fit"]
+
+Objective = Literal["mean", "max"]
+
+# Inflation that the default domain may cost, and the bits of a real cell's fraction that are tried.
+_INFLATION = 1e-4
+_FRACTION_BITS = (30, 25, 20, 17, 14)
+_MAX_COMPOSED = 512
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What is declared about the input: never read from data.
+
+    Attributes:
+        max_value: Cells are clamped to `[-max_value, max_value]`.
+        fraction_bits: Cells are rounded to multiples of `2**-fraction_bits`; 0 for integers.
+    """
+
+    max_value: int
+    fraction_bits: int
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A strategy with its lattice and noise, and what they mean for the answers.
+
+    Attributes:
+        mechanism: Which mechanism.
+        branching: Its option.
+        strategy: The strategy in the core.
+        door: Lattice and noise.
+        domain: Declared bounds of the input.
+        ratio: Noise over sensitivity that was asked for.
+        stderr: Standard deviation of every answer.
+        rmse: Root of the (weighted) mean of their squares.
+        ideal_rmse: The same without lattice, encoding and rounding of the strategy.
+        event: What a release costs.
+    """
+
+    mechanism: Mechanism
+    branching: int
+    strategy: _core.Strategy
+    door: _core.Door
+    domain: Domain
+    ratio: float
+    stderr: Array
+    rmse: float
+    ideal_rmse: float
+    event: Event
+
+    @property
+    def max_stderr(self) -> float:
+        """Largest standard deviation of an answer."""
+        return float(self.stderr.max())
+
+    @property
+    def inflation(self) -> float:
+        """Relative growth of the noise by lattice, encoding and rounding up."""
+        ideal = self.ratio * self.door.sensitivity[0]
+        return max(self.door.noise / ideal - 1.0, 0.0)
+
+    def error(self, objective: Objective) -> float:
+        """Return what is minimised."""
+        return self.rmse if objective == "mean" else self.max_stderr
+
+
+def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) -> _core.Door:
+    kind, records, per_cell = unit.relation()
+    return _core.fit(strategy, kind, records, per_cell, domain.max_value, domain.fraction_bits, ratio)
+
+
+def choose_domain(
+    strategy: _core.Strategy, unit: Unit, ratio: float, max_value: int | None, integral: bool
+) -> tuple[Domain, _core.Door]:
+    """Return the declared domain, or the largest default one that costs at most 1e-4 of noise.
+
+    Defaults: `max_value` the largest power of two up to 2**24, and for real cells the finest grid, that fit.
+
+    Raises:
+        InvalidParameterError: Nothing fits.
+    """
+    values = (max_value,) if max_value is not None else tuple(2**b for b in range(24, -1, -1))
+    bits = (0,) if integral else _FRACTION_BITS
+    refusal: InvalidParameterError | None = None
+    fallback: tuple[Domain, _core.Door] | None = None
+    for value in values:
+        for b in bits:
+            domain = Domain(value, b)
+            try:
+                door = _door(strategy, unit, domain, ratio)
+            except InvalidParameterError as error:
+                refusal = error
+                continue
+            ideal, encoding, rounding = door.sensitivity
+            if encoding + rounding <= _INFLATION * ideal:
+                return domain, door
+            if fallback is None or sum(door.sensitivity) < sum(fallback[1].sensitivity):
+                fallback = domain, door
+    if fallback is not None:
+        return fallback
+    raise refusal or InvalidParameterError("no domain fits")
+
+
+def _ratio(strategy: _core.Strategy, mechanism: Mechanism, workload: Workload, unit: Unit, privacy: Privacy) -> float:
+    if mechanism.strategy != "fourier-composed":
+        return noise_ratio(privacy, mechanism.law)
+    if not isinstance(privacy, ApproxDP):
+        raise UnsupportedMechanismError("fourier-composed needs ApproxDP")
+    if unit != AddRemove(1, label=unit.label):
+        raise UnsupportedMechanismError("fourier-composed is calibrated for AddRemove(1) only")
+    cells = workload.core.input_len
+    if cells is None or cells > _MAX_COMPOSED:
+        raise UnsupportedMechanismError(f"fourier-composed is calibrated for at most {_MAX_COMPOSED} cells")
+    columns = np.stack([column for j in range(cells) if (column := strategy.column(j)) is not None])
+    # Noise over the l1 sensitivity, as everywhere; 2**-40 covers the rounding of the columns.
+    l1 = float(columns.sum(axis=1).max())
+    return laplace_composition_ratio(columns, privacy) / l1 * (1.0 + 2.0**-40)
+
+
+def fit(
+    workload: Workload,
+    privacy: Privacy,
+    unit: Unit,
+    mechanism: Mechanism,
+    branching: int = 2,
+    max_value: int | None = None,
+    integral: bool = True,
+) -> Fitted:
+    """Build the mechanism's strategy for the workload and fit the door to it.
+
+    Raises:
+        UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
+        InvalidParameterError: Public sizes do not fit.
+        MissingDependencyError: An optional package is needed and missing.
+    """
+    if not mechanism.allows(privacy):
+        raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(privacy).__name__}")
+    strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)
+    ratio = _ratio(strategy, mechanism, workload, unit, privacy)
+    domain, door = choose_domain(strategy, unit, ratio, max_value, integral)
+    variances = strategy.variances()
+    mean_square = float(np.average(variances, weights=workload.answer_weights()))
+    ideal_square = strategy.ideal_mean_square
+    ideal = ratio * door.sensitivity[0]
+    if ideal_square is None:
+        ideal_rmse = ideal * mean_square**0.5
+    else:
+        single = _door(strategy, AddRemove(1), domain, ratio).sensitivity[0]
+        ideal_rmse = ratio * door.sensitivity[0] / single * ideal_square**0.5
+    if mechanism.strategy == "fourier-composed" and isinstance(privacy, ApproxDP):
+        event: Event = ApproxEvent(privacy.epsilon, privacy.delta)
+    else:
+        event = calibrated_event(privacy, mechanism.law)
+    return Fitted(
+        mechanism=mechanism,
+        branching=branching,
+        strategy=strategy,
+        door=door,
+        domain=domain,
+        ratio=ratio,
+        stderr=door.noise * np.sqrt(variances),
+        rmse=door.noise * mean_square**0.5,
+        ideal_rmse=ideal_rmse,
+        event=event,
+    )

@@ -1,0 +1,317 @@
+"""A plan: mechanism, noise, expected error and certificate, before any data is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sordino import _core
+from sordino.accounting import Ledger
+from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
+from sordino.calibration import epsilon_of_mu
+from sordino.data import read_cells
+from sordino.errors import DataTypeError, DuplicateRequestError, InvalidParameterError
+from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
+from sordino.fitting import Domain, Fitted, Objective
+from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.release import Release
+from sordino.testing import current_key
+from sordino.units import Unit
+from sordino.workloads import Filter, GroupConvolution, Workload
+from sordino.workloads.base import Array
+from sordino._checks import integer
+
+if TYPE_CHECKING:
+    from sordino.planning import Comparison
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a workload will be answered: made by `sordino.plan`, costs nothing, can be saved and read.
+
+    Attributes:
+        workload: The queries.
+        privacy: What a release guarantees.
+        unit: For whom: what one protected thing can change.
+        objective: What was minimised, 'mean' or 'max'.
+        requested: Mechanism as asked for: a name or 'auto'.
+    """
+
+    workload: Workload
+    privacy: Privacy
+    unit: Unit
+    objective: Objective
+    requested: str
+    integral: bool
+    fitted: Fitted = field(repr=False)
+
+    @property
+    def mechanism(self) -> str:
+        """Full name of the mechanism, such as 'fourier-gaussian'."""
+        return self.fitted.mechanism.name
+
+    @property
+    def domain(self) -> Domain:
+        """Declared bounds of the input: cells are clamped to them."""
+        return self.fitted.domain
+
+    @property
+    def event(self) -> Event:
+        """What a release costs: at most the requested privacy."""
+        return self.fitted.event
+
+    @property
+    def noise_multiplier(self) -> float | None:
+        """Gaussian only: standard deviation over l2 sensitivity as calibrated, None for Laplace noise."""
+        return self.fitted.ratio if self.fitted.mechanism.law == "gaussian" else None
+
+    @property
+    def sensitivity(self) -> dict[str, float]:
+        """Upper bounds of what neighbours differ by in the measured norm, by cause."""
+        return dict(zip(("ideal", "encoding", "rounding"), self.fitted.door.sensitivity, strict=True))
+
+    @property
+    def stderr(self) -> Array:
+        """Standard deviation of every answer, in the shape of the answers."""
+        return self.fitted.stderr.reshape(self.workload.answers_shape)
+
+    @property
+    def rmse(self) -> float:
+        """Root mean squared error over the answers (weighted as the workload says)."""
+        return self.fitted.rmse
+
+    @property
+    def rmse_kind(self) -> str:
+        """Always 'exact' here: answers are unbiased and their variance is known in closed form."""
+        return "exact"
+
+    @property
+    def max_stderr(self) -> float:
+        """Largest standard deviation of an answer."""
+        return self.fitted.max_stderr
+
+    @property
+    def inflation(self) -> float:
+        """Relative growth of the noise by lattice, encoding and rounding up."""
+        return self.fitted.inflation
+
+    @property
+    def gaussian_bound(self) -> Bound | None:
+        """Least error of any mechanism with Gaussian noise; None under `PureDP`, where there is none."""
+        return gaussian_bound(self.workload, self.privacy, self.unit)
+
+    @property
+    def optimality(self) -> float | None:
+        """Error over `gaussian_bound` for Gaussian mechanisms (1 is the optimum), None for others."""
+        return self._over_bound(self.fitted.error(self.objective))
+
+    @property
+    def ideal_optimality(self) -> float | None:
+        """`optimality` with real arithmetic: no lattice, no rounding."""
+        return self._over_bound(self.fitted.ideal_rmse) if self.objective == "mean" else None
+
+    def _over_bound(self, error: float) -> float | None:
+        bound = self.gaussian_bound
+        if bound is None or bound.value <= 0.0 or self.fitted.mechanism.law != "gaussian":
+            return None
+        return error / bound.value
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Every lower bound that applies."""
+        found = (
+            self.gaussian_bound,
+            unbiased_bound(self.workload, self.privacy, self.unit),
+            spectral_bound(self.workload),
+        )
+        return tuple(bound for bound in found if bound is not None)
+
+    def guarantee(self, records: int | None = None) -> str:
+        """Return the guarantee in one plain sentence, for a group of `records` records if given.
+
+        Raises:
+            DataTypeError: `records` is no integer.
+            InvalidParameterError: `records` is below 1.
+        """
+        if records is None:
+            return f"Adding, removing or changing {self.unit.label} is protected by {_words(self.event, 1, self.privacy)}."
+        count = integer("records", records, least=1)
+        units = -(-count // (self.unit.records if hasattr(self.unit, "per_cell") else 1))
+        return f"Any {count} of {self.unit.label} together are protected by {_words(self.event, units, self.privacy)}."
+
+    def release(self, data: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> Release:
+        """Measure private data once: the only call that touches it.
+
+        The call is checked first, then the budget is charged, then noise is drawn. A repeated `request_id` is
+        answered from the ledger's record if it was made from the same plan, and refused otherwise.
+
+        Args:
+            data: Table of shape `workload.input_shape` (array, list or column), or record codes for marginals.
+            ledger: Where the cost is charged; None leaves the release unaccounted.
+            request_id: Name of the request, charged at most once.
+
+        Returns:
+            The release.
+
+        Raises:
+            DataTypeError: The data is no array of numbers, or the ledger no ledger.
+            ShapeError: The data has another shape.
+            InvalidParameterError: The data has entries that are not finite, or noise is deterministic and a
+                ledger is given.
+            BudgetExceededError: The ledger's total would be exceeded.
+            UnsupportedEventError: The ledger cannot count this event.
+            DuplicateRequestError: The request was made before, from another plan.
+            ForkError: The ledger belongs to another process.
+            EntropyError: The operating system gives no randomness; the budget stays charged.
+        """
+        key = current_key()
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise DataTypeError("ledger must be a sordino.Ledger")
+        if request_id is not None and not isinstance(request_id, str):
+            raise DataTypeError("request_id must be a string")
+        if ledger is not None and key is not None:
+            raise InvalidParameterError("a ledger refuses releases under deterministic noise: they are not private")
+        if ledger is not None and request_id is not None and (charged := ledger.find(request_id)) is not None:
+            if isinstance(charged.record, Release) and charged.record.plan.digest == self.digest:
+                return charged.record
+            raise DuplicateRequestError("this request_id was charged before, for another plan or a failed release")
+        cells = read_cells(data, self.workload, self.integral)
+        if ledger is not None:
+            ledger.charge(self.event, request_id=request_id, label=self.unit.label)
+        measured = self.fitted.door.measure(self.fitted.strategy, cells.values, key)
+        release = Release(
+            plan=self,
+            measured=measured,
+            values=_core.decode(self.fitted.strategy, measured).reshape(self.workload.answers_shape),
+            index=cells.index,
+            private=key is None,
+            accounted=ledger is not None,
+        )
+        if ledger is not None and request_id is not None:
+            ledger.attach(request_id, release)
+        return release
+
+    def record(self) -> dict[str, Any]:
+        """Return the plan as a JSON-like record; arrays of the workload stay arrays."""
+        from sordino.plan_file import plan_record  # noqa: PLC0415 - plan_file rebuilds plans
+
+        return plan_record(self)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the record: what two equal plans have in common."""
+        from sordino.plan_file import plan_digest  # noqa: PLC0415
+
+        return plan_digest(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the plan as JSON, large arrays in an `.npz` beside it.
+
+        Raises:
+            InputFileError: The file cannot be written.
+        """
+        from sordino.plan_file import save_plan  # noqa: PLC0415
+
+        return save_plan(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> Plan:
+        """Read a plan and verify it: the noise is fitted again, and a plan that stores less is refused.
+
+        Raises:
+            InputFileError: The file cannot be read.
+            PlanFileError: The file is no plan, was altered, or understates noise or cost.
+        """
+        from sordino.plan_file import load_plan  # noqa: PLC0415
+
+        return load_plan(Path(path))
+
+    def compare(self) -> Comparison:
+        """Return `sordino.compare` for the same request."""
+        from sordino.planning import compare  # noqa: PLC0415
+
+        return compare(self.workload, self.privacy, unit=self.unit, objective=self.objective)
+
+    def explain(self) -> str:
+        """Return what will happen and why, in a few lines of text."""
+        fitted = self.fitted
+        kind = "Gaussian" if fitted.mechanism.law == "gaussian" else "Laplace"
+        option = f" (branching {fitted.branching})" if fitted.mechanism.strategy == "tree" else ""
+        lines = [
+            f"{self.workload!r}",
+            f"mechanism      {self.mechanism}{option}, {'chosen by auto' if self.requested == 'auto' else 'as asked'}",
+            f"guarantee      {self.guarantee()}",
+            f"noise          {kind}, {fitted.strategy.measured_len} measured numbers on the lattice 2^{fitted.door.grid}",
+            f"               inflation by lattice and rounding {self.inflation:.2g}",
+            f"input          cells clamped to [-{self.domain.max_value}, {self.domain.max_value}], "
+            + ("integers" if self.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
+            f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}",
+        ]
+        bound = self.gaussian_bound
+        if bound is None:
+            lines.append("bound          under pure privacy no Gaussian mechanism exists")
+        elif self.optimality is not None:
+            lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")
+            lines.append(f"optimality     {self.optimality:.6g} times the least error of any Gaussian mechanism")
+        elif self.rmse < bound.value:
+            lines.append(
+                f"bound          no Gaussian mechanism gets below {bound.value:.6g} ({bound.name}); Laplace noise does: "
+                "the bound does not bind it, so there is no optimality ratio"
+            )
+        else:
+            lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind Laplace noise")
+        for other in self.bounds[1 if bound is not None else 0 :]:
+            if other.up_to_constant and isinstance(self.workload, Filter | GroupConvolution):
+                factor = spectrum(self.workload).factor
+                lines.append(
+                    f"specLB         F/specLB = {factor / other.value**2:.4g}, up to a constant "
+                    "(the paper's bound on every mechanism)"
+                )
+            else:
+                lines.append(f"bound          {other.value:.6g} ({other.name})")
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the expected error of every answer and, for convolutions, the spectrum.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        from sordino.plots import plot_plan  # noqa: PLC0415 - optional extra
+
+        return plot_plan(self, path)
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r}, "
+            f"rmse={self.rmse:.6g}, max_stderr={self.max_stderr:.6g})"
+        )
+
+
+def _words(event: Event, times: int, privacy: Privacy) -> str:
+    """Say what `times` units together are promised."""
+    match event:
+        case PureEvent(epsilon=epsilon):
+            return f"{epsilon * times:.6g}-differential privacy"
+        case GaussianEvent():
+            mu = float(event.mu_squared) ** 0.5 * times
+            match privacy:
+                case ApproxDP(epsilon=epsilon, delta=delta):
+                    worst = epsilon if times == 1 else epsilon_of_mu(mu, delta)
+                    return f"({worst:.6g}, {delta:.3g})-differential privacy ({mu:.6g}-GDP)"
+                case ZeroConcentratedDP():
+                    return f"{mu * mu / 2.0:.6g}-zero-concentrated differential privacy"
+                case GaussianDP() | PureDP():
+                    return f"{mu:.6g}-Gaussian differential privacy"
+        case ApproxEvent(epsilon=epsilon, delta=delta):
+            if times == 1:
+                return f"({epsilon:.6g}, {delta:.3g})-differential privacy"
+            # Group privacy of (epsilon, delta): delta·(e^(k·epsilon) - 1)/(e^epsilon - 1).
+            growth = sum(2.718281828459046 ** (i * epsilon) for i in range(times))
+            return f"({epsilon * times:.6g}, {min(delta * growth, 1.0):.3g})-differential privacy"

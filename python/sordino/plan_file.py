@@ -1,0 +1,199 @@
+"""Plans as files: a JSON record, large arrays beside it. A file is not trusted: loading fits again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sordino.errors import InputFileError, PlanFileError, SordinoError
+from sordino.events import event_from_json
+from sordino.fitting import fit
+from sordino.mechanisms import MECHANISMS
+from sordino.privacy import privacy_from_json
+from sordino.units import unit_from_json
+from sordino.workloads import workload_from_spec
+from sordino.workloads.base import Array
+
+if TYPE_CHECKING:
+    from sordino.plan import Plan
+
+__all__ = ["load_plan", "plan_digest", "plan_record", "save_plan"]
+
+SCHEMA = 1
+_INLINE = 4096  # bytes: larger arrays go to the .npz
+
+
+def plan_record(plan: Plan) -> dict[str, Any]:
+    """Return the plan as a record: schema, what was asked, what was fitted, what it means."""
+    fitted, door = plan.fitted, plan.fitted.door
+    bound = plan.gaussian_bound
+    return {
+        "schema": SCHEMA,
+        "workload": {"kind": plan.workload.kind, "spec": plan.workload.spec()},
+        "privacy": plan.privacy.to_json(),
+        "unit": plan.unit.to_json(),
+        "domain": {
+            "max_value": plan.domain.max_value,
+            "fraction_bits": plan.domain.fraction_bits,
+            "integral": plan.integral,
+        },
+        "objective": plan.objective,
+        "requested": plan.requested,
+        "mechanism": plan.mechanism,
+        "recipe": {
+            "strategy": fitted.mechanism.strategy,
+            "law": fitted.mechanism.law,
+            "branching": fitted.branching,
+        },
+        "noise_ratio": fitted.ratio,
+        "door": {"grid": door.grid, "quarter_units": door.quarter_units},
+        "sensitivity": plan.sensitivity,
+        "event": plan.event.to_json(),
+        "rmse": plan.rmse,
+        "max_stderr": plan.max_stderr,
+        "rmse_kind": plan.rmse_kind,
+        "bound": None if bound is None else {"name": bound.name, "value": bound.value, "class": bound.mechanisms},
+        "horizon": "hard",
+        "post_processing": [],
+    }
+
+
+def _split(value: Any, arrays: dict[str, Array]) -> Any:
+    """Replace arrays by lists, or by the SHA-256 of their bytes if large."""
+    if isinstance(value, np.ndarray):
+        if value.nbytes <= _INLINE:
+            return {"array": value.reshape(-1).tolist(), "shape": list(value.shape)}
+        key = hashlib.sha256(np.ascontiguousarray(value, dtype="<f8").tobytes()).hexdigest()
+        arrays[key] = value
+        return {"sha256": key, "shape": list(value.shape)}
+    if isinstance(value, dict):
+        return {name: _split(item, arrays) for name, item in value.items()}
+    return value
+
+
+def _join(value: Any, arrays: dict[str, Array]) -> Any:
+    if isinstance(value, dict) and set(value) == {"array", "shape"}:
+        return np.array(value["array"], dtype=np.float64).reshape(value["shape"])
+    if isinstance(value, dict) and set(value) == {"sha256", "shape"}:
+        array = arrays.get(value["sha256"])
+        if array is None:
+            raise PlanFileError("an array of the plan is missing from the file beside it")
+        if hashlib.sha256(np.ascontiguousarray(array, dtype="<f8").tobytes()).hexdigest() != value["sha256"]:
+            raise PlanFileError("an array of the plan was altered")
+        return array.reshape(value["shape"])
+    if isinstance(value, dict):
+        return {name: _join(item, arrays) for name, item in value.items()}
+    return value
+
+
+def _canonical(record: dict[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def plan_digest(plan: Plan) -> str:
+    """Return the SHA-256 of the canonical record."""
+    return hashlib.sha256(_canonical(_split(plan_record(plan), {})).encode()).hexdigest()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".npz")
+
+
+def save_plan(plan: Plan, path: Path) -> Path:
+    """Write the record with its digest, and the arrays above 4 kB beside it.
+
+    Raises:
+        InputFileError: The file cannot be written.
+    """
+    arrays: dict[str, Array] = {}
+    record = _split(plan_record(plan), arrays)
+    record["digest"] = hashlib.sha256(_canonical(record).encode()).hexdigest()
+    try:
+        path.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        if arrays:
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type] # numpy's stub has a flag among **kwds
+            _beside(path).write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise InputFileError(f"the plan cannot be written: {error.strerror}") from None
+    return path
+
+
+def load_plan(path: Path) -> Plan:
+    """Read, rebuild and verify a plan.
+
+    The strategy is built and fitted again. Refused: another digest, less noise than fitting gives, a mechanism,
+    event or domain that is not the one that fitting gives.
+
+    Raises:
+        InputFileError: The file cannot be read.
+        PlanFileError: The file is no plan or does not hold what it says.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        arrays: dict[str, Array] = {}
+        if _beside(path).exists():
+            with np.load(_beside(path), allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+    except OSError as error:
+        raise InputFileError(f"the plan cannot be read: {error.strerror}") from None
+    except (ValueError, zipfile.BadZipFile):
+        raise PlanFileError("the file is not a saved plan") from None
+    try:
+        return _rebuild(record, arrays)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        if isinstance(error, SordinoError):
+            raise
+        raise PlanFileError("the plan lacks a field, or a field is of the wrong type") from None
+
+
+def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
+    from sordino.plan import Plan  # noqa: PLC0415 - plan uses this module
+
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise PlanFileError("the plan is of another schema; it may need a newer sordino")
+    digest = record.pop("digest", None)
+    if digest != hashlib.sha256(_canonical(record).encode()).hexdigest():
+        raise PlanFileError("the plan was altered: its digest does not match")
+    workload = workload_from_spec(record["workload"]["kind"], _join(record["workload"]["spec"], arrays))
+    privacy = privacy_from_json(record["privacy"])
+    unit = unit_from_json(record["unit"])
+    mechanism = next((m for m in MECHANISMS if m.name == record["mechanism"]), None)
+    if mechanism is None:
+        raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
+    if record["objective"] not in ("mean", "max") or not isinstance(record["domain"]["integral"], bool):
+        raise PlanFileError("the plan's objective or domain is out of range")
+    try:
+        fitted = fit(
+            workload,
+            privacy,
+            unit,
+            mechanism,
+            int(record["recipe"]["branching"]),
+            int(record["domain"]["max_value"]),
+            record["domain"]["integral"],
+        )
+    except SordinoError as error:
+        raise PlanFileError(f"the plan cannot be fitted: {error}") from None
+    if fitted.domain.fraction_bits != record["domain"]["fraction_bits"]:
+        raise PlanFileError("the plan's domain is not the one that fitting gives")
+    stored = int(record["door"]["quarter_units"]) * 2.0 ** int(record["door"]["grid"])
+    if stored < fitted.door.quarter_units * 2.0**fitted.door.grid:
+        raise PlanFileError("the plan stores less noise than its privacy needs")
+    if event_from_json(record["event"]) != fitted.event:
+        raise PlanFileError("the plan's event is not what a release costs")
+    return Plan(
+        workload=workload,
+        privacy=privacy,
+        unit=unit,
+        objective=record["objective"],
+        requested=str(record["requested"]),
+        integral=record["domain"]["integral"],
+        fitted=fitted,
+    )

@@ -1,0 +1,311 @@
+"""Choosing a mechanism from public facts alone: `plan`, `compare`, `privacy_for`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sordino._checks import integer, open_unit, positive
+from sordino.bounds import Bound, gaussian_bound
+from sordino.calibration import epsilon_of_mu, noise_ratio
+from sordino.errors import DataTypeError, InvalidParameterError, SordinoError, UnsupportedMechanismError
+from sordino.fitting import Fitted, Objective, fit
+from sordino.mechanisms import MECHANISMS, Mechanism, mechanism_named
+from sordino.plan import Plan
+from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
+from sordino.workloads import Workload
+
+__all__ = ["Comparison", "compare", "plan", "privacy_for"]
+
+# A simpler mechanism is preferred if it is at most this much worse.
+_TIE = 1.01
+
+
+def plan(
+    workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = None,
+    mechanism: str = "auto",
+    objective: Objective = "mean",
+    max_value: int | None = None,
+    integral: bool = True,
+) -> Plan:
+    """Plan a release: touches no data, costs nothing.
+
+    `auto` takes the least error among all mechanisms that serve the workload and the privacy; of those within
+    1 % the simplest. The choice depends on the arguments alone.
+
+    Args:
+        workload: The queries.
+        privacy: The guarantee of one release.
+        unit: What one protected thing can change; `AddRemove(1)` if None.
+        mechanism: 'auto', or a name from `sordino.mechanisms`.
+        objective: 'mean' minimises `rmse`, 'max' minimises `max_stderr`.
+        max_value: Public bound on the magnitude of a cell; cells beyond are clamped. The largest power of two
+            up to 2**24 that costs nothing if None.
+        integral: Whether cells are integers; otherwise they are rounded to a fine public grid.
+
+    Returns:
+        The plan.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: An argument is out of range.
+        UnsupportedMechanismError: The mechanism named does not serve this workload or privacy.
+        MissingDependencyError: The mechanism named needs an optional package.
+    """
+    unit = _checked(workload, privacy, unit, objective)
+    if max_value is not None:
+        max_value = integer("max_value", max_value, least=1)
+        if max_value > 2**53:
+            raise InvalidParameterError("max_value must be at most 2**53")
+    if not isinstance(mechanism, str):
+        raise DataTypeError("mechanism must be a name")
+    if mechanism == "auto":
+        fitted = _best(list(_candidates(workload, privacy, unit, max_value, integral)), objective)
+    else:
+        named = mechanism_named(mechanism, privacy)
+        fitted = _best_branching(workload, privacy, unit, named, objective, max_value, integral)
+    return Plan(
+        workload=workload,
+        privacy=privacy,
+        unit=unit,
+        objective=objective,
+        requested=mechanism,
+        integral=bool(integral),
+        fitted=fitted,
+    )
+
+
+def _checked(workload: object, privacy: object, unit: object, objective: object) -> Unit:
+    if not isinstance(workload, Workload):
+        raise DataTypeError("workload must be a sordino workload, such as sordino.Histogram(10)")
+    if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
+        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
+    if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
+        raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
+    if objective not in ("mean", "max"):
+        raise InvalidParameterError("objective must be 'mean' or 'max'")
+    return AddRemove(1) if unit is None else unit
+
+
+def _best_branching(
+    workload: Workload,
+    privacy: Privacy,
+    unit: Unit,
+    mechanism: Mechanism,
+    objective: Objective,
+    max_value: int | None,
+    integral: bool,
+) -> Fitted:
+    options = [
+        fit(workload, privacy, unit, mechanism, b, max_value, integral) for b in mechanism.branchings(workload)
+    ]
+    return min(options, key=lambda fitted: fitted.error(objective))
+
+
+def _candidates(
+    workload: Workload, privacy: Privacy, unit: Unit, max_value: int | None, integral: bool, objective: Objective = "mean"
+) -> Iterator[Fitted]:
+    refused: SordinoError | None = None
+    found = False
+    for mechanism in MECHANISMS:
+        if not (mechanism.automatic and mechanism.allows(privacy) and mechanism.serves(workload)):
+            continue
+        try:
+            yield _best_branching(workload, privacy, unit, mechanism, objective, max_value, integral)
+            found = True
+        except UnsupportedMechanismError:
+            continue
+        except InvalidParameterError as error:
+            refused = error  # public sizes do not fit this mechanism; another may
+    if not found:
+        raise refused or UnsupportedMechanismError("no mechanism serves this workload and privacy")
+
+
+def _best(options: list[Fitted], objective: Objective) -> Fitted:
+    least = min(fitted.error(objective) for fitted in options)
+    return next(fitted for fitted in options if fitted.error(objective) <= _TIE * least)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Mechanisms side by side, best first, before anything is spent.
+
+    Attributes:
+        rows: One for each mechanism that can answer: name, rmse, max_stderr, optimality or None, inflation.
+        gaussian_bound: Least error of any Gaussian mechanism, None under `PureDP`.
+        chosen: What `auto` takes.
+        refused: Mechanisms that do not serve, with the reason.
+    """
+
+    rows: tuple[dict[str, object], ...]
+    gaussian_bound: Bound | None
+    chosen: str
+    refused: dict[str, str]
+
+    def __str__(self) -> str:
+        lines = [f"{'mechanism':<26}{'rmse':>14}{'max stderr':>14}{'over bound':>12}"]
+        for row in self.rows:
+            over = row["optimality"]
+            ratio = "-" if over is None else f"{over:.4f}"
+            mark = " *" if row["mechanism"] == self.chosen else ""
+            lines.append(f"{row['mechanism']:<26}{row['rmse']:>14.6g}{row['max_stderr']:>14.6g}{ratio:>12}{mark}")
+        if self.gaussian_bound is not None:
+            lines.append(f"least of any Gaussian mechanism: {self.gaussian_bound.value:.6g} ({self.gaussian_bound.name})")
+        return "\n".join(lines)
+
+    def plot(self, path: object = None) -> object:
+        """Draw the errors as bars.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        from sordino.plots import plot_comparison  # noqa: PLC0415 - optional extra
+
+        return plot_comparison(self, path)
+
+
+def compare(
+    workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = None,
+    objective: Objective = "mean",
+    max_value: int | None = None,
+    integral: bool = True,
+) -> Comparison:
+    """Return the expected error of every mechanism that can answer, best first.
+
+    Mechanisms by composition of privacy losses are left out: they need minutes and an optional package.
+
+    Args:
+        workload: The queries.
+        privacy: The guarantee.
+        unit: What one protected thing can change; `AddRemove(1)` if None.
+        objective: What `auto` would minimise, and the order of the rows.
+        max_value: As in `plan`.
+        integral: As in `plan`.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: An argument is out of range.
+    """
+    unit = _checked(workload, privacy, unit, objective)
+    options: list[Fitted] = []
+    refused: dict[str, str] = {}
+    for mechanism in MECHANISMS:
+        if not (mechanism.allows(privacy) and mechanism.serves(workload)) or mechanism.strategy == "fourier-composed":
+            continue
+        try:
+            options.append(_best_branching(workload, privacy, unit, mechanism, objective, max_value, integral))
+        except (UnsupportedMechanismError, InvalidParameterError) as error:
+            refused[mechanism.name] = str(error)
+    if not options:
+        raise UnsupportedMechanismError("no mechanism serves this workload and privacy")
+    automatic = [fitted for fitted in options if fitted.mechanism.automatic]
+    bound = gaussian_bound(workload, privacy, unit)
+    rows = tuple(
+        {
+            "mechanism": fitted.mechanism.name,
+            "rmse": fitted.rmse,
+            "max_stderr": fitted.max_stderr,
+            "optimality": (
+                fitted.error(objective) / bound.value
+                if bound is not None and bound.value > 0.0 and fitted.mechanism.law == "gaussian"
+                else None
+            ),
+            "inflation": fitted.inflation,
+        }
+        for fitted in sorted(options, key=lambda fitted: fitted.error(objective))
+    )
+    return Comparison(rows, bound, _best(automatic, objective).mechanism.name, refused)
+
+
+def privacy_for(
+    workload: Workload,
+    *,
+    rmse: float | None = None,
+    max_stderr: float | None = None,
+    delta: float | None = None,
+    unit: Unit | None = None,
+    mechanism: str = "auto",
+    max_value: int | None = None,
+    integral: bool = True,
+) -> Privacy:
+    """Return the least epsilon with which the error target is met: the question people ask first.
+
+    Args:
+        workload: The queries.
+        rmse: Wanted root mean squared error; give this or `max_stderr`.
+        max_stderr: Wanted largest standard error.
+        delta: For `ApproxDP`; None asks for `PureDP`.
+        unit: What one protected thing can change; `AddRemove(1)` if None.
+        mechanism: As in `plan`.
+        max_value: As in `plan`.
+        integral: As in `plan`.
+
+    Returns:
+        `ApproxDP` or `PureDP`; a plan with it meets the target.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: Both or neither target is given, or an argument is out of range, or no epsilon up
+            to 1e6 is enough.
+    """
+    if (rmse is None) == (max_stderr is None):
+        raise InvalidParameterError("give either rmse or max_stderr")
+    objective: Objective = "mean" if rmse is not None else "max"
+    target = positive("rmse", rmse) if rmse is not None else positive("max_stderr", max_stderr)
+
+    def guarantee(epsilon: float) -> Privacy:
+        return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
+
+    unit = _checked(workload, guarantee(1.0), unit, objective)
+    if delta is not None:
+        open_unit("delta", delta)
+    # The error of a strategy is proportional to its noise ratio, so one plan at epsilon = 1 tells the
+    # ratio needed, and the ratio the epsilon.
+    best = math.inf
+    reference = guarantee(1.0)
+    chosen = MECHANISMS if mechanism == "auto" else (mechanism_named(mechanism, reference),)
+    for option in chosen:
+        if mechanism == "auto" and not (option.automatic and option.serves(workload)):
+            continue
+        if not option.allows(reference) or option.strategy == "fourier-composed":
+            continue
+        try:
+            fitted = _best_branching(workload, reference, unit, option, objective, max_value, integral)
+        except (UnsupportedMechanismError, InvalidParameterError):
+            continue
+        ratio = noise_ratio(reference, option.law) * target / fitted.error(objective)
+        if option.law == "laplace":
+            epsilon = 1.0 / ratio
+        elif delta is not None and ratio > 1e-5:
+            epsilon = epsilon_of_mu(1.0 / ratio, delta)
+        else:
+            continue
+        best = min(best, epsilon)
+    if not 1e-12 <= best <= 1e6:
+        raise InvalidParameterError("no epsilon from 1e-12 to 1e6 meets this target")
+    # Lattice inflation may differ a little at another epsilon: step up until the plan meets the target.
+    for step in range(40):
+        privacy = guarantee(best * (1.0 + 1e-9 * 2.0**step if step else 1.0))
+        made = plan(
+            workload,
+            privacy,
+            unit=unit,
+            mechanism=mechanism,
+            objective=objective,
+            max_value=max_value,
+            integral=integral,
+        )
+        if made.fitted.error(objective) <= target:
+            return privacy
+    raise InvalidParameterError("no epsilon meets this target")

@@ -1,0 +1,223 @@
+"""A release: what was published, and what else follows from it for free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sordino import _core
+from sordino.errors import DataTypeError, MissingDependencyError, UnsupportedMechanismError
+from sordino.noise_law import answer_half_widths
+from sordino.workloads import Marginals, Workload
+from sordino.workloads.base import Array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sordino.plan import Plan
+
+__all__ = ["Interval", "Release"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Confidence intervals for the true answers.
+
+    Attributes:
+        lower: Lower ends, in the shape of the answers.
+        upper: Upper ends.
+        level: Probability that each, or all together, hold.
+        simultaneous: Whether they hold all together.
+    """
+
+    lower: Array
+    upper: Array
+    level: float
+    simultaneous: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Published answers: post-processing of them costs no privacy.
+
+    Attributes:
+        plan: How they were made.
+        values: The answers, perhaps post-processed.
+        index: Row labels of the input, where it had any.
+        private: False only under `sordino.testing.deterministic_noise`.
+        accounted: Whether a ledger was charged.
+        post_processing: Methods applied to `values`, in order.
+        workload: What `values` answer: the plan's workload, or the one given to `answer`.
+    """
+
+    plan: Plan
+    measured: _core.Measured = field(repr=False)
+    values: Array
+    index: Any = field(default=None, repr=False)
+    private: bool = True
+    accounted: bool = False
+    post_processing: tuple[str, ...] = ()
+    other: Workload | None = None
+    _unbiased: Array | None = field(default=None, repr=False)
+    _stderr: Array | None = field(default=None, repr=False)
+
+    @property
+    def workload(self) -> Workload:
+        """What `values` answer."""
+        return self.plan.workload if self.other is None else self.other
+
+    @property
+    def unbiased(self) -> Array:
+        """The answers before any post-processing: unbiased, up to the clamping of cells beyond `max_value`."""
+        return self.values if self._unbiased is None else self._unbiased
+
+    @property
+    def stderr(self) -> Array:
+        """Standard deviation of the noise in `unbiased`, in the shape of the answers; no bias by clamping."""
+        return self.plan.stderr if self._stderr is None else self._stderr
+
+    def interval(self, level: float, *, simultaneous: bool = False) -> Interval:
+        """Return confidence intervals around `unbiased`.
+
+        Exact for Gaussian noise and single Laplace variates; a rigorous upper bound of the width for sums of
+        Laplace variates. Simultaneous intervals use Sidak's inequality (Gaussian) or the union bound.
+
+        Args:
+            level: Strictly between 0 and 1.
+            simultaneous: Whether all intervals shall hold together with this probability.
+
+        Raises:
+            InvalidParameterError: The level is out of range.
+        """
+        width = answer_half_widths(self, level, simultaneous).reshape(self.unbiased.shape)
+        return Interval(self.unbiased - width, self.unbiased + width, level, simultaneous)
+
+    def answer(self, workload: Workload) -> Release:
+        """Answer further queries from the same measurements: free.
+
+        Args:
+            workload: Any queries in the measured row space, on the same cells.
+
+        Returns:
+            A release of the other answers, with their own standard errors.
+
+        Raises:
+            DataTypeError: No workload.
+            ShapeError: Another number of cells.
+            UnsupportedMechanismError: Outside the measured row space, or too many rows.
+        """
+        if not isinstance(workload, Workload):
+            raise DataTypeError("answer takes a workload")
+        if workload == self.plan.workload:
+            return replace(self, values=_core.decode(self.plan.fitted.strategy, self.measured).reshape(
+                workload.answers_shape), other=None, _unbiased=None, _stderr=None, post_processing=())
+        values, variances = _core.answer(self.plan.fitted.strategy, self.measured, workload.core)
+        shape = workload.answers_shape
+        keep_index = workload.answers_shape == self.plan.workload.input_shape
+        return replace(
+            self,
+            values=values.reshape(shape),
+            other=workload,
+            index=self.index if keep_index else None,
+            post_processing=(),
+            _unbiased=None,
+            _stderr=(self.plan.fitted.door.noise * np.sqrt(variances)).reshape(shape),
+        )
+
+    def _processed(self, values: Array, name: str) -> Release:
+        return replace(
+            self, values=values, _unbiased=self.unbiased, post_processing=(*self.post_processing, name)
+        )
+
+    def nonnegative(self) -> Release:
+        """Return a release with negative answers raised to zero; `unbiased` and intervals stay."""
+        return self._processed(np.maximum(self.values, 0.0), "nonnegative")
+
+    def monotone(self) -> Release:
+        """Return a release with answers made non-decreasing along the last axis (least squares)."""
+        flat = self.values.reshape(-1, self.values.shape[-1])
+        fitted = np.stack([_isotonic(row) for row in flat]).reshape(self.values.shape)
+        return self._processed(fitted, "monotone")
+
+    def rounded(self) -> Release:
+        """Return a release with answers rounded to integers; `unbiased` and intervals stay."""
+        return self._processed(np.rint(self.values), "rounded")
+
+    @cached_property
+    def tables(self) -> dict[tuple[int, ...], Array]:
+        """Marginals: each attribute set's table.
+
+        Raises:
+            UnsupportedMechanismError: The workload is not `Marginals`.
+        """
+        workload = self.workload
+        if not isinstance(workload, Marginals):
+            raise UnsupportedMechanismError("only marginals come as tables")
+        out, at = {}, 0
+        for chosen, shape in zip(workload.sets, workload.table_shapes, strict=True):
+            size = int(np.prod(shape, dtype=np.int64))
+            out[chosen] = self.values[at : at + size].reshape(shape)
+            at += size
+        return out
+
+    def to_arrow(self) -> Any:
+        """Return answers and standard errors as an Arrow table, with the labels if there are any.
+
+        Raises:
+            MissingDependencyError: pyarrow is not installed.
+        """
+        try:
+            import pyarrow as pa  # noqa: PLC0415 - optional extra
+        except ImportError:
+            raise MissingDependencyError("to_arrow needs pyarrow: pip install 'sordino[arrow]'") from None
+        columns: dict[str, Any] = {}
+        if self.index is not None and len(self.index) == self.values.size:
+            columns["index"] = pa.array(list(self.index))
+        columns["value"] = pa.array(self.values.reshape(-1))
+        columns["stderr"] = pa.array(np.ascontiguousarray(self.stderr).reshape(-1))
+        return pa.table(columns)
+
+    def to_pandas(self) -> Any:
+        """Return the answers as a pandas Series under the labels of the input.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - optional
+        except ImportError:
+            raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from None
+        usable = self.index is not None and len(self.index) == self.values.size
+        return pd.Series(self.values.reshape(-1), index=self.index if usable else None, name="value")
+
+    def plot(self, path: str | Path | None = None, *, level: float = 0.95) -> Any:
+        """Draw the answers with their intervals.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        from sordino.plots import plot_release  # noqa: PLC0415 - optional extra
+
+        return plot_release(self, path, level=level)
+
+
+def _isotonic(row: Array) -> Array:
+    """Pool adjacent violators: the non-decreasing sequence nearest in least squares."""
+    means: list[float] = []
+    counts: list[int] = []
+    for value in row:
+        means.append(float(value))
+        counts.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            count = counts[-2] + counts[-1]
+            means[-2] = (means[-2] * counts[-2] + means[-1] * counts[-1]) / count
+            counts[-2] = count
+            means.pop()
+            counts.pop()
+    return np.repeat(np.array(means), counts)

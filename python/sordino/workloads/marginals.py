@@ -1,0 +1,103 @@
+"""Marginal tables of categorical records."""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+
+from sordino import _core
+from sordino._checks import integer, positive
+from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.workloads.base import Array, Spec, Workload, length_of
+
+__all__ = ["Marginals"]
+
+_MAX_SETS = 100_000
+
+
+class Marginals(Workload):
+    """Marginal tables of records with `levels[i]` values of attribute `i`.
+
+    Answers are the tables one after the other, each in row-major order; `Release.tables` splits them. Input is
+    the full table, or an (n, d) array of integer codes `0 <= code < levels[i]`; a record with any other code
+    is a null record and counts nowhere.
+
+    Args:
+        levels: Number of values of each attribute, at least 2.
+        k: All sets of `k` attributes; give this or `sets`.
+        sets: Attribute sets, as sequences of attribute numbers.
+        weights: Weight of each table's squared errors in the mean that is minimised; equal if None.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: Sizes, attribute numbers or weights are out of range, or both or neither of `k`
+            and `sets` are given.
+    """
+
+    kind: ClassVar[str] = "marginals"
+
+    def __init__(
+        self,
+        levels: Sequence[int],
+        *,
+        k: int | None = None,
+        sets: Iterable[Sequence[int]] | None = None,
+        weights: Iterable[float] | None = None,
+    ) -> None:
+        if isinstance(levels, str) or not isinstance(levels, Iterable):
+            raise DataTypeError("levels must be a sequence of integers")
+        self.levels = tuple(length_of("levels", level) for level in levels)
+        d = len(self.levels)
+        if (k is None) == (sets is None):
+            raise InvalidParameterError("give either k or sets")
+        if k is not None:
+            k = integer("k", k, least=0)
+            if k > d:
+                raise InvalidParameterError(f"k = {k} exceeds the {d} attributes")
+            chosen = tuple(combinations(range(d), k))
+        else:
+            chosen = tuple(tuple(sorted({integer("attribute", i, least=0) for i in s})) for s in sets or ())
+        if len(chosen) > _MAX_SETS:
+            raise InvalidParameterError(f"at most {_MAX_SETS} attribute sets, got {len(chosen)}")
+        if len(set(chosen)) < len(chosen):
+            raise InvalidParameterError("the same attribute set is given twice: add up its weights")
+        self.sets = chosen
+        raw = [1.0] * len(chosen) if weights is None else [positive("weight", w) for w in weights]
+        if len(raw) != len(chosen):
+            raise InvalidParameterError(f"{len(raw)} weights for {len(chosen)} attribute sets")
+        self.weights = tuple(raw)
+        _ = self.core
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of the full table."""
+        return self.levels
+
+    @property
+    def table_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of each answered table."""
+        return tuple(tuple(self.levels[i] for i in s) for s in self.sets)
+
+    @property
+    def answers_shape(self) -> tuple[int, ...]:
+        """`(cells of all tables,)`."""
+        return (self.core.answers_len,)
+
+    def answer_weights(self) -> Array | None:
+        """Return the table's weight for each cell."""
+        if len(set(self.weights)) == 1:
+            return None
+        sizes = [int(np.prod(shape, dtype=np.int64)) for shape in self.table_shapes]
+        return np.repeat(np.array(self.weights), sizes)
+
+    def _build(self) -> _core.Workload:
+        return _core.Workload.marginals(list(self.levels), [list(s) for s in self.sets], list(self.weights))
+
+    def spec(self) -> Spec:
+        """Return the constructor's arguments."""
+        return {
+            "levels": list(self.levels),
+            "sets": [list(s) for s in self.sets],
+            "weights": list(self.weights),
+        }

@@ -1,0 +1,113 @@
+"""Scalar functions against mpmath, and the error bounds that the calibration relies on."""
+
+import math
+import random
+
+import mpmath
+import pytest
+
+from sordino.errors import InvalidParameterError
+from sordino.special import log_gaussian_delta, log_normal_cdf, mills_ratio, normal_quantile
+from sordino.special import _FIRST_INTEGRAL_UNITS, _MILLS_UNITS, _first_integral, _mills
+
+UNIT = 2.0**-53
+# Fixed so that a failure can be repeated; any seed should pass.
+SEED = 20260101
+
+
+def exact_mills(x: float) -> mpmath.mpf:
+    x = mpmath.mpf(x)
+    return mpmath.sqrt(mpmath.pi / 2) * mpmath.exp(x * x / 2) * mpmath.erfc(x / mpmath.sqrt(2))
+
+
+def exact_delta(epsilon: float, mu: float) -> mpmath.mpf:
+    epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(mu)
+    high, low = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+    return mpmath.ncdf(high) - mpmath.exp(epsilon) * mpmath.ncdf(low)
+
+
+def test_exact_delta_on_known_values() -> None:
+    with mpmath.workdps(40):
+        # delta(0; mu) = 2 Phi(mu/2) - 1 = erf(mu/sqrt(8)).
+        assert abs(exact_delta(0.0, 1.0) - mpmath.erf(mpmath.sqrt(mpmath.mpf(1) / 8))) < mpmath.mpf(10) ** -35
+
+
+def test_mills_ratio_and_its_derivative_keep_their_bounds() -> None:
+    generator = random.Random(SEED)
+    points = [2.0, 1.9999999, -1.0 + 1e-9, 0.0]
+    points += [generator.uniform(-1.0, 2.0) for _ in range(200)]
+    points += [generator.uniform(2.0, 2.5) for _ in range(100)] + [10 ** generator.uniform(0.3, 1.5) for _ in range(200)]
+    with mpmath.workdps(60):
+        for x in points:
+            exact = exact_mills(x)
+            assert abs(_mills(x) / exact - 1) <= 0.5 * _MILLS_UNITS * UNIT
+            slope = 1 - mpmath.mpf(x) * exact
+            assert abs(_first_integral(x) / slope - 1) <= 0.5 * _FIRST_INTEGRAL_UNITS * UNIT
+
+
+@pytest.mark.parametrize("x", [-37.5, -20.0, -3.0, -1e-8, 0.0, 1.0, 2.0, 40.0, 1e6])
+def test_mills_ratio(x: float) -> None:
+    with mpmath.workdps(60 + int(min(abs(x), 50.0) ** 2)):
+        exact = 1 / mpmath.mpf(x) - 1 / mpmath.mpf(x) ** 3 if x > 1e3 else exact_mills(x)
+        assert abs(mills_ratio(x) / exact - 1) < (4 + x * x if x < 0.0 else 4) * 1e-15
+
+
+def test_mills_ratio_overflows_to_infinity() -> None:
+    assert mills_ratio(-40.0) == math.inf
+
+
+@pytest.mark.parametrize("x", [-1e3, -38.0, -5.0, -2.0, -1.9, -0.1, 0.0, 0.5, 6.0, 37.0])
+def test_log_normal_cdf(x: float) -> None:
+    with mpmath.workdps(400):
+        exact = mpmath.log(mpmath.erfc(-mpmath.mpf(x) / mpmath.sqrt(2)) / 2)
+        assert abs(log_normal_cdf(x) / exact - 1) < 1e-14
+
+
+@pytest.mark.parametrize("probability", [1e-300, 1e-20, 1e-6, 0.3, 0.5, 0.975])
+def test_normal_quantile_inverts(probability: float) -> None:
+    assert math.exp(log_normal_cdf(normal_quantile(probability))) == pytest.approx(probability, rel=3e-12)
+
+
+def delta_cases() -> list[tuple[float, float]]:
+    """(epsilon, mu) over the whole range, most of them where delta is between 1e-300 and 1."""
+    generator = random.Random(SEED)
+    cases = [(1e-9, 1e-9), (1e-9, 1e4), (1e4, 1e4), (1e4, 140.0), (0.0, 1e-9), (0.0, 3.0), (3.7e-8, 1e-9)]
+    for _ in range(150):
+        mu = 10 ** generator.uniform(-9.0, 2.0)
+        a = generator.uniform(-37.0, 6.0)
+        if mu * (0.5 * mu - a) > 1e-12:
+            cases.append((mu * (0.5 * mu - a), mu))
+        cases.append((mu * mu * generator.uniform(0.0, 3.0), mu))
+    return cases
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), delta_cases())
+def test_gaussian_delta_is_inside_its_error_bound(epsilon: float, mu: float) -> None:
+    # The two terms of the curve are computed to full relative accuracy and cancel to a relative mu**2 at worst.
+    with mpmath.workdps(70):
+        exact = mpmath.log(exact_delta(epsilon, mu))
+        bound = log_gaussian_delta(epsilon, mu)
+        assert abs(bound.value - exact) <= bound.error
+        assert bound.upper >= exact
+        if exact > -700:
+            assert bound.error < 1e-11
+
+
+def test_gaussian_delta_at_1e_minus_300() -> None:
+    with mpmath.workdps(400):
+        bound = log_gaussian_delta(36.0, 1.0)
+        exact = exact_delta(36.0, 1.0)
+        assert 1e-300 < exact < 1e-270
+        assert abs(mpmath.exp(mpmath.mpf(bound.value)) / exact - 1) < 1e-12
+
+
+def test_gaussian_delta_beyond_floating_point() -> None:
+    bound = log_gaussian_delta(1e4, 1e-3)
+    assert bound.value == pytest.approx(-0.5e14, rel=1e-6)
+    assert math.isfinite(bound.upper)
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), [(-1.0, 1.0), (1.0, 0.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.inf)])
+def test_gaussian_delta_refuses(epsilon: float, mu: float) -> None:
+    with pytest.raises(InvalidParameterError):
+        log_gaussian_delta(epsilon, mu)
