@@ -1,4 +1,4 @@
-"""Calibration: the safe side proved with mpmath, reference values, monotonicity, an independent accountant."""
+"""Calibration: the safe side proved with mpmath, reference values, monotonicity, dp_accounting."""
 
 import math
 import time
@@ -56,7 +56,9 @@ def test_reference_noise_ratios(epsilon: float, ratio: float) -> None:
 
 @pytest.mark.parametrize(("epsilon", "variance"), [(0.1, 1318.0305), (1.0, 17.847912), (5.0, 0.96049600)])
 def test_reference_variances(epsilon: float, variance: float) -> None:
-    assert noise_ratio(ApproxDP(epsilon=epsilon, delta=1e-6), "gaussian") ** 2 == pytest.approx(variance, rel=1e-7)
+    assert noise_ratio(ApproxDP(epsilon=epsilon, delta=1e-6), "gaussian") ** 2 == pytest.approx(
+        variance, rel=1e-7
+    )
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -79,17 +81,17 @@ def test_gaussian_mu_takes_under_a_millisecond() -> None:
     assert best < 1e-3
 
 
-@given(
-    epsilon=st.floats(1e-12, 1e6), log_delta=st.floats(-700.0, -1e-3), step=st.floats(1.0 + 1e-6, 10.0)
-)
+@given(epsilon=st.floats(1e-12, 1e6), log_delta=st.floats(-700.0, -1e-3), step=st.floats(1.0 + 1e-6, 10.0))
 def test_gaussian_mu_is_monotone(epsilon: float, log_delta: float, step: float) -> None:
     delta = math.exp(log_delta)
     mu = gaussian_mu(ApproxDP(epsilon=epsilon, delta=delta))
     assert 0.0 < mu < math.inf
+    # Up to the 1e-12 or so by which the safe side differs from the optimum.
+    least = mu * (1.0 - 1e-11)
     if epsilon * step <= 1e6:
-        assert gaussian_mu(ApproxDP(epsilon=epsilon * step, delta=delta)) > mu
+        assert gaussian_mu(ApproxDP(epsilon=epsilon * step, delta=delta)) >= least
     if delta * step < 1.0:
-        assert gaussian_mu(ApproxDP(epsilon=epsilon, delta=delta * step)) >= mu
+        assert gaussian_mu(ApproxDP(epsilon=epsilon, delta=delta * step)) >= least
 
 
 @given(rho=st.floats(1e-12, 1e6))
@@ -190,7 +192,11 @@ def test_event_fields() -> None:
     assert GaussianEvent(mu=0.1).mu_squared == Fraction(0.1) ** 2
     for gaussian in (GaussianEvent(rho=0.1), GaussianEvent(mu=0.1), GaussianEvent(mu=3.0)):
         multiplier = Fraction(gaussian.noise_multiplier)
-        assert multiplier**2 * gaussian.mu_squared <= 1 < (multiplier * (1 + Fraction(1, 10**15))) ** 2 * gaussian.mu_squared
+        assert (
+            multiplier**2 * gaussian.mu_squared
+            <= 1
+            < (multiplier * (1 + Fraction(1, 10**15))) ** 2 * gaussian.mu_squared
+        )
     with pytest.raises(InvalidParameterError, match="exactly one"):
         GaussianEvent()
     with pytest.raises(InvalidParameterError, match="exactly one"):
@@ -210,12 +216,18 @@ def test_conversion_to_dp_accounting() -> None:
         ApproxEvent(1.0, 1e-6).to_dp_event()
 
 
-def composed_delta(losses: list[float], epsilon: float, interval: float = 1e-4) -> float:
-    """delta of a composition of Laplace mechanisms by dp_accounting, pessimistic."""
+def composed_delta(losses: list[float], epsilon: float) -> float:
+    """delta of a composition of Laplace mechanisms by dp_accounting, pessimistic.
+
+    The grid has the atoms of the loss distributions on it; off the grid dp_accounting is visibly pessimistic.
+    """
+    interval = min(losses) / round(min(losses) / 1e-4)
     composed = privacy_loss_distribution.identity(value_discretization_interval=interval)
     for loss in losses:
         composed = composed.compose(
-            privacy_loss_distribution.from_laplace_mechanism(1.0 / loss, value_discretization_interval=interval)
+            privacy_loss_distribution.from_laplace_mechanism(
+                1.0 / loss, value_discretization_interval=interval
+            )
         )
     return float(composed.get_delta_for_epsilon(epsilon))
 
@@ -226,7 +238,7 @@ def composed_delta(losses: list[float], epsilon: float, interval: float = 1e-4) 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.3, 1e-3), (5.0, 1e-9), (1.0, 0.2)])
 def test_composition_agrees_with_dp_accounting(row: list[float], epsilon: float, delta: float) -> None:
     ratio = laplace_composition_ratio([row], ApproxDP(epsilon=epsilon, delta=delta))
-    # dp_accounting errs upward too, and truncates tails at 1e-15: both within a few per mille of delta.
+    # dp_accounting errs upward too.
     assert composed_delta([shift / ratio for shift in row], epsilon) <= delta * 1.01 + 2e-14
     smaller = ratio / 1.001
     assert composed_delta([shift / smaller for shift in row], epsilon) > delta
@@ -242,14 +254,19 @@ def test_composition_of_one_mechanism_is_the_closed_form(loss: float) -> None:
 
 
 def fourier_columns(modulus: np.ndarray) -> np.ndarray:
-    """Columns of the real orthonormal Fourier basis weighted by sqrt(modulus[k]), k = 0..N/2; shape (N, N)."""
+    """Shifts of the real orthonormal Fourier basis with weights sqrt(modulus[k]); shape (N, N)."""
     length = 2 * (len(modulus) - 1)
     position = np.arange(length)
     weight = np.sqrt(modulus)
-    columns = [np.full(length, weight[0] / math.sqrt(length)), np.full(length, weight[-1] / math.sqrt(length))]
+    columns = [
+        np.full(length, weight[0] / math.sqrt(length)),
+        np.full(length, weight[-1] / math.sqrt(length)),
+    ]
     for k in range(1, length // 2):
         angle = 2.0 * np.pi * k * position / length
-        columns += [weight[k] * math.sqrt(2.0 / length) * np.abs(wave) for wave in (np.cos(angle), np.sin(angle))]
+        columns += [
+            weight[k] * math.sqrt(2.0 / length) * np.abs(wave) for wave in (np.cos(angle), np.sin(angle))
+        ]
     return np.stack(columns, axis=1)
 
 

@@ -16,7 +16,11 @@ SAMPLES: list[Privacy] = [
     ZeroConcentratedDP(rho=0.3),
     GaussianDP(mu=1e-12),
 ]
-ONE_PARAMETER = [(PureDP, "epsilon"), (ZeroConcentratedDP, "rho"), (GaussianDP, "mu")]
+ONE_PARAMETER: list[tuple[type[Privacy], str]] = [
+    (PureDP, "epsilon"),
+    (ZeroConcentratedDP, "rho"),
+    (GaussianDP, "mu"),
+]
 
 
 @pytest.mark.parametrize("value", [1, np.float32(0.5), np.float64(0.1), np.int64(3), Fraction(1, 3)])

@@ -7,8 +7,16 @@ import mpmath
 import pytest
 
 from sordino.errors import InvalidParameterError
-from sordino.special import log_gaussian_delta, log_normal_cdf, mills_ratio, normal_quantile
-from sordino.special import _FIRST_INTEGRAL_UNITS, _MILLS_UNITS, _first_integral, _mills
+from sordino.special import (
+    _FIRST_INTEGRAL_UNITS,
+    _MILLS_UNITS,
+    _first_integral,
+    _mills,
+    log_gaussian_delta,
+    log_normal_cdf,
+    mills_ratio,
+    normal_quantile,
+)
 
 UNIT = 2.0**-53
 # Fixed so that a failure can be repeated; any seed should pass.
@@ -36,7 +44,9 @@ def test_mills_ratio_and_its_derivative_keep_their_bounds() -> None:
     generator = random.Random(SEED)
     points = [2.0, 1.9999999, -1.0 + 1e-9, 0.0]
     points += [generator.uniform(-1.0, 2.0) for _ in range(200)]
-    points += [generator.uniform(2.0, 2.5) for _ in range(100)] + [10 ** generator.uniform(0.3, 1.5) for _ in range(200)]
+    points += [generator.uniform(2.0, 2.5) for _ in range(100)] + [
+        10 ** generator.uniform(0.3, 1.5) for _ in range(200)
+    ]
     with mpmath.workdps(60):
         for x in points:
             exact = exact_mills(x)
@@ -60,7 +70,7 @@ def test_mills_ratio_overflows_to_infinity() -> None:
 def test_log_normal_cdf(x: float) -> None:
     with mpmath.workdps(400):
         exact = mpmath.log(mpmath.erfc(-mpmath.mpf(x) / mpmath.sqrt(2)) / 2)
-        assert abs(log_normal_cdf(x) / exact - 1) < 1e-14
+        assert abs(log_normal_cdf(x) / exact - 1) < (100 + x * x) * 1e-16
 
 
 @pytest.mark.parametrize("probability", [1e-300, 1e-20, 1e-6, 0.3, 0.5, 0.975])
@@ -83,7 +93,7 @@ def delta_cases() -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize(("epsilon", "mu"), delta_cases())
 def test_gaussian_delta_is_inside_its_error_bound(epsilon: float, mu: float) -> None:
-    # The two terms of the curve are computed to full relative accuracy and cancel to a relative mu**2 at worst.
+    # Both terms of the curve have full relative accuracy; their difference loses a relative mu**2 at worst.
     with mpmath.workdps(70):
         exact = mpmath.log(exact_delta(epsilon, mu))
         bound = log_gaussian_delta(epsilon, mu)
@@ -107,7 +117,9 @@ def test_gaussian_delta_beyond_floating_point() -> None:
     assert math.isfinite(bound.upper)
 
 
-@pytest.mark.parametrize(("epsilon", "mu"), [(-1.0, 1.0), (1.0, 0.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.inf)])
+@pytest.mark.parametrize(
+    ("epsilon", "mu"), [(-1.0, 1.0), (1.0, 0.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.inf)]
+)
 def test_gaussian_delta_refuses(epsilon: float, mu: float) -> None:
     with pytest.raises(InvalidParameterError):
         log_gaussian_delta(epsilon, mu)

@@ -5,6 +5,20 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Door",
+    "Measured",
+    "Strategy",
+    "Workload",
+    "__version__",
+    "answer",
+    "decode",
+    "fit",
+    "gaussian_noise",
+    "laplace_noise",
+    "select",
+]
+
 __version__: str
 
 @final

@@ -192,7 +192,7 @@ def spectrum(workload: Workload) -> Spectrum:
 
 def _zeta(p: float) -> float:
     """Riemann zeta, rounded up: 200 terms and the integral bound of the rest."""
-    return sum(k**-p for k in range(1, 200)) + 199.5 ** (1.0 - p) / (p - 1.0)
+    return math.fsum(math.pow(k, -p) for k in range(1, 200)) + math.pow(199.5, 1.0 - p) / (p - 1.0)
 
 
 def spectral_bound(workload: Workload) -> Bound | None:

@@ -72,9 +72,9 @@ def _array(data: object) -> NDArray[Any]:
                 array = np.asarray(convert(zero_copy_only=False))
         else:
             array = np.asarray(data)
-    except Exception:  # noqa: BLE001 - foreign containers raise anything, and may quote entries
+    except Exception:
         raise DataTypeError("the input must be an array of real numbers") from None
-    if array.dtype.kind == "O":
+    if array.dtype.kind == "O" and array.ndim > 0:
         # Columns of nullable dtypes arrive as objects: numbers convert, anything else is refused.
         try:
             array = array.astype(np.float64)

@@ -30,7 +30,7 @@ def _dp_accounting() -> Any:
         return importlib.import_module("dp_accounting")
     except ImportError:
         raise MissingDependencyError(
-            "this conversion needs the package dp-accounting: pip install dp-accounting"
+            "this conversion needs the package dp-accounting: pip install 'sordino[accounting]'"
         ) from None
 
 

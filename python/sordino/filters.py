@@ -9,7 +9,6 @@ Each rule bounds *adaptively* chosen events: the next event may depend on earlie
 those of one path of the interaction, and the theorem cited is one about privacy filters.
 """
 
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
@@ -17,7 +16,7 @@ from sordino.calibration import gaussian_mu, mu_of_pure
 from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
 from sordino.privacy import ApproxDP
 
-__all__ = ["BasicRule", "ConcentratedRule", "GaussianRule", "PureRule", "Rule"]
+__all__ = ["BasicRule", "ConcentratedRule", "GaussianRule", "PureRule", "Rule", "adaptive_rules"]
 
 
 class Rule(Protocol):
@@ -29,18 +28,6 @@ class Rule(Protocol):
     def cost(self, event: Event) -> dict[str, Fraction] | None:
         """Return what `event` adds to every quantity, or None if the rule cannot count this kind of event."""
         ...
-
-
-def total_cost(rule: Rule, events: Iterable[Event]) -> dict[str, Fraction] | None:
-    """Return the exact sums of `rule` over `events`, or None if one of them cannot be counted."""
-    sums = dict.fromkeys(rule.limits, Fraction(0))
-    for event in events:
-        cost = rule.cost(event)
-        if cost is None:
-            return None
-        for quantity, amount in cost.items():
-            sums[quantity] += amount
-    return sums
 
 
 class PureRule:

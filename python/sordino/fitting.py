@@ -1,22 +1,23 @@
 """From public facts to a fitted strategy: recipe, lattice, noise and error. Touches no data."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from sordino import _core
+from sordino.calibration import event as calibrated_event
 from sordino.calibration import laplace_composition_ratio, noise_ratio
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.events import ApproxEvent, Event
-from sordino.calibration import event as calibrated_event
 from sordino.mechanisms import Mechanism
 from sordino.privacy import ApproxDP, Privacy
 from sordino.units import AddRemove, Unit
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 
-__all__ = ["Domain", "Fitted", "Objective", "choose_domain", "fit"]
+__all__ = ["Domain", "Fitted", "Objective", "Request", "fit"]
 
 Objective = Literal["mean", "max"]
 
@@ -24,6 +25,27 @@ Objective = Literal["mean", "max"]
 _INFLATION = 1e-4
 _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a plan is asked for, all of it public.
+
+    Attributes:
+        workload: The queries.
+        privacy: The guarantee of one release.
+        unit: What one protected thing can change.
+        objective: Error that is minimised.
+        max_value: Declared bound of a cell, None for the default.
+        integral: Whether cells are declared integers.
+    """
+
+    workload: Workload
+    privacy: Privacy
+    unit: Unit
+    objective: Objective = "mean"
+    max_value: int | None = None
+    integral: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,9 +110,7 @@ def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) ->
     return _core.fit(strategy, kind, records, per_cell, domain.max_value, domain.fraction_bits, ratio)
 
 
-def choose_domain(
-    strategy: _core.Strategy, unit: Unit, ratio: float, max_value: int | None, integral: bool
-) -> tuple[Domain, _core.Door]:
+def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
     """Return the declared domain, or the largest default one that costs at most 1e-4 of noise.
 
     Defaults: `max_value` the largest power of two up to 2**24, and for real cells the finest grid, that fit.
@@ -98,15 +118,15 @@ def choose_domain(
     Raises:
         InvalidParameterError: Nothing fits.
     """
-    values = (max_value,) if max_value is not None else tuple(2**b for b in range(24, -1, -1))
-    bits = (0,) if integral else _FRACTION_BITS
+    values = (request.max_value,) if request.max_value is not None else tuple(2**b for b in range(24, -1, -1))
+    bits = (0,) if request.integral else _FRACTION_BITS
     refusal: InvalidParameterError | None = None
     fallback: tuple[Domain, _core.Door] | None = None
     for value in values:
         for b in bits:
             domain = Domain(value, b)
             try:
-                door = _door(strategy, unit, domain, ratio)
+                door = _door(strategy, request.unit, domain, ratio)
             except InvalidParameterError as error:
                 refusal = error
                 continue
@@ -120,14 +140,15 @@ def choose_domain(
     raise refusal or InvalidParameterError("no domain fits")
 
 
-def _ratio(strategy: _core.Strategy, mechanism: Mechanism, workload: Workload, unit: Unit, privacy: Privacy) -> float:
+def _ratio(strategy: _core.Strategy, mechanism: Mechanism, request: Request) -> float:
+    privacy, unit = request.privacy, request.unit
     if mechanism.strategy != "fourier-composed":
         return noise_ratio(privacy, mechanism.law)
     if not isinstance(privacy, ApproxDP):
         raise UnsupportedMechanismError("fourier-composed needs ApproxDP")
     if unit != AddRemove(1, label=unit.label):
         raise UnsupportedMechanismError("fourier-composed is calibrated for AddRemove(1) only")
-    cells = workload.core.input_len
+    cells = request.workload.core.input_len
     if cells is None or cells > _MAX_COMPOSED:
         raise UnsupportedMechanismError(f"fourier-composed is calibrated for at most {_MAX_COMPOSED} cells")
     columns = np.stack([column for j in range(cells) if (column := strategy.column(j)) is not None])
@@ -136,15 +157,7 @@ def _ratio(strategy: _core.Strategy, mechanism: Mechanism, workload: Workload, u
     return laplace_composition_ratio(columns, privacy) / l1 * (1.0 + 2.0**-40)
 
 
-def fit(
-    workload: Workload,
-    privacy: Privacy,
-    unit: Unit,
-    mechanism: Mechanism,
-    branching: int = 2,
-    max_value: int | None = None,
-    integral: bool = True,
-) -> Fitted:
+def fit(request: Request, mechanism: Mechanism, branching: int = 2) -> Fitted:
     """Build the mechanism's strategy for the workload and fit the door to it.
 
     Raises:
@@ -152,20 +165,21 @@ def fit(
         InvalidParameterError: Public sizes do not fit.
         MissingDependencyError: An optional package is needed and missing.
     """
+    workload, privacy = request.workload, request.privacy
     if not mechanism.allows(privacy):
         raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(privacy).__name__}")
     strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)
-    ratio = _ratio(strategy, mechanism, workload, unit, privacy)
-    domain, door = choose_domain(strategy, unit, ratio, max_value, integral)
+    ratio = _ratio(strategy, mechanism, request)
+    domain, door = _choose_domain(strategy, request, ratio)
     variances = strategy.variances()
     mean_square = float(np.average(variances, weights=workload.answer_weights()))
     ideal_square = strategy.ideal_mean_square
     ideal = ratio * door.sensitivity[0]
     if ideal_square is None:
-        ideal_rmse = ideal * mean_square**0.5
+        ideal_rmse = ideal * math.sqrt(mean_square)
     else:
         single = _door(strategy, AddRemove(1), domain, ratio).sensitivity[0]
-        ideal_rmse = ratio * door.sensitivity[0] / single * ideal_square**0.5
+        ideal_rmse = ideal / single * math.sqrt(ideal_square)
     if mechanism.strategy == "fourier-composed" and isinstance(privacy, ApproxDP):
         event: Event = ApproxEvent(privacy.epsilon, privacy.delta)
     else:
@@ -178,7 +192,7 @@ def fit(
         domain=domain,
         ratio=ratio,
         stderr=door.noise * np.sqrt(variances),
-        rmse=door.noise * mean_square**0.5,
+        rmse=door.noise * math.sqrt(mean_square),
         ideal_rmse=ideal_rmse,
         event=event,
     )

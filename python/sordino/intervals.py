@@ -24,7 +24,7 @@ _UNIT = 2.0**-53
 # values.
 _GRID_RATIO = 1.003
 _EXACT_GROUPS = 512
-# Relative excess in probability that aliasing and truncation may each cause.
+# Excess in probability that aliasing and truncation may each cause, relative to p (1 - p).
 _EXCESS = 1e-3
 _MOST_TERMS = 1 << 17
 
@@ -180,10 +180,11 @@ def _sum_quantile(squares: _Vector, counts: _Vector, log_tail: float) -> float:
     x = 0.5 * (1.0 + c)
     log_half = log_tail - math.log(2.0)
     upper = _log_moment(squares, counts, x) - x * 0.7 * high - log_half
-    period = max(-log_half / c, upper / (x - c)) - math.log(_EXCESS) / min(c, x - c)
+    excess = _EXCESS * -math.expm1(log_tail)
+    period = max(-log_half / c, upper / (x - c)) - math.log(excess) / min(c, x - c)
     h = 2.0 * math.pi / period
     log_peak = _log_moment(squares, counts, c)
-    line, tail, last = _line(squares, counts, c, h, log_half - log_peak + c * high)
+    line, tail, last = _line(squares, counts, c, h, math.log(excess) + log_half - log_peak + c * high)
     phases = h * np.arange(len(line), dtype=np.float64)
     magnitude = float(np.abs(line).sum())
     groups = float(len(squares))
@@ -203,15 +204,15 @@ def _sum_quantile(squares: _Vector, counts: _Vector, log_tail: float) -> float:
 
 
 def _line(
-    squares: _Vector, counts: _Vector, c: float, h: float, log_wanted: float
+    squares: _Vector, counts: _Vector, c: float, h: float, log_goal: float
 ) -> tuple[NDArray[np.complex128], float, float]:
     """Return M(c + i k h)/((c + i k h) M(c)) for k = 0 (halved), 1, ..., a bound on the rest, and the last u.
 
     The bound is on (1/pi) times the integral of the absolute value beyond the last u, and below
-    exp(log_wanted) times the permitted excess unless that takes too many terms.
+    exp(log_goal) unless that takes too many terms.
     """
     closeness = 1.0 - squares * (c * c)
-    goal = math.exp(min(log_wanted, 0.0)) * _EXCESS
+    goal = math.exp(min(log_goal, 0.0))
 
     def rest(u: float) -> float:
         # Largest weight w = 1: M falls at least like (1 - c**2 + u**2)/(1 - c**2 + v**2) from u to v.

@@ -43,7 +43,7 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     if fitted.mechanism.strategy == "identity":
         if isinstance(workload, Histogram):
             return laplace_half_width(np.full(len(stderr), scale), level, answers)
-        if isinstance(workload, GroupConvolution) or (isinstance(workload, Filter) and workload.boundary == "circular"):
+        if isinstance(workload, GroupConvolution | Filter) and _is_ring(workload):
             # Every answer has the same taps in another order.
             taps = np.abs(workload.kernel).reshape(-1) * scale
             return np.full(len(stderr), laplace_sum_half_width(taps, level, answers))
@@ -52,6 +52,10 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     if fitted.strategy.geometry == "l1" and (len(stderr) <= _EXACT_ANSWERS or _few_laws(release)):
         return _by_weights(release, workload, stderr, level, answers)
     return stderr * _factor_of_variance(level, answers)
+
+
+def _is_ring(workload: GroupConvolution | Filter) -> bool:
+    return isinstance(workload, GroupConvolution) or workload.boundary == "circular"
 
 
 def _few_laws(release: Release) -> bool:

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sordino import _core
+from sordino._checks import integer
 from sordino.accounting import Ledger
 from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
 from sordino.calibration import epsilon_of_mu
 from sordino.data import read_cells
 from sordino.errors import DataTypeError, DuplicateRequestError, InvalidParameterError
 from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
-from sordino.fitting import Domain, Fitted, Objective
+from sordino.fitting import Domain, Fitted, Objective, Request
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.release import Release
 from sordino.testing import current_key
 from sordino.units import Unit
 from sordino.workloads import Filter, GroupConvolution, Workload
 from sordino.workloads.base import Array
-from sordino._checks import integer
 
 if TYPE_CHECKING:
     from sordino.planning import Comparison
@@ -33,20 +33,39 @@ class Plan:
     """How a workload will be answered: made by `sordino.plan`, costs nothing, can be saved and read.
 
     Attributes:
-        workload: The queries.
-        privacy: What a release guarantees.
-        unit: For whom: what one protected thing can change.
-        objective: What was minimised, 'mean' or 'max'.
+        request: What was asked for.
         requested: Mechanism as asked for: a name or 'auto'.
+        fitted: Strategy, lattice and noise.
     """
 
-    workload: Workload
-    privacy: Privacy
-    unit: Unit
-    objective: Objective
+    request: Request
     requested: str
-    integral: bool
     fitted: Fitted = field(repr=False)
+
+    @property
+    def workload(self) -> Workload:
+        """The queries."""
+        return self.request.workload
+
+    @property
+    def privacy(self) -> Privacy:
+        """What a release guarantees."""
+        return self.request.privacy
+
+    @property
+    def unit(self) -> Unit:
+        """For whom: what one protected thing can change."""
+        return self.request.unit
+
+    @property
+    def objective(self) -> Objective:
+        """What was minimised, 'mean' or 'max'."""
+        return self.request.objective
+
+    @property
+    def integral(self) -> bool:
+        """Whether cells are declared integers."""
+        return self.request.integral
 
     @property
     def mechanism(self) -> str:
@@ -137,10 +156,11 @@ class Plan:
             InvalidParameterError: `records` is below 1.
         """
         if records is None:
-            return f"Adding, removing or changing {self.unit.label} is protected by {_words(self.event, 1, self.privacy)}."
+            promise = _words(self.event, 1, self.privacy)
+            return f"What {self.unit.label} adds or changes is protected by {promise}."
         count = integer("records", records, least=1)
-        units = -(-count // (self.unit.records if hasattr(self.unit, "per_cell") else 1))
-        return f"Any {count} of {self.unit.label} together are protected by {_words(self.event, units, self.privacy)}."
+        promise = _words(self.event, -(-count // self.unit.records), self.privacy)
+        return f"Any {count} records together are protected by {promise} (unit: {self.unit.label})."
 
     def release(self, data: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> Release:
         """Measure private data once: the only call that touches it.
@@ -173,7 +193,7 @@ class Plan:
         if request_id is not None and not isinstance(request_id, str):
             raise DataTypeError("request_id must be a string")
         if ledger is not None and key is not None:
-            raise InvalidParameterError("a ledger refuses releases under deterministic noise: they are not private")
+            raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
         if ledger is not None and request_id is not None and (charged := ledger.find(request_id)) is not None:
             if isinstance(charged.record, Release) and charged.record.plan.digest == self.digest:
                 return charged.record
@@ -233,18 +253,26 @@ class Plan:
         """Return `sordino.compare` for the same request."""
         from sordino.planning import compare  # noqa: PLC0415
 
-        return compare(self.workload, self.privacy, unit=self.unit, objective=self.objective)
+        return compare(
+            self.workload,
+            self.privacy,
+            unit=self.unit,
+            objective=self.objective,
+            max_value=self.request.max_value,
+            integral=self.integral,
+        )
 
     def explain(self) -> str:
         """Return what will happen and why, in a few lines of text."""
         fitted = self.fitted
         kind = "Gaussian" if fitted.mechanism.law == "gaussian" else "Laplace"
         option = f" (branching {fitted.branching})" if fitted.mechanism.strategy == "tree" else ""
+        chosen = "chosen by auto" if self.requested == "auto" else "as asked"
         lines = [
             f"{self.workload!r}",
-            f"mechanism      {self.mechanism}{option}, {'chosen by auto' if self.requested == 'auto' else 'as asked'}",
+            f"mechanism      {self.mechanism}{option}, {chosen}",
             f"guarantee      {self.guarantee()}",
-            f"noise          {kind}, {fitted.strategy.measured_len} measured numbers on the lattice 2^{fitted.door.grid}",
+            f"noise          {kind}, {fitted.strategy.measured_len} numbers on the lattice 2^{fitted.door.grid}",
             f"               inflation by lattice and rounding {self.inflation:.2g}",
             f"input          cells clamped to [-{self.domain.max_value}, {self.domain.max_value}], "
             + ("integers" if self.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
@@ -258,8 +286,8 @@ class Plan:
             lines.append(f"optimality     {self.optimality:.6g} times the least error of any Gaussian mechanism")
         elif self.rmse < bound.value:
             lines.append(
-                f"bound          no Gaussian mechanism gets below {bound.value:.6g} ({bound.name}); Laplace noise does: "
-                "the bound does not bind it, so there is no optimality ratio"
+                f"bound          no Gaussian mechanism gets below {bound.value:.6g} ({bound.name}); "
+                "Laplace noise does: the bound does not bind it, so there is no optimality ratio"
             )
         else:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind Laplace noise")

@@ -13,7 +13,7 @@ import numpy as np
 
 from sordino.errors import InputFileError, PlanFileError, SordinoError
 from sordino.events import event_from_json
-from sordino.fitting import fit
+from sordino.fitting import Request, fit
 from sordino.mechanisms import MECHANISMS
 from sordino.privacy import privacy_from_json
 from sordino.units import unit_from_json
@@ -169,16 +169,16 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
         raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
     if record["objective"] not in ("mean", "max") or not isinstance(record["domain"]["integral"], bool):
         raise PlanFileError("the plan's objective or domain is out of range")
+    request = Request(
+        workload,
+        privacy,
+        unit,
+        record["objective"],
+        int(record["domain"]["max_value"]),
+        record["domain"]["integral"],
+    )
     try:
-        fitted = fit(
-            workload,
-            privacy,
-            unit,
-            mechanism,
-            int(record["recipe"]["branching"]),
-            int(record["domain"]["max_value"]),
-            record["domain"]["integral"],
-        )
+        fitted = fit(request, mechanism, int(record["recipe"]["branching"]))
     except SordinoError as error:
         raise PlanFileError(f"the plan cannot be fitted: {error}") from None
     if fitted.domain.fraction_bits != record["domain"]["fraction_bits"]:
@@ -188,12 +188,4 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
         raise PlanFileError("the plan stores less noise than its privacy needs")
     if event_from_json(record["event"]) != fitted.event:
         raise PlanFileError("the plan's event is not what a release costs")
-    return Plan(
-        workload=workload,
-        privacy=privacy,
-        unit=unit,
-        objective=record["objective"],
-        requested=str(record["requested"]),
-        integral=record["domain"]["integral"],
-        fitted=fitted,
-    )
+    return Plan(request=request, requested=str(record["requested"]), fitted=fitted)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sordino._checks import integer, open_unit, positive
 from sordino.bounds import Bound, gaussian_bound
 from sordino.calibration import epsilon_of_mu, noise_ratio
-from sordino.errors import DataTypeError, InvalidParameterError, SordinoError, UnsupportedMechanismError
-from sordino.fitting import Fitted, Objective, fit
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.fitting import Fitted, Objective, Request, fit
 from sordino.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from sordino.plan import Plan
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
@@ -21,6 +22,8 @@ __all__ = ["Comparison", "compare", "plan", "privacy_for"]
 
 # A simpler mechanism is preferred if it is at most this much worse.
 _TIE = 1.01
+# Less Gaussian noise than this, relative to the sensitivity, is not asked for.
+_LEAST_RATIO = 1e-5
 
 
 def plan(
@@ -57,30 +60,24 @@ def plan(
         UnsupportedMechanismError: The mechanism named does not serve this workload or privacy.
         MissingDependencyError: The mechanism named needs an optional package.
     """
-    unit = _checked(workload, privacy, unit, objective)
-    if max_value is not None:
-        max_value = integer("max_value", max_value, least=1)
-        if max_value > 2**53:
-            raise InvalidParameterError("max_value must be at most 2**53")
+    request = _checked(workload, privacy, unit, objective, max_value, integral)
     if not isinstance(mechanism, str):
         raise DataTypeError("mechanism must be a name")
     if mechanism == "auto":
-        fitted = _best(list(_candidates(workload, privacy, unit, max_value, integral)), objective)
+        fitted = _best(_candidates(request), objective)
     else:
-        named = mechanism_named(mechanism, privacy)
-        fitted = _best_branching(workload, privacy, unit, named, objective, max_value, integral)
-    return Plan(
-        workload=workload,
-        privacy=privacy,
-        unit=unit,
-        objective=objective,
-        requested=mechanism,
-        integral=bool(integral),
-        fitted=fitted,
-    )
+        fitted = _best_branching(request, mechanism_named(mechanism, privacy))
+    return Plan(request=request, requested=mechanism, fitted=fitted)
 
 
-def _checked(workload: object, privacy: object, unit: object, objective: object) -> Unit:
+def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their order
+    workload: Workload,
+    privacy: Privacy,
+    unit: Unit | None,
+    objective: Objective,
+    max_value: int | None,
+    integral: bool,
+) -> Request:
     if not isinstance(workload, Workload):
         raise DataTypeError("workload must be a sordino workload, such as sordino.Histogram(10)")
     if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
@@ -89,41 +86,42 @@ def _checked(workload: object, privacy: object, unit: object, objective: object)
         raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
     if objective not in ("mean", "max"):
         raise InvalidParameterError("objective must be 'mean' or 'max'")
-    return AddRemove(1) if unit is None else unit
+    if not isinstance(integral, bool):
+        raise DataTypeError("integral must be True or False")
+    if max_value is not None:
+        max_value = integer("max_value", max_value, least=1)
+        if max_value > 2**53:
+            raise InvalidParameterError("max_value must be at most 2**53")
+    return Request(workload, privacy, AddRemove(1) if unit is None else unit, objective, max_value, integral)
 
 
-def _best_branching(
-    workload: Workload,
-    privacy: Privacy,
-    unit: Unit,
-    mechanism: Mechanism,
-    objective: Objective,
-    max_value: int | None,
-    integral: bool,
-) -> Fitted:
-    options = [
-        fit(workload, privacy, unit, mechanism, b, max_value, integral) for b in mechanism.branchings(workload)
-    ]
-    return min(options, key=lambda fitted: fitted.error(objective))
+def _best_branching(request: Request, mechanism: Mechanism) -> Fitted:
+    options = [fit(request, mechanism, b) for b in mechanism.branchings(request.workload)]
+    return min(options, key=lambda fitted: fitted.error(request.objective))
 
 
-def _candidates(
-    workload: Workload, privacy: Privacy, unit: Unit, max_value: int | None, integral: bool, objective: Objective = "mean"
-) -> Iterator[Fitted]:
-    refused: SordinoError | None = None
-    found = False
-    for mechanism in MECHANISMS:
-        if not (mechanism.automatic and mechanism.allows(privacy) and mechanism.serves(workload)):
+def _candidates(request: Request) -> list[Fitted]:
+    """Return every mechanism that `auto` may take, fitted, the simpler ones first."""
+    fitted, refused = _fit_all(request, [m for m in MECHANISMS if m.automatic])
+    if not fitted:
+        raise UnsupportedMechanismError(
+            "no mechanism serves this workload and privacy: " + "; ".join(sorted(set(refused.values())))
+        )
+    return fitted
+
+
+def _fit_all(request: Request, mechanisms: Iterable[Mechanism]) -> tuple[list[Fitted], dict[str, str]]:
+    """Fit the mechanisms that serve; say of the others that should why they do not."""
+    fitted: list[Fitted] = []
+    refused: dict[str, str] = {}
+    for mechanism in mechanisms:
+        if not (mechanism.allows(request.privacy) and mechanism.serves(request.workload)):
             continue
         try:
-            yield _best_branching(workload, privacy, unit, mechanism, objective, max_value, integral)
-            found = True
-        except UnsupportedMechanismError:
-            continue
-        except InvalidParameterError as error:
-            refused = error  # public sizes do not fit this mechanism; another may
-    if not found:
-        raise refused or UnsupportedMechanismError("no mechanism serves this workload and privacy")
+            fitted.append(_best_branching(request, mechanism))
+        except (UnsupportedMechanismError, InvalidParameterError) as error:
+            refused[mechanism.name] = str(error)
+    return fitted, refused
 
 
 def _best(options: list[Fitted], objective: Objective) -> Fitted:
@@ -142,7 +140,7 @@ class Comparison:
         refused: Mechanisms that do not serve, with the reason.
     """
 
-    rows: tuple[dict[str, object], ...]
+    rows: tuple[dict[str, Any], ...]
     gaussian_bound: Bound | None
     chosen: str
     refused: dict[str, str]
@@ -153,9 +151,11 @@ class Comparison:
             over = row["optimality"]
             ratio = "-" if over is None else f"{over:.4f}"
             mark = " *" if row["mechanism"] == self.chosen else ""
-            lines.append(f"{row['mechanism']:<26}{row['rmse']:>14.6g}{row['max_stderr']:>14.6g}{ratio:>12}{mark}")
-        if self.gaussian_bound is not None:
-            lines.append(f"least of any Gaussian mechanism: {self.gaussian_bound.value:.6g} ({self.gaussian_bound.name})")
+            errors = f"{row['rmse']:>14.6g}{row['max_stderr']:>14.6g}"
+            lines.append(f"{row['mechanism']:<26}{errors}{ratio:>12}{mark}")
+        bound = self.gaussian_bound
+        if bound is not None:
+            lines.append(f"least of any Gaussian mechanism: {bound.value:.6g} ({bound.name})")
         return "\n".join(lines)
 
     def plot(self, path: object = None) -> object:
@@ -197,21 +197,13 @@ def compare(
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
     """
-    unit = _checked(workload, privacy, unit, objective)
-    options: list[Fitted] = []
-    refused: dict[str, str] = {}
-    for mechanism in MECHANISMS:
-        if not (mechanism.allows(privacy) and mechanism.serves(workload)) or mechanism.strategy == "fourier-composed":
-            continue
-        try:
-            options.append(_best_branching(workload, privacy, unit, mechanism, objective, max_value, integral))
-        except (UnsupportedMechanismError, InvalidParameterError) as error:
-            refused[mechanism.name] = str(error)
+    request = _checked(workload, privacy, unit, objective, max_value, integral)
+    options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy != "fourier-composed"])
     if not options:
         raise UnsupportedMechanismError("no mechanism serves this workload and privacy")
     automatic = [fitted for fitted in options if fitted.mechanism.automatic]
-    bound = gaussian_bound(workload, privacy, unit)
-    rows = tuple(
+    bound = gaussian_bound(workload, privacy, request.unit)
+    rows: tuple[dict[str, Any], ...] = tuple(
         {
             "mechanism": fitted.mechanism.name,
             "rmse": fitted.rmse,
@@ -267,45 +259,30 @@ def privacy_for(
     def guarantee(epsilon: float) -> Privacy:
         return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
 
-    unit = _checked(workload, guarantee(1.0), unit, objective)
     if delta is not None:
         open_unit("delta", delta)
+    reference = guarantee(1.0)
+    request = _checked(workload, reference, unit, objective, max_value, integral)
     # The error of a strategy is proportional to its noise ratio, so one plan at epsilon = 1 tells the
     # ratio needed, and the ratio the epsilon.
+    if mechanism == "auto":
+        options = _candidates(request)
+    else:
+        options = [_best_branching(request, mechanism_named(mechanism, reference))]
     best = math.inf
-    reference = guarantee(1.0)
-    chosen = MECHANISMS if mechanism == "auto" else (mechanism_named(mechanism, reference),)
-    for option in chosen:
-        if mechanism == "auto" and not (option.automatic and option.serves(workload)):
-            continue
-        if not option.allows(reference) or option.strategy == "fourier-composed":
-            continue
-        try:
-            fitted = _best_branching(workload, reference, unit, option, objective, max_value, integral)
-        except (UnsupportedMechanismError, InvalidParameterError):
-            continue
-        ratio = noise_ratio(reference, option.law) * target / fitted.error(objective)
-        if option.law == "laplace":
-            epsilon = 1.0 / ratio
-        elif delta is not None and ratio > 1e-5:
-            epsilon = epsilon_of_mu(1.0 / ratio, delta)
-        else:
-            continue
-        best = min(best, epsilon)
+    for fitted in options:
+        ratio = noise_ratio(reference, fitted.mechanism.law) * target / fitted.error(objective)
+        if fitted.mechanism.law == "laplace":
+            best = min(best, 1.0 / ratio)
+        elif delta is not None and ratio > _LEAST_RATIO:
+            best = min(best, epsilon_of_mu(1.0 / ratio, delta))
     if not 1e-12 <= best <= 1e6:
         raise InvalidParameterError("no epsilon from 1e-12 to 1e6 meets this target")
     # Lattice inflation may differ a little at another epsilon: step up until the plan meets the target.
     for step in range(40):
         privacy = guarantee(best * (1.0 + 1e-9 * 2.0**step if step else 1.0))
-        made = plan(
-            workload,
-            privacy,
-            unit=unit,
-            mechanism=mechanism,
-            objective=objective,
-            max_value=max_value,
-            integral=integral,
-        )
-        if made.fitted.error(objective) <= target:
+        tried = replace(request, privacy=privacy)
+        chosen = _candidates(tried) if mechanism == "auto" else [_best_branching(tried, options[0].mechanism)]
+        if _best(chosen, objective).error(objective) <= target:
             return privacy
     raise InvalidParameterError("no epsilon meets this target")

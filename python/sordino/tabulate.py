@@ -86,7 +86,7 @@ def _column(name: str, data: object) -> NDArray[Any]:
     try:
         convert = getattr(data, "to_numpy", None)
         array = np.asarray(convert() if callable(convert) else data)
-    except Exception:  # noqa: BLE001 - foreign containers raise anything, and may quote entries
+    except Exception:
         raise DataTypeError(f"{name} must be a one-dimensional array") from None
     if array.ndim != 1:
         raise ShapeError(f"{name} must have one dimension, got {array.ndim}")

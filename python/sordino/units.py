@@ -4,6 +4,8 @@ sordino does not bound contributions by itself: a unit is a promise of the calle
 `sordino.tabulate` enforces it for record-level input.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -70,7 +72,7 @@ class AddRemove:
     def least_norm(self) -> float:
         """Return the l2 norm of a change that this unit allows, whatever the strategy."""
         cap = min(self.per_cell or self.records, self.records)
-        return float(cap * (self.records // cap)) ** 0.5 * cap**0.5
+        return math.sqrt(cap * (self.records // cap)) * math.sqrt(cap)
 
     def to_json(self) -> dict[str, object]:
         """Return the unit as a JSON object."""
@@ -172,7 +174,7 @@ class UserLevel:
 
 Unit: TypeAlias = AddRemove | ReplaceOne | UserLevel
 
-_KINDS = {
+_KINDS: dict[str, tuple[Callable[..., Unit], frozenset[str]]] = {
     "add_remove": (AddRemove, frozenset({"records", "per_cell", "label"})),
     "replace_one": (ReplaceOne, frozenset({"records", "label"})),
     "user_level": (UserLevel, frozenset({"max_participations", "min_separation", "per_step", "label"})),

@@ -51,11 +51,7 @@ impl Domain {
     /// Rounding moves the difference of a changed cell by at most one step, so a record changes it by
     /// at most `2^fraction_bits + 1` steps; integer data by exactly 1.
     pub(crate) fn steps_per_record(self) -> Upper {
-        if self.fraction_bits == 0 {
-            Upper::exact(1.0)
-        } else {
-            Upper::integer((1u128 << self.fraction_bits) + 1)
-        }
+        if self.fraction_bits == 0 { Upper::exact(1.0) } else { Upper::integer((1u128 << self.fraction_bits) + 1) }
     }
 
     /// A cell in grid steps, rounded and clamped; not-a-number is refused by the caller.

@@ -12,7 +12,7 @@ pub const OUTPUT_LIMIT: i64 = 1 << 62;
 pub const MAGNITUDE_LIMIT: f64 = (1u64 << 60) as f64;
 
 /// The published lattice integer: value plus noise, saturating.
-#[inline(always)]
+#[inline]
 pub(crate) fn add_noise(value: i64, noise: i64) -> i64 {
     value.saturating_add(noise).clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT)
 }

@@ -65,7 +65,10 @@ impl Workload {
     pub fn validated(self) -> Result<Self, Error> {
         let finite = |name, values: &[f64]| {
             if values.iter().any(|v| !v.is_finite() || (v.abs() > 0.0 && !(1e-150..=1e150).contains(&v.abs()))) {
-                return Err(Error::invalid(name, "entries must be finite and between 1e-150 and 1e150 in magnitude, or 0"));
+                return Err(Error::invalid(
+                    name,
+                    "entries must be finite and between 1e-150 and 1e150 in magnitude, or 0",
+                ));
             }
             if values.iter().all(|v| *v == 0.0) {
                 return Err(Error::invalid(name, "all entries are zero: there is nothing to answer"));

@@ -1,5 +1,8 @@
 //! Python bindings of `sordino-core`: each extracts, detaches from the interpreter, calls and wraps.
 
+// PyO3 hands arguments over by value.
+#![allow(clippy::needless_pass_by_value)]
+
 mod door;
 mod error;
 mod noise;

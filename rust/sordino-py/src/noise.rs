@@ -6,13 +6,13 @@ use pyo3::prelude::*;
 use sordino_core::error::Error;
 use sordino_core::random::{Key, NoiseLaw, Sampler};
 
-fn sample<'py>(
-    py: Python<'py>,
+fn sample(
+    py: Python<'_>,
     law: NoiseLaw,
     count: usize,
     quarter_units: u64,
     key: Option<[u8; 32]>,
-) -> Result<Bound<'py, PyArray1<i64>>, PyError> {
+) -> Result<Bound<'_, PyArray1<i64>>, PyError> {
     let units = py.detach(|| {
         let sampler = Sampler::new(law, quarter_units)?;
         let key = key.map_or_else(Key::from_entropy, |bytes| Ok(Key::deterministic(bytes)))?;

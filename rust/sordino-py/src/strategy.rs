@@ -42,11 +42,8 @@ impl Strategy {
         law: NoiseLaw,
         branching: usize,
     ) -> Result<Self, PyError> {
-        let recipe = Recipe {
-            workload: workload.0.clone(),
-            mechanism: self::mechanism(mechanism, branching)?,
-            law: law.0,
-        };
+        let recipe =
+            Recipe { workload: workload.0.clone(), mechanism: self::mechanism(mechanism, branching)?, law: law.0 };
         let core = py.detach(|| recipe.build())?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
     }

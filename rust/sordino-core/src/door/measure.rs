@@ -119,11 +119,8 @@ impl Door {
         // Exact powers of two: floor(log2) by frexp-like search.
         let largest = |limit: f64| floor_log2(limit);
         let for_noise = largest(noise_ratio * base * 4.0 / MIN_QUARTER_UNITS);
-        let mut grid = if exact {
-            for_noise.min(0)
-        } else {
-            for_noise.min(largest(ROUNDING_SHARE * base / ones.get()))
-        };
+        let mut grid =
+            if exact { for_noise.min(0) } else { for_noise.min(largest(ROUNDING_SHARE * base / ones.get())) };
         let too_fine = |grid: i32| {
             noise_ratio * (ideal + encoding).get() * 2f64.powi(-grid) > MAX_QUARTER_UNITS as f64 / 4.0 * 0.99
                 || max_abs * 2f64.powi(-grid) >= MAGNITUDE_LIMIT

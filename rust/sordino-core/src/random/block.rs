@@ -25,7 +25,7 @@ impl BlockNoise {
         Self { quarter_units }
     }
 
-    /// Adds noise to consecutive blocks of the given lengths; block `i` uses ChaCha stream `i`.
+    /// Adds noise to consecutive blocks of the given lengths; block `i` uses `ChaCha` stream `i`.
     pub(crate) fn add(&self, units: &mut [i64], blocks: &[u32], key: &Key) {
         let mut rest = units;
         let mut pieces = Vec::with_capacity(blocks.len());
@@ -100,7 +100,8 @@ impl BlockNoise {
             .iter()
             .map(|(cell, _)| {
                 let (low, high, shift) = cell.ends();
-                let scale = |value: BigUint| if shift > bits { value >> (shift - bits) } else { value << (bits - shift) };
+                let scale =
+                    |value: BigUint| if shift > bits { value >> (shift - bits) } else { value << (bits - shift) };
                 (scale(low), scale(high) + 1u8)
             })
             .collect();
@@ -121,11 +122,10 @@ impl BlockNoise {
     }
 }
 
-
 /// Outward-rounded ends of a cell.
 fn ends_f64(cell: &Cell) -> (f64, f64) {
-    let Bits { first, first_bits, .. } = cell.frac;
-    let unit = 2f64.powi(-(first_bits as i32)); // exact
+    let Bits { first, first_len, .. } = cell.frac;
+    let unit = 2f64.powi(-(first_len as i32)); // exact
     let inverse = 2f64.powi(-(cell.shift as i32));
     let end = |frac: u64| (frac as f64 * unit, cell.width as f64, cell.base as f64);
     let (f, w, b) = end(first);
@@ -173,7 +173,7 @@ mod tests {
         let n = units.len() as f64;
         for t in [0.5, 1.0, 2.0, 4.0] {
             let beyond = units.iter().filter(|k| k.abs() as f64 > t * 2f64.powi(20)).count() as f64;
-            let p = (-t as f64).exp();
+            let p = (-t).exp();
             assert!((beyond - n * p).abs() < 5.0 * (n * p * (1.0 - p)).sqrt());
         }
         let noise = BlockNoise::new(4 << 20);

@@ -11,13 +11,13 @@ pub(super) const FIRST_BITS: u32 = 55;
 #[derive(Debug, Clone)]
 pub(super) struct Bits {
     pub first: u64,
-    pub first_bits: u32,
+    pub first_len: u32,
     pub more: Vec<u64>, // empty, and unallocated, for all but one sample in thousands
 }
 
 impl Bits {
-    pub fn new(first: u64, first_bits: u32) -> Self {
-        Self { first, first_bits, more: Vec::new() }
+    pub fn new(first: u64, first_len: u32) -> Self {
+        Self { first, first_len, more: Vec::new() }
     }
 
     /// Appends 64 uniform bits.
@@ -27,7 +27,7 @@ impl Bits {
 
     /// Number of known bits.
     pub fn count(&self) -> u64 {
-        u64::from(self.first_bits) + 64 * self.more.len() as u64
+        u64::from(self.first_len) + 64 * self.more.len() as u64
     }
 
     /// The known bits as the integer `F`.

@@ -23,11 +23,7 @@ fn beyond(law: NoiseLaw, t: f64) -> f64 {
 /// Probability of the integer `k` at size `s = σ'`: half the two-sided shell.
 fn cell(law: NoiseLaw, s: f64, k: i64) -> f64 {
     let k = k.unsigned_abs() as f64;
-    if k == 0.0 {
-        1.0 - beyond(law, 0.5 / s)
-    } else {
-        (beyond(law, (k - 0.5) / s) - beyond(law, (k + 0.5) / s)) / 2.0
-    }
+    if k == 0.0 { 1.0 - beyond(law, 0.5 / s) } else { (beyond(law, (k - 0.5) / s) - beyond(law, (k + 0.5) / s)) / 2.0 }
 }
 
 fn chi_square(counts: &[(f64, f64)]) {

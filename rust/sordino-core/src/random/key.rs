@@ -3,7 +3,7 @@
 use crate::error::Error;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// A 256-bit ChaCha key, wiped when dropped. It has no `Debug` output and cannot be cloned.
+/// A 256-bit `ChaCha` key, wiped when dropped. It has no `Debug` output and cannot be cloned.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Key([u8; 32]);
 

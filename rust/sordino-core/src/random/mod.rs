@@ -1,4 +1,4 @@
-//! Exact randomness: a 256-bit key, ChaCha12 words, and exact Gaussian and Laplace integers.
+//! Exact randomness: a 256-bit key, `ChaCha12` words, and exact Gaussian and Laplace integers.
 //!
 //! The integers are `round(S/4 · Z)` for a real standard Gaussian `Z` (standard deviation 1) or
 //! Laplace `Z` (scale 1), drawn *exactly*: given uniform words the output has the stated

@@ -90,13 +90,8 @@ struct Table {
     gaussian: bool,
 }
 
-const GAUSSIAN: Table = Table {
-    width: &GAUSSIAN_WIDTH,
-    accept: &GAUSSIAN_ACCEPT,
-    first: GAUSSIAN_HEIGHT[1],
-    scale: 10,
-    gaussian: true,
-};
+const GAUSSIAN: Table =
+    Table { width: &GAUSSIAN_WIDTH, accept: &GAUSSIAN_ACCEPT, first: GAUSSIAN_HEIGHT[1], scale: 10, gaussian: true };
 const EXPONENTIAL: Table = Table {
     width: &EXPONENTIAL_WIDTH,
     accept: &EXPONENTIAL_ACCEPT,
@@ -247,9 +242,7 @@ impl Replay<'_> {
             let x = (BigUint::from(r) << (BITS - 10)) + ((&end * tw) >> 10u32);
             ((&x * &x) >> (BITS + 1)) - end
         };
-        let density = |e: &Box1| {
-            (exp_neg(&(exponent(e, &e.high) + 8u8)).0, exp_neg(&(exponent(e, &e.low) - 8u8)).1)
-        };
+        let density = |e: &Box1| (exp_neg(&(exponent(e, &e.high) + 8u8)).0, exp_neg(&(exponent(e, &e.low) - 8u8)).1);
         self.decide(&mut e, density, &BigUint::ZERO, &first, Purpose::Abscissa).then(|| {
             let offset = BigUint::from(r) << (e.shift);
             Box1 { low: &offset + &e.low * tw, high: &offset + &e.high * tw, shift: e.shift + 10 }
@@ -346,7 +339,9 @@ fn crafted_words() {
                 }
             }
             for u in [straddle - 1, straddle, straddle + 1] {
-                for further in [0, u64::MAX, 1 << 63, (u128::from(L::WIDTH[1]) << 55).wrapping_rem(u128::from(L::WIDTH[0])) as u64] {
+                for further in
+                    [0, u64::MAX, 1 << 63, (u128::from(L::WIDTH[1]) << 55).wrapping_rem(u128::from(L::WIDTH[0])) as u64]
+                {
                     scripts.push(vec![word(0, 0, u), further, height, height, height]);
                 }
             }
@@ -356,7 +351,7 @@ fn crafted_words() {
         }
         for layer in [1u64, 30, 200, 255] {
             // The height that meets the density at the cell, to 64 bits: undecided at first.
-            for u in [L::ACCEPT[layer as usize] + 12_345, (L::ACCEPT[layer as usize] + last) / 2] {
+            for u in [L::ACCEPT[layer as usize] + 12_345, u64::midpoint(L::ACCEPT[layer as usize], last)] {
                 let x = Box1 {
                     low: BigUint::from(L::WIDTH[layer as usize]) * u,
                     high: BigUint::from(L::WIDTH[layer as usize]) * (u + 1),

@@ -33,8 +33,7 @@ pub(super) fn draw<L: Law>(mut word: u64, wide_only: bool, words: &mut impl Word
 
 /// One attempt: an accepted cell, or a rejection.
 fn attempt<L: Law>(layer: usize, u: u64, wide_only: bool, words: &mut impl Words) -> Option<Cell> {
-    let mut cell =
-        Cell { base: 0, width: L::WIDTH[layer], shift: L::FRACTION_BITS, frac: Bits::new(u, FIRST_BITS) };
+    let mut cell = Cell { base: 0, width: L::WIDTH[layer], shift: L::FRACTION_BITS, frac: Bits::new(u, FIRST_BITS) };
     if u < L::ACCEPT[layer] {
         return Some(cell);
     }

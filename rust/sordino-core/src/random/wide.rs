@@ -77,12 +77,7 @@ fn exponent<L: Law>(x: &BigUint, shift: u64, bits: u64, up: bool) -> BigUint {
 
 /// Accepts iff the point `(x, y)` lies under the density; draws bits of both until it is certain.
 #[cold]
-pub(super) fn under_density<L: Law>(
-    layer: usize,
-    cell: &mut Cell,
-    height: &mut Bits,
-    words: &mut impl Words,
-) -> bool {
+pub(super) fn under_density<L: Law>(layer: usize, cell: &mut Cell, height: &mut Bits, words: &mut impl Words) -> bool {
     loop {
         let bits = 128 + cell.frac.count().max(height.count());
         let (low, high, shift) = cell.ends();

@@ -1,4 +1,4 @@
-//! Uniform 64-bit words: a ChaCha12 key stream, buffered.
+//! Uniform 64-bit words: a `ChaCha12` key stream, buffered.
 
 use super::Key;
 use chacha20::ChaCha12Rng;
@@ -32,7 +32,7 @@ pub(crate) trait Words {
 
 const BUFFER: usize = 512;
 
-/// One ChaCha12 stream under a key: stream numbers never share words.
+/// One `ChaCha12` stream under a key: stream numbers never share words.
 pub(crate) struct ChaChaWords {
     rng: ChaCha12Rng,
     bytes: [u8; 8 * BUFFER],
@@ -92,7 +92,7 @@ mod tests {
     use super::{ChaChaWords, Purpose, Words};
     use crate::random::Key;
 
-    /// Key stream of ChaCha12 with a zero key and nonce (draft-strombergson-chacha-test-vectors-01,
+    /// Key stream of `ChaCha12` with a zero key and nonce (draft-strombergson-chacha-test-vectors-01,
     /// TC1, 256-bit key, 12 rounds).
     #[test]
     fn known_answer() {

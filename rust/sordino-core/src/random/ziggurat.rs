@@ -1,10 +1,10 @@
 //! The fast path: one word, one table look-up, one 64×64→128 product.
 
+use super::Key;
 use super::cell::{Cell, FIRST_BITS};
 use super::slow::{self, split};
 use super::tables;
 use super::words::{ChaChaWords, Words};
-use super::Key;
 use crate::error::Error;
 use crate::lattice::add_noise;
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 /// Largest noise in quarter lattice units: `S·X_i` fits a `u64`, `σ' = S/4 ≤ 2^46`.
 pub const MAX_QUARTER_UNITS: u64 = 1 << 48;
 
-/// Coordinates that share one ChaCha stream.
+/// Coordinates that share one `ChaCha` stream.
 const CHUNK: usize = 1 << 14;
 
 /// A half density with its ziggurat.
@@ -92,7 +92,7 @@ impl<L: Law> Scaled<L> {
     }
 
     /// The fast path: `None` sends the word to [`Scaled::slow`].
-    #[inline(always)]
+    #[inline]
     fn fast(&self, word: u64) -> Option<i64> {
         let (layer, negative, u) = split(word);
         let shift = FIRST_BITS + L::FRACTION_BITS + 2;
@@ -183,7 +183,7 @@ impl Sampler {
 
     /// Adds independent noise to every lattice value, saturating.
     ///
-    /// Chunk `c` of 2^14 coordinates uses ChaCha stream `c` under the key, so the result does not
+    /// Chunk `c` of 2^14 coordinates uses `ChaCha` stream `c` under the key, so the result does not
     /// depend on the number of threads.
     pub fn add(&self, units: &mut [i64], key: &Key) {
         units.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, units)| {

@@ -46,7 +46,11 @@ impl Dense {
     }
 
     fn norm(&self, values: impl Iterator<Item = f64>) -> f64 {
-        if self.geometry == Geometry::L1 { values.map(f64::abs).sum() } else { values.map(|v| v * v).sum::<f64>().sqrt() }
+        if self.geometry == Geometry::L1 {
+            values.map(f64::abs).sum()
+        } else {
+            values.map(|v| v * v).sum::<f64>().sqrt()
+        }
     }
 }
 
@@ -85,10 +89,8 @@ impl Strategy for Dense {
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         let (matrix, _) = self.scaled();
-        let fullest = matrix
-            .chunks_exact(self.columns)
-            .map(|row| row.iter().map(|a| a.abs()).sum::<f64>())
-            .fold(0.0, f64::max);
+        let fullest =
+            matrix.chunks_exact(self.columns).map(|row| row.iter().map(|a| a.abs()).sum::<f64>()).fold(0.0, f64::max);
         let magnitude = fullest * max_abs as f64 * (1.0 + 1e-9);
         if self.integers.is_some() {
             return if magnitude < 2f64.powi(60) {

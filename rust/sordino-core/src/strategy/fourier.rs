@@ -62,7 +62,8 @@ impl Circle {
         let transform = RealFourier::new(signal.len());
         let mut spectrum = transform.spectrum(&signal);
         // Coefficients that vanish in exact arithmetic come out as rounding noise: they are zero.
-        let floor = transform_error(signal.len()) * (signal.len() as f64).sqrt()
+        let floor = transform_error(signal.len())
+            * (signal.len() as f64).sqrt()
             * signal.iter().map(|h| h * h).sum::<f64>().sqrt();
         for value in &mut spectrum {
             if value.norm() <= floor {
@@ -113,16 +114,15 @@ impl Fourier {
             }
         }
         let (kernel, kernel_spectrum) = chosen.expect("at least one size of kernel is tried");
-        let gram_inverse = match circle.linear {
-            None => None,
-            Some(_) => {
-                // First row of BᵀB: autocorrelation of the kernel at the lags in use.
-                let mut power: Vec<Complex<f64>> =
-                    kernel_spectrum.iter().map(|k| Complex::new(k * k / circle.len as f64, 0.0)).collect();
-                let mut lags = vec![0.0; circle.len];
-                circle.transform.inverse(&mut power, &mut lags);
-                ToeplitzInverse::new(&lags[..circle.inputs])
-            }
+        let gram_inverse = if circle.linear.is_none() {
+            None
+        } else {
+            // First row of BᵀB: autocorrelation of the kernel at the lags in use.
+            let mut power: Vec<Complex<f64>> =
+                kernel_spectrum.iter().map(|k| Complex::new(k * k / circle.len as f64, 0.0)).collect();
+            let mut lags = vec![0.0; circle.len];
+            circle.transform.inverse(&mut power, &mut lags);
+            ToeplitzInverse::new(&lags[..circle.inputs])
         };
         let convolution = ExactConvolution::new(&kernel, circle.inputs);
         Ok(Self { circle, kernel, kernel_spectrum, convolution, gram_inverse })
@@ -214,8 +214,8 @@ impl Strategy for Fourier {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let plain =
-            self.circle.transform.sum(|k| ratio2(self.circle.spectrum[k], self.kernel_spectrum[k])) / self.circle.len as f64;
+        let plain = self.circle.transform.sum(|k| ratio2(self.circle.spectrum[k], self.kernel_spectrum[k]))
+            / self.circle.len as f64;
         let (Some((taps, center)), Some(gram)) = (&self.circle.linear, &self.gram_inverse) else {
             out.fill(plain);
             return;
@@ -252,7 +252,9 @@ impl Strategy for Fourier {
         }
         let tolerance = 1e-9 * scale;
         for (k, value) in self.circle.pad(row).iter().enumerate() {
-            if self.circle.spectrum[k] == Complex::default() && value.norm() > tolerance * (self.circle.len as f64).sqrt() {
+            if self.circle.spectrum[k] == Complex::default()
+                && value.norm() > tolerance * (self.circle.len as f64).sqrt()
+            {
                 return Err(not_in_row_space());
             }
         }

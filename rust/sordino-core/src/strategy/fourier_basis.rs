@@ -4,6 +4,7 @@
 //! noise on the input beats them under pure privacy unless few frequencies matter.
 
 use super::fourier::Circle;
+use super::toeplitz::ToeplitzInverse;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, table};
 use crate::error::Error;
 use crate::transform::fourier::{UNIT_ROUNDOFF, transform_error};
@@ -11,9 +12,11 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
 use num_complex::Complex;
+use rayon::prelude::*;
+use std::sync::OnceLock;
 
-/// Up to this length the ℓ1 sensitivity is the exact maximum over positions.
-const EXACT_MAXIMUM: usize = 4096;
+/// Up to this many entries of `B` the ℓ1 sensitivity is the exact maximum over positions.
+const EXACT_MAXIMUM: usize = 1 << 26;
 
 /// How privacy is shared among coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,9 @@ pub(super) struct FourierBasis {
     circle: Circle,
     coordinates: Vec<Coordinate>,
     geometry: Geometry,
+    /// `(BᵀB)^{-1}` of a filter with ends, when further queries are first asked.
+    gram_inverse: OnceLock<Option<ToeplitzInverse>>,
+    l1: OnceLock<f64>,
 }
 
 impl FourierBasis {
@@ -79,12 +85,14 @@ impl FourierBasis {
             lens.push(dimension as u32);
         }
         let largest = coordinates.iter().fold(0.0f64, |m, c| m.max(c.weight));
-        coordinates.iter_mut().for_each(|c| c.weight /= largest);
+        for c in &mut coordinates {
+            c.weight /= largest;
+        }
         let geometry = match sharing {
             Sharing::Independent | Sharing::Composed => Geometry::L1,
             Sharing::Planar | Sharing::Grouped => Geometry::Blocks(lens),
         };
-        Ok(Self { circle, coordinates, geometry })
+        Ok(Self { circle, coordinates, geometry, gram_inverse: OnceLock::new(), l1: OnceLock::new() })
     }
 
     /// `√(1/N)` for 0 and N/2, `√(2/N)` for pairs.
@@ -92,17 +100,55 @@ impl FourierBasis {
         (self.circle.transform.multiplicity(frequency) / self.circle.len as f64).sqrt()
     }
 
-    /// `|b_ij|` for position `j`: the column of the strategy.
-    fn column_at(&self, position: usize) -> Vec<f64> {
+    /// `|b_ij|` for position `j`: the column of the strategy. `turns` is [`Self::turns`].
+    fn column_at<'a>(&'a self, position: usize, turns: &'a [(f64, f64)]) -> impl Iterator<Item = f64> + 'a {
+        self.coordinates.iter().map(move |c| {
+            let (sin, cos) = turns[c.frequency * position % turns.len()];
+            (c.weight * self.amplitude(c.frequency) * if c.sine { sin } else { cos }).abs()
+        })
+    }
+
+    /// Sine and cosine of every multiple of a turn over `N`.
+    fn turns(&self) -> Vec<(f64, f64)> {
         let n = self.circle.len;
+        (0..n).map(|k| (std::f64::consts::TAU * k as f64 / n as f64).sin_cos()).collect()
+    }
+
+    /// The largest ℓ1 norm of a column, exact up to rounding, or the bound that all columns share.
+    fn largest_l1(&self) -> f64 {
+        if self.circle.inputs.saturating_mul(self.coordinates.len()) > EXACT_MAXIMUM {
+            return self.uniform_l1();
+        }
+        let turns = self.turns();
+        let largest = (0..self.circle.inputs)
+            .into_par_iter()
+            .map(|j| self.column_at(j, &turns).sum::<f64>())
+            .reduce(|| 0.0, f64::max);
+        // Sines and cosines of rounded angles are off by at most 2^-50 each.
+        largest + self.uniform_l1() * 2f64.powi(-49)
+    }
+
+    /// `B x` in floating point.
+    fn encode_spectrum(&self, x: &[f64]) -> Vec<f64> {
+        let spectrum = self.circle.transform.spectrum(x);
         self.coordinates
             .iter()
             .map(|c| {
-                let angle = std::f64::consts::TAU * ((c.frequency * position) % n) as f64 / n as f64;
-                let value = if c.sine { angle.sin() } else { angle.cos() };
-                (c.weight * self.amplitude(c.frequency) * value).abs()
+                let value = spectrum[c.frequency];
+                c.weight * self.amplitude(c.frequency) * if c.sine { -value.im } else { value.re }
             })
             .collect()
+    }
+
+    /// Inverse of the Toeplitz matrix `BᵀB` of the inputs, whose first row has spectrum `d_k²`.
+    fn invert_gram(&self) -> Option<ToeplitzInverse> {
+        let mut squares = vec![Complex::default(); self.circle.transform.spectrum_len()];
+        for c in self.coordinates.iter().filter(|c| !c.sine) {
+            squares[c.frequency].re = c.weight * c.weight / self.circle.len as f64;
+        }
+        let mut lags = vec![0.0; self.circle.len];
+        self.circle.transform.inverse(&mut squares, &mut lags);
+        ToeplitzInverse::new(&lags[..self.circle.inputs])
     }
 
     /// `Σ_k d_k·amplitude·(1 or √2)`: every column is below it.
@@ -158,19 +204,14 @@ impl Strategy for FourierBasis {
         let slack = 1.0 + 8.0 * UNIT_ROUNDOFF * (self.coordinates.len() as f64 + 16.0);
         let norm = match &self.geometry {
             Geometry::Blocks(lens) => self.block_norm(lens),
-            _ if self.circle.len <= EXACT_MAXIMUM => {
-                // Sines and cosines of rounded angles are off by at most 2^-50 each.
-                let error = self.uniform_l1() * 2f64.powi(-49);
-                (0..self.circle.inputs).map(|j| self.column_at(j).iter().sum::<f64>()).fold(0.0, f64::max) + error
-            }
-            _ => self.uniform_l1(),
+            _ => *self.l1.get_or_init(|| self.largest_l1()),
         };
         let column = Upper::rounded(norm * slack, 2);
         Ok(unit.from_columns(column, column + column))
     }
 
     fn column(&self, cell: usize) -> Option<Vec<f64>> {
-        Some(self.column_at(cell))
+        Some(self.column_at(cell, &self.turns()).collect())
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
@@ -182,11 +223,7 @@ impl Strategy for FourierBasis {
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let values: Vec<f64> = table(x)?.iter().map(|v| *v as f64).collect();
-        let spectrum = self.circle.transform.spectrum(&values);
-        for (slot, c) in floats(out).iter_mut().zip(&self.coordinates) {
-            let value = spectrum[c.frequency];
-            *slot = c.weight * self.amplitude(c.frequency) * if c.sine { -value.im } else { value.re };
-        }
+        floats(out).copy_from_slice(&self.encode_spectrum(&values));
         Ok(())
     }
 
@@ -217,20 +254,112 @@ impl Strategy for FourierBasis {
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        if self.circle.linear.is_some() {
+            let gram = self.gram_inverse.get_or_init(|| self.invert_gram()).as_ref();
+            return Ok(self.encode_spectrum(&gram.ok_or_else(not_in_row_space)?.apply(row)));
+        }
         let spectrum = self.circle.transform.spectrum(row);
         let scale = row.iter().map(|v| v * v).sum::<f64>().sqrt() * (self.circle.len as f64).sqrt();
         let missed = |k: usize| self.circle.spectrum[k] == Complex::default() && spectrum[k].norm() > 1e-9 * scale;
         if (0..spectrum.len()).any(missed) {
             return Err(not_in_row_space());
         }
-        Ok(self
-            .coordinates
-            .iter()
-            .map(|c| {
-                let value = spectrum[c.frequency];
-                let part = if c.sine { -value.im } else { value.re };
-                part * self.amplitude(c.frequency) / c.weight
-            })
-            .collect())
+        let weighted = self.encode_spectrum(row);
+        Ok(weighted.iter().zip(&self.coordinates).map(|(v, c)| v / (c.weight * c.weight)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_bigint::BigInt;
+
+    const BITS: u32 = 200;
+
+    /// `2^BITS·cos(2πk/n)` and sine, by Taylor series after reduction to an exact fraction of a turn.
+    fn turn(k: usize, n: usize) -> (BigInt, BigInt) {
+        // Machin: pi = 16 atan(1/5) - 4 atan(1/239).
+        let atan = |x: u32| {
+            let (mut sum, mut term, mut j) = (BigInt::ZERO, (BigInt::from(1) << (BITS + 40)) / x, 1u32);
+            while term != BigInt::ZERO {
+                if j % 4 == 1 {
+                    sum += &term / j;
+                } else {
+                    sum -= &term / j;
+                }
+                term /= x * x;
+                j += 2;
+            }
+            sum
+        };
+        let tau: BigInt = (atan(5) * 16 - atan(239) * 4) * 2;
+        let angle = tau * k / n;
+        let (mut cos, mut sin) = (BigInt::ZERO, BigInt::ZERO);
+        let mut term = BigInt::from(1) << (BITS + 40);
+        for j in 0u32..200 {
+            match j % 4 {
+                0 => cos += &term,
+                1 => sin += &term,
+                2 => cos -= &term,
+                _ => sin -= &term,
+            }
+            term = ((term * &angle) >> (BITS + 40)) / (j + 1);
+        }
+        (cos >> 40u32, sin >> 40u32)
+    }
+
+    fn to_f64(value: &BigInt, bits: u32) -> f64 {
+        // 120 bits keep the relative error far below that of a double.
+        let excess = value.magnitude().bits().saturating_sub(120);
+        let (shift, top) = (excess as i32, value >> excess);
+        let high: BigInt = &top >> 60u32;
+        let low: BigInt = &top - (&high << 60u32);
+        let part = |v: BigInt| i128::try_from(v).unwrap() as f64;
+        (part(high) * 2f64.powi(60) + part(low)) * 2f64.powi(shift - bits as i32)
+    }
+
+    /// The bound of `encoding` against 200-bit arithmetic, on flat, alternating, single and pseudo-random
+    /// inputs at the limit, for lengths that take each of the transform's algorithms.
+    #[test]
+    fn encoding_error_against_a_200_bit_oracle() {
+        for n in [1usize, 2, 12, 64, 97, 100, 128] {
+            let workload = Workload::Circular { kernel: (0..n).map(|j| 0.9f64.powi(j as i32)).collect() };
+            for sharing in [Sharing::Independent, Sharing::Grouped] {
+                let basis = FourierBasis::new(&workload, sharing).unwrap();
+                let max_abs = (1i64 << 24) - 1;
+                let inputs: [Vec<i64>; 4] = [
+                    vec![max_abs; n],
+                    (0..n).map(|i| if i % 2 == 0 { max_abs } else { -max_abs }).collect(),
+                    (0..n).map(|i| if i == n / 3 { max_abs } else { 0 }).collect(),
+                    (0..n as i64).map(|i| (i * 2_654_435_761) % max_abs).collect(),
+                ];
+                let Encoding::Float { error_l2, .. } = basis.encoding(max_abs as u64).unwrap() else { panic!() };
+                for x in inputs {
+                    let mut out = vec![0.0; basis.measured_len()];
+                    basis.encode(Input::Cells(&x), max_abs as u64, Encoded::Float(&mut out)).unwrap();
+                    let mut squares = 0.0;
+                    for (c, value) in basis.coordinates.iter().zip(&out) {
+                        let sum: BigInt = x
+                            .iter()
+                            .enumerate()
+                            .map(|(i, v)| {
+                                let (cos, sin) = turn(c.frequency * i % n, n);
+                                if c.sine { sin * *v } else { cos * *v }
+                            })
+                            .sum();
+                        // amplitude = sqrt(multiplicity/n), to 2^-BITS.
+                        let ratio: BigInt =
+                            (BigInt::from(basis.circle.transform.multiplicity(c.frequency) as u32) << (2 * BITS)) / n;
+                        let exact = sum * ratio.sqrt();
+                        // weight is the double itself: 2^-80 multiples are exact here.
+                        let weight = BigInt::from((c.weight * 2f64.powi(80)) as i128);
+                        let exact = exact * weight;
+                        let computed = BigInt::from((value * 2f64.powi(60)) as i128) << (2 * BITS + 20);
+                        squares += to_f64(&(computed - exact), 2 * BITS + 80).powi(2);
+                    }
+                    assert!(squares.sqrt() <= error_l2.get(), "n = {n}: {} above {}", squares.sqrt(), error_l2.get());
+                }
+            }
+        }
     }
 }

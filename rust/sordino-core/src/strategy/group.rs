@@ -128,8 +128,8 @@ impl Strategy for Group {
         if (0..row.len()).any(|k| self.vanishes(k) && spectrum[k].norm() > 1e-9 * scale) {
             return Err(not_in_row_space());
         }
-        Ok(self.transform.filter(row, |k| {
-            Complex::new(if self.vanishes(k) { 0.0 } else { 1.0 / self.kernel_spectrum[k] }, 0.0)
-        }))
+        Ok(self
+            .transform
+            .filter(row, |k| Complex::new(if self.vanishes(k) { 0.0 } else { 1.0 / self.kernel_spectrum[k] }, 0.0)))
     }
 }

@@ -49,7 +49,9 @@ impl Strategy for Identity {
             let all: Vec<usize> = (0..radices.len()).collect();
             super::marginals::count(codes, radices, &all, out);
             let limit = i64::try_from(max_abs).unwrap_or(i64::MAX);
-            out.iter_mut().for_each(|count| *count = (*count).min(limit));
+            for count in out.iter_mut() {
+                *count = (*count).min(limit);
+            }
         } else {
             out.copy_from_slice(table(x)?);
         }
@@ -63,7 +65,9 @@ impl Strategy for Identity {
     fn variances(&self, out: &mut [f64]) {
         self.workload.row_squares(out);
         if self.geometry == Geometry::L1 {
-            out.iter_mut().for_each(|v| *v *= 2.0);
+            for v in out.iter_mut() {
+                *v *= 2.0;
+            }
         }
     }
 

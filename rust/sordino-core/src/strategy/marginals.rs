@@ -3,7 +3,7 @@
 //! For every attribute set `T` below a wanted set the residual of its marginal is measured: along each
 //! attribute of `T` the operator `n·I − J` (or the single row `(1, −1)` for two levels) is applied to
 //! the table of counts, times an integer weight `w_T`. With `w_T` from the closed form this is the
-//! least-error Gaussian strategy for (weighted) marginals (Xiao et al. 2023, ResidualPlanner; Lebeda,
+//! least-error Gaussian strategy for (weighted) marginals (Xiao et al. 2023, `ResidualPlanner`; Lebeda,
 //! Nikolov & Tetek 2025, weighted Fourier factorizations). All of it is exact in integers.
 
 use super::{Codes, Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space};
@@ -105,8 +105,10 @@ impl Marginals {
                     set.iter().enumerate().filter(|(i, _)| (mask >> i & 1) == bit).map(|(_, a)| *a).collect()
                 };
                 let (inside, outside) = (part(1), part(0));
-                let gain =
-                    weight * product(set, |a| a.0) * product(&inside, Axis::recovered) * product(&outside, |a| a.0.powi(-2));
+                let gain = weight
+                    * product(set, |a| a.0)
+                    * product(&inside, Axis::recovered)
+                    * product(&outside, |a| a.0.powi(-2));
                 *gains.entry(inside).or_default() += gain;
             }
             if gains.len() > 1 << 22 {
@@ -276,8 +278,7 @@ impl Marginals {
     /// Adds a residual of `T` to a table of `S ⊇ T`, spread over the other attributes.
     fn lift(&self, residual: &[f64], inner: &[usize], set: &[usize], out: &mut [f64]) {
         let radices: Vec<usize> = set.iter().map(|i| self.radices[*i]).collect();
-        let positions: Vec<usize> =
-            inner.iter().map(|i| set.iter().position(|j| i == j).expect("a subset")).collect();
+        let positions: Vec<usize> = inner.iter().map(|i| set.iter().position(|j| i == j).expect("a subset")).collect();
         let share = residual.len() as f64 / out.len() as f64;
         for (index, slot) in out.iter_mut().enumerate() {
             *slot += share * residual[crate::workload::project(index, &radices, &positions)];
@@ -418,7 +419,9 @@ impl Strategy for Marginals {
         let out = integers(out);
         let small = self.sets.iter().all(|set| cells(&self.radices, set) <= BITSET_CELLS);
         let tables = match x {
-            Input::Codes(Codes::Bytes(codes)) if small => self.bitset_tables(&BitSets::new(codes, &self.radices, |v| usize::from(*v))),
+            Input::Codes(Codes::Bytes(codes)) if small => {
+                self.bitset_tables(&BitSets::new(codes, &self.radices, |v| usize::from(*v)))
+            }
             Input::Codes(Codes::Words(codes)) if small => {
                 self.bitset_tables(&BitSets::new(codes, &self.radices, |v| usize::try_from(*v).unwrap_or(usize::MAX)))
             }
@@ -440,8 +443,7 @@ impl Strategy for Marginals {
                 .min_by_key(|set| cells(&self.radices, set))
                 .expect("every piece lies below a wanted set");
             let radices: Vec<usize> = outer.iter().map(|i| self.radices[*i]).collect();
-            let positions: Vec<usize> =
-                piece.set.iter().map(|i| outer.binary_search(i).expect("a subset")).collect();
+            let positions: Vec<usize> = piece.set.iter().map(|i| outer.binary_search(i).expect("a subset")).collect();
             let mut table = vec![0; cells(&self.radices, &piece.set)];
             marginal(&tables[outer], &radices, &positions, &mut table);
             if self.direct {
@@ -527,7 +529,9 @@ impl Strategy for Marginals {
                 for block in values.chunks_exact_mut(n * stride) {
                     for start in 0..stride {
                         let mean: f64 = (0..n).map(|i| block[start + i * stride]).sum::<f64>() / n as f64;
-                        (0..n).for_each(|i| block[start + i * stride] -= mean);
+                        for i in 0..n {
+                            block[start + i * stride] -= mean;
+                        }
                     }
                 }
                 stride *= n;

@@ -164,7 +164,8 @@ impl Strategy for Output {
                     .iter()
                     .enumerate()
                     .filter_map(|(j, h)| {
-                        let i = if self.circular { Some((t + n - j % n) % n) } else { (t + self.center).checked_sub(j) };
+                        let i =
+                            if self.circular { Some((t + n - j % n) % n) } else { (t + self.center).checked_sub(j) };
                         i.and_then(|i| values.get(i)).map(|v| h * v)
                     })
                     .sum();
@@ -203,7 +204,11 @@ impl Strategy for Output {
 fn convolve_integers(taps: &[i64], x: &[i64], circular: bool, center: usize, out: &mut [i64]) {
     let n = x.len();
     let at = |i: i64| -> i64 {
-        if circular { x[i.rem_euclid(n as i64) as usize] } else { usize::try_from(i).ok().and_then(|i| x.get(i)).copied().unwrap_or(0) }
+        if circular {
+            x[i.rem_euclid(n as i64) as usize]
+        } else {
+            usize::try_from(i).ok().and_then(|i| x.get(i)).copied().unwrap_or(0)
+        }
     };
     out.fill(0);
     let mut start = 0;

@@ -61,8 +61,7 @@ impl Recipe {
         let workload = self.workload.clone().validated()?;
         let geometry = if self.law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
         let gaussian = self.law == NoiseLaw::Gaussian;
-        let unsupported =
-            || Error::Unsupported("this mechanism does not serve this workload with this noise".into());
+        let unsupported = || Error::Unsupported("this mechanism does not serve this workload with this noise".into());
         Ok(match (self.mechanism, &workload) {
             (Mechanism::Identity, _) => Box::new(Identity::new(&workload, geometry)?),
             (Mechanism::Output, Workload::Matrix { rows, columns, entries }) => {

@@ -39,7 +39,9 @@ impl ToeplitzInverse {
             let outer = self.transform.filter(&inner, |k| spectrum[k]);
             out.iter_mut().zip(outer).for_each(|(o, w)| *o += sign * w);
         }
-        out.iter_mut().for_each(|o| *o /= self.x[0]);
+        for o in &mut out {
+            *o /= self.x[0];
+        }
         out
     }
 
@@ -55,7 +57,9 @@ impl ToeplitzInverse {
                 *slot += sign * sum;
             }
         }
-        total.iter_mut().for_each(|v| *v /= self.x[0]);
+        for v in &mut total {
+            *v /= self.x[0];
+        }
         total
     }
 }
@@ -167,7 +171,7 @@ mod tests {
         // Variances of a filter against explicit rows.
         let taps = [1.0, 2.0, -0.5];
         let variances = inverse.causal_variances(&taps);
-        for t in [0, 1, 2, 40, 59] {
+        for t in [0usize, 1, 2, 40, 59] {
             let row: Vec<f64> =
                 (0..n).map(|i| t.checked_sub(i).and_then(|j| taps.get(j)).copied().unwrap_or(0.0)).collect();
             let direct: f64 = inverse.apply(&row).iter().zip(&row).map(|(a, b)| a * b).sum();

@@ -26,7 +26,9 @@ pub(super) struct Tree {
 pub(super) fn prefix_or_cells(workload: &Workload) -> Result<(usize, bool), Error> {
     match workload {
         Workload::Histogram { len } => Ok((*len, false)),
-        Workload::Linear { kernel, len, center: 0 } if kernel.len() >= *len && kernel.iter().all(|h| *h == kernel[0]) => {
+        Workload::Linear { kernel, len, center: 0 }
+            if kernel.len() >= *len && kernel.iter().all(|h| *h == kernel[0]) =>
+        {
             Ok((*len, true))
         }
         _ => Err(Error::Unsupported("trees and wavelets serve running sums and histograms".into())),

@@ -222,7 +222,13 @@ mod tests {
             let x: Vec<i64> = (0..n)
                 .map(|i| match pattern {
                     0 => max_abs,
-                    1 => if i % 2 == 0 { max_abs } else { -max_abs },
+                    1 => {
+                        if i % 2 == 0 {
+                            max_abs
+                        } else {
+                            -max_abs
+                        }
+                    }
                     _ => (i as i64 * 2_654_435_761) % max_abs,
                 })
                 .collect();

@@ -151,7 +151,7 @@ mod tests {
         #[test]
         fn fast_lengths_are_even_and_long_enough(len in 1usize..100_000) {
             let fast = fast_len(len);
-            prop_assert!(fast >= len && fast < 2 * len.max(2) && fast % 2 == 0);
+            prop_assert!(fast >= len && fast < 2 * len.max(2) && fast.is_multiple_of(2));
         }
     }
 }

@@ -7,10 +7,13 @@ use num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 use std::sync::Arc;
 
+/// Order of a cyclic factor, its forward and its inverse transform.
+type Axis = (usize, Arc<dyn Fft<f64>>, Arc<dyn Fft<f64>>);
+
 /// Complex transforms along every axis of `Z_{n_1} × … × Z_{n_k}`, row-major, unnormalised.
 #[derive(Clone)]
 pub(crate) struct GroupFourier {
-    axes: Vec<(usize, Arc<dyn Fft<f64>>, Arc<dyn Fft<f64>>)>,
+    axes: Vec<Axis>,
     len: usize,
 }
 
@@ -23,8 +26,7 @@ impl std::fmt::Debug for GroupFourier {
 impl GroupFourier {
     pub(crate) fn new(radices: &[usize]) -> Self {
         let mut planner = FftPlanner::new();
-        let axes =
-            radices.iter().map(|n| (*n, planner.plan_fft_forward(*n), planner.plan_fft_inverse(*n))).collect();
+        let axes = radices.iter().map(|n| (*n, planner.plan_fft_forward(*n), planner.plan_fft_inverse(*n))).collect();
         Self { axes, len: radices.iter().product() }
     }
 
@@ -163,7 +165,8 @@ mod tests {
                 (0..x.len())
                     .map(|j| {
                         let b = coordinates(j, radices);
-                        let index = radices.iter().enumerate().fold(0, |k, (axis, n)| k * n + (a[axis] + n - b[axis]) % n);
+                        let index =
+                            radices.iter().enumerate().fold(0, |k, (axis, n)| k * n + (a[axis] + n - b[axis]) % n);
                         kernel[index] * x[j]
                     })
                     .sum()

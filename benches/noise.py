@@ -1,0 +1,108 @@
+"""Exact noise, one thread, against generators that are not exact and not private, and against OpenDP.
+
+Run `python benches/noise.py`.
+"""
+
+from functools import partial
+
+import numpy as np
+import opendp.prelude as dp
+
+import sordino as so
+from harness import Row, in_process, main, quick, race, versus
+
+_SAMPLES = 10**5 if quick() else 10**6
+_PEER_SAMPLES = 200 if quick() else 2000
+
+
+def _against_numpy() -> list[Row]:
+    rng = np.random.default_rng(1)
+    rows = []
+    for law, ours, theirs in (
+        ("Gaussian", so.noise.gaussian, rng.normal),
+        ("Laplace", so.noise.laplace, rng.laplace),
+    ):
+        for bits in (0, 20, 40, 46):
+            size = 2.0**bits
+            times = race(
+                {"ours": partial(ours, _SAMPLES, size), "numpy": partial(theirs, 0.0, size, _SAMPLES)}, 31
+            )
+            rows.append(
+                versus(
+                    f"{law} noise of 2^{bits} units, {_SAMPLES:,} samples, 1 thread",
+                    times["ours"] / _SAMPLES,
+                    f"numpy Generator.{law.lower().replace('gaussian', 'normal')}, PCG64, not private",
+                    times["numpy"] / _SAMPLES,
+                    goal=1.0 if law == "Gaussian" and bits == 40 else None,
+                    per="/sample",
+                )
+            )
+    plain = race(
+        {"ours": lambda: so.noise.gaussian(_SAMPLES, 2.0**40), "numpy": lambda: rng.standard_normal(_SAMPLES)}, 31
+    )
+    rows.append(
+        versus(
+            f"Gaussian noise of 2^40 units, {_SAMPLES:,} samples, 1 thread",
+            plain["ours"] / _SAMPLES,
+            "numpy Generator.standard_normal (unscaled floats)",
+            plain["numpy"] / _SAMPLES,
+            per="/sample",
+        )
+    )
+    return rows
+
+
+def _against_opendp() -> list[Row]:
+    dp.enable_features("contrib")
+    floats = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)
+    integers = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+    on_floats = dp.m.make_gaussian(*floats, scale=2.0**20)
+    sized = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=_PEER_SAMPLES), dp.l2_distance(T=float)
+    on_grid = dp.m.make_gaussian(*sized, scale=1.0, k=-40)
+    on_integers = dp.m.make_gaussian(*integers, scale=2.0**40)
+    zeros, nothing = [0.0] * _PEER_SAMPLES, [0] * _PEER_SAMPLES
+    times = race(
+        {
+            "ours in bulk": lambda: so.noise.gaussian(_SAMPLES, 2.0**40),
+            "ours": lambda: so.noise.gaussian(_PEER_SAMPLES, 2.0**40),
+            "floats": lambda: on_floats(zeros),
+            "grid": lambda: on_grid(zeros),
+            "integers": lambda: on_integers(nothing),
+        },
+        15,
+    )
+    bulk, ours = times["ours in bulk"] / _SAMPLES, times["ours"] / _PEER_SAMPLES
+    name = "OpenDP make_gaussian from Python,"
+    return [
+        versus(
+            f"Gaussian noise of 2^40 units, {_SAMPLES:,} samples a call",
+            bulk,
+            f"{name} f64 vector of {_PEER_SAMPLES:,}",
+            times["floats"] / _PEER_SAMPLES,
+            goal=1e-3,
+            per="/sample",
+        ),
+        *(
+            versus(
+                f"Gaussian noise of 2^40 units, {_PEER_SAMPLES:,} samples a call",
+                ours,
+                f"{name} {kind}",
+                times[key] / _PEER_SAMPLES,
+                per="/sample",
+            )
+            for kind, key in (
+                ("f64 vector", "floats"),
+                ("f64 vector on a grid of 2^-40", "grid"),
+                ("integer vector", "integers"),
+            )
+        ),
+    ]
+
+
+def figures() -> list[Row]:
+    """Return all rows."""
+    return in_process(__file__, "numpy", threads=1) + in_process(__file__, "opendp", threads=1)
+
+
+if __name__ == "__main__":
+    main({"numpy": _against_numpy, "opendp": _against_opendp}, figures)

@@ -1,0 +1,98 @@
+"""Make the pictures of the documentation in docs/assets: `python docs/make_pictures.py`.
+
+The data is public (see examples/data/README.md); that is why the truth may be drawn beside a release here.
+Noise is fresh on every run, so the pictures differ a little each time.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+import sordino as so
+from sordino.plots import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+
+ROOT = Path(__file__).resolve().parent.parent
+ASSETS = Path(__file__).resolve().parent / "assets"
+DATA = ROOT / "examples" / "data" / "nyc_departures_2013_hourly.csv"
+
+FLIGHT = so.AddRemove(1, label="one flight")
+DOTS_PER_INCH = 110
+LARGEST = 200_000  # bytes
+
+
+def save(figure: Figure, name: str) -> None:
+    path = ASSETS / name
+    figure.savefig(path, dpi=DOTS_PER_INCH)
+    size = path.stat().st_size
+    if size >= LARGEST:
+        raise SystemExit(f"{name} has {size} bytes, more than {LARGEST}")
+    print(f"{name}: {size} bytes")
+
+
+def daily_departures() -> pd.Series:
+    hours = pd.read_csv(DATA, parse_dates=["hour"]).set_index("hour")["departures"]
+    return hours.resample("D").sum()
+
+
+def draw_release(days: pd.Series) -> None:
+    """The seven-day average of New York's departures with its intervals, and the truth behind it."""
+    workload = so.MovingAverage(window=7, length=len(days))
+    plan = so.plan(workload, so.ApproxDP(epsilon=0.1, delta=1e-6), unit=FLIGHT)
+    figure = plan.release(days).plot()
+    axes = figure.axes[0]
+    truth = days.rolling(7).sum() / 7.0
+    axes.plot(truth.index, truth, color=INK, linewidth=0.9, label="truth (this data is public)")
+    axes.plot([], [], color=ACCENT, linewidth=1.5, label="released, with 95 % intervals")
+    axes.set_ylim(0.9 * truth[6:].min(), 1.06 * truth.max())
+    axes.legend(loc="lower center", frameon=False, fontsize=9, ncols=2)
+    axes.set_ylabel("departures a day, mean of seven days", fontsize=10, color=INK)
+    save(figure, "release.png")
+
+
+def draw_comparison() -> None:
+    """Expected errors of a running total, as `compare` gives them."""
+    comparison = so.compare(so.RunningSum(8760), so.ApproxDP(epsilon=1.0, delta=1e-6))
+    save(comparison.plot(), "comparison.png")
+
+
+def draw_plan() -> None:
+    """Error of every answer and the spectrum behind it."""
+    workload = so.MovingAverage(window=168, length=8760)
+    plan = so.plan(workload, so.ApproxDP(epsilon=1.0, delta=1e-6), unit=FLIGHT)
+    save(plan.plot(), "plan.png")
+
+
+def draw_running_totals() -> None:
+    """How the error of a running total grows with time, by mechanism."""
+    workload, privacy = so.RunningSum(1024), so.ApproxDP(epsilon=1.0, delta=1e-6)
+    figure = new_figure(9.5, 4.8)
+    axes = figure.subplots()
+    colors = {
+        "identity-laplace": MUTED,
+        "tree-laplace": SIGNAL,
+        "haar-gaussian": PALE,
+        "fourier-gaussian": ACCENT,
+    }
+    for name, color in colors.items():
+        stderr = so.plan(workload, privacy, mechanism=name).stderr
+        axes.plot(np.arange(1, len(stderr) + 1), stderr, color=color, linewidth=1.4, label=name)
+    axes.set_ylim(0, 30)
+    axes.margins(x=0.01)
+    axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower right")
+    heading(axes, "Running total: expected error at every step", "1024 steps, epsilon 1, delta 1e-6")
+    dress(axes, "step", "standard error")
+    save(figure, "running_totals.png")
+
+
+def main() -> None:
+    ASSETS.mkdir(exist_ok=True)
+    draw_release(daily_departures())
+    draw_comparison()
+    draw_plan()
+    draw_running_totals()
+
+
+if __name__ == "__main__":
+    main()

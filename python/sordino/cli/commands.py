@@ -1,0 +1,289 @@
+"""The four commands, and how a refusal becomes one line and an exit code."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+import sordino as so
+from sordino.cli import outputs
+from sordino.cli.inputs import Source, TimeGrid, count_events, count_values, read_counts
+from sordino.cli.options import Choices, number_list, plan_options
+from sordino.cli.truth import draw_truth, true_answers
+from sordino.errors import InvalidParameterError, SordinoError
+from sordino.plots import check_picture, plot_release, save_figure
+
+__all__ = ["application"]
+
+_EXIT_CODES: tuple[tuple[int, tuple[type[SordinoError], ...]], ...] = (
+    (3, (so.InputFileError, so.PlanFileError, so.ShapeError)),
+    (
+        4,
+        (
+            so.BudgetExceededError,
+            so.DuplicateRequestError,
+            so.ForkError,
+            so.UnsupportedEventError,
+            so.UnsupportedMechanismError,
+        ),
+    ),
+    (5, (so.EntropyError,)),
+)
+_FILE = click.Path(path_type=Path)
+
+
+class _Refusal(click.ClickException):
+    """One line on standard error, and an exit code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(" ".join(message.split()))
+        self.exit_code = code
+
+
+def _refusal(error: SordinoError) -> _Refusal:
+    code = next((code for code, kinds in _EXIT_CODES if isinstance(error, kinds)), 2)
+    return _Refusal(str(error), code)
+
+
+class _Application(click.Group):
+    """A group whose commands end in one line when they refuse."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **extra)
+        except click.UsageError as error:
+            raise _Refusal(error.format_message(), 2) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _Refusal(error.format_message(), 2) from None
+        except SordinoError as error:
+            raise _refusal(error) from None
+
+
+@click.group(cls=_Application, invoke_without_command=True, context_settings={"max_content_width": 100})
+@click.version_option(so.__version__, prog_name="sordino")
+@click.pass_context
+def application(ctx: click.Context) -> None:
+    """Differentially private linear queries: exact noise, least error, certificates.
+
+    Exit codes: 0 done, 2 bad option or missing package, 3 a file cannot be read or written, 4 refused for
+    privacy's sake, 5 no randomness from the operating system.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@application.command("plan")
+@plan_options
+@click.option("--save", type=_FILE, help="Write the plan, to be used by `release --plan` and `explain`.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@click.option("--plot", type=_FILE, help="Draw the expected error of every answer.")
+def plan_command(save: Path | None, as_json: bool, plot: Path | None, **options: Any) -> None:
+    """Choose mechanism and noise, and say the expected error. Touches no data, costs nothing.
+
+    \b
+    Examples:
+      sordino plan --workload moving-average --window 7 --length 365 --epsilon 1 --delta 1e-6
+      sordino plan --workload histogram --length 50 --epsilon 0.5 --unit "one visit" --save plan.json
+    """
+    with outputs.working("planning"):
+        plan = Choices(**options).build_plan()
+    if save is not None:
+        plan.save(save)
+    if plot is not None:
+        plan.plot(plot)
+    if as_json:
+        click.echo(outputs.to_json(outputs.plan_record(plan)))
+    else:
+        outputs.show_facts(outputs.plan_facts(plan))
+
+
+@application.command("compare")
+@plan_options
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@click.option("--plot", type=_FILE, help="Draw the errors as bars.")
+def compare_command(as_json: bool, plot: Path | None, **options: Any) -> None:
+    """Show the expected error of every mechanism, best first; `*` marks the one that auto takes.
+
+    \b
+    Examples:
+      sordino compare --workload running-sum --length 8760 --epsilon 1 --delta 1e-6
+      sordino compare --workload band-pass --low 0 --high 0.01 --length 8760 --rho 0.1 --plot bars.png
+    """
+    with outputs.working("planning with every mechanism"):
+        comparison = Choices(**options).build_comparison()
+    if plot is not None:
+        comparison.plot(plot)
+    if as_json:
+        click.echo(outputs.to_json(outputs.comparison_record(comparison)))
+    else:
+        outputs.show_comparison(comparison)
+
+
+@application.command("explain")
+@click.argument("file", type=_FILE, required=False)
+@plan_options
+def explain_command(file: Path | None, **options: Any) -> None:
+    """Explain a plan, saved in FILE or described by options: what happens, why, and how near to the limit.
+
+    \b
+    Examples:
+      sordino explain plan.json
+      sordino explain --workload running-sum --length 365 --mu 0.2 --unit "one flight"
+    """
+    click.echo(_planned(file, Choices(**options)).explain())
+
+
+def _planned(file: Path | None, choices: Choices, source: Source | None = None) -> so.Plan:
+    """Return the saved plan, or the one described by options, for the cells of the source if there are any."""
+    max_records = None if source is None else source.max_records
+    if file is not None:
+        choices.require_none()
+        with outputs.working("reading and verifying the plan"):
+            plan = so.Plan.load(file)
+        _require_unit(plan, max_records)
+        return plan
+    with outputs.working("planning"):
+        length = None if source is None else len(source.labels)
+        if length is not None and choices.length not in (None, length):
+            raise so.InputFileError("the input has another number of cells than --length says")
+        default = "histogram" if source is not None else None
+        return choices.build_plan(length, default=default, max_records=max_records)
+
+
+def _require_unit(plan: so.Plan, max_records: int | None) -> None:
+    """Refuse a saved plan whose unit does not cover what tabulation lets through."""
+    relation = plan.unit.relation()
+    covered = relation.records if relation.per_cell is None else min(relation.records, relation.per_cell)
+    if max_records is not None and covered < max_records:
+        raise InvalidParameterError(
+            "the saved plan protects fewer records of one user than --max-records lets through"
+        )
+
+
+@application.command("release")
+@click.argument("input", type=_FILE)
+@click.option("--counts-column", help="Column of counts: one row for each cell, in order.")
+@click.option("--label-column", help="With counts: names of the cells. They are published.")
+@click.option("--events-column", help="Column of ISO times: one row for each event.")
+@click.option("--start", help="With events: beginning of the first bin.")
+@click.option("--end", help="With events: end of the last bin.")
+@click.option("--every", help="With events: width of a bin, such as 15min, 1h or 1d.")
+@click.option("--values-column", help="Column of values: one row for each record.")
+@click.option("--bins", type=int, help="With values: how many codes 0, 1, ... there are.")
+@click.option("--edges", type=number_list, help="With values: edges of half-open bins.")
+@click.option("--user-column", help="With events or values: whose record it is.")
+@click.option("--max-records", type=int, help="With users: records of each that count; the first ones.")
+@plan_options
+@click.option("--plan", "plan_file", type=_FILE, help="A saved plan, instead of the options for one.")
+@click.option("--output", type=_FILE, help="Write to this .json or .csv file.  [default: JSON to stdout]")
+@click.option("--plot", type=_FILE, help="Draw the published answers with their intervals.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Level of the intervals.",
+)
+@click.option("--save-plan", type=_FILE, help="Write the plan that was used.")
+@click.option("--insecure-show-truth", is_flag=True, help="Draw the truth as well. The picture is NOT private.")
+def release_command(
+    input: Path,  # noqa: A002 - the name in the usage line
+    plan_file: Path | None,
+    output: Path | None,
+    plot: Path | None,
+    level: float,
+    save_plan: Path | None,
+    insecure_show_truth: bool,
+    **options: Any,
+) -> None:
+    """Release answers about the data in INPUT, a CSV or Parquet file: the one command that touches data.
+
+    Say what a row is: a cell (--counts-column), an event (--events-column) or a record (--values-column).
+    With counts, the number of rows and the labels count as public: rows are the cells of the domain, not
+    records. Events and values that are malformed or out of range count nowhere, silently. Times without an
+    offset are taken as UTC.
+
+    Nothing keeps account between two runs: what several releases cost together adds up, and a ledger in
+    Python watches over it.
+
+    \b
+    Examples:
+      sordino release daily.csv --counts-column flights --label-column day \\
+          --workload moving-average --window 7 --epsilon 1 --delta 1e-6 --unit "one flight" --plot out.png
+      sordino release log.csv --events-column time --start 2026-01-01 --end 2026-02-01 --every 1h \\
+          --user-column who --max-records 5 --workload running-sum --rho 0.1 --output hourly.csv
+      sordino release visits.parquet --values-column visits --bins 51 --epsilon 0.5
+      sordino release daily.csv --counts-column flights --plan plan.json
+    """
+    if insecure_show_truth and plot is None:
+        raise InvalidParameterError("--insecure-show-truth needs --plot: there is no picture otherwise")
+    outputs.check_output(output, (".json", ".csv"))
+    outputs.check_output(save_plan, ())
+    if plot is not None:
+        outputs.check_output(check_picture(plot), ())
+    source = _source(input, **{name: options.pop(name) for name in _SOURCE_OPTIONS})
+    plan = _planned(plan_file, Choices(**options), source)
+    truth = true_answers(plan, source.cells) if insecure_show_truth and len(source.cells) else None
+    release = plan.release(source.cells)
+    if release.values.size == len(source.labels):
+        release = replace(release, index=source.labels)
+    text = outputs.release_text(release, level, as_csv=output is not None and output.suffix.lower() == ".csv")
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        outputs.write_text(output, text)
+    if save_plan is not None:
+        plan.save(save_plan)
+    if plot is not None:
+        figure = plot_release(release, level=level)
+        if truth is not None:
+            click.echo("WARNING: the picture shows the private data itself. It is NOT private.", err=True)
+            draw_truth(figure, release, truth)
+        save_figure(figure, plot)
+
+
+_SOURCE_OPTIONS = (
+    "counts_column",
+    "label_column",
+    "events_column",
+    "start",
+    "end",
+    "every",
+    "values_column",
+    "bins",
+    "edges",
+    "user_column",
+    "max_records",
+)
+_BELONGS = {
+    "counts_column": {"label_column"},
+    "events_column": {"start", "end", "every", "user_column", "max_records"},
+    "values_column": {"bins", "edges", "user_column", "max_records"},
+}
+
+
+def _source(path: Path, **options: Any) -> Source:
+    """Read the cells that the options describe."""
+    given = {name: value for name, value in options.items() if value is not None}
+    columns = given.keys() & _BELONGS.keys()
+    if len(columns) != 1:
+        raise InvalidParameterError("say once what a row is: --counts-column, --events-column or --values-column")
+    (what,) = columns
+    for name in given.keys() - _BELONGS[what] - columns:
+        raise InvalidParameterError(f"--{name.replace('_', '-')} does not go with --{what.replace('_', '-')}")
+    if what == "counts_column":
+        return read_counts(path, given[what], given.get("label_column"))
+    users = given.get("user_column"), given.get("max_records")
+    if what == "events_column":
+        if not {"start", "end", "every"} <= given.keys():
+            raise InvalidParameterError("--events-column needs --start, --end and --every")
+        grid = TimeGrid.parse(given["start"], given["end"], given["every"])
+        return count_events(path, given[what], grid, *users)
+    if ("bins" in given) == ("edges" in given):
+        raise InvalidParameterError("--values-column needs either --bins or --edges")
+    return count_values(path, given[what], given.get("bins", given.get("edges")), *users)

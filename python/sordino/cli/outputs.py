@@ -1,0 +1,185 @@
+"""What the commands print and write: facts and tables for people, JSON and CSV for programs."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import sordino as so
+from sordino.errors import InputFileError, InvalidParameterError
+from sordino.plots import describe
+
+__all__ = [
+    "check_output",
+    "comparison_record",
+    "plan_facts",
+    "plan_record",
+    "release_text",
+    "show_comparison",
+    "show_facts",
+    "to_json",
+    "working",
+    "write_text",
+]
+
+_COLUMNS = ("label", "value", "stderr", "lower", "upper")
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on a terminal that public work goes on; nothing when piped."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(what):
+        yield
+
+
+def to_json(record: Any) -> str:
+    """Return a record as JSON text; arrays become lists."""
+    return json.dumps(record, indent=2, allow_nan=False, default=lambda array: array.tolist())
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file.
+
+    Raises:
+        InputFileError: The file cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise InputFileError(f"the output cannot be written: {error.strerror}") from None
+
+
+def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
+    """Find out before anything is spent that an output has no name or place to go.
+
+    Raises:
+        InvalidParameterError: Another suffix.
+        InputFileError: The folder does not exist.
+    """
+    if path is None:
+        return
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise InvalidParameterError(f"the name of the output must end in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise InputFileError("the folder of an output file does not exist")
+
+
+def plan_facts(plan: so.Plan) -> list[tuple[str, str]]:
+    """Return the facts about a plan, name and value."""
+    bound, ratio = plan.gaussian_bound, plan.optimality
+    facts = [
+        ("queries", f"{describe(plan.workload)}, {plan.workload!r}"),
+        ("privacy", plan.guarantee()),
+        ("mechanism", f"{plan.mechanism} ({'chosen by auto' if plan.requested == 'auto' else 'as asked'})"),
+        ("rmse", f"{plan.rmse:.6g}"),
+        ("largest standard error", f"{plan.max_stderr:.6g}"),
+    ]
+    if bound is not None:
+        facts.append(("least of any Gaussian mechanism", f"{bound.value:.6g} ({bound.name})"))
+    if ratio is not None:
+        facts.append(("error over that", f"{ratio:.6g}"))
+    facts.append(("cells are cut down to", f"{plan.domain.max_value:,}"))
+    return facts
+
+
+def show_facts(facts: list[tuple[str, str]]) -> None:
+    """Print facts: a table on a terminal, plain lines when piped."""
+    if sys.stdout.isatty():
+        table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+        table.add_column(style="bold cyan", no_wrap=True)
+        table.add_column()
+        for name, value in facts:
+            table.add_row(name, escape(value))
+        Console().print(table)
+        return
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        click.echo(f"{name:<{width}}  {value}")
+
+
+def show_comparison(comparison: so.Comparison) -> None:
+    """Print a comparison: a table on a terminal, plain text when piped."""
+    if not sys.stdout.isatty():
+        click.echo(str(comparison))
+        return
+    bound = comparison.gaussian_bound
+    caption = None if bound is None else f"least of any Gaussian mechanism: {bound.value:.6g} ({bound.name})"
+    table = Table("mechanism", caption=caption, header_style="bold")
+    for name in ("rmse", "max stderr", "over bound"):
+        table.add_column(name, justify="right")
+    for row in comparison.rows:
+        chosen = row["mechanism"] == comparison.chosen
+        over = "-" if row["optimality"] is None else f"{row['optimality']:.4f}"
+        table.add_row(
+            f"{row['mechanism']}{' *' if chosen else ''}",
+            f"{row['rmse']:.6g}",
+            f"{row['max_stderr']:.6g}",
+            over,
+            style="bold cyan" if chosen else "",
+        )
+    Console().print(table)
+
+
+def plan_record(plan: so.Plan) -> dict[str, Any]:
+    """Return the plan's record with what follows from it."""
+    return plan.record() | {
+        "guarantee": plan.guarantee(),
+        "optimality": plan.optimality,
+        "digest": plan.digest,
+    }
+
+
+def comparison_record(comparison: so.Comparison) -> dict[str, Any]:
+    """Return a comparison as a JSON-like record."""
+    bound = comparison.gaussian_bound
+    return {
+        "chosen": comparison.chosen,
+        "gaussian_bound": None if bound is None else {"name": bound.name, "value": bound.value},
+        "mechanisms": list(comparison.rows),
+        "refused": comparison.refused,
+    }
+
+
+def release_text(release: so.Release, level: float, *, as_csv: bool) -> str:
+    """Return what is published, as JSON or CSV: labels, values, standard errors, intervals."""
+    interval = release.interval(level)
+    index = release.index if release.index is not None else np.arange(release.values.size)
+    columns = [
+        np.asarray(column).reshape(-1).tolist()
+        for column in (index, release.values, release.stderr, interval.lower, interval.upper)
+    ]
+    if as_csv:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        writer.writerows(zip(*columns, strict=True))
+        return text.getvalue()
+    plan = release.plan
+    record = {
+        "workload": repr(plan.workload),
+        "mechanism": plan.mechanism,
+        "guarantee": plan.guarantee(),
+        "privacy": plan.privacy.to_json(),
+        "unit": plan.unit.to_json(),
+        "plan_digest": plan.digest,
+        "private": release.private,
+        "accounted": release.accounted,
+        "rmse": plan.rmse,
+        "max_stderr": plan.max_stderr,
+        "level": level,
+        "answers": dict(zip(_COLUMNS, columns, strict=True)),
+    }
+    return to_json(record) + "\n"

@@ -1,0 +1,62 @@
+"""The true answers, for pictures that are not private. Only `--insecure-show-truth` gets here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sordino as so
+from sordino.errors import UnsupportedMechanismError
+from sordino.plots import SIGNAL, positions
+from sordino.workloads import Filter
+from sordino.workloads.base import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_truth", "true_answers"]
+
+
+def true_answers(plan: so.Plan, cells: NDArray[Any]) -> Array:
+    """Return what the plan's workload answers without noise, after clamping.
+
+    Raises:
+        UnsupportedMechanismError: The workload is neither a filter, a histogram nor a matrix.
+    """
+    bound = plan.domain.max_value
+    series = np.clip(np.asarray(cells, dtype=np.float64).reshape(-1), -bound, bound)
+    match plan.workload:
+        case Filter() as workload:
+            return _filtered(workload, series)
+        case so.Histogram():
+            return series
+        case so.Matrix() as workload:
+            return workload.A @ series
+        case _:
+            raise UnsupportedMechanismError("the truth is drawn for filters, histograms and matrices only")
+
+
+def _filtered(workload: Filter, series: Array) -> Array:
+    n, taps = workload.length, workload.kernel
+    ring = n if workload.boundary == "circular" else n + len(taps)
+    answers = np.fft.irfft(np.fft.rfft(series, ring) * np.fft.rfft(taps, ring), ring)
+    return np.asarray(answers[workload.center : workload.center + n])
+
+
+def draw_truth(figure: Figure, release: so.Release, truth: Array) -> None:
+    """Draw the true answers over a picture of their release, and say on the picture that it is not private."""
+    axes = figure.axes[0]
+    where = positions(release).at
+    axes.plot(where, truth, color=SIGNAL, linewidth=0.9, marker="." if len(truth) < 200 else "", label="truth")
+    axes.annotate(
+        "NOT PRIVATE: the orange line is the truth",
+        xy=(0.99, 0.98),
+        xycoords="axes fraction",
+        ha="right",
+        va="top",
+        fontsize=9,
+        fontweight="bold",
+        color=SIGNAL,
+    )

@@ -1,0 +1,272 @@
+//! Every strategy against its own dense matrices: sensitivities by brute force, decode as the inverse of
+//! encode, variances as norms of the decoder's rows, weights as solutions of `Bᵀw = row`.
+
+use sordino_core::random::NoiseLaw;
+use sordino_core::strategy::{Encoded, Encoding, Geometry, Input, Mechanism, Recipe, Strategy};
+use sordino_core::unit::Unit;
+use sordino_core::workload::Workload;
+
+const MAX_ABS: u64 = 1 << 20;
+
+fn workloads() -> Vec<Workload> {
+    let decay = |n: usize| (0..n).map(|j| 0.9f64.powi(j as i32)).collect::<Vec<_>>();
+    vec![
+        Workload::Histogram { len: 6 },
+        Workload::Circular { kernel: vec![0.5, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0, 0.25] },
+        Workload::Circular { kernel: decay(9) },
+        Workload::Circular { kernel: vec![1.0, -1.0, 0.0, 0.0, 0.0] },
+        Workload::Circular { kernel: vec![2.0] },
+        Workload::Linear { kernel: vec![1.0; 11], len: 11, center: 0 },
+        Workload::Linear { kernel: vec![1.0; 16], len: 16, center: 0 },
+        Workload::Linear { kernel: decay(10), len: 10, center: 0 },
+        Workload::Linear { kernel: vec![1.0 / 3.0; 3], len: 12, center: 0 },
+        Workload::Linear { kernel: vec![0.25, 0.5, 0.75, 1.0, 0.5], len: 9, center: 2 },
+        Workload::Linear { kernel: vec![1.0; 13], len: 8, center: 6 },
+        Workload::Linear { kernel: vec![3.0], len: 1, center: 0 },
+        Workload::Group { radices: vec![2, 3, 2], kernel: (0..12).map(|i| f64::from((i * 5) % 7) - 2.0).collect() },
+        Workload::Group { radices: vec![2, 2, 2], kernel: vec![1.0, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0] },
+        Workload::Marginals {
+            radices: vec![2, 3, 2],
+            sets: vec![vec![0, 1], vec![1, 2], vec![2]],
+            weights: vec![1.0, 2.0, 0.5],
+        },
+        Workload::Marginals {
+            radices: vec![2, 2, 2, 2],
+            sets: vec![vec![0, 1], vec![0, 2], vec![1, 3], vec![]],
+            weights: vec![1.0; 4],
+        },
+        Workload::Matrix {
+            rows: 3,
+            columns: 4,
+            entries: vec![1.0, 2.0, 0.0, -1.0, 0.5, 0.5, 0.5, 0.5, 0.0, 1.0, 0.0, 4.0],
+        },
+        Workload::Matrix { rows: 2, columns: 3, entries: vec![0.1, 0.2, 0.3, 1.0 / 3.0, 0.0, -0.7] },
+    ]
+}
+
+fn mechanisms() -> Vec<(Mechanism, NoiseLaw)> {
+    let both = [
+        Mechanism::Identity,
+        Mechanism::Output,
+        Mechanism::Fourier,
+        Mechanism::FourierUniform,
+        Mechanism::Tree { branching: 2 },
+        Mechanism::Tree { branching: 3 },
+        Mechanism::Haar,
+    ];
+    let mut all: Vec<(Mechanism, NoiseLaw)> =
+        both.into_iter().flat_map(|m| [(m, NoiseLaw::Gaussian), (m, NoiseLaw::Laplace)]).collect();
+    for mechanism in [Mechanism::FourierComposed, Mechanism::FourierPlanar, Mechanism::FourierGrouped] {
+        all.push((mechanism, NoiseLaw::Laplace));
+    }
+    all
+}
+
+/// Every strategy that can be built, with its recipe.
+fn strategies() -> Vec<(Recipe, Box<dyn Strategy>)> {
+    let mut all = Vec::new();
+    for workload in workloads() {
+        for (mechanism, law) in mechanisms() {
+            let recipe = Recipe { workload: workload.clone(), mechanism, law };
+            if let Ok(strategy) = recipe.build() {
+                all.push((recipe, strategy));
+            }
+        }
+    }
+    assert!(all.len() > 90, "only {} strategies were built", all.len());
+    all
+}
+
+/// `B x`.
+fn encode(strategy: &dyn Strategy, x: &[i64]) -> Vec<f64> {
+    let d = strategy.measured_len();
+    match strategy.encoding(MAX_ABS).unwrap() {
+        Encoding::Exact { .. } => {
+            let mut out = vec![0; d];
+            strategy.encode(Input::Cells(x), MAX_ABS, Encoded::Exact(&mut out)).unwrap();
+            out.into_iter().map(|v| v as f64).collect()
+        }
+        Encoding::Float { .. } => {
+            let mut out = vec![0.0; d];
+            strategy.encode(Input::Cells(x), MAX_ABS, Encoded::Float(&mut out)).unwrap();
+            out
+        }
+    }
+}
+
+fn unit_vector(n: usize, j: usize) -> Vec<i64> {
+    (0..n).map(|i| i64::from(i == j)).collect()
+}
+
+fn norm(geometry: &Geometry, v: &[f64]) -> f64 {
+    match geometry {
+        Geometry::L2 => v.iter().map(|x| x * x).sum::<f64>().sqrt(),
+        Geometry::L1 => v.iter().map(|x| x.abs()).sum(),
+        Geometry::Blocks(lens) => {
+            let mut rest = v;
+            lens.iter()
+                .map(|len| {
+                    let (block, tail) = rest.split_at(*len as usize);
+                    rest = tail;
+                    block.iter().map(|x| x * x).sum::<f64>().sqrt()
+                })
+                .sum()
+        }
+    }
+}
+
+fn columns(recipe: &Recipe, strategy: &dyn Strategy) -> Vec<Vec<f64>> {
+    let n = recipe.workload.input_len().unwrap();
+    (0..n).map(|j| encode(strategy, &unit_vector(n, j))).collect()
+}
+
+#[test]
+fn sensitivities_bound_brute_force_and_are_tight_for_one_record() {
+    for (recipe, strategy) in strategies() {
+        let geometry = strategy.geometry();
+        let columns = columns(&recipe, &*strategy);
+        let column = columns.iter().map(|c| norm(&geometry, c)).fold(0.0, f64::max);
+        let pair = columns
+            .iter()
+            .flat_map(|a| columns.iter().map(move |b| (a, b)))
+            .map(|(a, b)| norm(&geometry, &a.iter().zip(b).map(|(x, y)| x - y).collect::<Vec<_>>()))
+            .fold(0.0, f64::max);
+        let declared = |unit: Unit| strategy.sensitivity(unit).unwrap().get();
+        let slack = 1.0 - 1e-12;
+        let one = declared(Unit::add_remove(1, None).unwrap());
+        assert!(one >= column * slack, "{recipe:?}: {one} < {column}");
+        assert!(one <= column * (1.0 + 1e-6), "{recipe:?}: {one} is not tight for {column}");
+        assert!(declared(Unit::add_remove(5, None).unwrap()) >= 5.0 * column * slack, "{recipe:?}");
+        let replace = declared(Unit::replace_one(1).unwrap());
+        assert!(replace >= column.max(pair) * slack, "{recipe:?}: {replace} < {column}, {pair}");
+        // Five records, at most two in a cell: all ways to put them in three cells.
+        let capped = declared(Unit::add_remove(5, Some(2)).unwrap());
+        for (i, a) in columns.iter().enumerate() {
+            for (j, b) in columns.iter().enumerate() {
+                for (k, c) in columns.iter().enumerate() {
+                    if i != j && j != k && i != k {
+                        for signs in [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0]] {
+                            let v: Vec<f64> = a
+                                .iter()
+                                .zip(b)
+                                .zip(c)
+                                .map(|((a, b), c)| 2.0 * a + 2.0 * signs[0] * b + signs[1] * c)
+                                .collect();
+                            assert!(capped >= norm(&geometry, &v) * slack, "{recipe:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Mechanisms whose replacement sensitivity is claimed to be exact.
+#[test]
+fn replacement_is_tight_where_claimed() {
+    for (recipe, strategy) in strategies() {
+        let exact = strategy.geometry() == Geometry::L2
+            && recipe.workload.input_len() != Some(1) // one cell has no pair
+            && !matches!((recipe.mechanism, &recipe.workload), (Mechanism::Output, Workload::Linear { .. } | Workload::Circular { .. }) | (_, Workload::Histogram { .. }));
+        if !exact {
+            continue;
+        }
+        let columns = columns(&recipe, &*strategy);
+        let mut largest = columns.iter().map(|c| norm(&Geometry::L2, c)).fold(0.0, f64::max);
+        for a in &columns {
+            for b in &columns {
+                let v: Vec<f64> = a.iter().zip(b).map(|(x, y)| x - y).collect();
+                largest = largest.max(norm(&Geometry::L2, &v));
+            }
+        }
+        let declared = strategy.sensitivity(Unit::replace_one(1).unwrap()).unwrap().get();
+        // Trees are cut off: the bound of a full tree may be larger by the missing branches.
+        let tolerance = if matches!(recipe.mechanism, Mechanism::Tree { .. } | Mechanism::Haar) { 0.5 } else { 1e-6 };
+        assert!(declared <= largest * (1.0 + tolerance), "{recipe:?}: {declared} for {largest}");
+    }
+}
+
+#[test]
+fn decode_undoes_encode() {
+    for (recipe, strategy) in strategies() {
+        let n = recipe.workload.input_len().unwrap();
+        let x: Vec<i64> = (0..n as i64).map(|i| (i * 37 + 11) % 101 - 30).collect();
+        let reals: Vec<f64> = x.iter().map(|v| *v as f64).collect();
+        let m = recipe.workload.answers_len();
+        let (mut expected, mut got) = (vec![0.0; m], vec![0.0; m]);
+        recipe.workload.apply(&reals, &mut expected);
+        strategy.decode(&encode(&*strategy, &x), &mut got);
+        let size = expected.iter().fold(1.0f64, |s, v| s.max(v.abs()));
+        for (a, b) in got.iter().zip(&expected) {
+            assert!((a - b).abs() < 1e-7 * size, "{recipe:?}: {a} instead of {b}");
+        }
+    }
+}
+
+#[test]
+fn variances_are_those_of_the_decoder() {
+    for (recipe, strategy) in strategies() {
+        let (d, m) = (strategy.measured_len(), recipe.workload.answers_len());
+        let noise = strategy.unit_variances();
+        let mut direct = vec![0.0; m];
+        for i in 0..d {
+            let y: Vec<f64> = (0..d).map(|j| f64::from(u8::from(i == j))).collect();
+            let mut column = vec![0.0; m];
+            strategy.decode(&y, &mut column);
+            direct.iter_mut().zip(column).for_each(|(v, c)| *v += noise[i] * c * c);
+        }
+        let mut declared = vec![0.0; m];
+        strategy.variances(&mut declared);
+        for (t, (a, b)) in declared.iter().zip(&direct).enumerate() {
+            assert!((a - b).abs() <= 1e-8 * b, "{recipe:?} answer {t}: {a} instead of {b}");
+        }
+    }
+}
+
+#[test]
+fn weights_solve_for_rows() {
+    for (recipe, strategy) in strategies() {
+        let n = recipe.workload.input_len().unwrap();
+        let columns = columns(&recipe, &*strategy);
+        let noise = strategy.unit_variances();
+        let mut variances = vec![0.0; recipe.workload.answers_len()];
+        strategy.variances(&mut variances);
+        for t in 0..recipe.workload.answers_len() {
+            let row = recipe.workload.row(t).unwrap();
+            let Ok(weights) = strategy.weights(&row) else {
+                // Marginal tables measured directly answer no other query.
+                assert_eq!(recipe.mechanism, Mechanism::Output, "{recipe:?}");
+                continue;
+            };
+            for j in 0..n {
+                let value: f64 = columns[j].iter().zip(&weights).map(|(b, w)| b * w).sum();
+                assert!((value - row[j]).abs() < 1e-7, "{recipe:?} row {t} cell {j}: {value} instead of {}", row[j]);
+            }
+            let variance: f64 = weights.iter().zip(&noise).map(|(w, v)| w * w * v).sum();
+            // Least norm is least variance where noise is white.
+            let white = !matches!(strategy.geometry(), Geometry::Blocks(_));
+            assert!(!white || variance <= variances[t] * (1.0 + 1e-6), "{recipe:?}: weights are not the least");
+        }
+    }
+}
+
+/// Queries outside of what was measured are refused, not answered with junk.
+#[test]
+fn outside_the_row_space_is_refused() {
+    let difference = Recipe {
+        workload: Workload::Circular { kernel: vec![1.0, -1.0, 0.0, 0.0] },
+        mechanism: Mechanism::Fourier,
+        law: NoiseLaw::Gaussian,
+    };
+    let strategy = difference.build().unwrap();
+    assert!(strategy.weights(&[1.0; 4]).is_err(), "the total is not measured by differences");
+    assert!(strategy.weights(&[1.0, 0.0, -1.0, 0.0]).is_ok());
+    let marginals = Recipe {
+        workload: Workload::Marginals { radices: vec![2, 2], sets: vec![vec![0], vec![1]], weights: vec![1.0; 2] },
+        mechanism: Mechanism::Fourier,
+        law: NoiseLaw::Gaussian,
+    };
+    let strategy = marginals.build().unwrap();
+    assert!(strategy.weights(&[1.0, 0.0, 0.0, 0.0]).is_err(), "a joint cell is not measured");
+    assert!(strategy.weights(&[1.0, 1.0, 0.0, 0.0]).is_ok());
+}

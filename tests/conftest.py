@@ -1,0 +1,21 @@
+"""Shared fixtures: hypothesis profiles, and a silenced deterministic key."""
+
+import os
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import sordino as so
+from hypothesis import settings
+
+settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
+settings.register_profile("slow", max_examples=400, deadline=None)
+settings.load_profile(os.environ.get("SORDINO_HYPOTHESIS", "fast"))
+
+
+@pytest.fixture
+def known_noise() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with so.testing.deterministic_noise(bytes(32)):
+            yield
