@@ -6,12 +6,15 @@ differ: how much more noise the others add is given beside their time.
 Run `python benches/calibration.py`.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import dp_accounting
 import numpy as np
 import opendp.prelude as dp
+from harness import Row, amount, in_process, main, noted, quick, race, versus
 
 import sordino as so
-from harness import Row, amount, in_process, main, noted, quick, race, versus
 from sordino.calibration import gaussian_mu, laplace_composition_ratio
 
 _TARGETS = ((1.0, 1e-6), (0.1, 1e-9)) if quick() else ((1.0, 1e-6), (0.1, 1e-9), (8.0, 1e-5))
@@ -37,14 +40,10 @@ def _accounting(kind: type[dp_accounting.PrivacyAccountant], epsilon: float, del
 
 def _gaussian() -> list[Row]:
     dp.enable_features("contrib")
-    peers = {
+    peers: dict[str, Callable[[float, float], float]] = {
         "OpenDP binary_search_param over make_gaussian, zCDP to (ε, δ)": _opendp,
-        "dp-accounting calibrate_dp_mechanism, PLD": lambda e, d: _accounting(
-            dp_accounting.pld.PLDAccountant, e, d
-        ),
-        "dp-accounting calibrate_dp_mechanism, RDP": lambda e, d: _accounting(
-            dp_accounting.rdp.RdpAccountant, e, d
-        ),
+        "dp-accounting calibrate_dp_mechanism, PLD": partial(_accounting, dp_accounting.pld.PLDAccountant),
+        "dp-accounting calibrate_dp_mechanism, RDP": partial(_accounting, dp_accounting.rdp.RdpAccountant),
     }
     rows = []
     for epsilon, delta in _TARGETS:
@@ -52,10 +51,8 @@ def _gaussian() -> list[Row]:
         noise = 1.0 / gaussian_mu(privacy)
         times = race(
             {
-                "ours": lambda privacy=privacy: gaussian_mu(privacy),
-                **{
-                    name: (lambda peer=peer, e=epsilon, d=delta: peer(e, d)) for name, peer in peers.items()
-                },
+                "ours": partial(gaussian_mu, privacy),
+                **{name: partial(peer, epsilon, delta) for name, peer in peers.items()},
             },
             7,
         )
@@ -80,7 +77,7 @@ def _composition() -> list[Row]:
         one = np.repeat(np.sqrt(taps), 2)[1 : length + 1]
         columns = np.stack([one * (1.0 + 0.01 * np.cos(r + np.arange(length))) for r in range(length)])
         privacy = so.ApproxDP(epsilon=1.0, delta=1e-6)
-        times = race({"ours": lambda c=columns, p=privacy: laplace_composition_ratio(c, p)}, 5)
+        times = race({"ours": partial(laplace_composition_ratio, columns, privacy)}, 5)
         what = f"laplace_composition_ratio, {length} positions of {length} coordinates, (1, 1e-6)"
         rows.append(noted(what, amount(times["ours"])))
     return rows

@@ -1,7 +1,8 @@
 """A whole release of a circular filter against the unsafe transform in floating point; growth; peak memory.
 
-The unsafe baseline is what one would write without a thought for exactness: `scipy.fft.rfft`, numpy's normals on the
-spectrum, `scipy.fft.irfft`, one thread. The plan is made before the clock starts, as is the baseline's spectrum.
+The unsafe baseline is what one would write without a thought for exactness: `scipy.fft.rfft`, numpy's normals on
+the spectrum, `scipy.fft.irfft`, one thread. The plan is made before the clock starts, and so is the baseline's
+spectrum.
 
 Run `python benches/fourier.py`.
 """
@@ -14,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import scipy.fft
+from harness import Row, amount, in_process, main, noted, quick, race, versus
 from numpy.typing import NDArray
 
 import sordino as so
-from harness import Row, amount, in_process, main, noted, quick, race, versus
 
 _HEADLINE = 2**16 if quick() else 2**20
 _POWERS = range(10, 17 if quick() else 25, 2)
@@ -66,8 +67,8 @@ def _whole_call() -> list[Row]:
     what = f"release of a circular filter, N = {_HEADLINE:,}, {threads} thread{'s' if threads > 1 else ''}"
     name = "unsafe rfft, normals, irfft (scipy, numpy; 1 thread)"
     return [
-        versus(f"{what}, default max_value 2^24", times["default"], name, times["unsafe"], goal),
-        versus(f"{what}, max_value = 1000 declared", times["declared"], name, times["unsafe"], goal),
+        versus(f"{what}, default max_value 2^24", times["default"], name, times["unsafe"], goal=goal),
+        versus(f"{what}, max_value = 1000 declared", times["declared"], name, times["unsafe"], goal=goal),
     ]
 
 
@@ -93,14 +94,10 @@ def _growth() -> list[Row]:
     for length in (*(2**n for n in _POWERS), *_OTHER):
         x = _data(length)
         plan = _plan(length)
-        times = race(
-            {"ours": partial(plan.release, x), "unsafe": _unsafe(length, plan.fitted.ratio, x)}, 7
-        )
+        times = race({"ours": partial(plan.release, x), "unsafe": _unsafe(length, plan.fitted.ratio, x)}, 7)
         unit = times["ours"] / (length * math.log2(length))
         row = versus(f"release, N = {length:,}, 1 thread", times["ours"], "unsafe", times["unsafe"])
-        rows.append(
-            Row(row.what, f"{row.ours}; {unit * 1e9:.3g} ns per N log2 N", row.other, row.ratio)
-        )
+        rows.append(Row(row.what, f"{row.ours}; {unit * 1e9:.3g} ns per N log2 N", row.other, row.ratio))
     return rows
 
 

@@ -47,7 +47,8 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """Return the row as text."""
         ratio = "" if self.ratio is None else f"{self.ratio:.3g}"
-        return self.what, self.ours, self.other, ratio, self.goal, {None: "", True: "yes", False: "**no**"}[self.met]
+        met = {None: "", True: "yes", False: "**no**"}[self.met]
+        return self.what, self.ours, self.other, ratio, self.goal, met
 
 
 _HEADINGS = ("measurement", "sordino", "compared with", "ratio", "goal", "met")
@@ -98,9 +99,7 @@ def amount(seconds: float, per: str = "") -> str:
     return f"{seconds / factor:.3g} {unit}{per}"
 
 
-def versus(
-    what: str, ours: float, name: str, other: float, goal: float | None = None, per: str = ""
-) -> Row:
+def versus(what: str, ours: float, name: str, other: float, *, goal: float | None = None, per: str = "") -> Row:
     """Return the row of a comparison of times; the goal is the largest ratio, ours over the other's."""
     ratio = ours / other
     words = "" if goal is None else f"≤ {goal:g}" if goal >= 0.1 else f"≤ 1/{1 / goal:g}"
@@ -114,7 +113,9 @@ def noted(what: str, ours: str, figure: float | None = None, most: float | None 
     return Row(what, ours, "", None, goal, met)
 
 
-def in_process(file: str, section: str, *, threads: int, environment: Mapping[str, str] | None = None) -> list[Row]:
+def in_process(
+    file: str, section: str, *, threads: int, environment: Mapping[str, str] | None = None
+) -> list[Row]:
     """Run one section of a benchmark in a fresh process with this many threads.
 
     Args:
@@ -123,7 +124,7 @@ def in_process(file: str, section: str, *, threads: int, environment: Mapping[st
         threads: For rayon; libraries of others get one.
         environment: Further variables.
     """
-    single = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     run = subprocess.run(
         [sys.executable, str(Path(file).resolve()), "--section", section],
         env={**os.environ, **single, "RAYON_NUM_THREADS": str(threads), **(environment or {})},

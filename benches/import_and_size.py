@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from harness import Row, amount, main, noted, rounds
+
 from sordino import _core
 
 _ROOT = Path(__file__).resolve().parent.parent

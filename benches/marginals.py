@@ -1,8 +1,8 @@
 """Marginals from record codes and convolutions over groups against numpy.
 
-The unsafe baselines add numpy's normals of the same size to the same answers. For marginals there are two: the loop
-that one would write (`np.bincount` for every marginal), and the best we found (`np.bincount` once on the full domain,
-then sums of the table).
+The unsafe baselines add numpy's normals to the same answers. For marginals there are two: the loop that one would
+write (`np.bincount` for every marginal), and the best we found (`np.bincount` once on the full domain, then sums
+of the table).
 
 Run `python benches/marginals.py`.
 """
@@ -13,10 +13,10 @@ from itertools import combinations
 
 import numpy as np
 import scipy.fft
+from harness import Row, in_process, main, quick, race, versus
 from numpy.typing import NDArray
 
 import sordino as so
-from harness import Row, in_process, main, quick, race, versus
 
 _ATTRIBUTES = 12 if quick() else 20
 _RECORDS = 10**5 if quick() else 10**6
@@ -57,9 +57,7 @@ def _marginals() -> list[Row]:
                     counts.append(second.sum(axis=others).reshape(-1))
         return np.concatenate(counts) + rng.normal(0.0, noise, 8 * len(sets))
 
-    times = race(
-        {"ours": lambda: plan.release(codes), "one by one": one_by_one, "table": from_the_full_table}, 5
-    )
+    times = race({"ours": lambda: plan.release(codes), "one by one": one_by_one, "table": from_the_full_table}, 5)
     what = (
         f"{len(sets):,} marginals of 3 of {_ATTRIBUTES} binary attributes, {_RECORDS:,} records, {threads} thread"
         f"{'s' if threads > 1 else ''}"

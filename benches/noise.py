@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 import opendp.prelude as dp
+from harness import Row, in_process, main, quick, race, versus
 
 import sordino as so
-from harness import Row, in_process, main, quick, race, versus
 
 _SAMPLES = 10**5 if quick() else 10**6
 _PEER_SAMPLES = 200 if quick() else 2000

@@ -38,12 +38,16 @@ if TYPE_CHECKING:
     from sordino.release import Release
 
 __all__ = [
+    "ACCENT",
+    "INK",
+    "MUTED",
+    "SIGNAL",
     "check_picture",
+    "dates_axis",
     "describe",
     "dress",
     "heading",
     "new_figure",
-    "place",
     "plot_comparison",
     "plot_plan",
     "plot_release",
@@ -238,14 +242,19 @@ def _axis_name(workload: Workload) -> str:
             return "answer"
 
 
-def place(axes: Axes, where: Positions) -> None:
+def dates_axis(axes: Axes) -> None:
+    """Write dates along the horizontal axis, no more of each than is needed."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415 - optional extra
+
+    locator = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
+def _place(axes: Axes, where: Positions) -> None:
     """Draw the horizontal axis."""
     if where.dates:
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415 - optional extra
-
-        locator = AutoDateLocator(maxticks=9)
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        dates_axis(axes)
     elif where.names is not None:
         step = -(-len(where.names) // 24)
         axes.set_xticks(where.at[::step], where.names[::step])
@@ -358,10 +367,10 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
         axes.errorbar(
             where.at, center, yerr=(center - lower, upper - center), fmt="none", ecolor=INK, elinewidth=1.0
         )
-    place(axes, where)
+    _place(axes, where)
     half = float(np.max(upper - lower)) / 2.0
     bottom, top = axes.get_ylim()
-    hidden = ", thinner than the line" if 2.0 * half < 0.006 * (top - bottom) else ""
+    hidden = ", too small to be seen" if 2.0 * half < 0.006 * (top - bottom) else ""
     warning = "" if release.private else "KNOWN NOISE, NOT PRIVATE; "
     heading(
         axes,

@@ -8,7 +8,7 @@ import click
 
 import sordino as so
 from sordino.cli import outputs
-from sordino.cli.inputs import Source, TimeGrid, count_events, count_values, read_counts
+from sordino.cli.inputs import SOURCE_OPTIONS, Source, read_source
 from sordino.cli.options import Choices, number_list, plan_options
 from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
@@ -32,13 +32,38 @@ _EXIT_CODES: tuple[tuple[int, tuple[type[SordinoError], ...]], ...] = (
 )
 _FILE = click.Path(path_type=Path)
 
+_PLAN_EXAMPLES = """\b
+Examples:
+  sordino plan --workload moving-average --window 7 --length 365 --epsilon 1 --delta 1e-6
+  sordino plan --workload histogram --length 50 --epsilon 0.5 --unit "one visit" --save plan.json
+"""
+_COMPARE_EXAMPLES = """\b
+Examples:
+  sordino compare --workload running-sum --length 8760 --epsilon 1 --delta 1e-6
+  sordino compare --workload band-pass --low 0 --high 0.01 --length 8760 --rho 0.1 --plot bars.png
+"""
+_EXPLAIN_EXAMPLES = """\b
+Examples:
+  sordino explain plan.json
+  sordino explain --workload running-sum --length 365 --mu 0.2 --unit "one flight"
+"""
+_RELEASE_EXAMPLES = """\b
+Examples:
+  sordino release daily.csv --counts-column flights --label-column day \\
+      --workload moving-average --window 7 --epsilon 1 --delta 1e-6 --unit "one flight" --plot out.png
+  sordino release log.csv --events-column time --start 2026-01-01 --end 2026-02-01 --every 1h \\
+      --user-column who --max-records 5 --workload running-sum --rho 0.1 --output hourly.csv
+  sordino release visits.parquet --values-column visits --bins 51 --epsilon 0.5
+  sordino release daily.csv --counts-column flights --plan plan.json
+"""
+
 
 class _Refusal(click.ClickException):
     """One line on standard error, and an exit code."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(" ".join(message.split()))
-        self.exit_code = code
+        self.exit_code = code  # type: ignore[misc] # click declares it for the class and reads it from the instance
 
 
 def _refusal(error: SordinoError) -> _Refusal:
@@ -77,19 +102,13 @@ def application(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-@application.command("plan")
+@application.command("plan", epilog=_PLAN_EXAMPLES, short_help="Choose a mechanism and say the expected error.")
 @plan_options
 @click.option("--save", type=_FILE, help="Write the plan, to be used by `release --plan` and `explain`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @click.option("--plot", type=_FILE, help="Draw the expected error of every answer.")
 def plan_command(save: Path | None, as_json: bool, plot: Path | None, **options: Any) -> None:
-    """Choose mechanism and noise, and say the expected error. Touches no data, costs nothing.
-
-    \b
-    Examples:
-      sordino plan --workload moving-average --window 7 --length 365 --epsilon 1 --delta 1e-6
-      sordino plan --workload histogram --length 50 --epsilon 0.5 --unit "one visit" --save plan.json
-    """
+    """Choose mechanism and noise, and say the expected error. Touches no data, costs nothing."""
     with outputs.working("planning"):
         plan = Choices(**options).build_plan()
     if save is not None:
@@ -102,18 +121,12 @@ def plan_command(save: Path | None, as_json: bool, plot: Path | None, **options:
         outputs.show_facts(outputs.plan_facts(plan))
 
 
-@application.command("compare")
+@application.command("compare", epilog=_COMPARE_EXAMPLES, short_help="Show the expected error of every mechanism.")
 @plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @click.option("--plot", type=_FILE, help="Draw the errors as bars.")
 def compare_command(as_json: bool, plot: Path | None, **options: Any) -> None:
-    """Show the expected error of every mechanism, best first; `*` marks the one that auto takes.
-
-    \b
-    Examples:
-      sordino compare --workload running-sum --length 8760 --epsilon 1 --delta 1e-6
-      sordino compare --workload band-pass --low 0 --high 0.01 --length 8760 --rho 0.1 --plot bars.png
-    """
+    """Show the expected error of every mechanism, best first; `*` marks the one that auto takes."""
     with outputs.working("planning with every mechanism"):
         comparison = Choices(**options).build_comparison()
     if plot is not None:
@@ -124,17 +137,11 @@ def compare_command(as_json: bool, plot: Path | None, **options: Any) -> None:
         outputs.show_comparison(comparison)
 
 
-@application.command("explain")
+@application.command("explain", epilog=_EXPLAIN_EXAMPLES, short_help="Explain a plan.")
 @click.argument("file", type=_FILE, required=False)
 @plan_options
 def explain_command(file: Path | None, **options: Any) -> None:
-    """Explain a plan, saved in FILE or described by options: what happens, why, and how near to the limit.
-
-    \b
-    Examples:
-      sordino explain plan.json
-      sordino explain --workload running-sum --length 365 --mu 0.2 --unit "one flight"
-    """
+    """Explain a plan, saved in FILE or described by options: what happens, why, and how near to the limit."""
     click.echo(_planned(file, Choices(**options)).explain())
 
 
@@ -165,7 +172,7 @@ def _require_unit(plan: so.Plan, max_records: int | None) -> None:
         )
 
 
-@application.command("release")
+@application.command("release", epilog=_RELEASE_EXAMPLES, short_help="Release answers about private data.")
 @click.argument("input", type=_FILE)
 @click.option("--counts-column", help="Column of counts: one row for each cell, in order.")
 @click.option("--label-column", help="With counts: names of the cells. They are published.")
@@ -175,7 +182,7 @@ def _require_unit(plan: so.Plan, max_records: int | None) -> None:
 @click.option("--every", help="With events: width of a bin, such as 15min, 1h or 1d.")
 @click.option("--values-column", help="Column of values: one row for each record.")
 @click.option("--bins", type=int, help="With values: how many codes 0, 1, ... there are.")
-@click.option("--edges", type=number_list, help="With values: edges of half-open bins.")
+@click.option("--edges", callback=number_list, metavar="A,B,...", help="With values: edges of half-open bins.")
 @click.option("--user-column", help="With events or values: whose record it is.")
 @click.option("--max-records", type=int, help="With users: records of each that count; the first ones.")
 @plan_options
@@ -192,7 +199,8 @@ def _require_unit(plan: so.Plan, max_records: int | None) -> None:
 @click.option("--save-plan", type=_FILE, help="Write the plan that was used.")
 @click.option("--insecure-show-truth", is_flag=True, help="Draw the truth as well. The picture is NOT private.")
 def release_command(
-    input: Path,  # noqa: A002 - the name in the usage line
+    input: Path,
+    *,
     plan_file: Path | None,
     output: Path | None,
     plot: Path | None,
@@ -210,15 +218,6 @@ def release_command(
 
     Nothing keeps account between two runs: what several releases cost together adds up, and a ledger in
     Python watches over it.
-
-    \b
-    Examples:
-      sordino release daily.csv --counts-column flights --label-column day \\
-          --workload moving-average --window 7 --epsilon 1 --delta 1e-6 --unit "one flight" --plot out.png
-      sordino release log.csv --events-column time --start 2026-01-01 --end 2026-02-01 --every 1h \\
-          --user-column who --max-records 5 --workload running-sum --rho 0.1 --output hourly.csv
-      sordino release visits.parquet --values-column visits --bins 51 --epsilon 0.5
-      sordino release daily.csv --counts-column flights --plan plan.json
     """
     if insecure_show_truth and plot is None:
         raise InvalidParameterError("--insecure-show-truth needs --plot: there is no picture otherwise")
@@ -226,9 +225,8 @@ def release_command(
     outputs.check_output(save_plan, ())
     if plot is not None:
         outputs.check_output(check_picture(plot), ())
-    source = _source(input, **{name: options.pop(name) for name in _SOURCE_OPTIONS})
+    source = read_source(input, {name: options.pop(name) for name in SOURCE_OPTIONS})
     plan = _planned(plan_file, Choices(**options), source)
-    truth = true_answers(plan, source.cells) if insecure_show_truth and len(source.cells) else None
     release = plan.release(source.cells)
     if release.values.size == len(source.labels):
         release = replace(release, index=source.labels)
@@ -241,49 +239,8 @@ def release_command(
         plan.save(save_plan)
     if plot is not None:
         figure = plot_release(release, level=level)
-        if truth is not None:
+        figure.axes[0].set_xlabel(source.axis)
+        if insecure_show_truth:
             click.echo("WARNING: the picture shows the private data itself. It is NOT private.", err=True)
-            draw_truth(figure, release, truth)
+            draw_truth(figure, release, true_answers(plan, source.cells))
         save_figure(figure, plot)
-
-
-_SOURCE_OPTIONS = (
-    "counts_column",
-    "label_column",
-    "events_column",
-    "start",
-    "end",
-    "every",
-    "values_column",
-    "bins",
-    "edges",
-    "user_column",
-    "max_records",
-)
-_BELONGS = {
-    "counts_column": {"label_column"},
-    "events_column": {"start", "end", "every", "user_column", "max_records"},
-    "values_column": {"bins", "edges", "user_column", "max_records"},
-}
-
-
-def _source(path: Path, **options: Any) -> Source:
-    """Read the cells that the options describe."""
-    given = {name: value for name, value in options.items() if value is not None}
-    columns = given.keys() & _BELONGS.keys()
-    if len(columns) != 1:
-        raise InvalidParameterError("say once what a row is: --counts-column, --events-column or --values-column")
-    (what,) = columns
-    for name in given.keys() - _BELONGS[what] - columns:
-        raise InvalidParameterError(f"--{name.replace('_', '-')} does not go with --{what.replace('_', '-')}")
-    if what == "counts_column":
-        return read_counts(path, given[what], given.get("label_column"))
-    users = given.get("user_column"), given.get("max_records")
-    if what == "events_column":
-        if not {"start", "end", "every"} <= given.keys():
-            raise InvalidParameterError("--events-column needs --start, --end and --every")
-        grid = TimeGrid.parse(given["start"], given["end"], given["every"])
-        return count_events(path, given[what], grid, *users)
-    if ("bins" in given) == ("edges" in given):
-        raise InvalidParameterError("--values-column needs either --bins or --edges")
-    return count_values(path, given[what], given.get("bins", given.get("edges")), *users)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,15 @@ from sordino.cli.tables import Column, read_columns
 from sordino.errors import InputFileError, InvalidParameterError
 from sordino.workloads.base import MAX_LENGTH
 
-__all__ = ["Source", "TimeGrid", "count_events", "count_values", "read_counts"]
+__all__ = ["SOURCE_OPTIONS", "Source", "read_source"]
+
+_BELONGS = {
+    "counts_column": {"label_column"},
+    "events_column": {"start", "end", "every", "user_column", "max_records"},
+    "values_column": {"bins", "edges", "user_column", "max_records"},
+}
+SOURCE_OPTIONS = tuple(sorted(_BELONGS.keys() | set().union(*_BELONGS.values())))
+"""Options that say what a row of the input is."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
@@ -36,18 +44,62 @@ class Source:
     Attributes:
         cells: What is private.
         labels: Names of the cells: numbers, ISO times or text.
+        axis: What the labels are, for a picture.
         max_records: Records of one user that were let through, None if nothing was bounded.
     """
 
     cells: NDArray[Any]
     labels: NDArray[Any]
-    max_records: int | None = None
+    axis: str
+    max_records: int | None
 
     def __repr__(self) -> str:
         return f"Source(<{len(self.labels)} private cells>)"
 
 
-def read_counts(path: Path, column: str, label_column: str | None) -> Source:
+@dataclass(frozen=True)
+class _Users:
+    """Whose record a row is, and how many of each count; both None if contributions are not bounded here."""
+
+    column: str | None
+    max_records: int | None
+
+
+def read_source(path: Path, options: Mapping[str, Any]) -> Source:
+    """Read the cells that the options describe.
+
+    Args:
+        path: The input file.
+        options: Values of `SOURCE_OPTIONS`, None where not given.
+
+    Raises:
+        InvalidParameterError: The options do not say once what a row is, or are out of range.
+        InputFileError: The file cannot be read as what it was declared to be.
+        MissingDependencyError: A Parquet file needs pyarrow.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    columns = given.keys() & _BELONGS.keys()
+    if len(columns) != 1:
+        raise InvalidParameterError("say once what a row is: --counts-column, --events-column or --values-column")
+    (what,) = columns
+    for name in sorted(given.keys() - _BELONGS[what] - columns):
+        raise InvalidParameterError(f"--{name.replace('_', '-')} does not go with --{what.replace('_', '-')}")
+    users = _Users(given.get("user_column"), given.get("max_records"))
+    if (users.column is None) != (users.max_records is None):
+        raise InvalidParameterError("--user-column and --max-records go together")
+    if what == "counts_column":
+        return _read_counts(path, given[what], given.get("label_column"))
+    if what == "events_column":
+        if not {"start", "end", "every"} <= given.keys():
+            raise InvalidParameterError("--events-column needs --start, --end and --every")
+        grid = TimeGrid.parse(given["start"], given["end"], given["every"])
+        return _tabulate(path, given[what], grid, users)
+    if ("bins" in given) == ("edges" in given):
+        raise InvalidParameterError("--values-column needs either --bins or --edges")
+    return _tabulate(path, given[what], _ValueGrid(given["bins"] if "bins" in given else given["edges"]), users)
+
+
+def _read_counts(path: Path, column: str, label_column: str | None) -> Source:
     """Read one cell from each row: rows are public, what is in the column is not.
 
     Raises:
@@ -61,7 +113,7 @@ def read_counts(path: Path, column: str, label_column: str | None) -> Source:
     if not len(cells):
         raise InputFileError("the input file has no rows below the names of its columns")
     named = np.array([str(label) for label in labels[0]]) if labels else np.arange(len(cells))
-    return Source(cells, named)
+    return Source(cells, named, label_column or "row", None)
 
 
 @dataclass(frozen=True)
@@ -93,7 +145,7 @@ class TimeGrid:
         bins, rest = divmod(last - first, width)
         if bins < 1 or rest or bins > MAX_LENGTH:
             raise InvalidParameterError(
-                f"from --start to --end there must be a whole number of bins, 1 to {MAX_LENGTH}, as long as --every"
+                f"--start to --end must be a whole number of bins as long as --every, 1 to {MAX_LENGTH}"
             )
         return cls(first, width, bins)
 
@@ -112,56 +164,29 @@ class TimeGrid:
         return np.datetime_as_string(times, unit="auto" if self.start.microsecond else "s")
 
 
-def count_events(
-    path: Path, column: str, grid: TimeGrid, user_column: str | None, max_records: int | None
-) -> Source:
-    """Count the events in each bin of time; what is no time or outside is a null record.
+@dataclass(frozen=True)
+class _ValueGrid:
+    """Bins of values: how many codes 0, 1, ... there are, or the edges of half-open intervals."""
 
-    Raises:
-        InputFileError: The file cannot be read.
-        InvalidParameterError: A user column comes without a bound on records, or the reverse.
-    """
-    return _tabulate(path, column, grid.codes, grid.bins, grid.labels(), user_column, max_records)
+    bins: int | tuple[float, ...]
 
-
-def count_values(
-    path: Path,
-    column: str,
-    bins: int | tuple[float, ...],
-    user_column: str | None,
-    max_records: int | None,
-) -> Source:
-    """Count values in bins: codes 0, 1, ... or half-open intervals between edges.
-
-    Raises:
-        InputFileError: The file cannot be read.
-        InvalidParameterError: Bins are out of range, or a user column comes without a bound on records.
-    """
-
-    def reals(entries: Column) -> NDArray[np.float64]:
+    def codes(self, entries: Column) -> NDArray[np.float64]:
+        """Return the values, NaN for what is no number."""
         return np.array([_real(entry) for entry in entries], dtype=np.float64)
 
-    labels = np.arange(bins) if isinstance(bins, int) else np.array([f"{edge:g}" for edge in bins[:-1]])
-    return _tabulate(path, column, reals, bins, labels, user_column, max_records)
+    def labels(self) -> NDArray[Any]:
+        """Return the codes, or the lower edges."""
+        return np.arange(self.bins) if isinstance(self.bins, int) else np.array(self.bins[:-1])
 
 
-def _tabulate(
-    path: Path,
-    column: str,
-    records_of: Callable[[Column], NDArray[Any]],
-    bins: int | tuple[float, ...],
-    labels: NDArray[Any],
-    user_column: str | None,
-    max_records: int | None,
-) -> Source:
-    if (user_column is None) != (max_records is None):
-        raise InvalidParameterError("--user-column and --max-records go together")
-    so.tabulate([], bins)  # a mistake in public bins is found before the file is read
-    entries, *users = read_columns(path, [column] if user_column is None else [column, user_column])
+def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Users) -> Source:
+    """Count records in bins; what falls in no bin is a null record, silently."""
+    so.tabulate([], grid.bins)  # a mistake in public bins is found before the file is read
+    entries, *names = read_columns(path, [column] if users.column is None else [column, users.column])
     numbers: dict[str, int] = {}
-    user = [numbers.setdefault(str(name), len(numbers)) for name in users[0]] if users else None
-    counted = so.tabulate(records_of(entries), bins, user=user, max_records=max_records)
-    return Source(counted.counts, labels, max_records)
+    user = [numbers.setdefault(str(name), len(numbers)) for name in names[0]] if names else None
+    counted = so.tabulate(grid.codes(entries), grid.bins, user=user, max_records=users.max_records)
+    return Source(counted.counts, grid.labels(), column, users.max_records)
 
 
 def _real(entry: Any) -> float:

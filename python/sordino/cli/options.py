@@ -1,7 +1,7 @@
 """What the commands have in common: options that describe a plan, and the plan that they describe."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
 import click
@@ -41,32 +41,34 @@ _KINDS = {
 _SHAPING = ("window", "decay", "exponent", "order", "low", "high", "kernel", "boundary")
 
 
-class _Numbers(click.ParamType):
-    name = "a,b,..."
+def number_list(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+    """Read an option that takes numbers with commas between them.
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(float(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail("expected numbers with commas between them, such as 1,2,1", param, ctx)
-
-
-number_list = _Numbers()
-"""Type of an option that takes numbers with commas between them."""
+    Raises:
+        click.BadParameter: Something else stands there.
+    """
+    if value is None:
+        return None
+    try:
+        return tuple(float(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter("expected numbers with commas between them, such as 1,2,1", ctx, param) from None
 
 
 def _options() -> list[Callable[[_Command], _Command]]:
     return [
-        click.option("--workload", type=click.Choice(sorted(_KINDS)), help="The queries."),
+        click.option(
+            "--workload",
+            type=click.Choice(sorted(_KINDS)),
+            help="The queries; in `release` the cells themselves if left out.",
+        ),
         click.option("--window", type=int, help="Steps of a moving average."),
         click.option("--decay", type=float, help="Of exponential smoothing, between 0 and 1."),
         click.option("--exponent", type=float, help="Of polynomial decay."),
         click.option("--order", type=int, help="How often differences are taken.  [default: 1]"),
         click.option("--low", type=float, help="Lowest frequency of a band-pass filter, in cycles per step."),
         click.option("--high", type=float, help="Highest frequency of a band-pass filter, at most 0.5."),
-        click.option("--kernel", type=number_list, help="Taps of a convolution."),
+        click.option("--kernel", callback=number_list, metavar="A,B,...", help="Taps of a convolution."),
         click.option("--length", type=int, help="Steps of the series, or cells of the histogram. Public."),
         click.option(
             "--boundary",
@@ -113,7 +115,7 @@ class Choices:
     order: int | None = None
     low: float | None = None
     high: float | None = None
-    kernel: tuple[float, ...] | None = field(default=None)
+    kernel: tuple[float, ...] | None = None
     length: int | None = None
     boundary: str | None = None
     epsilon: float | None = None
@@ -166,18 +168,19 @@ class Choices:
         Raises:
             InvalidParameterError: None or more than one is described, or a number is out of range.
         """
-        if sum(value is not None for value in (self.epsilon, self.rho, self.mu)) != 1:
-            raise InvalidParameterError("say the privacy once: --epsilon, --epsilon with --delta, --rho or --mu")
-        if self.delta is not None and self.epsilon is None:
-            raise InvalidParameterError("--delta goes with --epsilon only")
-        if self.rho is not None:
-            return so.ZeroConcentratedDP(rho=self.rho)
-        if self.mu is not None:
-            return so.GaussianDP(mu=self.mu)
-        assert self.epsilon is not None  # noqa: S101 - one of three is given
-        if self.delta is not None:
-            return so.ApproxDP(epsilon=self.epsilon, delta=self.delta)
-        return so.PureDP(epsilon=self.epsilon)
+        match self.epsilon, self.delta, self.rho, self.mu:
+            case float() as epsilon, None, None, None:
+                return so.PureDP(epsilon=epsilon)
+            case float() as epsilon, float() as delta, None, None:
+                return so.ApproxDP(epsilon=epsilon, delta=delta)
+            case None, None, float() as rho, None:
+                return so.ZeroConcentratedDP(rho=rho)
+            case None, None, None, float() as mu:
+                return so.GaussianDP(mu=mu)
+            case _:
+                raise InvalidParameterError(
+                    "say the privacy once: --epsilon, --epsilon with --delta, --rho or --mu"
+                )
 
     def build_unit(self, max_records: int | None = None) -> Unit:
         """Return the unit; `max_records` is what tabulation lets through of one user.

@@ -49,13 +49,15 @@ def draw_truth(figure: Figure, release: so.Release, truth: Array) -> None:
     """Draw the true answers over a picture of their release, and say on the picture that it is not private."""
     axes = figure.axes[0]
     where = positions(release).at
-    axes.plot(where, truth, color=SIGNAL, linewidth=0.9, marker="." if len(truth) < 200 else "", label="truth")
+    few = len(truth) < 200
+    axes.plot(where, truth, color=SIGNAL, linewidth=0.0 if few else 0.9, marker="." if few else "", label="truth")
     axes.annotate(
-        "NOT PRIVATE: the orange line is the truth",
-        xy=(0.99, 0.98),
+        "NOT PRIVATE: orange is the truth",
+        xy=(0.98, 0.5),
         xycoords="axes fraction",
         ha="right",
-        va="top",
+        va="center",
+        bbox={"facecolor": "white", "edgecolor": SIGNAL, "pad": 4.0},
         fontsize=9,
         fontweight="bold",
         color=SIGNAL,

@@ -39,6 +39,7 @@ pub mod door;
 pub mod error;
 pub mod lattice;
 pub mod random;
+mod scratch;
 pub mod strategy;
 mod transform;
 pub mod unit;

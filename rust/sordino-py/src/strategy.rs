@@ -97,7 +97,7 @@ pub(crate) fn decode<'py>(
 ) -> Bound<'py, PyArray1<f64>> {
     let mut out = vec![0.0; strategy.answers_len];
     let (strategy, measured) = (&*strategy, &*measured);
-    py.detach(|| strategy.core.decode(&measured.0.values(), &mut out));
+    py.detach(|| strategy::decode(&*strategy.core, &measured.0, &mut out));
     out.into_pyarray(py)
 }
 

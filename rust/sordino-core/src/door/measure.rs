@@ -9,6 +9,7 @@ use crate::domain::Domain;
 use crate::error::Error;
 use crate::lattice::{MAGNITUDE_LIMIT, float_to_units, integer_to_units};
 use crate::random::{BlockNoise, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
+use crate::scratch::INTEGERS;
 use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Strategy};
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -81,8 +82,17 @@ impl Measured {
 
     /// The published values.
     pub fn values(&self) -> Vec<f64> {
+        let mut values = vec![0.0; self.units.len()];
+        self.values_into(&mut values);
+        values
+    }
+
+    /// Writes the published values.
+    pub(crate) fn values_into(&self, out: &mut [f64]) {
         let spacing = 2f64.powi(i32::from(self.grid));
-        self.units.iter().map(|k| *k as f64 * spacing).collect()
+        for (value, k) in out.iter_mut().zip(&self.units) {
+            *value = *k as f64 * spacing;
+        }
     }
 }
 
@@ -163,16 +173,22 @@ impl Door {
         key: &Key,
     ) -> Result<Measured, Error> {
         let domain = self.domain;
-        let cells: Vec<i64>;
+        let mut cells;
         let input = match data {
             Data::Integers(values) => {
                 Error::check_len("input", input_len, values.len())?;
-                cells = values.iter().map(|v| domain.integer_steps(*v)).collect();
+                cells = INTEGERS.take(values.len());
+                for (cell, value) in cells.iter_mut().zip(values) {
+                    *cell = domain.integer_steps(*value);
+                }
                 Input::Cells(&cells)
             }
             Data::Reals(values) => {
                 Error::check_len("input", input_len, values.len())?;
-                cells = values.iter().map(|v| domain.steps(*v)).collect();
+                cells = INTEGERS.take(values.len());
+                for (cell, value) in cells.iter_mut().zip(values) {
+                    *cell = domain.steps(*value);
+                }
                 Input::Cells(&cells)
             }
             Data::Codes(codes) => Input::Codes(codes),
@@ -182,7 +198,9 @@ impl Door {
         match strategy.encoding(domain.max_steps())? {
             Encoding::Exact { .. } => {
                 strategy.encode(input, domain.max_steps(), Encoded::Exact(&mut units))?;
-                units.par_iter_mut().with_min_len(1 << 14).for_each(|v| *v = integer_to_units(*v, grid));
+                if grid != 0 {
+                    units.par_iter_mut().with_min_len(1 << 14).for_each(|v| *v = integer_to_units(*v, grid));
+                }
             }
             Encoding::Float { .. } => {
                 let mut values = vec![0.0; units.len()];

@@ -1,10 +1,18 @@
-//! Further queries from what was measured: post-processing, free.
+//! Answers from what was measured: post-processing, free.
 
 use super::{Strategy, not_in_row_space};
 use crate::door::Measured;
 use crate::error::Error;
+use crate::scratch::REALS;
 use crate::workload::Workload;
 use rayon::prelude::*;
+
+/// Answers of the strategy's own workload, written to `out`.
+pub fn decode(strategy: &dyn Strategy, measured: &Measured, out: &mut [f64]) {
+    let mut values = REALS.take(measured.units().len());
+    measured.values_into(&mut values);
+    strategy.decode(&values, out);
+}
 
 /// Work limit, in multiplications: rows times measured coordinates.
 const MAX_WORK: usize = 1 << 32;

@@ -90,6 +90,8 @@ pub(super) struct Fourier {
     kernel: Vec<i64>,
     /// Real half spectrum of the integer kernel.
     kernel_spectrum: Vec<f64>,
+    /// `λ/K̂`, 0 where `λ = 0`: from measurements to answers on the ring.
+    transfer: Vec<Complex<f64>>,
     convolution: ExactConvolution,
     /// `(BᵀB)^{-1}` of a filter with boundaries.
     gram_inverse: Option<ToeplitzInverse>,
@@ -125,7 +127,13 @@ impl Fourier {
             ToeplitzInverse::new(&lags[..circle.inputs])
         };
         let convolution = ExactConvolution::new(&kernel, circle.inputs);
-        Ok(Self { circle, kernel, kernel_spectrum, convolution, gram_inverse })
+        let transfer = circle
+            .spectrum
+            .iter()
+            .zip(&kernel_spectrum)
+            .map(|(lambda, k)| if *lambda == Complex::default() { *lambda } else { lambda / k })
+            .collect();
+        Ok(Self { circle, kernel, kernel_spectrum, transfer, convolution, gram_inverse })
     }
 
     /// Exact `‖K‖₂²`.
@@ -206,11 +214,12 @@ impl Strategy for Fourier {
             Workload::Linear { kernel: taps.clone(), len: self.circle.inputs, center: *center }.apply(&estimate, out);
             return;
         }
-        let transfer = |k: usize| {
-            let lambda = self.circle.spectrum[k];
-            if lambda == Complex::default() { lambda } else { lambda / self.kernel_spectrum[k] }
-        };
-        out.copy_from_slice(&self.circle.transform.filter(y, transfer)[..out.len()]);
+        if out.len() == self.circle.len {
+            out.copy_from_slice(y);
+            self.circle.transform.filter_in_place(out, |k| self.transfer[k]);
+        } else {
+            out.copy_from_slice(&self.circle.transform.filter(y, |k| self.transfer[k])[..out.len()]);
+        }
     }
 
     fn variances(&self, out: &mut [f64]) {

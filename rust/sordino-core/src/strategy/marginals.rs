@@ -548,7 +548,9 @@ impl Strategy for Marginals {
                 if n == 2 {
                     w = w.chunks_exact(2 * stride).flat_map(|block| block[..stride].to_vec()).collect();
                 } else {
-                    w.iter_mut().for_each(|v| *v /= n as f64);
+                    for v in &mut w {
+                        *v /= n as f64;
+                    }
                     stride *= n;
                 }
             }

@@ -18,7 +18,7 @@ mod toeplitz;
 mod tree;
 mod z2;
 
-pub use answer::answer;
+pub use answer::{answer, decode};
 pub use recipe::{Mechanism, Recipe};
 
 use crate::error::Error;

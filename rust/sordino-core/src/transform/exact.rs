@@ -12,6 +12,7 @@
 
 use super::fourier::{RealFourier, UNIT_ROUNDOFF, rounding_levels};
 use crate::error::Error;
+use crate::scratch::{REALS, Scratch};
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -40,8 +41,9 @@ impl Limbs {
         (1..=total).find_map(|count| {
             let bits = total.div_ceil(count);
             let digit = 2f64.powi(bits as i32 - 1) + 1.0;
-            let error = convolution_error(levels) * kernel_norm * digit * (len as f64).sqrt();
-            (error < 0.25).then_some(Self { count, bits })
+            let norms = kernel_norm * digit * (len as f64).sqrt();
+            // By Cauchy-Schwarz `norms` also bounds the entries, which `nearest` takes below 2^50.
+            (convolution_error(levels) * norms < 0.25 && norms < 2f64.powi(50)).then_some(Self { count, bits })
         })
     }
 
@@ -59,6 +61,13 @@ impl Limbs {
             (((shifted + half) & ((1 << self.bits) - 1)) - half) as f64
         }
     }
+}
+
+/// The nearest integer of `|value| < 2^51`: adding `1.5·2^52` leaves it in the low bits.
+#[inline]
+pub(super) fn nearest(value: f64) -> i64 {
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    (value + MAGIC).to_bits() as i64 - MAGIC.to_bits() as i64
 }
 
 /// Convolution with a fixed integer kernel on `Z_cyclic`.
@@ -120,28 +129,25 @@ impl ExactConvolution {
     pub(crate) fn apply(&self, x: &[i64], max_abs: u64, out: &mut [i64]) {
         let limbs = self.limbs(max_abs).expect("checked when the plan was fitted");
         let convolve = |index: u32| {
-            let mut buffer = vec![0.0; self.len];
-            for (slot, value) in buffer.iter_mut().zip(x) {
+            let mut buffer = REALS.take(self.len);
+            let (digits, padding) = buffer.split_at_mut(x.len());
+            for (slot, value) in digits.iter_mut().zip(x) {
                 *slot = limbs.digit(*value, index);
             }
-            let mut spectrum = self.transform.forward(&mut buffer);
-            let inverse = 1.0 / self.len as f64; // exact: a power of two
-            for (value, kernel) in spectrum.iter_mut().zip(&self.spectrum) {
-                *value *= kernel * inverse;
-            }
-            self.transform.inverse(&mut spectrum, &mut buffer);
+            padding.fill(0.0);
+            self.transform.filter_in_place(&mut buffer, |k| self.spectrum[k]);
             buffer
         };
         let fold = |buffer: &[f64], shift: u32, out: &mut [i64]| {
             for chunk in buffer.chunks(self.cyclic) {
                 for (slot, value) in out.iter_mut().zip(chunk) {
-                    *slot += (value.round() as i64) << shift;
+                    *slot += nearest(*value) << shift;
                 }
             }
         };
         out.fill(0);
         if self.len >= PARALLEL_LEN && limbs.count > 1 {
-            let parts: Vec<Vec<f64>> = (0..limbs.count).into_par_iter().map(convolve).collect();
+            let parts: Vec<Scratch<f64>> = (0..limbs.count).into_par_iter().map(convolve).collect();
             for (index, part) in parts.iter().enumerate() {
                 fold(part, limbs.bits * index as u32, out);
             }
@@ -173,6 +179,13 @@ mod tests {
     fn oracle_on_a_known_case() {
         assert_eq!(naive(&[1, 2, 0], &[1, 1, 1]), [3, 3, 3]);
         assert_eq!(naive(&[1, 2, 0, 0], &[0, 0, 0, 5]), [10, 0, 0, 5]);
+    }
+
+    #[test]
+    fn nearest_integer() {
+        for value in [0.0, 0.25, -0.25, 1.75, -1.75, 2f64.powi(50) - 0.25, -(2f64.powi(50)) + 0.25] {
+            assert_eq!(nearest(value), value.round() as i64);
+        }
     }
 
     proptest! {

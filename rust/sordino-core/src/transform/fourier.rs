@@ -1,5 +1,6 @@
 //! Real Fourier transforms of any length, and convolution by them.
 
+use crate::scratch::COMPLEX;
 use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use std::sync::Arc;
@@ -32,8 +33,13 @@ impl RealFourier {
     /// Half spectrum of `x` (destroyed), length `len/2 + 1`.
     pub(crate) fn forward(&self, x: &mut [f64]) -> Vec<Complex<f64>> {
         let mut spectrum = vec![Complex::default(); self.spectrum_len()];
-        self.forward.process(x, &mut spectrum).expect("lengths fixed by the plan");
+        self.forward_into(x, &mut spectrum);
         spectrum
+    }
+
+    fn forward_into(&self, x: &mut [f64], spectrum: &mut [Complex<f64>]) {
+        let mut scratch = COMPLEX.take(self.forward.get_scratch_len());
+        self.forward.process_with_scratch(x, spectrum, &mut scratch).expect("lengths fixed by the plan");
     }
 
     /// Inverse times `len`; the spectrum is destroyed.
@@ -43,7 +49,8 @@ impl RealFourier {
         if self.len.is_multiple_of(2) {
             spectrum[self.len / 2].im = 0.0;
         }
-        self.inverse.process(spectrum, out).expect("lengths fixed by the plan");
+        let mut scratch = COMPLEX.take(self.inverse.get_scratch_len());
+        self.inverse.process_with_scratch(spectrum, out, &mut scratch).expect("lengths fixed by the plan");
     }
 
     /// Half spectrum of a borrowed signal, zero-padded to the length.
@@ -57,13 +64,19 @@ impl RealFourier {
     pub(crate) fn filter(&self, x: &[f64], transfer: impl Fn(usize) -> Complex<f64>) -> Vec<f64> {
         let mut out = x.to_vec();
         out.resize(self.len, 0.0);
-        let mut spectrum = self.forward(&mut out);
+        self.filter_in_place(&mut out, transfer);
+        out
+    }
+
+    /// The same, of an array of the full length.
+    pub(crate) fn filter_in_place(&self, x: &mut [f64], transfer: impl Fn(usize) -> Complex<f64>) {
+        let mut spectrum = COMPLEX.take(self.spectrum_len());
+        self.forward_into(x, &mut spectrum);
         let inverse = 1.0 / self.len as f64;
         for (k, value) in spectrum.iter_mut().enumerate() {
             *value = *value * transfer(k) * inverse;
         }
-        self.inverse(&mut spectrum, &mut out);
-        out
+        self.inverse(&mut spectrum, x);
     }
 
     /// How often frequency `k` of the half spectrum occurs in the whole: 1 at 0 and N/2, else 2.

@@ -1,6 +1,6 @@
 //! The Fourier transform of a product of cyclic groups, and exact convolution on it.
 
-use super::exact::Limbs;
+use super::exact::{Limbs, nearest};
 use super::fourier::rounding_levels;
 use crate::error::Error;
 use num_complex::Complex;
@@ -130,9 +130,9 @@ impl ExactGroupConvolution {
             }
             self.transform.process(&mut packed, true);
             for (slot, value) in out.iter_mut().zip(&packed) {
-                *slot += (value.re.round() as i64) << (limbs.bits * index);
+                *slot += nearest(value.re) << (limbs.bits * index);
                 if index + 1 < limbs.count {
-                    *slot += (value.im.round() as i64) << (limbs.bits * (index + 1));
+                    *slot += nearest(value.im) << (limbs.bits * (index + 1));
                 }
             }
         }

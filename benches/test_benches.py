@@ -1,0 +1,67 @@
+"""A few small cases for pytest-benchmark: `pytest benches --benchmark-only`. Nothing is asserted about time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sordino as so
+from sordino.calibration import gaussian_mu
+
+_PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
+_LENGTH = 2**14
+
+
+def _noise() -> Callable[[], object]:
+    return lambda: so.noise.gaussian(10**5, 2.0**40)
+
+
+def _numpy_noise() -> Callable[[], object]:
+    rng = np.random.default_rng(1)
+    return lambda: rng.normal(0.0, 2.0**40, 10**5)
+
+
+def _release(workload: so.Workload, data: object) -> Callable[[], object]:
+    plan = so.plan(workload, _PRIVACY, mechanism="fourier")
+    return lambda: plan.release(data)
+
+
+def _series() -> Callable[[], object]:
+    taps = np.exp(-np.minimum(np.arange(_LENGTH) / 64.0, 300.0))
+    return _release(so.Convolution(taps), np.arange(_LENGTH) % 1000)
+
+
+def _marginals() -> Callable[[], object]:
+    codes = np.random.default_rng(1).integers(0, 2, (10**4, 12), dtype=np.uint8)
+    return _release(so.Marginals([2] * 12, k=3), codes)
+
+
+def _group() -> Callable[[], object]:
+    kernel = np.random.default_rng(1).random((3, 4, 5, 7))
+    return _release(so.GroupConvolution(kernel), np.ones(kernel.shape, dtype=np.int64))
+
+
+def _plan() -> Callable[[], object]:
+    return lambda: so.plan(so.RunningSum(256), _PRIVACY)
+
+
+def _calibration() -> Callable[[], object]:
+    return lambda: gaussian_mu(_PRIVACY)
+
+
+_CASES = {
+    "gaussian noise, 10^5": _noise,
+    "numpy normals, 10^5": _numpy_noise,
+    "release of a filter, 2^14": _series,
+    "release of marginals, 12 attributes": _marginals,
+    "release over a group, 420 cells": _group,
+    "plan of a running sum, 256": _plan,
+    "gaussian_mu": _calibration,
+}
+
+
+@pytest.mark.parametrize("case", list(_CASES))
+def test_speed(case: str, benchmark: Any) -> None:
+    """Time one call."""
+    benchmark(_CASES[case]())

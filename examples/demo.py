@@ -1,0 +1,179 @@
+"""Two public data sets as if they were private: a year of departures, and visits to the doctor.
+
+    python examples/demo.py --out out/
+
+Plans, certificates, comparisons, one ledger for everything, pictures and a table. The pictures show the truth
+too; that is allowed here only because the data is public (see `examples/data/README.md`).
+"""
+
+import argparse
+import csv
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from demo_pictures import draw_distribution, draw_series, draw_two_ways
+
+import sordino as so
+
+DATA = Path(__file__).parent / "data"
+TOTAL = so.ApproxDP(epsilon=2.0, delta=1e-6)
+FLIGHTS = so.ApproxDP(epsilon=1.0, delta=1e-6)  # for each of two releases
+VISITS = so.GaussianDP(mu=0.15)  # for each of three releases
+WEEK = 7 * 24
+USUAL = ("identity", "output", "tree")  # noise on the counts, on the answers, on a tree of sums
+
+
+@dataclass
+class Demo:
+    """One ledger, one folder, one table.
+
+    Attributes:
+        out: Where pictures and tables go.
+        ledger: Counts what everything together costs.
+        rows: Lines of the table.
+        files: What was written.
+    """
+
+    out: Path
+    ledger: so.Ledger = field(default_factory=lambda: so.Ledger(TOTAL))
+    rows: list[dict[str, str]] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+
+    def picture(self, name: str) -> Path:
+        """Return the path of a picture and remember it."""
+        self.files.append(self.out / name)
+        return self.files[-1]
+
+    def measure(self, name: str, plan: so.Plan, data: np.ndarray, truth: np.ndarray) -> so.Release:
+        """Explain the plan, compare it with every other mechanism, release, and note the errors."""
+        print(f"\n== {name} ==\n{plan.explain()}\n\n{plan.compare()}")
+        release = plan.release(data, ledger=self.ledger, request_id=name)
+        self.note(name, release, truth)
+        return release
+
+    def note(self, name: str, release: so.Release, truth: np.ndarray, *, free: bool = False) -> None:
+        """Add a line to the table: what was promised, and what this run's error is."""
+        plan = release.plan
+        peers = {str(row["mechanism"]): float(row["rmse"]) for row in plan.compare().rows}
+        best_peer = min((error, peer) for peer, error in peers.items() if peer.startswith(USUAL))
+        bound = plan.gaussian_bound
+        promised = float(np.sqrt(np.mean(release.stderr**2)))
+        self.rows.append(
+            {
+                "queries": name,
+                "answers": str(release.values.size),
+                "mechanism": "free, from the histogram" if free else plan.mechanism,
+                "promised rmse": f"{promised:.4g}",
+                "this run's rmse": f"{np.sqrt(np.mean((release.values - truth) ** 2)):.4g}",
+                "bound (Gaussian)": "-" if free or bound is None else f"{bound.value:.4g}",
+                "over the bound": "-" if free or plan.optimality is None else f"{plan.optimality:.3f}",
+                "best usual mechanism": "-" if free else f"{best_peer[0]:.4g} ({best_peer[1]})",
+            }
+        )
+
+    def departures(self) -> None:
+        """Hourly departures: the average of seven days and the running total."""
+        with (DATA / "nyc_departures_2013_hourly.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        hours = np.array([row["hour"] for row in rows], dtype="datetime64[m]")
+        counts = np.array([int(row["departures"]) for row in rows])
+        unit = so.AddRemove(1, label="one flight")
+
+        plan = so.plan(so.MovingAverage(WEEK, len(counts)), FLIGHTS, unit=unit)
+        plan.plot(self.picture("departures_week_plan.png"))
+        plan.compare().plot(self.picture("departures_week_mechanisms.png"))
+        truth = np.convolve(counts, np.ones(WEEK) / WEEK)[: len(counts)]
+        week = self.measure("departures: 7-day average, every hour", plan, counts, truth)
+        path = self.picture("departures_week.png")
+        title = "Departures from New York's airports in 2013: average of the last seven days"
+        draw_series(path, week, truth, hours, title=title, y_label="departures per hour", skip=WEEK - 1)
+
+        # The average of a whole day's end, times 24, is the daily average: arithmetic on what is published.
+        print(f"\nfree: daily departures over the last week of the year {24 * week.values[-1]:.1f}", end=" ")
+        print(f"(truth {24 * truth[-1]:.1f}, standard error {24 * week.stderr[-1]:.2f})")
+
+        plan = so.plan(so.RunningSum(len(counts)), FLIGHTS, unit=unit)
+        plan.plot(self.picture("departures_total_plan.png"))
+        plan.compare().plot(self.picture("departures_total_mechanisms.png"))
+        truth = np.cumsum(counts).astype(float)
+        total = self.measure("departures: running total, every hour", plan, counts, truth)
+        path = self.picture("departures_total.png")
+        title = "Departures since New Year 2013, ahead of an even 900 a day"
+        pace = 900 / 24 * np.arange(1, len(counts) + 1)
+        draw_series(path, total, truth, hours, title=title, y_label="departures ahead", pace=pace)
+
+    def visits(self) -> None:
+        """Visits to the doctor: histogram, distribution function, smoothed density."""
+        visits = np.loadtxt(DATA / "randhie_visits.csv", skiprows=1)
+        edges = [*range(51), 10**6]  # public: 0, 1, ..., 49, and "50 and more"
+        table = so.tabulate(visits, edges, label="one person-year")
+        counts, cells = table.counts, len(table.counts)
+        kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.0) ** 2)
+        smooth = so.Convolution(kernel / kernel.sum(), length=cells, boundary="same")
+        cumulative = so.RunningSum(cells)
+
+        plan = so.plan(so.Histogram(cells), VISITS, unit=table.unit)
+        histogram = self.measure("visits: histogram", plan, counts, counts)
+        draw_distribution(
+            self.picture("visits_histogram.png"), histogram, counts, "Visits to the doctor in a year"
+        )
+
+        plan = so.plan(cumulative, VISITS, unit=table.unit)
+        plan.compare().plot(self.picture("visits_cdf_mechanisms.png"))
+        truth = np.cumsum(counts).astype(float)
+        own = self.measure("visits: distribution function", plan, counts, truth)
+        free = histogram.answer(cumulative)
+        self.note("visits: distribution function", free, truth, free=True)
+        path = self.picture("visits_cdf.png")
+        draw_two_ways(path, own, free, truth, "Person-years with at most so many visits")
+
+        plan = so.plan(smooth, VISITS, unit=table.unit)
+        truth = np.convolve(counts, smooth.kernel)[smooth.center :][:cells]
+        own = self.measure("visits: smoothed histogram", plan, counts, truth)
+        free = histogram.answer(smooth)
+        self.note("visits: smoothed histogram", free, truth, free=True)
+        path = self.picture("visits_smooth.png")
+        draw_two_ways(path, own, free, truth, "Visits to the doctor, smoothed")
+
+    def finish(self) -> None:
+        """Print the ledger, and write and print the table."""
+        print(f"\n== ledger: {self.ledger.total} for everything together ==")
+        for entry in self.ledger.history:
+            print(f"{entry.request_id:<42} {entry.event}")
+        for rule, amounts in self.ledger.spent.items():
+            print(
+                f"spent by the rule '{rule}': "
+                + ", ".join(f"{name} {value:.4g}" for name, value in amounts.items())
+            )
+        print("left:", ", ".join(f"{name} {value:.4g}" for name, value in self.ledger.remaining().items()))
+
+        names = list(self.rows[0])
+        path = self.picture("table.csv")
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, names)
+            writer.writeheader()
+            writer.writerows(self.rows)
+        lines = [names, ["---"] * len(names), *(list(row.values()) for row in self.rows)]
+        text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        self.picture("table.md").write_text(text + "\n")
+        print(f"\n{text}\n\nwritten to {self.out}: " + ", ".join(path.name for path in self.files))
+
+
+def main() -> None:
+    """Run everything."""
+    parser = argparse.ArgumentParser(description="Differentially private answers about two public data sets.")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for pictures and tables")
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    demo = Demo(out)
+    demo.departures()
+    demo.visits()
+    demo.finish()
+    print(f"{time.perf_counter() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

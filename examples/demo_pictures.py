@@ -1,0 +1,136 @@
+"""The demo's own pictures: releases with the truth beside them, which only public data permits."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+import sordino as so
+from sordino.plots import ACCENT, INK, MUTED, SIGNAL, dates_axis, dress, heading, new_figure, save_figure
+
+PUBLIC = "the truth is drawn because this data is public"
+
+
+def promise(release: so.Release) -> str:
+    """Return guarantee and mechanism in a line."""
+    plan = release.plan
+    protected = plan.guarantee().partition(" is protected by ")[2].rstrip(".")
+    return f"{protected} for {plan.unit.label}, {plan.mechanism}"
+
+
+def _lines(axes: Axes, x: np.ndarray, released: np.ndarray, truth: np.ndarray) -> None:
+    """Draw the truth as a thin line inside the broad one that was released."""
+    axes.plot(x, released, color=ACCENT, alpha=0.4, linewidth=5.0, solid_joinstyle="round", label="released")
+    axes.plot(x, truth, color=SIGNAL, linewidth=1.1, label="truth")
+
+
+def _legend(axes: Axes, place: str) -> None:
+    axes.legend(loc=place, frameon=False, fontsize=9, labelcolor=INK)
+
+
+def _errors(axes: Axes, x: np.ndarray, release: so.Release, truth: np.ndarray, color: str) -> float:
+    """Draw released minus true with its 95 % band, and return half the band's largest width."""
+    half = (release.interval(0.95).upper - release.unbiased)[-len(truth) :]
+    error = release.values[-len(truth) :] - truth
+    axes.fill_between(
+        x, -half, half, color=color, alpha=0.18, linewidth=0, label="95 % interval, known beforehand"
+    )
+    axes.axhline(0.0, color=MUTED, linewidth=0.8)
+    axes.plot(x, error, color=color, linewidth=1.0, label="released minus truth")
+    return float(half.max())
+
+
+def draw_series(
+    path: Path,
+    release: so.Release,
+    truth: np.ndarray,
+    hours: np.ndarray,
+    *,
+    title: str,
+    y_label: str,
+    skip: int = 0,
+    pace: np.ndarray | float = 0.0,
+) -> None:
+    """Draw a year's series above, and its error enlarged below.
+
+    Args:
+        path: Where to save the picture.
+        release: One answer for each hour.
+        truth: Its true value.
+        hours: The hours.
+        title: Title.
+        y_label: What an answer is.
+        skip: Steps at the start that have no full window and are not drawn.
+        pace: Public numbers that are taken off both, so that something can be seen.
+    """
+    figure = new_figure(10.0, 6.2)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    x = hours[skip:]
+    _lines(above, x, (release.values - pace)[skip:], (truth - pace)[skip:])
+    heading(above, title, f"{promise(release)}; {PUBLIC}")
+    dress(above, "", y_label)
+    _legend(above, "lower right")
+    _errors(below, x, release, truth[skip:], ACCENT)
+    below.legend(
+        loc="lower right",
+        bbox_to_anchor=(1, 0.98),
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+        borderaxespad=0.0,
+    )
+    dress(below, "", "error, enlarged")
+    dates_axis(below)
+    below.margins(x=0.01)
+    save_figure(figure, path)
+
+
+def _visits_axis(axes: Axes, cells: int) -> None:
+    axes.set_xticks([*range(0, cells - 1, 10), cells - 1], [*map(str, range(0, cells - 1, 10)), f"{cells - 1}+"])
+
+
+def draw_distribution(path: Path, release: so.Release, truth: np.ndarray, title: str) -> None:
+    """Draw a histogram over orders of magnitude: bars as released, intervals, true counts as marks."""
+    figure = new_figure(10.0, 5.2)
+    axes = figure.subplots()
+    cells, interval = np.arange(len(truth)), release.interval(0.95)
+    axes.set_yscale("symlog", linthresh=20, linscale=0.6)
+    axes.bar(cells, release.values, width=0.82, color=ACCENT, alpha=0.5, linewidth=0, label="released")
+    size = release.values - interval.lower, interval.upper - release.values
+    axes.errorbar(cells, release.values, yerr=size, fmt="none", ecolor=INK, elinewidth=1.0, label="95 % interval")
+    axes.plot(cells, truth, color=SIGNAL, linewidth=0, marker="_", markersize=8, markeredgewidth=2, label="truth")
+    axes.axhline(0.0, color=MUTED, linewidth=0.8)
+    heading(axes, title, f"{promise(release)}; {PUBLIC}")
+    dress(axes, "visits", "person-years (linear below 20, then logarithmic)")
+    axes.set_yticks([-20, 0, 20, 100, 1000])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axes.minorticks_off()
+    _visits_axis(axes, len(truth))
+    _legend(axes, "upper right")
+    axes.margins(x=0.01)
+    save_figure(figure, path)
+
+
+def draw_two_ways(path: Path, own: so.Release, free: so.Release, truth: np.ndarray, title: str) -> None:
+    """Draw answers left; right the errors of a plan of their own and of the free ones from the histogram."""
+    figure = new_figure(11.5, 5.0)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1))
+    x = np.arange(len(truth))
+    _lines(left, x, own.values, truth)
+    left.plot(x, free.values, color=INK, linewidth=0, marker=".", markersize=3, label="free, from the histogram")
+    heading(left, title, f"{promise(own)}; truth is public")
+    dress(left, "visits", "person-years")
+    _legend(left, "center right")
+    wide = _errors(right, x, free, truth, MUTED)
+    narrow = _errors(right, x, own, truth, ACCENT)
+    right.set_ylim(-1.3 * wide, 1.3 * wide)
+    heading(
+        right, "Error: what a plan of its own gains", f"95 % interval up to ± {narrow:.1f} instead of ± {wide:.1f}"
+    )
+    dress(right, "visits", "released minus truth")
+    for axes in (left, right):
+        _visits_axis(axes, len(truth))
+        axes.margins(x=0.01)
+    save_figure(figure, path)
