@@ -40,6 +40,7 @@ lint: build ## Formatting, lints, types, stubs, generated tables
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(PYTHON) scripts/make_ziggurat_tables.py --check
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest sordino._core --ignore-disjoint-bases
 
@@ -82,6 +83,7 @@ lock: ## Freeze the Python tools anew
 .PHONY: format
 format: build ## Format Rust, sort Python imports
 	cargo fmt --all
+	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
 .PHONY: clean

@@ -146,13 +146,13 @@ def _epsilon(delta: Callable[[float], float], most: float) -> float:
 
 def _draw(strategy: _core.Strategy, door: _core.Door, cells: NDArray[np.int64], count: int) -> Array:
     """Return `count` releases of the same cells under fresh keys, shape (count, measured)."""
-    units = np.empty((count, strategy.measured_len), dtype=np.int64)
+    units: NDArray[np.int64] = np.empty((count, strategy.measured_len), dtype=np.int64)
     grid = 0
     for row in units:
         measured = door.measure(strategy, cells)
         row[:] = measured.units
         grid = measured.grid
-    values: Array = units * math.ldexp(1.0, grid)
+    values: Array = np.ldexp(units.astype(np.float64), grid)
     return values
 
 

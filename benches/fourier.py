@@ -7,15 +7,14 @@ spectrum.
 Run `python benches/fourier.py`.
 """
 
+import gc
 import math
-import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import scipy.fft
-from harness import Row, amount, in_process, main, noted, quick, race, versus
+from harness import Row, amount, in_process, main, noted, plural, quick, race, race_apart, versus
 from numpy.typing import NDArray
 
 import sordino as so
@@ -23,8 +22,12 @@ import sordino as so
 _HEADLINE = 2**16 if quick() else 2**20
 _POWERS = range(10, 17 if quick() else 25, 2)
 _OTHER = (10**4, 2**14 + 1, 16_411) if quick() else (10**6, 2**20 + 1, 1_048_583)  # the last ones are primes
-_MEMORY = 2**18 if quick() else 2**22
+# So long that no working array is kept from the planning for the release.
+_MEMORY = 2**24
 _PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
+_DECLARED = 1000
+_DEFAULT, _SMALL, _UNSAFE = "default max_value", f"max_value = {_DECLARED}", "unsafe"
+_UNSAFE_NAME = "unsafe rfft, normals, irfft (scipy, numpy; 1 thread)"
 
 
 def _kernel(length: int) -> NDArray[np.float64]:
@@ -37,38 +40,45 @@ def _plan(length: int, max_value: int | None = None) -> so.Plan:
 
 
 def _data(length: int) -> NDArray[np.int64]:
-    return np.random.default_rng(1).integers(0, 1000, length)
+    return np.random.default_rng(1).integers(0, _DECLARED, length)
 
 
-def _unsafe(length: int, noise: float, x: NDArray[np.int64]) -> Callable[[], NDArray[np.float64]]:
-    """Return a call that releases with floating-point noise of the same size: not private."""
+def _unsafe(length: int, x: NDArray[np.int64]) -> Callable[[], NDArray[np.float64]]:
+    """Return a call that releases with floating-point noise: not private."""
     transfer = scipy.fft.rfft(_kernel(length))
-    weight = np.sqrt(np.abs(transfer)) * noise * math.sqrt(length / 2.0)
+    weight = np.sqrt(np.abs(transfer)) * 4.22 * math.sqrt(length / 2.0)
     rng = np.random.default_rng(2)
 
     def release() -> NDArray[np.float64]:
-        spectrum = transfer * scipy.fft.rfft(x, workers=1)
-        spectrum += weight * rng.normal(size=2 * len(spectrum)).view(np.complex128)
-        answers: NDArray[np.float64] = scipy.fft.irfft(spectrum, length, workers=1)
+        spectrum = scipy.fft.rfft(x, workers=1)
+        spectrum *= transfer
+        noise = rng.normal(size=2 * len(spectrum)).view(np.complex128)
+        noise *= weight
+        spectrum += noise
+        answers: NDArray[np.float64] = scipy.fft.irfft(spectrum, length, workers=1, overwrite_x=True)
         return answers
 
     return release
 
 
-def _whole_call() -> list[Row]:
-    threads = int(os.environ["RAYON_NUM_THREADS"])
-    x = _data(_HEADLINE)
-    default, declared = _plan(_HEADLINE), _plan(_HEADLINE, max_value=1000)
-    unsafe = _unsafe(_HEADLINE, default.fitted.ratio, x)
-    times = race(
-        {"default": lambda: default.release(x), "declared": lambda: declared.release(x), "unsafe": unsafe}, 21
-    )
+def _release(setting: str, name: str) -> Callable[[], object]:
+    """Return a contestant; the setting is the length."""
+    length = int(setting)
+    x = _data(length)
+    if name == _UNSAFE:
+        return _unsafe(length, x)
+    plan = _plan(length, max_value=None if name == _DEFAULT else _DECLARED)
+    return lambda: plan.release(x)
+
+
+def _whole_call(threads: int) -> list[Row]:
+    names = (_DEFAULT, _SMALL, _UNSAFE)
+    times = race_apart(__file__, "release", str(_HEADLINE), names, threads=threads, full_rounds=31)
     goal = 1.5 if threads == 1 else 1.0
-    what = f"release of a circular filter, N = {_HEADLINE:,}, {threads} thread{'s' if threads > 1 else ''}"
-    name = "unsafe rfft, normals, irfft (scipy, numpy; 1 thread)"
+    what = f"release of a circular filter, N = {_HEADLINE:,}, {plural(threads)}"
     return [
-        versus(f"{what}, default max_value 2^24", times["default"], name, times["unsafe"], goal=goal),
-        versus(f"{what}, max_value = 1000 declared", times["declared"], name, times["unsafe"], goal=goal),
+        versus(f"{what}, {name}", times[name], _UNSAFE_NAME, times[_UNSAFE], goal=goal)
+        for name in (_DEFAULT, _SMALL)
     ]
 
 
@@ -92,32 +102,37 @@ def _stages() -> list[Row]:
 def _growth() -> list[Row]:
     rows = []
     for length in (*(2**n for n in _POWERS), *_OTHER):
-        x = _data(length)
-        plan = _plan(length)
-        times = race({"ours": partial(plan.release, x), "unsafe": _unsafe(length, plan.fitted.ratio, x)}, 7)
-        unit = times["ours"] / (length * math.log2(length))
-        row = versus(f"release, N = {length:,}, 1 thread", times["ours"], "unsafe", times["unsafe"])
+        times = race_apart(__file__, "release", str(length), (_DEFAULT, _UNSAFE), threads=1, full_rounds=9)
+        unit = times[_DEFAULT] / (length * math.log2(length))
+        row = versus(f"release, N = {length:,}, 1 thread", times[_DEFAULT], "unsafe", times[_UNSAFE])
         rows.append(Row(row.what, f"{row.ours}; {unit * 1e9:.3g} ns per N log2 N", row.other, row.ratio))
     return rows
 
 
-def _memory() -> list[Row]:
+def _peak(max_value: int | None) -> list[Row]:
     """Peak of resident memory during one release over what was resident before it."""
     x = _data(_MEMORY)
-    rows = []
-    for name, plan in (
-        ("default max_value", _plan(_MEMORY)),
-        ("max_value = 1000", _plan(_MEMORY, max_value=1000)),
-    ):
-        _plan(64).release(_data(64))  # code pages and threads
-        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again
-        before = _status("VmRSS")
-        release = plan.release(x)
-        arrays = (_status("VmHWM") - before) / (8 * _MEMORY)
-        del release
-        what = f"peak memory of a release over its input, N = {_MEMORY:,}, {name}"
-        rows.append(noted(what, f"{arrays:.2f} arrays of N doubles", arrays, 8.0, "≤ 8 arrays"))
-    return rows
+    plan = _plan(_MEMORY, max_value)
+    _plan(64).release(_data(64))  # code pages and threads
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again
+    before = _status("VmRSS")
+    release = plan.release(x)
+    arrays = (_status("VmHWM") - before) / (8 * _MEMORY)
+    del release
+    what = f"peak memory of a release over its input, N = {_MEMORY:,}"
+    return [noted(what, f"{arrays:.2f} arrays of N doubles", arrays, 8.0, "≤ 8 arrays")]
+
+
+def _kept() -> list[Row]:
+    """Memory that stays with the process after plan and release are gone."""
+    _plan(64).release(_data(64))
+    x = _data(_HEADLINE)
+    gc.collect()
+    before = _status("VmRSS")
+    _plan(_HEADLINE).release(x)
+    gc.collect()
+    arrays = (_status("VmRSS") - before) / (8 * _HEADLINE)
+    return [noted(f"kept after plan and release are gone, N = {_HEADLINE:,}", f"{arrays:.2f} arrays of N doubles")]
 
 
 def _status(field: str) -> int:
@@ -126,22 +141,37 @@ def _status(field: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field + ":"))
 
 
-def figures() -> list[Row]:
-    """Return all rows."""
+def _memory() -> list[Row]:
     # Every array is a mapping of its own, given back when freed: no memory left by the plan hides a peak.
     mappings = {"MALLOC_MMAP_THRESHOLD_": "65536"}
+    rows = []
+    for name in (_DEFAULT, _SMALL):
+        for threads in (1, 2):
+            for row in in_process(__file__, name, threads=threads, environment=mappings):
+                what = f"{row.what}, {name}, {plural(threads)}"
+                rows.append(Row(what, row.ours, row.other, row.ratio, row.goal, row.met))
+    return rows + in_process(__file__, "kept", threads=1, environment=mappings)
+
+
+def figures() -> list[Row]:
+    """Return all rows."""
     return [
-        *in_process(__file__, "whole", threads=1),
-        *in_process(__file__, "whole", threads=2),
+        *_whole_call(1),
+        *_whole_call(2),
         *in_process(__file__, "stages", threads=1),
-        *in_process(__file__, "growth", threads=1),
-        *in_process(__file__, "memory", threads=1, environment=mappings),
-        *(
-            Row(f"{row.what}, 2 threads", row.ours, row.other, row.ratio, row.goal, row.met)
-            for row in in_process(__file__, "memory", threads=2, environment=mappings)
-        ),
+        *_growth(),
+        *([] if quick() else _memory()),
     ]
 
 
 if __name__ == "__main__":
-    main({"whole": _whole_call, "stages": _stages, "growth": _growth, "memory": _memory}, figures)
+    main(
+        {
+            "stages": _stages,
+            _DEFAULT: lambda: _peak(None),
+            _SMALL: lambda: _peak(_DECLARED),
+            "kept": _kept,
+        },
+        figures,
+        {"release": _release},
+    )

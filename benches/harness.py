@@ -1,7 +1,8 @@
 """What the benchmarks share: interleaved races, runs with a fixed number of threads, rows of figures.
 
-A race runs every contestant once a round, in rotating order, on the same inputs in one process, and reports
-medians; figures are ratios of medians. Times are never asserted.
+A race runs every contestant once a round, in rotating order, on the same inputs, and reports medians; figures are
+ratios of medians. Times are never asserted. Contestants that move much memory race *apart*, each in a process of its
+own that waits while another runs: in one process the pages that one frees are what another must map again.
 """
 
 from __future__ import annotations
@@ -11,17 +12,35 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-__all__ = ["Row", "amount", "in_process", "main", "noted", "quick", "race", "rounds", "table", "versus"]
+__all__ = [
+    "Contest",
+    "Row",
+    "amount",
+    "in_process",
+    "main",
+    "noted",
+    "plural",
+    "quick",
+    "race",
+    "race_apart",
+    "rounds",
+    "table",
+    "versus",
+]
 
 # A contestant that is faster than this is run several times a round.
 _LEAST_SECONDS = 2e-3
 
 Section = Callable[[], list["Row"]]
+Contest = Callable[[str, str], Callable[[], object]]
+"""From the contest's setting and a contestant's name to the call that is timed."""
 
 
 @dataclass(frozen=True)
@@ -71,23 +90,89 @@ def race(contestants: Mapping[str, Callable[[], object]], full_rounds: int = 15)
         contestants: Calls by name; each runs once before anything is timed.
         full_rounds: Rounds of a full run.
     """
-    repeats: dict[str, int] = {}
-    for name, call in contestants.items():
-        call()
+    return _medians({name: _timed(call) for name, call in contestants.items()}, full_rounds)
+
+
+def _timed(call: Callable[[], object]) -> Callable[[], float]:
+    """Return a call that reports the seconds of one `call`, averaged over enough of them to tell."""
+    for _ in range(3):
         start = time.perf_counter()
         call()
-        repeats[name] = max(1, int(_LEAST_SECONDS / max(time.perf_counter() - start, 1e-9)))
+        elapsed = time.perf_counter() - start
+    repeats = max(1, int(_LEAST_SECONDS / max(elapsed, 1e-9)))
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        return (time.perf_counter() - start) / repeats
+
+    return seconds
+
+
+def _medians(contestants: Mapping[str, Callable[[], float]], full_rounds: int) -> dict[str, float]:
     names = list(contestants)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds(full_rounds)):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            call, times = contestants[name], repeats[name]
-            start = time.perf_counter()
-            for _ in range(times):
-                call()
-            seconds[name].append((time.perf_counter() - start) / times)
+            seconds[name].append(contestants[name]())
     return {name: median(values) for name, values in seconds.items()}
+
+
+def race_apart(
+    file: str, contest: str, setting: str, names: Sequence[str], *, threads: int, full_rounds: int = 15
+) -> dict[str, float]:
+    """Return what `race` does, each contestant in a process of its own; only one runs at a time.
+
+    Args:
+        file: The benchmark, its `__file__`.
+        contest: Name of the contest, as given to `main`.
+        setting: Passed on to it.
+        names: The contestants.
+        threads: For rayon; libraries of others get one.
+        full_rounds: Rounds of a full run.
+    """
+    with ExitStack() as stack:
+        contestants = {}
+        for name in names:
+            worker = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, str(Path(file).resolve()), "--contest", contest, setting, name],
+                    env=_environment(threads),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    bufsize=1,
+                )
+            )
+            contestants[name] = partial(_ask, worker)
+            contestants[name]()  # built and warm before the next one starts
+        return _medians(contestants, full_rounds)
+
+
+def _ask(worker: subprocess.Popen[str]) -> float:
+    if worker.stdin is None or worker.stdout is None:
+        raise RuntimeError("a contestant without pipes")
+    print(file=worker.stdin, flush=True)
+    return float(worker.stdout.readline())
+
+
+def _answer(call: Callable[[], object]) -> None:
+    """Time the call once for every line that is asked."""
+    seconds = _timed(call)
+    for _ in sys.stdin:
+        print(seconds(), flush=True)
+
+
+def _environment(threads: int) -> dict[str, str]:
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {**os.environ, **single, "RAYON_NUM_THREADS": str(threads)}
+
+
+def plural(threads: int) -> str:
+    """Return how many threads in words."""
+    return f"{threads} thread{'s' if threads > 1 else ''}"
 
 
 _PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -124,10 +209,9 @@ def in_process(
         threads: For rayon; libraries of others get one.
         environment: Further variables.
     """
-    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     run = subprocess.run(
         [sys.executable, str(Path(file).resolve()), "--section", section],
-        env={**os.environ, **single, "RAYON_NUM_THREADS": str(threads), **(environment or {})},
+        env={**_environment(threads), **(environment or {})},
         stdout=subprocess.PIPE,
         check=True,
         text=True,
@@ -142,11 +226,13 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def main(sections: Mapping[str, Section], run: Section) -> None:
-    """Print the table of `run`, or as JSON one section for `in_process`."""
+def main(sections: Mapping[str, Section], run: Section, contests: Mapping[str, Contest] | None = None) -> None:
+    """Print the table of `run`; or serve `in_process` with a section, or `race_apart` with a contestant."""
     match sys.argv[1:]:
-        case ["--section", name]:
-            print(json.dumps([asdict(row) for row in sections[name]()]))
+        case ["--section", section]:
+            print(json.dumps([asdict(row) for row in sections[section]()]))
+        case ["--contest", contest, setting, name]:
+            _answer((contests or {})[contest](setting, name))
         case []:
             print(table(run()))
         case _:

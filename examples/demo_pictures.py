@@ -15,7 +15,7 @@ PUBLIC = "the truth is drawn because this data is public"
 def promise(release: so.Release) -> str:
     """Return guarantee and mechanism in a line."""
     plan = release.plan
-    protected = plan.guarantee().partition(" is protected by ")[2].rstrip(".")
+    protected = plan.promise
     return f"{protected} for {plan.unit.label}, {plan.mechanism}"
 
 

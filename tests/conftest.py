@@ -5,8 +5,9 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-import sordino as so
 from hypothesis import settings
+
+import sordino as so
 
 settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("slow", max_examples=400, deadline=None)

@@ -306,9 +306,7 @@ def allowed(total: Privacy, accepted: list[Event]) -> bool:
     """Whether accepted events satisfy the total, by formulas written anew."""
     epsilons = [Fraction(event.epsilon) for event in accepted if isinstance(event, PureEvent)]
     squares = [event.mu_squared for event in accepted if isinstance(event, GaussianEvent)]
-    implied = sum(
-        (Fraction(mu_of_pure(float(epsilon))) ** 2 for epsilon in epsilons), sum(squares, Fraction(0))
-    )
+    implied = sum((Fraction(mu_of_pure(float(epsilon))) ** 2 for epsilon in epsilons), sum(squares, Fraction(0)))
     match total:
         case PureDP(epsilon=epsilon):
             return not squares and sum(epsilons) <= Fraction(epsilon)

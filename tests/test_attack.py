@@ -1,6 +1,7 @@
 """The literal Algorithm 1 of the paper publishes half of the input exactly; the mechanism built here does not."""
 
 import numpy as np
+
 import sordino as so
 
 

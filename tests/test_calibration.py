@@ -56,9 +56,7 @@ def test_reference_noise_ratios(epsilon: float, ratio: float) -> None:
 
 @pytest.mark.parametrize(("epsilon", "variance"), [(0.1, 1318.0305), (1.0, 17.847912), (5.0, 0.96049600)])
 def test_reference_variances(epsilon: float, variance: float) -> None:
-    assert noise_ratio(ApproxDP(epsilon=epsilon, delta=1e-6), "gaussian") ** 2 == pytest.approx(
-        variance, rel=1e-7
-    )
+    assert noise_ratio(ApproxDP(epsilon=epsilon, delta=1e-6), "gaussian") ** 2 == pytest.approx(variance, rel=1e-7)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -225,9 +223,7 @@ def composed_delta(losses: list[float], epsilon: float) -> float:
     composed = privacy_loss_distribution.identity(value_discretization_interval=interval)
     for loss in losses:
         composed = composed.compose(
-            privacy_loss_distribution.from_laplace_mechanism(
-                1.0 / loss, value_discretization_interval=interval
-            )
+            privacy_loss_distribution.from_laplace_mechanism(1.0 / loss, value_discretization_interval=interval)
         )
     return float(composed.get_delta_for_epsilon(epsilon))
 
@@ -264,9 +260,7 @@ def fourier_columns(modulus: np.ndarray) -> np.ndarray:
     ]
     for k in range(1, length // 2):
         angle = 2.0 * np.pi * k * position / length
-        columns += [
-            weight[k] * math.sqrt(2.0 / length) * np.abs(wave) for wave in (np.cos(angle), np.sin(angle))
-        ]
+        columns += [weight[k] * math.sqrt(2.0 / length) * np.abs(wave) for wave in (np.cos(angle), np.sin(angle))]
     return np.stack(columns, axis=1)
 
 

@@ -50,9 +50,7 @@ def test_pages_are_found() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:deterministic noise")
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if any(b.language == "python" for b in blocks(p))], ids=name
-)
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.language == "python" for b in blocks(p))], ids=name)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a page share a namespace; a `text` block must be in what was printed before it."""
     monkeypatch.chdir(tmp_path)
@@ -75,9 +73,7 @@ def commands(block: Block) -> list[list[str]]:
     return [shlex.split(line) for line in lines]
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if any(b.language == "console" for b in blocks(p))], ids=name
-)
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.language == "console" for b in blocks(p))], ids=name)
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     """`$ sordino ...` lines of console blocks run in order in one folder; `csv` blocks are files in it."""
     ran = 0

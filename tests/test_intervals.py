@@ -135,9 +135,7 @@ def test_sum_width_lies_between_the_largest_weight_and_the_sum(
     q = laplace_sum_half_width(weights, level, answers)
     p = (1.0 - level) / answers
     assert q >= max(weights) * -math.log(p) * (1.0 - 1e-9)
-    assert laplace_sum_half_width([4.0 * weight for weight in weights], level, answers) == pytest.approx(
-        4.0 * q
-    )
+    assert laplace_sum_half_width([4.0 * weight for weight in weights], level, answers) == pytest.approx(4.0 * q)
     # |S| <= sum of w_i |L_i|, and by the union bound each |L_i| is below log(n/p).
     assert q <= 1.01 * sum(weights) * math.log(len(weights) / p)
 

@@ -2,12 +2,15 @@
 
 import math
 import os
+import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
-import sordino as so
 from hypothesis import given
 from hypothesis import strategies as st
+
+import sordino as so
 
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
 PURE = so.PureDP(epsilon=1.0)
@@ -36,7 +39,11 @@ WORKLOADS = [
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.kind)
-@pytest.mark.parametrize("privacy", [APPROX, PURE, so.ZeroConcentratedDP(rho=0.5), so.GaussianDP(mu=1.0)], ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    "privacy",
+    [APPROX, PURE, so.ZeroConcentratedDP(rho=0.5), so.GaussianDP(mu=1.0)],
+    ids=lambda p: type(p).__name__,
+)
 def test_answers_are_unbiased_with_the_declared_error(workload, privacy, known_noise):
     """z-scores of all mechanisms that serve: each release within 6 standard errors of the truth."""
     rng = np.random.default_rng(1)
@@ -74,8 +81,6 @@ def test_empirical_variance_is_the_declared_one(workload, mechanism):
     A relative standard error of sqrt((kurtosis - 1)/4000), kurtosis at most 6 for one Laplace variate and 8.4 for
     planar noise; false-alarm rate below 1e-8 an answer had the keys been random.
     """
-    import warnings
-
     plan = so.plan(workload, APPROX, mechanism=mechanism)
     x = np.zeros(workload.input_shape, dtype=np.int64)
     rounds = 4000
@@ -164,7 +169,8 @@ def test_labels_come_back():
     assert release.to_pandas().index.equals(days)
     table = release.to_arrow()
     assert table.column_names == ["index", "value", "stderr"] and table.num_rows == 30
-    for column in (pl.Series(range(30)), pa.array(range(30)), pa.chunked_array([range(10), range(20)]), list(range(30))):
+    chunked = pa.chunked_array([range(10), range(20)])
+    for column in (pl.Series(range(30)), pa.array(range(30)), chunked, list(range(30))):
         assert plan.release(column).index is None
     nullable = pd.Series(range(30), dtype="Int64")
     assert plan.release(nullable).values.shape == (30,)
@@ -204,7 +210,8 @@ def test_real_cells(known_noise):
 
 def test_deterministic_noise_is_marked_and_refused_by_ledgers():
     plan = so.plan(so.Histogram(3), PURE)
-    with pytest.warns(UserWarning) if not so.testing._warned else _nothing(), so.testing.deterministic_noise(b"k" * 32):
+    warns = nullcontext() if so.testing._warned else pytest.warns(UserWarning, match="not private")
+    with warns, so.testing.deterministic_noise(b"k" * 32):
         a, b = plan.release([1, 2, 3]), plan.release([1, 2, 3])
         assert np.array_equal(a.values, b.values) and not a.private
         ledger = so.Ledger(so.PureDP(epsilon=10.0))
@@ -215,12 +222,6 @@ def test_deterministic_noise_is_marked_and_refused_by_ledgers():
     assert fresh.private and not np.array_equal(fresh.values, a.values) and not fresh.accounted
     with pytest.raises(so.InvalidParameterError), so.testing.deterministic_noise(b"short"):
         pass
-
-
-def _nothing():
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 def test_ledger_is_charged_once_per_request():

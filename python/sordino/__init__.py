@@ -30,11 +30,11 @@ from sordino.errors import (
     UnsupportedMechanismError,
 )
 from sordino.events import ApproxEvent, GaussianEvent, PureEvent
-from sordino.plan import Plan
 from sordino.planning import Comparison, compare, plan, privacy_for
+from sordino.plans import Plan
 from sordino.privacy import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
 from sordino.release import Interval, Release
-from sordino.tabulate import Tabulated, tabulate
+from sordino.tabulation import Tabulated, tabulate
 from sordino.units import AddRemove, ReplaceOne, UserLevel
 from sordino.workloads import (
     BandPass,

@@ -80,9 +80,7 @@ def integer(name: str, value: object, *, least: int) -> int:
     return number
 
 
-def read_record(
-    what: str, data: object, kinds: Mapping[str, frozenset[str]]
-) -> tuple[str, dict[str, object]]:
+def read_record(what: str, data: object, kinds: Mapping[str, frozenset[str]]) -> tuple[str, dict[str, object]]:
     """Split a JSON object into its "kind" and the fields of that kind.
 
     Args:
@@ -101,9 +99,7 @@ def read_record(
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         known = ", ".join(sorted(kinds))
-        raise PlanFileError(
-            f"the kind of a stored {what} must be one of {known}; it may need a newer sordino"
-        )
+        raise PlanFileError(f"the kind of a stored {what} must be one of {known}; it may need a newer sordino")
     fields = {str(name): value for name, value in data.items() if name != "kind"}
     if fields.keys() != kinds[kind]:
         expected, got = ", ".join(sorted(kinds[kind])), ", ".join(sorted(fields))

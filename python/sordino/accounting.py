@@ -48,15 +48,12 @@ class Ledger:
     request, its budget and its mechanism are chosen after seeing earlier answers. The rules are those of
     `sordino.filters`:
 
-    ====================  ==================================================================================
-    `PureDP`              sum of epsilon; Gaussian events are refused
-    `ZeroConcentratedDP`  sum of rho: mu**2/2 of Gaussian, epsilon**2/2 of pure events
-    `GaussianDP`          sum of mu**2; a pure event counts as the least GDP that it implies
-    `ApproxDP`            adaptive: (P) pure events only and sum of epsilon <= epsilon, or (G) sum of mu**2 <=
-    m**2,
-                          m the largest GDP that implies the total; basic: sums of epsilon and of delta, no
-                          Gaussian
-    ====================  ==================================================================================
+    - `PureDP`: sum of epsilon; Gaussian events are refused.
+    - `ZeroConcentratedDP`: sum of rho, mu**2/2 of Gaussian and epsilon**2/2 of pure events.
+    - `GaussianDP`: sum of mu**2; a pure event counts as the least GDP that it implies.
+    - `ApproxDP`, adaptive: (P) pure events only and sum of epsilon <= epsilon, or (G) sum of mu**2 <= m**2, m the
+      largest GDP that implies the total.
+    - `ApproxDP`, basic: sums of epsilon and of delta; no Gaussian events.
 
     *Why "P or G" is a valid filter.* Fix neighbouring data sets and a way of asking; P and Q are the
     distributions of the transcript on them, and S is a set of transcripts. Put into S1 those which satisfy P
@@ -164,9 +161,7 @@ class Ledger:
         self._require_owner()
         with self._lock:
             left = [
-                None
-                if sums is None
-                else {name: max(Fraction(0), rule.limits[name] - sums[name]) for name in sums}
+                None if sums is None else {name: max(Fraction(0), rule.limits[name] - sums[name]) for name in sums}
                 for rule, sums in zip(self._rules, self._sums, strict=True)
             ]
         largest: dict[str, float] = {}
@@ -245,9 +240,7 @@ class Ledger:
         self._require_owner()
         with self._lock:
             if request_id not in self._requests:
-                raise InvalidParameterError(
-                    f"request id {request_id!r} has not been charged: charge it first"
-                )
+                raise InvalidParameterError(f"request id {request_id!r} has not been charged: charge it first")
             if request_id in self._records:
                 raise DuplicateRequestError(f"request id {request_id!r} has a record already; it was kept")
             self._records[request_id] = record
@@ -317,9 +310,7 @@ class Ledger:
             if sums is not None:
                 for name, limit in rule.limits.items():
                     over = sums[name] - limit
-                    parts.append(
-                        f"{rule.name} {name} would be {float(sums[name]):.17g} of {float(limit):.17g}"
-                    )
+                    parts.append(f"{rule.name} {name} would be {float(sums[name]):.17g} of {float(limit):.17g}")
                     rounding = rounding or 0 < over <= limit * _ROUNDING
         message = f"the ledger refuses {event}: {'; '.join(parts)}. Nothing was spent"
         if rounding:
@@ -351,9 +342,7 @@ def _rules_of(total: Privacy, composition: Composition) -> tuple[Rule, ...]:
 
 def _unsupported(event: Event, total: Privacy, composition: Composition) -> str:
     if isinstance(event, ApproxEvent) and isinstance(total, ApproxDP):
-        return (
-            "an approximate event adds up by basic composition only: use Ledger(total, composition='basic')"
-        )
+        return "an approximate event adds up by basic composition only: use Ledger(total, composition='basic')"
     kind, name = type(event).__name__, type(total).__name__
     return f"a ledger with a {name} total ({composition} composition) cannot count a {kind}"
 

@@ -7,8 +7,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino.calibration import gaussian_mu
+from sordino.errors import UnsupportedMechanismError
 from sordino.privacy import Privacy, PureDP, ZeroConcentratedDP
 from sordino.units import Unit
 from sordino.workloads import Filter, GroupConvolution, Histogram, Marginals, Matrix, RunningSum, Workload
@@ -72,10 +74,7 @@ def _filter_mean(workload: Filter) -> tuple[float, str]:
     inside = np.abs(lags) < n
     taps, lags = taps[inside], lags[inside]
     if n <= _DENSE:
-        A = np.zeros((n, n))
-        for tap, lag in zip(taps, lags, strict=True):
-            A += np.diagflat(np.full(n - abs(int(lag)), tap), -int(lag))
-        return float(np.linalg.norm(A, "nuc")) / n * _SAFE, "SVD bound"
+        return _nuclear_norm(taps, lags, n) / n * _SAFE, "SVD bound"
     ring = np.zeros(2 * n)
     ring[lags % (2 * n)] = taps
     values = np.fft.rfft(ring)
@@ -83,7 +82,19 @@ def _filter_mean(workload: Filter) -> tuple[float, str]:
     phases = np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max())
     dual = np.fft.irfft(phases, 2 * n)
     trace = float(np.sum((n - np.abs(lags)) * taps * dual[lags % (2 * n)]))
-    return trace / n * (1.0 - 1e-9), "SVD bound (dual)"
+    # Pinching: diagonal blocks have no larger nuclear norm together than the whole.
+    count = -(-n // _DENSE)
+    blocks = count * _nuclear_norm(taps, lags, n // count)
+    return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def _nuclear_norm(taps: Array, lags: NDArray[np.int64], n: int) -> float:
+    """Nuclear norm of the leading n by n block of the filter."""
+    A = np.zeros((n, n))
+    for tap, lag in zip(taps, lags, strict=True):
+        if abs(lag) < n:
+            A += np.diagflat(np.full(n - abs(int(lag)), tap), -int(lag))
+    return float(np.linalg.norm(A, "nuc"))
 
 
 def _marginals_mean(workload: Marginals) -> float:
@@ -108,7 +119,8 @@ def gaussian_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | 
     """Return the least rmse of any Gaussian-noise factorization mechanism; None under `PureDP`.
 
     `rmse >= sigma · ‖A‖_*/sqrt(m n) · r`, sigma the noise multiplier, r the l2 norm of a change that the unit
-    allows. The maximum over answers is at least the mean, so it binds `max_stderr` too.
+    allows (one side of a move for `ReplaceOne`, since clamping may leave only that). The maximum over answers is
+    at least the mean, so it binds `max_stderr` too.
     """
     if isinstance(privacy, PureDP):
         return None
@@ -159,7 +171,7 @@ def spectrum(workload: Workload) -> Spectrum:
     If the sorted `|lambda_k| <= c (k+1)**-p` with p > 1, then `F <= (c zeta(p)/N)²`.
 
     Raises:
-        TypeError: The workload is no convolution.
+        UnsupportedMechanismError: The workload is no convolution.
     """
     match workload:
         case GroupConvolution():
@@ -173,7 +185,7 @@ def spectrum(workload: Workload) -> Spectrum:
             ring[lags[keep] % len(ring)] = workload.kernel[keep]
             values = np.abs(np.fft.fft(ring))
         case _:
-            raise TypeError("only convolutions have a spectrum")
+            raise UnsupportedMechanismError("only convolutions have a spectrum")
     values = np.sort(values)[::-1]
     values[values < 1e-13 * values[0]] = 0.0
     count = len(values)

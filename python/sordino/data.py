@@ -46,7 +46,7 @@ def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
         return Cells(_codes(array, workload), None)
     expected = workload.input_shape
     if array.shape != expected and array.shape != (int(np.prod(expected, dtype=np.float64)),):
-        raise ShapeError(f"the input must have shape {expected}, got {array.ndim} dimension(s) of another shape")
+        raise ShapeError(f"the input must have shape {expected}, its own shape differs")
     flat = array.reshape(-1)
     if array.dtype.kind in "iub":
         if array.dtype.kind == "u" and array.dtype.itemsize == 8:

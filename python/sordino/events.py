@@ -4,10 +4,9 @@ Compatibility law: a kind of event is never removed and never changes its meanin
 new mechanism that these kinds cannot describe gets a new kind; a new field must be optional. A record written
 by any version of sordino therefore means the same in every later one.
 
-`GaussianEvent`  the release is mu-GDP: Gaussian noise on values whose L2 sensitivity is mu standard
-deviations `PureEvent`      the release is epsilon-DP: Laplace or norm noise in any number of dimensions,
-exponential mechanism `ApproxEvent`    the release is (epsilon, delta)-DP and nothing more is promised: it
-adds by basic composition only
+- `GaussianEvent`: the release is mu-GDP: Gaussian noise on values whose L2 sensitivity is mu standard deviations.
+- `PureEvent`: the release is epsilon-DP: Laplace or norm noise in any number of dimensions.
+- `ApproxEvent`: the release is (epsilon, delta)-DP, nothing more is promised: it adds by basic composition only.
 """
 
 import importlib

@@ -163,7 +163,6 @@ def fit(request: Request, mechanism: Mechanism, branching: int = 2) -> Fitted:
     Raises:
         UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
         InvalidParameterError: Public sizes do not fit.
-        MissingDependencyError: An optional package is needed and missing.
     """
     workload, privacy = request.workload, request.privacy
     if not mechanism.allows(privacy):

@@ -129,8 +129,7 @@ def _line_sum(losses: _Vector, epsilon: float, c: _Vector, h: _Vector, terms: in
         s = c + 1j * u
         share = (2.0 * c + 1.0) / (2.0 * s + 1.0)
         product = (
-            ((s + 1.0) * share)[:, None] * (forward * power)
-            + (s * share)[:, None] * (backward * power.conj())
+            ((s + 1.0) * share)[:, None] * (forward * power) + (s * share)[:, None] * (backward * power.conj())
         ).prod(axis=1)
         kernel = c * (c + 1.0) / (s * (s + 1.0))
         smooth = np.exp(0.5 * smoothing * u * (1j * (2.0 * c + 1.0) - u) - 1j * epsilon * u)
@@ -166,10 +165,7 @@ def _block_bounds(losses: _Vector, epsilon: float, log_delta: float) -> _Vector:
     rounding = _UNIT * (128.0 * losses.shape[1] + 4.0 * reached * last + 64.0) * magnitude * h
     log_error = _UNIT * (16.0 * losses.shape[1] + 64.0) * (1.0 + np.abs(log_peak) + c * reached)
     bounds: _Vector = (
-        np.log((total * h + rounding + tail) / math.pi)
-        + log_peak
-        + 0.5 * smoothing * c * (c + 1.0)
-        + log_error
+        np.log((total * h + rounding + tail) / math.pi) + log_peak + 0.5 * smoothing * c * (c + 1.0) + log_error
     )
     return bounds
 

@@ -21,7 +21,7 @@ from typing import Literal
 
 from sordino.errors import InvalidParameterError
 from sordino.privacy import ApproxDP, Privacy, PureDP
-from sordino.workloads import Filter, Histogram, Marginals, RunningSum, Workload
+from sordino.workloads import Filter, GroupConvolution, Histogram, Marginals, Matrix, RunningSum, Workload
 
 __all__ = ["MECHANISMS", "Mechanism", "mechanism_named"]
 
@@ -67,8 +67,10 @@ class Mechanism:
                 return isinstance(workload, Marginals)
             case "fourier-composed" | "fourier-planar" | "fourier-grouped":
                 return isinstance(workload, Filter)
-            case "fourier" | "output":
-                return not isinstance(workload, Histogram)
+            case "fourier":
+                return not isinstance(workload, Histogram | Matrix)
+            case "output":
+                return not isinstance(workload, Histogram | GroupConvolution)
             case _:
                 return True
 
@@ -87,8 +89,8 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *_pair("tree"),
     *_pair("haar"),
     *_pair("fourier-uniform", automatic=False),
-    Mechanism("fourier-planar", "fourier-planar", "laplace", automatic=False),
-    Mechanism("fourier-grouped", "fourier-grouped", "laplace", automatic=False),
+    Mechanism("fourier-planar", "fourier-planar", "laplace"),
+    Mechanism("fourier-grouped", "fourier-grouped", "laplace"),
     Mechanism("fourier-composed", "fourier-composed", "laplace", automatic=False),
 )
 """All mechanisms, the simpler ones first: that is how ties are broken."""

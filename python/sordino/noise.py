@@ -19,11 +19,18 @@ def _quarters(name: str, value: float) -> int:
     return int(quarters)
 
 
+def _count(value: int) -> int:
+    number = integer("count", value, least=0)
+    if number > 2**30:
+        raise InvalidParameterError("count must be at most 2**30")
+    return number
+
+
 def gaussian(count: int, std_in_units: float) -> NDArray[np.int64]:
     """Return integers `round(std_in_units · Z)`, Z standard Gaussian, exactly distributed.
 
     Args:
-        count: How many, at least 0.
+        count: How many, from 0 to 2**30.
         std_in_units: Standard deviation before rounding: a multiple of 1/4, from 1/4 to 2**46.
 
     Returns:
@@ -34,16 +41,14 @@ def gaussian(count: int, std_in_units: float) -> NDArray[np.int64]:
         InvalidParameterError: An argument is out of range.
         EntropyError: The operating system gives no randomness.
     """
-    return _core.gaussian_noise(
-        integer("count", count, least=0), _quarters("std_in_units", std_in_units), current_key()
-    )
+    return _core.gaussian_noise(_count(count), _quarters("std_in_units", std_in_units), current_key())
 
 
 def laplace(count: int, scale_in_units: float) -> NDArray[np.int64]:
     """Return integers `round(scale_in_units · Z)`, Z Laplace of scale 1 (variance 2), exactly distributed.
 
     Args:
-        count: How many, at least 0.
+        count: How many, from 0 to 2**30.
         scale_in_units: Scale before rounding: a multiple of 1/4, from 1/4 to 2**46.
 
     Returns:
@@ -54,6 +59,4 @@ def laplace(count: int, scale_in_units: float) -> NDArray[np.int64]:
         InvalidParameterError: An argument is out of range.
         EntropyError: The operating system gives no randomness.
     """
-    return _core.laplace_noise(
-        integer("count", count, least=0), _quarters("scale_in_units", scale_in_units), current_key()
-    )
+    return _core.laplace_noise(_count(count), _quarters("scale_in_units", scale_in_units), current_key())

@@ -9,7 +9,7 @@ import numpy as np
 
 from sordino._checks import open_unit
 from sordino.intervals import gaussian_half_width, laplace_half_width, laplace_sum_half_width
-from sordino.workloads import Filter, GroupConvolution, Histogram, Workload
+from sordino.workloads import Filter, GroupConvolution, Histogram, RunningSum, Workload
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["answer_half_widths"]
 
 # Up to this many answers the exact weights of each are looked at; above, the variance alone.
-_EXACT_ANSWERS = 1024
+_EXACT_ANSWERS = 10_000
 
 
 def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Array:
@@ -47,11 +47,23 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
             # Every answer has the same taps in another order.
             taps = np.abs(workload.kernel).reshape(-1) * scale
             return np.full(len(stderr), laplace_sum_half_width(taps, level, answers))
+        if isinstance(workload, RunningSum):
+            return _nested(scale, len(stderr), level, answers)
     if fitted.mechanism.strategy == "output" and release.other is None:
         return laplace_half_width(stderr / math.sqrt(2.0), level, answers)
     if fitted.strategy.geometry == "l1" and (len(stderr) <= _EXACT_ANSWERS or _few_laws(release)):
         return _by_weights(release, workload, stderr, level, answers)
     return stderr * _factor_of_variance(level, answers)
+
+
+def _nested(scale: float, steps: int, level: float, answers: int) -> Array:
+    """Half widths for sums of 1, 2, ... equal variates: those of the next number on a grid of 1 %."""
+    grid = [1]
+    while grid[-1] < steps:
+        grid.append(min(max(grid[-1] + 1, int(grid[-1] * 1.01)), steps))
+    widths = np.array([laplace_sum_half_width(np.full(count, scale), level, answers) for count in grid])
+    taken: Array = np.maximum.accumulate(widths)[np.searchsorted(grid, np.arange(1, steps + 1))]
+    return taken
 
 
 def _is_ring(workload: GroupConvolution | Filter) -> bool:

@@ -21,7 +21,7 @@ from sordino.workloads import workload_from_spec
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
-    from sordino.plan import Plan
+    from sordino.plans import Plan
 
 __all__ = ["load_plan", "plan_digest", "plan_record", "save_plan"]
 
@@ -154,7 +154,7 @@ def load_plan(path: Path) -> Plan:
 
 
 def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
-    from sordino.plan import Plan  # noqa: PLC0415 - plan uses this module
+    from sordino.plans import Plan  # noqa: PLC0415 - plan uses this module
 
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise PlanFileError("the plan is of another schema; it may need a newer sordino")

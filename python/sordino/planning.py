@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from sordino._checks import integer, open_unit, positive
@@ -13,7 +14,7 @@ from sordino.calibration import epsilon_of_mu, noise_ratio
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.fitting import Fitted, Objective, Request, fit
 from sordino.mechanisms import MECHANISMS, Mechanism, mechanism_named
-from sordino.plan import Plan
+from sordino.plans import Plan
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload
@@ -38,8 +39,9 @@ def plan(
 ) -> Plan:
     """Plan a release: touches no data, costs nothing.
 
-    `auto` takes the least error among all mechanisms that serve the workload and the privacy; of those within
-    1 % the simplest. The choice depends on the arguments alone.
+    `auto` takes the least error among the mechanisms that serve the workload and the privacy (`fourier-composed`
+    and `fourier-uniform` are reached by name only); of those within 1 % the simplest. The choice depends on the
+    arguments alone, and regards this one release, not what a ledger will make of several.
 
     Args:
         workload: The queries.
@@ -58,7 +60,6 @@ def plan(
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: The mechanism named does not serve this workload or privacy.
-        MissingDependencyError: The mechanism named needs an optional package.
     """
     request = _checked(workload, privacy, unit, objective, max_value, integral)
     if not isinstance(mechanism, str):
@@ -138,12 +139,14 @@ class Comparison:
         gaussian_bound: Least error of any Gaussian mechanism, None under `PureDP`.
         chosen: What `auto` takes.
         refused: Mechanisms that do not serve, with the reason.
+        request: What was asked for.
     """
 
     rows: tuple[dict[str, Any], ...]
     gaussian_bound: Bound | None
     chosen: str
     refused: dict[str, str]
+    request: Request
 
     def __str__(self) -> str:
         lines = [f"{'mechanism':<26}{'rmse':>14}{'max stderr':>14}{'over bound':>12}"]
@@ -158,7 +161,7 @@ class Comparison:
             lines.append(f"least of any Gaussian mechanism: {bound.value:.6g} ({bound.name})")
         return "\n".join(lines)
 
-    def plot(self, path: object = None) -> object:
+    def plot(self, path: str | Path | None = None) -> Any:
         """Draw the errors as bars.
 
         Returns:
@@ -183,7 +186,7 @@ def compare(
 ) -> Comparison:
     """Return the expected error of every mechanism that can answer, best first.
 
-    Mechanisms by composition of privacy losses are left out: they need minutes and an optional package.
+    `fourier-composed` is left out: its calibration takes seconds, and Gaussian noise beats it always.
 
     Args:
         workload: The queries.
@@ -217,7 +220,7 @@ def compare(
         }
         for fitted in sorted(options, key=lambda fitted: fitted.error(objective))
     )
-    return Comparison(rows, bound, _best(automatic, objective).mechanism.name, refused)
+    return Comparison(rows, bound, _best(automatic, objective).mechanism.name, refused, request)
 
 
 def privacy_for(

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sordino.plan import Plan
     from sordino.planning import Comparison
+    from sordino.plans import Plan
     from sordino.release import Release
 
 __all__ = [
@@ -308,7 +308,7 @@ def _no_better(bound: Bound) -> str:
 
 def _promise(plan: Plan) -> str:
     """The guarantee without the words around it."""
-    return f"{plan.guarantee().partition(' is protected by ')[2].rstrip('.')} for {plan.unit.label}"
+    return f"{plan.promise} for {plan.unit.label}"
 
 
 def _draw_spectrum(axes: Axes, workload: Workload) -> None:

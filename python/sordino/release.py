@@ -17,7 +17,7 @@ from sordino.workloads.base import Array
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sordino.plan import Plan
+    from sordino.plans import Plan
 
 __all__ = ["Interval", "Release"]
 
@@ -55,7 +55,7 @@ class Release:
 
     plan: Plan
     measured: _core.Measured = field(repr=False)
-    values: Array
+    values: Array = field(repr=False)
     index: Any = field(default=None, repr=False)
     private: bool = True
     accounted: bool = False
@@ -99,7 +99,8 @@ class Release:
         """Answer further queries from the same measurements: free.
 
         Args:
-            workload: Any queries in the measured row space, on the same cells.
+            workload: Queries in the measured row space, on the same cells. Filters and marginals measured by
+                `output` answer their own queries only.
 
         Returns:
             A release of the other answers, with their own standard errors.
@@ -112,8 +113,14 @@ class Release:
         if not isinstance(workload, Workload):
             raise DataTypeError("answer takes a workload")
         if workload == self.plan.workload:
-            return replace(self, values=_core.decode(self.plan.fitted.strategy, self.measured).reshape(
-                workload.answers_shape), other=None, _unbiased=None, _stderr=None, post_processing=())
+            return replace(
+                self,
+                values=_core.decode(self.plan.fitted.strategy, self.measured).reshape(workload.answers_shape),
+                other=None,
+                _unbiased=None,
+                _stderr=None,
+                post_processing=(),
+            )
         values, variances = _core.answer(self.plan.fitted.strategy, self.measured, workload.core)
         shape = workload.answers_shape
         keep_index = workload.answers_shape == self.plan.workload.input_shape
@@ -128,9 +135,7 @@ class Release:
         )
 
     def _processed(self, values: Array, name: str) -> Release:
-        return replace(
-            self, values=values, _unbiased=self.unbiased, post_processing=(*self.post_processing, name)
-        )
+        return replace(self, values=values, _unbiased=self.unbiased, post_processing=(*self.post_processing, name))
 
     def nonnegative(self) -> Release:
         """Return a release with negative answers raised to zero; `unbiased` and intervals stay."""

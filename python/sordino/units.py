@@ -69,6 +69,18 @@ class AddRemove:
         """Return the relation for the core."""
         return Relation("add_remove", self.records, self.per_cell)
 
+    def protected(self) -> str:
+        """Say what is protected, as the subject of a sentence."""
+        return f"Whether {self.label} is in the data"
+
+    def units_in(self, records: int) -> int:
+        """Return how many units cover any group of so many records: they may all be in one cell.
+
+        `ceil(records/per_cell)` units suffice: dealt out in turn, cell after cell, each unit gets at most
+        `per_cell` records of a cell, and at most `per_cell <= records` in all.
+        """
+        return -(-records // min(self.per_cell or self.records, self.records))
+
     def least_norm(self) -> float:
         """Return the l2 norm of a change that this unit allows, whatever the strategy."""
         cap = min(self.per_cell or self.records, self.records)
@@ -106,8 +118,16 @@ class ReplaceOne:
         """Return the relation for the core."""
         return Relation("replace_one", self.records, None)
 
+    def protected(self) -> str:
+        """Say what is protected, as the subject of a sentence."""
+        return f"The cell of {self.label}"
+
+    def units_in(self, records: int) -> int:
+        """Return how many units cover any group of so many records."""
+        return -(-records // self.records)
+
     def least_norm(self) -> float:
-        """Return the l2 norm of a change that this unit allows, whatever the strategy."""
+        """Return the l2 norm of a change that this unit allows: one side of a move, as clamping may leave."""
         return float(self.records)
 
     def to_json(self) -> dict[str, object]:
@@ -121,7 +141,8 @@ class UserLevel:
 
     A user takes part in at most `max_participations` steps, at least `min_separation` steps apart, and changes
     each by at most `per_step`. A plan for a whole series uses the bound
-    `‖x − x'‖₁ <= max_participations·per_step`, `‖x − x'‖_∞ <= per_step`, which holds for any separation.
+    `‖x − x'‖₁ <= max_participations·per_step`, `‖x − x'‖_∞ <= per_step`, which holds for any separation:
+    `min_separation` is recorded, and not needed, until a series is released step by step.
 
     Attributes:
         max_participations: Steps that one user can change.
@@ -156,6 +177,14 @@ class UserLevel:
     def relation(self) -> Relation:
         """Return the relation for the core."""
         return self._bound().relation()
+
+    def protected(self) -> str:
+        """Say what is protected, as the subject of a sentence."""
+        return f"Everything that {self.label} adds"
+
+    def units_in(self, records: int) -> int:
+        """Return how many units cover any group of so many records."""
+        return self._bound().units_in(records)
 
     def least_norm(self) -> float:
         """Return the l2 norm of a change that this unit allows: one step, since others may be too close."""

@@ -27,6 +27,10 @@ Boundary: TypeAlias = Literal["circular", "causal", "same"]
 same: the filter is centred, `y_t = sum_j h_j x_(t+c-j)`, `c = (len(h) - 1) // 2`, nothing outside."""
 
 
+# Taps below this are zero: they change no answer, and their squares would underflow.
+_NEGLIGIBLE = 1e-150
+
+
 def _boundary(value: object) -> Boundary:
     match value:
         case "circular" | "causal" | "same":
@@ -157,9 +161,7 @@ class ExponentialSmoothing(Filter):
 
     kind: ClassVar[str] = "exponential_smoothing"
 
-    def __init__(
-        self, decay: float, length: int, normalized: bool = True, boundary: Boundary = "causal"
-    ) -> None:
+    def __init__(self, decay: float, length: int, normalized: bool = True, boundary: Boundary = "causal") -> None:
         self.decay = real("decay", decay)
         if not 0.0 < self.decay < 1.0:
             raise InvalidParameterError(f"decay must lie strictly between 0 and 1, got {self.decay}")
@@ -172,8 +174,10 @@ class ExponentialSmoothing(Filter):
 
     def _taps(self) -> Array:
         taps = self.decay ** np.arange(self.length, dtype=np.float64)
-        taps[taps < 1e-150] = 0.0
-        return taps * (1.0 - self.decay) if self.normalized else taps
+        if self.normalized:
+            taps *= 1.0 - self.decay
+        taps[taps < _NEGLIGIBLE] = 0.0
+        return taps
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""

@@ -58,6 +58,8 @@ class Marginals(Workload):
             chosen = tuple(combinations(range(d), k))
         else:
             chosen = tuple(tuple(sorted({integer("attribute", i, least=0) for i in s})) for s in sets or ())
+            if any(s and s[-1] >= d for s in chosen):
+                raise InvalidParameterError(f"attribute numbers must be below {d}")
         if len(chosen) > _MAX_SETS:
             raise InvalidParameterError(f"at most {_MAX_SETS} attribute sets, got {len(chosen)}")
         if len(set(chosen)) < len(chosen):

@@ -1,9 +1,9 @@
-//! Upper bounds in floating point: every operation rounds up.
+//! Upper bounds in floating point: every operation rounds up, and is exact where the result is.
 
 /// A non-negative number that is known to be an upper bound.
 ///
-/// Each operation computes in round-to-nearest and steps to the next double above, so the result
-/// is never below the exact result of the operation on the operands.
+/// Each operation computes in round-to-nearest and steps to the next double above if that fell short, so
+/// the result is never below the exact result of the operation on the operands.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Upper(f64);
 
@@ -47,7 +47,9 @@ impl Upper {
     /// Square root, rounded up.
     #[must_use]
     pub fn sqrt(self) -> Self {
-        if self.0 == 0.0 { self } else { Self(self.0.sqrt().next_up()) }
+        let root = self.0.sqrt();
+        // The remainder root² − self is exact in one fused step.
+        Self(if root.mul_add(root, -self.0) >= 0.0 { root } else { root.next_up() })
     }
 
     /// The larger of two bounds.
@@ -73,20 +75,21 @@ impl Upper {
 impl std::ops::Add for Upper {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        if self.0 == 0.0 {
-            other
-        } else if other.0 == 0.0 {
-            self
-        } else {
-            Self((self.0 + other.0).next_up())
-        }
+        let sum = self.0 + other.0;
+        // Two-sum: the exact error of the addition (Knuth).
+        let part = sum - self.0;
+        let lost = (self.0 - (sum - part)) + (other.0 - part);
+        Self(if lost <= 0.0 { sum } else { sum.next_up() })
     }
 }
 
 impl std::ops::Mul for Upper {
     type Output = Self;
     fn mul(self, other: Self) -> Self {
-        if self.0 == 0.0 || other.0 == 0.0 { Self::ZERO } else { Self((self.0 * other.0).next_up()) }
+        let product = self.0 * other.0;
+        // A fused step shows the exact error, unless it underflows: then step up.
+        let exact = product == 0.0 && (self.0 == 0.0 || other.0 == 0.0) || product > 1e-250;
+        Self(if exact && self.0.mul_add(other.0, -product) <= 0.0 { product } else { product.next_up() })
     }
 }
 

@@ -5,7 +5,9 @@ use crate::error::Error;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
+use nalgebra::{DMatrix, DVector, Dyn, SVD};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// Up to this many columns the replacement sensitivity is the exact maximum over pairs.
 const EXACT_PAIRS: usize = 1024;
@@ -19,6 +21,8 @@ pub(super) struct Dense {
     /// `entries = integers·2^exponent`, if all are below 2^31.
     integers: Option<(Vec<i64>, i32)>,
     geometry: Geometry,
+    /// Singular values of `Aᵀ`, when further queries are first asked.
+    transposed: OnceLock<SVD<f64, Dyn, Dyn>>,
 }
 
 impl Dense {
@@ -34,7 +38,7 @@ impl Dense {
                 .collect::<Option<Vec<_>>>()
                 .map(|integers| (integers, exponent))
         });
-        Self { rows, columns, entries: entries.to_vec(), integers, geometry }
+        Self { rows, columns, entries: entries.to_vec(), integers, geometry, transposed: OnceLock::new() }
     }
 
     /// The measured matrix as floats, and what an answer is worth of it.
@@ -136,10 +140,20 @@ impl Strategy for Dense {
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        let (_, factor) = self.scaled();
-        let index = self.entries.chunks_exact(self.columns).position(|r| r == row).ok_or_else(not_in_row_space)?;
-        let mut weights = vec![0.0; self.rows];
-        weights[index] = factor;
-        Ok(weights)
+        // Least squares by the pseudo-inverse, and a check that the row was reached.
+        let matrix = self.transposed.get_or_init(|| {
+            let (entries, _) = self.scaled();
+            let columns_by_rows = DMatrix::from_column_slice(self.columns, self.rows, &entries);
+            columns_by_rows.svd(true, true)
+        });
+        let target = DVector::from_column_slice(row);
+        let cutoff = matrix.singular_values.max() * 1e-12;
+        let weights = matrix.solve(&target, cutoff).map_err(|_| not_in_row_space())?;
+        let (entries, _) = self.scaled();
+        let reached = DMatrix::from_column_slice(self.columns, self.rows, &entries) * &weights;
+        if (reached - &target).norm() > 1e-9 * target.norm() {
+            return Err(not_in_row_space());
+        }
+        Ok(weights.as_slice().to_vec())
     }
 }

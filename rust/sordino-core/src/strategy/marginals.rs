@@ -4,7 +4,7 @@
 //! attribute of `T` the operator `n·I − J` (or the single row `(1, −1)` for two levels) is applied to
 //! the table of counts, times an integer weight `w_T`. With `w_T` from the closed form this is the
 //! least-error Gaussian strategy for (weighted) marginals (Xiao et al. 2023, `ResidualPlanner`; Lebeda,
-//! Nikolov & Tetek 2025, weighted Fourier factorizations). All of it is exact in integers.
+//! Nikolov & Tang 2025, weighted Fourier factorizations). All of it is exact in integers.
 
 use super::{Codes, Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space};
 use crate::error::Error;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,7 @@ class Plan:
         """Relative growth of the noise by lattice, encoding and rounding up."""
         return self.fitted.inflation
 
-    @property
+    @cached_property
     def gaussian_bound(self) -> Bound | None:
         """Least error of any mechanism with Gaussian noise; None under `PureDP`, where there is none."""
         return gaussian_bound(self.workload, self.privacy, self.unit)
@@ -156,11 +157,15 @@ class Plan:
             InvalidParameterError: `records` is below 1.
         """
         if records is None:
-            promise = _words(self.event, 1, self.privacy)
-            return f"What {self.unit.label} adds or changes is protected by {promise}."
+            return f"{self.unit.protected()} is protected by {self.promise}."
         count = integer("records", records, least=1)
-        promise = _words(self.event, -(-count // self.unit.records), self.privacy)
-        return f"Any {count} records together are protected by {promise} (unit: {self.unit.label})."
+        promise = _words(self.event, self.unit.units_in(count), self.privacy)
+        return f"Any {count} single records together are protected by {promise} (unit: {self.unit.label})."
+
+    @property
+    def promise(self) -> str:
+        """The guarantee for one unit, without the unit: '1-differential privacy'."""
+        return _words(self.event, 1, self.privacy)
 
     def release(self, data: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> Release:
         """Measure private data once: the only call that touches it.

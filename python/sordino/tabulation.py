@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sordino._checks import integer
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.units import AddRemove
-from sordino.workloads.base import numbers
+from sordino.workloads.base import length_of, numbers
 
 __all__ = ["Tabulated", "tabulate"]
 
@@ -63,7 +63,7 @@ def tabulate(
         raise InvalidParameterError("user and max_records go together")
     values = _column("records", records)
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-        count = integer("bins", bins, least=1)
+        count = length_of("bins", bins)
         cells = _codes(values, count)
     else:
         edges = numbers("bins", bins)
@@ -117,6 +117,9 @@ def _rank_within(user: object, count: int) -> NDArray[np.int64]:
     users = _column("user", user)
     if len(users) != count:
         raise ShapeError("user must have one entry for each record")
+    if users.dtype.kind == "O":
+        # All missing names, of whatever kind, are one user: not-a-number differs from itself.
+        users = np.array([None if name is None or name != name else name for name in users], dtype=object)  # noqa: PLR0124
     try:
         _, group = np.unique(users, return_inverse=True)
     except TypeError:
