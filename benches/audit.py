@@ -171,7 +171,8 @@ def _target(plan: so.Plan) -> _Target:
     for j in range(len(zero)):
         one = zero.copy()
         one[j] = 1
-        d = (door.measure(strategy, one, key).units - base.units) * math.ldexp(1.0, base.grid)
+        apart = door.measure(strategy, one, key).units - base.units
+        d: Array = np.ldexp(apart.astype(np.float64), base.grid)
         match strategy.geometry:
             case "l2":
                 size = float(np.linalg.norm(d))

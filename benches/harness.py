@@ -1,8 +1,8 @@
 """What the benchmarks share: interleaved races, runs with a fixed number of threads, rows of figures.
 
 A race runs every contestant once a round, in rotating order, on the same inputs, and reports medians; figures are
-ratios of medians. Times are never asserted. Contestants that move much memory race *apart*, each in a process of its
-own that waits while another runs: in one process the pages that one frees are what another must map again.
+ratios of medians. Times are never asserted. Contestants that move much memory race *apart*, each in a process of
+its own that waits while another runs: in one process the pages that one frees are what another must map again.
 """
 
 from __future__ import annotations
