@@ -121,7 +121,14 @@ def _medians(contestants: Mapping[str, Callable[[], float]], full_rounds: int) -
 
 
 def race_apart(
-    file: str, contest: str, setting: str, names: Sequence[str], *, threads: int, full_rounds: int = 15
+    file: str,
+    contest: str,
+    setting: str,
+    names: Sequence[str],
+    *,
+    threads: int,
+    full_rounds: int = 15,
+    environment: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
     """Return what `race` does, each contestant in a process of its own; only one runs at a time.
 
@@ -132,6 +139,7 @@ def race_apart(
         names: The contestants.
         threads: For rayon; libraries of others get one.
         full_rounds: Rounds of a full run.
+        environment: Further variables, for every contestant.
     """
     with ExitStack() as stack:
         contestants = {}
@@ -139,7 +147,7 @@ def race_apart(
             worker = stack.enter_context(
                 subprocess.Popen(
                     [sys.executable, str(Path(file).resolve()), "--contest", contest, setting, name],
-                    env=_environment(threads),
+                    env={**_environment(threads), **(environment or {})},
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,

@@ -140,21 +140,37 @@ def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> 
     raise refusal or InvalidParameterError("no domain fits")
 
 
-def _ratio(strategy: _core.Strategy, mechanism: Mechanism, request: Request) -> float:
-    privacy, unit = request.privacy, request.unit
-    if mechanism.strategy != "fourier-composed":
-        return noise_ratio(privacy, mechanism.law)
-    if not isinstance(privacy, ApproxDP):
-        raise UnsupportedMechanismError("fourier-composed needs ApproxDP")
-    if unit != AddRemove(1, label=unit.label):
-        raise UnsupportedMechanismError("fourier-composed is calibrated for AddRemove(1) only")
-    cells = request.workload.core.input_len
-    if cells is None or cells > _MAX_COMPOSED:
-        raise UnsupportedMechanismError(f"fourier-composed is calibrated for at most {_MAX_COMPOSED} cells")
+def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain, _core.Door]:
+    """Fit independent Laplace noise so that its composition over all coordinates gives (epsilon, delta).
+
+    Lattice and encode move a coordinate of neighbours apart by up to `r = g + 2e` (g the grid, e the error bound
+    of the encode). Noise in proportion to an l1 norm would not cover that in a composition, so `r` is added to
+    every coordinate before calibrating, and the fit is repeated until its noise covers its own `r`.
+
+    Raises:
+        UnsupportedMechanismError: The privacy, unit, data or size is not served.
+        InvalidParameterError: Public sizes do not fit.
+    """
+    privacy, cells = request.privacy, request.workload.core.input_len
+    if not isinstance(privacy, ApproxDP) or request.unit != AddRemove(1, label=request.unit.label):
+        raise UnsupportedMechanismError("fourier-composed is calibrated for ApproxDP and AddRemove(1) only")
+    if cells is None or cells > _MAX_COMPOSED or not request.integral:
+        raise UnsupportedMechanismError(
+            f"fourier-composed is calibrated for at most {_MAX_COMPOSED} integer cells"
+        )
     columns = np.stack([column for j in range(cells) if (column := strategy.column(j)) is not None])
-    # Noise over the l1 sensitivity, as everywhere; 2**-40 covers the rounding of the columns.
-    l1 = float(columns.sum(axis=1).max())
-    return laplace_composition_ratio(columns, privacy) / l1 * (1.0 + 2.0**-40)
+    measured = strategy.measured_len
+    moved = 0.0
+    for _ in range(4):
+        needed = laplace_composition_ratio(columns + moved, privacy) * (1.0 + 2.0**-40)
+        ratio = needed / _door(strategy, request.unit, Domain(1, 0), 1.0).sensitivity[0]
+        domain, door = _choose_domain(strategy, request, ratio)
+        _, encoding, rounding = door.sensitivity
+        own = rounding / measured + encoding / math.sqrt(measured)
+        if own <= moved and door.noise >= needed:
+            return ratio, domain, door
+        moved = 1.01 * own
+    raise UnsupportedMechanismError("fourier-composed does not fit the lattice here")
 
 
 def fit(request: Request, mechanism: Mechanism, branching: int = 2) -> Fitted:
@@ -168,8 +184,11 @@ def fit(request: Request, mechanism: Mechanism, branching: int = 2) -> Fitted:
     if not mechanism.allows(privacy):
         raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(privacy).__name__}")
     strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)
-    ratio = _ratio(strategy, mechanism, request)
-    domain, door = _choose_domain(strategy, request, ratio)
+    if mechanism.strategy == "fourier-composed":
+        ratio, domain, door = _composed(strategy, request)
+    else:
+        ratio = noise_ratio(privacy, mechanism.law)
+        domain, door = _choose_domain(strategy, request, ratio)
     variances = strategy.variances()
     mean_square = float(np.average(variances, weights=workload.answer_weights()))
     ideal_square = strategy.ideal_mean_square

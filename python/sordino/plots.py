@@ -303,7 +303,7 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
 
 
 def _no_better(bound: Bound) -> str:
-    return f"no Gaussian mechanism below {_number(bound.value)}"
+    return f"least Gaussian rmse {_number(bound.value)}"
 
 
 def _promise(plan: Plan) -> str:

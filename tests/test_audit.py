@@ -1,0 +1,21 @@
+"""The audit of the benchmarks, in its short form: every mechanism attacked, and planted under-noise caught."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AUDIT = Path(__file__).resolve().parent.parent / "benches" / "audit.py"
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_no_mechanism_is_caught_and_planted_under_noise_is():
+    """Fresh keys: a false alarm in less than one run in a hundred (see `benches/audit.py`)."""
+    environment = {**os.environ, "SORDINO_BENCH_QUICK": "1"}
+    run = subprocess.run(
+        [sys.executable, str(AUDIT)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
