@@ -33,9 +33,7 @@ def _opendp(epsilon: float, delta: float) -> float:
 
 def _accounting(kind: type[dp_accounting.PrivacyAccountant], epsilon: float, delta: float) -> float:
     """Return the noise by dp-accounting's calibration."""
-    return float(
-        dp_accounting.calibrate_dp_mechanism(kind, dp_accounting.GaussianDpEvent, epsilon, delta, tol=1e-6)
-    )
+    return float(dp_accounting.calibrate_dp_mechanism(kind, dp_accounting.GaussianDpEvent, epsilon, delta, tol=1e-6))
 
 
 def _gaussian() -> list[Row]:

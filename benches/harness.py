@@ -206,9 +206,7 @@ def noted(what: str, ours: str, figure: float | None = None, most: float | None 
     return Row(what, ours, "", None, goal, met)
 
 
-def in_process(
-    file: str, section: str, *, threads: int, environment: Mapping[str, str] | None = None
-) -> list[Row]:
+def in_process(file: str, section: str, *, threads: int, environment: Mapping[str, str] | None = None) -> list[Row]:
     """Run one section of a benchmark in a fresh process with this many threads.
 
     Args:

@@ -24,9 +24,7 @@ def _against_numpy() -> list[Row]:
     ):
         for bits in (0, 20, 40, 46):
             size = 2.0**bits
-            times = race(
-                {"ours": partial(ours, _SAMPLES, size), "numpy": partial(theirs, 0.0, size, _SAMPLES)}, 31
-            )
+            times = race({"ours": partial(ours, _SAMPLES, size), "numpy": partial(theirs, 0.0, size, _SAMPLES)}, 31)
             rows.append(
                 versus(
                     f"{law} noise of 2^{bits} units, {_SAMPLES:,} samples, 1 thread",

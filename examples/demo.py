@@ -116,9 +116,7 @@ class Demo:
 
         plan = so.plan(so.Histogram(cells), VISITS, unit=table.unit)
         histogram = self.measure("visits: histogram", plan, counts, counts)
-        draw_distribution(
-            self.picture("visits_histogram.png"), histogram, counts, "Visits to the doctor in a year"
-        )
+        draw_distribution(self.picture("visits_histogram.png"), histogram, counts, "Visits to the doctor in a year")
 
         plan = so.plan(cumulative, VISITS, unit=table.unit)
         plan.compare().plot(self.picture("visits_cdf_mechanisms.png"))
@@ -143,10 +141,7 @@ class Demo:
         for entry in self.ledger.history:
             print(f"{entry.request_id:<42} {entry.event}")
         for rule, amounts in self.ledger.spent.items():
-            print(
-                f"spent by the rule '{rule}': "
-                + ", ".join(f"{name} {value:.4g}" for name, value in amounts.items())
-            )
+            print(f"spent by the rule '{rule}': " + ", ".join(f"{name} {value:.4g}" for name, value in amounts.items()))
         print("left:", ", ".join(f"{name} {value:.4g}" for name, value in self.ledger.remaining().items()))
 
         names = list(self.rows[0])

@@ -33,9 +33,7 @@ def _errors(axes: Axes, x: np.ndarray, release: so.Release, truth: np.ndarray, c
     """Draw released minus true with its 95 % band, and return half the band's largest width."""
     half = (release.interval(0.95).upper - release.unbiased)[-len(truth) :]
     error = release.values[-len(truth) :] - truth
-    axes.fill_between(
-        x, -half, half, color=color, alpha=0.18, linewidth=0, label="95 % interval, known beforehand"
-    )
+    axes.fill_between(x, -half, half, color=color, alpha=0.18, linewidth=0, label="95 % interval, known beforehand")
     axes.axhline(0.0, color=MUTED, linewidth=0.8)
     axes.plot(x, error, color=color, linewidth=1.0, label="released minus truth")
     return float(half.max())
@@ -126,9 +124,7 @@ def draw_two_ways(path: Path, own: so.Release, free: so.Release, truth: np.ndarr
     wide = _errors(right, x, free, truth, MUTED)
     narrow = _errors(right, x, own, truth, ACCENT)
     right.set_ylim(-1.3 * wide, 1.3 * wide)
-    heading(
-        right, "Error: what a plan of its own gains", f"95 % interval up to ± {narrow:.1f} instead of ± {wide:.1f}"
-    )
+    heading(right, "Error: what a plan of its own gains", f"95 % interval up to ± {narrow:.1f} instead of ± {wide:.1f}")
     dress(right, "visits", "released minus truth")
     for axes in (left, right):
         _visits_axis(axes, len(truth))

@@ -315,9 +315,7 @@ def allowed(total: Privacy, accepted: list[Event]) -> bool:
         case GaussianDP(mu=mu):
             return implied <= Fraction(mu) ** 2
         case ApproxDP(epsilon=epsilon):
-            return (not squares and sum(epsilons) <= Fraction(epsilon)) or implied <= Fraction(
-                gaussian_mu(total)
-            ) ** 2
+            return (not squares and sum(epsilons) <= Fraction(epsilon)) or implied <= Fraction(gaussian_mu(total)) ** 2
 
 
 @pytest.mark.parametrize("total", TOTALS, ids=lambda total: type(total).__name__)

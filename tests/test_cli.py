@@ -170,9 +170,7 @@ def test_no_command_shows_the_commands():
 
 
 def test_release_counts_as_json(daily):
-    result = sordino(
-        "release", daily, "--counts-column", "flights", "--label-column", "day", *AVERAGE[:4], *APPROX
-    )
+    result = sordino("release", daily, "--counts-column", "flights", "--label-column", "day", *AVERAGE[:4], *APPROX)
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
     answers = record["answers"]
@@ -187,9 +185,7 @@ def test_release_counts_as_json(daily):
 def test_release_with_a_saved_plan_as_csv(daily, tmp_path):
     plan, out = tmp_path / "plan.json", tmp_path / "out.csv"
     sordino("plan", *AVERAGE, *APPROX, "--save", plan)
-    result = sordino(
-        "release", daily, "--counts-column", "flights", "--plan", plan, "--output", out, "--level", 0.9
-    )
+    result = sordino("release", daily, "--counts-column", "flights", "--plan", plan, "--output", out, "--level", 0.9)
     assert result.exit_code == 0, result.output
     assert not result.output
     rows = list(csv.DictReader(out.read_text().splitlines()))
@@ -202,9 +198,7 @@ def test_release_with_a_saved_plan_as_csv(daily, tmp_path):
 
 def test_counts_without_a_workload_are_a_histogram(daily, tmp_path):
     plan = tmp_path / "plan.json"
-    assert (
-        sordino("release", daily, "--counts-column", "flights", "--epsilon", 1, "--save-plan", plan).exit_code == 0
-    )
+    assert sordino("release", daily, "--counts-column", "flights", "--epsilon", 1, "--save-plan", plan).exit_code == 0
     assert so.Plan.load(plan).workload == so.Histogram(100)
 
 

@@ -12,9 +12,7 @@ APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
 PLANS = [
     lambda: so.plan(so.MovingAverage(7, 365), APPROX, unit=so.AddRemove(1, label="one flight")),
     lambda: so.plan(so.RunningSum(300), APPROX, objective="max"),
-    lambda: so.plan(
-        so.Convolution(np.linspace(0.1, 1, 900)), so.ZeroConcentratedDP(rho=0.1), unit=so.ReplaceOne(2)
-    ),
+    lambda: so.plan(so.Convolution(np.linspace(0.1, 1, 900)), so.ZeroConcentratedDP(rho=0.1), unit=so.ReplaceOne(2)),
     lambda: so.plan(so.Marginals([2, 3, 4], k=2), so.GaussianDP(mu=1.0), unit=so.UserLevel(3)),
     lambda: so.plan(so.RunningSum(40), so.PureDP(epsilon=0.1), mechanism="tree"),
     lambda: so.plan(so.Matrix([[0.1, 0.2]]), APPROX, integral=False, max_value=50),

@@ -196,9 +196,29 @@ def test_private_magnitudes_are_clamped_not_refused():
     plan = so.plan(so.Histogram(3), PURE, max_value=100)
     values = plan.release([10**15, -(10**15), 5]).values
     assert abs(values[0] - 100) < 60 and abs(values[1] + 100) < 60
+    assert abs(plan.release([10**400, 0, 0]).values[0] - 100) < 60
     huge = np.array([2**64 - 1, 0, 0], dtype=np.uint64)
     assert abs(plan.release(huge).values[0] - 100) < 60
     assert abs(plan.release(np.array([1e300, -1e300, 0.0])).values[0] - 100) < 60
+
+
+def test_half_integers_of_neighbours_stay_one_apart(known_noise):
+    plan = so.plan(so.Histogram(4), PURE)
+    a, b = plan.release([0.5, 1.5, -0.5, 2.5]), plan.release([1.5, 2.5, 0.5, 3.5])
+    assert np.array_equal(b.values - a.values, np.ones(4))
+
+
+def test_what_codes_are_does_not_depend_on_their_number(known_noise):
+    plan = so.plan(so.Marginals((5, 2), k=1), PURE)
+    for count in (4, 5, 6):
+        codes = np.tile([4, 1], (count, 1))
+        flat = np.zeros(10, dtype=int)
+        flat[9] = count
+        assert np.array_equal(plan.release(codes).values, plan.release(flat).values)
+    with pytest.raises(so.ShapeError):
+        so.plan(so.Marginals((2, 3), k=1), PURE).release(np.zeros((2, 3)))
+    with pytest.raises(so.InvalidParameterError):
+        so.plan(so.Marginals((2, 3), k=1), PURE, integral=False).release([[0, 0]])
 
 
 def test_real_cells(known_noise):
@@ -253,7 +273,6 @@ def test_malformed_calls_spend_nothing():
         ([1j, 2, 3], so.DataTypeError),
         (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), so.DataTypeError),
         ([[1], [1, 2]], so.DataTypeError),
-        ([10**400, 1, 1], so.DataTypeError),
         ([], so.ShapeError),
     ]:
         with pytest.raises(error):

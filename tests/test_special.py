@@ -117,9 +117,7 @@ def test_gaussian_delta_beyond_floating_point() -> None:
     assert math.isfinite(bound.upper)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "mu"), [(-1.0, 1.0), (1.0, 0.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.inf)]
-)
+@pytest.mark.parametrize(("epsilon", "mu"), [(-1.0, 1.0), (1.0, 0.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.inf)])
 def test_gaussian_delta_refuses(epsilon: float, mu: float) -> None:
     with pytest.raises(InvalidParameterError):
         log_gaussian_delta(epsilon, mu)

@@ -90,9 +90,7 @@ class Ledger:
         self._total = total
         self._composition = composition
         self._storage: LedgerStorage = InMemoryStorage() if storage is None else storage
-        self._sums: tuple[_Sums | None, ...] = tuple(
-            dict.fromkeys(rule.limits, Fraction(0)) for rule in self._rules
-        )
+        self._sums: tuple[_Sums | None, ...] = tuple(dict.fromkeys(rule.limits, Fraction(0)) for rule in self._rules)
         self._history: list[LedgerEntry] = []
         self._requests: dict[str, LedgerEntry] = {}
         self._records: dict[str, object] = {}
@@ -325,9 +323,7 @@ def _rules_of(total: Privacy, composition: Composition) -> tuple[Rule, ...]:
     if composition not in ("adaptive", "basic"):
         raise InvalidParameterError(f"composition must be 'adaptive' or 'basic', got {composition!r}")
     if composition == "basic" and not isinstance(total, ApproxDP):
-        raise InvalidParameterError(
-            "composition='basic' adds up pairs (epsilon, delta) and needs an ApproxDP total"
-        )
+        raise InvalidParameterError("composition='basic' adds up pairs (epsilon, delta) and needs an ApproxDP total")
     match total:
         case PureDP(epsilon=epsilon):
             return (PureRule(epsilon),)

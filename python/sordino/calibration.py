@@ -44,9 +44,7 @@ def _log_target(delta: float) -> float:
     return log_delta - 2.0**-50 * abs(log_delta)
 
 
-def _largest_feasible(
-    gap: Callable[[float], tuple[float, float, float]], feasible: float, infeasible: float
-) -> float:
+def _largest_feasible(gap: Callable[[float], tuple[float, float, float]], feasible: float, infeasible: float) -> float:
     """Solve gap(x) = 0 by Newton's method in log x inside a bracket and step back to the feasible side.
 
     Args:

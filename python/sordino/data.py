@@ -30,7 +30,8 @@ def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
 
     Args:
         data: numpy array, list, or a column with `to_numpy` (pandas, polars, Arrow); table of shape
-            `workload.input_shape`, or for `Marginals` also an (n, d) array of integer codes.
+            `workload.input_shape`, or flat. For `Marginals` a two-dimensional array is always (n, d) integer codes:
+            which of the two it is must not depend on the number of records, so a table of two attributes comes flat.
         workload: What will be answered.
         integral: Whether cells are declared integers; fractions are then rounded.
 
@@ -42,8 +43,8 @@ def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
     array = _array(data)
     index = getattr(data, "index", None)
     index = None if callable(index) else index
-    if isinstance(workload, Marginals) and _are_codes(array, workload):
-        return Cells(_codes(array, workload), None)
+    if isinstance(workload, Marginals) and array.ndim == 2:
+        return Cells(_codes(array, workload, integral), None)
     expected = workload.input_shape
     if array.shape != expected and array.shape != (int(np.prod(expected, dtype=np.float64)),):
         raise ShapeError(f"the input must have shape {expected}, its own shape differs")
@@ -57,7 +58,7 @@ def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
         raise InvalidParameterError("the input has entries that are not finite; fill or drop them first")
     reals = flat.astype(np.float64)
     if integral:
-        return Cells(np.rint(np.clip(reals, -_LARGEST, _LARGEST)).astype(np.int64), index)
+        return Cells(_half_up(np.clip(reals, -_LARGEST, _LARGEST)), index)
     return Cells(np.ascontiguousarray(reals), index)
 
 
@@ -78,21 +79,37 @@ def _array(data: object) -> NDArray[Any]:
         # Columns of nullable dtypes arrive as objects: numbers convert, anything else is refused.
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
+        except OverflowError:
+            array = _clipped(array)
+        except (TypeError, ValueError):
             raise DataTypeError("the input must be an array of real numbers") from None
     if array.dtype.kind not in "iubf":
         raise DataTypeError("the input must be an array of real numbers")
     return array
 
 
-def _are_codes(array: NDArray[Any], workload: Marginals) -> bool:
-    d = len(workload.levels)
-    return array.ndim == 2 and array.shape[1] == d and array.shape != workload.input_shape
+def _clipped(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return objects as numbers, integers beyond all floats at the limit: magnitudes are never refused."""
+    try:
+        flat = [min(max(v, -_LARGEST), _LARGEST) if isinstance(v, int) else float(v) for v in array.reshape(-1)]
+    except (TypeError, ValueError, OverflowError):
+        raise DataTypeError("the input must be an array of real numbers") from None
+    return np.array(flat, dtype=np.float64).reshape(array.shape)
 
 
-def _codes(array: NDArray[Any], workload: Marginals) -> NDArray[Any]:
+def _half_up(reals: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return floor(x + 1/2), exactly: unlike rounding half to even it moves neighbours by whole records at most."""
+    floor = np.floor(reals)
+    return floor.astype(np.int64) + (reals - floor >= 0.5)
+
+
+def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[Any]:
+    if array.shape[1] != len(workload.levels):
+        raise ShapeError(f"record codes must have {len(workload.levels)} columns; a table must come flat")
     if array.dtype.kind not in "iub":
         raise DataTypeError("record codes must be integers")
+    if not integral:
+        raise InvalidParameterError("records are counted in integers: plan with integral=True")
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:

@@ -155,9 +155,7 @@ def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain
     if not isinstance(privacy, ApproxDP) or request.unit != AddRemove(1, label=request.unit.label):
         raise UnsupportedMechanismError("fourier-composed is calibrated for ApproxDP and AddRemove(1) only")
     if cells is None or cells > _MAX_COMPOSED or not request.integral:
-        raise UnsupportedMechanismError(
-            f"fourier-composed is calibrated for at most {_MAX_COMPOSED} integer cells"
-        )
+        raise UnsupportedMechanismError(f"fourier-composed is calibrated for at most {_MAX_COMPOSED} integer cells")
     columns = np.stack([column for j in range(cells) if (column := strategy.column(j)) is not None])
     measured = strategy.measured_len
     moved = 0.0

@@ -364,9 +364,7 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
             axes.bar(where.at, values, width=_spacing(where), color=ACCENT, alpha=0.55, linewidth=0)
         else:
             axes.plot(where.at, values, color=ACCENT, linewidth=0, marker="o", markersize=4)
-        axes.errorbar(
-            where.at, center, yerr=(center - lower, upper - center), fmt="none", ecolor=INK, elinewidth=1.0
-        )
+        axes.errorbar(where.at, center, yerr=(center - lower, upper - center), fmt="none", ecolor=INK, elinewidth=1.0)
     _place(axes, where)
     half = float(np.max(upper - lower)) / 2.0
     bottom, top = axes.get_ylim()
@@ -419,9 +417,7 @@ def plot_comparison(comparison: Comparison, path: object = None) -> Figure:
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
     if bound is not None:
         _draw_bound(axes, bound)
-    heading(
-        axes, "Expected error of every mechanism", f"before any data is touched; auto takes {comparison.chosen}"
-    )
+    heading(axes, "Expected error of every mechanism", f"before any data is touched; auto takes {comparison.chosen}")
     dress(axes, "root mean squared error of an answer" + (" (log scale)" if logarithmic else ""), "")
     axes.grid(visible=False)
     axes.tick_params(axis="y", length=0)

@@ -47,7 +47,8 @@ def tabulate(
             count nowhere, silently, and still use up their user's allowance.
         bins: Number of bins (records are codes 0, 1, ...), or increasing edges of half-open bins
             `[edge_i, edge_(i+1))`. Public: never take them from the data.
-        user: Shape (n,): whose record it is; anything hashable or an integer array. Needs `max_records`.
+        user: Shape (n,): whose record it is; anything hashable or an integer array. Records without one (None, NaN)
+            are null. Needs `max_records`.
         max_records: Records of one user that count.
         label: What is protected, for the unit; 'one user' or 'one record' if None.
 
@@ -76,7 +77,8 @@ def tabulate(
     unit = AddRemove(1, label=label or "one record")
     if user is not None and max_records is not None:
         limit = integer("max_records", max_records, least=1)
-        cells = np.where(_rank_within(user, len(cells)) < limit, cells, -1)
+        users, missing = _users(user, len(cells))
+        cells = np.where((_rank_within(users) < limit) & ~missing, cells, -1)
         unit = AddRemove(limit, label=label or "one user")
     counts = np.bincount(cells[cells >= 0], minlength=count).astype(np.int64)
     return Tabulated(counts, unit)
@@ -112,14 +114,24 @@ def _codes(values: NDArray[Any], count: int) -> NDArray[np.int64]:
     return np.where(sound, reals, -1.0).astype(np.int64)
 
 
-def _rank_within(user: object, count: int) -> NDArray[np.int64]:
-    """How many earlier records each record's user has."""
+def _users(user: object, count: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return whose record each is, and where that is missing: such records belong to nobody and cannot be bounded."""
     users = _column("user", user)
     if len(users) != count:
         raise ShapeError("user must have one entry for each record")
     if users.dtype.kind == "O":
-        # All missing names, of whatever kind, are one user: not-a-number differs from itself.
-        users = np.array([None if name is None or name != name else name for name in users], dtype=object)  # noqa: PLR0124
+        # Not-a-number, of whatever type, differs from itself.
+        missing = np.array([name is None or bool(name != name) for name in users], dtype=bool)  # noqa: PLR0124
+    elif users.dtype.kind in "fmM":
+        missing = np.isnan(users) if users.dtype.kind == "f" else np.isnat(users)
+    else:
+        missing = np.zeros(count, dtype=bool)
+    return users, missing
+
+
+def _rank_within(users: NDArray[Any]) -> NDArray[np.int64]:
+    """How many earlier records each record's user has."""
+    count = len(users)
     try:
         _, group = np.unique(users, return_inverse=True)
     except TypeError:

@@ -167,9 +167,7 @@ def _require_unit(plan: so.Plan, max_records: int | None) -> None:
     relation = plan.unit.relation()
     covered = relation.records if relation.per_cell is None else min(relation.records, relation.per_cell)
     if max_records is not None and covered < max_records:
-        raise InvalidParameterError(
-            "the saved plan protects fewer records of one user than --max-records lets through"
-        )
+        raise InvalidParameterError("the saved plan protects fewer records of one user than --max-records lets through")
 
 
 @application.command("release", epilog=_RELEASE_EXAMPLES, short_help="Release answers about private data.")

@@ -81,9 +81,7 @@ def _options() -> list[Callable[[_Command], _Command]]:
         click.option("--mu", type=float, help="Gaussian privacy."),
         click.option("--unit", help="What is protected, in words: 'one flight'.  [default: one record]"),
         click.option("--records", type=int, help="Records of one protected thing.  [default: 1]"),
-        click.option(
-            "--replace", is_flag=True, help="Neighbours change records instead of adding or removing them."
-        ),
+        click.option("--replace", is_flag=True, help="Neighbours change records instead of adding or removing them."),
         click.option("--mechanism", default="auto", show_default=True, help="A mechanism by name."),
         click.option(
             "--objective",
@@ -178,9 +176,7 @@ class Choices:
             case None, None, None, float() as mu:
                 return so.GaussianDP(mu=mu)
             case _:
-                raise InvalidParameterError(
-                    "say the privacy once: --epsilon, --epsilon with --delta, --rho or --mu"
-                )
+                raise InvalidParameterError("say the privacy once: --epsilon, --epsilon with --delta, --rho or --mu")
 
     def build_unit(self, max_records: int | None = None) -> Unit:
         """Return the unit; `max_records` is what tabulation lets through of one user.

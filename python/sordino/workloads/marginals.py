@@ -21,7 +21,7 @@ class Marginals(Workload):
 
     Answers are the tables one after the other, each in row-major order; `Release.tables` splits them. Input is
     the full table, or an (n, d) array of integer codes `0 <= code < levels[i]`; a record with any other code
-    is a null record and counts nowhere.
+    is a null record and counts nowhere. A two-dimensional array is always codes: give a table of two attributes flat.
 
     Args:
         levels: Number of values of each attribute, at least 2.

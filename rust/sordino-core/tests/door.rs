@@ -121,7 +121,7 @@ proptest! {
                     let y = neighbour(&x, unit, &picks, &signs);
                     let a = door.measure_with(&*strategy, 12, Data::Integers(&x), &key).unwrap();
                     let b = door.measure_with(&*strategy, 12, Data::Integers(&y), &key).unwrap();
-                    let total = door.sensitivity.total().get() * 2f64.powi(-(domain.fraction_bits() as i32));
+                    let total = door.sensitivity().total().get() * 2f64.powi(-(domain.fraction_bits() as i32));
                     let moved = distance(&*strategy, &a, &b);
                     prop_assert!(moved <= total * (1.0 + 1e-12), "{:?}: moved {} of {}", recipe, moved, total);
                 }
@@ -145,7 +145,7 @@ proptest! {
             let door = Door::fit(&*strategy, Unit::add_remove(1, None).unwrap(), domain, 1.0).unwrap();
             let a = door.measure_with(&*strategy, 12, Data::Reals(&x), &key).unwrap();
             let b = door.measure_with(&*strategy, 12, Data::Reals(&y), &key).unwrap();
-            let total = door.sensitivity.total().get() * 2f64.powi(-(domain.fraction_bits() as i32));
+            let total = door.sensitivity().total().get() * 2f64.powi(-(domain.fraction_bits() as i32));
             prop_assert!(distance(&*strategy, &a, &b) <= total * (1.0 + 1e-12), "{:?}", recipe);
         }
     }
@@ -157,12 +157,12 @@ proptest! {
             let strategy = recipe.build().unwrap();
             let unit = Unit::add_remove(records, None).unwrap();
             let door = Door::fit(&*strategy, unit, Domain::integral(1 << 16).unwrap(), ratio).unwrap();
-            let needed = ratio * door.sensitivity.total().get();
+            let needed = ratio * door.sensitivity().total().get();
             prop_assert!(door.noise() >= needed && door.noise() <= needed * (1.0 + 1e-6));
-            prop_assert!(door.quarter_units <= MAX_QUARTER_UNITS);
+            prop_assert!(door.quarter_units() <= MAX_QUARTER_UNITS);
             let exact = matches!(strategy.encoding(1 << 16).unwrap(), sordino_core::strategy::Encoding::Exact { .. });
-            if exact && door.grid <= 0 {
-                prop_assert_eq!(door.sensitivity.rounding.get(), 0.0);
+            if exact && door.grid() <= 0 {
+                prop_assert_eq!(door.sensitivity().rounding.get(), 0.0);
             }
         }
     }
@@ -243,6 +243,84 @@ fn codes_and_tables_measure_the_same() {
             }
         }
     }
+}
+
+/// Tables of the largest cells neither wrap nor saturate: what does not fit is refused when fitting.
+#[test]
+fn marginals_of_full_tables() {
+    let key = Key::deterministic([6; 32]);
+    for (radices, sets) in
+        [(vec![2usize; 10], vec![vec![]]), (vec![4, 3], vec![vec![0], vec![1]]), (vec![64, 64], vec![vec![0]])]
+    {
+        let cells: usize = radices.iter().product();
+        let weights = vec![1.0; sets.len()];
+        let workload = Workload::Marginals { radices, sets, weights };
+        for mechanism in [Mechanism::Fourier, Mechanism::Output, Mechanism::FourierUniform] {
+            let recipe = Recipe { workload: workload.clone(), mechanism, law: NoiseLaw::Laplace };
+            let strategy = recipe.build().unwrap();
+            let unit = Unit::add_remove(1, None).unwrap();
+            let mut fitted = 0;
+            for bits in 0..=53 {
+                let domain = Domain::integral(1 << bits).unwrap();
+                let Ok(door) = Door::fit(&*strategy, unit, domain, 1.0) else { continue };
+                fitted += 1;
+                let full = vec![1i64 << bits; cells];
+                let mut less = full.clone();
+                less[cells / 2] -= 1;
+                let a = door.measure_with(&*strategy, cells, Data::Integers(&full), &key).unwrap();
+                let b = door.measure_with(&*strategy, cells, Data::Integers(&less), &key).unwrap();
+                assert!(distance(&*strategy, &a, &b) <= door.sensitivity().total().get());
+                // And the answers are right, noise aside: the same key on an empty table.
+                let zero = door.measure_with(&*strategy, cells, Data::Integers(&vec![0; cells]), &key).unwrap();
+                let m = workload.answers_len();
+                let (mut got, mut noise, mut truth) = (vec![0.0; m], vec![0.0; m], vec![0.0; m]);
+                strategy.decode(&a.values(), &mut got);
+                strategy.decode(&zero.values(), &mut noise);
+                workload.apply(&vec![full[0] as f64; cells], &mut truth);
+                for t in 0..m {
+                    assert!((got[t] - noise[t] - truth[t]).abs() <= 1e-9 * truth[t], "{mechanism:?} at 2^{bits}");
+                }
+            }
+            assert!((10..54).contains(&fitted), "{mechanism:?}: {fitted} sizes fit");
+        }
+    }
+}
+
+/// The least-squares decode is unbiased at any magnitude: noise cancels between two inputs under one key.
+#[test]
+fn large_counts_do_not_bias_the_answers() {
+    let key = Key::deterministic([8; 32]);
+    for (n, taps) in [
+        (1usize << 14, vec![1.0; 1 << 14]),
+        (2048, vec![1.0, -4.0, 6.0, -4.0, 1.0]),
+        (1000, vec![0.0625, 0.25, 0.375, 0.25, 0.0625]),
+    ] {
+        let workload = Workload::Linear { kernel: taps, len: n, center: 0 };
+        let strategy = Recipe { workload: workload.clone(), mechanism: Mechanism::Fourier, law: NoiseLaw::Gaussian }
+            .build()
+            .unwrap();
+        let door =
+            Door::fit(&*strategy, Unit::add_remove(1, None).unwrap(), Domain::integral(1 << 22).unwrap(), 4.2).unwrap();
+        let x = vec![1i64 << 22; n];
+        let full = door.measure_with(&*strategy, n, Data::Integers(&x), &key).unwrap();
+        let zero = door.measure_with(&*strategy, n, Data::Integers(&vec![0; n]), &key).unwrap();
+        let (mut a, mut b, mut truth) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        strategy.decode(&full.values(), &mut a);
+        strategy.decode(&zero.values(), &mut b);
+        workload.apply(&vec![x[0] as f64; n], &mut truth);
+        let worst = (0..n).map(|t| (a[t] - b[t] - truth[t]).abs()).fold(0.0, f64::max);
+        let mut variances = vec![0.0; n];
+        strategy.variances(&mut variances);
+        let stderr = door.noise() * variances.iter().copied().fold(f64::INFINITY, f64::min).sqrt();
+        assert!(worst < 1e-3 * stderr, "bias {worst} against a standard error of {stderr}");
+    }
+}
+
+#[test]
+fn a_door_serves_its_own_strategy_only() {
+    let strategy = identity(8);
+    let door = Door::fit(&*strategy, Unit::add_remove(1, None).unwrap(), Domain::integral(4).unwrap(), 1.0).unwrap();
+    assert!(matches!(door.measure(&*identity(9), 9, Data::Integers(&[0; 9])), Err(Error::Unsupported(_))));
 }
 
 /// A large table takes the counting path, a small one bit sets: both agree with counting by hand.

@@ -31,19 +31,25 @@ impl<'py> FromPyObject<'_, 'py> for NoiseLaw {
 #[pyclass(frozen, module = "sordino._core")]
 pub(crate) struct Door {
     core: door::Door,
-    #[pyo3(get)]
-    grid: i16,
-    #[pyo3(get)]
-    quarter_units: u64,
 }
 
 #[pymethods]
 impl Door {
+    #[getter]
+    fn grid(&self) -> i16 {
+        self.core.grid()
+    }
+
+    #[getter]
+    fn quarter_units(&self) -> u64 {
+        self.core.quarter_units()
+    }
+
     /// Ideal sensitivity, and what encoding and rounding add, in units of the input.
     #[getter]
     fn sensitivity(&self) -> (f64, f64, f64) {
-        let s = self.core.sensitivity;
-        let step = 2f64.powi(-(self.core.domain.fraction_bits() as i32));
+        let s = self.core.sensitivity();
+        let step = 2f64.powi(-(self.core.domain().fraction_bits() as i32));
         (s.ideal.get() * step, s.encoding.get() * step, s.rounding.get() * step)
     }
 
@@ -133,7 +139,7 @@ pub(crate) fn fit(
     let domain = Domain::real(max_value, fraction_bits)?;
     let strategy = &*strategy;
     let core = py.detach(|| door::Door::fit(&*strategy.core, unit, domain, noise_ratio))?;
-    Ok(Door { core, grid: core.grid, quarter_units: core.quarter_units })
+    Ok(Door { core })
 }
 
 /// Index of the noisy maximum.

@@ -38,17 +38,15 @@ impl Sensitivity {
     }
 }
 
-/// A fitted door: the grid `2^grid` and the noise `quarter_units/4` in its units.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A fitted door: the grid `2^grid` and the noise `quarter_units/4` in its units. Only [`Door::fit`] makes one.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Door {
-    /// Exponent of the lattice spacing.
-    pub grid: i16,
-    /// Four times the noise (Gaussian standard deviation, Laplace scale) in lattice units.
-    pub quarter_units: u64,
-    /// The bound that the noise covers.
-    pub sensitivity: Sensitivity,
-    /// The domain that the bound assumes, and that inputs are clamped to.
-    pub domain: Domain,
+    grid: i16,
+    quarter_units: u64,
+    sensitivity: Sensitivity,
+    domain: Domain,
+    geometry: Geometry,
+    measured_len: usize,
 }
 
 /// Private input as it arrives.
@@ -149,7 +147,27 @@ impl Door {
             ));
         }
         let grid = i16::try_from(grid).map_err(|_| Error::Overflow("the lattice spacing is out of range".into()))?;
-        Ok(Self { grid, quarter_units: quarters as u64, sensitivity, domain })
+        Ok(Self { grid, quarter_units: quarters as u64, sensitivity, domain, geometry, measured_len: len })
+    }
+
+    /// Exponent of the lattice spacing, for inputs in steps of their domain.
+    pub fn grid(&self) -> i16 {
+        self.grid
+    }
+
+    /// Four times the noise (Gaussian standard deviation, Laplace scale) in lattice units.
+    pub fn quarter_units(&self) -> u64 {
+        self.quarter_units
+    }
+
+    /// The bound that the noise covers, in steps of the domain.
+    pub fn sensitivity(&self) -> Sensitivity {
+        self.sensitivity
+    }
+
+    /// The domain that the bound assumes, and that inputs are clamped to.
+    pub fn domain(&self) -> Domain {
+        self.domain
     }
 
     /// Publishes `strategy·x + noise` under a fresh key.
@@ -172,6 +190,9 @@ impl Door {
         data: Data<'_>,
         key: &Key,
     ) -> Result<Measured, Error> {
+        if strategy.measured_len() != self.measured_len || strategy.geometry() != self.geometry {
+            return Err(Error::Unsupported("this door was fitted to another strategy".into()));
+        }
         let domain = self.domain;
         let mut cells;
         let input = match data {
@@ -191,6 +212,9 @@ impl Door {
                 }
                 Input::Cells(&cells)
             }
+            Data::Codes(_) if domain.fraction_bits() > 0 => {
+                return Err(Error::Unsupported("records are counted in integers: declare integer cells".into()));
+            }
             Data::Codes(codes) => Input::Codes(codes),
         };
         let grid = i32::from(self.grid);
@@ -208,10 +232,10 @@ impl Door {
                 units.iter_mut().zip(&values).for_each(|(k, v)| *k = float_to_units(*v, grid));
             }
         }
-        match strategy.geometry() {
+        match &self.geometry {
             Geometry::L2 => Sampler::new(NoiseLaw::Gaussian, self.quarter_units)?.add(&mut units, key),
             Geometry::L1 => Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key),
-            Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units).add(&mut units, &blocks, key),
+            Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units)?.add(&mut units, blocks, key),
         }
         // Values are in grid steps of the input; one step is 2^-fraction_bits.
         Ok(Measured { units, grid: self.grid - domain.fraction_bits() as i16 })

@@ -9,7 +9,8 @@ use super::Key;
 use super::cell::{Bits, Cell};
 use super::slow;
 use super::words::{ChaChaWords, Purpose, Words};
-use super::ziggurat::Gaussian;
+use super::ziggurat::{Gaussian, check_quarter_units};
+use crate::error::Error;
 use crate::lattice::add_noise;
 use num_bigint::BigUint;
 use rayon::prelude::*;
@@ -20,9 +21,10 @@ pub(crate) struct BlockNoise {
 }
 
 impl BlockNoise {
-    /// `quarter_units` at most [`super::MAX_QUARTER_UNITS`].
-    pub(crate) fn new(quarter_units: u64) -> Self {
-        Self { quarter_units }
+    /// As [`super::Sampler::new`].
+    pub(crate) fn new(quarter_units: u64) -> Result<Self, Error> {
+        check_quarter_units(quarter_units)?;
+        Ok(Self { quarter_units })
     }
 
     /// Adds noise to consecutive blocks of the given lengths; block `i` uses `ChaCha` stream `i`.
@@ -148,7 +150,7 @@ mod tests {
             let blocks = vec![m; 40_000];
             let mut units = vec![0; blocks.len() * m as usize];
             let scale = 4096.0;
-            BlockNoise::new(4 * 4096).add(&mut units, &blocks, &Key::deterministic([m as u8; 32]));
+            BlockNoise::new(4 * 4096).unwrap().add(&mut units, &blocks, &Key::deterministic([m as u8; 32]));
             let radii: Vec<f64> = units
                 .chunks(m as usize)
                 .map(|block| block.iter().map(|k| (*k as f64 / scale).powi(2)).sum::<f64>().sqrt())
@@ -169,14 +171,14 @@ mod tests {
     fn one_dimension_is_laplace_and_both_paths_agree() {
         let blocks = vec![1u32; 100_000];
         let mut units = vec![0; blocks.len()];
-        BlockNoise::new(4 << 20).add(&mut units, &blocks, &Key::deterministic([9; 32]));
+        BlockNoise::new(4 << 20).unwrap().add(&mut units, &blocks, &Key::deterministic([9; 32]));
         let n = units.len() as f64;
         for t in [0.5, 1.0, 2.0, 4.0] {
             let beyond = units.iter().filter(|k| k.abs() as f64 > t * 2f64.powi(20)).count() as f64;
             let p = (-t).exp();
             assert!((beyond - n * p).abs() < 5.0 * (n * p * (1.0 - p)).sqrt());
         }
-        let noise = BlockNoise::new(4 << 20);
+        let noise = BlockNoise::new(4 << 20).unwrap();
         for seed in 0..200u8 {
             let mut words = super::ChaChaWords::new(&Key::deterministic([seed; 32]), 1);
             let cells: Vec<_> = (0..7)

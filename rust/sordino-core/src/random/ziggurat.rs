@@ -143,6 +143,14 @@ impl<L: Law> Scaled<L> {
     }
 }
 
+/// Refuses noise that is absent or does not fit the tables.
+pub(super) fn check_quarter_units(quarter_units: u64) -> Result<(), Error> {
+    if quarter_units == 0 || quarter_units > MAX_QUARTER_UNITS {
+        return Err(Error::invalid("noise", "must be from 1/4 to 2^46 lattice units"));
+    }
+    Ok(())
+}
+
 enum Kind {
     Gaussian(Box<Scaled<Gaussian>>),
     Laplace(Box<Scaled<Exponential>>),
@@ -172,9 +180,7 @@ impl Sampler {
     /// # Errors
     /// If `quarter_units` is 0 or above [`MAX_QUARTER_UNITS`].
     pub fn new(law: NoiseLaw, quarter_units: u64) -> Result<Self, Error> {
-        if quarter_units == 0 || quarter_units > MAX_QUARTER_UNITS {
-            return Err(Error::invalid("noise", "must be from 1/4 to 2^46 lattice units"));
-        }
+        check_quarter_units(quarter_units)?;
         Ok(Self(match law {
             NoiseLaw::Gaussian => Kind::Gaussian(Box::new(Scaled::new(quarter_units))),
             NoiseLaw::Laplace => Kind::Laplace(Box::new(Scaled::new(quarter_units))),

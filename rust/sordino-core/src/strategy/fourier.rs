@@ -21,6 +21,8 @@ use num_complex::Complex;
 
 /// Fewest and most bits of the rounded kernel.
 const KERNEL_BITS: std::ops::RangeInclusive<u32> = 20..=30;
+/// Steps of iterative refinement in the least-squares decode.
+const REFINEMENTS: usize = 2;
 /// Accepted growth of the mean squared error by rounding the kernel.
 const KERNEL_LOSS: f64 = 1e-7;
 
@@ -153,9 +155,14 @@ impl Fourier {
         if least.is_finite() { 2.0 * (square - least) * (1.0 + 1e-12) + 2.0 * error } else { 0.0 }
     }
 
+    /// `B x`, on the whole circle.
+    fn multiply(&self, x: &[f64]) -> Vec<f64> {
+        self.circle.transform.filter(x, |k| Complex::new(self.kernel_spectrum[k], 0.0))
+    }
+
     /// `Bᵀy`: the kernel is symmetric.
     fn transpose(&self, y: &[f64]) -> Vec<f64> {
-        let mut out = self.circle.transform.filter(y, |k| Complex::new(self.kernel_spectrum[k], 0.0));
+        let mut out = self.multiply(y);
         out.truncate(self.circle.inputs);
         out
     }
@@ -210,7 +217,17 @@ impl Strategy for Fourier {
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
         if let (Some((taps, center)), Some(gram)) = (&self.circle.linear, &self.gram_inverse) {
-            let estimate = gram.apply(&self.transpose(y));
+            let mut estimate = gram.apply(&self.transpose(y));
+            for _ in 0..REFINEMENTS {
+                // Iterative refinement: the inverse is accurate to its own precision, the residual to that of y.
+                let mut residual = self.multiply(&estimate);
+                for (r, v) in residual.iter_mut().zip(y) {
+                    *r = v - *r;
+                }
+                for (e, c) in estimate.iter_mut().zip(gram.apply(&self.transpose(&residual))) {
+                    *e += c;
+                }
+            }
             Workload::Linear { kernel: taps.clone(), len: self.circle.inputs, center: *center }.apply(&estimate, out);
             return;
         }
@@ -257,7 +274,7 @@ impl Strategy for Fourier {
         let scale = row.iter().map(|v| v * v).sum::<f64>().sqrt();
         if let Some(gram) = &self.gram_inverse {
             let inner = gram.apply(row);
-            return Ok(self.circle.transform.filter(&inner, |k| Complex::new(self.kernel_spectrum[k], 0.0)));
+            return Ok(self.multiply(&inner));
         }
         let tolerance = 1e-9 * scale;
         for (k, value) in self.circle.pad(row).iter().enumerate() {

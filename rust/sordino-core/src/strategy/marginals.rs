@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Bits of the largest weight, where the numbers of levels allow.
-const WEIGHT_BITS: f64 = 20.0;
+const WEIGHT_BITS: f64 = 18.0;
 /// Bits of the largest weighted residual of one record.
-const WEIGHTED_BITS: f64 = 28.0;
-/// Records that one release can hold: residuals stay exact below this, and saturate above.
+const WEIGHTED_BITS: f64 = 24.0;
+/// Records (as codes) that one release can hold: residuals stay exact below this, and saturate above.
 const MAX_RECORDS: u64 = 1 << 31;
 /// Attribute counts up to this get the exact replacement sensitivity.
 const MAX_ATTRIBUTES: usize = 22;
@@ -408,11 +408,18 @@ impl Strategy for Marginals {
         Ok(unit.from_columns(column, pair))
     }
 
-    fn encoding(&self, _max_abs: u64) -> Result<Encoding, Error> {
-        // |(n I − J) v| ≤ 2(n−1)·Σ|v| along each axis; `new` kept this below 2^WEIGHTED_BITS a record.
-        let bound = self.pieces.iter().map(|piece| self.column(piece, 1, Axis::column1)).max().unwrap_or(0)
-            * u128::from(MAX_RECORDS);
-        Ok(Encoding::Exact { max_abs: bound as u64 })
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        // |(n I − J) v| ≤ 2(n−1)·Σ|v| along each axis. Σ|v| is the number of records, or bounded by the cells
+        // of a table; tables are summed in i64, so neither may come near 2^63.
+        let table = self.workload.input_len().map_or(0, |len| u128::from(max_abs) * len as u128);
+        let total = table.max(u128::from(MAX_RECORDS));
+        self.pieces
+            .iter()
+            .map(|piece| self.column(piece, 1, Axis::column1).saturating_mul(total))
+            .max()
+            .filter(|bound| *bound < 1 << 61)
+            .map(|bound| Encoding::Exact { max_abs: bound as u64 })
+            .ok_or_else(|| Error::Overflow("these marginals overflow; declare a smaller max_value".into()))
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
@@ -451,7 +458,7 @@ impl Strategy for Marginals {
                 return;
             }
             for (slot, value) in slice.iter_mut().zip(self.residual(&table, &piece.set)) {
-                // Saturation is 1-Lipschitz; `encoding` keeps honest data far from it.
+                // Saturation is 1-Lipschitz; `encoding` keeps tables, and 2^31 records, away from it.
                 *slot = (value * i128::from(piece.weight)).clamp(-(1 << 61), 1 << 61) as i64;
             }
         });

@@ -136,7 +136,9 @@ impl Strategy for Output {
         let per_entry = if self.kernel.len() <= DIRECT_TAPS {
             (self.kernel.len() + 2) as f64 * UNIT_ROUNDOFF * self.l1() * max_abs as f64
         } else {
-            let len = crate::transform::fourier::fast_len(self.input_len + self.kernel.len());
+            let len = crate::transform::fourier::fast_len(
+                self.input_len + self.kernel.len().min(self.input_len + self.center),
+            );
             crate::transform::exact::convolution_error(rounding_levels(len))
                 * l2
                 * (self.input_len as f64).sqrt()

@@ -6,8 +6,8 @@
 //!
 //! `‖x‖₂·‖K‖₂·((1+u)^{3n} (1+u√5)^{3n+1} (1+β)^{3n} − 1)`, `β` the error of the twiddle factors.
 //!
-//! The number of limbs is the least for which this, with `n` raised by the real packing and `β = 2u`,
-//! stays below 1/4; the rounded entry is then the integer. Lengths that are no power of two are
+//! The number of limbs is the least for which this, with `n` raised by the real packing and `β = 7u`
+//! (measured: below 6u for powers of two), stays below 0.4; the rounded entry is then the integer. Lengths that are no power of two are
 //! convolved linearly at a power of two and folded.
 
 use super::fourier::{RealFourier, UNIT_ROUNDOFF, rounding_levels};
@@ -19,11 +19,14 @@ use rayon::prelude::*;
 /// Convolutions at or above this length run their limbs in parallel.
 const PARALLEL_LEN: usize = 1 << 14;
 
+/// Error of a twiddle factor in units of roundoff: rustfft takes sine and cosine of a rounded angle.
+const TWIDDLE_ERROR: f64 = 7.0;
+
 /// Error bound of one entry of a real cyclic convolution, per `‖x‖₂·‖K‖₂`.
 pub(crate) fn convolution_error(levels: f64) -> f64 {
     let exponent = 3.0 * levels * UNIT_ROUNDOFF
         + (3.0 * levels + 1.0) * 5f64.sqrt() * UNIT_ROUNDOFF
-        + 3.0 * levels * 2.0 * UNIT_ROUNDOFF;
+        + 3.0 * levels * TWIDDLE_ERROR * UNIT_ROUNDOFF;
     exponent.exp_m1() * (1.0 + 1e-9)
 }
 
@@ -43,7 +46,7 @@ impl Limbs {
             let digit = 2f64.powi(bits as i32 - 1) + 1.0;
             let norms = kernel_norm * digit * (len as f64).sqrt();
             // By Cauchy-Schwarz `norms` also bounds the entries, which `nearest` takes below 2^50.
-            (convolution_error(levels) * norms < 0.25 && norms < 2f64.powi(50)).then_some(Self { count, bits })
+            (convolution_error(levels) * norms < 0.4 && norms < 2f64.powi(50)).then_some(Self { count, bits })
         })
     }
 
