@@ -82,7 +82,7 @@ def test_empirical_variance_is_the_declared_one(workload, mechanism):
     planar noise; false-alarm rate below 1e-8 an answer had the keys been random.
     """
     plan = so.plan(workload, APPROX, mechanism=mechanism)
-    x = np.zeros(workload.input_shape, dtype=np.int64)
+    x = np.zeros(workload.core.input_len, dtype=np.int64)
     rounds = 4000
     total = np.zeros(workload.answers_shape)
     with warnings.catch_warnings():

@@ -58,8 +58,11 @@ impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         if self.array.capacity() <= LARGEST_KEPT {
             let mut kept = self.pool.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() < KEPT {
-                kept.push(std::mem::take(&mut self.array));
+            kept.push(std::mem::take(&mut self.array));
+            if kept.len() > KEPT {
+                // The smallest is the cheapest to get again.
+                let smallest = kept.iter().enumerate().min_by_key(|(_, array)| array.capacity()).map(|(i, _)| i);
+                kept.swap_remove(smallest.unwrap_or(0));
             }
         }
     }
@@ -84,5 +87,7 @@ mod tests {
         drop((many, again));
         assert_eq!(POOL.0.lock().unwrap().len(), KEPT);
         assert_eq!(POOL.take(10).len(), 10, "a much larger array is not taken");
+        drop(POOL.take(5000));
+        assert!(POOL.0.lock().unwrap().iter().any(|array| array.capacity() >= 5000), "large ones displace small ones");
     }
 }

@@ -15,6 +15,8 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use rayon::prelude::*;
 
+/// Arrays longer than this are converted in parallel.
+const CHUNK: usize = 1 << 16;
 /// Rounding may add this much to the sensitivity, relatively.
 const ROUNDING_SHARE: f64 = 1e-6;
 /// The noise is at least this many lattice units, so that rounding it up to quarters costs nothing.
@@ -88,9 +90,11 @@ impl Measured {
     /// Writes the published values.
     pub(crate) fn values_into(&self, out: &mut [f64]) {
         let spacing = 2f64.powi(i32::from(self.grid));
-        for (value, k) in out.iter_mut().zip(&self.units) {
-            *value = *k as f64 * spacing;
-        }
+        out.par_chunks_mut(CHUNK).zip(self.units.par_chunks(CHUNK)).for_each(|(out, units)| {
+            for (value, k) in out.iter_mut().zip(units) {
+                *value = *k as f64 * spacing;
+            }
+        });
     }
 }
 
@@ -199,9 +203,11 @@ impl Door {
             Data::Integers(values) => {
                 Error::check_len("input", input_len, values.len())?;
                 cells = INTEGERS.take(values.len());
-                for (cell, value) in cells.iter_mut().zip(values) {
-                    *cell = domain.integer_steps(*value);
-                }
+                cells.par_chunks_mut(CHUNK).zip(values.par_chunks(CHUNK)).for_each(|(cells, values)| {
+                    for (cell, value) in cells.iter_mut().zip(values) {
+                        *cell = domain.integer_steps(*value);
+                    }
+                });
                 Input::Cells(&cells)
             }
             Data::Reals(values) => {

@@ -132,7 +132,7 @@ impl Strategy for Haar {
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         let bound = (u128::from(max_abs) * self.len as u128) << WEIGHT_BITS;
-        if bound >= 1 << 61 {
+        if bound >= 1 << 60 {
             return Err(Error::Overflow("the wavelet coefficients overflow; declare a smaller max_value".into()));
         }
         Ok(Encoding::Exact { max_abs: bound as u64 })

@@ -43,6 +43,8 @@ struct Piece {
     weight: u64,
     offset: usize,
     len: usize,
+    /// Number of the smallest wanted set above it.
+    source: usize,
 }
 
 /// Residuals, or the tables themselves, of all wanted marginals.
@@ -140,7 +142,11 @@ impl Marginals {
             .map(|(set, weight)| {
                 let len = if direct { cells(radices, &set) } else { set.iter().map(|i| axis(*i).rows()).product() };
                 let weight = if direct { 1 } else { ((weight / largest * bits.exp2()).round() as u64).max(1) };
-                let piece = Piece { set, weight, offset, len };
+                let source = (0..sets.len())
+                    .filter(|s| subset(&set, &sets[*s]))
+                    .min_by_key(|s| cells(radices, &sets[*s]))
+                    .expect("every piece lies below a wanted set");
+                let piece = Piece { set, weight, offset, len, source };
                 offset += len;
                 piece
             })
@@ -417,7 +423,7 @@ impl Strategy for Marginals {
             .iter()
             .map(|piece| self.column(piece, 1, Axis::column1).saturating_mul(total))
             .max()
-            .filter(|bound| *bound < 1 << 61)
+            .filter(|bound| *bound < 1 << 60)
             .map(|bound| Encoding::Exact { max_abs: bound as u64 })
             .ok_or_else(|| Error::Overflow("these marginals overflow; declare a smaller max_value".into()))
     }
@@ -443,12 +449,7 @@ impl Strategy for Marginals {
         }
         // Each residual from the smallest wanted table above it.
         slices.into_par_iter().zip(&self.pieces).for_each(|(slice, piece)| {
-            let outer = self
-                .sets
-                .iter()
-                .filter(|set| subset(&piece.set, set))
-                .min_by_key(|set| cells(&self.radices, set))
-                .expect("every piece lies below a wanted set");
+            let outer = &self.sets[piece.source];
             let radices: Vec<usize> = outer.iter().map(|i| self.radices[*i]).collect();
             let positions: Vec<usize> = piece.set.iter().map(|i| outer.binary_search(i).expect("a subset")).collect();
             let mut table = vec![0; cells(&self.radices, &piece.set)];

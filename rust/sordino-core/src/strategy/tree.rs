@@ -162,7 +162,7 @@ impl Strategy for Tree {
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         let bound = u128::from(max_abs) * self.len() as u128;
-        if bound >= 1 << 61 {
+        if bound >= 1 << 60 {
             return Err(Error::Overflow("the tree's total overflows; declare a smaller max_value".into()));
         }
         Ok(Encoding::Exact { max_abs: bound as u64 })

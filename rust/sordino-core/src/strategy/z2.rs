@@ -71,7 +71,7 @@ impl Strategy for Z2 {
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         let largest = self.weights.iter().max().copied().unwrap_or(0);
         let bound = u128::from(largest) * u128::from(max_abs) * self.weights.len() as u128;
-        if bound >= 1 << 61 {
+        if bound >= 1 << 60 {
             return Err(Error::Overflow("the characters overflow; declare a smaller max_value".into()));
         }
         Ok(Encoding::Exact { max_abs: bound as u64 })

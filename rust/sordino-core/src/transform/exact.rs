@@ -119,7 +119,7 @@ impl ExactConvolution {
     /// [`Error::Overflow`] otherwise.
     pub(crate) fn magnitude(&self, max_abs: u64) -> Result<u64, Error> {
         let bound = self.kernel_sum.saturating_mul(u128::from(max_abs));
-        let fits = bound < 1 << 61 && self.limbs(max_abs).is_some();
+        let fits = bound < 1 << 60 && self.limbs(max_abs).is_some();
         fits.then_some(bound as u64).ok_or_else(|| {
             Error::Overflow(format!(
                 "exact convolution of {} entries up to {max_abs} overflows; declare a smaller max_value",
@@ -142,10 +142,13 @@ impl ExactConvolution {
             buffer
         };
         let fold = |buffer: &[f64], shift: u32, out: &mut [i64]| {
-            for chunk in buffer.chunks(self.cyclic) {
-                for (slot, value) in out.iter_mut().zip(chunk) {
-                    *slot += nearest(*value) << shift;
-                }
+            for ring in buffer.chunks(self.cyclic) {
+                let covered = &mut out[..ring.len()];
+                covered.par_chunks_mut(PARALLEL_LEN).zip(ring.par_chunks(PARALLEL_LEN)).for_each(|(out, ring)| {
+                    for (slot, value) in out.iter_mut().zip(ring) {
+                        *slot += nearest(*value) << shift;
+                    }
+                });
             }
         };
         out.fill(0);

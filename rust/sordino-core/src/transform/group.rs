@@ -3,9 +3,13 @@
 use super::exact::{Limbs, nearest};
 use super::fourier::rounding_levels;
 use crate::error::Error;
+use crate::scratch::COMPLEX;
 use num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 use std::sync::Arc;
+
+/// Lines of an inner axis that are gathered together.
+const COLUMNS: usize = 16;
 
 /// Order of a cyclic factor, its forward and its inverse transform.
 type Axis = (usize, Arc<dyn Fft<f64>>, Arc<dyn Fft<f64>>);
@@ -33,24 +37,30 @@ impl GroupFourier {
     /// In place; `inverse` leaves the factor `N`.
     pub(crate) fn process(&self, x: &mut [Complex<f64>], inverse: bool) {
         let mut stride = self.len;
-        let mut line = Vec::new();
         for (n, forward, backward) in &self.axes {
             let outer = stride;
             stride /= n;
             let fft = if inverse { backward } else { forward };
+            let mut scratch = COMPLEX.take(fft.get_inplace_scratch_len());
             if stride == 1 {
-                fft.process(x);
+                fft.process_with_scratch(x, &mut scratch);
                 continue;
             }
-            line.resize(*n, Complex::default());
+            let mut lines = COMPLEX.take(n * COLUMNS.min(stride));
             for block in x.chunks_exact_mut(outer) {
-                for start in 0..stride {
-                    for (slot, value) in line.iter_mut().zip(block[start..].iter().step_by(stride)) {
-                        *slot = *value;
+                for start in (0..stride).step_by(COLUMNS) {
+                    let width = COLUMNS.min(stride - start);
+                    let lines = &mut lines[..n * width];
+                    for (i, row) in block.chunks_exact(stride).enumerate() {
+                        for (c, value) in row[start..start + width].iter().enumerate() {
+                            lines[c * n + i] = *value;
+                        }
                     }
-                    fft.process(&mut line);
-                    for (slot, value) in block[start..].iter_mut().step_by(stride).zip(&line) {
-                        *slot = *value;
+                    fft.process_with_scratch(lines, &mut scratch);
+                    for (i, row) in block.chunks_exact_mut(stride).enumerate() {
+                        for (c, value) in row[start..start + width].iter_mut().enumerate() {
+                            *value = lines[c * n + i];
+                        }
                     }
                 }
             }
@@ -108,7 +118,7 @@ impl ExactGroupConvolution {
     /// As [`super::exact::ExactConvolution::magnitude`].
     pub(crate) fn magnitude(&self, max_abs: u64) -> Result<u64, Error> {
         let bound = self.kernel_sum.saturating_mul(u128::from(max_abs));
-        let fits = bound < 1 << 61 && self.limbs(max_abs).is_some();
+        let fits = bound < 1 << 60 && self.limbs(max_abs).is_some();
         fits.then_some(bound as u64).ok_or_else(|| {
             Error::Overflow(format!(
                 "exact group convolution of entries up to {max_abs} overflows; declare a smaller max_value"
