@@ -115,6 +115,18 @@ def test_further_answers_are_free_and_consistent(known_noise):
         ring.answer(so.Matrix(np.ones((1, 8))))
 
 
+def test_a_histogram_answers_long_series_at_once(known_noise):
+    n = 200_000
+    release = so.plan(so.Histogram(n), PURE).release(np.ones(n))
+    totals = release.answer(so.RunningSum(n))
+    assert np.allclose(totals.values, np.cumsum(release.values), rtol=1e-6)
+    assert math.isclose(totals.stderr[-1], release.stderr[0] * math.sqrt(n))
+    small = so.plan(so.Histogram(12), APPROX).release(np.arange(12))
+    tables = small.answer(so.Marginals([3, 4], k=1))
+    assert np.allclose(tables.values[:3], small.values.reshape(3, 4).sum(axis=1))
+    assert np.allclose(tables.stderr[:3], small.stderr[0] * 2.0)
+
+
 def test_post_processing_keeps_the_unbiased_answers(known_noise):
     release = so.plan(so.Histogram(50), PURE).release(np.zeros(50))
     clipped = release.nonnegative().rounded()

@@ -112,16 +112,17 @@ class Release:
         """
         if not isinstance(workload, Workload):
             raise DataTypeError("answer takes a workload")
+        fitted = self.plan.fitted
         if workload == self.plan.workload:
-            return replace(
-                self,
-                values=_core.decode(self.plan.fitted.strategy, self.measured).reshape(workload.answers_shape),
-                other=None,
-                _unbiased=None,
-                _stderr=None,
-                post_processing=(),
-            )
-        values, variances = _core.answer(self.plan.fitted.strategy, self.measured, workload.core)
+            values = _core.decode(fitted.strategy, self.measured).reshape(workload.answers_shape)
+            return replace(self, values=values, other=None, _unbiased=None, _stderr=None, post_processing=())
+        cells = fitted.strategy.measured_len
+        if fitted.mechanism.strategy == "identity" and workload.core.input_len == cells:
+            # Every cell was measured: the answers are those of the same noise, planned for the other workload.
+            strategy = _core.Strategy(workload.core, "identity", fitted.mechanism.law)
+            values, variances = _core.decode(strategy, self.measured), strategy.variances()
+        else:
+            values, variances = _core.answer(fitted.strategy, self.measured, workload.core)
         shape = workload.answers_shape
         keep_index = workload.answers_shape == self.plan.workload.input_shape
         return replace(

@@ -75,14 +75,20 @@ fn exponent<L: Law>(x: &BigUint, shift: u64, bits: u64, up: bool) -> BigUint {
     if up { ceil_shift(&value, shift, bits) } else { floor_shift(&value, shift, bits) }
 }
 
-/// Accepts iff the point `(x, y)` lies under the density; draws bits of both until it is certain.
-#[cold]
-pub(super) fn under_density<L: Law>(layer: usize, cell: &mut Cell, height: &mut Bits, words: &mut impl Words) -> bool {
+/// Accepts iff `y < exp(-t(x))` for the height `y` in `layer`, `t` increasing in `x`; draws bits of both until
+/// the whole box says so. `exponent(x, shift, bits, up)` is `t(x/2^shift)` in `2^-bits`, rounded down or up.
+fn settle<L: Law>(
+    layer: usize,
+    cell: &mut Cell,
+    height: &mut Bits,
+    words: &mut impl Words,
+    exponent: impl Fn(&BigUint, u64, u64, bool) -> BigUint,
+) -> bool {
     loop {
         let bits = 128 + cell.frac.count().max(height.count());
         let (low, high, shift) = cell.ends();
-        let least = exp_neg_bounds(&exponent::<L>(&high, shift, bits, true), bits).0;
-        let most = exp_neg_bounds(&exponent::<L>(&low, shift, bits, false), bits).1;
+        let least = exp_neg_bounds(&exponent(&high, shift, bits, true), bits).0;
+        let most = exp_neg_bounds(&exponent(&low, shift, bits, false), bits).1;
         let (y_low, y_high) = height_bounds::<L>(layer, height, bits);
         if y_high <= least {
             return true;
@@ -93,6 +99,12 @@ pub(super) fn under_density<L: Law>(layer: usize, cell: &mut Cell, height: &mut 
         cell.frac.refine(words, Purpose::Abscissa);
         height.refine(words, Purpose::Height);
     }
+}
+
+/// Accepts iff the point `(x, y)` lies under the density.
+#[cold]
+pub(super) fn under_density<L: Law>(layer: usize, cell: &mut Cell, height: &mut Bits, words: &mut impl Words) -> bool {
+    settle::<L>(layer, cell, height, words, exponent::<L>)
 }
 
 /// Exponential tail: accepts iff `W·y_1 < exp(-r)`; the abscissa does not matter.
@@ -119,29 +131,12 @@ pub(super) fn below_tail<L: Law>(height: &mut Bits, words: &mut impl Words) -> b
 pub(super) fn gaussian_tail(excess: &mut Cell, height: &mut Bits, words: &mut impl Words) -> bool {
     let (r, tw) = (Gaussian::WIDTH[1], Gaussian::WIDTH[0] - Gaussian::WIDTH[1]);
     let s = u64::from(Gaussian::FRACTION_BITS);
-    // T·2^(2s+1)·2^(2·shift) in integers.
-    let exponent = |e: &BigUint, shift: u64, bits: u64, up: bool| {
-        let one = BigUint::from(1u8);
+    settle::<Gaussian>(0, excess, height, words, |e, shift, bits, up| {
+        // T·2^(2s+1)·2^(2·shift) in integers.
         let value = (BigUint::from(r * r) << (2 * shift))
             + ((e * (2 * (r * tw - (1 << (2 * s))))) << shift)
             + e * e * (tw * tw);
         let shift = 2 * s + 1 + 2 * shift;
-        debug_assert!(one < value);
         if up { ceil_shift(&value, shift, bits) } else { floor_shift(&value, shift, bits) }
-    };
-    loop {
-        let bits = 128 + excess.frac.count().max(height.count());
-        let (low, high, shift) = excess.ends();
-        let least = exp_neg_bounds(&exponent(&high, shift, bits, true), bits).0;
-        let most = exp_neg_bounds(&exponent(&low, shift, bits, false), bits).1;
-        let (y_low, y_high) = height_bounds::<Gaussian>(0, height, bits);
-        if y_high <= least {
-            return true;
-        }
-        if y_low >= most {
-            return false;
-        }
-        excess.frac.refine(words, Purpose::Abscissa);
-        height.refine(words, Purpose::Height);
-    }
+    })
 }

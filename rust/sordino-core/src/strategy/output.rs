@@ -233,6 +233,7 @@ fn convolve_integers(taps: &[i64], x: &[i64], circular: bool, center: usize, out
 #[cfg(test)]
 mod tests {
     use super::*;
+    use num_bigint::BigInt;
 
     #[test]
     fn integer_kernels_are_recognised_only_when_exact() {
@@ -241,6 +242,51 @@ mod tests {
         assert_eq!(integral(&[seventh; 7]), Some((seventh, vec![1; 7])));
         assert_eq!(integral(&[0.1, 0.3]), None);
         assert_eq!(integral(&[1.0, 0.9, 0.81]), None);
+    }
+
+    /// `2^200·v`, exactly, for doubles of ordinary size.
+    fn exact(v: f64) -> BigInt {
+        let bits = v.abs().to_bits();
+        let (exponent, mantissa) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+        let value = BigInt::from(if exponent == 0 { 0 } else { mantissa | 1 << 52 }) << (200 + exponent - 1075).max(0);
+        if v < 0.0 { -value } else { value }
+    }
+
+    /// The declared error of floating-point encodes against exact rational arithmetic, direct sums and
+    /// transforms, on flat, alternating, single and pseudo-random inputs at the limit.
+    #[test]
+    fn encoding_error_against_an_exact_oracle() {
+        let n = 150;
+        let max_abs = (1i64 << 24) - 1;
+        for taps in [vec![0.1, 0.3, -0.7], (0..n).map(|j| 0.97f64.powi(j)).collect::<Vec<_>>()] {
+            for workload in [
+                Workload::Linear { kernel: taps.clone(), len: n as usize, center: 1 },
+                Workload::Circular { kernel: taps.iter().copied().chain(vec![0.0; n as usize - taps.len()]).collect() },
+            ] {
+                let output = Output::new(&workload, Geometry::L2).unwrap();
+                let Encoding::Float { error_l2, .. } = output.encoding(max_abs as u64).unwrap() else { panic!() };
+                for pattern in 0..4 {
+                    let x: Vec<i64> = (0..i64::from(n))
+                        .map(|i| match pattern {
+                            0 => max_abs,
+                            1 => max_abs * (1 - 2 * (i % 2)),
+                            2 => max_abs * i64::from(i == 70),
+                            _ => (i * 2_654_435_761) % max_abs,
+                        })
+                        .collect();
+                    let mut out = vec![0.0; n as usize];
+                    output.encode(Input::Cells(&x), max_abs as u64, Encoded::Float(&mut out)).unwrap();
+                    let mut squares = 0.0;
+                    for (t, value) in out.iter().enumerate() {
+                        let row = workload.row(t).unwrap();
+                        let sum: BigInt = row.iter().zip(&x).map(|(a, v)| exact(*a) * *v).sum();
+                        let error: BigInt = (exact(*value) - sum) >> 100u32;
+                        squares += (i128::try_from(error).unwrap() as f64 * 2f64.powi(-100)).powi(2);
+                    }
+                    assert!(squares.sqrt() <= error_l2.get(), "{} above {}", squares.sqrt(), error_l2.get());
+                }
+            }
+        }
     }
 
     #[test]
