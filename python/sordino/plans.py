@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -346,5 +347,5 @@ def _words(event: Event, times: int, privacy: Privacy) -> str:
             if times == 1:
                 return f"({epsilon:.6g}, {delta:.3g})-differential privacy"
             # Group privacy of (epsilon, delta): delta·(e^(k·epsilon) - 1)/(e^epsilon - 1).
-            growth = sum(2.718281828459046 ** (i * epsilon) for i in range(times))
+            growth = sum(math.exp(i * epsilon) for i in range(times))
             return f"({epsilon * times:.6g}, {min(delta * growth, 1.0):.3g})-differential privacy"
