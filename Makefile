@@ -20,7 +20,7 @@ $(VENV)/.ready: requirements/dev.txt
 	@touch $@
 
 $(EXTENSION): $(VENV)/.ready $(RUST_SOURCES) pyproject.toml
-	$(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
 .PHONY: build

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -15,14 +16,14 @@ from sordino.errors import (
     UnsupportedEventError,
 )
 from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
-from sordino.filters import BasicRule, ConcentratedRule, GaussianRule, PureRule, Rule, adaptive_rules
+from sordino.filters import BasicRule, ConcentratedRule, GaussianRule, PureRule, Rule, ScheduleRule, adaptive_rules
 from sordino.ledger_storage import InMemoryStorage, LedgerEntry, LedgerStorage
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.rounding import float_down, float_up, sqrt_down
 
 __all__ = ["Charged", "Composition", "Ledger"]
 
-Composition = Literal["adaptive", "basic"]
+Composition = Literal["adaptive", "basic", "schedule"]
 
 _Sums = dict[str, Fraction]
 # An overdraft below this fraction of the limit is most likely a decimal that has no exact binary form.
@@ -54,6 +55,8 @@ class Ledger:
     - `ApproxDP`, adaptive: (P) pure events only and sum of epsilon <= epsilon, or (G) sum of mu**2 <= m**2, m the
       largest GDP that implies the total.
     - `ApproxDP`, basic: sums of epsilon and of delta; no Gaussian events.
+    - `ApproxDP`, schedule: each of the events declared beforehand once, in any order; together they were checked to
+      satisfy the total by the exact composition of their privacy losses, which fits more than the sums above.
 
     *Why "P or G" is a valid filter.* Fix neighbouring data sets and a way of asking; P and Q are the
     distributions of the transcript on them, and S is a set of transcripts. Put into S1 those which satisfy P
@@ -71,12 +74,15 @@ class Ledger:
 
     Args:
         total: The guarantee for everything together.
-        composition: "adaptive" (the table above), or "basic" to add up pairs (epsilon, delta) under an
-            `ApproxDP` total; must be said at construction because the two promises do not mix.
+        composition: "adaptive" (the list above), or "basic" to add up pairs (epsilon, delta) under an
+            `ApproxDP` total; must be said at construction because the promises do not mix.
+        schedule: Events to be charged, all of them declared now, under an `ApproxDP` total; `composition` is then
+            "schedule".
         storage: Where entries are kept; in memory if None. Entries that it already holds are counted.
 
     Raises:
-        InvalidParameterError: `composition` is unknown, or "basic" with another total than `ApproxDP`.
+        InvalidParameterError: `composition` is unknown, "basic" or a schedule comes with another total than
+            `ApproxDP`, or the schedule does not fit the total.
         DataTypeError: `total` is no privacy guarantee.
         BudgetExceededError: The storage holds more than the total.
         UnsupportedEventError: The storage holds an event that this total cannot count.
@@ -84,9 +90,20 @@ class Ledger:
     """
 
     def __init__(
-        self, total: Privacy, *, composition: Composition = "adaptive", storage: LedgerStorage | None = None
+        self,
+        total: Privacy,
+        *,
+        composition: Composition = "adaptive",
+        schedule: Sequence[Event] | None = None,
+        storage: LedgerStorage | None = None,
     ) -> None:
-        self._rules = _rules_of(total, composition)
+        if schedule is not None:
+            if composition == "basic" or not isinstance(total, ApproxDP):
+                raise InvalidParameterError("a schedule needs an ApproxDP total and no other composition")
+            composition = "schedule"
+            self._rules: tuple[Rule, ...] = (ScheduleRule(total, schedule),)
+        else:
+            self._rules = _rules_of(total, composition)
         self._total = total
         self._composition = composition
         self._storage: LedgerStorage = InMemoryStorage() if storage is None else storage
@@ -149,9 +166,9 @@ class Ledger:
 
         Returns:
             "pure_epsilon": of a `PureEvent`; "gaussian_mu" (and "rho" under zCDP): of a `GaussianEvent`;
-            "delta": what approximate events may still add under basic composition. Kinds that the ledger
-            refuses are left out. The alternatives exclude each other. All are rounded down; 0.0 means that
-            nothing is left.
+            "delta": what approximate events may still add under basic composition; under a schedule, how many
+            of each declared event are left. Kinds that the ledger refuses are left out. The alternatives
+            exclude each other. All are rounded down; 0.0 means that nothing is left.
 
         Raises:
             ForkError: This process does not own the ledger.
@@ -339,6 +356,8 @@ def _rules_of(total: Privacy, composition: Composition) -> tuple[Rule, ...]:
 def _unsupported(event: Event, total: Privacy, composition: Composition) -> str:
     if isinstance(event, ApproxEvent) and isinstance(total, ApproxDP):
         return "an approximate event adds up by basic composition only: use Ledger(total, composition='basic')"
+    if composition == "schedule":
+        return "the event is not in the schedule that was declared for this ledger"
     kind, name = type(event).__name__, type(total).__name__
     return f"a ledger with a {name} total ({composition} composition) cannot count a {kind}"
 
@@ -352,6 +371,8 @@ def _largest_events(rule: Rule, left: _Sums) -> dict[str, float]:
         case GaussianRule():
             mu = sqrt_down(left["mu_squared"])
             return {"gaussian_mu": mu, "pure_epsilon": pure_of_mu(mu) if mu > 0.0 else 0.0}
+        case ScheduleRule():
+            return {event: float(count) for event, count in left.items()}
         case BasicRule():
             return {"pure_epsilon": float_down(left["epsilon"]), "delta": float_down(left["delta"])}
     return {"pure_epsilon": float_down(left["epsilon"])}

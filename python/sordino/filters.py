@@ -9,14 +9,18 @@ Each rule bounds *adaptively* chosen events: the next event may depend on earlie
 those of one path of the interaction, and the theorem cited is one about privacy filters.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from sordino.calibration import gaussian_mu, mu_of_pure
+from sordino.errors import InvalidParameterError
 from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
 from sordino.privacy import ApproxDP
+from sordino.schedule import schedule_delta
 
-__all__ = ["BasicRule", "ConcentratedRule", "GaussianRule", "PureRule", "Rule", "adaptive_rules"]
+__all__ = ["BasicRule", "ConcentratedRule", "GaussianRule", "PureRule", "Rule", "ScheduleRule", "adaptive_rules"]
 
 
 class Rule(Protocol):
@@ -114,6 +118,29 @@ class BasicRule:
                 return {"epsilon": Fraction(epsilon), "delta": Fraction(delta)}
             case GaussianEvent():
                 return None
+
+
+class ScheduleRule:
+    """Every event of a declared schedule once.
+
+    The schedule as a whole was checked when it was declared (`sordino.schedule`); each charge must be one of its
+    events that is not used up.
+    """
+
+    name: ClassVar[str] = "schedule"
+
+    def __init__(self, total: ApproxDP, schedule: Sequence[Event]) -> None:
+        needed = schedule_delta(schedule, total.epsilon)
+        if needed > total.delta:
+            raise InvalidParameterError(
+                f"the schedule needs delta = {needed:.3g} at epsilon = {total.epsilon}, the total has {total.delta:.3g}"
+            )
+        counts = Counter(str(event) for event in schedule)
+        self.limits = {event: Fraction(count) for event, count in counts.items()}
+
+    def cost(self, event: Event) -> dict[str, Fraction] | None:
+        """Return one of its kind for a scheduled event; None for any other."""
+        return {str(event): Fraction(1)} if str(event) in self.limits else None
 
 
 def adaptive_rules(total: ApproxDP) -> tuple[Rule, ...]:
