@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 EXTENSION := $(VENV)/.extension
+# Property tests repeat; set another seed to search further.
+export PROPTEST_RNG_SEED ?= 20261121
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help

@@ -199,8 +199,8 @@ def _lower_bound(train0: Array, train1: Array, fresh0: Array, fresh1: Array, del
 
     thresholds = np.quantile(train1, np.linspace(0.0, 0.999, 400)) - 1e-9
     counts = [len(train) - np.searchsorted(np.sort(train), thresholds) for train in (train0, train1)]
-    scale = len(fresh0) / len(train0)
-    best = bound(np.rint(counts[0] * scale), np.rint(counts[1] * scale), len(fresh0)).argmax()
+    # With the confidence of the training draws alone: a threshold that few of them passed is not trusted.
+    best = bound(counts[0], counts[1], len(train0)).argmax()
     zeros, ones = (np.array([(fresh >= thresholds[best]).sum()]) for fresh in (fresh0, fresh1))
     return max(float(bound(zeros, ones, len(fresh0))[0]), 0.0)
 
