@@ -67,3 +67,4 @@ def test_end_to_end():
     table = so.tabulate(rng.integers(0, 20, 1000), 20, user=rng.integers(0, 200, 1000), max_records=3)
     plan = so.plan(so.RunningSum(20), so.ApproxDP(epsilon=1.0, delta=1e-6), unit=table.unit)
     assert plan.release(table.counts).values.shape == (20,)
+    assert plan.release(table).values.shape == (20,)

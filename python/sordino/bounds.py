@@ -39,6 +39,9 @@ class Bound:
     mechanisms: str
     up_to_constant: bool = False
 
+    def __float__(self) -> float:
+        return self.value
+
 
 def singular_mean(workload: Workload) -> tuple[float, str]:
     """Return a lower bound on `‖A‖_*/sqrt(m n)` and its name; exact unless the name says 'dual'.
