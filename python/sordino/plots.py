@@ -386,7 +386,7 @@ def _spacing(where: Positions) -> Any:
     return np.diff(np.sort(where.at)).min() * (1 if where.dates else 0.8)
 
 
-def plot_comparison(comparison: Comparison, path: object = None) -> Figure:
+def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> Figure:
     """Draw the expected error of every mechanism as bars, the chosen one marked, the bound as a line.
 
     Args:
