@@ -59,7 +59,7 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             k = np.arange(1, n + 1)
             return float(np.mean(0.5 / np.sin((2 * k - 1) * math.pi / (4 * n + 2)))) * _SAFE, "SVD bound"
         case Filter(boundary="circular") | GroupConvolution():
-            return float(np.mean(spectrum(workload).magnitudes)) * _SAFE, "SVD bound"
+            return float(np.mean(_magnitudes(workload))) * _SAFE, "SVD bound"
         case Filter():
             return _filter_mean(workload)
         case Marginals():
@@ -176,6 +176,23 @@ def spectrum(workload: Workload) -> Spectrum:
     Raises:
         UnsupportedMechanismError: The workload is no convolution.
     """
+    values = _magnitudes(workload)
+    count = len(values)
+    ranks = np.arange(1, count + 1, dtype=np.float64)
+    best: tuple[float, float, float] | None = None
+    for p in np.linspace(1.02, 4.0, 150):
+        c = float(np.max(values * ranks**p))
+        bound = (c * _zeta(float(p)) / count) ** 2
+        if best is None or bound < best[2]:
+            best = (float(p), c, bound)
+    factor = float(np.mean(values)) ** 2
+    if best is None or best[2] > 100.0 * factor:
+        return Spectrum(values, factor, None, None, None)
+    return Spectrum(values, factor, *best)
+
+
+def _magnitudes(workload: Workload) -> Array:
+    """Return `|lambda_k|`, falling, rounding noise taken for zero."""
     match workload:
         case GroupConvolution():
             values = np.abs(np.fft.fftn(workload.kernel)).reshape(-1)
@@ -191,18 +208,7 @@ def spectrum(workload: Workload) -> Spectrum:
             raise UnsupportedMechanismError("only convolutions have a spectrum")
     values = np.sort(values)[::-1]
     values[values < 1e-13 * values[0]] = 0.0
-    count = len(values)
-    ranks = np.arange(1, count + 1, dtype=np.float64)
-    best: tuple[float, float, float] | None = None
-    for p in np.linspace(1.02, 4.0, 150):
-        c = float(np.max(values * ranks**p))
-        bound = (c * _zeta(float(p)) / count) ** 2
-        if best is None or bound < best[2]:
-            best = (float(p), c, bound)
-    factor = float(np.mean(values)) ** 2
-    if best is None or best[2] > 100.0 * factor:
-        return Spectrum(values, factor, None, None, None)
-    return Spectrum(values, factor, *best)
+    return values
 
 
 def _zeta(p: float) -> float:
@@ -217,7 +223,7 @@ def spectral_bound(workload: Workload) -> Bound | None:
     """
     if not isinstance(workload, Filter | GroupConvolution):
         return None
-    values = spectrum(workload).magnitudes
+    values = _magnitudes(workload)
     n = len(values)
     if n < 2:
         return None

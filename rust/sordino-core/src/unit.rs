@@ -77,11 +77,12 @@ impl Unit {
     /// Sensitivity of a linear map from two facts about its columns `b_j` in the norm in use:
     /// `column ≥ max ‖b_j‖` and `pair ≥ max_{i≠j} ‖b_i − b_j‖`.
     ///
-    /// Clamping may turn `e_i − e_j` into `e_i`, so a replacement takes the larger of the two.
-    pub fn from_columns(self, column: Upper, pair: Upper) -> Upper {
+    /// Clamping may turn `e_i − e_j` into `e_i`, so a replacement takes the larger of the two; only then is
+    /// `pair` computed.
+    pub fn from_columns(self, column: Upper, pair: impl FnOnce() -> Upper) -> Upper {
         match self {
             Self::AddRemove { records, .. } => Upper::exact(f64::from(records)) * column,
-            Self::ReplaceOne { records } => Upper::exact(f64::from(records)) * column.max(pair).min(column + column),
+            Self::ReplaceOne { records } => Upper::exact(f64::from(records)) * column.max(pair()).min(column + column),
         }
     }
 }

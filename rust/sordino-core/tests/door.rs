@@ -3,12 +3,15 @@
 //! Two inputs measured under one key differ by exactly the difference of their encoded lattice values, so
 //! the distance of neighbours after rounding and clamping can be compared with the declared sensitivity.
 
+mod common;
+
+use common::norm;
 use proptest::prelude::*;
 use sordino_core::domain::Domain;
 use sordino_core::door::{Data, Door, Measured};
 use sordino_core::error::Error;
 use sordino_core::random::{Key, MAX_QUARTER_UNITS, NoiseLaw};
-use sordino_core::strategy::{Codes, Geometry, Mechanism, Recipe, Strategy};
+use sordino_core::strategy::{Codes, Mechanism, Recipe, Strategy};
 use sordino_core::unit::Unit;
 use sordino_core::workload::Workload;
 
@@ -44,20 +47,7 @@ fn distance(strategy: &dyn Strategy, a: &Measured, b: &Measured) -> f64 {
     let step = 2f64.powi(i32::from(a.grid()));
     let v: Vec<f64> =
         a.units().iter().zip(b.units()).map(|(x, y)| (i128::from(*x) - i128::from(*y)) as f64 * step).collect();
-    match strategy.geometry() {
-        Geometry::L2 => v.iter().map(|x| x * x).sum::<f64>().sqrt(),
-        Geometry::L1 => v.iter().map(|x| x.abs()).sum(),
-        Geometry::Blocks(lens) => {
-            let mut rest = &v[..];
-            lens.iter()
-                .map(|len| {
-                    let (block, tail) = rest.split_at(*len as usize);
-                    rest = tail;
-                    block.iter().map(|x| x * x).sum::<f64>().sqrt()
-                })
-                .sum()
-        }
-    }
+    norm(&strategy.geometry(), &v)
 }
 
 /// One relation with a random neighbour of `x`.

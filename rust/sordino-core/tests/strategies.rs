@@ -1,6 +1,9 @@
 //! Every strategy against its own dense matrices: sensitivities by brute force, decode as the inverse of
 //! encode, variances as norms of the decoder's rows, weights as solutions of `Bᵀw = row`.
 
+mod common;
+
+use common::norm;
 use sordino_core::random::NoiseLaw;
 use sordino_core::strategy::{Encoded, Encoding, Geometry, Input, Mechanism, Recipe, Strategy};
 use sordino_core::unit::Unit;
@@ -96,23 +99,6 @@ fn encode(strategy: &dyn Strategy, x: &[i64]) -> Vec<f64> {
 
 fn unit_vector(n: usize, j: usize) -> Vec<i64> {
     (0..n).map(|i| i64::from(i == j)).collect()
-}
-
-fn norm(geometry: &Geometry, v: &[f64]) -> f64 {
-    match geometry {
-        Geometry::L2 => v.iter().map(|x| x * x).sum::<f64>().sqrt(),
-        Geometry::L1 => v.iter().map(|x| x.abs()).sum(),
-        Geometry::Blocks(lens) => {
-            let mut rest = v;
-            lens.iter()
-                .map(|len| {
-                    let (block, tail) = rest.split_at(*len as usize);
-                    rest = tail;
-                    block.iter().map(|x| x * x).sum::<f64>().sqrt()
-                })
-                .sum()
-        }
-    }
 }
 
 fn columns(recipe: &Recipe, strategy: &dyn Strategy) -> Vec<Vec<f64>> {

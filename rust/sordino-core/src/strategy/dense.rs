@@ -41,12 +41,17 @@ impl Dense {
         Self { rows, columns, entries: entries.to_vec(), integers, geometry, transposed: OnceLock::new() }
     }
 
-    /// The measured matrix as floats, and what an answer is worth of it.
-    fn scaled(&self) -> (Vec<f64>, f64) {
+    /// The measured matrix as floats.
+    fn measured(&self) -> Vec<f64> {
         match &self.integers {
-            Some((integers, exponent)) => (integers.iter().map(|a| *a as f64).collect(), 2f64.powi(*exponent)),
-            None => (self.entries.clone(), 1.0),
+            Some((integers, _)) => integers.iter().map(|a| *a as f64).collect(),
+            None => self.entries.clone(),
         }
+    }
+
+    /// What an answer is worth of a measured number.
+    fn factor(&self) -> f64 {
+        self.integers.as_ref().map_or(1.0, |(_, exponent)| 2f64.powi(*exponent))
     }
 
     fn norm(&self, values: impl Iterator<Item = f64>) -> f64 {
@@ -68,14 +73,16 @@ impl Strategy for Dense {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        let (matrix, _) = self.scaled();
+        let matrix = self.measured();
         let n = self.columns;
         let column = |j: usize| self.norm((0..self.rows).map(|i| matrix[i * n + j]));
         let slack = 1.0 + 4.0 * UNIT_ROUNDOFF * (self.rows as f64 + 4.0);
         let largest = (0..n).into_par_iter().map(column).reduce(|| 0.0, f64::max);
         let single = Upper::rounded(largest * slack, 2);
-        let replace = matches!(unit, Unit::ReplaceOne { .. });
-        let pair = if replace && n <= EXACT_PAIRS {
+        let pair = || {
+            if n > EXACT_PAIRS {
+                return single + single;
+            }
             let largest = (0..n)
                 .into_par_iter()
                 .map(|j| {
@@ -85,14 +92,12 @@ impl Strategy for Dense {
                 })
                 .reduce(|| 0.0, f64::max);
             Upper::rounded(largest * slack, 2)
-        } else {
-            single + single
         };
         Ok(unit.from_columns(single, pair))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        let (matrix, _) = self.scaled();
+        let matrix = self.measured();
         let fullest =
             matrix.chunks_exact(self.columns).map(|row| row.iter().map(|a| a.abs()).sum::<f64>()).fold(0.0, f64::max);
         let magnitude = fullest * max_abs as f64 * (1.0 + 1e-9);
@@ -130,26 +135,26 @@ impl Strategy for Dense {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        let (_, factor) = self.scaled();
+        let factor = self.factor();
         out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let (_, factor) = self.scaled();
+        let factor = self.factor();
         out.fill(factor * factor * if self.geometry == Geometry::L1 { 2.0 } else { 1.0 });
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         // Least squares by the pseudo-inverse, and a check that the row was reached.
         let matrix = self.transposed.get_or_init(|| {
-            let (entries, _) = self.scaled();
+            let entries = self.measured();
             let columns_by_rows = DMatrix::from_column_slice(self.columns, self.rows, &entries);
             columns_by_rows.svd(true, true)
         });
         let target = DVector::from_column_slice(row);
         let cutoff = matrix.singular_values.max() * 1e-12;
         let weights = matrix.solve(&target, cutoff).map_err(|_| not_in_row_space())?;
-        let (entries, _) = self.scaled();
+        let entries = self.measured();
         let reached = DMatrix::from_column_slice(self.columns, self.rows, &entries) * &weights;
         if (reached - &target).norm() > 1e-9 * target.norm() {
             return Err(not_in_row_space());

@@ -80,6 +80,15 @@ impl Circle {
         self.transform.sum(|k| self.spectrum[k].norm()) / self.len as f64
     }
 
+    /// The function on the circle with this real half spectrum: autocorrelations from powers.
+    pub fn lags(&self, power: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut spectrum: Vec<Complex<f64>> =
+            (0..self.transform.spectrum_len()).map(|k| Complex::new(power(k) / self.len as f64, 0.0)).collect();
+        let mut lags = vec![0.0; self.len];
+        self.transform.inverse(&mut spectrum, &mut lags);
+        lags
+    }
+
     fn pad(&self, row: &[f64]) -> Vec<Complex<f64>> {
         self.transform.spectrum(row)
     }
@@ -100,7 +109,6 @@ pub(super) struct Fourier {
 }
 
 impl Fourier {
-    /// `answers` may differ from the workload the strategy is made for: same inputs, other decode.
     pub fn new(workload: &Workload) -> Result<Self, Error> {
         let circle = Circle::new(workload)?;
         let ideal = circle.mean_magnitude().powi(2);
@@ -122,11 +130,7 @@ impl Fourier {
             None
         } else {
             // First row of BᵀB: autocorrelation of the kernel at the lags in use.
-            let mut power: Vec<Complex<f64>> =
-                kernel_spectrum.iter().map(|k| Complex::new(k * k / circle.len as f64, 0.0)).collect();
-            let mut lags = vec![0.0; circle.len];
-            circle.transform.inverse(&mut power, &mut lags);
-            ToeplitzInverse::new(&lags[..circle.inputs])
+            ToeplitzInverse::new(&circle.lags(|k| kernel_spectrum[k].powi(2))[..circle.inputs])
         };
         let convolution = ExactConvolution::new(&kernel, circle.inputs);
         let transfer = circle
@@ -145,10 +149,7 @@ impl Fourier {
 
     /// Upper bound of `max_{i≠j} ‖b_i − b_j‖²= 2(r_0 − min r_m)` over the lags in use.
     fn pair_squared(&self) -> f64 {
-        let mut power: Vec<Complex<f64>> =
-            self.kernel_spectrum.iter().map(|k| Complex::new(k * k / self.circle.len as f64, 0.0)).collect();
-        let mut lags = vec![0.0; self.circle.len];
-        self.circle.transform.inverse(&mut power, &mut lags);
+        let lags = self.circle.lags(|k| self.kernel_spectrum[k].powi(2));
         let least = lags[1..].iter().take(self.circle.inputs.saturating_sub(1)).copied().fold(f64::INFINITY, f64::min);
         let square = self.norm_squared() as f64;
         let error = 2.0 * square * convolution_error(rounding_levels(self.circle.len));
@@ -198,7 +199,7 @@ impl Strategy for Fourier {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let column = Upper::integer(self.norm_squared()).sqrt();
-        let pair = Upper::rounded(self.pair_squared(), 4).sqrt();
+        let pair = || Upper::rounded(self.pair_squared(), 4).sqrt();
         // ‖Bδ‖ ≤ ‖B‖·‖δ‖₂ is sharper when no cell takes many records.
         let largest = self.kernel_spectrum.iter().fold(0.0f64, |m, k| m.max(k.abs()));
         let error = transform_error(self.circle.len) * (self.circle.len as f64).sqrt() * column.get();

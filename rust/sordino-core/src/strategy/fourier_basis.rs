@@ -142,13 +142,11 @@ impl FourierBasis {
 
     /// Inverse of the Toeplitz matrix `BᵀB` of the inputs, whose first row has spectrum `d_k²`.
     fn invert_gram(&self) -> Option<ToeplitzInverse> {
-        let mut squares = vec![Complex::default(); self.circle.transform.spectrum_len()];
-        for c in self.coordinates.iter().filter(|c| !c.sine) {
-            squares[c.frequency].re = c.weight * c.weight / self.circle.len as f64;
+        let mut squares = vec![0.0; self.circle.transform.spectrum_len()];
+        for c in &self.coordinates {
+            squares[c.frequency] = c.weight * c.weight;
         }
-        let mut lags = vec![0.0; self.circle.len];
-        self.circle.transform.inverse(&mut squares, &mut lags);
-        ToeplitzInverse::new(&lags[..self.circle.inputs])
+        ToeplitzInverse::new(&self.circle.lags(|k| squares[k])[..self.circle.inputs])
     }
 
     /// `Σ_k d_k·amplitude·(1 or √2)`: every column is below it.
@@ -207,7 +205,7 @@ impl Strategy for FourierBasis {
             _ => *self.l1.get_or_init(|| self.largest_l1()),
         };
         let column = Upper::rounded(norm * slack, 2);
-        Ok(unit.from_columns(column, column + column))
+        Ok(unit.from_columns(column, || column + column))
     }
 
     fn column(&self, cell: usize) -> Option<Vec<f64>> {

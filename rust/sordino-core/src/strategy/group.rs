@@ -78,17 +78,19 @@ impl Strategy for Group {
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let square = self.norm_squared();
         let column = Upper::integer(square).sqrt();
-        // Autocorrelation over the group, in floating point with a generous bound.
-        let mut power: Vec<Complex<f64>> =
-            self.kernel_spectrum.iter().map(|k| Complex::new(k * k / self.kernel.len() as f64, 0.0)).collect();
-        self.transform.process(&mut power, true);
-        let least = power[1..].iter().map(|v| v.re).fold(f64::INFINITY, f64::min);
-        let pair = if least.is_finite() {
-            let square = square as f64;
-            let error = square * 1e-13 * self.levels.max(1.0);
-            Upper::rounded(2.0 * (square - least) + 4.0 * error, 4).sqrt()
-        } else {
-            Upper::ZERO
+        let pair = || {
+            // Autocorrelation over the group, in floating point with a generous bound.
+            let mut power: Vec<Complex<f64>> =
+                self.kernel_spectrum.iter().map(|k| Complex::new(k * k / self.kernel.len() as f64, 0.0)).collect();
+            self.transform.process(&mut power, true);
+            let least = power[1..].iter().map(|v| v.re).fold(f64::INFINITY, f64::min);
+            if least.is_finite() {
+                let square = square as f64;
+                let error = square * 1e-13 * self.levels.max(1.0);
+                Upper::rounded(2.0 * (square - least) + 4.0 * error, 4).sqrt()
+            } else {
+                Upper::ZERO
+            }
         };
         Ok(unit.from_columns(column, pair))
     }

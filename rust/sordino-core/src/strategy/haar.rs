@@ -122,12 +122,12 @@ impl Strategy for Haar {
         if self.geometry == Geometry::L1 {
             let column: u128 = self.weights.iter().map(|w| u128::from(*w)).sum();
             let pair = 2 * details.iter().map(|w| u128::from(*w)).sum::<u128>();
-            return Ok(unit.from_columns(Upper::integer(column), Upper::integer(pair)));
+            return Ok(unit.from_columns(Upper::integer(column), || Upper::integer(pair)));
         }
         let squares: Vec<u128> = details.iter().map(|w| u128::from(*w).pow(2)).collect();
         let column = squares.iter().sum::<u128>() + u128::from(self.weights[0]).pow(2);
         let pair = (0..squares.len()).map(|s| 4 * squares[s] + 2 * squares[s + 1..].iter().sum::<u128>()).max();
-        Ok(unit.from_columns(Upper::integer(column).sqrt(), Upper::integer(pair.unwrap_or(0)).sqrt()))
+        Ok(unit.from_columns(Upper::integer(column).sqrt(), || Upper::integer(pair.unwrap_or(0)).sqrt()))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

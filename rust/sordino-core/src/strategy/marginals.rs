@@ -213,9 +213,8 @@ impl Marginals {
 
     /// Marginal counts of every wanted set.
     fn tables(&self, x: Input<'_>) -> BTreeMap<Vec<usize>, Vec<i64>> {
-        let wanted: Vec<&Vec<usize>> = self.sets.iter().collect();
-        wanted
-            .into_par_iter()
+        self.sets
+            .par_iter()
             .map(|set| {
                 let mut out = vec![0; cells(&self.radices, set)];
                 match x {
@@ -299,18 +298,27 @@ fn subset(inner: &[usize], outer: &[usize]) -> bool {
 /// Counts of one marginal from record codes. Records with a level out of range count nowhere.
 pub(super) fn count(codes: Codes<'_>, radices: &[usize], set: &[usize], out: &mut [i64]) {
     match codes {
-        Codes::Bytes(codes) => count_rows(codes, radices, set, out, |v| usize::from(*v)),
-        Codes::Words(codes) => count_rows(codes, radices, set, out, |v| usize::try_from(*v).unwrap_or(usize::MAX)),
+        Codes::Bytes(codes) => count_rows(codes, radices, set, out, byte_level),
+        Codes::Words(codes) => count_rows(codes, radices, set, out, word_level),
     }
 }
 
-fn count_rows<T>(codes: &[T], radices: &[usize], set: &[usize], out: &mut [i64], level: impl Fn(&T) -> usize) {
+/// Level that a code names; a negative one is out of every range.
+fn word_level(code: i64) -> usize {
+    usize::try_from(code).unwrap_or(usize::MAX)
+}
+
+fn byte_level(code: u8) -> usize {
+    usize::from(code)
+}
+
+fn count_rows<T: Copy>(codes: &[T], radices: &[usize], set: &[usize], out: &mut [i64], level: impl Fn(T) -> usize) {
     out.fill(0);
     for record in codes.chunks_exact(radices.len()) {
-        if record.iter().zip(radices).any(|(code, n)| level(code) >= *n) {
+        if record.iter().zip(radices).any(|(code, n)| level(*code) >= *n) {
             continue;
         }
-        let cell = set.iter().fold(0, |cell, i| cell * radices[*i] + level(&record[*i]));
+        let cell = set.iter().fold(0, |cell, i| cell * radices[*i] + level(record[*i]));
         out[cell] += 1;
     }
 }
@@ -323,7 +331,7 @@ struct BitSets {
 }
 
 impl BitSets {
-    fn new<T: Sync>(codes: &[T], radices: &[usize], level: impl Fn(&T) -> usize + Sync) -> Self {
+    fn new<T: Copy + Sync>(codes: &[T], radices: &[usize], level: impl Fn(T) -> usize + Sync) -> Self {
         let d = radices.len();
         let words = (codes.len() / d).div_ceil(64);
         let starts: Vec<usize> = radices
@@ -341,9 +349,9 @@ impl BitSets {
             .map(|block| {
                 let mut row = vec![0u64; levels];
                 for (bit, record) in block.chunks_exact(d).enumerate() {
-                    if record.iter().zip(radices).all(|(code, n)| level(code) < *n) {
+                    if record.iter().zip(radices).all(|(code, n)| level(*code) < *n) {
                         for (code, start) in record.iter().zip(&starts) {
-                            row[start + level(code)] |= 1 << bit;
+                            row[start + level(*code)] |= 1 << bit;
                         }
                     }
                 }
@@ -403,11 +411,11 @@ impl Strategy for Marginals {
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         if self.geometry == Geometry::L1 {
             let column = Upper::integer(self.pieces.iter().map(|piece| self.column(piece, 1, Axis::column1)).sum());
-            return Ok(unit.from_columns(column, column + column));
+            return Ok(unit.from_columns(column, || column + column));
         }
         let square: u128 = self.pieces.iter().map(|piece| self.column2(piece)).sum();
         let column = Upper::integer(square).sqrt();
-        let pair = match self.least_product() {
+        let pair = || match self.least_product() {
             Some(least) => Upper::rounded((2.0 * (square as f64 - least)).max(0.0), 4).sqrt(),
             None => column + column,
         };
@@ -433,10 +441,10 @@ impl Strategy for Marginals {
         let small = self.sets.iter().all(|set| cells(&self.radices, set) <= BITSET_CELLS);
         let tables = match x {
             Input::Codes(Codes::Bytes(codes)) if small => {
-                self.bitset_tables(&BitSets::new(codes, &self.radices, |v| usize::from(*v)))
+                self.bitset_tables(&BitSets::new(codes, &self.radices, byte_level))
             }
             Input::Codes(Codes::Words(codes)) if small => {
-                self.bitset_tables(&BitSets::new(codes, &self.radices, |v| usize::try_from(*v).unwrap_or(usize::MAX)))
+                self.bitset_tables(&BitSets::new(codes, &self.radices, word_level))
             }
             _ => self.tables(x),
         };

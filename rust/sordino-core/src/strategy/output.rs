@@ -120,7 +120,7 @@ impl Strategy for Output {
         let column = Upper::rounded(norm + slack, 2);
         let column = if square { column.sqrt() } else { column };
         // The difference of two columns: at most twice one, and an ℓ1 bound is what is used.
-        Ok(unit.from_columns(column, column + column))
+        Ok(unit.from_columns(column, || column + column))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

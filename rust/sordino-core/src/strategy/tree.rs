@@ -155,8 +155,8 @@ impl Strategy for Tree {
         let levels = self.levels.len() as u128;
         let (column, pair) = (Upper::integer(levels), Upper::integer(2 * (levels - 1)));
         Ok(match self.geometry {
-            Geometry::L2 => unit.from_columns(column.sqrt(), pair.sqrt()),
-            _ => unit.from_columns(column, pair),
+            Geometry::L2 => unit.from_columns(column.sqrt(), || pair.sqrt()),
+            _ => unit.from_columns(column, || pair),
         })
     }
 

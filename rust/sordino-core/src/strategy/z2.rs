@@ -56,15 +56,17 @@ impl Strategy for Z2 {
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         if self.geometry == Geometry::L1 {
             let column = Upper::integer(self.weights.iter().map(|w| u128::from(*w)).sum());
-            return Ok(unit.from_columns(column, column + column));
+            return Ok(unit.from_columns(column, || column + column));
         }
         let squares: Vec<i128> = self.weights.iter().map(|w| i128::from(*w) * i128::from(*w)).collect();
         let column: i128 = squares.iter().sum();
         // ⟨b_i, b_j⟩ = Σ_s w_s² χ_s(i ⊕ j): exact integers.
-        let mut products = squares;
-        walsh_hadamard(&mut products);
-        let least = products[1..].iter().min().copied().unwrap_or(column);
-        let pair = Upper::integer((2 * (column - least)) as u128).sqrt();
+        let pair = || {
+            let mut products = squares;
+            walsh_hadamard(&mut products);
+            let least = products[1..].iter().min().copied().unwrap_or(column);
+            Upper::integer((2 * (column - least)) as u128).sqrt()
+        };
         Ok(unit.from_columns(Upper::integer(column as u128).sqrt(), pair))
     }
 
