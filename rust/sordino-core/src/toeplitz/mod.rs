@@ -1,0 +1,31 @@
+//! Lower triangular Toeplitz strategies with a short memory, for streams.
+//!
+//! A stream of prefix (or decaying) sums is answered as `B(C x + z)`, `BC = A`, `z` white. Its error at
+//! step `t` is the norm of row `t` of `B` times the largest column norm of `C`, at noise multiplier 1.
+//!
+//! | type | `C` | privacy holds |
+//! |---|---|---|
+//! | [`BufferedToeplitz`] | `1 + Σ ω_i z/(1 − θ_i z)`, a buffered linear Toeplitz operator | to a horizon, or for ever |
+//! | [`unbounded()`] | the same, fitted to all horizons from 2^4 to 2^40 | for ever |
+//! | [`TwoDiagonals`] | `D₁ T D₂`, `T` as above | to a hard horizon |
+//!
+//! The yardstick is the square root `(1 − z)^{−1/2}` of counting ([`square_root_norm_squared`]). Every
+//! sensitivity is computed from the dyadic parameters that the stream itself uses.
+//!
+//! Sources: Fichtenberger, Henzinger & Upadhyay, ICML 2023 (square root); Dvijotham, `McMahan`, Pillutla,
+//! Steinke & Thakurta, FOCS 2024 (buffered operators).
+
+mod buffered;
+mod buffered_optimizer;
+mod dyadic;
+mod exponentials;
+mod minimize;
+mod noise_response;
+mod secular;
+mod square_root;
+
+pub use buffered::{BufferedToeplitz, MAX_DEGREE, PARAMETER_BITS};
+pub use buffered_optimizer::{BufferedProblem, Objective, optimize};
+pub use dyadic::Dyadic;
+pub use noise_response::NoiseResponse;
+pub use square_root::{square_root_coefficients, square_root_norm_squared};
