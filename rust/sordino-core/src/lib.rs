@@ -38,6 +38,7 @@ pub mod domain;
 pub mod door;
 pub mod error;
 pub mod lattice;
+pub mod optimize;
 pub mod random;
 mod scratch;
 pub mod strategy;

@@ -1,0 +1,245 @@
+//! One driver for every concave program over probability weights with multiplicative updates.
+//!
+//! The weights `p` of a program (of columns, and of rows) live on simplices; a point has gains `g` with
+//! `p ← p·g/Σ p g` monotone and its fixed point optimal: the mean error (Denisov et al. 2022; Yuan, Yang, Zhang &
+//! Hao 2016), the worst-query error, the minimum enclosing ellipsoid (Silvey, Titterington & Torsney 1978). The
+//! driver iterates on `θ = log p` with residual `f = log(g/Σ p g)` under Anderson acceleration, and keeps it
+//! honest:
+//!
+//! * programs are evaluated at `(1 − τ) p + τ/len` with `τ = gap/4`: nothing is ever singular, and by concavity the
+//!   cost in the objective is at most the factor `1 − τ`;
+//! * an extrapolated step that lowers the objective is undone: plain step, memory cleared;
+//! * steps are clipped to ±2, and `θ ≥ −200`;
+//! * the best lower and the best upper bound are kept separately, and the certified gap between them decides.
+
+use super::anderson::Memory;
+use super::linear_algebra::Precision;
+use super::{Progress, Target};
+
+/// Largest change of a log-weight in one iteration.
+const CLIP: f64 = 2.0;
+
+/// Least log-weight and least residual.
+const FLOOR: f64 = -200.0;
+
+/// Relative loss of the objective that is still rounding.
+const MONOTONE: f64 = 1e-12;
+
+/// Iterations without progress after which arithmetic becomes careful.
+const STALL: usize = 50;
+
+/// Gaps below this need careful arithmetic from the start.
+const FINE_GAP: f64 = 1e-7;
+
+/// A program `max f(p)` over a product of simplices.
+pub(super) trait Problem {
+    /// Number of weights of each simplex, in order.
+    fn simplices(&self) -> Vec<usize>;
+
+    /// Values at positive weights, concatenated in order; `None` if a factorisation failed.
+    fn evaluate(&self, weights: &[f64], precision: Precision) -> Option<Point>;
+}
+
+/// Values of a program at one point.
+#[derive(Debug, Clone)]
+pub(super) struct Point {
+    /// What must not fall.
+    pub objective: f64,
+    /// A lower bound on the optimum.
+    pub lower: f64,
+    /// A feasible value, at least the optimum.
+    pub upper: f64,
+    /// Multiplicative gains, one a weight.
+    pub gains: Vec<f64>,
+}
+
+/// A bound and the weights that prove it.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    pub value: f64,
+    pub weights: Vec<f64>,
+}
+
+/// The best bounds found.
+#[derive(Debug, Clone)]
+pub(super) struct Solution {
+    pub lower: Bound,
+    pub upper: Bound,
+    pub iterations: usize,
+}
+
+impl Solution {
+    fn gap(&self) -> f64 {
+        self.upper.value / self.lower.value - 1.0
+    }
+
+    fn improve(&mut self, point: &Point, weights: &[f64]) {
+        if point.lower > self.lower.value {
+            self.lower = Bound { value: point.lower, weights: weights.to_vec() };
+        }
+        if point.upper < self.upper.value {
+            self.upper = Bound { value: point.upper, weights: weights.to_vec() };
+        }
+    }
+}
+
+/// An accepted iterate.
+struct Iterate {
+    logs: Vec<f64>,
+    residual: Vec<f64>,
+    objective: f64,
+}
+
+/// Solves the program until the gap is certified, the iterations are spent or `progress` says stop; `None` if not
+/// even uniform weights could be evaluated.
+pub(super) fn solve(problem: &impl Problem, target: Target, progress: Progress<'_>) -> Option<Solution> {
+    let simplices = problem.simplices();
+    let mixing = target.gap / 4.0;
+    let mut precision = if target.gap < FINE_GAP { Precision::Careful } else { Precision::Fast };
+    let mut logs = vec![0.0; simplices.iter().sum()];
+    normalise(&mut logs, &simplices);
+    let mut memory = Memory::default();
+    let mut last: Option<Iterate> = None;
+    let mut solution: Option<Solution> = None;
+    let (mut extrapolated, mut undone) = (false, false);
+    let (mut stalled_gap, mut stalled_since) = (f64::INFINITY, 0);
+
+    for iteration in 1..=target.iterations {
+        let weights: Vec<f64> = logs.iter().map(|t| t.exp()).collect();
+        let mixed = mix(&weights, &simplices, mixing);
+        let point = problem.evaluate(&mixed, precision).filter(|point| point.objective.is_finite());
+        if let Some(point) = &point {
+            let best = solution.get_or_insert_with(|| Solution {
+                lower: Bound { value: point.lower, weights: mixed.clone() },
+                upper: Bound { value: point.upper, weights: mixed.clone() },
+                iterations: 0,
+            });
+            best.improve(point, &mixed);
+            best.iterations = iteration;
+            let gap = best.gap();
+            if progress(iteration, gap).is_break() || gap <= target.gap {
+                break;
+            }
+            if gap < 0.999 * stalled_gap {
+                (stalled_gap, stalled_since) = (gap, iteration);
+            } else if iteration - stalled_since >= STALL {
+                precision = Precision::Careful;
+            }
+        }
+        let dropped =
+            |point: &Point, last: &Iterate| point.objective < last.objective - MONOTONE * last.objective.abs();
+        match (point, &last) {
+            (Some(point), before) if !extrapolated || before.as_ref().is_none_or(|last| !dropped(&point, last)) => {
+                let residual = residual(&point.gains, &weights, &simplices);
+                if let Some(before) = before {
+                    memory.push((&before.logs, &before.residual), (&logs, &residual));
+                }
+                undone &= !extrapolated;
+                extrapolated = !memory.is_empty();
+                let step = memory.step(&residual, &weights);
+                let next = advance(&logs, &step, &simplices);
+                last = Some(Iterate { logs, residual, objective: point.objective });
+                logs = next;
+            }
+            // A failed factorisation of a plain step: once more with care.
+            (None, _) if !extrapolated && precision == Precision::Fast => precision = Precision::Careful,
+            (None, _) if !extrapolated => break,
+            (_, before) => {
+                let before = before.as_ref()?;
+                if undone {
+                    precision = Precision::Careful;
+                }
+                memory.clear();
+                (extrapolated, undone) = (false, true);
+                logs = advance(&before.logs, &before.residual, &simplices);
+            }
+        }
+    }
+    solution
+}
+
+/// `f = log(g/Σ p g)` on each simplex.
+fn residual(gains: &[f64], weights: &[f64], simplices: &[usize]) -> Vec<f64> {
+    let mut residual = Vec::with_capacity(gains.len());
+    let mut start = 0;
+    for len in simplices {
+        let range = start..start + len;
+        let mean: f64 = gains[range.clone()].iter().zip(&weights[range.clone()]).map(|(g, p)| g * p).sum();
+        residual.extend(gains[range].iter().map(|g| (g / mean).ln().max(FLOOR)));
+        start += len;
+    }
+    residual
+}
+
+/// `(1 − τ) p + τ/len` on each simplex.
+fn mix(weights: &[f64], simplices: &[usize], mixing: f64) -> Vec<f64> {
+    let floors = simplices.iter().flat_map(|len| std::iter::repeat_n(mixing / *len as f64, *len));
+    weights.iter().zip(floors).map(|(p, floor)| (1.0 - mixing) * p + floor).collect()
+}
+
+/// `θ + clip(step)`, normalised.
+fn advance(logs: &[f64], step: &[f64], simplices: &[usize]) -> Vec<f64> {
+    let mut next: Vec<f64> = logs.iter().zip(step).map(|(t, s)| t + s.clamp(-CLIP, CLIP)).collect();
+    normalise(&mut next, simplices);
+    next
+}
+
+/// Makes the weights of each simplex sum to one.
+fn normalise(logs: &mut [f64], simplices: &[usize]) {
+    let mut rest = logs;
+    for len in simplices {
+        let (block, tail) = rest.split_at_mut(*len);
+        let top = block.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total = top + block.iter().map(|t| (t - top).exp()).sum::<f64>().ln();
+        for t in block {
+            *t = (*t - total).max(FLOOR);
+        }
+        rest = tail;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::ControlFlow;
+
+    /// `max Σ c_i log p_i`: optimum `p = c`, gains `c_i/p_i`; bounds by concavity.
+    struct Entropy(Vec<f64>);
+
+    impl Problem for Entropy {
+        fn simplices(&self) -> Vec<usize> {
+            vec![self.0.len()]
+        }
+
+        fn evaluate(&self, weights: &[f64], _: Precision) -> Option<Point> {
+            let objective = self.0.iter().zip(weights).map(|(c, p)| c * p.ln()).sum::<f64>();
+            let gains: Vec<f64> = self.0.iter().zip(weights).map(|(c, p)| c / p).collect();
+            let excess = gains.iter().copied().fold(0.0, f64::max) - 1.0;
+            Some(Point { objective, lower: objective.exp(), upper: (objective + excess).exp(), gains })
+        }
+    }
+
+    #[test]
+    fn known_optimum_within_the_gap() {
+        let problem = Entropy(vec![0.5, 0.3, 0.2 - 1e-9, 1e-9]);
+        let target = Target { gap: 1e-6, iterations: 100 };
+        let solution = solve(&problem, target, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        let optimum: f64 = problem.0.iter().map(|c| c * c.ln()).sum::<f64>().exp();
+        assert!(solution.lower.value <= optimum && optimum <= solution.upper.value * (1.0 + 1e-15));
+        assert!(solution.gap() <= 1e-6 && solution.iterations < 30, "{solution:?}");
+    }
+
+    #[test]
+    fn interrupted_runs_return_the_best_so_far() {
+        let problem = Entropy(vec![0.7, 0.2, 0.1]);
+        let mut seen = Vec::new();
+        let mut stop = |iteration: usize, gap: f64| {
+            seen.push(gap);
+            if iteration == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let solution = solve(&problem, Target { gap: 1e-9, iterations: 100 }, &mut stop).unwrap();
+        assert_eq!(solution.iterations, 2);
+        assert_eq!(solution.gap(), seen[1]);
+        assert!(seen[1] <= seen[0]);
+    }
+}

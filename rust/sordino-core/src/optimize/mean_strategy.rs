@@ -1,0 +1,99 @@
+//! The strategy of least mean squared error among all Gaussian matrix mechanisms.
+//!
+//! Minimise `‖D L‖_F · max_j ‖B e_j‖` over `L B = A`, `D = diag(√ω)` for weights `ω` of the queries that sum to 1
+//! (Li, Hay, Rastogi, Miklau & McGregor 2010). With `D A = Q R` and weights `v` of the columns, the dual is
+//!
+//! `max_v ‖R diag(√v)‖_*`,
+//!
+//! concave in `v`, and at any `v` the singular values `s` and left vectors `E` of `R diag(√v)` give the strategy
+//! `B = diag(s)^{-1/2} Eᵀ R` and its decoding `L = D^{-1} Q E diag(s)^{1/2}`, with no division by `v` (Denisov, McMahan, Rush,
+//! Smith & Thakurta 2022; Yuan, Yang, Zhang & Hao 2016). The error of that strategy is
+//! `(Σ s · max_j n_j)^{1/2}`, `n_j = ‖B e_j‖²`, and `Σ_j v_j n_j = Σ s`: at the optimum all `n_j` with `v_j > 0` are equal.
+
+use super::accelerated::{Point, Problem, solve};
+use super::factorization::{Optimized, nuclear_norm_below};
+use super::linear_algebra::{
+    Matrix, Precision, left_singular, scale_columns, scale_rows, squared_columns, squared_rows, transposed_product,
+};
+use super::queries::Queries;
+use super::range::Range;
+use super::{Progress, Target};
+use crate::error::Error;
+
+/// The program on the column space.
+struct Mean<'a>(&'a Range);
+
+impl Mean<'_> {
+    /// `E`, `s` at these weights.
+    fn spectrum(&self, weights: &[f64], precision: Precision) -> Option<(Matrix, Vec<f64>)> {
+        let (vectors, values) = left_singular(&self.0.weighted(weights), precision)?;
+        values.iter().all(|s| *s > 0.0).then_some((vectors, values))
+    }
+}
+
+/// `diag(s)^{-1/2} Eᵀ R`.
+fn strategy(vectors: &Matrix, values: &[f64], coordinates: &Matrix) -> Matrix {
+    let mut strategy = transposed_product(vectors, coordinates);
+    scale_rows(&mut strategy, |i| 1.0 / values[i].sqrt());
+    strategy
+}
+
+impl Problem for Mean<'_> {
+    fn simplices(&self) -> Vec<usize> {
+        vec![self.0.active.len()]
+    }
+
+    fn evaluate(&self, weights: &[f64], precision: Precision) -> Option<Point> {
+        let (vectors, values) = self.spectrum(weights, precision)?;
+        let gains = squared_columns(&strategy(&vectors, &values, &self.0.reduced));
+        let total: f64 = values.iter().sum();
+        let upper = (total * gains.iter().copied().fold(0.0, f64::max)).sqrt();
+        Some(Point { objective: total, lower: total, upper, gains })
+    }
+}
+
+/// The strategy of least root mean squared error `(Σ_i ω_i Var_i / Σ ω)^{1/2}` over the queries, all weights equal
+/// unless given, with a certified bound below every strategy.
+///
+/// Stops when `gap` is certified, after `target.iterations`, or when `progress(iteration, gap)` breaks; the best so
+/// far is returned with its own gap.
+///
+/// # Errors
+/// If a weight is not positive and finite, or the queries are too ill-conditioned for double precision.
+pub fn mean_strategy(
+    queries: Queries<'_>,
+    weights: Option<&[f64]>,
+    target: Target,
+    progress: Progress<'_>,
+) -> Result<Optimized, Error> {
+    target.check()?;
+    let (a, scale) = queries.scaled();
+    let roots = roots(a.nrows(), weights)?;
+    let mut weighted = a.clone();
+    scale_rows(&mut weighted, |i| roots[i]);
+    let range = Range::new(&weighted)?;
+    let program = Mean(&range);
+    let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
+    let solution = solve(&program, target, progress).ok_or_else(failed)?;
+    let lower = nuclear_norm_below(&range.weighted(&solution.lower.weights)).ok_or_else(failed)?;
+    let (vectors, values) = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(failed)?;
+    let encode = strategy(&vectors, &values, &range.coordinates);
+    let mut decode = vectors;
+    scale_columns(&mut decode, |i| values[i].sqrt());
+    let mut decode = range.embed(decode);
+    scale_rows(&mut decode, |i| 1.0 / roots[i]);
+    let error =
+        |decode: &Matrix| squared_rows(decode).iter().zip(&roots).map(|(n, root)| n * root * root).sum::<f64>().sqrt();
+    Optimized::new(&a, scale, (encode, decode), error, lower, solution.iterations)
+}
+
+/// `√ω` for weights that sum to 1.
+fn roots(rows: usize, weights: Option<&[f64]>) -> Result<Vec<f64>, Error> {
+    let Some(weights) = weights else { return Ok(vec![(1.0 / rows as f64).sqrt(); rows]) };
+    Error::check_len("weights", rows, weights.len())?;
+    let total: f64 = weights.iter().sum();
+    if weights.iter().any(|w| w.is_nan() || *w <= 0.0) || !total.is_finite() {
+        return Err(Error::invalid("weights", "must be positive and finite; leave out queries that do not count"));
+    }
+    Ok(weights.iter().map(|w| (w / total).sqrt()).collect())
+}

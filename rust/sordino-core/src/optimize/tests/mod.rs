@@ -1,0 +1,62 @@
+//! Reference values, an independent verifier, and properties on random matrices.
+
+mod properties;
+mod references;
+
+use super::{Optimized, Progress, Target};
+use nalgebra::DMatrix;
+use std::ops::ControlFlow;
+
+fn target(gap: f64) -> Target {
+    Target { gap, ..Target::default() }
+}
+
+/// Runs without a limit.
+fn run<T>(solve: impl FnOnce(Progress<'_>) -> T) -> T {
+    solve(&mut |_, _| ControlFlow::Continue(()))
+}
+
+fn rows(rows: usize, columns: usize, entry: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+    (0..rows * columns).map(|k| entry(k / columns, k % columns)).collect()
+}
+
+fn prefix(n: usize) -> Vec<f64> {
+    rows(n, n, |i, j| f64::from(u8::from(j <= i)))
+}
+
+/// All intervals of `n` cells.
+fn ranges(n: usize) -> (usize, Vec<f64>) {
+    let intervals: Vec<(usize, usize)> = (0..n).flat_map(|a| (a..n).map(move |b| (a, b))).collect();
+    (
+        intervals.len(),
+        rows(intervals.len(), n, |i, j| f64::from(u8::from((intervals[i].0..=intervals[i].1).contains(&j)))),
+    )
+}
+
+/// Shares nothing with the solver: `L B = A`, column norms, and both errors from the entries, by another library.
+struct Verified {
+    mean: f64,
+    worst: f64,
+}
+
+fn verify(a: &[f64], found: &Optimized) -> Verified {
+    let (m, n, r) = (found.rows, found.columns, found.rank);
+    let a = DMatrix::from_row_slice(m, n, a);
+    let b = DMatrix::from_row_slice(r, n, &found.strategy);
+    let l = DMatrix::from_row_slice(m, r, &found.decode);
+    assert!((&l * &b - &a).amax() <= 1e-10 * a.amax(), "L B differs from A");
+    for column in b.column_iter() {
+        // 2^-52 and not 0: this sum rounds as well.
+        assert!(column.norm() <= 1.0 + 2e-16 * r as f64, "column norm {}", column.norm());
+    }
+    let variances: Vec<f64> = l.row_iter().map(|row| row.norm_squared()).collect();
+    assert!(found.lower <= found.upper && (found.upper / found.lower - 1.0 - found.gap).abs() < 1e-13);
+    Verified {
+        mean: (variances.iter().sum::<f64>() / m as f64).sqrt(),
+        worst: variances.iter().copied().fold(0.0, f64::max).sqrt(),
+    }
+}
+
+fn near(value: f64, expected: f64, relative: f64) {
+    assert!((value / expected - 1.0).abs() <= relative, "{value} is not {expected} within {relative}");
+}
