@@ -41,6 +41,7 @@ pub mod lattice;
 pub mod random;
 mod scratch;
 pub mod strategy;
+pub mod toeplitz;
 mod transform;
 pub mod unit;
 pub mod upper;
