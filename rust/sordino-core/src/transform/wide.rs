@@ -113,7 +113,9 @@ impl WideConvolution {
                 *slot += x * k;
             }
         }
-        sum.iter_mut().for_each(|slot| *slot *= scale);
+        for slot in &mut sum {
+            *slot *= scale;
+        }
         let mut out = vec![0.0; self.transform.len()];
         self.transform.inverse(&mut sum, &mut out);
         out
