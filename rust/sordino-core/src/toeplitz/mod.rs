@@ -1,4 +1,7 @@
-//! Lower triangular Toeplitz strategies with a short memory, for streams.
+//! Lower triangular Toeplitz matrices, for streams: strategies, power series, exact online products.
+//!
+//! A causal filter with taps `h_0, h_1, …` is the power series `H(z) = Σ h_j z^j`; products of matrices are products
+//! of series (`series.rs`), and any causal filter has an outer factor (`outer.rs`).
 //!
 //! A stream of prefix (or decaying) sums is answered as `B(C x + z)`, `BC = A`, `z` white. Its error at
 //! step `t` is the norm of row `t` of `B` times the largest column norm of `C`, at noise multiplier 1.
@@ -21,7 +24,10 @@ mod dyadic;
 mod exponentials;
 mod minimize;
 mod noise_response;
+pub mod online;
+pub mod outer;
 mod secular;
+pub mod series;
 mod square_root;
 
 pub use buffered::{BufferedToeplitz, MAX_DEGREE, PARAMETER_BITS};

@@ -26,6 +26,11 @@ impl RealFourier {
         Self { len, forward: planner.plan_fft_forward(len), inverse: planner.plan_fft_inverse(len) }
     }
 
+    /// Length of the signal.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn spectrum_len(&self) -> usize {
         self.len / 2 + 1
     }

@@ -4,3 +4,4 @@ pub(crate) mod exact;
 pub(crate) mod fourier;
 pub(crate) mod group;
 pub(crate) mod hadamard;
+pub(crate) mod wide;
