@@ -4,7 +4,7 @@
 #![allow(missing_docs)] // criterion's macros make undocumented functions
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sordino_core::toeplitz::online::{OnlineConvolution, OnlineKernel};
+use sordino_core::toeplitz::{OnlineConvolution, OnlineKernel};
 use sordino_core::toeplitz::series::binomial;
 use std::hint::black_box;
 use std::sync::Arc;

@@ -33,6 +33,21 @@ pub enum Error {
     /// The operating system gave no randomness; nothing was released.
     #[error("the operating system refused to provide randomness; nothing was released")]
     Entropy,
+    /// A stream was used after it was closed.
+    #[error("this stream is closed; nothing was released")]
+    Closed,
+    /// A stream was asked for more steps than its budget covers.
+    #[error("only {left} steps are left of the horizon that this stream's budget covers; nothing was released")]
+    Horizon {
+        /// Steps that may still be published.
+        left: u64,
+    },
+    /// A stream was used in a process that did not open it.
+    #[error("this stream belongs to another process: two processes would put different data on the same noise")]
+    Fork,
+    /// A checkpoint could not be read.
+    #[error("these bytes are no checkpoint of this stream, or the key is another; nothing was restored")]
+    Checkpoint,
 }
 
 impl Error {

@@ -18,9 +18,9 @@ use rayon::prelude::*;
 /// Arrays longer than this are converted in parallel.
 const CHUNK: usize = 1 << 16;
 /// Rounding may add this much to the sensitivity, relatively.
-const ROUNDING_SHARE: f64 = 1e-6;
+pub(super) const ROUNDING_SHARE: f64 = 1e-6;
 /// The noise is at least this many lattice units, so that rounding it up to quarters costs nothing.
-const MIN_QUARTER_UNITS: f64 = (1u64 << 22) as f64;
+pub(super) const MIN_QUARTER_UNITS: f64 = (1u64 << 22) as f64;
 
 /// An upper bound on how far neighbours are apart, in the strategy's norm, by cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -254,7 +254,7 @@ impl Door {
 }
 
 /// `floor(log2(value))` for positive finite `value`.
-fn floor_log2(value: f64) -> i32 {
+pub(super) fn floor_log2(value: f64) -> i32 {
     let guess = value.log2().floor() as i32;
     (guess - 1..=guess + 1).rev().find(|e| 2f64.powi(*e) <= value).unwrap_or(guess - 1)
 }

@@ -39,7 +39,7 @@ mod worst_strategy;
 
 pub use factorization::Optimized;
 pub use mean_strategy::mean_strategy;
-pub use prefix_sums::{MAX_LENGTH, Objective, TriangularFactorization, prefix_sums};
+pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};
 pub use queries::Queries;
 pub use triangular::{Triangular, triangular};
 pub use worst_strategy::worst_strategy;

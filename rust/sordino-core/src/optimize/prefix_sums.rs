@@ -10,18 +10,10 @@ use super::triangular::triangular;
 use super::worst_strategy::worst_strategy;
 use super::{Progress, Target};
 use crate::error::Error;
+use crate::objective::Objective;
 
 /// Largest stream that is factorised densely.
 pub const MAX_LENGTH: usize = 1024;
-
-/// Which error is least.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Objective {
-    /// Root mean squared error over the answers.
-    Mean,
-    /// Largest standard deviation over the answers.
-    Max,
-}
 
 /// A lower triangular strategy `C` for prefix sums and its certificate, at noise multiplier 1.
 #[derive(Debug, Clone, PartialEq)]

@@ -23,7 +23,7 @@ impl Key {
         Self(bytes)
     }
 
-    pub(super) fn bytes(&self) -> &[u8; 32] {
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }

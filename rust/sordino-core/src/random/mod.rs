@@ -18,6 +18,7 @@ mod key;
 #[cfg(test)]
 mod replay;
 mod slow;
+mod source;
 mod tables;
 mod wide;
 mod words;
@@ -25,4 +26,5 @@ mod ziggurat;
 
 pub(crate) use block::BlockNoise;
 pub use key::Key;
+pub(crate) use source::NoiseSource;
 pub use ziggurat::{MAX_QUARTER_UNITS, NoiseLaw, Sampler};

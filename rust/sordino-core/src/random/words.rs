@@ -47,6 +47,12 @@ impl ChaChaWords {
         Self { rng, bytes: [0; 8 * BUFFER], words: [0; BUFFER], position: BUFFER }
     }
 
+    /// Continues with word `index` of the stream.
+    pub(crate) fn seek(&mut self, index: u64) {
+        self.rng.set_word_pos(2 * u128::from(index)); // in words of 32 bits
+        self.position = BUFFER;
+    }
+
     #[inline(never)]
     fn refill(&mut self) {
         self.rng.fill_bytes(&mut self.bytes);
@@ -80,6 +86,30 @@ impl Words for ChaChaWords {
     }
 }
 
+/// Words of one stream under a key, made when the first is asked for: most samples need none.
+pub(super) struct FurtherWords<'a> {
+    key: &'a Key,
+    stream: u64,
+    rng: Option<ChaCha12Rng>,
+}
+
+impl<'a> FurtherWords<'a> {
+    pub fn new(key: &'a Key, stream: u64) -> Self {
+        Self { key, stream, rng: None }
+    }
+}
+
+impl Words for FurtherWords<'_> {
+    fn next(&mut self, _purpose: Purpose) -> u64 {
+        let rng = self.rng.get_or_insert_with(|| {
+            let mut rng = ChaCha12Rng::from_seed(*self.key.bytes());
+            rng.set_stream(self.stream);
+            rng
+        });
+        rng.next_u64()
+    }
+}
+
 impl Drop for ChaChaWords {
     fn drop(&mut self) {
         self.bytes.zeroize();
@@ -89,7 +119,7 @@ impl Drop for ChaChaWords {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChaChaWords, Purpose, Words};
+    use super::{ChaChaWords, FurtherWords, Purpose, Words};
     use crate::random::Key;
 
     /// Key stream of `ChaCha12` with a zero key and nonce (draft-strombergson-chacha-test-vectors-01,
@@ -117,5 +147,12 @@ mod tests {
         };
         assert_eq!(draw(3), draw(3));
         assert!(draw(3).iter().zip(draw(4)).all(|(a, b)| *a != b));
+        let mut words = ChaChaWords::new(&key, 3);
+        for index in [1300, 7, 511, 512, 8] {
+            words.seek(index);
+            assert_eq!(words.next(Purpose::Layer), draw(3)[index as usize]);
+        }
+        let mut further = FurtherWords::new(&key, 3);
+        assert!(draw(3).iter().all(|word| further.next(Purpose::Height) == *word));
     }
 }

@@ -76,6 +76,28 @@ impl Law for Exponential {
     }
 }
 
+/// The sample that one word decides, `None` if it takes more; `product` is `S·X_i` of a layer.
+#[inline]
+pub(super) fn fast<L: Law>(word: u64, product: impl FnOnce(usize) -> u64) -> Option<i64> {
+    let (layer, negative, u) = split(word);
+    let shift = FIRST_BITS + L::FRACTION_BITS + 2;
+    let width = product(layer);
+    let low = u128::from(u) * u128::from(width) + (1 << (shift - 1));
+    let k = (low >> shift) as i64;
+    let highest = ((low + u128::from(width - 1)) >> shift) as i64;
+    let sign = -i64::from(negative);
+    (u < L::ACCEPT[layer] && k == highest).then_some((k ^ sign) - sign)
+}
+
+/// The sample that starts with a word which [`fast`] gave up.
+#[cold]
+#[inline(never)]
+pub(super) fn slow<L: Law>(word: u64, quarter_units: u64, wide_only: bool, words: &mut impl Words) -> i64 {
+    let (cell, negative) = slow::draw::<L>(word, wide_only, words);
+    let k = cell.round(quarter_units, words) as i64;
+    if negative { -k } else { k }
+}
+
 /// `round(S/4·Z)` for one law, `S` tabulated against the layer widths.
 pub(super) struct Scaled<L> {
     products: [u64; 256],
@@ -94,22 +116,11 @@ impl<L: Law> Scaled<L> {
     /// The fast path: `None` sends the word to [`Scaled::slow`].
     #[inline]
     fn fast(&self, word: u64) -> Option<i64> {
-        let (layer, negative, u) = split(word);
-        let shift = FIRST_BITS + L::FRACTION_BITS + 2;
-        let width = self.products[layer];
-        let low = u128::from(u) * u128::from(width) + (1 << (shift - 1));
-        let k = (low >> shift) as i64;
-        let highest = ((low + u128::from(width - 1)) >> shift) as i64;
-        let sign = -i64::from(negative);
-        (u < L::ACCEPT[layer] && k == highest).then_some((k ^ sign) - sign)
+        fast::<L>(word, |layer| self.products[layer])
     }
 
-    #[cold]
-    #[inline(never)]
     fn slow(&self, word: u64, words: &mut impl Words) -> i64 {
-        let (cell, negative) = slow::draw::<L>(word, self.wide_only, words);
-        let k = cell.round(self.quarter_units, words) as i64;
-        if negative { -k } else { k }
+        slow::<L>(word, self.quarter_units, self.wide_only, words)
     }
 
     /// One sample that starts with `word` (the replayer's way in).

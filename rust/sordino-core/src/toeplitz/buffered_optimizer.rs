@@ -8,15 +8,7 @@ use super::buffered::{BufferedToeplitz, MAX_DEGREE};
 use super::exponentials::Exponentials;
 use super::minimize::bfgs;
 use crate::error::Error;
-
-/// Which norm of `B` counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Objective {
-    /// Root mean square of the answers' standard deviations.
-    Mean,
-    /// The largest of the answers' standard deviations: the last step's.
-    Max,
-}
+use crate::objective::Objective;
 
 /// A strategy to be fitted to the workload `1/(1 − γz)`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -24,14 +24,15 @@ mod dyadic;
 mod exponentials;
 mod minimize;
 mod noise_response;
-pub mod online;
+mod online;
 pub mod outer;
 mod secular;
 pub mod series;
 mod square_root;
 
 pub use buffered::{BufferedToeplitz, MAX_DEGREE, PARAMETER_BITS};
-pub use buffered_optimizer::{BufferedProblem, Objective, optimize};
+pub use buffered_optimizer::{BufferedProblem, optimize};
+pub use online::{OnlineConvolution, OnlineKernel, OnlineState};
 pub use dyadic::Dyadic;
 pub use noise_response::NoiseResponse;
 pub use square_root::{square_root_coefficients, square_root_norm_squared};

@@ -167,6 +167,12 @@ impl OnlineConvolution {
         }
     }
 
+    /// Overwrites the past.
+    pub fn wipe(&mut self) {
+        self.history.fill(0);
+        self.pending.iter_mut().for_each(|sum| *sum = 0);
+    }
+
     /// Adds the block that ends here to the sums of as many steps to come.
     fn close_block(&mut self) {
         let period = self.kernel.period;

@@ -1,0 +1,135 @@
+//! `measure` for streams: items leave one step at a time, each with noise that remembers the past.
+//!
+//! A stream publishes `y_t = x_t + v_t` on the lattice, `v_t` a fixed integer function of exact noise drawn so
+//! far: in feedback form `v_t = k_t − P_t`, `k_t = round(σ'Z_t)`, `P_t` made of `v_s = y_s − x_s`, `s < t`.
+//!
+//! **Privacy.** Given `y_<t`, the next output is the rounding of `N(x_t − P_t, σ'_t²)`: the function `P_t` of
+//! what was published and of the items. On neighbouring streams, for the same outputs, the means differ by
+//! `(Cδ)_t + e_t`, `|e_t|` at most the rounding of `P_t`. So the squared shifts over the standard deviations sum to
+//! at most `(Δ‖C‖ + ‖e‖)²/σ²` on every path, and adaptive composition of Gaussians gives the Gaussian guarantee
+//! for adaptively chosen streams too. Trees publish integer combinations of measured nodes: post-processing.
+
+use super::measure::{MIN_QUARTER_UNITS, ROUNDING_SHARE, Sensitivity, floor_log2};
+use crate::domain::Domain;
+use crate::error::Error;
+use crate::lattice::{MAGNITUDE_LIMIT, OUTPUT_LIMIT, integer_to_units};
+use crate::random::MAX_QUARTER_UNITS;
+use crate::upper::Upper;
+
+/// A fitted lattice and noise for a stream. Only [`StreamDoor::fit`] makes one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamDoor {
+    grid: i16,
+    quarter_units: u64,
+    sensitivity: Sensitivity,
+    domain: Domain,
+}
+
+/// What neighbouring streams differ by, as the strategy says: at noise of scale 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamShift {
+    /// `Δ‖C‖`, for items that change a coordinate by at most 1.
+    pub ideal: Upper,
+    /// `√κ‖e‖` in lattice units: what rounding the fed back noise adds.
+    pub rounding: Upper,
+    /// Largest noise of a step over the noise of scale 1.
+    pub largest_scale: f64,
+}
+
+impl StreamDoor {
+    /// Chooses the largest lattice spacing at which rounding costs at most 1e-6 of the sensitivity and noise
+    /// has at least 2^20 units; integers get a spacing that divides 1.
+    ///
+    /// `noise_ratio`: noise (Gaussian standard deviation, Laplace scale) over sensitivity.
+    ///
+    /// # Errors
+    /// If magnitudes or the noise do not fit the lattice.
+    pub fn fit(shift: StreamShift, domain: Domain, noise_ratio: f64) -> Result<Self, Error> {
+        if !noise_ratio.is_finite() || noise_ratio <= 0.0 {
+            return Err(Error::invalid("noise_ratio", "must be positive and finite"));
+        }
+        let ideal = shift.ideal.scaled(domain.fraction_bits() as i32);
+        let gridding = shift.ideal * domain.steps_per_record();
+        let encoding = if domain.fraction_bits() == 0 {
+            Upper::ZERO
+        } else {
+            Upper::rounded((gridding.get() - ideal.get()).max(0.0), 2)
+        };
+        let max_abs = domain.max_steps() as f64;
+        let base = ideal.get();
+        let mut grid = floor_log2(noise_ratio * base * 4.0 / MIN_QUARTER_UNITS).min(0);
+        if shift.rounding > Upper::ZERO {
+            grid = grid.min(floor_log2(ROUNDING_SHARE * base / shift.rounding.get()));
+        }
+        let largest = shift.largest_scale.max(1.0);
+        let too_fine = |grid: i32| {
+            noise_ratio * (ideal + encoding).get() * largest * 2f64.powi(-grid) > MAX_QUARTER_UNITS as f64 / 4.0 * 0.99
+                || max_abs * 2f64.powi(-grid) >= MAGNITUDE_LIMIT
+        };
+        while too_fine(grid) && grid < 0 {
+            grid += 1; // pay in rounding what the range does not allow in fineness
+        }
+        let sensitivity = Sensitivity { ideal, encoding, rounding: shift.rounding.scaled(grid) };
+        let noise = Upper::exact(noise_ratio) * sensitivity.total();
+        let quarters = noise.scaled(2 - grid).get().ceil();
+        let fits = quarters * largest * (1.0 + 1e-6) + 1.0 <= MAX_QUARTER_UNITS as f64;
+        if too_fine(grid) || !fits || quarters < MIN_QUARTER_UNITS / 1024.0 {
+            return Err(Error::Overflow(
+                "this combination of privacy, steps and max_value does not fit the lattice; declare a smaller max_value"
+                    .into(),
+            ));
+        }
+        let grid = i16::try_from(grid).map_err(|_| Error::Overflow("the lattice spacing is out of range".into()))?;
+        Ok(Self { grid, quarter_units: quarters as u64, sensitivity, domain })
+    }
+
+    /// Exponent of the lattice spacing, for items in steps of their domain.
+    pub fn grid(&self) -> i16 {
+        self.grid
+    }
+
+    /// Four times the noise of scale 1, in lattice units.
+    pub fn quarter_units(&self) -> u64 {
+        self.quarter_units
+    }
+
+    /// The bound that the noise covers, in steps of the domain.
+    pub fn sensitivity(&self) -> Sensitivity {
+        self.sensitivity
+    }
+
+    /// The domain that the bound assumes, and that items are clamped to.
+    pub fn domain(&self) -> Domain {
+        self.domain
+    }
+
+    /// Noise of scale 1, in the unit of the items.
+    pub fn noise(&self) -> f64 {
+        self.quarter_units as f64 / 4.0 * 2f64.powi(self.exponent())
+    }
+
+    /// Exponent of the lattice spacing in the unit of the items.
+    pub fn exponent(&self) -> i32 {
+        i32::from(self.grid) - self.domain.fraction_bits() as i32
+    }
+
+    /// A private number clamped to the domain, on the lattice.
+    #[inline]
+    pub(crate) fn integer(&self, value: i64) -> i64 {
+        integer_to_units(self.domain.integer_steps(value), i32::from(self.grid))
+    }
+
+    /// As [`Self::integer`] for a real number, which must be finite.
+    #[inline]
+    pub(crate) fn real(&self, value: f64) -> i64 {
+        integer_to_units(self.domain.steps(value), i32::from(self.grid))
+    }
+
+    /// Publishes one step: `row` comes with the noise and leaves with the published lattice integers.
+    #[inline]
+    pub(crate) fn publish(items: impl Iterator<Item = i64>, row: &mut [i64]) {
+        for (y, x) in row.iter_mut().zip(items) {
+            *y = x.saturating_add(*y).clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT);
+        }
+    }
+}

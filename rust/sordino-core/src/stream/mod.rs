@@ -1,0 +1,32 @@
+//! Continual release: a stream of items, an answer at every step, one budget for all of them.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `filter.rs` | the workload: a causal filter of published increments |
+//! | `participation.rs` | who takes part how often |
+//! | `recipe.rs` | mechanism and horizon as data |
+//! | `strategy/` | sensitivity and error of a mechanism |
+//! | `process/` | its noise, step by step, in exact integers |
+//! | `plan.rs` | a strategy before it is opened |
+//! | `machine.rs`, `checkpoint.rs` | an open stream, its state |
+//!
+//! A stream publishes `y_t = x_t + v_t` (`door/stream.rs` says why that is private); the answers are the filter of
+//! what was published. For a strategy `C`, unit lower triangular, `v = C^{-1}k` up to rounding, so a running sum has
+//! the noise `A C^{-1} k` of the matrix mechanism.
+
+mod checkpoint;
+mod filter;
+mod machine;
+mod participation;
+mod plan;
+mod process;
+mod recipe;
+mod state;
+mod strategy;
+
+pub use checkpoint::header;
+pub use filter::Filter;
+pub use machine::{Items, Stream};
+pub use participation::Participation;
+pub use plan::StreamPlan;
+pub use recipe::{Horizon, LONGEST, StreamMechanism, StreamRecipe};

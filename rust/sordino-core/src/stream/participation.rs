@@ -1,0 +1,74 @@
+//! Who takes part how often: neighbouring streams.
+
+use crate::error::Error;
+use crate::upper::Upper;
+
+/// What one protected unit changes in a stream of items with `dim` coordinates.
+///
+/// At most `count` steps, at least `separation` apart; at each of them by at most `weight` records, each of which
+/// changes the item by a vector of squared ℓ2 norm `item_squared` and ℓ1 norm `item_l1`; all records of the unit
+/// together touch at most `touched` coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Participation {
+    count: u64,
+    weight: u32,
+    separation: u64,
+    item_squared: u64,
+    item_l1: u64,
+    touched: u64,
+}
+
+impl Participation {
+    /// One record of one coordinate, `count` times.
+    ///
+    /// # Errors
+    /// If a number is zero.
+    pub fn new(count: u64, weight: u32, separation: u64) -> Result<Self, Error> {
+        if count == 0 || weight == 0 || separation == 0 {
+            return Err(Error::invalid("unit", "counts must be at least 1"));
+        }
+        Ok(Self { count, weight, separation, ..Self::single() })
+    }
+
+    /// The same for records that change an item in several coordinates.
+    ///
+    /// # Errors
+    /// If a number is zero.
+    pub fn with_items(self, item_squared: u64, item_l1: u64, touched: u64) -> Result<Self, Error> {
+        if item_squared == 0 || item_l1 == 0 || touched == 0 {
+            return Err(Error::invalid("unit", "items that change nothing need no privacy"));
+        }
+        Ok(Self { item_squared, item_l1, touched, ..self })
+    }
+
+    /// One record of one coordinate at one step.
+    pub fn single() -> Self {
+        Self { count: 1, weight: 1, separation: 1, item_squared: 1, item_l1: 1, touched: 1 }
+    }
+
+    /// Steps that the unit takes part in, of a stream of so many.
+    pub fn count(&self, steps: u64) -> u64 {
+        self.count.min((steps - 1) / self.separation + 1)
+    }
+
+    /// Least distance of two of them.
+    pub fn separation(&self) -> u64 {
+        self.separation
+    }
+
+    /// Coordinates that differ between neighbours.
+    pub fn touched(&self) -> u64 {
+        self.touched
+    }
+
+    /// Norm of one step's change: `weight·√item_squared`. With `G = CᵀC ≥ 0` entrywise, a pattern of items has at
+    /// most this times the norm of the pattern of ones: `⟨w_r, w_s⟩ ≤ item_squared` for any two records.
+    pub fn item_norm(&self) -> Upper {
+        Upper::exact(f64::from(self.weight)) * Upper::integer(self.item_squared.into()).sqrt()
+    }
+
+    /// The same in ℓ1, for Laplace noise.
+    pub fn item_l1(&self) -> Upper {
+        Upper::exact(f64::from(self.weight)) * Upper::integer(self.item_l1.into())
+    }
+}

@@ -1,0 +1,96 @@
+//! A stream before it is opened: strategy, sensitivity, errors.
+
+use super::participation::Participation;
+use super::recipe::StreamRecipe;
+use super::strategy::StreamStrategy;
+use crate::domain::Domain;
+use crate::door::{StreamDoor, StreamShift};
+use crate::error::Error;
+use crate::optimize::Progress;
+use crate::random::NoiseLaw;
+use crate::upper::Upper;
+use std::ops::ControlFlow;
+
+/// A built strategy and the recipe it came from.
+#[derive(Debug)]
+pub struct StreamPlan {
+    recipe: StreamRecipe,
+    strategy: Box<dyn StreamStrategy>,
+}
+
+impl StreamPlan {
+    /// Builds the strategy of a recipe.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the mechanism does not serve the filter, the noise or the horizon.
+    pub fn new(recipe: StreamRecipe) -> Result<Self, Error> {
+        Self::with_progress(recipe, &mut |_, _| ControlFlow::Continue(()))
+    }
+
+    /// As [`Self::new`]; long optimisations report their steps, and may be ended with a larger gap.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_progress(recipe: StreamRecipe, progress: Progress<'_>) -> Result<Self, Error> {
+        let filter = recipe.filter.validated()?;
+        let recipe = StreamRecipe { filter, ..recipe };
+        let strategy = recipe.build(progress)?;
+        Ok(Self { recipe, strategy })
+    }
+
+    /// What this was made from.
+    pub fn recipe(&self) -> &StreamRecipe {
+        &self.recipe
+    }
+
+    /// Steps that may be published.
+    pub fn steps(&self) -> u64 {
+        self.recipe.horizon.steps()
+    }
+
+    pub(super) fn strategy(&self) -> &dyn StreamStrategy {
+        &*self.strategy
+    }
+
+    /// Upper bound of `‖C(x − x')‖` for items whose entries change by at most 1: ℓ2, or ℓ1 for Laplace noise.
+    pub fn sensitivity(&self, pattern: &Participation) -> Upper {
+        let norm = self.strategy.norm(pattern, self.steps());
+        norm * if self.recipe.law == NoiseLaw::Laplace { pattern.item_l1() } else { pattern.item_norm() }
+    }
+
+    /// Fits lattice and noise.
+    ///
+    /// # Errors
+    /// If magnitudes or the noise do not fit the lattice.
+    pub fn fit(&self, pattern: &Participation, domain: Domain, noise_ratio: f64) -> Result<StreamDoor, Error> {
+        let touched = Upper::integer(pattern.touched().into());
+        let rounding = self.strategy.rounding(self.steps()) * touched.sqrt();
+        let shift = StreamShift {
+            ideal: self.sensitivity(pattern),
+            rounding,
+            largest_scale: self.strategy.largest_scale(),
+        };
+        StreamDoor::fit(shift, domain, noise_ratio)
+    }
+
+    /// Variance of the answer at each of these steps (from 1) for noise of scale 1.
+    ///
+    /// # Errors
+    /// If a step is beyond the horizon.
+    pub fn variances(&self, steps: &[u64]) -> Result<Vec<f64>, Error> {
+        if steps.iter().any(|t| *t == 0 || *t > self.steps()) {
+            return Err(Error::invalid("step", "must be from 1 to the last step of the horizon"));
+        }
+        self.strategy.variances(&self.recipe.filter, steps)
+    }
+
+    /// Bytes that the noise keeps for one coordinate at the last step.
+    pub fn state_bytes(&self) -> u64 {
+        self.strategy.state_bytes(self.recipe.horizon.design().unwrap_or(self.steps()))
+    }
+
+    /// Multiplications and additions of the noise a step and coordinate, amortised.
+    pub fn operations(&self) -> f64 {
+        self.strategy.operations(self.recipe.horizon.design().unwrap_or(self.steps()))
+    }
+}

@@ -1,0 +1,80 @@
+//! Two diagonals around a buffered Toeplitz matrix: `P_t = s_t Σ ω_i a_i`, `a_i ← θ_i a_i + d_t v_t`.
+//!
+//! `C̃_ts = s_t T_{t−s} d_s` below a unit diagonal, noise `σ r_t` at step `t`; `s`, `d`, `r` are tables of 24 bits.
+
+use super::buffered::scaled;
+use super::{FRACTION, Process, saturate, scaled_up};
+use crate::error::Error;
+use crate::random::NoiseSource;
+use crate::stream::state::{Reader, Writer, corrupt, replace};
+use crate::toeplitz::Dyadic;
+use std::sync::Arc;
+use zeroize::Zeroize;
+
+/// The public tables of a strategy.
+#[derive(Debug, PartialEq)]
+pub(in crate::stream) struct Tables {
+    pub mu: Vec<Dyadic>,
+    pub omega: Vec<Dyadic>,
+    /// `s_t`: what the fed back sum is multiplied by.
+    pub scale: Vec<Dyadic>,
+    /// `d_t`: what past noise is multiplied by.
+    pub weight: Vec<Dyadic>,
+    /// `r_t`: noise of a step over the noise of scale 1.
+    pub noise: Vec<Dyadic>,
+}
+
+/// The buffers of every coordinate, and the step.
+#[derive(Debug, Clone)]
+pub(in crate::stream) struct TwoDiagonals {
+    quarter_units: u64,
+    tables: Arc<Tables>,
+    step: usize,
+    buffers: Vec<i128>,
+}
+
+impl TwoDiagonals {
+    pub fn new(tables: Arc<Tables>, dim: usize, quarter_units: u64) -> Self {
+        let buffers = vec![0; dim * tables.mu.len()];
+        Self { quarter_units, tables, step: 0, buffers }
+    }
+}
+
+impl Process for TwoDiagonals {
+    fn next(&mut self, source: &mut NoiseSource, row: &mut [i64]) {
+        let tables = &*self.tables;
+        source.fill(row, scaled_up(self.quarter_units, tables.noise[self.step]));
+        let (scale, weight) = (tables.scale[self.step], tables.weight[self.step]);
+        for (k, buffers) in row.iter_mut().zip(self.buffers.chunks_exact_mut(tables.mu.len())) {
+            let sum: i128 = buffers.iter().zip(&tables.omega).map(|(a, omega)| scaled(*a, *omega)).sum();
+            let v = i128::from(*k) - ((scaled(sum, scale) + (1 << (FRACTION - 1))) >> FRACTION);
+            let weighted = scaled(v << FRACTION, weight);
+            for (a, mu) in buffers.iter_mut().zip(&tables.mu) {
+                *a += weighted - scaled(*a, *mu);
+            }
+            *k = saturate(v);
+        }
+        self.step += 1;
+    }
+
+    fn boxed(&self) -> Box<dyn Process> {
+        Box::new(self.clone())
+    }
+
+    fn save(&self, out: &mut Writer) {
+        out.u64(self.step as u64);
+        out.wide(&self.buffers);
+    }
+
+    fn load(&mut self, input: &mut Reader<'_>) -> Result<(), Error> {
+        self.step = input.u64()? as usize;
+        if self.step > self.tables.scale.len() {
+            return Err(corrupt());
+        }
+        replace(&mut self.buffers, input.wide()?)
+    }
+
+    fn wipe(&mut self) {
+        self.buffers.zeroize();
+    }
+}

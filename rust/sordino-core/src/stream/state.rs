@@ -1,0 +1,98 @@
+//! The state of a stream as bytes: little-endian, in a fixed order, lengths checked.
+
+use crate::error::Error;
+use zeroize::Zeroize;
+
+/// Bytes of a state, wiped when dropped.
+#[derive(Default)]
+pub(super) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub fn u64(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.u64(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub fn wide(&mut self, values: &[i128]) {
+        self.u64(values.len() as u64);
+        self.0.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    }
+
+    pub fn integers(&mut self, values: &[i64]) {
+        self.u64(values.len() as u64);
+        self.0.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    }
+
+    pub fn reals(&mut self, values: &[f64]) {
+        self.u64(values.len() as u64);
+        self.0.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    }
+
+    pub fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// Reads what a [`Writer`] wrote.
+pub(super) struct Reader<'a>(pub &'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or_else(corrupt)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    pub fn u64(&mut self) -> Result<u64, Error> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    /// The length of an array whose entries take `width` bytes, all of them present.
+    fn len(&mut self, width: usize) -> Result<usize, Error> {
+        let len = usize::try_from(self.u64()?).map_err(|_| corrupt())?;
+        if len > self.0.len() / width { Err(corrupt()) } else { Ok(len) }
+    }
+
+    pub fn bytes(&mut self) -> Result<Vec<u8>, Error> {
+        let len = self.len(1)?;
+        let (head, rest) = self.0.split_at(len);
+        self.0 = rest;
+        Ok(head.to_vec())
+    }
+
+    pub fn wide(&mut self) -> Result<Vec<i128>, Error> {
+        (0..self.len(16)?).map(|_| self.take().map(i128::from_le_bytes)).collect()
+    }
+
+    pub fn integers(&mut self) -> Result<Vec<i64>, Error> {
+        (0..self.len(8)?).map(|_| self.take().map(i64::from_le_bytes)).collect()
+    }
+
+    pub fn reals(&mut self) -> Result<Vec<f64>, Error> {
+        (0..self.len(8)?).map(|_| self.take().map(f64::from_le_bytes)).collect()
+    }
+}
+
+/// Replaces `state` by `read` if the lengths agree.
+pub(super) fn replace<T>(state: &mut Vec<T>, read: Vec<T>) -> Result<(), Error> {
+    if state.len() != read.len() {
+        return Err(corrupt());
+    }
+    *state = read;
+    Ok(())
+}
+
+/// The one message about bytes that are not what they should be.
+pub(super) fn corrupt() -> Error {
+    Error::Checkpoint
+}

@@ -1,0 +1,75 @@
+//! Buffered linear Toeplitz strategies.
+
+use super::{StreamStrategy, averaged, sums_only};
+use crate::error::Error;
+use crate::stream::filter::Filter;
+use crate::stream::participation::Participation;
+use crate::stream::process::{self, FRACTION, Process};
+use crate::toeplitz::BufferedToeplitz;
+use crate::upper::Upper;
+
+/// `C = 1 + Σ ω_i z/(1 − θ_i z)`, private for `steps` steps or for ever.
+#[derive(Debug)]
+pub(in crate::stream) struct Buffered {
+    pub toeplitz: BufferedToeplitz,
+    /// Whether the sensitivity is that of endless columns.
+    pub endless: bool,
+}
+
+/// `1 + 2^-F (Σ ω_i/μ_i + d)`, rounded up: how far two fed back sums are from their exact difference.
+pub(super) fn feedback_error(toeplitz: &BufferedToeplitz) -> f64 {
+    1.0 + 2f64.powi(-(FRACTION as i32)) * held_error(toeplitz) * (1.0 + 1e-12)
+}
+
+/// `Σ ω_i/μ_i + d`: the same for the weighted buffers, in units of `2^-F`.
+pub(super) fn held_error(toeplitz: &BufferedToeplitz) -> f64 {
+    let (mu, omega) = (toeplitz.mu(), toeplitz.omega());
+    omega.iter().zip(mu).map(|(w, m)| w.value() / m.value() + 1.0).sum::<f64>()
+}
+
+impl StreamStrategy for Buffered {
+    fn norm(&self, pattern: &Participation, steps: u64) -> Upper {
+        let horizon = (!self.endless).then_some(steps);
+        match pattern.count(steps) {
+            1 => self.toeplitz.column_norm(horizon),
+            count => {
+                let weights = vec![1.0; count.min(MOST_EXACT) as usize];
+                let part = self.toeplitz.column_norm_of(horizon, &weights, pattern.separation());
+                // Groups of participations, by the triangle inequality.
+                part * Upper::integer(count.div_ceil(MOST_EXACT).into())
+            }
+        }
+    }
+
+    fn rounding(&self, steps: u64) -> Upper {
+        Upper::integer(steps.into()).sqrt() * Upper::rounded(feedback_error(&self.toeplitz), 4)
+    }
+
+    fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
+        let (decay, factor) = match filter {
+            Filter::Decay { decay, factor } => (*decay, *factor),
+            _ => sums_only(filter).map(|()| (1.0, 1.0))?,
+        };
+        let response = self.toeplitz.response(decay)?;
+        let sums = steps.iter().map(|t| factor * factor * response.squared_norm(*t)).collect();
+        Ok(averaged(filter, steps, sums))
+    }
+
+    fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
+        if self.toeplitz.degree() == 0 {
+            return Box::new(process::Identity { quarter_units });
+        }
+        Box::new(process::Buffered::new(self.toeplitz.mu(), self.toeplitz.omega(), dim, quarter_units))
+    }
+
+    fn state_bytes(&self, _steps: u64) -> u64 {
+        16 * self.toeplitz.degree() as u64
+    }
+
+    fn operations(&self, _steps: u64) -> f64 {
+        4.0 * self.toeplitz.degree() as f64
+    }
+}
+
+/// Participations whose pattern is followed one by one.
+const MOST_EXACT: u64 = 1 << 20;

@@ -1,0 +1,84 @@
+//! Strategies of a stream: how far neighbours are apart, how large the errors are, and the noise process.
+
+mod buffered;
+mod comb;
+mod correlation;
+mod dense;
+mod series;
+mod simple;
+mod trees;
+//mod two_diagonals;
+
+pub(super) use buffered::Buffered;
+pub(super) use comb::Comb;
+pub(super) use dense::Dense;
+pub(super) use series::Series;
+pub(super) use simple::{Identity, Output};
+pub(super) use trees::{BinaryTree, SmoothTree, SubtractionTree};
+//pub(super) use two_diagonals::TwoDiagonals;
+
+use super::filter::Filter;
+use super::participation::Participation;
+use super::process::Process;
+use crate::error::Error;
+use crate::upper::Upper;
+
+/// The public side of a noise process. Noise of scale 1 throughout.
+pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
+    /// Upper bound of `‖C δ‖` over the patterns in time of a unit that takes part with weight 1: ℓ2 for Gaussian
+    /// noise, ℓ1 for Laplace noise, in `steps` steps.
+    fn norm(&self, pattern: &Participation, steps: u64) -> Upper;
+
+    /// Bound of `‖e‖₂` in lattice units over so many steps: what rounding of fed back noise adds.
+    fn rounding(&self, _steps: u64) -> Upper {
+        Upper::ZERO
+    }
+
+    /// Largest noise of a step over the noise of scale 1.
+    fn largest_scale(&self) -> f64 {
+        1.0
+    }
+
+    /// Variance of the answer of `filter` at these steps (from 1).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the strategy is not made for the filter.
+    fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error>;
+
+    /// The process for noise of scale `quarter_units/4`.
+    fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process>;
+
+    /// Bytes of state a coordinate, at the last step.
+    fn state_bytes(&self, steps: u64) -> u64;
+
+    /// Multiplications and additions a step and coordinate, amortised.
+    fn operations(&self, steps: u64) -> f64;
+}
+
+/// `Σ_{k<t} b_k²` at these steps, from the impulse response of answers to unit noise.
+fn cumulative(response: &[f64], steps: &[u64]) -> Vec<f64> {
+    let sums: Vec<f64> = response
+        .iter()
+        .scan(0.0, |sum, b| {
+            *sum += b * b;
+            Some(*sum)
+        })
+        .collect();
+    steps.iter().map(|t| sums[(*t as usize).clamp(1, sums.len()) - 1]).collect()
+}
+
+/// Divides variances of sums by the square of the filter's divisor.
+fn averaged(filter: &Filter, steps: &[u64], mut variances: Vec<f64>) -> Vec<f64> {
+    for (variance, t) in variances.iter_mut().zip(steps) {
+        *variance /= filter.divisor(*t).powi(2);
+    }
+    variances
+}
+
+/// The refusal of a strategy that is made for running sums.
+fn sums_only(filter: &Filter) -> Result<(), Error> {
+    match filter {
+        Filter::RunningSum | Filter::RunningAverage => Ok(()),
+        _ => Err(Error::Unsupported("this mechanism serves running sums and averages".into())),
+    }
+}
