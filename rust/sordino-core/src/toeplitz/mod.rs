@@ -29,3 +29,5 @@ pub use buffered_optimizer::{BufferedProblem, Objective, optimize};
 pub use dyadic::Dyadic;
 pub use noise_response::NoiseResponse;
 pub use square_root::{square_root_coefficients, square_root_norm_squared};
+mod unbounded;
+pub use unbounded::unbounded;
