@@ -22,12 +22,16 @@ mod exponentials;
 mod minimize;
 mod noise_response;
 mod secular;
+mod shapes;
 mod square_root;
+mod two_diagonals;
+mod unbounded;
 
 pub use buffered::{BufferedToeplitz, MAX_DEGREE, PARAMETER_BITS};
 pub use buffered_optimizer::{BufferedProblem, Objective, optimize};
 pub use dyadic::Dyadic;
 pub use noise_response::NoiseResponse;
+pub use shapes::Shape;
 pub use square_root::{square_root_coefficients, square_root_norm_squared};
-mod unbounded;
+pub use two_diagonals::{DIAGONAL_BITS, TwoDiagonals};
 pub use unbounded::unbounded;
