@@ -22,7 +22,9 @@ pub(super) fn bfgs(f: impl Fn(&[f64]) -> f64, start: Vec<f64>, iterations: usize
         };
         let longest = direction.iter().fold(0.0f64, |most, d| most.max(d.abs()));
         if longest > LONGEST {
-            direction.iter_mut().for_each(|d| *d *= LONGEST / longest);
+            for d in &mut direction {
+                *d *= LONGEST / longest;
+            }
         }
         let descent = dot(&direction, &slope);
         // Below this the function itself is rounding noise.

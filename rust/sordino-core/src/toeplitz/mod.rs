@@ -27,12 +27,18 @@ mod noise_response;
 mod online;
 pub mod outer;
 mod secular;
+mod shapes;
 pub mod series;
 mod square_root;
+mod two_diagonals;
+mod unbounded;
 
 pub use buffered::{BufferedToeplitz, MAX_DEGREE, PARAMETER_BITS};
 pub use buffered_optimizer::{BufferedProblem, optimize};
 pub use online::{OnlineConvolution, OnlineKernel, OnlineState};
 pub use dyadic::Dyadic;
 pub use noise_response::NoiseResponse;
+pub use shapes::Shape;
 pub use square_root::{square_root_coefficients, square_root_norm_squared};
+pub use two_diagonals::{DIAGONAL_BITS, TwoDiagonals};
+pub use unbounded::unbounded;
