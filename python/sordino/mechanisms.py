@@ -91,7 +91,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *_pair("fourier"),
     *_pair("tree"),
     *_pair("haar"),
-    Mechanism("square-root-gaussian", "square-root", "gaussian", automatic=False),
+    Mechanism("square-root-gaussian", "square-root", "gaussian"),
     *_pair("fourier-uniform", automatic=False),
     Mechanism("fourier-planar", "fourier-planar", "laplace"),
     Mechanism("fourier-grouped", "fourier-grouped", "laplace"),

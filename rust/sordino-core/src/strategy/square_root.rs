@@ -153,7 +153,7 @@ impl SquareRoot {
         let (count, rest) = if full < n { (full, u128::from(records % cell)) } else { (n, 0) };
         let mut sums = vec![0u128];
         for k in &self.kernel {
-            sums.push(sums[sums.len() - 1] + k.unsigned_abs() as u128);
+            sums.push(sums[sums.len() - 1] + u128::from(k.unsigned_abs()));
         }
         let square = (0..n + count).fold(Upper::ZERO, |square, m| {
             let window = sums[(m + 1).min(n)] - sums[(m + 1).saturating_sub(count).min(n)];
@@ -178,16 +178,10 @@ impl Strategy for SquareRoot {
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let column = Upper::integer(self.norm_squared()).sqrt();
         let general = unit.from_columns(column, || Upper::rounded(self.pair_squared(), 4).sqrt());
-        Ok(match unit {
-            Unit::AddRemove { records: 1, .. } | Unit::AddRemove { per_cell: None, .. } => general,
-            Unit::AddRemove { records, per_cell: Some(cell) } => {
-                // ‖Bδ‖ ≤ ‖B‖·‖δ‖₂ is what helps a kernel with signs.
-                let bound = self.neighbouring(records, cell);
-                let spectral = || self.spectral() * Upper::integer(unit.l2_squared()).sqrt();
-                general.min(bound.unwrap_or_else(spectral))
-            }
-            Unit::ReplaceOne { .. } => general,
-        })
+        let Unit::AddRemove { records, per_cell: Some(cell) } = unit else { return Ok(general) };
+        // ‖Bδ‖ ≤ ‖B‖·‖δ‖₂ is what helps a kernel with signs.
+        let spectral = || self.spectral() * Upper::integer(unit.l2_squared()).sqrt();
+        Ok(general.min(self.neighbouring(records, cell).unwrap_or_else(spectral)))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
@@ -231,7 +225,7 @@ mod tests {
         SquareRoot::new(&Workload::Linear { kernel: taps, len, center: 0 }).unwrap()
     }
 
-    /// Standard deviation at step `t` is `√(S_t·S_n)`; S_1024 = 3.272554.
+    /// Standard deviation at step `t` is `√(S_t·S_n)`; `S_1024 = 3.272554`.
     #[test]
     fn running_sums_have_the_known_error() {
         let n = 1024;
