@@ -68,6 +68,23 @@ def test_running_sum_factors(n, mean, largest, tree, haar, svd):
     assert printed(singular_mean(workload)[0] ** 2, svd)
 
 
+def test_square_root_of_running_sums():
+    """Standard error at step t: sqrt(S_t S_n), S_n the squared norm of the root; S_1024 = 3.272554."""
+    plan = so.plan(so.RunningSum(1024), PRIVACY, mechanism="square-root")
+    root = np.cumprod(np.append(1.0, (np.arange(1, 1024) - 0.5) / np.arange(1, 1024)))
+    sums = np.cumsum(root**2)
+    assert math.isclose(sums[-1], 3.272554, abs_tol=5e-7)
+    assert np.allclose(plan.stderr / SIGMA, np.sqrt(sums * sums[-1]), rtol=5e-6)
+    # Root mean square over the steps.
+    assert printed(plan.rmse / SIGMA, "3.1098")
+
+
+def test_outer_factor_reflects_zeros():
+    """h = (1, 2): the mean magnitude is 2.1271; the root of the power series explodes."""
+    plan = so.plan(so.Convolution([1.0, 2.0], 256, "causal"), PRIVACY, mechanism="square-root")
+    assert printed(plan.max_stderr / SIGMA, "2.1271")
+
+
 def _mechanism(name):
     return next(m for m in MECHANISMS if m.name == name)
 

@@ -68,6 +68,8 @@ def test_answers_are_unbiased_with_the_declared_error(workload, privacy, known_n
         (so.RunningSum(16), "fourier"),
         (so.RunningSum(16), "tree"),
         (so.RunningSum(13), "haar"),
+        (so.RunningSum(13), "square-root"),
+        (so.Convolution([1.0, 2.0], 9, "causal"), "square-root"),
         (so.Convolution([1.0, 0.5, 0.25], 8), "fourier"),
         (so.Marginals([2, 3], k=1), "fourier"),
         (so.MovingAverage(3, 9), "identity-laplace"),

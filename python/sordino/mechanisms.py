@@ -10,6 +10,7 @@ privacy allows it and Laplace noise under `PureDP`.
 `fourier-uniform`      marginals with the same noise on every character
 `tree`                 tree of counts with least squares, best branching
 `haar`                 Haar wavelet with optimal level weights
+`square-root`          square root of a causal filter, lower triangular (Gaussian noise)
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
 `fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure
@@ -63,6 +64,8 @@ class Mechanism:
         match self.strategy:
             case "tree" | "haar":
                 return isinstance(workload, RunningSum)
+            case "square-root":
+                return isinstance(workload, Filter) and workload.boundary == "causal"
             case "fourier-uniform":
                 return isinstance(workload, Marginals)
             case "fourier-composed" | "fourier-planar" | "fourier-grouped":
@@ -88,6 +91,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *_pair("fourier"),
     *_pair("tree"),
     *_pair("haar"),
+    Mechanism("square-root-gaussian", "square-root", "gaussian"),
     *_pair("fourier-uniform", automatic=False),
     Mechanism("fourier-planar", "fourier-planar", "laplace"),
     Mechanism("fourier-grouped", "fourier-grouped", "laplace"),

@@ -35,6 +35,7 @@ fn recipes() -> Vec<Recipe> {
         (Mechanism::FourierGrouped, NoiseLaw::Laplace),
         (Mechanism::Tree { branching: 3 }, NoiseLaw::Laplace),
         (Mechanism::Haar, NoiseLaw::Gaussian),
+        (Mechanism::SquareRoot, NoiseLaw::Gaussian),
     ];
     filters
         .iter()

@@ -56,6 +56,7 @@ fn mechanisms() -> Vec<(Mechanism, NoiseLaw)> {
         Mechanism::Tree { branching: 2 },
         Mechanism::Tree { branching: 3 },
         Mechanism::Haar,
+        Mechanism::SquareRoot,
     ];
     let mut all: Vec<(Mechanism, NoiseLaw)> =
         both.into_iter().flat_map(|m| [(m, NoiseLaw::Gaussian), (m, NoiseLaw::Laplace)]).collect();

@@ -27,6 +27,7 @@ fn mechanism(name: &str, branching: usize) -> Result<Mechanism, Error> {
         "fourier-uniform" => Mechanism::FourierUniform,
         "tree" => Mechanism::Tree { branching },
         "haar" => Mechanism::Haar,
+        "square-root" => Mechanism::SquareRoot,
         _ => return Err(Error::Unsupported("unknown mechanism".into())),
     })
 }

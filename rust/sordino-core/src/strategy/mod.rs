@@ -14,6 +14,7 @@ mod identity;
 mod marginals;
 mod output;
 mod recipe;
+mod square_root;
 mod toeplitz;
 mod tree;
 mod z2;

@@ -8,6 +8,7 @@ use super::haar::Haar;
 use super::identity::Identity;
 use super::marginals::{Marginals, Shares};
 use super::output::Output;
+use super::square_root::SquareRoot;
 use super::tree::Tree;
 use super::z2::Z2;
 use super::{Geometry, Strategy};
@@ -39,6 +40,8 @@ pub enum Mechanism {
     },
     /// The Haar wavelet with optimal level weights.
     Haar,
+    /// The square root (outer factor) of a causal filter.
+    SquareRoot,
 }
 
 /// A strategy as data: workload, mechanism, law of the noise.
@@ -93,6 +96,7 @@ impl Recipe {
             (Mechanism::FourierPlanar, _) if !gaussian => Box::new(FourierBasis::new(&workload, Sharing::Planar)?),
             (Mechanism::FourierGrouped, _) if !gaussian => Box::new(FourierBasis::new(&workload, Sharing::Grouped)?),
             (Mechanism::Tree { branching }, _) => Box::new(Tree::new(&workload, branching, geometry)?),
+            (Mechanism::SquareRoot, _) if gaussian => Box::new(SquareRoot::new(&workload)?),
             (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),
             _ => return Err(unsupported()),
         })

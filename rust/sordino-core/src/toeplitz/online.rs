@@ -14,7 +14,7 @@ use crate::transform::wide::WideConvolution;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-/// Steps whose mutual products are summed directly: measured best of 32 to 256.
+/// Steps whose mutual products are summed directly; of 32, 64, 128 and 256 the fastest where measured.
 const BASE: usize = 128;
 
 /// A kernel with its transforms, made when first needed and shared by any number of streams.
