@@ -4,8 +4,8 @@
 #![allow(missing_docs)] // criterion's macros make undocumented functions
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sordino_core::toeplitz::{OnlineConvolution, OnlineKernel};
 use sordino_core::toeplitz::series::binomial;
+use sordino_core::toeplitz::{OnlineConvolution, OnlineKernel};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;

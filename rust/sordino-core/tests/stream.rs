@@ -8,12 +8,12 @@ use sordino_core::random::{Key, NoiseLaw};
 use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism, StreamPlan, StreamRecipe};
 use std::sync::Arc;
 
-const SUMS: [(StreamMechanism, NoiseLaw); 9] = [
+const SUMS: [(StreamMechanism, NoiseLaw); 11] = [
     (StreamMechanism::Identity, NoiseLaw::Gaussian),
     (StreamMechanism::Output, NoiseLaw::Gaussian),
     (StreamMechanism::Buffered { degree: Some(3) }, NoiseLaw::Gaussian),
-    //(StreamMechanism::TwoDiagonals, NoiseLaw::Gaussian),
-    //(StreamMechanism::NormalizedSquareRoot, NoiseLaw::Gaussian),
+    (StreamMechanism::TwoDiagonals, NoiseLaw::Gaussian),
+    (StreamMechanism::NormalizedSquareRoot, NoiseLaw::Gaussian),
     (StreamMechanism::SquareRoot, NoiseLaw::Gaussian),
     (StreamMechanism::Optimal, NoiseLaw::Gaussian),
     (StreamMechanism::BinaryTree, NoiseLaw::Gaussian),

@@ -18,6 +18,10 @@ impl From<PyError> for PyErr {
             Error::Shape { .. } => "ShapeError",
             Error::Unsupported(_) => "UnsupportedMechanismError",
             Error::Entropy => "EntropyError",
+            Error::Closed => "StreamClosedError",
+            Error::Horizon { .. } => "HorizonError",
+            Error::Fork => "ForkError",
+            Error::Checkpoint => "CheckpointError",
             _ => "InvalidParameterError",
         };
         let message = error.to_string();

@@ -7,6 +7,7 @@ mod door;
 mod error;
 mod noise;
 mod strategy;
+mod stream;
 mod workload;
 
 use pyo3::prelude::*;
@@ -20,6 +21,8 @@ mod _core {
     use crate::noise::{gaussian_noise, laplace_noise};
     #[pymodule_export]
     use crate::strategy::{Strategy, answer, decode};
+    #[pymodule_export]
+    use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header};
     #[pymodule_export]
     use crate::workload::Workload;
 

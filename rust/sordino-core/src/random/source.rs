@@ -4,9 +4,9 @@
 //! need come from the stream with nonce `i`. So noise depends on key and index alone: a stream may be cut into
 //! batches anywhere, and what was drawn can be drawn again.
 
+use super::Key;
 use super::words::{ChaChaWords, FurtherWords};
 use super::ziggurat::{self, Exponential, Gaussian, Law, NoiseLaw, check_quarter_units};
-use super::Key;
 use crate::error::Error;
 use rayon::prelude::*;
 

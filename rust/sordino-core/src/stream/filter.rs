@@ -126,7 +126,8 @@ impl FilterState {
                 for (c, out) in out.iter_mut().enumerate() {
                     // From the newest backwards, around the ring.
                     let (recent, older) = taps.split_at(newest + 1);
-                    let near = recent.iter().enumerate().map(|(j, h)| h * self.ring[(newest - j) * self.dim + c] as f64);
+                    let near =
+                        recent.iter().enumerate().map(|(j, h)| h * self.ring[(newest - j) * self.dim + c] as f64);
                     let far = older.iter().enumerate();
                     let far = far.map(|(j, h)| h * self.ring[(places - 1 - j) * self.dim + c] as f64);
                     *out = (near.sum::<f64>() + far.sum::<f64>()) * spacing;

@@ -3,7 +3,7 @@
 use super::filter::FilterState;
 use super::plan::StreamPlan;
 use super::process::Process;
-use super::state::{Reader, Writer};
+use super::state::{Reader, Writer, replace};
 use crate::door::StreamDoor;
 use crate::error::Error;
 use crate::random::{Key, NoiseSource};
@@ -20,11 +20,17 @@ pub enum Items<'a> {
 }
 
 impl Items<'_> {
-    fn len(&self) -> usize {
+    /// Numbers, of all steps and coordinates.
+    pub fn len(&self) -> usize {
         match self {
             Self::Integers(values) => values.len(),
             Self::Reals(values) => values.len(),
         }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -43,6 +49,8 @@ pub struct Stream {
     owner: u32,
     closed: bool,
     row: Vec<i64>,
+    /// The answers published last.
+    answers: Vec<f64>,
 }
 
 impl Stream {
@@ -68,7 +76,19 @@ impl Stream {
         let filter = FilterState::new(&plan.recipe().filter, dim);
         let source = NoiseSource::new(key, plan.recipe().law, 0);
         let owner = std::process::id();
-        Ok(Self { plan, door, dim, step: 0, process, filter, source, owner, closed: false, row: vec![0; dim] })
+        Ok(Self {
+            plan,
+            door,
+            dim,
+            step: 0,
+            process,
+            filter,
+            source,
+            owner,
+            closed: false,
+            row: vec![0; dim],
+            answers: vec![0.0; dim],
+        })
     }
 
     /// Steps published so far.
@@ -84,6 +104,11 @@ impl Stream {
     /// Whether the stream was closed.
     pub fn closed(&self) -> bool {
         self.closed
+    }
+
+    /// The answers published last; zeros before the first step.
+    pub fn answers(&self) -> &[f64] {
+        &self.answers
     }
 
     /// Lattice and noise.
@@ -132,7 +157,13 @@ impl Stream {
         Ok(())
     }
 
-    fn publish<T: Copy>(&mut self, items: &[T], lattice: impl Fn(T) -> i64, values: &mut [f64], units: Option<&mut [i64]>) {
+    fn publish<T: Copy>(
+        &mut self,
+        items: &[T],
+        lattice: impl Fn(T) -> i64,
+        values: &mut [f64],
+        units: Option<&mut [i64]>,
+    ) {
         let spacing = 2f64.powi(self.door.exponent());
         let mut units = units.map(|units| units.chunks_exact_mut(self.dim));
         for (item, values) in items.chunks_exact(self.dim).zip(values.chunks_exact_mut(self.dim)) {
@@ -144,6 +175,9 @@ impl Stream {
                 units.copy_from_slice(&self.row);
             }
         }
+        if let Some(last) = values.chunks_exact(self.dim).next_back() {
+            self.answers.copy_from_slice(last);
+        }
     }
 
     /// Publishes again what was published before the state was lost: nothing leaves unless the lattice increments
@@ -152,7 +186,7 @@ impl Stream {
     /// # Errors
     /// As [`Self::update`].
     pub fn replay(&mut self, items: Items<'_>, values: &mut [f64], published: &[i64]) -> Result<bool, Error> {
-        let (process, filter) = (self.process.boxed(), self.filter.clone());
+        let (process, filter, answers) = (self.process.boxed(), self.filter.clone(), self.answers.clone());
         let (step, position) = (self.step, self.source.position());
         let mut units = vec![0; published.len()];
         self.update(items, values, Some(&mut units))?;
@@ -161,7 +195,7 @@ impl Stream {
         if !equal {
             values.fill(f64::NAN);
             self.process.wipe();
-            (self.process, self.filter, self.step) = (process, filter, step);
+            (self.process, self.filter, self.answers, self.step) = (process, filter, answers, step);
             self.source.seek(position);
         }
         Ok(equal)
@@ -195,6 +229,7 @@ impl Stream {
         out.bytes(self.source.key().bytes());
         self.process.save(out);
         self.filter.save(out);
+        out.reals(&self.answers);
         Ok(())
     }
 
@@ -210,6 +245,7 @@ impl Stream {
         let mut stream = Self::open_with(plan, door, dim, Key::deterministic(bytes))?;
         stream.process.load(&mut input)?;
         stream.filter.load(&mut input)?;
+        replace(&mut stream.answers, input.reals()?)?;
         if !input.0.is_empty() {
             return Err(Error::Checkpoint);
         }

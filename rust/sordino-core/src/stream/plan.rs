@@ -65,11 +65,8 @@ impl StreamPlan {
     pub fn fit(&self, pattern: &Participation, domain: Domain, noise_ratio: f64) -> Result<StreamDoor, Error> {
         let touched = Upper::integer(pattern.touched().into());
         let rounding = self.strategy.rounding(self.steps()) * touched.sqrt();
-        let shift = StreamShift {
-            ideal: self.sensitivity(pattern),
-            rounding,
-            largest_scale: self.strategy.largest_scale(),
-        };
+        let shift =
+            StreamShift { ideal: self.sensitivity(pattern), rounding, largest_scale: self.strategy.largest_scale() };
         StreamDoor::fit(shift, domain, noise_ratio)
     }
 

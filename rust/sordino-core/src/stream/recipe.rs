@@ -3,6 +3,7 @@
 use super::filter::Filter;
 use super::strategy::{
     BinaryTree, Buffered, Comb, Dense, Identity, Output, Series, SmoothTree, StreamStrategy, SubtractionTree,
+    TwoDiagonals,
 };
 use crate::error::Error;
 use crate::objective::Objective;
@@ -50,7 +51,9 @@ impl Horizon {
     fn hard(self) -> Result<u64, Error> {
         match self {
             Self::Hard(steps) => Ok(steps),
-            _ => Err(Error::Unsupported("this mechanism needs a hard horizon: its noise is shared out over the steps".into())),
+            _ => Err(Error::Unsupported(
+                "this mechanism needs a hard horizon: its noise is shared out over the steps".into(),
+            )),
         }
     }
 }
@@ -136,11 +139,11 @@ impl StreamRecipe {
             (StreamMechanism::Buffered { degree }, _) if sums => Box::new(self.counting(degree)?),
             (StreamMechanism::TwoDiagonals, _) if sums => {
                 let steps = usize::try_from(self.horizon.hard()?).map_err(|_| unsupported())?;
-                { let _ = steps; return Err(unsupported()) }
+                Box::new(TwoDiagonals::new(&toeplitz::TwoDiagonals::fit(steps, self.objective)?))
             }
             (StreamMechanism::NormalizedSquareRoot, _) if sums => {
                 let steps = usize::try_from(self.horizon.hard()?).map_err(|_| unsupported())?;
-                { let _ = steps; return Err(unsupported()) }
+                Box::new(TwoDiagonals::new(&toeplitz::TwoDiagonals::normalized(steps)?))
             }
             (StreamMechanism::Optimal, _) if sums => {
                 let steps = self.horizon.hard()?;
@@ -157,14 +160,17 @@ impl StreamRecipe {
             (StreamMechanism::SquareRoot, _) if sums => {
                 let steps = self.horizon.hard()?;
                 if steps > LONGEST_SERIES {
-                    return Err(Error::Unsupported("the exact square root keeps all past noise: at most 2^24 steps".into()));
+                    return Err(Error::Unsupported(
+                        "the exact square root keeps all past noise: at most 2^24 steps".into(),
+                    ));
                 }
                 Box::new(Series::new(rounded(&square_root_coefficients(steps as usize)))?)
             }
-            (StreamMechanism::Comb, Filter::Window { window, .. }) => Box::new(best_comb(*window)?),
+            (StreamMechanism::Comb, Filter::Window { window, .. }) if *window > 1 => Box::new(best_comb(*window)?),
             (StreamMechanism::Outer, Filter::Window { .. } | Filter::Taps(_)) => {
                 let taps = self.filter.taps(LONGEST_OUTER);
-                let len = (8 * taps.len()).clamp(1 << 12, LONGEST_OUTER).min(usize::try_from(steps).unwrap_or(usize::MAX));
+                let len =
+                    (8 * taps.len()).clamp(1 << 12, LONGEST_OUTER).min(usize::try_from(steps).unwrap_or(usize::MAX));
                 Box::new(Series::new(outer::outer_kernel(&taps, len, KERNEL_BITS as u32, 1e-9))?)
             }
             _ => return Err(unsupported()),
@@ -174,7 +180,7 @@ impl StreamRecipe {
     /// Buffers for a running sum: with five, the error is within a few thousandths of the square root's at 2^16.
     fn counting(&self, degree: Option<usize>) -> Result<Buffered, Error> {
         let Some(design) = self.horizon.design() else {
-            return Err(Error::Unsupported(String::new()));
+            return Ok(Buffered { toeplitz: toeplitz::unbounded(degree.unwrap_or(8))?, endless: true });
         };
         let degree = degree.unwrap_or(match design {
             0..=1024 => 3,

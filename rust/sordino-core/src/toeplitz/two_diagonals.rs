@@ -12,10 +12,10 @@
 
 use super::buffered::BufferedToeplitz;
 use super::buffered_optimizer::{BufferedProblem, optimize};
-use crate::objective::Objective;
 use super::dyadic::Dyadic;
 use super::shapes::Shape;
 use crate::error::Error;
+use crate::objective::Objective;
 use crate::upper::Upper;
 
 /// Significant bits of the three diagonals.

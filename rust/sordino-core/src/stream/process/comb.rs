@@ -53,8 +53,7 @@ impl Process for Comb {
         source.fill(row, self.quarter_units);
         let width = row.len() * self.decay.len();
         let phases = &mut self.phases[self.phase * width..][..width];
-        let coordinates =
-            self.buffers.chunks_exact_mut(self.mu.len()).zip(phases.chunks_exact_mut(self.decay.len()));
+        let coordinates = self.buffers.chunks_exact_mut(self.mu.len()).zip(phases.chunks_exact_mut(self.decay.len()));
         for (k, (buffers, held)) in row.iter_mut().zip(coordinates) {
             let near: i128 = buffers.iter().zip(&self.omega).map(|(a, omega)| scaled(*a, *omega)).sum();
             let far: i128 = held.iter().zip(&self.gain).map(|(h, gain)| scaled(*h, *gain)).sum();

@@ -42,9 +42,13 @@ impl TwoDiagonals {
 
 impl Process for TwoDiagonals {
     fn next(&mut self, source: &mut NoiseSource, row: &mut [i64]) {
-        let tables = &*self.tables;
-        source.fill(row, scaled_up(self.quarter_units, tables.noise[self.step]));
-        let (scale, weight) = (tables.scale[self.step], tables.weight[self.step]);
+        let (tables, step) = (&*self.tables, self.step);
+        source.fill(row, scaled_up(self.quarter_units, tables.noise[step]));
+        self.step += 1;
+        if tables.mu.is_empty() {
+            return; // without buffers nothing is fed back
+        }
+        let (scale, weight) = (tables.scale[step], tables.weight[step]);
         for (k, buffers) in row.iter_mut().zip(self.buffers.chunks_exact_mut(tables.mu.len())) {
             let sum: i128 = buffers.iter().zip(&tables.omega).map(|(a, omega)| scaled(*a, *omega)).sum();
             let v = i128::from(*k) - ((scaled(sum, scale) + (1 << (FRACTION - 1))) >> FRACTION);
@@ -54,7 +58,6 @@ impl Process for TwoDiagonals {
             }
             *k = saturate(v);
         }
-        self.step += 1;
     }
 
     fn boxed(&self) -> Box<dyn Process> {

@@ -40,9 +40,12 @@ impl Comb {
         let mu: Vec<f64> = toeplitz.mu().iter().map(|m| m.value()).collect();
         // G = Π(1 − θ_i z)/Π(1 − θ̂_j z): w_j = Π_i(μ_i − μ̂_j)/Π_{i≠j}(μ̂_i − μ̂_j), positive by interlacing.
         let gains = rates.iter().enumerate().map(|(j, rate)| {
-            let above: f64 = mu.iter().zip(&rates).enumerate().map(|(i, (m, other))| {
-                if i == j { rate - m } else { (m - rate) / (other - rate) }
-            }).product();
+            let above: f64 = mu
+                .iter()
+                .zip(&rates)
+                .enumerate()
+                .map(|(i, (m, other))| if i == j { rate - m } else { (m - rate) / (other - rate) })
+                .product();
             Dyadic::nearest(above, BITS)
         });
         let gain = gains.collect::<Result<Vec<_>, _>>()?;

@@ -32,9 +32,8 @@ impl Dense {
         let row = |t: usize| &factorization.strategy[t * n..][..=t];
         let noise = (0..n).map(|t| Dyadic::nearest(1.0 / row(t)[t], BITS)).collect::<Result<Vec<_>, _>>()?;
         let unit = 2f64.powi(ENTRY_BITS as i32);
-        let entries: Vec<i64> = (0..n)
-            .flat_map(|t| row(t)[..t].iter().map(move |c| (c / row(t)[t] * unit).round() as i64))
-            .collect();
+        let entries: Vec<i64> =
+            (0..n).flat_map(|t| row(t)[..t].iter().map(move |c| (c / row(t)[t] * unit).round() as i64)).collect();
         let rows = Rows { entries, noise };
         let scaled = |t: usize, j: usize| rows.row(t)[j] as f64 / unit / rows.noise[t].value();
         let columns = (0..n)

@@ -7,7 +7,7 @@ mod dense;
 mod series;
 mod simple;
 mod trees;
-//mod two_diagonals;
+mod two_diagonals;
 
 pub(super) use buffered::Buffered;
 pub(super) use comb::Comb;
@@ -15,7 +15,7 @@ pub(super) use dense::Dense;
 pub(super) use series::Series;
 pub(super) use simple::{Identity, Output};
 pub(super) use trees::{BinaryTree, SmoothTree, SubtractionTree};
-//pub(super) use two_diagonals::TwoDiagonals;
+pub(super) use two_diagonals::TwoDiagonals;
 
 use super::filter::Filter;
 use super::participation::Participation;

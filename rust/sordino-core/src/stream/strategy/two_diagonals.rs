@@ -1,0 +1,71 @@
+//! Two diagonals around a buffered Toeplitz matrix.
+
+use super::{StreamStrategy, averaged, sums_only};
+use crate::error::Error;
+use crate::stream::filter::Filter;
+use crate::stream::participation::Participation;
+use crate::stream::process::{self, FRACTION, Process, Tables};
+use crate::toeplitz;
+use crate::upper::Upper;
+use std::sync::Arc;
+
+/// `C = diag(1/r)(I + S L D)` as rounded.
+#[derive(Debug)]
+pub(in crate::stream) struct TwoDiagonals {
+    tables: Arc<Tables>,
+    norm: Upper,
+    variances: Vec<f64>,
+}
+
+impl TwoDiagonals {
+    /// Tables, sensitivity and errors of a factorization.
+    pub fn new(factors: &toeplitz::TwoDiagonals) -> Self {
+        let norm = factors.column_norm();
+        let tables = Tables {
+            mu: factors.kernel().mu().to_vec(),
+            omega: factors.kernel().omega().to_vec(),
+            scale: factors.scale().to_vec(),
+            weight: factors.inverse().to_vec(),
+            noise: factors.noise().to_vec(),
+        };
+        let variances = factors.stderrs().into_iter().map(|s| (s / norm.get()).powi(2)).collect();
+        Self { tables: Arc::new(tables), norm, variances }
+    }
+}
+
+impl StreamStrategy for TwoDiagonals {
+    fn norm(&self, pattern: &Participation, steps: u64) -> Upper {
+        self.norm * Upper::integer(pattern.count(steps).into())
+    }
+
+    fn rounding(&self, _steps: u64) -> Upper {
+        let tables = &*self.tables;
+        // Two floors a step in a buffer, one in each product, one in the scaled sum.
+        let held: f64 = tables.omega.iter().zip(&tables.mu).map(|(w, m)| 2.0 * w.value() / m.value() + 1.0).sum();
+        let unit = 2f64.powi(-(FRACTION as i32));
+        let steps = tables.scale.iter().zip(&tables.noise);
+        let square: f64 = steps.map(|(s, r)| ((1.0 + unit * (s.value() * held + 1.0)) / r.value()).powi(2)).sum();
+        Upper::rounded(square * (1.0 + 1e-9), 1).sqrt()
+    }
+
+    fn largest_scale(&self) -> f64 {
+        self.tables.noise.iter().map(|r| r.value()).fold(0.0, f64::max)
+    }
+
+    fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
+        sums_only(filter)?;
+        Ok(averaged(filter, steps, steps.iter().map(|t| self.variances[*t as usize - 1]).collect()))
+    }
+
+    fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
+        Box::new(process::TwoDiagonals::new(Arc::clone(&self.tables), dim, quarter_units))
+    }
+
+    fn state_bytes(&self, _steps: u64) -> u64 {
+        16 * self.tables.mu.len() as u64
+    }
+
+    fn operations(&self, _steps: u64) -> f64 {
+        4.0 * self.tables.mu.len() as f64 + 4.0
+    }
+}

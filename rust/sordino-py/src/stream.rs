@@ -1,0 +1,309 @@
+//! Streams: plans, doors, open streams.
+
+use crate::door::NoiseLaw;
+use crate::error::PyError;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use sordino_core::domain::Domain;
+use sordino_core::door;
+use sordino_core::error::Error;
+use sordino_core::objective::Objective;
+use sordino_core::random::Key;
+use sordino_core::stream::{self, Filter, Horizon, Items, Participation, StreamMechanism, StreamRecipe};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A built mechanism for a stream.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct StreamPlan(Arc<stream::StreamPlan>);
+
+/// Filter by name, with its parameters.
+fn filter(kind: &str, parameters: &[f64]) -> Result<Filter, Error> {
+    Ok(match (kind, parameters) {
+        ("running_sum", _) => Filter::RunningSum,
+        ("running_average", _) => Filter::RunningAverage,
+        ("decay", [decay, factor]) => Filter::Decay { decay: *decay, factor: *factor },
+        ("window", [window, factor]) => Filter::Window { window: *window as usize, factor: *factor },
+        ("taps", taps) => Filter::Taps(taps.to_vec()),
+        _ => return Err(Error::Unsupported("unknown filter".into())),
+    })
+}
+
+fn mechanism(name: &str, option: Option<u32>) -> Result<StreamMechanism, Error> {
+    Ok(match name {
+        "identity" => StreamMechanism::Identity,
+        "output" => StreamMechanism::Output,
+        "blt" => StreamMechanism::Buffered { degree: option.map(|d| d as usize) },
+        "two-diagonals" => StreamMechanism::TwoDiagonals,
+        "normalized-square-root" => StreamMechanism::NormalizedSquareRoot,
+        "square-root" => StreamMechanism::SquareRoot,
+        "outer" => StreamMechanism::Outer,
+        "comb" => StreamMechanism::Comb,
+        "optimal" => StreamMechanism::Optimal,
+        "binary-tree" => StreamMechanism::BinaryTree,
+        "honaker-tree" => StreamMechanism::HonakerTree,
+        "smooth-tree" => StreamMechanism::SmoothTree,
+        "subtraction-tree" => StreamMechanism::SubtractionTree { branching: option },
+        _ => return Err(Error::Unsupported("unknown mechanism".into())),
+    })
+}
+
+/// What one protected unit changes: count, weight, separation, and of an item: squared norm, l1 norm, coordinates.
+type Pattern = (u64, u32, u64, u64, u64, u64);
+
+fn pattern((count, weight, separation, squared, l1, touched): Pattern) -> Result<Participation, Error> {
+    Participation::new(count, weight, separation)?.with_items(squared, l1, touched)
+}
+
+#[pymethods]
+impl StreamPlan {
+    #[new]
+    #[pyo3(signature = (filter, parameters, mechanism, law, horizon, length, objective, option=None))]
+    #[allow(clippy::too_many_arguments)] // the recipe, once
+    fn new(
+        py: Python<'_>,
+        filter: &str,
+        parameters: Vec<f64>,
+        mechanism: &str,
+        law: NoiseLaw,
+        horizon: &str,
+        length: u64,
+        objective: &str,
+        option: Option<u32>,
+    ) -> PyResult<Self> {
+        let recipe = StreamRecipe {
+            filter: self::filter(filter, &parameters).map_err(PyError::from)?,
+            mechanism: self::mechanism(mechanism, option).map_err(PyError::from)?,
+            law: law.0,
+            horizon: match horizon {
+                "hard" => Horizon::Hard(length),
+                "soft" => Horizon::Soft(length),
+                _ => Horizon::Unbounded,
+            },
+            objective: if objective == "max" { Objective::Max } else { Objective::Mean },
+        };
+        let mut interrupted = None;
+        let plan = py.detach(|| {
+            stream::StreamPlan::with_progress(recipe, &mut |_, _| match Python::attach(|py| py.check_signals()) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    interrupted = Some(error);
+                    ControlFlow::Break(())
+                }
+            })
+        });
+        match interrupted {
+            Some(error) => Err(error),
+            None => Ok(Self(Arc::new(plan.map_err(PyError::from)?))),
+        }
+    }
+
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.0.steps()
+    }
+
+    #[getter]
+    fn state_bytes(&self) -> u64 {
+        self.0.state_bytes()
+    }
+
+    #[getter]
+    fn operations(&self) -> f64 {
+        self.0.operations()
+    }
+
+    fn sensitivity(&self, pattern: Pattern) -> Result<f64, PyError> {
+        Ok(self.0.sensitivity(&self::pattern(pattern)?).get())
+    }
+
+    fn variances<'py>(
+        &self,
+        py: Python<'py>,
+        steps: PyReadonlyArray1<'py, u64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let steps = steps.as_slice()?;
+        Ok(py.detach(|| self.0.variances(steps)).map_err(PyError::from)?.into_pyarray(py))
+    }
+
+    fn fit(
+        &self,
+        py: Python<'_>,
+        pattern: Pattern,
+        max_value: u64,
+        fraction_bits: u32,
+        noise_ratio: f64,
+    ) -> Result<StreamDoor, PyError> {
+        let pattern = self::pattern(pattern)?;
+        let domain = Domain::real(max_value, fraction_bits)?;
+        Ok(StreamDoor(py.detach(|| self.0.fit(&pattern, domain, noise_ratio))?))
+    }
+}
+
+/// A fitted lattice and noise for a stream.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct StreamDoor(door::StreamDoor);
+
+#[pymethods]
+impl StreamDoor {
+    #[getter]
+    fn grid(&self) -> i16 {
+        self.0.grid()
+    }
+
+    #[getter]
+    fn quarter_units(&self) -> u64 {
+        self.0.quarter_units()
+    }
+
+    /// Ideal sensitivity, and what encoding and rounding add, in units of the items.
+    #[getter]
+    fn sensitivity(&self) -> (f64, f64, f64) {
+        let s = self.0.sensitivity();
+        let step = 2f64.powi(-(self.0.domain().fraction_bits() as i32));
+        (s.ideal.get() * step, s.encoding.get() * step, s.rounding.get() * step)
+    }
+
+    #[getter]
+    fn noise(&self) -> f64 {
+        self.0.noise()
+    }
+}
+
+/// One item of one coordinate.
+#[derive(FromPyObject)]
+pub(crate) enum Item {
+    Integer(i64),
+    Real(f64),
+}
+
+/// Items of a batch, row by row.
+#[derive(FromPyObject)]
+pub(crate) enum Batch<'py> {
+    Integers(PyReadonlyArray1<'py, i64>),
+    Reals(PyReadonlyArray1<'py, f64>),
+}
+
+impl Batch<'_> {
+    fn items(&self) -> PyResult<Items<'_>> {
+        Ok(match self {
+            Self::Integers(items) => Items::Integers(items.as_slice()?),
+            Self::Reals(items) => Items::Reals(items.as_slice()?),
+        })
+    }
+}
+
+/// Answers, and the lattice increments they are made of.
+type Published<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
+
+/// An open stream.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct Stream(Mutex<stream::Stream>);
+
+impl Stream {
+    fn lock(&self) -> std::sync::MutexGuard<'_, stream::Stream> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Stream {
+    #[new]
+    #[pyo3(signature = (plan, door, dim, key=None))]
+    fn new(
+        plan: PyRef<'_, StreamPlan>,
+        door: PyRef<'_, StreamDoor>,
+        dim: usize,
+        key: Option<[u8; 32]>,
+    ) -> Result<Self, PyError> {
+        let plan = Arc::clone(&plan.0);
+        let stream = match key {
+            Some(bytes) => stream::Stream::open_with(plan, door.0, dim, Key::deterministic(bytes))?,
+            None => stream::Stream::open(plan, door.0, dim)?,
+        };
+        Ok(Self(Mutex::new(stream)))
+    }
+
+    #[staticmethod]
+    fn restore(
+        plan: PyRef<'_, StreamPlan>,
+        door: PyRef<'_, StreamDoor>,
+        dim: usize,
+        key: [u8; 32],
+        checkpoint: &[u8],
+    ) -> Result<Self, PyError> {
+        let stream = stream::Stream::restore(Arc::clone(&plan.0), door.0, dim, &key, checkpoint)?;
+        Ok(Self(Mutex::new(stream)))
+    }
+
+    #[getter]
+    fn step(&self) -> u64 {
+        self.lock().step()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.lock().closed()
+    }
+
+    #[getter]
+    fn bytes(&self) -> usize {
+        self.lock().bytes()
+    }
+
+    fn answers<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.lock().answers())
+    }
+
+    /// Publishes one item of one coordinate.
+    fn update_one(&self, item: Item) -> Result<f64, PyError> {
+        let mut value = [0.0];
+        match item {
+            Item::Integer(x) => self.lock().update(Items::Integers(&[x]), &mut value, None)?,
+            Item::Real(x) => self.lock().update(Items::Reals(&[x]), &mut value, None)?,
+        }
+        Ok(value[0])
+    }
+
+    fn update<'py>(&self, py: Python<'py>, items: Batch<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let items = items.items()?;
+        let mut values = vec![0.0; items.len()];
+        py.detach(|| self.lock().update(items, &mut values, None)).map_err(PyError::from)?;
+        Ok(values.into_pyarray(py))
+    }
+
+    fn update_stored<'py>(&self, py: Python<'py>, items: Batch<'py>) -> PyResult<Published<'py>> {
+        let items = items.items()?;
+        let (mut values, mut units) = (vec![0.0; items.len()], vec![0; items.len()]);
+        py.detach(|| self.lock().update(items, &mut values, Some(&mut units))).map_err(PyError::from)?;
+        Ok((values.into_pyarray(py), units.into_pyarray(py)))
+    }
+
+    /// Answers again, or nothing if other increments were published for these steps.
+    fn replay<'py>(
+        &self,
+        py: Python<'py>,
+        items: Batch<'py>,
+        published: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
+        let (items, published) = (items.items()?, published.as_slice()?);
+        let mut values = vec![0.0; items.len()];
+        let equal = py.detach(|| self.lock().replay(items, &mut values, published)).map_err(PyError::from)?;
+        Ok(equal.then(|| values.into_pyarray(py)))
+    }
+
+    fn checkpoint<'py>(&self, py: Python<'py>, key: [u8; 32], header: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
+        Ok(PyBytes::new(py, &self.lock().checkpoint(&key, header)?))
+    }
+
+    fn close(&self) {
+        self.lock().close();
+    }
+}
+
+/// The public header of a checkpoint.
+#[pyfunction]
+pub(crate) fn checkpoint_header<'py>(py: Python<'py>, checkpoint: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
+    Ok(PyBytes::new(py, stream::header(checkpoint)?))
+}
