@@ -33,6 +33,20 @@ fn ranges(n: usize) -> (usize, Vec<f64>) {
     )
 }
 
+/// Signs as `numpy.random.default_rng(0).choice([-1., 1.], size=(m, n))` draws them: PCG64 (O'Neill 2014), seed 0.
+fn signs(m: usize, n: usize) -> Vec<f64> {
+    let mut state = 35_399_562_948_360_463_058_890_781_895_381_311_971_u128;
+    let words = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(47_026_247_687_942_121_848_144_207_491_837_523_525)
+            .wrapping_add(87_136_372_517_582_989_555_478_159_403_783_844_777);
+        (((state >> 64) ^ state) as u64).rotate_right((state >> 122) as u32)
+    });
+    // The top bit of each half, low half first.
+    let bits = words.flat_map(|word| [word >> 31 & 1, word >> 63]);
+    bits.take(m * n).map(|bit| 2.0 * bit as f64 - 1.0).collect()
+}
+
 /// Shares nothing with the solver: `L B = A`, column norms, and both errors from the entries, by another library.
 struct Verified {
     mean: f64,

@@ -87,6 +87,19 @@ fn lower_bounds_by_another_library() {
     assert!(nuclear / 64.0 <= found.lower);
 }
 
+#[test]
+fn random_signs() {
+    let found = mean(64, 256, &signs(64, 256), 5e-7);
+    total(&found, [3849.3477, 3849.3509]);
+    assert!(found.iterations <= 60, "{}", found.iterations);
+    near(worst(64, 256, &signs(64, 256), 1e-6).upper, 7.7555, 1e-5);
+    near(worst(16, 32, &signs(16, 32), 1e-6).upper, 3.809_442, 2e-6);
+    // A tight frame, barely: half as many constraints as columns.
+    let found = mean(64, 4096, &signs(64, 4096), 5e-7);
+    total(&found, [4096.0, 4096.0037]);
+    assert!(found.iterations <= 250, "{}", found.iterations);
+}
+
 fn optimum(n: usize, max: f64, mean: f64) {
     for (objective, expected) in [(Objective::Max, max), (Objective::Mean, mean)] {
         let found = run(|progress| prefix_sums(n, objective, target(1e-5), progress)).unwrap();
