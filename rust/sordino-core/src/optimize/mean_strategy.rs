@@ -11,7 +11,7 @@
 //! `(Σ s · max_j n_j)^{1/2}`, `n_j = ‖B e_j‖²`, and `Σ_j v_j n_j = Σ s`: at the optimum all `n_j` with `v_j > 0` are equal.
 
 use super::accelerated::{Point, Problem, solve};
-use super::factorization::{Optimized, nuclear_norm_below};
+use super::factorization::{Lower, Optimized, nuclear_norm_below, spread};
 use super::linear_algebra::{
     Matrix, Precision, left_singular, scale_columns, scale_rows, squared_columns, squared_rows, transposed_product,
 };
@@ -75,7 +75,11 @@ pub fn mean_strategy(
     let program = Mean(&range);
     let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
     let solution = solve(&program, target, progress).ok_or_else(failed)?;
-    let lower = nuclear_norm_below(&range.weighted(&solution.lower.weights)).ok_or_else(failed)?;
+    let lower = Lower {
+        query_weights: roots.iter().map(|root| root * root).collect(),
+        cell_weights: spread(a.ncols(), &range.active, &solution.lower.weights),
+        value: nuclear_norm_below(&range.weighted(&solution.lower.weights)).ok_or_else(failed)?,
+    };
     let (vectors, values) = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(failed)?;
     let encode = strategy(&vectors, &values, &range.coordinates);
     let mut decode = vectors;

@@ -60,15 +60,29 @@ fn verify(a: &[f64], found: &Optimized) -> Verified {
     let l = DMatrix::from_row_slice(m, r, &found.decode);
     assert!((&l * &b - &a).amax() <= 1e-10 * a.amax(), "L B differs from A");
     for column in b.column_iter() {
-        // 2^-52 and not 0: this sum rounds as well.
+        // At most 1 in exact arithmetic; this sum rounds as well.
         assert!(column.norm() <= 1.0 + 2e-16 * r as f64, "column norm {}", column.norm());
     }
+    // Weak duality: the bound is a nuclear norm at weights that sum to 1.
+    let (u, v) = (&found.query_weights, &found.cell_weights);
+    assert!(u.iter().chain(v).all(|w| *w >= 0.0));
+    near(u.iter().sum(), 1.0, 1e-12);
+    near(v.iter().sum(), 1.0, 1e-12);
+    let bound = nuclear(a.as_slice(), u, v);
+    assert!(found.lower <= bound, "{} is above {bound}", found.lower);
+    near(found.lower, bound, 3e-12);
     let variances: Vec<f64> = l.row_iter().map(|row| row.norm_squared()).collect();
     assert!(found.lower <= found.upper && (found.upper / found.lower - 1.0 - found.gap).abs() < 1e-13);
     Verified {
         mean: (variances.iter().sum::<f64>() / m as f64).sqrt(),
         worst: variances.iter().copied().fold(0.0, f64::max).sqrt(),
     }
+}
+
+/// `‖diag(√u) A diag(√v)‖_*`, entries of `A` by columns.
+fn nuclear(a: &[f64], u: &[f64], v: &[f64]) -> f64 {
+    let m = u.len();
+    DMatrix::from_fn(m, v.len(), |i, j| u[i].sqrt() * a[j * m + i] * v[j].sqrt()).singular_values().sum()
 }
 
 fn near(value: f64, expected: f64, relative: f64) {
