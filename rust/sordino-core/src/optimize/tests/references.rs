@@ -116,7 +116,7 @@ fn optima_of_prefix_sums() {
 }
 
 #[test]
-#[ignore = "half a minute"]
+#[ignore = "a quarter of a minute"]
 fn optima_of_long_prefix_sums() {
     optimum(512, 2.7464, 2.7394);
     optimum(1024, 2.9615, 2.9555);
