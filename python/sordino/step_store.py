@@ -20,14 +20,14 @@ class StepEntry(NamedTuple):
 
     Attributes:
         step: Steps published before it.
-        count: Steps that it published.
+        steps: Steps that it published.
         step_id: Name of the update, or None.
         units: Published increments on the lattice, little-endian 64-bit integers, row by row.
         values: Published answers, little-endian doubles, row by row.
     """
 
     step: int
-    count: int
+    steps: int
     step_id: str | None
     units: bytes
     values: bytes
@@ -159,7 +159,7 @@ class FileStepStore:
             line = _line(
                 {
                     "step": entry.step,
-                    "count": entry.count,
+                    "steps": entry.steps,
                     "id": entry.step_id,
                     "units": base64.b64encode(entry.units).decode(),
                     "values": base64.b64encode(entry.values).decode(),
@@ -197,10 +197,10 @@ class FileStepStore:
                     continue
                 units = base64.b64decode(record["units"], validate=True)
                 values = base64.b64decode(record["values"], validate=True)
-                entry = StepEntry(int(record["step"]), int(record["count"]), record["id"], units, values)
+                entry = StepEntry(int(record["step"]), int(record["steps"]), record["id"], units, values)
             except (KeyError, TypeError, ValueError, binascii.Error):
                 raise StepStoreError("the file is no step store, or was altered") from None
-            if entry.step != (self._entries[-1].step + self._entries[-1].count if self._entries else 0):
+            if entry.step != (self._entries[-1].step + self._entries[-1].steps if self._entries else 0):
                 raise StepStoreError("the file is no step store, or was altered")
             self._entries.append(entry)
         os.ftruncate(descriptor, self._end)

@@ -102,7 +102,7 @@ class Stream:
         if self._pending is not None:
             raise StepStoreError("the last update is not stored yet: call resume() for its answer")
         if step_id is not None and (known := self._ids.get(step_id)) is not None:
-            if known.count * self.plan.dim != len(rows):
+            if known.steps * self.plan.dim != len(rows):
                 raise DuplicateRequestError("this step_id was published before, with another number of steps")
             return _shaped(np.frombuffer(known.values, _REALS).astype(np.float64), shape)
         return _shaped(self._publish(rows, step_id), shape)
@@ -153,7 +153,7 @@ class Stream:
         return self._keep()
 
     def _remember(self, entry: StepEntry) -> None:
-        self._published = entry.step + entry.count
+        self._published = entry.step + entry.steps
         if entry.step_id is not None:
             self._ids[entry.step_id] = entry
 
@@ -161,7 +161,7 @@ class Stream:
         """Return the published increments of `count` steps from `step`."""
         dim, parts = self.plan.dim, []
         for entry in self._store.entries() if self._store is not None else ():
-            first, last = max(step, entry.step), min(step + count, entry.step + entry.count)
+            first, last = max(step, entry.step), min(step + count, entry.step + entry.steps)
             if first < last:
                 units = np.frombuffer(entry.units, _INTEGERS)
                 parts.append(units[(first - entry.step) * dim : (last - entry.step) * dim])
@@ -279,7 +279,7 @@ def _require_new(store: StepStore | None) -> None:
 def _require_current(store: StepStore, step: int, replay: bool) -> None:
     """Refuse a store that does not go with a checkpoint at this step."""
     entries = store.entries()
-    released = entries[-1].step + entries[-1].count if entries else 0
+    released = entries[-1].step + entries[-1].steps if entries else 0
     if released < step:
         raise CheckpointError("the store lacks steps that the checkpoint has published: it is not this stream's")
     if released > step and not replay:
