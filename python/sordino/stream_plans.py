@@ -314,8 +314,8 @@ class StreamPlan:
         from sordino.errors import HorizonError, ShapeError  # noqa: PLC0415
 
         rows, shape = read_items(items, self.dim, self.integral)
-        if len(shape) != (1 if self.dim == 1 else 2):
-            raise ShapeError("a whole stream has one row a step")
+        if len(shape) != (1 if self.dim == 1 else 2) or shape[0] == 0:
+            raise ShapeError("a whole stream has one row a step, and at least one step")
         if shape[0] > self.steps:
             raise HorizonError(f"the stream has {self.steps} steps, fewer than the input; nothing was released")
         with self.open(ledger, request_id=request_id) as stream:
