@@ -20,6 +20,7 @@ pub(super) use two_diagonals::TwoDiagonals;
 use super::filter::Filter;
 use super::participation::Participation;
 use super::process::Process;
+use super::state::Writer;
 use crate::error::Error;
 use crate::upper::Upper;
 
@@ -47,6 +48,9 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
 
     /// The process for noise of scale `quarter_units/4`.
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process>;
+
+    /// Appends the numbers that the noise depends on, besides the recipe: none where the recipe says all.
+    fn parameters(&self, _out: &mut Writer) {}
 
     /// Bytes of state a coordinate, at the last step.
     fn state_bytes(&self, steps: u64) -> u64;

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process, own_weight};
+use crate::stream::state::Writer;
 use crate::upper::Upper;
 
 /// Norm of a pattern on a tree whose levels have nodes of these widths, each item in one node of a level.
@@ -116,6 +117,11 @@ impl StreamStrategy for SmoothTree {
         Box::new(process::SmoothTree::new(self.height, self.ones, dim, quarter_units))
     }
 
+    fn parameters(&self, out: &mut Writer) {
+        out.u64(self.height.into());
+        out.u64(self.ones.into());
+    }
+
     fn state_bytes(&self, _steps: u64) -> u64 {
         8 * (u64::from(self.height) + 1)
     }
@@ -140,7 +146,7 @@ impl SubtractionTree {
     pub fn new(steps: u64, branching: Option<u32>) -> Result<Self, Error> {
         let levels = |k: u32| {
             let needed = 2 * u128::from(steps) + 1; // (k^levels − 1)/2 steps
-            (1..).find(|levels| u128::from(k).saturating_pow(*levels) >= needed).unwrap_or(128)
+            (1..128).find(|levels| u128::from(k).saturating_pow(*levels) >= needed).unwrap_or(128)
         };
         if branching.is_some_and(|k| k < 3 || k % 2 == 0) {
             return Err(Error::invalid("branching", "of a tree with subtraction must be odd and at least 3"));
@@ -175,6 +181,10 @@ impl StreamStrategy for SubtractionTree {
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::SubtractionTree::new(self.branching, self.levels, dim, quarter_units))
+    }
+
+    fn parameters(&self, out: &mut Writer) {
+        out.u64(self.branching.into());
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {
