@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 use sordino_core::domain::Domain;
-use sordino_core::error::Error;
 use sordino_core::objective::Objective;
 use sordino_core::random::{Key, NoiseLaw};
 use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism, StreamPlan, StreamRecipe};
@@ -68,5 +67,22 @@ fn truth_comes_through() {
             sum += items[t];
             assert!((with[t] - without[t] - sum as f64).abs() < 1e-6, "{mechanism:?} {t}");
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_largest_variance_is_at_a_worst_step(steps in 1u64..3000, tree in 0usize..3) {
+        let (mechanism, law) = [
+            (StreamMechanism::BinaryTree, NoiseLaw::Gaussian),
+            (StreamMechanism::HonakerTree, NoiseLaw::Gaussian),
+            (StreamMechanism::SubtractionTree { branching: None }, NoiseLaw::Laplace),
+        ][tree];
+        let plan = plan(Filter::RunningSum, mechanism, law, Horizon::Hard(steps));
+        let largest = |steps: &[u64]| plan.variances(steps).unwrap().into_iter().fold(0.0, f64::max);
+        let all: Vec<u64> = (1..=steps).collect();
+        let mut worst = plan.worst_steps(steps);
+        worst.push(steps);
+        prop_assert!((largest(&worst) / largest(&all) - 1.0).abs() < 1e-12);
     }
 }
