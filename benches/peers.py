@@ -14,7 +14,10 @@ from jax_privacy import noise_addition
 from jax_privacy.matrix_factorization import buffered_toeplitz, dense
 from numpy.typing import NDArray
 
-__all__ = ["JaxCounter", "TreeCounter", "TreeTable", "jax_buffered", "jax_dense"]
+__all__ = ["ENVIRONMENT", "JaxCounter", "TreeCounter", "TreeTable", "jax_buffered", "jax_dense"]
+
+ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
+"""Variables that keep jax to one thread."""
 
 _STDDEV = 10.0
 
@@ -69,9 +72,7 @@ class JaxCounter:
         self.decays, self.gains = _factor(length, buffers)
         jax.config.update("jax_enable_x64", not single)
         kind = jnp.float32 if single else jnp.float64
-        strategy = buffered_toeplitz.BufferedToeplitz.build(
-            buf_decay=self.decays, output_scale=self.gains, dtype=kind
-        )
+        strategy = buffered_toeplitz.BufferedToeplitz.build(buf_decay=self.decays, output_scale=self.gains, dtype=kind)
         privatizer = noise_addition.matrix_factorization_privatizer(
             strategy.inverse_as_streaming_matrix(), stddev=_STDDEV, prng_key=1
         )

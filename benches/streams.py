@@ -18,7 +18,7 @@ import numpy as np
 import scipy.fft
 import scipy.signal
 from harness import Row, amount, in_process, main, noted, power, quick, race, race_apart, versus
-from peers import JaxCounter, TreeCounter, jax_buffered, jax_dense
+from peers import ENVIRONMENT, JaxCounter, TreeCounter, jax_buffered, jax_dense
 
 import sordino as so
 
@@ -233,7 +233,7 @@ def _optimisers() -> list[Row]:
                 ratio = ours / theirs
                 rows.append(
                     Row(
-                        f"buffered factor, {power(length)} steps, {objective} error, {buffers} buffers",
+                        f"buffered factor, {power(length)} steps, {objective} error, degree {buffers}",
                         f"{amount(ours)}, error {error:.5f}",
                         f"jax-privacy: {amount(theirs)}{stopped}, error {peer_error:.5f}",
                         ratio,
@@ -254,9 +254,7 @@ def _dense() -> list[Row]:
     rows = []
     for length in (32,) if quick() else (256, 512, 1024):
         for objective in ("mean", "max"):
-            make = partial(
-                so.plan_stream, so.RunningSum(length), _UNIT_NOISE, mechanism="optimal", objective=objective
-            )
+            make = partial(so.plan_stream, so.RunningSum(length), _UNIT_NOISE, mechanism="optimal", objective=objective)
             seconds = race({"ours": make}, 3)["ours"] if length < 1024 else _once(make)[0]
             key = (length, objective)
             what = f"certified optimum, {length} steps, {objective} error, gap 1e-5"
@@ -273,10 +271,9 @@ def _dense() -> list[Row]:
 
 def figures() -> list[Row]:
     """Return all rows."""
-    return [row for section in _SECTIONS for row in in_process(__file__, section, threads=1, environment=_ENVIRONMENT)]
+    return [row for section in _SECTIONS for row in in_process(__file__, section, threads=1, environment=ENVIRONMENT)]
 
 
-_ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
 _SECTIONS = {
     "batches": _batches,
     "single updates": _single_updates,
