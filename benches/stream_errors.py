@@ -55,7 +55,7 @@ def _ours(length: int, objective: Objective) -> so.StreamPlan:
     return so.plan_stream(so.RunningSum(length), _UNIT_NOISE, mechanism=mechanism, objective=objective)
 
 
-def _row(length: int, objective: Objective, plan: so.StreamPlan, seconds: float, peer: str, error: float) -> Row:
+def _row(peer: str, error: float, *, length: int, objective: Objective, plan: so.StreamPlan, seconds: float) -> Row:
     ours = _reduced(plan.std(np.arange(1, length + 1)) ** 2, objective)
     word = "largest" if objective == "max" else "root mean square"
     figure = f"{ours:.4f} at {amount(seconds, '/step')} ({plan.mechanism.removesuffix('-gaussian')})"
@@ -76,7 +76,7 @@ def _peers() -> list[Row]:
         for objective in _OBJECTIVES:
             plan, x = _ours(length, objective), np.ones(length, dtype=np.int64)
             seconds = race({"ours": lambda plan=plan, x=x: plan.open().update(x)}, 5)["ours"] / length
-            row = partial(_row, length, objective, plan, seconds)
+            row = partial(_row, length=length, objective=objective, plan=plan, seconds=seconds)
             bound = nuclear_bound(length)
             rows.append(row(f"no Gaussian mechanism has less than {bound:.4f} (nuclear norm)", bound))
             if objective == "max" or length <= _SHORT:
