@@ -348,6 +348,7 @@ class StreamPlan:
             "requested": self.requested,
             "mechanism": self.mechanism,
             "option": self.fitted.option,
+            "parameters": hashlib.sha256(self.fitted.plan.parameters()).hexdigest(),
             "noise_ratio": self.fitted.ratio,
             "door": {"grid": door.grid, "quarter_units": door.quarter_units},
             "event": self.event.to_json(),
@@ -522,4 +523,6 @@ def _rebuild(record: Any) -> StreamPlan:
         raise PlanFileError("the plan's lattice or noise is not what its privacy needs")
     if event_from_json(record["event"]) != fitted.event:
         raise PlanFileError("the plan's event is not what a stream costs")
+    if record["parameters"] != hashlib.sha256(fitted.plan.parameters()).hexdigest():
+        raise PlanFileError("this machine or version finds other parameters for the mechanism: plan anew, here")
     return StreamPlan(request=request, requested=str(record["requested"]), fitted=fitted)
