@@ -304,12 +304,7 @@ class Stream:
         if not self.private:
             raise InvalidParameterError("a stream under deterministic noise is not private: it has no checkpoints")
         self._require_owner()
-        header = {
-            "stream": self._name,
-            "accounted": self.accounted,
-            "plan": self.plan.record(),
-            "sensitivity": self.plan.fitted.door.sensitivity,
-        }
+        header = {"stream": self._name, "accounted": self.accounted, "plan": self.plan.record()}
         with self._guard:
             if self._pending is not None:
                 raise StepStoreError(_PENDING)
@@ -367,12 +362,6 @@ def _require_store(store: object) -> None:
 def _require_new(store: StepStore | None) -> None:
     if store is not None and store.entries():
         raise StepStoreError("this store holds the steps of a stream: use sordino.restore, or a new store")
-
-
-def _require_same(plan: StreamPlan, sensitivity: tuple[float, ...]) -> None:
-    """Refuse to go on with other parameters: sensitivities are sums over all of them, to the last bit."""
-    if sensitivity != plan.fitted.door.sensitivity:
-        raise CheckpointError("this sordino fits the checkpoint's mechanism otherwise; restore with the one before")
 
 
 def _require_current(store: StepStore, core: _core.Stream, replay: bool) -> None:
@@ -442,7 +431,6 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
     try:
         header = json.loads(_core.checkpoint_header(checkpoint))
         name, accounted, record = str(header["stream"]), bool(header["accounted"]), header["plan"]
-        sensitivity = tuple(header["sensitivity"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise CheckpointError(_NO_CHECKPOINT) from None
     try:
@@ -451,7 +439,6 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
         raise CheckpointError(f"the checkpoint's plan cannot be used; nothing was restored: {error}") from None
     core = _core.Stream.restore(plan.fitted.plan, plan.fitted.door, plan.dim, secret, checkpoint)
     try:
-        _require_same(plan, sensitivity)
         store.acquire(name, new=False)
     except BaseException:
         core.close()
