@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import threading
+import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -66,6 +67,8 @@ class Stream:
         self._name = name
         self._store = store
         self._process = os.getpid()
+        # A stream that nobody holds any more gives its store back, once.
+        self._release = None if store is None else weakref.finalize(self, store.release)
         self._guard = threading.RLock()
         # An update that the store did not keep, and the answers of steps before it in the same batch.
         self._pending: StepEntry | None = None
@@ -317,8 +320,8 @@ class Stream:
         with self._guard if os.getpid() == self._process else nullcontext():
             if not self._core.closed:
                 self._core.close()
-                if self._store is not None:
-                    self._store.release()
+                if self._release is not None:
+                    self._release()
 
     def __enter__(self) -> Stream:
         return self
