@@ -1,0 +1,501 @@
+"""Planning streams: choices by rule, reference sizes, files, comparisons."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sordino as so
+from sordino.stream_mechanisms import STREAM_MECHANISMS
+
+# Noise multiplier 1: standard errors are those of the factorization.
+ONE = so.GaussianDP(mu=1.0)
+PURE = so.PureDP(epsilon=1.0)
+PRIVACIES = [ONE, so.ApproxDP(epsilon=1.0, delta=1e-6), so.ZeroConcentratedDP(rho=0.3), PURE]
+UNITS = [so.AddRemove(1), so.AddRemove(6, per_cell=2), so.ReplaceOne(2), so.UserLevel(3, 4, 2)]
+WORKLOADS = [
+    so.RunningSum(20),
+    so.RunningSum(),
+    so.RunningAverage(20),
+    so.RunningAverage(),
+    so.ExponentialSmoothing(0.9, 20),
+    so.ExponentialSmoothing(0.9, normalized=False),
+    so.MovingAverage(4, 20),
+    so.SlidingWindow(4),
+    so.SlidingWindow(1, 20),
+    so.Convolution([1.0, -0.5, 2.0], 20, "causal"),
+    so.PolynomialDecay(1.5, 20),
+    so.Difference(20),
+]
+
+
+def printed(value, text):
+    """Whether the value is the printed one, up to rounding of the print and of the lattice."""
+    digits = len(text.partition(".")[2])
+    return abs(value - float(text)) <= 0.5 * 10.0**-digits + 3e-6 * value
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "option", "length", "largest", "mean"),
+    [
+        ("square-root", None, 2**10, "3.2726", "3.1098"),
+        ("square-root", None, 2**12, "3.7139", "3.5513"),
+        ("square-root", None, 2**16, "4.5964", "4.4344"),
+        ("binary-tree", None, 2**4, "4.472", "3.211"),
+        ("binary-tree", None, 2**8, "8.485", "6.003"),
+        ("binary-tree", None, 2**10, "10.488", "7.417"),
+        ("binary-tree", None, 2**12, "12.490", "8.832"),
+        ("binary-tree", None, 2**16, "16.492", "11.662"),
+        ("honaker-tree", None, 2**4, "3.723", "2.663"),
+        ("honaker-tree", None, 2**8, "6.574", "4.650"),
+        ("honaker-tree", None, 2**10, "7.989", "5.650"),
+        ("honaker-tree", None, 2**12, "9.404", "6.650"),
+        ("honaker-tree", None, 2**16, "12.233", "8.650"),
+        ("smooth-tree", None, 2**10, "6.325", "6.325"),
+        ("smooth-tree", None, 2**12, "7.348", "7.348"),
+        ("smooth-tree", None, 2**16, "9.381", "9.381"),
+        ("smooth-tree", None, 2**20, "11.402", "11.402"),
+        ("blt", 1, 2**10, "3.8649", "3.4568"),
+        ("blt", 2, 2**10, "3.3298", "3.0840"),
+        ("blt", 3, 2**10, "3.2776", "3.0587"),
+        ("blt", 4, 2**10, "3.2729", "3.0574"),
+        ("blt", 5, 2**10, "3.2726", "3.0574"),
+        ("blt", 6, 2**10, "3.2726", "3.0573"),
+        ("blt", 1, 2**12, "4.8339", "4.3199"),
+        ("blt", 2, 2**12, "3.8513", "3.5801"),
+        ("blt", 3, 2**12, "3.7324", "3.5060"),
+        ("blt", 4, 2**12, "3.7160", "3.4989"),
+        ("blt", 5, 2**12, "3.7141", "3.4983"),
+        ("blt", 6, 2**12, "3.7139", "3.4983"),
+        ("optimal", None, 64, "2.1114", "2.0999"),
+        ("optimal", None, 128, "2.3208", "2.3110"),
+        ("identity", None, 2**10, "32", "22.6"),
+        ("identity", None, 2**12, "64", "45.3"),
+        ("output", None, 2**10, "32", "32"),
+        ("output", None, 2**12, "64", "64"),
+    ],
+)
+def test_reference_sizes(mechanism, option, length, largest, mean):
+    plans = {
+        objective: so.plan_stream(so.RunningSum(length), ONE, mechanism=mechanism, option=option, objective=objective)
+        for objective in ("max", "mean")
+    }
+    assert plans["max"].noise_multiplier == 1.0
+    assert plans["max"].inflation < 3e-6
+    assert printed(plans["max"].max_stderr, largest)
+    # Degree 5 finds a little less than what was printed.
+    assert printed(plans["mean"].rmse, mean) or (option == 5 and 0 < float(mean) - plans["mean"].rmse < 1e-4)
+
+
+@pytest.mark.parametrize(("length", "largest", "mean"), [(2**10, 3.0807, 2.9914), (2**12, 3.5180, 3.4276)])
+def test_normalized_columns(length, largest, mean):
+    """Through buffers: within a ten-thousandth of the exact square root."""
+    plan = so.plan_stream(so.RunningSum(length), ONE, mechanism="normalized-square-root")
+    assert plan.max_stderr == pytest.approx(largest, rel=1e-4)
+    assert plan.rmse == pytest.approx(mean, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("length", "of_max", "of_mean"),
+    [(2**10, ("2.9723", "2.9630"), ("3.1963", "2.9583")), (2**12, ("3.4069", "3.3973"), ("3.6408", "3.3931"))],
+)
+def test_two_diagonals_come_near_the_optimum(length, of_max, of_mean):
+    """No worse than the printed fit where it is judged; the other error belongs to other parameters."""
+    largest = so.plan_stream(so.RunningSum(length), ONE, mechanism="two-diagonals", objective="max")
+    mean = so.plan_stream(so.RunningSum(length), ONE, mechanism="two-diagonals", objective="mean")
+    assert largest.max_stderr <= float(of_max[0]) + 2e-4
+    assert mean.rmse <= float(of_mean[0 + 1]) + 2e-4
+    assert abs(largest.rmse - float(of_max[1])) < 0.01
+    assert abs(mean.max_stderr - float(of_mean[0])) < 0.12
+    assert printed(largest.gaussian_bound.value, {2**10: "2.9096", 2**12: "3.3499"}[length])
+
+
+@pytest.mark.parametrize(("length", "rmse"), [(2**10, "13.2"), (2**16, "25.9"), (2**20, "34.4")])
+def test_trees_with_subtraction(length, rmse):
+    """The printed formula is the mean over a full tree; a stream that ends before is no worse."""
+    plan = so.plan_stream(so.RunningSum(length), PURE, mechanism="subtraction-tree")
+    assert plan.rmse <= float(rmse) + 0.06
+    assert plan.rmse >= 0.95 * float(rmse)
+    assert so.plan_stream(so.RunningSum(length), PURE).mechanism == "subtraction-tree-laplace"
+
+
+def test_square_root_variances_are_exact():
+    n = 300
+    f = np.cumprod([1.0, *((2.0 * k - 1.0) / (2.0 * k) for k in range(1, n))])
+    S = np.cumsum(f * f)
+    plan = so.plan_stream(so.RunningSum(n), ONE, mechanism="square-root")
+    assert np.allclose(plan.std(np.arange(1, n + 1)), np.sqrt(S * S[-1]), rtol=3e-6)
+
+
+def test_the_unbounded_counter():
+    plan = so.plan_stream(so.RunningSum(), ONE)
+    assert plan.mechanism == "blt-gaussian"
+    assert plan.memory == 8 * 16
+    # A little better in its worst step than the printed 1.39 (3.23, 4.34, 6.01, 7.15 at 2^6, 2^10, 2^16, 2^20).
+    for degree, ratio in ((4, 1.6235), (6, 1.3902), (8, 1.3481), (12, 1.3352)):
+        plan = so.plan_stream(so.RunningSum(), ONE, mechanism="blt", option=degree)
+        steps = [2**power for power in range(4, 41)]
+        oracle = 1.0662758532 + np.log(np.array(steps, dtype=np.float64)) / math.pi
+        assert (plan.std(steps) / oracle).max() < ratio + 2e-3
+
+
+@pytest.mark.parametrize(
+    ("decay", "optimum", "ratios"),
+    [
+        (0.9, "1.4518", ["1.0043", "1.0000"]),
+        (0.99, "2.1369", ["1.049", "1.0025", "1.0001"]),
+        (0.999, "2.8620", ["1.167", "1.0167", "1.0018", "1.0002"]),
+        (0.9999, "3.5938", ["1.369", "1.053", "1.0089", "1.0015"]),
+    ],
+)
+def test_decaying_sums(decay, optimum, ratios):
+    workload = so.ExponentialSmoothing(decay, normalized=False)
+    for degree, ratio in enumerate(ratios, start=1):
+        plan = so.plan_stream(workload, ONE, mechanism="blt", option=degree, objective="max")
+        assert abs(plan.std([2**30])[0] / float(optimum) - float(ratio)) < 5e-4
+
+
+@pytest.mark.parametrize(("window", "optimum"), [(16, 2.113), (64, 2.675), (256, 3.237)])
+def test_sliding_windows(window, optimum):
+    plan = so.plan_stream(so.SlidingWindow(window), ONE, objective="max")
+    assert optimum - 6e-4 < plan.max_stderr < 1.02 * optimum
+    mean = so.plan_stream(so.MovingAverage(window), ONE, objective="max")
+    assert mean.max_stderr == pytest.approx(plan.max_stderr / window, rel=1e-6)
+
+
+def cases():
+    for workload in WORKLOADS:
+        for horizon in ("hard", "soft", "unbounded"):
+            if horizon == "unbounded" or workload.length is not None:
+                yield workload, horizon
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda u: type(u).__name__)
+@pytest.mark.parametrize("privacy", PRIVACIES, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(("workload", "horizon"), list(cases()))
+def test_every_stream_has_a_plan(workload, horizon, privacy, unit, tmp_path):
+    for objective in ("max", "mean") if unit is UNITS[0] and horizon == "hard" else ("mean",):
+        plan = so.plan_stream(workload, privacy, unit=unit, horizon=horizon, objective=objective)
+        assert plan.horizon == horizon
+        assert plan.steps == (workload.length if horizon == "hard" else 2**40)
+        assert 0.0 < plan.rmse <= plan.max_stderr * (1.0 + 1e-12)
+        assert plan.optimality is None or plan.optimality >= 1.0 - 1e-9
+        assert (plan.noise_multiplier is None) == plan.mechanism.endswith("laplace")
+        assert privacy is not PURE or plan.mechanism.endswith("laplace")
+        assert plan.fitted.door.noise >= plan.fitted.ratio * sum(plan.sensitivity.values()) * (1.0 - 1e-12)
+        assert plan.inflation <= 1e-3
+    loaded = so.StreamPlan.load(plan.save(tmp_path / "plan.json"))
+    assert loaded.digest == plan.digest
+    assert (loaded.rmse, loaded.max_stderr, loaded.event) == (plan.rmse, plan.max_stderr, plan.event)
+    assert repr(loaded) == repr(plan)
+    assert loaded.explain() == plan.explain()
+
+
+ORDER = [m.name for m in STREAM_MECHANISMS]
+
+
+@pytest.mark.parametrize("objective", ["mean", "max"])
+@pytest.mark.parametrize("privacy", PRIVACIES, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    ("workload", "horizon"),
+    [*((w, h) for w, h in cases() if h == "hard"), (so.RunningSum(), "unbounded"), (so.RunningSum(20), "soft")],
+)
+def test_auto_takes_the_simplest_within_one_percent(workload, horizon, privacy, objective):
+    comparison = so.compare_stream(workload, privacy, horizon=horizon, objective=objective)
+    error = "rmse" if objective == "mean" else "max_stderr"
+    automatic = {m.name for m in STREAM_MECHANISMS if m.automatic}
+    if workload.length is not None and workload.length <= 32:
+        automatic.add("optimal-gaussian")
+    rows = [row for row in comparison.rows if row["mechanism"] in automatic]
+    limit = 1.01 * min(row[error] for row in rows)
+    expected = min((row["mechanism"] for row in rows if row[error] <= limit), key=ORDER.index)
+    plan = so.plan_stream(workload, privacy, horizon=horizon, objective=objective)
+    assert plan.mechanism == expected == comparison.chosen
+    assert plan.requested == "auto"
+    assert [row[error] for row in comparison.rows] == sorted(row[error] for row in comparison.rows)
+
+
+def test_horizon_defaults():
+    assert so.plan_stream(so.RunningSum(8), ONE).horizon == "hard"
+    assert so.plan_stream(so.RunningSum(), ONE).horizon == "unbounded"
+    for horizon in ("hard", "soft"):
+        with pytest.raises(so.InvalidParameterError, match="needs a length"):
+            so.plan_stream(so.RunningSum(), ONE, horizon=horizon)
+    with pytest.raises(so.InvalidParameterError, match="horizon must be"):
+        so.plan_stream(so.RunningSum(8), ONE, horizon="endless")
+
+
+def test_a_soft_horizon_is_best_at_its_length_and_goes_on():
+    hard, soft = (so.plan_stream(so.RunningSum(1024), ONE, mechanism="blt", horizon=h) for h in ("hard", "soft"))
+    endless = so.plan_stream(so.RunningSum(1024), ONE, mechanism="blt", horizon="unbounded")
+    assert hard.rmse < soft.rmse < endless.rmse
+    assert soft.rmse < 1.05 * hard.rmse
+    later = soft.std([1024, 2048, 4096, 2**14])
+    assert np.all(np.diff(later) > 0.0)
+    assert "at 16n" in soft.explain()
+    with pytest.raises(so.InvalidParameterError, match="horizon"):
+        hard.std([1025])
+
+
+def test_memory_limits_the_choice():
+    workload = so.SlidingWindow(64)
+    free = so.plan_stream(workload, ONE)
+    assert free.fitted.plan.state_bytes > 0
+    small = so.plan_stream(workload, ONE, memory=free.fitted.plan.state_bytes - 1)
+    assert small.mechanism != free.mechanism
+    assert small.rmse > free.rmse
+    assert so.plan_stream(workload, ONE, memory=0).memory == 0
+    assert so.plan_stream(workload, ONE, memory=free.fitted.plan.state_bytes).mechanism == free.mechanism
+    for memory in (-1, 0.5):
+        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+            so.plan_stream(workload, ONE, memory=memory)
+
+
+def test_effort_decides_about_the_optimum():
+    quick = so.plan_stream(so.RunningSum(24), ONE, effort="closed_form")
+    thorough = so.plan_stream(so.RunningSum(24), ONE)
+    assert quick.mechanism != "optimal-gaussian"
+    assert thorough.rmse <= 1.01 * quick.rmse
+    with pytest.raises(so.InvalidParameterError, match="effort"):
+        so.plan_stream(so.RunningSum(24), ONE, effort="much")
+
+
+def test_names():
+    for name in ("blt", "blt-gaussian"):
+        assert so.plan_stream(so.RunningSum(9), ONE, mechanism=name).mechanism == "blt-gaussian"
+    assert so.plan_stream(so.RunningSum(9), PURE, mechanism="identity").mechanism == "identity-laplace"
+    assert so.plan_stream(so.RunningSum(9), ONE, mechanism="identity-laplace").mechanism == "identity-laplace"
+    with pytest.raises(so.InvalidParameterError, match="unknown mechanism"):
+        so.plan_stream(so.RunningSum(9), ONE, mechanism="blot")
+    with pytest.raises(so.InvalidParameterError, match="name it"):
+        so.plan_stream(so.RunningSum(9), ONE, option=3)
+    with pytest.raises(so.DataTypeError):
+        so.plan_stream(so.RunningSum(9), ONE, mechanism=None)
+    with pytest.raises(so.UnsupportedMechanismError):
+        so.plan_stream(so.RunningSum(9), PURE, mechanism="blt-gaussian")
+
+
+@pytest.mark.parametrize(
+    ("workload", "mechanism", "horizon"),
+    [
+        (so.RunningSum(9), "two-diagonals", "soft"),
+        (so.RunningSum(9), "optimal", "unbounded"),
+        (so.RunningSum(2000), "optimal", "hard"),
+        (so.RunningSum(9), "square-root", "soft"),
+        (so.RunningSum(9), "comb", "hard"),
+        (so.RunningSum(9), "outer", "hard"),
+        (so.SlidingWindow(3), "blt", "unbounded"),
+        (so.SlidingWindow(1), "comb", "unbounded"),
+        (so.Convolution([1.0, 2.0], 9, "circular"), "outer", "hard"),
+        (so.MovingAverage(3, 9, boundary="same"), "comb", "hard"),
+        (so.ExponentialSmoothing(0.5, 9, boundary="circular"), "blt", "hard"),
+        (so.Histogram(4), "identity", "unbounded"),
+        (so.Marginals([2, 2], k=1), "identity", "unbounded"),
+    ],
+)
+def test_what_no_mechanism_serves(workload, mechanism, horizon):
+    with pytest.raises((so.UnsupportedMechanismError, so.InvalidParameterError)):
+        so.plan_stream(workload, ONE, mechanism=mechanism, horizon=horizon)
+
+
+@pytest.mark.parametrize("workload", [so.Histogram(4), so.Convolution([1.0, 2.0], 9, "circular")])
+def test_auto_says_why_nothing_serves(workload):
+    with pytest.raises(so.UnsupportedMechanismError, match=r"causal"):
+        so.plan_stream(workload, ONE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"workload": "sum"},
+        {"privacy": 1.0},
+        {"unit": "user"},
+        {"objective": "median"},
+        {"max_value": 0},
+        {"max_value": 2**54},
+        {"max_value": 1.5},
+        {"option": -1, "mechanism": "blt"},
+        {"option": 99, "mechanism": "blt"},
+        {"option": 4, "mechanism": "subtraction-tree", "privacy": PURE},
+    ],
+)
+def test_arguments_are_checked(arguments):
+    arguments = {"workload": so.RunningSum(9), "privacy": ONE} | arguments
+    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        so.plan_stream(**arguments)
+
+
+def test_the_default_bound_of_an_entry_costs_nothing():
+    plan = so.plan_stream(so.RunningSum(64), ONE)
+    assert plan.domain.max_value == 2**24
+    assert plan.inflation < 1e-4
+    real = so.plan_stream(so.RunningSum(64), ONE, integral=False)
+    assert real.domain.fraction_bits >= 12
+    assert real.inflation < 2e-4
+    assert so.plan_stream(so.RunningSum(64), ONE, max_value=10).domain.max_value == 10
+
+
+# Files
+
+
+def altered(path, **change):
+    record = json.loads(path.read_text())
+    record.update(change)
+    path.write_text(json.dumps(record))
+
+
+def resigned(plan, change):
+    """A record with a digest that fits, as somebody would write who knows the format."""
+    record = json.loads(json.dumps(plan.record()))
+    for names, value in change.items():
+        place = record
+        *above, last = names.split(".")
+        for name in above:
+            place = place[name]
+        if value is KeyError:
+            del place[last]
+        else:
+            place[last] = value
+    return record
+
+
+@pytest.fixture
+def plan():
+    return so.plan_stream(so.RunningSum(50), ONE, mechanism="blt", max_value=100)
+
+
+def test_altered_files_are_refused(plan, tmp_path):
+    path = plan.save(tmp_path / "plan.json")
+    for change in ({"dim": 2}, {"noise_ratio": 0.1}, {"digest": "0" * 64}, {"extra": 1}):
+        plan.save(path)
+        altered(path, **change)
+        with pytest.raises(so.PlanFileError, match="altered"):
+            so.StreamPlan.load(path)
+    for text in ("", "[]", "{}", "no json", '"x"', "null"):
+        path.write_text(text)
+        with pytest.raises(so.PlanFileError):
+            so.StreamPlan.load(path)
+    with pytest.raises(so.InputFileError):
+        so.StreamPlan.load(tmp_path / "none.json")
+    with pytest.raises(so.InputFileError):
+        plan.save(tmp_path / "no" / "such")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"door.quarter_units": 1000},
+        {"door.grid": 0},
+        {"door.quarter_units": "x"},
+        {"event": {"kind": "gaussian", "mu_squared": "1/100"}},
+        {"privacy": {"kind": "gaussian", "mu": 0.5}},
+        {"unit.records": 7},
+        {"touched": 5},
+        {"touched": 0},
+        {"dim": 0},
+        {"signed": "no"},
+        {"horizon": "soft"},
+        {"horizon": "never"},
+        {"objective": "least"},
+        {"mechanism": "binary-tree-gaussian"},
+        {"mechanism": "none"},
+        {"option": 2},
+        {"option": "2"},
+        {"workload.spec.length": 60},
+        {"workload.kind": "histogram"},
+        {"workload": 3},
+        {"domain.integral": 1},
+        {"domain.fraction_bits": 4},
+        {"domain.max_value": 2**40},
+        {"schema": 2},
+        {"stream": False},
+        {"unit": KeyError},
+        {"door.grid": KeyError},
+        {"requested": KeyError},
+        {"parameters": "0" * 64},
+    ],
+    ids=str,
+)
+def test_records_that_understate_are_refused(plan, change):
+    assert so.StreamPlan.from_record(resigned(plan, {})).digest == plan.digest
+    with pytest.raises(so.PlanFileError):
+        so.StreamPlan.from_record(resigned(plan, change))
+
+
+def test_plans_of_series_and_of_streams_are_not_mixed_up(plan, tmp_path):
+    series = so.plan(so.RunningSum(50), ONE)
+    path = series.save(tmp_path / "series.json")
+    with pytest.raises(so.PlanFileError):
+        so.StreamPlan.load(path)
+    with pytest.raises(so.PlanFileError):
+        so.Plan.load(plan.save(tmp_path / "stream.json"))
+
+
+# Words and tables
+
+
+def test_explain(plan):
+    text = plan.explain()
+    for part in ("RunningSum(length=50)", "blt-gaussian, as asked", "hard: 50 steps", "[-100, 100]", "optimality"):
+        assert part in text
+    assert "chosen by auto" in so.plan_stream(so.RunningSum(50), ONE).explain()
+    assert "for ever" in so.plan_stream(so.RunningSum(), ONE).explain()
+    assert "over all steps together" in plan.guarantee()
+    assert "2-Gaussian" in plan.guarantee(2)
+    with pytest.raises(so.InvalidParameterError):
+        plan.guarantee(0)
+
+
+@pytest.mark.parametrize(
+    ("workload", "horizon"), [*((w, h) for w, h in cases() if h == "hard"), (so.RunningSum(), "unbounded")]
+)
+def test_comparison_columns(workload, horizon):
+    comparison = so.compare_stream(workload, ONE, horizon=horizon)
+    lines = str(comparison).splitlines()
+    assert lines[0].split()[:3] == ["mechanism", "rmse", "max"]
+    assert sum(" *" in line for line in lines) == 1
+    assert comparison.steps[-1] == (workload.length or 2**40)
+    for row in comparison.rows:
+        assert len(row["std"]) == len(comparison.steps)
+        assert all(np.isfinite([row["rmse"], row["max_stderr"], *row["std"], row["memory"], row["operations"]]))
+        assert row["optimality"] is None or row["optimality"] >= 1.0 - 1e-9
+        plan = so.plan_stream(workload, ONE, horizon=horizon, mechanism=row["mechanism"])
+        assert plan.rmse == row["rmse"]
+        assert plan.std(comparison.steps).tolist() == list(row["std"])
+    assert so.plan_stream(workload, ONE, horizon=horizon).compare().rows == comparison.rows
+
+
+def test_bounds_of_endless_filters_hold_over_the_steps_that_are_judged():
+    """A memory of a million steps is not filled within the first 2^20: the limit for ever is above what is reached."""
+    for workload, least in ((so.ExponentialSmoothing(0.999999), 0.9), (so.ExponentialSmoothing(0.99), 0.999)):
+        plan = so.plan_stream(workload, ONE)
+        assert least < 1.0 / plan.optimality <= 1.0
+
+
+@pytest.mark.statistical
+def test_laplace_intervals_of_long_memories_are_wide_enough():
+    """Almost Gaussian: 1.96 standard errors, not less, however many taps there are."""
+    for decay in (0.999, 0.9999, 0.999999):
+        plan = so.plan_stream(so.ExponentialSmoothing(decay), PURE, mechanism="identity")
+        for step in (10, 2**14, 2**24):
+            ratio = plan.half_width([step], 0.95)[0] / plan.std([step])[0]
+            assert 1.955 < ratio < 2.15
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=5))
+def test_std_of_any_steps(steps):
+    plan = so.plan_stream(so.RunningSum(50), ONE, mechanism="binary-tree")
+    ones = np.array([bin(t).count("1") for t in steps])
+    assert np.allclose(plan.std(steps), np.sqrt(ones * 6.0), rtol=1e-5)
+
+
+def test_std_checks_its_steps(plan):
+    for steps in ([0], [51], [-1], [2**64]):
+        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+            plan.std(steps)
+    for steps in ([1.0], 3, [[1]], "1"):
+        with pytest.raises(so.DataTypeError):
+            plan.std(steps)
