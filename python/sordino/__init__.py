@@ -16,16 +16,21 @@ from sordino.accounting import Ledger
 from sordino.bounds import Bound, Spectrum, spectrum
 from sordino.errors import (
     BudgetExceededError,
+    CheckpointError,
     DataTypeError,
     DuplicateRequestError,
     EntropyError,
     ForkError,
+    HorizonError,
     InputFileError,
     InvalidParameterError,
     MissingDependencyError,
     PlanFileError,
     ShapeError,
     SordinoError,
+    StepConflictError,
+    StepStoreError,
+    StreamClosedError,
     UnsupportedEventError,
     UnsupportedMechanismError,
 )
@@ -34,6 +39,10 @@ from sordino.planning import Comparison, compare, plan, privacy_for
 from sordino.plans import Plan
 from sordino.privacy import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
 from sordino.release import Interval, Release
+from sordino.step_store import FileStepStore, InMemoryStepStore, StepEntry, StepStore
+from sordino.stream_planning import StreamComparison, compare_stream, plan_stream
+from sordino.stream_plans import StreamPlan, StreamRelease
+from sordino.streams import Stream, restore
 from sordino.tabulation import Tabulated, tabulate
 from sordino.units import AddRemove, ReplaceOne, UserLevel
 from sordino.workloads import (
@@ -47,7 +56,9 @@ from sordino.workloads import (
     Matrix,
     MovingAverage,
     PolynomialDecay,
+    RunningAverage,
     RunningSum,
+    SlidingWindow,
     Workload,
 )
 
@@ -58,6 +69,7 @@ __all__ = [
     "BandPass",
     "Bound",
     "BudgetExceededError",
+    "CheckpointError",
     "Comparison",
     "Convolution",
     "DataTypeError",
@@ -65,11 +77,14 @@ __all__ = [
     "DuplicateRequestError",
     "EntropyError",
     "ExponentialSmoothing",
+    "FileStepStore",
     "ForkError",
     "GaussianDP",
     "GaussianEvent",
     "GroupConvolution",
     "Histogram",
+    "HorizonError",
+    "InMemoryStepStore",
     "InputFileError",
     "Interval",
     "InvalidParameterError",
@@ -85,10 +100,21 @@ __all__ = [
     "PureEvent",
     "Release",
     "ReplaceOne",
+    "RunningAverage",
     "RunningSum",
     "ShapeError",
+    "SlidingWindow",
     "SordinoError",
     "Spectrum",
+    "StepConflictError",
+    "StepEntry",
+    "StepStore",
+    "StepStoreError",
+    "Stream",
+    "StreamClosedError",
+    "StreamComparison",
+    "StreamPlan",
+    "StreamRelease",
     "Tabulated",
     "UnsupportedEventError",
     "UnsupportedMechanismError",
@@ -97,9 +123,12 @@ __all__ = [
     "ZeroConcentratedDP",
     "__version__",
     "compare",
+    "compare_stream",
     "noise",
     "plan",
+    "plan_stream",
     "privacy_for",
+    "restore",
     "spectrum",
     "tabulate",
     "testing",

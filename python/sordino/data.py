@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.workloads import Marginals, Workload
 
-__all__ = ["Cells", "read_cells"]
+__all__ = ["Cells", "read_cells", "read_items"]
 
 _LARGEST = 2**53
 
@@ -48,18 +48,50 @@ def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
     expected = workload.input_shape
     if array.shape != expected and array.shape != (int(np.prod(expected, dtype=np.float64)),):
         raise ShapeError(f"the input must have shape {expected}, its own shape differs")
-    flat = array.reshape(-1)
-    if array.dtype.kind in "iub":
-        if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+    return Cells(_numbers(array.reshape(-1), integral), index)
+
+
+def _numbers(flat: NDArray[Any], integral: bool) -> NDArray[Any]:
+    """Return integers as int64 and finite reals as float64, or rounded half up if integers were declared.
+
+    Raises:
+        InvalidParameterError: Not-a-number or infinite entries.
+    """
+    if flat.dtype.kind in "iub":
+        if flat.dtype.kind == "u" and flat.dtype.itemsize == 8:
             flat = np.minimum(flat, np.uint64(_LARGEST))
-        cells = flat.astype(np.int64)
-        return Cells(np.ascontiguousarray(cells), index)
+        return np.ascontiguousarray(flat.astype(np.int64, copy=False))
     if not np.isfinite(flat).all():
         raise InvalidParameterError("the input has entries that are not finite; fill or drop them first")
-    reals = flat.astype(np.float64)
+    reals = flat.astype(np.float64, copy=False)
     if integral:
-        return Cells(_half_up(np.clip(reals, -_LARGEST, _LARGEST)), index)
-    return Cells(np.ascontiguousarray(reals), index)
+        return _half_up(np.clip(reals, -_LARGEST, _LARGEST))
+    return np.ascontiguousarray(reals)
+
+
+def read_items(items: object, dim: int, integral: bool) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """Check the items of a stream; nothing here looks at magnitudes.
+
+    Args:
+        items: A number or an array of shape (m,) if `dim` is 1, else an array of shape (dim,) or (m, dim).
+        dim: Coordinates of an item.
+        integral: Whether entries are declared integers.
+
+    Returns:
+        The items row by row, and the shape of their answers.
+
+    Raises:
+        DataTypeError: Not real numbers.
+        ShapeError: Wrong shape.
+        InvalidParameterError: Not-a-number or infinite entries.
+    """
+    array = _array([items] if isinstance(items, int) else items)
+    shape = () if isinstance(items, int) else array.shape
+    fits = len(shape) <= 1 if dim == 1 else shape == (dim,) or (len(shape) == 2 and shape[1] == dim)
+    if not fits and not (dim == 1 and len(shape) == 2 and shape[1] == 1):
+        expected = "a number or shape (m,)" if dim == 1 else f"shape ({dim},) or (m, {dim})"
+        raise ShapeError(f"items must be {expected}, their own shape differs")
+    return _numbers(array.reshape(-1), integral), shape
 
 
 def _array(data: object) -> NDArray[Any]:

@@ -6,16 +6,21 @@ exception that replaces another one is raised ``from None`` so that the chain ca
 
 __all__ = [
     "BudgetExceededError",
+    "CheckpointError",
     "DataTypeError",
     "DuplicateRequestError",
     "EntropyError",
     "ForkError",
+    "HorizonError",
     "InputFileError",
     "InvalidParameterError",
     "MissingDependencyError",
     "PlanFileError",
     "ShapeError",
     "SordinoError",
+    "StepConflictError",
+    "StepStoreError",
+    "StreamClosedError",
     "UnsupportedEventError",
     "UnsupportedMechanismError",
 ]
@@ -71,3 +76,23 @@ class InputFileError(SordinoError, OSError):
 
 class MissingDependencyError(SordinoError, ImportError):
     """Raised when an optional package is needed for a call and is not installed."""
+
+
+class StreamClosedError(SordinoError, RuntimeError):
+    """Raised when a closed stream is used; nothing is released."""
+
+
+class HorizonError(SordinoError, RuntimeError):
+    """Raised when a stream is asked for more steps than its budget covers; nothing is released."""
+
+
+class CheckpointError(SordinoError, ValueError):
+    """Raised when a checkpoint is corrupt, stale, of another stream, or sealed under another key."""
+
+
+class StepStoreError(SordinoError, OSError):
+    """Raised when a step store cannot be used: in use elsewhere, of another stream, or not writable."""
+
+
+class StepConflictError(SordinoError, RuntimeError):
+    """Raised when a step that was released comes again with another item; nothing is released."""

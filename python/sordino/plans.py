@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +11,12 @@ from sordino import _core
 from sordino._checks import integer
 from sordino.accounting import Ledger
 from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
-from sordino.calibration import epsilon_of_mu
 from sordino.data import read_cells
 from sordino.errors import DataTypeError, DuplicateRequestError, InvalidParameterError
-from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
+from sordino.events import Event
 from sordino.fitting import Domain, Fitted, Objective, Request
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy import Privacy
+from sordino.promises import promise_of
 from sordino.release import Release
 from sordino.testing import current_key
 from sordino.units import Unit
@@ -160,13 +159,13 @@ class Plan:
         if records is None:
             return f"{self.unit.protected()} is protected by {self.promise}."
         count = integer("records", records, least=1)
-        promise = _words(self.event, self.unit.units_in(count), self.privacy)
+        promise = promise_of(self.event, self.unit.units_in(count), self.privacy)
         return f"Any {count} single records together are protected by {promise} (unit: {self.unit.label})."
 
     @property
     def promise(self) -> str:
         """The guarantee for one unit, without the unit: '1-differential privacy'."""
-        return _words(self.event, 1, self.privacy)
+        return promise_of(self.event, 1, self.privacy)
 
     def release(self, data: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> Release:
         """Measure private data once: the only call that touches it.
@@ -326,26 +325,3 @@ class Plan:
             f"Plan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r}, "
             f"rmse={self.rmse:.6g}, max_stderr={self.max_stderr:.6g})"
         )
-
-
-def _words(event: Event, times: int, privacy: Privacy) -> str:
-    """Say what `times` units together are promised."""
-    match event:
-        case PureEvent(epsilon=epsilon):
-            return f"{epsilon * times:.6g}-differential privacy"
-        case GaussianEvent():
-            mu = float(event.mu_squared) ** 0.5 * times
-            match privacy:
-                case ApproxDP(epsilon=epsilon, delta=delta):
-                    worst = epsilon if times == 1 else epsilon_of_mu(mu, delta)
-                    return f"({worst:.6g}, {delta:.3g})-differential privacy ({mu:.6g}-GDP)"
-                case ZeroConcentratedDP():
-                    return f"{mu * mu / 2.0:.6g}-zero-concentrated differential privacy"
-                case GaussianDP() | PureDP():
-                    return f"{mu:.6g}-Gaussian differential privacy"
-        case ApproxEvent(epsilon=epsilon, delta=delta):
-            if times == 1:
-                return f"({epsilon:.6g}, {delta:.3g})-differential privacy"
-            # Group privacy of (epsilon, delta): delta·(e^(k·epsilon) - 1)/(e^epsilon - 1).
-            growth = sum(math.exp(i * epsilon) for i in range(times))
-            return f"({epsilon * times:.6g}, {min(delta * growth, 1.0):.3g})-differential privacy"

@@ -39,7 +39,7 @@ def true_answers(plan: so.Plan, cells: NDArray[Any]) -> Array:
 
 
 def _filtered(workload: Filter, series: Array) -> Array:
-    n, taps = workload.length, workload.kernel
+    n, taps = workload.steps, workload.kernel
     ring = n if workload.boundary == "circular" else n + len(taps)
     answers = np.fft.irfft(np.fft.rfft(series, ring) * np.fft.rfft(taps, ring), ring)
     return np.asarray(answers[workload.center : workload.center + n])

@@ -10,7 +10,9 @@ from sordino.workloads.filters import (
     Filter,
     MovingAverage,
     PolynomialDecay,
+    RunningAverage,
     RunningSum,
+    SlidingWindow,
 )
 from sordino.workloads.group import GroupConvolution
 from sordino.workloads.histogram import Histogram
@@ -30,7 +32,9 @@ __all__ = [
     "Matrix",
     "MovingAverage",
     "PolynomialDecay",
+    "RunningAverage",
     "RunningSum",
+    "SlidingWindow",
     "Workload",
     "workload_from_spec",
 ]

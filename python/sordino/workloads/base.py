@@ -12,12 +12,13 @@ from sordino import _core
 from sordino._checks import integer
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, SordinoError
 
-__all__ = ["Array", "Spec", "Workload", "length_of", "numbers", "workload_from_spec"]
+__all__ = ["Array", "Spec", "Workload", "length_of", "numbers", "steps_of", "workload_from_spec"]
 
 Array: TypeAlias = NDArray[np.float64]
 Spec: TypeAlias = dict[str, Any]
 
 MAX_LENGTH = 2**26
+MAX_STEPS = 2**40
 
 
 def length_of(name: str, value: object) -> int:
@@ -30,6 +31,21 @@ def length_of(name: str, value: object) -> int:
     number = integer(name, value, least=1)
     if number > MAX_LENGTH:
         raise InvalidParameterError(f"{name} must be at most 2**26, got {number}")
+    return number
+
+
+def steps_of(name: str, value: object) -> int | None:
+    """Return the steps of a series from 1 to 2**40, None if they are not known.
+
+    Raises:
+        DataTypeError: No integer.
+        InvalidParameterError: Out of range.
+    """
+    if value is None:
+        return None
+    number = integer(name, value, least=1)
+    if number > MAX_STEPS:
+        raise InvalidParameterError(f"{name} must be at most 2**40, got {number}")
     return number
 
 

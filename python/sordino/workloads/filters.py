@@ -7,8 +7,8 @@ import numpy as np
 
 from sordino import _core
 from sordino._checks import positive, real
-from sordino.errors import InvalidParameterError
-from sordino.workloads.base import Array, Spec, Workload, length_of, numbers
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, length_of, numbers, steps_of
 
 __all__ = [
     "BandPass",
@@ -19,7 +19,9 @@ __all__ = [
     "Filter",
     "MovingAverage",
     "PolynomialDecay",
+    "RunningAverage",
     "RunningSum",
+    "SlidingWindow",
 ]
 
 Boundary: TypeAlias = Literal["circular", "causal", "same"]
@@ -43,12 +45,25 @@ class Filter(Workload):
     """A convolution of a series of `length` steps with a kernel.
 
     Attributes:
-        length: Steps of the series, inputs and answers.
+        length: Steps of the series, inputs and answers; None for a stream of unknown length.
         boundary: What happens at the ends.
     """
 
-    length: int
+    length: int | None
     boundary: Boundary
+
+    @property
+    def steps(self) -> int:
+        """The length, for a release of the whole series.
+
+        Raises:
+            UnsupportedMechanismError: The series has no length, or one beyond 2**26 steps.
+        """
+        if self.length is None or self.length > MAX_LENGTH:
+            raise UnsupportedMechanismError(
+                "a series without a length, or with more than 2**26 steps, is released step by step: plan_stream"
+            )
+        return self.length
 
     @cached_property
     def kernel(self) -> Array:
@@ -61,7 +76,7 @@ class Filter(Workload):
     @property
     def input_shape(self) -> tuple[int, ...]:
         """`(length,)`."""
-        return (self.length,)
+        return (self.steps,)
 
     @property
     def center(self) -> int:
@@ -71,12 +86,12 @@ class Filter(Workload):
     def _build(self) -> _core.Workload:
         kernel = self.kernel
         if self.boundary == "circular":
-            if len(kernel) > self.length:
+            if len(kernel) > self.steps:
                 raise InvalidParameterError("a circular kernel must not be longer than the series")
-            return _core.Workload.circular(np.pad(kernel, (0, self.length - len(kernel))))
+            return _core.Workload.circular(np.pad(kernel, (0, self.steps - len(kernel))))
         if self.boundary == "causal":
-            kernel = kernel[: self.length]  # later taps never meet the series
-        return _core.Workload.linear(np.ascontiguousarray(kernel), self.length, self.center)
+            kernel = kernel[: self.steps]  # later taps never meet the series
+        return _core.Workload.linear(np.ascontiguousarray(kernel), self.steps, self.center)
 
 
 class Convolution(Filter):
@@ -117,7 +132,7 @@ class MovingAverage(Filter):
 
     Args:
         window: Steps in the mean, at most `length`.
-        length: Steps of the series.
+        length: Steps of the series; None for a stream of unknown length.
         boundary: 'causal', 'same' or 'circular'.
 
     Raises:
@@ -127,13 +142,12 @@ class MovingAverage(Filter):
 
     kind: ClassVar[str] = "moving_average"
 
-    def __init__(self, window: int, length: int, boundary: Boundary = "causal") -> None:
-        self.length = length_of("length", length)
+    def __init__(self, window: int, length: int | None = None, boundary: Boundary = "causal") -> None:
+        self.length = steps_of("length", length)
         self.window = length_of("window", window)
-        if self.window > self.length:
+        if self.length is not None and self.window > self.length:
             raise InvalidParameterError(f"window {self.window} is longer than the series of {self.length} steps")
         self.boundary = _boundary(boundary)
-        _ = self.core
 
     def _taps(self) -> Array:
         return np.full(self.window, 1.0 / self.window)
@@ -143,6 +157,15 @@ class MovingAverage(Filter):
         return {"window": self.window, "length": self.length, "boundary": self.boundary}
 
 
+class SlidingWindow(MovingAverage):
+    """Sum of the last `window` steps: `y_t = sum_(j<window) x_(t-j)`, as `MovingAverage` times `window`."""
+
+    kind: ClassVar[str] = "sliding_window"
+
+    def _taps(self) -> Array:
+        return np.ones(self.window)
+
+
 class ExponentialSmoothing(Filter):
     """Exponentially decaying weights `decay**j`; normalised, their sum over an infinite past is 1.
 
@@ -150,7 +173,7 @@ class ExponentialSmoothing(Filter):
 
     Args:
         decay: Strictly between 0 and 1.
-        length: Steps of the series.
+        length: Steps of the series; None for a stream of unknown length.
         normalized: Whether to multiply by `1 - decay`.
         boundary: 'causal' or 'circular'.
 
@@ -161,19 +184,20 @@ class ExponentialSmoothing(Filter):
 
     kind: ClassVar[str] = "exponential_smoothing"
 
-    def __init__(self, decay: float, length: int, normalized: bool = True, boundary: Boundary = "causal") -> None:
+    def __init__(
+        self, decay: float, length: int | None = None, normalized: bool = True, boundary: Boundary = "causal"
+    ) -> None:
         self.decay = real("decay", decay)
         if not 0.0 < self.decay < 1.0:
             raise InvalidParameterError(f"decay must lie strictly between 0 and 1, got {self.decay}")
-        self.length = length_of("length", length)
+        self.length = steps_of("length", length)
         self.normalized = bool(normalized)
         self.boundary = _boundary(boundary)
         if self.boundary == "same":
             raise InvalidParameterError("exponential smoothing looks back only: boundary 'causal' or 'circular'")
-        _ = self.core
 
     def _taps(self) -> Array:
-        taps = self.decay ** np.arange(self.length, dtype=np.float64)
+        taps = self.decay ** np.arange(self.steps, dtype=np.float64)
         if self.normalized:
             taps *= 1.0 - self.decay
         taps[taps < _NEGLIGIBLE] = 0.0
@@ -213,7 +237,7 @@ class PolynomialDecay(Filter):
         _ = self.core
 
     def _taps(self) -> Array:
-        return (np.arange(self.length, dtype=np.float64) + 1.0) ** -self.exponent
+        return (np.arange(self.steps, dtype=np.float64) + 1.0) ** -self.exponent
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""
@@ -244,11 +268,11 @@ class BandPass(Filter):
         _ = self.core
 
     def _taps(self) -> Array:
-        frequencies = np.fft.rfftfreq(self.length)
+        frequencies = np.fft.rfftfreq(self.steps)
         passed = (frequencies >= self.low) & (frequencies <= self.high)
         if not passed.any():
             raise InvalidParameterError("no frequency k/length lies in the band: widen it")
-        taps: Array = np.fft.irfft(passed.astype(np.float64), self.length)
+        taps: Array = np.fft.irfft(passed.astype(np.float64), self.steps)
         return taps
 
     def spec(self) -> Spec:
@@ -294,7 +318,7 @@ class RunningSum(Filter):
     """Running totals: `y_t = x_0 + ... + x_t`; over a histogram, the cumulative distribution.
 
     Args:
-        length: Steps of the series.
+        length: Steps of the series; None for a stream of unknown length.
 
     Raises:
         DataTypeError: The length is no integer.
@@ -304,13 +328,47 @@ class RunningSum(Filter):
     kind: ClassVar[str] = "running_sum"
     boundary: Boundary = "causal"
 
-    def __init__(self, length: int) -> None:
-        self.length = length_of("length", length)
-        _ = self.core
+    def __init__(self, length: int | None = None) -> None:
+        self.length = steps_of("length", length)
 
     def _taps(self) -> Array:
-        return np.ones(self.length)
+        return np.ones(self.steps)
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""
         return {"length": self.length}
+
+
+class RunningAverage(Workload):
+    """Mean of all steps so far: `y_t = (x_1 + ... + x_t)/t`; released step by step, by `plan_stream`.
+
+    Args:
+        length: Steps of the series; None for a stream of unknown length.
+
+    Raises:
+        DataTypeError: The length is no integer.
+        InvalidParameterError: The length is out of range.
+    """
+
+    kind: ClassVar[str] = "running_average"
+
+    def __init__(self, length: int | None = None) -> None:
+        self.length = steps_of("length", length)
+
+    def spec(self) -> Spec:
+        """Return the constructor's arguments."""
+        return {"length": self.length}
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """`(length,)`.
+
+        Raises:
+            UnsupportedMechanismError: The series has no length.
+        """
+        if self.length is None:
+            raise UnsupportedMechanismError("a series without a length is released step by step: plan_stream")
+        return (self.length,)
+
+    def _build(self) -> _core.Workload:
+        raise UnsupportedMechanismError("running averages are released step by step: plan_stream")

@@ -10,6 +10,8 @@
 //!   cost in the objective is at most the factor `1 − τ`;
 //! * an extrapolated step that lowers the objective is undone: plain step, memory cleared;
 //! * steps are clipped to ±2, and `θ ≥ −200`;
+//! * a weight that an early step made tiny would need `1/f` iterations to return: when the gap shrinks too slowly,
+//!   weights with `f > 0` are lifted to a share of the uniform weight, undone like any step that lowers the objective;
 //! * the best lower and the best upper bound are kept separately, and the certified gap between them decides.
 
 use super::anderson::Memory;
@@ -25,8 +27,14 @@ const FLOOR: f64 = -200.0;
 /// Relative loss of the objective that is still rounding.
 const MONOTONE: f64 = 1e-12;
 
-/// Iterations without progress after which arithmetic becomes careful.
-const STALL: usize = 50;
+/// Starved weights are lifted unless the gap shrinks by this factor within so many iterations.
+const PACE: (usize, f64) = (15, 0.7);
+
+/// Arithmetic becomes careful unless the gap shrinks by this factor within so many iterations.
+const STALL: (usize, f64) = (50, 0.999);
+
+/// Share of the uniform weight that a starved weight is lifted to, at most.
+const LIFT: f64 = 0.1;
 
 /// Gaps below this need careful arithmetic from the start.
 const FINE_GAP: f64 = 1e-7;
@@ -69,6 +77,11 @@ pub(super) struct Solution {
 }
 
 impl Solution {
+    fn first(point: &Point, weights: &[f64]) -> Self {
+        let bound = |value| Bound { value, weights: weights.to_vec() };
+        Self { lower: bound(point.lower), upper: bound(point.upper), iterations: 0 }
+    }
+
     fn gap(&self) -> f64 {
         self.upper.value / self.lower.value - 1.0
     }
@@ -83,11 +96,45 @@ impl Solution {
     }
 }
 
+/// How the current point was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// By the fixed-point map: never undone.
+    Plain,
+    /// By Anderson's step.
+    Extrapolated,
+    /// By lifting starved weights.
+    Lifted,
+}
+
 /// An accepted iterate.
 struct Iterate {
     logs: Vec<f64>,
     residual: Vec<f64>,
     objective: f64,
+}
+
+/// Tells whether the gap still shrinks by a factor within so many iterations.
+struct Pace {
+    factor: f64,
+    patience: usize,
+    gap: f64,
+    since: usize,
+}
+
+impl Pace {
+    fn new((patience, factor): (usize, f64)) -> Self {
+        Self { factor, patience, gap: f64::INFINITY, since: 0 }
+    }
+
+    fn is_slow(&mut self, iteration: usize, gap: f64) -> bool {
+        let shrunk = gap <= self.factor * self.gap;
+        let slow = !shrunk && iteration >= self.since + self.patience;
+        if shrunk || slow {
+            (self.gap, self.since) = (gap, iteration);
+        }
+        slow
+    }
 }
 
 /// Solves the program until the gap is certified, the iterations are spent or `progress` says stop; `None` if not
@@ -101,58 +148,71 @@ pub(super) fn solve(problem: &impl Problem, target: Target, progress: Progress<'
     let mut memory = Memory::default();
     let mut last: Option<Iterate> = None;
     let mut solution: Option<Solution> = None;
-    let (mut extrapolated, mut undone) = (false, false);
-    let (mut stalled_gap, mut stalled_since) = (f64::INFINITY, 0);
+    let mut step = Step::Plain;
+    let mut undone = false;
+    let mut lift = LIFT;
+    let (mut pace, mut stall) = (Pace::new(PACE), Pace::new(STALL));
 
     for iteration in 1..=target.iterations {
         let weights: Vec<f64> = logs.iter().map(|t| t.exp()).collect();
         let mixed = mix(&weights, &simplices, mixing);
         let point = problem.evaluate(&mixed, precision).filter(|point| point.objective.is_finite());
+        let mut starved = false;
         if let Some(point) = &point {
-            let best = solution.get_or_insert_with(|| Solution {
-                lower: Bound { value: point.lower, weights: mixed.clone() },
-                upper: Bound { value: point.upper, weights: mixed.clone() },
-                iterations: 0,
-            });
+            let best = solution.get_or_insert_with(|| Solution::first(point, &mixed));
             best.improve(point, &mixed);
             best.iterations = iteration;
             let gap = best.gap();
             if progress(iteration, gap).is_break() || gap <= target.gap {
                 break;
             }
-            if gap < 0.999 * stalled_gap {
-                (stalled_gap, stalled_since) = (gap, iteration);
-            } else if iteration - stalled_since >= STALL {
+            starved = pace.is_slow(iteration, gap);
+            if stall.is_slow(iteration, gap) {
                 precision = Precision::Careful;
             }
         }
-        let dropped =
-            |point: &Point, last: &Iterate| point.objective < last.objective - MONOTONE * last.objective.abs();
-        match (point, &last) {
-            (Some(point), before) if !extrapolated || before.as_ref().is_none_or(|last| !dropped(&point, last)) => {
-                let residual = residual(&point.gains, &weights, &simplices);
-                if let Some(before) = before {
-                    memory.push((&before.logs, &before.residual), (&logs, &residual));
-                }
-                undone &= !extrapolated;
-                extrapolated = !memory.is_empty();
-                let step = memory.step(&residual, &weights);
-                let next = advance(&logs, &step, &simplices);
-                last = Some(Iterate { logs, residual, objective: point.objective });
-                logs = next;
+        let kept = |point: &Point| {
+            let dropped = |last: &Iterate| point.objective < last.objective - MONOTONE * last.objective.abs();
+            step == Step::Plain || !last.as_ref().is_some_and(dropped)
+        };
+        if let Some(point) = point.filter(kept) {
+            let residual = residual(&point.gains, &weights, &simplices);
+            if let Some(before) = &last {
+                memory.push((&before.logs, &before.residual), (&logs, &residual));
             }
-            // A failed factorisation of a plain step: once more with care.
-            (None, _) if !extrapolated && precision == Precision::Fast => precision = Precision::Careful,
-            (None, _) if !extrapolated => break,
-            (_, before) => {
-                let before = before.as_ref()?;
-                if undone {
-                    precision = Precision::Careful;
-                }
+            undone &= step == Step::Plain;
+            if step == Step::Lifted {
+                lift = (lift * 3.0).min(LIFT);
+            }
+            let raised = if starved { raise(&logs, &residual, &simplices, lift) } else { None };
+            let next = if let Some(raised) = raised {
                 memory.clear();
-                (extrapolated, undone) = (false, true);
-                logs = advance(&before.logs, &before.residual, &simplices);
+                step = Step::Lifted;
+                raised
+            } else {
+                step = if memory.is_empty() { Step::Plain } else { Step::Extrapolated };
+                advance(&logs, &memory.step(&residual, &weights), &simplices)
+            };
+            last = Some(Iterate { logs, residual, objective: point.objective });
+            logs = next;
+        } else if step == Step::Plain {
+            // A factorisation failed: once more with care.
+            if precision == Precision::Careful {
+                break;
             }
+            precision = Precision::Careful;
+        } else {
+            let before = last.as_ref()?;
+            if undone {
+                precision = Precision::Careful;
+            }
+            if step == Step::Lifted {
+                lift /= 10.0;
+            }
+            memory.clear();
+            undone = true;
+            step = Step::Plain;
+            logs = advance(&before.logs, &before.residual, &simplices);
         }
     }
     solution
@@ -182,6 +242,17 @@ fn advance(logs: &[f64], step: &[f64], simplices: &[usize]) -> Vec<f64> {
     let mut next: Vec<f64> = logs.iter().zip(step).map(|(t, s)| t + s.clamp(-CLIP, CLIP)).collect();
     normalise(&mut next, simplices);
     next
+}
+
+/// Lifts weights that want to grow to the share `lift` of the uniform weight; `None` if all are above it.
+fn raise(logs: &[f64], residual: &[f64], simplices: &[usize], lift: f64) -> Option<Vec<f64>> {
+    let floors = simplices.iter().flat_map(|len| std::iter::repeat_n((lift / *len as f64).ln(), *len));
+    let mut raised: Vec<f64> =
+        logs.iter().zip(residual).zip(floors).map(|((t, f), floor)| if *f > 0.0 { t.max(floor) } else { *t }).collect();
+    (raised != logs).then(|| {
+        normalise(&mut raised, simplices);
+        raised
+    })
 }
 
 /// Makes the weights of each simplex sum to one.

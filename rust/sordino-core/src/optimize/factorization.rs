@@ -28,7 +28,11 @@ pub struct Optimized {
     pub strategy: Vec<f64>,
     /// `L`, m × r, row by row.
     pub decode: Vec<f64>,
-    /// No strategy has a smaller error than this.
+    /// Weights `u` of the queries, sum 1: half of the proof of `lower` (for the mean error, the weights asked for).
+    pub query_weights: Vec<f64>,
+    /// Weights `v` of the cells, sum 1: the other half.
+    pub cell_weights: Vec<f64>,
+    /// No strategy has a smaller error than this: `‖diag(√u) A diag(√v)‖_*`, rounded down.
     pub lower: f64,
     /// The error of this strategy.
     pub upper: f64,
@@ -38,21 +42,29 @@ pub struct Optimized {
     pub iterations: usize,
 }
 
+/// A proven lower bound.
+pub(super) struct Lower {
+    pub query_weights: Vec<f64>,
+    pub cell_weights: Vec<f64>,
+    pub value: f64,
+}
+
 impl Optimized {
-    /// Checks and normalises a factorisation. `error` reads the error off `L`; `lower` is already a bound; both are
-    /// those of `A`, and are multiplied by `scale`.
+    /// Checks and normalises a factorisation. `error` reads the error off `L`; all are those of `a`,
+    /// and are multiplied by `scale`.
     pub(super) fn new(
         a: &Matrix,
         scale: f64,
         (mut strategy, mut decode): (Matrix, Matrix),
         error: impl Fn(&Matrix) -> f64,
-        lower: f64,
+        bound: Lower,
         iterations: usize,
     ) -> Result<Self, Error> {
         let norm = column_bound(&strategy);
         scale_rows(&mut strategy, |_| 1.0 / norm);
         scale_columns(&mut decode, |_| norm);
-        if residual(&decode, &strategy, a).is_nan() || residual(&decode, &strategy, a) > RECONSTRUCTION * largest(a) {
+        let difference = residual(&decode, &strategy, a);
+        if difference.is_nan() || difference > RECONSTRUCTION * largest(a) {
             return Err(Error::Unsupported(
                 "the queries are too ill-conditioned for a factorisation in double precision".into(),
             ));
@@ -65,9 +77,11 @@ impl Optimized {
             rank: strategy.nrows(),
             strategy: to_rows(&strategy),
             decode: to_rows(&decode),
-            lower: lower * scale,
+            query_weights: bound.query_weights,
+            cell_weights: bound.cell_weights,
+            lower: bound.value * scale,
             upper: upper * scale,
-            gap: upper / lower - 1.0,
+            gap: upper / bound.value - 1.0,
             iterations,
         })
     }
@@ -82,4 +96,13 @@ pub(super) fn column_bound(strategy: &Matrix) -> f64 {
 /// `‖M‖_*` rounded down.
 pub(super) fn nuclear_norm_below(matrix: &Matrix) -> Option<f64> {
     Some(singular_values(matrix)?.iter().sum::<f64>() * (1.0 - SLACK))
+}
+
+/// Weights of all from the weights of some, zero elsewhere.
+pub(super) fn spread(len: usize, indices: &[usize], weights: &[f64]) -> Vec<f64> {
+    let mut all = vec![0.0; len];
+    for (index, weight) in indices.iter().zip(weights) {
+        all[*index] = *weight;
+    }
+    all
 }

@@ -1,17 +1,17 @@
 //! The strategy of least mean squared error among all Gaussian matrix mechanisms.
 //!
 //! Minimise `‖D L‖_F · max_j ‖B e_j‖` over `L B = A`, `D = diag(√ω)` for weights `ω` of the queries that sum to 1
-//! (Li, Hay, Rastogi, Miklau & McGregor 2010). With `D A = Q R` and weights `v` of the columns, the dual is
+//! (Li et al. 2010, the matrix mechanism). With `D A = Q R` and weights `v` of the columns, the dual is
 //!
 //! `max_v ‖R diag(√v)‖_*`,
 //!
 //! concave in `v`, and at any `v` the singular values `s` and left vectors `E` of `R diag(√v)` give the strategy
-//! `B = diag(s)^{-1/2} Eᵀ R` and its decoding `L = D^{-1} Q E diag(s)^{1/2}`, with no division by `v` (Denisov, McMahan, Rush,
-//! Smith & Thakurta 2022; Yuan, Yang, Zhang & Hao 2016). The error of that strategy is
+//! `B = diag(s)^{-1/2} Eᵀ R` and its decoding `L = D^{-1} Q E diag(s)^{1/2}`, with no division by `v`
+//! (Denisov et al. 2022; Yuan, Yang, Zhang & Hao 2016). The error of that strategy is
 //! `(Σ s · max_j n_j)^{1/2}`, `n_j = ‖B e_j‖²`, and `Σ_j v_j n_j = Σ s`: at the optimum all `n_j` with `v_j > 0` are equal.
 
 use super::accelerated::{Point, Problem, solve};
-use super::factorization::{Optimized, nuclear_norm_below};
+use super::factorization::{Lower, Optimized, nuclear_norm_below, spread};
 use super::linear_algebra::{
     Matrix, Precision, left_singular, scale_columns, scale_rows, squared_columns, squared_rows, transposed_product,
 };
@@ -75,7 +75,11 @@ pub fn mean_strategy(
     let program = Mean(&range);
     let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
     let solution = solve(&program, target, progress).ok_or_else(failed)?;
-    let lower = nuclear_norm_below(&range.weighted(&solution.lower.weights)).ok_or_else(failed)?;
+    let lower = Lower {
+        query_weights: roots.iter().map(|root| root * root).collect(),
+        cell_weights: spread(a.ncols(), &range.active, &solution.lower.weights),
+        value: nuclear_norm_below(&range.weighted(&solution.lower.weights)).ok_or_else(failed)?,
+    };
     let (vectors, values) = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(failed)?;
     let encode = strategy(&vectors, &values, &range.coordinates);
     let mut decode = vectors;

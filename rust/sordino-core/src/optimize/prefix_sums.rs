@@ -1,8 +1,7 @@
 //! The optimal factorisation of prefix sums, the query of continual release.
 //!
 //! `A = D C`, `A` the lower triangular matrix of ones: `D` and `C` lower triangular, as a stream needs them (Denisov
-//! et al. 2022). Least mean error is within 10⁻⁵ of the bound `‖A diag(√v)‖_*` by default of the caller's gap; the
-//! value grows as `ln(n)/π` (Mathias 1993).
+//! et al. 2022). Both least errors grow as `ln(n)/π` (Mathias 1993).
 
 use super::mean_strategy::mean_strategy;
 use super::queries::Queries;

@@ -46,11 +46,6 @@ impl Range {
         Ok(Self { basis: Some(basis), coordinates, active, reduced })
     }
 
-    /// Dimension of the column space.
-    pub fn rank(&self) -> usize {
-        self.reduced.nrows()
-    }
-
     /// `Q X`.
     pub fn embed(&self, x: Matrix) -> Matrix {
         match &self.basis {
@@ -95,7 +90,7 @@ mod tests {
         let rows = [1.0, -1.0, 0.0, 2.0, 1.0, 2.0, -2.0, -0.0, 4.0, 0.0, 3.0, -3.0, 0.0, 6.0, 1.0];
         let a = from_rows(3, 5, &rows);
         let range = Range::new(&a).unwrap();
-        assert_eq!((range.rank(), range.active.as_slice()), (2, [0, 3, 4].as_slice()));
+        assert_eq!((range.reduced.nrows(), range.active.as_slice()), (2, [0, 3, 4].as_slice()));
         assert!(residual(range.basis.as_ref().unwrap(), &range.coordinates, &a) < 1e-14);
         let square = from_rows(2, 2, &[1.0, 0.0, 1.0, 1.0]);
         assert!(Range::new(&square).unwrap().basis.is_none());

@@ -1,6 +1,6 @@
 //! A square factorisation rotated to lower triangular form, for streams.
 //!
-//! `C = P B` with orthogonal `P` has the columns norms and the errors of `B`, and `C` lower triangular means that
+//! `C = P B` with orthogonal `P` has the column norms and the errors of `B`, and `C` lower triangular means that
 //! coordinate t of `C x` needs only the first t inputs; with `C` and the queries `A` lower triangular, so is the
 //! decoding `A C^{-1}`, and privacy extends to adaptive streams (Denisov et al. 2022, Theorem 2.1). `P` is the QL
 //! factorisation: `B J = Q R` with the order of columns reversed by `J`, `C = J R J`, rows signed so that the

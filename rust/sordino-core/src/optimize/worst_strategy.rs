@@ -14,7 +14,7 @@
 //! than the rank; the mixed weights of the driver keep `K` invertible.
 
 use super::accelerated::{Point, Problem, solve};
-use super::factorization::{Optimized, nuclear_norm_below};
+use super::factorization::{Lower, Optimized, nuclear_norm_below, spread};
 use super::linear_algebra::{
     Matrix, Precision, left_singular, product, scale_columns, scale_rows, select_rows, solve_upper, squared_columns,
     squared_rows, transposed_product, upper_factor,
@@ -154,7 +154,11 @@ pub fn worst_strategy(queries: Queries<'_>, target: Target, progress: Progress<'
     let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
     let solution = solve(&program, target, progress).ok_or_else(failed)?;
     let (u, v) = solution.lower.weights.split_at(program.rows.len());
-    let lower = nuclear_norm_below(&program.weighted(&program.factor(u), v)).ok_or_else(failed)?;
+    let lower = Lower {
+        query_weights: spread(a.nrows(), &program.rows, u),
+        cell_weights: spread(a.ncols(), &range.active, v),
+        value: nuclear_norm_below(&program.weighted(&program.factor(u), v)).ok_or_else(failed)?,
+    };
     let best = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(failed)?;
     let encode = best.strategy(&range.coordinates);
     let decode = range.embed(best.decode());

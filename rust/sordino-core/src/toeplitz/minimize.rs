@@ -3,6 +3,9 @@
 /// Relative step of the central differences: cube root of the unit roundoff, rounded up.
 const STEP: f64 = 1e-5;
 
+/// An improvement that counts for nothing: parameters in 16 bits move the loss by more.
+const NEGLIGIBLE: f64 = 1e-12;
+
 /// Longest move of a variable in one iteration; the variables are logarithms.
 const LONGEST: f64 = 2.0;
 
@@ -52,12 +55,12 @@ pub(super) fn bfgs(f: impl Fn(&[f64]) -> f64, start: Vec<f64>, iterations: usize
             }
             break;
         };
-        stalled = if value - reached < 1e-14 { stalled + 1 } else { 0 };
+        stalled = if value - reached < NEGLIGIBLE { stalled + 1 } else { 0 };
         let next = gradient(&f, &trial);
         let moved: Vec<f64> = trial.iter().zip(&x).map(|(a, b)| a - b).collect();
         let turned: Vec<f64> = next.iter().zip(&slope).map(|(a, b)| a - b).collect();
         (x, value, slope) = (trial, reached, next);
-        if stalled == 3 {
+        if stalled == 4 {
             break;
         }
         update(&mut inverse, &moved, &turned);

@@ -1,0 +1,330 @@
+"""Choosing a mechanism for a stream from public facts alone: `plan_stream`, `compare_stream`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sordino._checks import integer
+from sordino.bounds import Bound, stream_bound
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.fitting import Objective
+from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.stream_fitting import StreamFitted, StreamRequest, fit_stream
+from sordino.stream_mechanisms import STREAM_MECHANISMS, Horizon, StreamMechanism, stream_mechanism_named
+from sordino.stream_plans import StreamPlan
+from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
+from sordino.workloads import Workload
+
+__all__ = ["StreamComparison", "compare_request", "compare_stream", "plan_stream"]
+
+Effort = Literal["closed_form", "optimize"]
+
+# A simpler mechanism is preferred if it is at most this much worse.
+_TIE = 1.01
+# Longest stream for which `auto` solves for the optimum; `two-diagonals` is within 0.5 % of it up to 1024 steps.
+_AUTO_OPTIMAL = 32
+_SHOWN = (1, 2**4, 2**8, 2**10, 2**16, 2**20, 2**30)
+
+
+def plan_stream(
+    workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = None,
+    horizon: Horizon | None = None,
+    mechanism: str = "auto",
+    objective: Objective = "mean",
+    dim: int = 1,
+    touched: int = 1,
+    signed: bool = False,
+    max_value: int | None = None,
+    integral: bool = True,
+    memory: int | None = None,
+    effort: Effort = "optimize",
+    option: int | None = None,
+) -> StreamPlan:
+    """Plan a stream: touches no data, costs nothing.
+
+    `auto` takes the least error among the mechanisms that serve the stream; of those within 1 % the simplest. The
+    choice depends on the arguments alone.
+
+    Neighbouring streams differ by one unit. `AddRemove(k)`: k records, each of which changes one item in at most
+    `touched` coordinates by at most 1 (sensitivity `k sqrt(touched)` times the column norm). `ReplaceOne(k)`: k
+    records leave one item and enter the same or another (`k sqrt(2 touched)`, or `2 k sqrt(touched)` if `signed`).
+    `UserLevel`: at most `max_participations` items, at least `min_separation` steps apart.
+
+    Args:
+        workload: `RunningSum`, `RunningAverage`, or a causal filter such as `ExponentialSmoothing`, `MovingAverage`,
+            `SlidingWindow`, `Convolution(..., boundary="causal")`.
+        privacy: The guarantee of the whole stream.
+        unit: What one protected thing can change; `AddRemove(1)` if None.
+        horizon: 'hard': the stream ends after `length` steps; the default if the workload has a length. 'soft': made
+            for `length` steps, private for ever, with a larger error beyond. 'unbounded': good at every step, private
+            for ever; the default without a length.
+        mechanism: 'auto', or a name from `sordino.stream_mechanisms`.
+        objective: 'mean' minimises `rmse`, 'max' minimises `max_stderr`.
+        dim: Coordinates of an item: a live histogram of `dim` cells.
+        touched: Coordinates that one record changes, at most.
+        signed: Whether the entries of a record may be negative.
+        max_value: Public bound on the magnitude of an entry; entries beyond are clamped. The largest power of two up
+            to 2**24 that costs nothing if None.
+        integral: Whether entries are integers; otherwise they are rounded to a fine public grid.
+        memory: Most bytes of noise state a coordinate, for `auto`.
+        effort: 'closed_form' keeps `auto` from solving for the optimum of a short stream.
+        option: Degree of `blt`, or branching of `subtraction-tree`.
+
+    Returns:
+        The plan.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: An argument is out of range.
+        UnsupportedMechanismError: No mechanism, or not the one named, serves this stream.
+    """
+    request = _checked(
+        workload,
+        privacy,
+        unit=unit,
+        horizon=horizon,
+        objective=objective,
+        dim=dim,
+        touched=touched,
+        signed=signed,
+        max_value=max_value,
+        integral=integral,
+    )
+    if not isinstance(mechanism, str):
+        raise DataTypeError("mechanism must be a name")
+    if effort not in ("closed_form", "optimize"):
+        raise InvalidParameterError("effort must be 'closed_form' or 'optimize'")
+    if option is not None:
+        option = integer("option", option, least=0)
+    if memory is not None:
+        memory = integer("memory", memory, least=0)
+    if mechanism != "auto":
+        named = stream_mechanism_named(mechanism, privacy)
+        return StreamPlan(request=request, requested=mechanism, fitted=fit_stream(request, named, option))
+    if option is not None:
+        raise InvalidParameterError("an option belongs to a mechanism: name it")
+    fitted, refused = _fit_all(request, _automatic(request, effort))
+    within = [f for f in fitted if memory is None or f.plan.state_bytes <= memory]
+    if not within:
+        why = "; ".join(sorted(set(refused.values()))) or "none keeps within the memory"
+        raise UnsupportedMechanismError(f"no mechanism serves this stream and privacy: {why}")
+    return StreamPlan(request=request, requested="auto", fitted=_best(within, objective))
+
+
+def _checked(
+    workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None,
+    horizon: Horizon | None,
+    objective: Objective,
+    dim: int,
+    touched: int,
+    signed: bool,
+    max_value: int | None,
+    integral: bool,
+) -> StreamRequest:
+    if not isinstance(workload, Workload):
+        raise DataTypeError("workload must be a sordino workload, such as sordino.RunningSum()")
+    if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
+        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
+    if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
+        raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
+    if objective not in ("mean", "max"):
+        raise InvalidParameterError("objective must be 'mean' or 'max'")
+    if not isinstance(integral, bool) or not isinstance(signed, bool):
+        raise DataTypeError("integral and signed must be True or False")
+    length = getattr(workload, "length", None)
+    if horizon is None:
+        horizon = "unbounded" if length is None else "hard"
+    if horizon not in ("hard", "soft", "unbounded"):
+        raise InvalidParameterError("horizon must be 'hard', 'soft' or 'unbounded'")
+    if horizon != "unbounded" and length is None:
+        raise InvalidParameterError(f"a {horizon} horizon needs a length, such as RunningSum(length=2**20)")
+    dim, touched = integer("dim", dim, least=1), integer("touched", touched, least=1)
+    if dim > 2**20 or touched > dim:
+        raise InvalidParameterError("dim must be at most 2**20, and touched at most dim")
+    if max_value is not None:
+        max_value = integer("max_value", max_value, least=1)
+        if max_value > 2**53:
+            raise InvalidParameterError("max_value must be at most 2**53")
+    return StreamRequest(
+        workload=workload,
+        privacy=privacy,
+        unit=AddRemove(1) if unit is None else unit,
+        horizon=horizon,
+        objective=objective,
+        max_value=max_value,
+        integral=integral,
+        dim=dim,
+        touched=touched,
+        signed=signed,
+    )
+
+
+def _automatic(request: StreamRequest, effort: Effort) -> list[StreamMechanism]:
+    short = effort == "optimize" and request.length is not None and request.length <= _AUTO_OPTIMAL
+    return [m for m in STREAM_MECHANISMS if m.automatic or (m.strategy == "optimal" and short)]
+
+
+def _fit_all(
+    request: StreamRequest, mechanisms: Iterable[StreamMechanism]
+) -> tuple[list[StreamFitted], dict[str, str]]:
+    """Fit the mechanisms that serve; say of the others that should why they do not."""
+    fitted: list[StreamFitted] = []
+    refused: dict[str, str] = {}
+    for mechanism in mechanisms:
+        if not (mechanism.allows(request.privacy) and mechanism.serves(request.workload, request.horizon)):
+            continue
+        try:
+            fitted.append(fit_stream(request, mechanism))
+        except (UnsupportedMechanismError, InvalidParameterError) as error:
+            refused[mechanism.name] = str(error)
+    return fitted, refused
+
+
+def _best(options: list[StreamFitted], objective: Objective) -> StreamFitted:
+    least = min(fitted.error(objective) for fitted in options)
+    return next(fitted for fitted in options if fitted.error(objective) <= _TIE * least)
+
+
+@dataclass(frozen=True)
+class StreamComparison:
+    """Mechanisms of a stream side by side, best first, before anything is spent.
+
+    Attributes:
+        rows: One for each mechanism: name, rmse, max_stderr, std (at `steps`), memory and operations a coordinate,
+            optimality or None.
+        steps: Where `std` is given.
+        gaussian_bound: Least rmse of any Gaussian mechanism, None if none is known.
+        chosen: What `auto` takes.
+        refused: Mechanisms that do not serve, with the reason.
+        request: What was asked for.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    steps: tuple[int, ...]
+    gaussian_bound: Bound | None
+    chosen: str
+    refused: dict[str, str]
+    request: StreamRequest
+
+    def __str__(self) -> str:
+        columns = "".join(f"{_power(t):>10}" for t in self.steps)
+        lines = [f"{'mechanism':<32}{'rmse':>10}{'max':>10}{columns}{'bytes':>10}{'ops':>7}  horizon"]
+        for row in self.rows:
+            mark = " *" if row["mechanism"] == self.chosen else ""
+            deviations = "".join(f"{d:>10.4g}" for d in row["std"])
+            lines.append(
+                f"{row['mechanism'] + mark:<32}{row['rmse']:>10.4g}{row['max_stderr']:>10.4g}{deviations}"
+                f"{row['memory']:>10}{row['operations']:>7.0f}  {row['horizon']}"
+            )
+        if self.gaussian_bound is not None:
+            lines.append(f"least rmse of any Gaussian mechanism: {self.gaussian_bound.value:.6g}")
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the standard error of every mechanism against the step.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        from sordino.plots import plot_stream_comparison  # noqa: PLC0415 - optional extra
+
+        return plot_stream_comparison(self, path)
+
+
+def _power(step: int) -> str:
+    exponent = step.bit_length() - 1
+    return f"t=2^{exponent}" if step > 16 and step == 1 << exponent else f"t={step}"
+
+
+def compare_stream(
+    workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = None,
+    horizon: Horizon | None = None,
+    objective: Objective = "mean",
+    dim: int = 1,
+    touched: int = 1,
+    signed: bool = False,
+    max_value: int | None = None,
+    integral: bool = True,
+) -> StreamComparison:
+    """Return the expected errors, memory and time of every mechanism that serves a stream, best first.
+
+    Args:
+        workload: As in `plan_stream`, like the other arguments.
+        privacy: The guarantee of the whole stream.
+        unit: What one protected thing can change.
+        horizon: What happens at the length.
+        objective: What `auto` would minimise, and the order of the rows.
+        dim: Coordinates of an item.
+        touched: Coordinates that one record changes.
+        signed: Whether entries of a record may be negative.
+        max_value: Public bound on an entry.
+        integral: Whether entries are integers.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: An argument is out of range.
+        UnsupportedMechanismError: No mechanism serves this stream.
+    """
+    return compare_request(
+        _checked(
+            workload,
+            privacy,
+            unit=unit,
+            horizon=horizon,
+            objective=objective,
+            dim=dim,
+            touched=touched,
+            signed=signed,
+            max_value=max_value,
+            integral=integral,
+        )
+    )
+
+
+def compare_request(request: StreamRequest) -> StreamComparison:
+    """Return the comparison for a checked request."""
+    # Solving for the optimum of many steps takes seconds: it is shown for short streams.
+    shown = [m for m in STREAM_MECHANISMS if m.strategy != "optimal" or (request.length or 2**40) <= 256]
+    options, refused = _fit_all(request, shown)
+    if not options:
+        raise UnsupportedMechanismError("no mechanism serves this stream and privacy")
+    names = {m.name for m in _automatic(request, "optimize")}
+    chosen = _best([f for f in options if f.mechanism.name in names], request.objective).mechanism.name
+    last = request.judged if request.length is not None else 2**40
+    steps = tuple(sorted({*(t for t in _SHOWN if t < last), last}))
+    bound = stream_bound(request.workload, request.privacy, request.unit, request.touched)
+    rows: tuple[dict[str, Any], ...] = tuple(
+        {
+            "mechanism": fitted.mechanism.name,
+            "rmse": fitted.rmse,
+            "max_stderr": fitted.max_stderr,
+            "std": tuple(fitted.stderr(np.array(steps, dtype=np.uint64)).tolist()),
+            "memory": fitted.plan.state_bytes,
+            "operations": fitted.plan.operations,
+            "horizon": request.horizon,
+            "optimality": (
+                fitted.error(request.objective) / bound.value
+                if bound is not None and bound.value > 0.0 and fitted.mechanism.law == "gaussian"
+                else None
+            ),
+        }
+        for fitted in sorted(options, key=lambda fitted: fitted.error(request.objective))
+    )
+    return StreamComparison(rows, steps, bound, chosen, refused, request)
