@@ -71,10 +71,11 @@ pub fn header(checkpoint: &[u8]) -> Result<&[u8], Error> {
 }
 
 /// What is authenticated with a state: what is public, and, not stored, what the state belongs to. Under another recipe,
-/// lattice, noise or shape a state of the same length would go on with noise that covers something else.
+/// other parameters, lattice, noise or shape a state of the same length would go on with noise that covers something else.
 fn bound(public: &[u8], plan: &StreamPlan, door: &StreamDoor, dim: usize) -> Vec<u8> {
     let mut out = public.to_vec();
     out.extend_from_slice(format!("{:?} {door:?} {dim}", plan.recipe()).as_bytes());
+    out.extend_from_slice(&plan.parameters());
     out
 }
 

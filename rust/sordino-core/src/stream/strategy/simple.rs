@@ -10,7 +10,9 @@ use crate::upper::Upper;
 /// Laplace noise of scale 1 has variance 2.
 fn doubled(l1: bool, mut variances: Vec<f64>) -> Vec<f64> {
     if l1 {
-        variances.iter_mut().for_each(|v| *v *= 2.0);
+        for v in &mut variances {
+            *v *= 2.0;
+        }
     }
     variances
 }
