@@ -187,7 +187,7 @@ def _target(plan: so.Plan) -> _Target:
     return _Target(plan, cells, difference, tuple(blocks))
 
 
-def _lower_bound(train0: Array, train1: Array, fresh0: Array, fresh1: Array, delta: float) -> float:
+def lower_bound(train0: Array, train1: Array, fresh0: Array, fresh1: Array, delta: float) -> float:
     """Return a lower confidence bound on epsilon at `delta`; the threshold is chosen on the training draws."""
 
     def bound(zeros: NDArray[np.int64], ones: NDArray[np.int64], count: int) -> Array:
@@ -211,7 +211,7 @@ def _attack(target: _Target, door: _core.Door, deltas: tuple[float, ...]) -> tup
     losses = [target.loss(_draw(strategy, door, cells, _TRAINING + _DRAWS)) for cells in (zero, target.cells)]
     train0, train1 = (loss[:_TRAINING] for loss in losses)
     fresh0, fresh1 = (loss[_TRAINING:] for loss in losses)
-    return tuple(_lower_bound(train0, train1, fresh0, fresh1, delta) for delta in deltas)
+    return tuple(lower_bound(train0, train1, fresh0, fresh1, delta) for delta in deltas)
 
 
 def _planted(plan: so.Plan) -> _core.Door:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-AUDIT = Path(__file__).resolve().parent.parent / "benches" / "audit.py"
+BENCHES = Path(__file__).resolve().parent.parent / "benches"
 
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_no_mechanism_is_caught_and_planted_under_noise_is():
+@pytest.mark.parametrize("name", ["audit.py", "audit_streams.py"])
+def test_no_mechanism_is_caught_and_planted_under_noise_is(name):
     """Fresh keys: a false alarm in less than one run in a hundred (see `benches/audit.py`)."""
     environment = {**os.environ, "SORDINO_BENCH_QUICK": "1"}
-    run = subprocess.run([sys.executable, str(AUDIT)], env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, str(BENCHES / name)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]

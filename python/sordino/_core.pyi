@@ -1,6 +1,6 @@
 """The Rust core: exact noise, strategies and the door. Private; use the names of `sordino`."""
 
-from typing import Literal, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,13 @@ __all__ = [
     "Door",
     "Measured",
     "Strategy",
+    "Stream",
+    "StreamDoor",
+    "StreamPlan",
     "Workload",
     "__version__",
     "answer",
+    "checkpoint_header",
     "decode",
     "fit",
     "gaussian_noise",
@@ -20,6 +24,8 @@ __all__ = [
 ]
 
 __version__: str
+
+_Bytes: TypeAlias = bytes
 
 @final
 class Workload:
@@ -90,6 +96,75 @@ class Measured:
     def grid(self) -> int: ...
     def values(self) -> NDArray[np.float64]: ...
 
+_Pattern: TypeAlias = tuple[int, int, int, int, int, int]
+_Items: TypeAlias = NDArray[np.int64 | np.float64]
+
+@final
+class StreamPlan:
+    """A built mechanism for a stream."""
+
+    def __new__(
+        cls,
+        filter: str,
+        parameters: list[float],
+        mechanism: str,
+        law: Literal["gaussian", "laplace"],
+        horizon: Literal["hard", "soft", "unbounded"],
+        length: int,
+        objective: Literal["mean", "max"],
+        option: int | None = None,
+    ) -> StreamPlan: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def state_bytes(self) -> int: ...
+    @property
+    def operations(self) -> float: ...
+    def worst_steps(self, steps: int) -> NDArray[np.uint64]:
+        """Steps among which, besides the last, the largest variance of a sum is found."""
+    def parameters(self) -> bytes:
+        """The numbers that the noise depends on besides the recipe."""
+    def sensitivity(self, pattern: _Pattern) -> float: ...
+    def variances(self, steps: NDArray[np.uint64]) -> NDArray[np.float64]: ...
+    def fit(self, pattern: _Pattern, max_value: int, fraction_bits: int, noise_ratio: float) -> StreamDoor: ...
+
+@final
+class StreamDoor:
+    """A fitted lattice and noise for a stream."""
+
+    @property
+    def grid(self) -> int: ...
+    @property
+    def quarter_units(self) -> int: ...
+    @property
+    def sensitivity(self) -> tuple[float, float, float]:
+        """Ideal sensitivity, and what encoding and rounding add, in units of the items."""
+    @property
+    def noise(self) -> float: ...
+
+@final
+class Stream:
+    """An open stream."""
+
+    def __new__(cls, plan: StreamPlan, door: StreamDoor, dim: int, key: _Bytes | None = None) -> Stream: ...
+    @staticmethod
+    def restore(plan: StreamPlan, door: StreamDoor, dim: int, key: _Bytes, checkpoint: _Bytes) -> Stream: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def bytes(self) -> int: ...
+    def answers(self) -> NDArray[np.float64]: ...
+    def update_one(self, item: float) -> float:
+        """Publish one item of one coordinate."""
+    def update(self, items: _Items) -> NDArray[np.float64]: ...
+    def update_stored(self, items: _Items) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+    def replay(self, items: _Items, published: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Answers again, or nothing if other increments were published for these steps."""
+    def checkpoint(self, key: _Bytes, header: _Bytes) -> _Bytes: ...
+    def close(self) -> None: ...
+
 def fit(
     strategy: Strategy,
     relation: str,
@@ -108,6 +183,9 @@ def answer(
     strategy: Strategy, measured: Measured, workload: Workload
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Answers of another workload, and their variances at unit noise."""
+
+def checkpoint_header(checkpoint: bytes) -> bytes:
+    """The public header of a checkpoint."""
 
 def select(scores: NDArray[np.float64], sensitivity: float, epsilon: float, key: bytes | None = None) -> int:
     """Index of the noisy maximum."""

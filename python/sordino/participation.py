@@ -11,7 +11,7 @@ class Pattern(NamedTuple):
     """What one protected unit changes in a stream, as the core reads it.
 
     Attributes:
-        count: Most steps that it takes part in.
+        times: Most steps that it takes part in.
         weight: Records at each of them.
         separation: Least distance of two of them.
         item_squared: Squared l2 norm of what a record changes.
@@ -19,7 +19,7 @@ class Pattern(NamedTuple):
         touched: Coordinates that all its records together can touch.
     """
 
-    count: int
+    times: int
     weight: int
     separation: int
     item_squared: int

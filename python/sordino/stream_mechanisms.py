@@ -34,6 +34,7 @@ _SUMS = (RunningSum, RunningAverage)
 # Beyond these lengths the certified optimum, or tables for every step, take too much time or memory.
 _MOST_OPTIMAL = 1024
 _MOST_TABLES = 2**24
+_MOST_STEPS = 2**40
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class StreamMechanism:
     def serves(self, workload: Workload, horizon: Horizon) -> bool:
         """Return whether the strategy is made for this stream (the core has the last word)."""
         sums, decay = isinstance(workload, _SUMS), isinstance(workload, ExponentialSmoothing)
-        length = getattr(workload, "length", None)
-        hard = horizon == "hard" and length is not None
+        length: int = getattr(workload, "length", None) or _MOST_STEPS
+        hard = horizon == "hard"
         match self.strategy:
             case "identity":
                 return True

@@ -237,7 +237,7 @@ class PolynomialDecay(Filter):
         _ = self.core
 
     def _taps(self) -> Array:
-        return (np.arange(self.length, dtype=np.float64) + 1.0) ** -self.exponent
+        return (np.arange(self.steps, dtype=np.float64) + 1.0) ** -self.exponent
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""
@@ -268,11 +268,11 @@ class BandPass(Filter):
         _ = self.core
 
     def _taps(self) -> Array:
-        frequencies = np.fft.rfftfreq(self.length)
+        frequencies = np.fft.rfftfreq(self.steps)
         passed = (frequencies >= self.low) & (frequencies <= self.high)
         if not passed.any():
             raise InvalidParameterError("no frequency k/length lies in the band: widen it")
-        taps: Array = np.fft.irfft(passed.astype(np.float64), self.length)
+        taps: Array = np.fft.irfft(passed.astype(np.float64), self.steps)
         return taps
 
     def spec(self) -> Spec:

@@ -84,6 +84,7 @@ impl StreamPlan {
             objective: if objective == "max" { Objective::Max } else { Objective::Mean },
         };
         let mut interrupted = None;
+        #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime
         let plan = py.detach(|| {
             stream::StreamPlan::with_progress(recipe, &mut |_, _| match Python::attach(|py| py.check_signals()) {
                 Ok(()) => ControlFlow::Continue(()),
@@ -112,6 +113,16 @@ impl StreamPlan {
     #[getter]
     fn operations(&self) -> f64 {
         self.0.operations()
+    }
+
+    /// Steps among which, besides the last, the largest variance of a sum is found.
+    fn worst_steps<'py>(&self, py: Python<'py>, steps: u64) -> Bound<'py, PyArray1<u64>> {
+        self.0.worst_steps(steps).into_pyarray(py)
+    }
+
+    /// The numbers that the noise depends on besides the recipe.
+    fn parameters<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.parameters())
     }
 
     fn sensitivity(&self, pattern: Pattern) -> Result<f64, PyError> {

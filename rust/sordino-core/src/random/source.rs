@@ -21,6 +21,16 @@ pub(crate) struct NoiseSource {
     law: NoiseLaw,
     words: Box<ChaChaWords>,
     next: u64,
+    #[cfg(test)]
+    script: Option<Script>,
+}
+
+/// Noise said beforehand, zero after its end; and the sizes that were asked for, sample by sample.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Script {
+    values: std::collections::VecDeque<i64>,
+    sizes: Vec<u64>,
 }
 
 impl NoiseSource {
@@ -28,7 +38,33 @@ impl NoiseSource {
     pub fn new(key: Key, law: NoiseLaw, next: u64) -> Self {
         let mut words = Box::new(ChaChaWords::new(&key, MAIN));
         words.seek(next);
-        Self { key, law, words, next }
+        Self {
+            key,
+            law,
+            words,
+            next,
+            #[cfg(test)]
+            script: None,
+        }
+    }
+
+    /// A source of these integers, whatever the size asked for: for tests that follow every path.
+    #[cfg(test)]
+    pub fn scripted(values: impl IntoIterator<Item = i64>) -> Self {
+        let script = Some(Script { values: values.into_iter().collect(), sizes: Vec::new() });
+        Self { script, ..Self::new(Key::deterministic([0; 32]), NoiseLaw::Gaussian, 0) }
+    }
+
+    /// Says one more integer.
+    #[cfg(test)]
+    pub fn say(&mut self, value: i64) {
+        self.script.get_or_insert_default().values.push_back(value);
+    }
+
+    /// Sizes asked for so far, in quarter units.
+    #[cfg(test)]
+    pub fn sizes(&self) -> &[u64] {
+        self.script.as_ref().map_or(&[], |script| &script.sizes)
     }
 
     /// Index of the sample that comes next.
@@ -52,6 +88,14 @@ impl NoiseSource {
     #[inline]
     pub fn fill(&mut self, row: &mut [i64], quarter_units: u64) {
         debug_assert!(check_quarter_units(quarter_units).is_ok());
+        #[cfg(test)]
+        if let Some(script) = &mut self.script {
+            for k in row {
+                *k = script.values.pop_front().unwrap_or(0);
+                script.sizes.push(quarter_units);
+            }
+            return;
+        }
         match self.law {
             NoiseLaw::Gaussian => self.fill_with::<Gaussian>(row, quarter_units),
             NoiseLaw::Laplace => self.fill_with::<Exponential>(row, quarter_units),

@@ -23,6 +23,8 @@ mod process;
 mod recipe;
 mod state;
 mod strategy;
+#[cfg(test)]
+mod tests;
 
 pub use checkpoint::header;
 pub use filter::Filter;

@@ -2,6 +2,7 @@
 
 use super::participation::Participation;
 use super::recipe::StreamRecipe;
+use super::state::Writer;
 use super::strategy::StreamStrategy;
 use crate::domain::Domain;
 use crate::door::{StreamDoor, StreamShift};
@@ -79,6 +80,18 @@ impl StreamPlan {
             return Err(Error::invalid("step", "must be from 1 to the last step of the horizon"));
         }
         self.strategy.variances(&self.recipe.filter, steps)
+    }
+
+    /// Steps among which, besides the last, the largest variance of a sum over the first `steps` is found.
+    pub fn worst_steps(&self, steps: u64) -> Vec<u64> {
+        self.strategy.worst_steps(steps)
+    }
+
+    /// The numbers that the noise depends on besides the recipe, as bytes: a state goes on only with the same ones.
+    pub fn parameters(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        self.strategy.parameters(&mut out);
+        out.as_slice().to_vec()
     }
 
     /// Bytes that the noise keeps for one coordinate at the last step.

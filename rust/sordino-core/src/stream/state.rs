@@ -1,6 +1,7 @@
 //! The state of a stream as bytes: little-endian, in a fixed order, lengths checked.
 
 use crate::error::Error;
+use crate::toeplitz::Dyadic;
 use zeroize::Zeroize;
 
 /// Bytes of a state, wiped when dropped.
@@ -30,6 +31,14 @@ impl Writer {
     pub fn reals(&mut self, values: &[f64]) {
         self.u64(values.len() as u64);
         self.0.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    }
+
+    pub fn dyadic(&mut self, values: &[Dyadic]) {
+        self.u64(values.len() as u64);
+        for value in values {
+            self.0.extend_from_slice(&value.mantissa().to_le_bytes());
+            self.0.extend_from_slice(&value.shift().to_le_bytes());
+        }
     }
 
     pub fn as_slice(&self) -> &[u8] {

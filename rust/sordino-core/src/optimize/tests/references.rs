@@ -1,7 +1,8 @@
 //! Optima certified by an independent implementation, and closed forms.
 
-use super::super::{Objective, Queries, mean_strategy, prefix_sums, triangular, worst_strategy};
+use super::super::{Queries, mean_strategy, prefix_sums, triangular, worst_strategy};
 use super::*;
+use crate::objective::Objective;
 
 fn mean(m: usize, n: usize, a: &[f64], gap: f64) -> Optimized {
     let found = run(|progress| mean_strategy(Queries::new(m, n, a).unwrap(), None, target(gap), progress)).unwrap();

@@ -1,5 +1,5 @@
 //! The smooth binary tree (Andersson & Pagh, "A smooth binary mechanism for efficient private continual
-//! observation", NeurIPS 2023): only leaves whose labels have `ones` ones are used.
+//! observation", `NeurIPS` 2023): only leaves whose labels have `ones` ones are used.
 //!
 //! A prefix ends before a leaf, and is the sum of the left siblings on the ones of its label: `ones` nodes at every
 //! step, the same variance always. An item is in the left nodes on the zeros of its own label, `height − ones`.
@@ -38,7 +38,7 @@ impl Process for SmoothTree {
     fn next(&mut self, source: &mut NoiseSource, row: &mut [i64]) {
         let dim = row.len();
         let label = next_label(self.label);
-        let highest = 63 - (label ^ self.label).leading_zeros();
+        let highest = (label ^ self.label).ilog2();
         self.label = label;
         for bit in (0..=highest as usize).filter(|bit| label >> bit & 1 == 1) {
             source.fill(&mut self.nodes[bit * dim..][..dim], self.quarter_units);

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, FRACTION, Process};
+use crate::stream::state::Writer;
 use crate::toeplitz::BufferedToeplitz;
 use crate::upper::Upper;
 
@@ -60,6 +61,11 @@ impl StreamStrategy for Buffered {
             return Box::new(process::Identity { quarter_units });
         }
         Box::new(process::Buffered::new(self.toeplitz.mu(), self.toeplitz.omega(), dim, quarter_units))
+    }
+
+    fn parameters(&self, out: &mut Writer) {
+        out.dyadic(self.toeplitz.mu());
+        out.dyadic(self.toeplitz.omega());
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {

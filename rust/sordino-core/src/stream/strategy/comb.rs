@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, FRACTION, Process};
+use crate::stream::state::Writer;
 use crate::toeplitz::{BufferedToeplitz, Dyadic};
 use crate::upper::Upper;
 
@@ -170,6 +171,13 @@ impl StreamStrategy for Comb {
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         let near = (self.toeplitz.mu(), self.toeplitz.omega());
         Box::new(process::Comb::new(near, (&self.decay, &self.gain), self.window, dim, quarter_units))
+    }
+
+    fn parameters(&self, out: &mut Writer) {
+        let parts = [self.toeplitz.mu(), self.toeplitz.omega(), &self.decay, &self.gain];
+        for part in parts {
+            out.dyadic(part);
+        }
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {

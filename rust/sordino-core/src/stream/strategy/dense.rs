@@ -6,6 +6,7 @@ use crate::optimize::TriangularFactorization;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, ENTRY_BITS, Process, Rows};
+use crate::stream::state::Writer;
 use crate::toeplitz::Dyadic;
 use crate::upper::Upper;
 use std::sync::Arc;
@@ -113,6 +114,11 @@ impl StreamStrategy for Dense {
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::Dense::new(Arc::clone(&self.rows), dim, quarter_units))
+    }
+
+    fn parameters(&self, out: &mut Writer) {
+        out.integers(&self.rows.entries);
+        out.dyadic(&self.rows.noise);
     }
 
     fn state_bytes(&self, steps: u64) -> u64 {

@@ -20,6 +20,7 @@ pub(super) use two_diagonals::TwoDiagonals;
 use super::filter::Filter;
 use super::participation::Participation;
 use super::process::Process;
+use super::state::Writer;
 use crate::error::Error;
 use crate::upper::Upper;
 
@@ -45,8 +46,16 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
     /// [`Error::Unsupported`] if the strategy is not made for the filter.
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error>;
 
+    /// Steps among which the variance of a sum is largest, of so many: where it does not grow with the step.
+    fn worst_steps(&self, _steps: u64) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// The process for noise of scale `quarter_units/4`.
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process>;
+
+    /// Appends the numbers that the noise depends on, besides the recipe: none where the recipe says all.
+    fn parameters(&self, _out: &mut Writer) {}
 
     /// Bytes of state a coordinate, at the last step.
     fn state_bytes(&self, steps: u64) -> u64;

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process};
+use crate::stream::state::Writer;
 use crate::toeplitz::{OnlineKernel, series};
 use crate::upper::Upper;
 use std::sync::Arc;
@@ -78,6 +79,10 @@ impl StreamStrategy for Series {
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::Series::new(Arc::clone(&self.kernel), dim, quarter_units))
+    }
+
+    fn parameters(&self, out: &mut Writer) {
+        out.integers(self.kernel.taps());
     }
 
     fn state_bytes(&self, steps: u64) -> u64 {

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process, own_weight};
+use crate::stream::state::Writer;
 use crate::upper::Upper;
 
 /// Norm of a pattern on a tree whose levels have nodes of these widths, each item in one node of a level.
@@ -52,6 +53,11 @@ impl StreamStrategy for BinaryTree {
         }
         let sum = |t: u64| (0..64).filter(|height| t >> height & 1 == 1).map(|height| node[height]).sum();
         Ok(averaged(filter, steps, steps.iter().map(|t| sum(*t)).collect()))
+    }
+
+    fn worst_steps(&self, steps: u64) -> Vec<u64> {
+        // A one of the last step made zero, and ones below it.
+        (0..64).filter(|bit| steps >> bit & 1 == 1).map(|bit| (steps ^ (1 << bit)) | ((1 << bit) - 1)).collect()
     }
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
@@ -116,6 +122,11 @@ impl StreamStrategy for SmoothTree {
         Box::new(process::SmoothTree::new(self.height, self.ones, dim, quarter_units))
     }
 
+    fn parameters(&self, out: &mut Writer) {
+        out.u64(self.height.into());
+        out.u64(self.ones.into());
+    }
+
     fn state_bytes(&self, _steps: u64) -> u64 {
         8 * (u64::from(self.height) + 1)
     }
@@ -140,7 +151,7 @@ impl SubtractionTree {
     pub fn new(steps: u64, branching: Option<u32>) -> Result<Self, Error> {
         let levels = |k: u32| {
             let needed = 2 * u128::from(steps) + 1; // (k^levels − 1)/2 steps
-            (1..).find(|levels| u128::from(k).saturating_pow(*levels) >= needed).unwrap_or(128)
+            (1..128).find(|levels| u128::from(k).saturating_pow(*levels) >= needed).unwrap_or(128)
         };
         if branching.is_some_and(|k| k < 3 || k % 2 == 0) {
             return Err(Error::invalid("branching", "of a tree with subtraction must be odd and at least 3"));
@@ -173,8 +184,25 @@ impl StreamStrategy for SubtractionTree {
         Ok(averaged(filter, steps, steps.iter().map(|t| 2.0 * nodes(*t)).collect()))
     }
 
+    fn worst_steps(&self, steps: u64) -> Vec<u64> {
+        // All low digits (k − 1)/2, and every digit above them.
+        let k = u128::from(self.branching);
+        let steps = u128::from(steps);
+        let candidates = (0..self.levels).flat_map(|level| {
+            let width = k.pow(level);
+            let low = (width - 1) / 2;
+            let top = steps.saturating_sub(low) / width;
+            (0..k.min(top + 1)).map(move |less| (top - less) * width + low)
+        });
+        candidates.filter(|t| (1..=steps).contains(t)).map(|t| t as u64).collect()
+    }
+
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::SubtractionTree::new(self.branching, self.levels, dim, quarter_units))
+    }
+
+    fn parameters(&self, out: &mut Writer) {
+        out.u64(self.branching.into());
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, FRACTION, Process, Tables};
+use crate::stream::state::Writer;
 use crate::toeplitz;
 use crate::upper::Upper;
 use std::sync::Arc;
@@ -59,6 +60,14 @@ impl StreamStrategy for TwoDiagonals {
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::TwoDiagonals::new(Arc::clone(&self.tables), dim, quarter_units))
+    }
+
+    fn parameters(&self, out: &mut Writer) {
+        let tables = &*self.tables;
+        let parts = [&tables.mu, &tables.omega, &tables.scale, &tables.weight, &tables.noise];
+        for part in parts {
+            out.dyadic(part);
+        }
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {
