@@ -15,6 +15,7 @@ __all__ = ["StreamState", "open_stored"]
 _PAUSE = 0.05
 _EVERY = 1.0
 _SHARE = 0.05
+_ASKED = ("workload", "privacy", "unit", "horizon", "objective", "dim", "touched", "signed", "requested", "option")
 
 
 class StreamState:
@@ -97,7 +98,7 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
         if not steps.exists():
             raise StepStoreError(f"the published steps of this state, {steps.name!r}, are missing")
         stream = so.restore(sealed, key, store, replay=True)
-        if asked and (asked.request, asked.requested) != (stream.plan.request, stream.plan.requested):
+        if asked and not _same(asked, stream.plan, choices):
             stream.close()
             raise InvalidParameterError("the state is of a stream with other options; leave them out to go on with it")
     state = StreamState(stream, store, path, key)
@@ -107,6 +108,13 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
         stream.close()
         raise
     return state
+
+
+def _same(asked: so.StreamPlan, kept: so.StreamPlan, choices: StreamChoices) -> bool:
+    """Return whether the choices describe the stream that is kept; what they leave open stays as it was."""
+    one, other = asked.record(), kept.record()
+    bound = choices.max_value in (None, kept.domain.max_value)
+    return bound and asked.integral == kept.integral and all(one[name] == other[name] for name in _ASKED)
 
 
 def _read(path: Path, what: str) -> bytes | None:
