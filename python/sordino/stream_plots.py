@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sordino.stream_planning import StreamComparison
     from sordino.stream_plans import StreamPlan
 
-__all__ = ["plot_stream_comparison", "plot_stream_plan"]
+__all__ = ["EndLabel", "ErrorCurve", "error_curve", "label_ends", "plot_stream_comparison", "plot_stream_plan"]
 
 # An octave of steps is drawn in so many parts, each by a sample of its steps.
 _PARTS = 8
@@ -50,7 +50,7 @@ _DASHED = (0, (5, 3))
 
 
 @dataclass(frozen=True)
-class _Curve:
+class ErrorCurve:
     """Standard errors around a number of steps.
 
     Attributes:
@@ -80,13 +80,14 @@ def _samples(last: int, parts: int) -> list[NDArray[np.uint64]]:
     ]
 
 
-def _curve(fitted: StreamFitted, last: int) -> _Curve:
+def error_curve(fitted: StreamFitted, last: int) -> ErrorCurve:
+    """Return the standard errors of the steps from 1 to `last`; of trees those of whole octaves."""
     groups = _samples(last, 1 if fitted.mechanism.strategy in _UNEVEN else _PARTS)
     groups.append(np.array([last], dtype=np.uint64))
     deviations = np.split(fitted.stderr(np.concatenate(groups)), np.cumsum([len(group) for group in groups])[:-1])
     if fitted.mechanism.strategy in _UNEVEN:
         deviations[-1] = deviations[-2]
-    return _Curve(
+    return ErrorCurve(
         np.array([math.sqrt(float(group[0]) * float(group[-1])) for group in groups]),
         np.array([math.sqrt(float(np.mean(part**2))) for part in deviations]),
         np.array([float(part.min()) for part in deviations]),
@@ -116,7 +117,7 @@ def plot_stream_plan(plan: StreamPlan, path: str | Path | None = None) -> Figure
     figure = new_figure(8.5, 4.8)
     axes = figure.subplots()
     length = plan.request.length
-    curve = _curve(plan.fitted, _shown_steps(plan.horizon, length, plan.steps))
+    curve = error_curve(plan.fitted, _shown_steps(plan.horizon, length, plan.steps))
     axes.set_xscale("log")
     axes.fill_between(curve.steps, curve.low, curve.high, color=ACCENT, alpha=0.18, linewidth=0)
     axes.plot(curve.steps, curve.middle, color=ACCENT, linewidth=2.0, marker="o" if curve.steps[-1] == 1.0 else "")
@@ -181,7 +182,7 @@ def plot_stream_comparison(comparison: StreamComparison, path: str | Path | None
     figure = new_figure(10.5, 5.6)
     axes = figure.subplots()
     last = max(comparison.steps)
-    curves = {fitted.mechanism.name: _curve(fitted, last) for fitted in comparison.fitted}
+    curves = {fitted.mechanism.name: error_curve(fitted, last) for fitted in comparison.fitted}
     top = _RANGE * float(curves[comparison.chosen].middle.max())
     drawn = [fitted for fitted in comparison.fitted if float(curves[fitted.mechanism.name].middle.min()) < top]
     labels = []
@@ -190,10 +191,10 @@ def plot_stream_comparison(comparison: StreamComparison, path: str | Path | None
         color, curve = ACCENT if chosen else _color(fitted), curves[name]
         width, style = 2.4 if chosen else 1.2, (0, (4, 2)) if fitted.mechanism.law == "laplace" else "-"
         axes.plot(curve.steps, curve.middle, color=color, linewidth=width, linestyle=style, zorder=3 if chosen else 2)
-        labels.append(_Label(name, float(curve.middle[-1]), color, chosen))
+        labels.append(EndLabel(name, float(curve.middle[-1]), color, chosen))
     if (bound := comparison.gaussian_bound) is not None:
         axes.axhline(bound.value, color=SIGNAL, linewidth=1.2, linestyle=_DASHED, zorder=2.5)
-        labels.append(_Label(f"least Gaussian rmse {bound.value:.4g}", bound.value, SIGNAL, False))
+        labels.append(EndLabel(f"least Gaussian rmse {bound.value:.4g}", bound.value, SIGNAL, False))
     logarithmic = _scale(axes, [curves[fitted.mechanism.name] for fitted in drawn], top)
     note = f"before any data is touched; auto takes {comparison.chosen}"
     heading(axes, f"{describe(comparison.request.workload)}: expected error of every mechanism", note)
@@ -205,11 +206,11 @@ def plot_stream_comparison(comparison: StreamComparison, path: str | Path | None
         f"far above: {absent}" * bool(absent),
     ]
     dress(axes, "; ".join(filter(None, below)), f"standard error of an answer{' (log scale)' * logarithmic}")
-    _label_ends(axes, labels)
+    label_ends(axes, labels)
     return save_figure(figure, path)
 
 
-def _scale(axes: Axes, curves: list[_Curve], top: float) -> bool:
+def _scale(axes: Axes, curves: list[ErrorCurve], top: float) -> bool:
     """Choose the scales, and return whether the errors are on a logarithmic one."""
     axes.set_xscale("log")
     axes.margins(x=0.01)
@@ -223,8 +224,15 @@ def _scale(axes: Axes, curves: list[_Curve], top: float) -> bool:
 
 
 @dataclass(frozen=True)
-class _Label:
-    """What stands at the end of a curve."""
+class EndLabel:
+    """What stands at the end of a curve.
+
+    Attributes:
+        text: The text.
+        value: Where the curve ends.
+        color: Color of the curve.
+        bold: Whether the text is emphasised.
+    """
 
     text: str
     value: float
@@ -232,7 +240,7 @@ class _Label:
     bold: bool
 
 
-def _label_ends(axes: Axes, labels: list[_Label]) -> None:
+def label_ends(axes: Axes, labels: list[EndLabel]) -> None:
     """Write labels right of the axes, each as near to the end of its curve as the others let it."""
     ordered = sorted(labels, key=lambda label: label.value)
     heights = axes.transData.transform([(1.0, value) for value in (*axes.get_ylim(), *(x.value for x in ordered))])[
