@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
+from sordino.bounds import REFERENCE_STEPS
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import noise_ratio
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
@@ -28,10 +29,7 @@ from sordino.workloads import (
 )
 from sordino.workloads.base import Array
 
-__all__ = ["REFERENCE_STEPS", "StreamFitted", "StreamRequest", "fit_stream"]
-
-REFERENCE_STEPS = 2**20
-"""Steps over which the error of a stream of unknown length is judged."""
+__all__ = ["StreamFitted", "StreamRequest", "fit_stream"]
 
 _INFLATION = 1e-4
 _FRACTION_BITS = (24, 20, 16, 12)

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import threading
+import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -66,6 +67,8 @@ class Stream:
         self._name = name
         self._store = store
         self._process = os.getpid()
+        # A stream that nobody holds any more gives its store back, once.
+        self._release = None if store is None else weakref.finalize(self, store.release)
         self._guard = threading.RLock()
         # An update that the store did not keep, and the answers of steps before it in the same batch.
         self._pending: StepEntry | None = None
@@ -304,12 +307,7 @@ class Stream:
         if not self.private:
             raise InvalidParameterError("a stream under deterministic noise is not private: it has no checkpoints")
         self._require_owner()
-        header = {
-            "stream": self._name,
-            "accounted": self.accounted,
-            "plan": self.plan.record(),
-            "sensitivity": self.plan.fitted.door.sensitivity,
-        }
+        header = {"stream": self._name, "accounted": self.accounted, "plan": self.plan.record()}
         with self._guard:
             if self._pending is not None:
                 raise StepStoreError(_PENDING)
@@ -322,8 +320,8 @@ class Stream:
         with self._guard if os.getpid() == self._process else nullcontext():
             if not self._core.closed:
                 self._core.close()
-                if self._store is not None:
-                    self._store.release()
+                if self._release is not None:
+                    self._release()
 
     def __enter__(self) -> Stream:
         return self
@@ -367,12 +365,6 @@ def _require_store(store: object) -> None:
 def _require_new(store: StepStore | None) -> None:
     if store is not None and store.entries():
         raise StepStoreError("this store holds the steps of a stream: use sordino.restore, or a new store")
-
-
-def _require_same(plan: StreamPlan, sensitivity: tuple[float, ...]) -> None:
-    """Refuse to go on with other parameters: sensitivities are sums over all of them, to the last bit."""
-    if sensitivity != plan.fitted.door.sensitivity:
-        raise CheckpointError("this sordino fits the checkpoint's mechanism otherwise; restore with the one before")
 
 
 def _require_current(store: StepStore, core: _core.Stream, replay: bool) -> None:
@@ -442,7 +434,6 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
     try:
         header = json.loads(_core.checkpoint_header(checkpoint))
         name, accounted, record = str(header["stream"]), bool(header["accounted"]), header["plan"]
-        sensitivity = tuple(header["sensitivity"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise CheckpointError(_NO_CHECKPOINT) from None
     try:
@@ -451,7 +442,6 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
         raise CheckpointError(f"the checkpoint's plan cannot be used; nothing was restored: {error}") from None
     core = _core.Stream.restore(plan.fitted.plan, plan.fitted.door, plan.dim, secret, checkpoint)
     try:
-        _require_same(plan, sensitivity)
         store.acquire(name, new=False)
     except BaseException:
         core.close()

@@ -8,9 +8,9 @@ mod streams;
 use sordino_core::domain::Domain;
 use sordino_core::objective::Objective;
 use sordino_core::random::{Key, NoiseLaw};
-use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism};
+use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism, StreamPlan};
 use sordino_core::toeplitz::{square_root_coefficients, square_root_norm_squared};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use streams::plan;
 
 /// `S_1, S_2, …` and `f(k)²`.
@@ -140,13 +140,16 @@ fn schedules_for_ever() {
     }
 }
 
+static COUNTER: LazyLock<Arc<StreamPlan>> = LazyLock::new(|| {
+    let mechanism = StreamMechanism::Buffered { degree: Some(3) };
+    plan(Filter::RunningSum, mechanism, NoiseLaw::Gaussian, Horizon::Hard(64), Objective::Max)
+});
+
 fn counter(key: Option<u8>) -> Stream {
-    let recipe = StreamMechanism::Buffered { degree: Some(3) };
-    let plan = plan(Filter::RunningSum, recipe, NoiseLaw::Gaussian, Horizon::Hard(64), Objective::Max);
-    let door = plan.fit(&Participation::single(), Domain::integral(1 << 16).unwrap(), 11.4).unwrap();
+    let door = COUNTER.fit(&Participation::single(), Domain::integral(1 << 16).unwrap(), 11.4).unwrap();
     match key {
-        Some(key) => Stream::open_with(Arc::clone(&plan), door, 1, Key::deterministic([key; 32])).unwrap(),
-        None => Stream::open(Arc::clone(&plan), door, 1).unwrap(),
+        Some(key) => Stream::open_with(Arc::clone(&COUNTER), door, 1, Key::deterministic([key; 32])).unwrap(),
+        None => Stream::open(Arc::clone(&COUNTER), door, 1).unwrap(),
     }
 }
 
@@ -176,15 +179,8 @@ fn one_noise_for_two_histories_shows_their_difference() {
     let mut stream = counter(Some(5));
     publish(&mut stream, &[3, 1, 4]);
     let saved = stream.checkpoint(&[1; 32], b"").unwrap();
-    let plan = plan(
-        Filter::RunningSum,
-        StreamMechanism::Buffered { degree: Some(3) },
-        NoiseLaw::Gaussian,
-        Horizon::Hard(64),
-        Objective::Max,
-    );
     let door = *stream.door();
-    let restored = || Stream::restore(Arc::clone(&plan), door, 1, &[1; 32], &saved).unwrap();
+    let restored = || Stream::restore(Arc::clone(&COUNTER), door, 1, &[1; 32], &saved).unwrap();
     let one = publish(&mut restored(), &[1, 5]);
     let two = publish(&mut restored(), &[0, 5]);
     assert!(one.iter().zip(&two).all(|(a, b)| (a - b - 1.0).abs() < 1e-9));
