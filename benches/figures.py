@@ -21,6 +21,9 @@ import import_and_size
 import marginals
 import noise
 import numpy as np
+import paper_figures
+import stream_errors
+import streams
 from harness import Row, in_process, quick, table
 
 import sordino
@@ -64,6 +67,9 @@ def _main() -> int:
         "fourier": fourier.figures,
         "marginals": marginals.figures,
         "calibration": calibration.figures,
+        "streams": streams.figures,
+        "stream_errors": stream_errors.figures,
+        "paper_figures": paper_figures.figures,
         "import_and_size": partial(import_and_size.figures, wheel),
         "audit": partial(in_process, audit.__file__, "all", threads=1),
         "audit_streams": partial(in_process, audit_streams.__file__, "all", threads=1),

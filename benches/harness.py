@@ -27,6 +27,7 @@ __all__ = [
     "main",
     "noted",
     "plural",
+    "power",
     "quick",
     "race",
     "race_apart",
@@ -181,6 +182,11 @@ def _environment(threads: int) -> dict[str, str]:
 def plural(threads: int) -> str:
     """Return how many threads in words."""
     return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
+def power(count: int) -> str:
+    """Return a count, as a power of two if it is one of more than three digits."""
+    return f"2^{count.bit_length() - 1}" if count >= 1000 and count & (count - 1) == 0 else f"{count:,}"
 
 
 _PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

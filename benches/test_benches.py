@@ -1,6 +1,7 @@
 """A few small cases for pytest-benchmark: `pytest benches --benchmark-only`. Nothing is asserted about time."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,21 @@ def _plan() -> Callable[[], object]:
     return lambda: so.plan(so.RunningSum(256), _PRIVACY)
 
 
+def _stream_plan() -> Callable[[], object]:
+    return lambda: so.plan_stream(so.RunningSum(_LENGTH), _PRIVACY, mechanism="blt")
+
+
+def _batch(mechanism: str, dim: int = 1) -> Callable[[], object]:
+    plan = so.plan_stream(so.RunningSum(_LENGTH // dim), _PRIVACY, mechanism=mechanism, dim=dim)
+    items = np.ones((plan.steps, dim) if dim > 1 else plan.steps, dtype=np.int64)
+    return lambda: plan.open().update(items)
+
+
+def _update() -> Callable[[], object]:
+    stream = so.plan_stream(so.RunningSum(2**30), _PRIVACY, mechanism="blt").open()
+    return lambda: stream.update(1)
+
+
 def _calibration() -> Callable[[], object]:
     return lambda: gaussian_mu(_PRIVACY)
 
@@ -57,6 +73,12 @@ _CASES = {
     "release of marginals, 12 attributes": _marginals,
     "release over a group, 420 cells": _group,
     "plan of a running sum, 256": _plan,
+    "plan of a counter, 2^14 steps": _stream_plan,
+    "counter, 2^14 steps in a batch": partial(_batch, "blt"),
+    "counter of least error, 2^14 steps in a batch": partial(_batch, "two-diagonals"),
+    "square root on line, 2^14 steps in a batch": partial(_batch, "square-root"),
+    "live histogram of 64 cells, 2^8 steps in a batch": partial(_batch, "blt", 64),
+    "counter, one step": _update,
     "gaussian_mu": _calibration,
 }
 

@@ -20,13 +20,13 @@ from sordino.workloads import (
     Histogram,
     Marginals,
     Matrix,
-    RunningAverage,
     RunningSum,
     Workload,
 )
 from sordino.workloads.base import Array
 
 __all__ = [
+    "REFERENCE_STEPS",
     "Bound",
     "Spectrum",
     "gaussian_bound",
@@ -36,6 +36,9 @@ __all__ = [
     "stream_bound",
     "unbiased_bound",
 ]
+
+REFERENCE_STEPS = 2**20
+"""Steps over which the error of a stream of unknown length is judged."""
 
 _DENSE = 512
 _LONGEST_BOUND = 2**22
@@ -98,17 +101,22 @@ def _filter_mean(workload: Filter) -> tuple[float, str]:
     taps, lags = taps[inside], lags[inside]
     if n <= _DENSE:
         return _nuclear_norm(taps, lags, n) / n * _SAFE, "SVD bound"
+    trace = _dual_trace(taps, lags, n)
+    # Pinching: diagonal blocks have no larger nuclear norm together than the whole.
+    count = -(-n // _DENSE)
+    blocks = count * _nuclear_norm(taps, lags, n // count)
+    return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def _dual_trace(taps: Array, lags: NDArray[np.int64], n: int) -> float:
+    """Return `tr(AᵀZ)`, Z the n by n part of the circulant of the filter's phases on a ring of 2n."""
     ring = np.zeros(2 * n)
     ring[lags % (2 * n)] = taps
     values = np.fft.rfft(ring)
     size = np.abs(values)
     phases = np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max())
     dual = np.fft.irfft(phases, 2 * n)
-    trace = float(np.sum((n - np.abs(lags)) * taps * dual[lags % (2 * n)]))
-    # Pinching: diagonal blocks have no larger nuclear norm together than the whole.
-    count = -(-n // _DENSE)
-    blocks = count * _nuclear_norm(taps, lags, n // count)
-    return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
+    return float(np.sum((n - np.abs(lags)) * taps * dual[lags % (2 * n)]))
 
 
 def _nuclear_norm(taps: Array, lags: NDArray[np.int64], n: int) -> float:
@@ -148,49 +156,46 @@ def gaussian_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | 
     if isinstance(privacy, PureDP):
         return None
     mean, name = singular_mean(workload)
-    return Bound(name, mean / gaussian_mu(privacy) * unit.least_norm(), "Gaussian noise, any factorization")
+    return Bound(
+        name,
+        mean / gaussian_mu(privacy) * unit.least_norm(math.prod(workload.input_shape)),
+        "Gaussian noise, any factorization",
+    )
 
 
 def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int) -> Bound | None:
     """Return the least rmse of any Gaussian-noise factorization mechanism for a stream, None if none is known.
 
-    With a length, `sigma ‖A‖_*/n`. For a stable filter
-    of unknown length the limit of it, `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). `sigma` counts
-    `sqrt(touched)` coordinates of one record.
+    `sigma ‖A‖_*/n`; without a length n = 2**20, the steps over which the rmse is taken. There a stable filter comes
+    near the limit `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). `sigma` counts `sqrt(touched)`
+    coordinates of one record.
     """
     if isinstance(privacy, PureDP):
         return None
-    match workload:
-        case RunningAverage():
-            return None
-        case Filter(length=None):
-            mean, name = _endless_mean(workload)
-        case Filter() if workload.steps <= _LONGEST_BOUND:
-            mean, name = singular_mean(workload)
-        case _:
-            return None
+    if not isinstance(workload, Filter) or (workload.length or 0) > _LONGEST_BOUND:
+        return None
+    if workload.length is None:
+        steps, (mean, name) = REFERENCE_STEPS, _endless_mean(workload)
+    else:
+        steps, (mean, name) = workload.steps, singular_mean(workload)
     if mean == 0.0:
         return None
-    value = mean / gaussian_mu(privacy) * unit.least_norm() * math.sqrt(touched)
+    value = mean / gaussian_mu(privacy) * unit.least_norm(steps) * math.sqrt(touched)
     return Bound(name, value * _SAFE, "Gaussian noise, any factorization")
 
 
 def _endless_mean(workload: Filter) -> tuple[float, str]:
-    """Return `(1/2 pi) int |H|` of a stable filter; 0 for running sums, whose error grows for ever."""
+    """Return a lower bound on `‖A‖_*/n` over the reference steps; 0 for running sums, whose error grows for ever."""
     match workload:
-        case ExponentialSmoothing():
-            # (2/pi) K(m = decay**2) by the arithmetic-geometric mean: K = pi/(2 agm(1, sqrt(1 - m))).
-            a, g = 1.0, math.sqrt((1.0 - workload.decay) * (1.0 + workload.decay))
-            while a - g > 1e-15 * a:
-                a, g = (a + g) / 2.0, math.sqrt(a * g)
-            mean = (1.0 - workload.decay if workload.normalized else 1.0) / a
         case RunningSum():
             return 0.0, "no bound"
+        case ExponentialSmoothing():
+            taps = workload.decay ** np.arange(REFERENCE_STEPS, dtype=np.float64)
+            taps *= 1.0 - workload.decay if workload.normalized else 1.0
         case _:
-            # |H| has kinks at its zeros: the error of the sum is O(1/ring**2), far below the margin.
-            ring = max(2**16, 1 << (64 * len(workload.kernel) - 1).bit_length())
-            mean = float(np.mean(np.abs(np.fft.fft(workload.kernel, ring)))) * (1.0 - 1e-6)
-    return mean, "mean spectrum"
+            taps = workload.kernel[:REFERENCE_STEPS]
+    trace = _dual_trace(taps, np.arange(len(taps)), REFERENCE_STEPS)
+    return trace / REFERENCE_STEPS * (1.0 - 1e-9), "SVD bound (dual)"
 
 
 def unbiased_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | None:
@@ -201,7 +206,7 @@ def unbiased_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | 
     `e^(2 rho) - 1`, respectively `4 sinh²(epsilon/2)`, whatever the noise.
     """
     mean, _ = singular_mean(workload)
-    mean *= unit.least_norm()
+    mean *= unit.least_norm(math.prod(workload.input_shape))
     match privacy:
         case ZeroConcentratedDP(rho=rho):
             return Bound("unbiased, zCDP", mean / math.sqrt(math.expm1(2.0 * min(rho, 300.0))), "unbiased")

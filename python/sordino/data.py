@@ -60,13 +60,18 @@ def _numbers(flat: NDArray[Any], integral: bool) -> NDArray[Any]:
     if flat.dtype.kind in "iub":
         if flat.dtype.kind == "u" and flat.dtype.itemsize == 8:
             flat = np.minimum(flat, np.uint64(_LARGEST))
-        return np.ascontiguousarray(flat.astype(np.int64, copy=False))
+        return _plain(flat.astype(np.int64, copy=False))
     if not np.isfinite(flat).all():
         raise InvalidParameterError("the input has entries that are not finite; fill or drop them first")
     reals = flat.astype(np.float64, copy=False)
     if integral:
         return _half_up(np.clip(reals, -_LARGEST, _LARGEST))
-    return np.ascontiguousarray(reals)
+    return _plain(reals)
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array as one aligned block, as the core reads it."""
+    return np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
 
 
 def read_items(items: object, dim: int, integral: bool) -> tuple[NDArray[Any], tuple[int, ...]]:
@@ -146,4 +151,4 @@ def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[
         return np.ascontiguousarray(array)
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         array = np.minimum(array, np.uint64(_LARGEST))
-    return np.ascontiguousarray(array.astype(np.int64, copy=False))
+    return _plain(array.astype(np.int64, copy=False))

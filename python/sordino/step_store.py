@@ -7,10 +7,11 @@ import os
 import threading
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
 
-from sordino.errors import StepStoreError
+from sordino.errors import ForkError, StepStoreError
 
 __all__ = ["FileStepStore", "InMemoryStepStore", "StepEntry", "StepStore"]
 
@@ -33,6 +34,13 @@ class StepEntry(NamedTuple):
     values: bytes
 
 
+_IN_USE = "this step store is in use: one state must not be opened twice"
+_FOREIGN = "this step store belongs to another stream: restore that one from its checkpoint, or take a new store"
+_UNKNOWN = "this step store knows no stream: it is not the one that the checkpoint's stream was opened with"
+_ALTERED = "the file is no step store, or was altered"
+
+
+@runtime_checkable
 class StepStore(Protocol):
     """Where a stream writes what it publishes, before it returns it.
 
@@ -40,11 +48,17 @@ class StepStore(Protocol):
     stream at a time.
     """
 
-    def acquire(self, stream: str) -> None:
+    def acquire(self, stream: str, *, new: bool) -> None:
         """Take the store for this stream.
 
+        Args:
+            stream: Name of the stream.
+            new: Whether the stream is being opened: then a store without entries becomes its own. A stream that is
+                restored must find the store that it was opened with: a store that does not know the stream would let
+                other items onto the noise of released steps.
+
         Raises:
-            StepStoreError: It is in use, or belongs to another stream.
+            StepStoreError: It is in use, belongs to another stream, or does not know a stream that is not new.
         """
 
     def release(self) -> None:
@@ -69,14 +83,19 @@ class InMemoryStepStore:
         self._stream: str | None = None
         self._taken = False
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
-    def acquire(self, stream: str) -> None:
+    def acquire(self, stream: str, *, new: bool) -> None:
         """Take the store for this stream."""
+        if os.getpid() != self._process:
+            raise ForkError(
+                "a step store in memory belongs to the process that made it: a fork would not see its steps"
+            )
         with self._lock:
             if self._taken:
-                raise StepStoreError("this step store is in use: one state must not be opened twice")
-            if self._stream not in (None, stream):
-                raise StepStoreError("this step store belongs to another stream")
+                raise StepStoreError(_IN_USE)
+            if self._stream != stream and (self._entries or not new):
+                raise StepStoreError(_UNKNOWN if self._stream is None else _FOREIGN)
             self._stream, self._taken = stream, True
 
     def release(self) -> None:
@@ -93,6 +112,9 @@ class InMemoryStepStore:
         """Return all entries, in order."""
         with self._lock:
             return tuple(self._entries)
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise ForkError("a step store cannot be copied or pickled: two copies would not see each other's steps")
 
 
 class FileStepStore:
@@ -115,39 +137,46 @@ class FileStepStore:
         self._entries: list[StepEntry] = []
         self._end = 0
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
-    def acquire(self, stream: str) -> None:
+    def acquire(self, stream: str, *, new: bool) -> None:
         """Take the file for this stream."""
         with self._lock:
             if self._file is not None:
-                raise StepStoreError("this step store is in use: one state must not be opened twice")
+                raise StepStoreError(_IN_USE)
+            flags = os.O_RDWR | getattr(os, "O_BINARY", 0) | (os.O_CREAT if new else 0)
             try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+                descriptor = os.open(self._path, flags, 0o600)
             except OSError as error:
                 raise StepStoreError(f"the step store cannot be opened: {error.strerror}") from None
             try:
                 _lock_file(descriptor)
                 self._load(descriptor)
-                self._claim(descriptor, stream)
+                self._claim(descriptor, stream, new)
             except BaseException as error:
                 os.close(descriptor)
                 if isinstance(error, OSError) and not isinstance(error, StepStoreError):
                     raise StepStoreError(f"the step store cannot be used: {error.strerror}") from None
                 raise
-            self._file = descriptor
+            self._file, self._process = descriptor, os.getpid()
 
-    def _claim(self, descriptor: int, stream: str) -> None:
-        if self._stream is None:
-            header = _line({"sordino_steps": 1, "stream": stream})
-            _write(descriptor, header, 0)
-            self._stream, self._end = stream, len(header)
-        elif self._stream != stream:
-            raise StepStoreError("this step store belongs to another stream")
+    def _claim(self, descriptor: int, stream: str, new: bool) -> None:
+        if self._stream == stream:
+            return
+        if self._entries or not new:
+            raise StepStoreError(_UNKNOWN if self._stream is None else _FOREIGN)
+        header = _line({"sordino_steps": 1, "stream": stream})
+        os.ftruncate(descriptor, 0)
+        _write(descriptor, header, 0)
+        _sync_directory(self._path)
+        self._stream, self._end = stream, len(header)
 
     def release(self) -> None:
         """Unlock the file."""
         with self._lock:
             if self._file is not None:
+                if os.getpid() == self._process:
+                    _unlock_file(self._file)  # closing is not enough while a fork holds the file
                 os.close(self._file)
                 self._file = None
 
@@ -168,7 +197,8 @@ class FileStepStore:
             try:
                 _write(self._file, line, self._end)
             except OSError as error:
-                os.ftruncate(self._file, self._end)
+                with suppress(OSError):
+                    os.ftruncate(self._file, self._end)
                 raise StepStoreError(f"the step could not be stored: {error.strerror}") from None
             self._end += len(line)
             self._entries.append(entry)
@@ -178,18 +208,23 @@ class FileStepStore:
         with self._lock:
             return tuple(self._entries)
 
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise ForkError("a step store cannot be copied or pickled: open the same path again instead")
+
     def _load(self, descriptor: int) -> None:
         content = b""
         while block := os.pread(descriptor, 1 << 20, len(content)):
             content += block
         self._entries, self._stream, self._end = [], None, 0
         *lines, rest = content.split(b"\n")
+        if rest and not lines:
+            raise StepStoreError(_ALTERED)
         for number, line in enumerate(lines):
             record = _record(line)
             if record is None:
-                if number == len(lines) - 1 and not rest and number > 0:
-                    break  # cut off by a crash: never returned
-                raise StepStoreError("the file is no step store, or was altered")
+                if number == len(lines) - 1 and not rest and number > 0 and b"\0" in line:
+                    break  # pages of it never reached the disk in a crash: never returned
+                raise StepStoreError(_ALTERED)
             self._end += len(line) + 1
             try:
                 if number == 0:
@@ -199,9 +234,9 @@ class FileStepStore:
                 values = base64.b64decode(record["values"], validate=True)
                 entry = StepEntry(int(record["step"]), int(record["steps"]), record["id"], units, values)
             except (KeyError, TypeError, ValueError, binascii.Error):
-                raise StepStoreError("the file is no step store, or was altered") from None
+                raise StepStoreError(_ALTERED) from None
             if entry.step != (self._entries[-1].step + self._entries[-1].steps if self._entries else 0):
-                raise StepStoreError("the file is no step store, or was altered")
+                raise StepStoreError(_ALTERED)
             self._entries.append(entry)
         os.ftruncate(descriptor, self._end)
 
@@ -234,6 +269,23 @@ def _record(line: bytes) -> dict[str, str] | None:
     return record if isinstance(record, dict) else None
 
 
+def _sync_directory(path: Path) -> None:
+    """Make the name of a new file as durable as its content, where directories can be synchronised."""
+    with suppress(OSError):
+        descriptor = os.open(path.parent, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _unlock_file(descriptor: int) -> None:
+    with suppress(ImportError, OSError):
+        import fcntl  # noqa: PLC0415 - not on every platform
+
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
 def _lock_file(descriptor: int) -> None:
     """Lock the file for this process, without waiting."""
     try:
@@ -244,9 +296,9 @@ def _lock_file(descriptor: int) -> None:
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
         except OSError:
-            raise StepStoreError("this step store is in use: one state must not be opened twice") from None
+            raise StepStoreError(_IN_USE) from None
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise StepStoreError("this step store is in use: one state must not be opened twice") from None
+        raise StepStoreError(_IN_USE) from None

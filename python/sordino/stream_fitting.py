@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
+from sordino.bounds import REFERENCE_STEPS
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import noise_ratio
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
@@ -28,10 +29,7 @@ from sordino.workloads import (
 )
 from sordino.workloads.base import Array
 
-__all__ = ["REFERENCE_STEPS", "StreamFitted", "StreamRequest", "fit_stream"]
-
-REFERENCE_STEPS = 2**20
-"""Steps over which the error of a stream of unknown length is judged."""
+__all__ = ["StreamFitted", "StreamRequest", "fit_stream"]
 
 _INFLATION = 1e-4
 _FRACTION_BITS = (24, 20, 16, 12)
@@ -147,7 +145,8 @@ class StreamFitted:
     def _errors(self) -> tuple[float, float]:
         """Root mean square and maximum over the judged steps.
 
-        All steps up to 2**16; else all up to 2**12, one of each of 2**15 equal stretches beyond, and the last.
+        All steps up to 2**16; else all up to 2**12, one of each of 2**15 equal stretches beyond, and those
+        where the maximum may be.
         """
         if self.judged <= _ALL_STEPS:
             steps = np.arange(1, self.judged + 1, dtype=np.uint64)
@@ -158,8 +157,10 @@ class StreamFitted:
             # A fixed irrational turn keeps the sample off the periods of trees.
             turns = np.mod(np.arange(parts) * 0.6180339887498949, 1.0)
             inside = [int(a) + 1 + int(u * (int(b) - int(a))) for a, b, u in zip(ends, ends[1:], turns, strict=False)]
-            steps = np.array([*range(1, first + 1), *inside, self.judged], dtype=np.uint64)
-            weights = np.concatenate([np.ones(first), np.diff(ends).astype(np.float64), [0.0]])
+            worst = self.plan.worst_steps(self.judged)
+            steps = np.array([*range(1, first + 1), *inside, self.judged, *worst.tolist()], dtype=np.uint64)
+            shares = [np.ones(first), np.diff(ends).astype(np.float64), np.zeros(1 + len(worst))]
+            weights = np.concatenate(shares)
         deviations = self.stderr(steps)
         return math.sqrt(float(np.average(deviations**2, weights=weights))), float(deviations.max())
 

@@ -314,8 +314,8 @@ class StreamPlan:
         from sordino.errors import HorizonError, ShapeError  # noqa: PLC0415
 
         rows, shape = read_items(items, self.dim, self.integral)
-        if len(shape) != (1 if self.dim == 1 else 2):
-            raise ShapeError("a whole stream has one row a step")
+        if len(shape) != (1 if self.dim == 1 else 2) or shape[0] == 0:
+            raise ShapeError("a whole stream has one row a step, and at least one step")
         if shape[0] > self.steps:
             raise HorizonError(f"the stream has {self.steps} steps, fewer than the input; nothing was released")
         with self.open(ledger, request_id=request_id) as stream:
@@ -457,7 +457,7 @@ class StreamPlan:
         Raises:
             MissingDependencyError: matplotlib is not installed.
         """
-        from sordino.plots import plot_stream_plan  # noqa: PLC0415 - optional extra
+        from sordino.stream_plots import plot_stream_plan  # noqa: PLC0415 - optional extra
 
         return plot_stream_plan(self, path)
 
@@ -469,15 +469,21 @@ class StreamPlan:
 
 
 def _first_taps(workload: Filter, step: int) -> Array:
-    """Return the taps that reach back to the first step, as many as matter for an interval."""
+    """Return the taps that reach back to the first step, as many as matter for an interval.
+
+    Runs of a long decay are merged into one variate with their variance: that widens the interval, since
+    `-log(1 - w² s²)` is convex in `w²`.
+    """
     most = 2**14
     match workload.kind:
         case "running_sum":
             return np.ones(0)
         case "exponential_smoothing":
             decay, factor = workload.decay, 1.0 - workload.decay if workload.normalized else 1.0  # type: ignore[attr-defined]
-            count = min(step, most, max(1, math.ceil(-60.0 / math.log(decay))))
-            taps: Array = factor * decay ** np.arange(count)
+            count = min(step, max(1, math.ceil(-60.0 / math.log(decay))))
+            run = -(-count // most)
+            squares = math.expm1(2.0 * run * math.log(decay)) / math.expm1(2.0 * math.log(decay))
+            taps: Array = factor * math.sqrt(squares) * decay ** np.arange(0.0, count, run)
             return taps
         case _:
             return workload.kernel[:step]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import json
+import os
 import secrets
+import threading
+import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -15,15 +20,18 @@ from sordino.errors import (
     DataTypeError,
     DuplicateRequestError,
     ForkError,
+    HorizonError,
     InvalidParameterError,
+    PlanFileError,
     StepConflictError,
     StepStoreError,
+    StreamClosedError,
 )
 from sordino.release import Interval
 from sordino.step_store import StepEntry, StepStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sordino.stream_plans import StreamPlan
     from sordino.workloads.base import Array
@@ -32,6 +40,8 @@ __all__ = ["Stream", "restore"]
 
 _INTEGERS = np.dtype("<i8")
 _REALS = np.dtype("<f8")
+_PENDING = "the last update is not stored yet: call resume() for its answer"
+_NO_CHECKPOINT = "these bytes are no checkpoint of a stream; nothing was restored"
 
 
 class Stream:
@@ -56,11 +66,19 @@ class Stream:
         self._core = core
         self._name = name
         self._store = store
+        self._process = os.getpid()
+        # A stream that nobody holds any more gives its store back, once.
+        self._release = None if store is None else weakref.finalize(self, store.release)
+        self._guard = threading.RLock()
+        # An update that the store did not keep, and the answers of steps before it in the same batch.
         self._pending: StepEntry | None = None
+        self._head: Array = np.zeros(0)
         self._ids: dict[str, StepEntry] = {}
         self._published = 0
         self._one: Callable[[Any], float] | None = core.update_one if store is None and plan.dim == 1 else None
-        for entry in store.entries() if store is not None else ():
+        # What a stale checkpoint must publish again.
+        self._released: Sequence[StepEntry] = store.entries() if store is not None else ()
+        for entry in self._released:
             self._remember(entry)
 
     def update(self, items: object, *, step_id: str | None = None) -> Any:
@@ -99,49 +117,75 @@ class Stream:
             return _shaped(self._core.update(rows), shape)
         if step_id is not None and not isinstance(step_id, str):
             raise DataTypeError("step_id must be a string")
+        self._require_owner()
+        with self._guard:
+            return _shaped(self._update_stored(rows, step_id), shape)
+
+    def _update_stored(self, rows: Any, step_id: str | None) -> Array:
+        if self._core.closed:
+            raise StreamClosedError("this stream is closed; nothing was released")
         if self._pending is not None:
-            raise StepStoreError("the last update is not stored yet: call resume() for its answer")
-        if step_id is not None and (known := self._ids.get(step_id)) is not None:
-            if known.steps * self.plan.dim != len(rows):
-                raise DuplicateRequestError("this step_id was published before, with another number of steps")
-            return _shaped(np.frombuffer(known.values, _REALS).astype(np.float64), shape)
-        return _shaped(self._publish(rows, step_id), shape)
+            raise StepStoreError(_PENDING)
+        known = None if step_id is None else self._ids.get(step_id)
+        if known is None:
+            return self._publish(rows, step_id)
+        if known.steps * self.plan.dim != len(rows):
+            raise DuplicateRequestError("this step_id was published before, with another number of steps")
+        done = self._core.step - known.step
+        if 0 <= done < known.steps:  # after a stale checkpoint the state must go through these steps again
+            self._replay(rows[done * self.plan.dim :], known.steps - done)
+        return np.frombuffer(known.values, _REALS).astype(np.float64)
 
     def _publish(self, rows: Any, step_id: str | None) -> Array:
         """Publish rows; those of steps that the store holds must give the same increments again."""
         dim, step = self.plan.dim, self._core.step
-        known = min(max(self._published - step, 0), len(rows) // dim)
-        parts = []
-        if known:
-            values = self._core.replay(rows[: known * dim], self._stored(step, known))
-            if values is None:
-                raise StepConflictError(
-                    "these steps were released before, with other items; nothing was released. Feed the same items "
-                    "again, or open a new stream"
-                )
-            parts.append(values)
-            rows = rows[known * dim :]
-        if len(rows) or not known:
-            values, units = self._core.update_stored(rows)
-            entry = StepEntry(
-                step + known,
-                len(rows) // dim,
-                step_id,
-                units.astype(_INTEGERS).tobytes(),
-                values.astype(_REALS).tobytes(),
+        steps, left = len(rows) // dim, self.plan.steps - step
+        known = min(max(self._published - step, 0), steps)
+        if known and step_id is not None:
+            raise DuplicateRequestError(
+                "these steps were released before, not under this step_id; nothing was released. Feed them again as "
+                "they were"
             )
-            self._pending = entry
-            parts.append(self._keep())
-        return np.concatenate(parts)
+        if known and steps > left:
+            raise HorizonError(
+                f"only {left} steps are left of the horizon that this stream's budget covers; nothing was released"
+            )
+        head = self._replay(rows[: known * dim], known) if known else np.zeros(0)
+        if known and known == steps:
+            return head
+        values, units = self._core.update_stored(rows[known * dim :])
+        self._head = head
+        self._pending = StepEntry(
+            step + known,
+            steps - known,
+            step_id,
+            units.astype(_INTEGERS).tobytes(),
+            values.astype(_REALS).tobytes(),
+        )
+        return self._keep()
 
-    def _keep(self) -> Array:
+    def _replay(self, rows: Any, steps: int) -> Array:
+        values = self._core.replay(rows, self._stored(self._core.step, steps))
+        if values is None:
+            raise StepConflictError(
+                "these steps were released before, with other items; nothing was released. Feed the same items "
+                "again, or open a new stream"
+            )
+        if self._core.step >= self._published:
+            self._released = ()
+        return values
+
+    def _keep(self, again: bool = False) -> Array:
+        """Store the pending update; the second time it may be there, if the first attempt was interrupted."""
         entry = self._pending
         if entry is None or self._store is None:
             raise InvalidParameterError("there is nothing to resume: every update was stored")
-        self._store.append(entry)
+        if not (again and self._store.entries()[-1:] == (entry,)):
+            self._store.append(entry)
+        answers = np.concatenate([self._head, np.frombuffer(entry.values, _REALS)])
         self._pending = None
         self._remember(entry)
-        return np.frombuffer(entry.values, _REALS).astype(np.float64)
+        return answers
 
     def resume(self) -> Array:
         """Store the last update after the store failed, and return its answers, row by row.
@@ -149,8 +193,18 @@ class Stream:
         Raises:
             StepStoreError: The store failed again.
             InvalidParameterError: Every update was stored.
+            ForkError: The stream belongs to another process.
         """
-        return self._keep()
+        self._require_owner()
+        with self._guard:
+            return self._keep(again=True)
+
+    def _require_owner(self) -> None:
+        """Refuse another process before waiting for a lock that may be held for ever there."""
+        if os.getpid() != self._process:
+            raise ForkError(
+                "this stream belongs to another process: two processes would put different data on the same noise"
+            )
 
     def _remember(self, entry: StepEntry) -> None:
         self._published = entry.step + entry.steps
@@ -160,17 +214,19 @@ class Stream:
     def _stored(self, step: int, count: int) -> Any:
         """Return the published increments of `count` steps from `step`."""
         dim, parts = self.plan.dim, []
-        for entry in self._store.entries() if self._store is not None else ():
+        place = bisect.bisect_right(self._released, step, key=_first) - 1
+        while place < len(self._released) and (entry := self._released[place]).step < step + count:
             first, last = max(step, entry.step), min(step + count, entry.step + entry.steps)
-            if first < last:
-                units = np.frombuffer(entry.units, _INTEGERS)
-                parts.append(units[(first - entry.step) * dim : (last - entry.step) * dim])
+            units = np.frombuffer(entry.units, _INTEGERS)
+            parts.append(units[(first - entry.step) * dim : (last - entry.step) * dim])
+            place += 1
         return np.ascontiguousarray(np.concatenate(parts), dtype=np.int64)
 
     @property
     def step(self) -> int:
         """Steps published so far."""
-        return self._core.step
+        pending = self._pending
+        return self._core.step if pending is None else pending.step
 
     @property
     def closed(self) -> bool:
@@ -179,16 +235,34 @@ class Stream:
 
     @property
     def value(self) -> Any:
-        """The answer published last (array of shape (dim,) if `dim > 1`), None before the first step."""
-        if self.step == 0:
-            return None
-        answers = self._core.answers()
-        return float(answers[0]) if self.plan.dim == 1 else answers
+        """The answer published last (array of shape (dim,) if `dim > 1`), None before the first step.
+
+        Raises:
+            StepStoreError: The store did not keep the last step; call `resume`.
+            ForkError: The stream belongs to another process.
+        """
+        _, answers = self._last()
+        return None if answers is None else float(answers[0]) if self.plan.dim == 1 else answers
+
+    def _last(self) -> tuple[int, Array | None]:
+        """Return the step and the answer published last.
+
+        Raises:
+            StepStoreError: The last answer is not stored yet: nobody may see it.
+            ForkError: The stream belongs to another process.
+        """
+        self._require_owner()
+        with self._guard:
+            if self._pending is not None:
+                raise StepStoreError(_PENDING)
+            step = self._core.step
+            return step, self._core.answers() if step else None
 
     @property
     def stderr(self) -> float | None:
         """Standard deviation of each entry of `value`, None before the first step."""
-        return None if self.step == 0 else float(self.plan.std([self.step])[0])
+        step = self.step
+        return None if step == 0 else float(self.plan.std([step])[0])
 
     def interval(self, level: float, *, simultaneous: bool = False) -> Interval | None:
         """Return confidence intervals around `value`, None before the first step.
@@ -199,13 +273,14 @@ class Stream:
 
         Raises:
             InvalidParameterError: The level is out of range.
+            StepStoreError: The store did not keep the last step; call `resume`.
+            ForkError: The stream belongs to another process.
         """
-        if self.step == 0:
+        step, answers = self._last()
+        if answers is None:
             return None
-        width = self.plan.half_width([self.step], level, self.plan.dim if simultaneous else 1)[0]
-        value = self._core.answers()
-        if self.plan.dim == 1:
-            value = value[0]
+        width = self.plan.half_width([step], level, self.plan.dim if simultaneous else 1)[0]
+        value = answers[0] if self.plan.dim == 1 else answers
         return Interval(value - width, value + width, level, simultaneous)
 
     def checkpoint(self, key: bytes) -> bytes:
@@ -220,6 +295,7 @@ class Stream:
         Raises:
             InvalidParameterError: The key does not have 32 bytes, there is no store, or noise is deterministic.
             StreamClosedError: The stream was closed.
+            StepStoreError: The store did not keep the last step; call `resume`.
             ForkError: The stream belongs to another process.
             EntropyError: The operating system gives no randomness.
         """
@@ -230,16 +306,22 @@ class Stream:
             )
         if not self.private:
             raise InvalidParameterError("a stream under deterministic noise is not private: it has no checkpoints")
+        self._require_owner()
         header = {"stream": self._name, "accounted": self.accounted, "plan": self.plan.record()}
-        return self._core.checkpoint(_secret(key), json.dumps(header, sort_keys=True).encode())
+        with self._guard:
+            if self._pending is not None:
+                raise StepStoreError(_PENDING)
+            return self._core.checkpoint(_secret(key), json.dumps(header, sort_keys=True).encode())
 
     def close(self) -> None:
         """Wipe key and noise, and give the store back; the stream refuses everything from now on."""
         self._one = None
-        if not self._core.closed:
-            self._core.close()
-            if self._store is not None:
-                self._store.release()
+        # After a fork the lock may be held for ever, by a thread that is not there.
+        with self._guard if os.getpid() == self._process else nullcontext():
+            if not self._core.closed:
+                self._core.close()
+                if self._release is not None:
+                    self._release()
 
     def __enter__(self) -> Stream:
         return self
@@ -271,14 +353,23 @@ def _secret(key: object) -> bytes:
     return key
 
 
+def _first(entry: StepEntry) -> int:
+    return entry.step
+
+
+def _require_store(store: object) -> None:
+    if not isinstance(store, StepStore):
+        raise DataTypeError("store must be a step store, such as sordino.FileStepStore(path)")
+
+
 def _require_new(store: StepStore | None) -> None:
     if store is not None and store.entries():
-        raise InvalidParameterError("this store holds the steps of a stream: use sordino.restore, or a new store")
+        raise StepStoreError("this store holds the steps of a stream: use sordino.restore, or a new store")
 
 
-def _require_current(store: StepStore, step: int, replay: bool) -> None:
-    """Refuse a store that does not go with a checkpoint at this step."""
-    entries = store.entries()
+def _require_current(store: StepStore, core: _core.Stream, replay: bool) -> None:
+    """Refuse a store that does not go with a checkpoint."""
+    entries, step = store.entries(), core.step
     released = entries[-1].step + entries[-1].steps if entries else 0
     if released < step:
         raise CheckpointError("the store lacks steps that the checkpoint has published: it is not this stream's")
@@ -287,6 +378,12 @@ def _require_current(store: StepStore, step: int, replay: bool) -> None:
             f"the checkpoint is stale: {released - step} more steps were released since. Restore a newer one, or "
             "pass replay=True and feed the same items again"
         )
+    if step:
+        entry = entries[bisect.bisect_left(entries, step, key=_first) - 1]
+        answers = core.answers()
+        end = (step - entry.step) * len(answers)
+        if np.frombuffer(entry.values, _REALS)[end - len(answers) : end].tobytes() != answers.astype(_REALS).tobytes():
+            raise CheckpointError("the store holds other answers than the checkpoint has published")
 
 
 def open_stream(
@@ -295,7 +392,8 @@ def open_stream(
     """Take the store, charge, and open a stream under a fresh key, or a known one."""
     name = secrets.token_hex(16)
     if store is not None:
-        store.acquire(name)
+        _require_store(store)
+        store.acquire(name, new=True)
     try:
         _require_new(store)
         charge()
@@ -315,7 +413,8 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
     Args:
         checkpoint: What `Stream.checkpoint` returned.
         key: The key it was sealed under.
-        store: The stream's store, not in use elsewhere.
+        store: The store that the stream was opened with, not in use elsewhere. A new one would not know which steps
+            were released, and is refused.
         replay: Whether the checkpoint may be older than the store. Items of steps that the store holds must then come
             again as they were; they get the stored answers, and other items are refused.
 
@@ -324,23 +423,31 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
             store without `replay`.
         StepStoreError: The store is in use, or belongs to another stream.
         InvalidParameterError: The key does not have 32 bytes.
-        DataTypeError: The checkpoint is no bytes.
+        DataTypeError: The checkpoint is no bytes, or the store no store.
     """
     from sordino.stream_plans import StreamPlan  # noqa: PLC0415 - plans open streams
 
     if not isinstance(checkpoint, bytes | bytearray):
         raise DataTypeError("a checkpoint is bytes")
+    _require_store(store)
     secret, checkpoint = _secret(key), bytes(checkpoint)
     try:
         header = json.loads(_core.checkpoint_header(checkpoint))
         name, accounted, record = str(header["stream"]), bool(header["accounted"]), header["plan"]
-    except (ValueError, KeyError, TypeError):
-        raise CheckpointError("these bytes are no checkpoint of a stream; nothing was restored") from None
-    plan = StreamPlan.from_record(record)
-    core = _core.Stream.restore(plan.fitted.plan, plan.fitted.door, plan.dim, secret, checkpoint)
-    store.acquire(name)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise CheckpointError(_NO_CHECKPOINT) from None
     try:
-        _require_current(store, core.step, replay)
+        plan = StreamPlan.from_record(record)
+    except PlanFileError as error:
+        raise CheckpointError(f"the checkpoint's plan cannot be used; nothing was restored: {error}") from None
+    core = _core.Stream.restore(plan.fitted.plan, plan.fitted.door, plan.dim, secret, checkpoint)
+    try:
+        store.acquire(name, new=False)
+    except BaseException:
+        core.close()
+        raise
+    try:
+        _require_current(store, core, replay)
         return Stream(plan, core, name, store, private=True, accounted=accounted)
     except BaseException:
         core.close()

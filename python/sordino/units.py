@@ -81,10 +81,10 @@ class AddRemove:
         """
         return -(-records // min(self.per_cell or self.records, self.records))
 
-    def least_norm(self) -> float:
-        """Return the l2 norm of a change that this unit allows, whatever the strategy."""
+    def least_norm(self, cells: int) -> float:
+        """Return the l2 norm of a change of so many cells that this unit allows, whatever the strategy."""
         cap = min(self.per_cell or self.records, self.records)
-        return math.sqrt(cap * (self.records // cap)) * math.sqrt(cap)
+        return cap * math.sqrt(min(self.records // cap, cells))
 
     def to_json(self) -> dict[str, object]:
         """Return the unit as a JSON object."""
@@ -126,7 +126,7 @@ class ReplaceOne:
         """Return how many units cover any group of so many records."""
         return -(-records // self.records)
 
-    def least_norm(self) -> float:
+    def least_norm(self, cells: int) -> float:
         """Return the l2 norm of a change that this unit allows: one side of a move, as clamping may leave."""
         return float(self.records)
 
@@ -186,7 +186,7 @@ class UserLevel:
         """Return how many units cover any group of so many records."""
         return self._bound().units_in(records)
 
-    def least_norm(self) -> float:
+    def least_norm(self, cells: int) -> float:
         """Return the l2 norm of a change that this unit allows: one step, since others may be too close."""
         return float(self.per_step)
 

@@ -115,6 +115,11 @@ impl StreamPlan {
         self.0.operations()
     }
 
+    /// Steps among which, besides the last, the largest variance of a sum is found.
+    fn worst_steps<'py>(&self, py: Python<'py>, steps: u64) -> Bound<'py, PyArray1<u64>> {
+        self.0.worst_steps(steps).into_pyarray(py)
+    }
+
     /// The numbers that the noise depends on besides the recipe.
     fn parameters<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.parameters())

@@ -29,7 +29,8 @@ impl Stream {
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&(header.len() as u64).to_le_bytes());
         out.extend_from_slice(header);
-        let payload = Payload { msg: state.as_slice(), aad: &out };
+        let bound = bound(&out, self.plan(), self.door(), self.dim());
+        let payload = Payload { msg: state.as_slice(), aad: &bound };
         let sealed =
             XChaCha20Poly1305::new(key.into()).encrypt(&XNonce::from(nonce), payload).map_err(|_| Error::Checkpoint)?;
         out.extend_from_slice(&nonce);
@@ -50,7 +51,8 @@ impl Stream {
     ) -> Result<Self, Error> {
         let (public, rest) = split(checkpoint)?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE>().ok_or(Error::Checkpoint)?;
-        let payload = Payload { msg: sealed, aad: public };
+        let bound = bound(public, &plan, &door, dim);
+        let payload = Payload { msg: sealed, aad: &bound };
         let mut state = XChaCha20Poly1305::new(key.into())
             .decrypt(&XNonce::from(*nonce), payload)
             .map_err(|_| Error::Checkpoint)?;
@@ -66,6 +68,15 @@ impl Stream {
 /// [`Error::Checkpoint`] if these bytes are no checkpoint.
 pub fn header(checkpoint: &[u8]) -> Result<&[u8], Error> {
     split(checkpoint).map(|(public, _)| &public[16..])
+}
+
+/// What is authenticated with a state: what is public, and, not stored, what the state belongs to. Under another recipe,
+/// other parameters, lattice, noise or shape a state of the same length would go on with noise that covers something else.
+fn bound(public: &[u8], plan: &StreamPlan, door: &StreamDoor, dim: usize) -> Vec<u8> {
+    let mut out = public.to_vec();
+    out.extend_from_slice(format!("{:?} {door:?} {dim}", plan.recipe()).as_bytes());
+    out.extend_from_slice(&plan.parameters());
+    out
 }
 
 /// What is public, header included, and what follows.

@@ -116,6 +116,10 @@ impl Stream {
         &self.door
     }
 
+    pub(super) fn plan(&self) -> &StreamPlan {
+        &self.plan
+    }
+
     /// Refuses a batch that cannot be published, before anything happens; returns its steps.
     fn check(&self, items: Items<'_>) -> Result<usize, Error> {
         if self.closed {

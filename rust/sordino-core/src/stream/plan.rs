@@ -82,6 +82,11 @@ impl StreamPlan {
         self.strategy.variances(&self.recipe.filter, steps)
     }
 
+    /// Steps among which, besides the last, the largest variance of a sum over the first `steps` is found.
+    pub fn worst_steps(&self, steps: u64) -> Vec<u64> {
+        self.strategy.worst_steps(steps)
+    }
+
     /// The numbers that the noise depends on besides the recipe, as bytes: a state goes on only with the same ones.
     pub fn parameters(&self) -> Vec<u8> {
         let mut out = Writer::default();

@@ -46,6 +46,11 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
     /// [`Error::Unsupported`] if the strategy is not made for the filter.
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error>;
 
+    /// Steps among which the variance of a sum is largest, of so many: where it does not grow with the step.
+    fn worst_steps(&self, _steps: u64) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// The process for noise of scale `quarter_units/4`.
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process>;
 

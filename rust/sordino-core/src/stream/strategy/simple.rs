@@ -7,6 +7,16 @@ use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process};
 use crate::upper::Upper;
 
+/// Laplace noise of scale 1 has variance 2.
+fn doubled(l1: bool, mut variances: Vec<f64>) -> Vec<f64> {
+    if l1 {
+        for v in &mut variances {
+            *v *= 2.0;
+        }
+    }
+    variances
+}
+
 /// `C = I`.
 #[derive(Debug)]
 pub(in crate::stream) struct Identity {
@@ -31,7 +41,7 @@ impl StreamStrategy for Identity {
             }
             Filter::Taps(taps) => cumulative(taps, steps),
         };
-        Ok(averaged(filter, steps, sums))
+        Ok(averaged(filter, steps, doubled(self.l1, sums)))
     }
 
     fn process(&self, _dim: usize, quarter_units: u64) -> Box<dyn Process> {
@@ -69,7 +79,7 @@ impl StreamStrategy for Output {
 
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
         sums_only(filter)?;
-        Ok(averaged(filter, steps, vec![1.0; steps.len()]))
+        Ok(averaged(filter, steps, doubled(self.l1, vec![1.0; steps.len()])))
     }
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {

@@ -55,6 +55,11 @@ impl StreamStrategy for BinaryTree {
         Ok(averaged(filter, steps, steps.iter().map(|t| sum(*t)).collect()))
     }
 
+    fn worst_steps(&self, steps: u64) -> Vec<u64> {
+        // A one of the last step made zero, and ones below it.
+        (0..64).filter(|bit| steps >> bit & 1 == 1).map(|bit| (steps ^ (1 << bit)) | ((1 << bit) - 1)).collect()
+    }
+
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::BinaryTree::new(self.levels(), self.averaged, dim, quarter_units))
     }
@@ -177,6 +182,19 @@ impl StreamStrategy for SubtractionTree {
             nodes as f64
         };
         Ok(averaged(filter, steps, steps.iter().map(|t| 2.0 * nodes(*t)).collect()))
+    }
+
+    fn worst_steps(&self, steps: u64) -> Vec<u64> {
+        // All low digits (k − 1)/2, and every digit above them.
+        let k = u128::from(self.branching);
+        let steps = u128::from(steps);
+        let candidates = (0..self.levels).flat_map(|level| {
+            let width = k.pow(level);
+            let low = (width - 1) / 2;
+            let top = steps.saturating_sub(low) / width;
+            (0..k.min(top + 1)).map(move |less| (top - less) * width + low)
+        });
+        candidates.filter(|t| (1..=steps).contains(t)).map(|t| t as u64).collect()
     }
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {

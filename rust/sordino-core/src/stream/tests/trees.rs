@@ -34,7 +34,7 @@ fn smooth(n: usize) -> Vec<Vec<usize>> {
         (0..1u64 << height).filter(|label| u64::from(label.count_ones()) == ones).take(n + 1).collect();
     let mut nodes = Vec::new();
     for t in 1..=n {
-        let changed = 63 - (labels[t] ^ labels[t - 1]).leading_zeros();
+        let changed = (labels[t] ^ labels[t - 1]).ilog2();
         for bit in (0..=changed).filter(|bit| labels[t] >> bit & 1 == 1) {
             let left = (labels[t] >> bit) - 1;
             nodes.push((0..n).filter(|i| labels[*i] >> bit == left).collect());
@@ -46,7 +46,7 @@ fn smooth(n: usize) -> Vec<Vec<usize>> {
 /// Node `(level, j)` sums the items `j·k^level … (j+1)·k^level − 1`.
 fn subtraction(k: usize, n: usize) -> Vec<Vec<usize>> {
     let half = (k - 1) / 2;
-    let levels = (1..).find(|levels| k.pow(*levels) > 2 * n).unwrap();
+    let levels = (1..64).find(|levels| k.pow(*levels) > 2 * n).unwrap();
     let mut nodes = Vec::new();
     for t in 1..=n {
         for level in 0..levels {

@@ -1,0 +1,155 @@
+"""Counters of other libraries, as their users would build them, for the benchmarks of continual release."""
+
+import math
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import opendp.prelude as dp
+from jax_privacy import noise_addition
+from jax_privacy.matrix_factorization import buffered_toeplitz, dense
+from numpy.typing import NDArray
+
+__all__ = ["ENVIRONMENT", "JaxCounter", "TreeCounter", "TreeTable", "jax_buffered", "jax_dense"]
+
+ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
+"""Variables that keep jax to one thread."""
+
+_STDDEV = 10.0
+
+
+def jax_buffered(length: int, buffers: int, objective: str, deadline: float = math.inf) -> tuple[Any, float]:
+    """Return jax-privacy's buffered factor for one participation, and its error at noise multiplier 1.
+
+    The search is ended by the first step after `deadline` seconds.
+    """
+    jax.config.update("jax_enable_x64", True)
+    losses = buffered_toeplitz.LossFn
+    loss = (
+        losses.build_closed_form_single_participation(n=length)
+        if objective == "max"
+        else losses.build_min_sep(n=length, error="mean", min_sep=1, max_participations=1)
+    )
+    end = time.perf_counter() + deadline
+    factor, found = buffered_toeplitz.optimize_loss(
+        loss, num_buffers=buffers, callback=lambda _: time.perf_counter() > end
+    )
+    return factor, float(found) ** 0.5
+
+
+def jax_dense(length: int, objective: str, steps: int) -> tuple[float, float]:
+    """Return seconds and error at noise multiplier 1 of jax-privacy's dense optimiser after so many steps."""
+    jax.config.update("jax_enable_x64", True)
+    start = time.perf_counter()
+    reduction = jnp.mean if objective == "mean" else jnp.max
+    strategy = dense.optimize(length, reduction_fn=reduction, max_optimizer_steps=steps).block_until_ready()
+    seconds = time.perf_counter() - start
+    errors = dense.per_query_error(strategy_matrix=strategy)
+    sensitivity = float(jnp.max(jnp.linalg.norm(strategy, axis=0)))
+    return seconds, sensitivity * float(jnp.sqrt(reduction(errors)))
+
+
+@cache
+def _factor(length: int, buffers: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    found, _ = jax_buffered(length, buffers, "max")
+    return np.asarray(found.buf_decay), np.asarray(found.output_scale)
+
+
+class JaxCounter:
+    """A counter by jax-privacy's privatizer: noisy increments, added up.
+
+    Attributes:
+        decays: Decays of the buffers of the strategy.
+        gains: Their weights.
+    """
+
+    def __init__(self, length: int, buffers: int, dim: int = 0, *, single: bool = False) -> None:
+        """Take its best buffered factor for the length; `dim = 0` is a scalar, `single` 32-bit floats."""
+        self.decays, self.gains = _factor(length, buffers)
+        jax.config.update("jax_enable_x64", not single)
+        kind = jnp.float32 if single else jnp.float64
+        strategy = buffered_toeplitz.BufferedToeplitz.build(buf_decay=self.decays, output_scale=self.gains, dtype=kind)
+        privatizer = noise_addition.matrix_factorization_privatizer(
+            strategy.inverse_as_streaming_matrix(), stddev=_STDDEV, prng_key=1
+        )
+        self._zero = jnp.zeros((dim,) if dim else (), kind)
+        self._fresh = privatizer.init(self._zero)
+
+        def step(total: Any, state: Any, item: Any) -> tuple[Any, Any]:
+            noisy, state = privatizer.update(item, state)
+            return total + noisy, state
+
+        def body(carry: Any, item: Any) -> tuple[Any, Any]:
+            total, state = step(*carry, item)
+            return (total, state), total
+
+        self._step = jax.jit(step)
+        self._scan = jax.jit(lambda items, state: jax.lax.scan(body, (self._zero, state), items)[1])
+
+    def whole(self, steps: int) -> Callable[[], object]:
+        """Return a call that answers so many steps in one compiled loop."""
+        items = jnp.ones((steps, *self._zero.shape), self._zero.dtype)
+        return lambda: self._scan(items, self._fresh).block_until_ready()
+
+    def steps(self, calls: int) -> Callable[[], object]:
+        """Return a call that answers so many steps one by one, each answer fetched as a server must."""
+        items = np.ones((calls, *self._zero.shape), self._zero.dtype)
+
+        def run() -> None:
+            total, state = self._zero, self._fresh
+            for item in items:
+                total, state = self._step(total, state, item)
+                np.asarray(total)
+
+        return run
+
+
+class TreeCounter:
+    """The binary tree, one OpenDP measurement a node; `sqrt(levels)` is the sensitivity of an item."""
+
+    def __init__(self, length: int) -> None:
+        """Make it for so many steps."""
+        dp.enable_features("contrib")
+        self._levels = length.bit_length()
+        space = dp.atom_domain(T=int), dp.absolute_distance(T=float)
+        self._measure = dp.m.make_gaussian(*space, scale=_STDDEV * self._levels**0.5)
+
+    def steps(self, calls: int) -> Callable[[], object]:
+        """Return a call that answers so many steps one by one."""
+
+        def run() -> int:
+            sums, noisy, answer = [0] * self._levels, [0] * self._levels, 0
+            for t in range(1, calls + 1):
+                level = (t & -t).bit_length() - 1
+                node = 1 + sum(sums[:level])
+                sums[:level] = noisy[:level] = [0] * level
+                sums[level], noisy[level] = node, self._measure(node)
+                answer = sum(noisy)
+            return answer
+
+        return run
+
+
+class TreeTable:
+    """OpenDP's `make_b_ary_tree` and `make_gaussian` on a whole table: all nodes at once, no stream.
+
+    Attributes:
+        layers: By how much the library's map says that an item moves the tree.
+    """
+
+    def __init__(self, length: int) -> None:
+        """Make it for so many leaves, two branches a node."""
+        dp.enable_features("contrib")
+        self._items = [1] * length
+        space = dp.vector_domain(dp.atom_domain(T=int), size=length), dp.l2_distance(T=int)
+        tree = dp.t.make_b_ary_tree(*space, leaf_count=length, branching_factor=2)
+        self.layers = float(tree.map(1))
+        self._measurement = tree >> dp.m.then_gaussian(scale=_STDDEV * self.layers)
+
+    def release(self) -> object:
+        """Measure every node."""
+        return self._measurement(self._items)

@@ -1,0 +1,102 @@
+"""Error beside speed for running sums: ours, jax-privacy's buffered factor, OpenDP's trees, and the bound below all.
+
+Errors are standard deviations at noise multiplier 1 (for sensitivity 1 noise of standard deviation 1), so the tables
+hold for every (epsilon, delta): multiply. Ours are those of the plan, rounding included. Peers are charged nothing for
+rounding; their errors are those of their matrices.
+
+Run `python benches/stream_errors.py`.
+"""
+
+import math
+import time
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from harness import Row, amount, in_process, main, power, quick, race
+from numpy.typing import NDArray
+from peers import ENVIRONMENT, JaxCounter, TreeCounter, TreeTable, jax_buffered
+
+import sordino as so
+
+__all__ = ["figures", "nuclear_bound", "tree_variances"]
+
+_UNIT_NOISE = so.GaussianDP(mu=1.0)
+_BUFFERS = 5
+_CALLS = 200 if quick() else 2000
+_LENGTHS = (2**6, 2**10) if quick() else tuple(2**bits for bits in range(10, 21, 2))
+# The certified optimum is solved up to here; beyond it the two diagonals are ours.
+_OPTIMUM = 1024
+
+# For the mean error the peer's optimiser sums over all steps: it runs for short streams only.
+_SHORT = 2**12
+
+Objective = Literal["max", "mean"]
+_OBJECTIVES: tuple[Objective, ...] = ("max", "mean")
+
+
+def nuclear_bound(length: int) -> float:
+    """Return the sum of the singular values of the prefix sums over their number: no factorization has less error."""
+    angles = (2.0 * np.arange(1, length + 1) - 1.0) * math.pi / (4.0 * length + 2.0)
+    return float(np.mean(0.5 / np.sin(angles)))
+
+
+def tree_variances(length: int) -> NDArray[np.float64]:
+    """Return the variances of the textbook tree: nodes of an answer times levels of an item."""
+    return np.bitwise_count(np.arange(1, length + 1)) * float(length.bit_length())
+
+
+def _reduced(variances: NDArray[np.float64], objective: Objective) -> float:
+    return math.sqrt(float(variances.max() if objective == "max" else variances.mean()))
+
+
+def _ours(length: int, objective: Objective) -> so.StreamPlan:
+    mechanism = "optimal" if length <= _OPTIMUM else "two-diagonals"
+    return so.plan_stream(so.RunningSum(length), _UNIT_NOISE, mechanism=mechanism, objective=objective)
+
+
+def _row(peer: str, error: float, *, length: int, objective: Objective, plan: so.StreamPlan, seconds: float) -> Row:
+    ours = _reduced(plan.std(np.arange(1, length + 1)) ** 2, objective)
+    word = "largest" if objective == "max" else "root mean square"
+    figure = f"{ours:.4f} at {amount(seconds, '/step')} ({plan.mechanism.removesuffix('-gaussian')})"
+    return Row(f"{power(length)} steps, {word} error", figure, peer, ours / error)
+
+
+def _peers() -> list[Row]:
+    """Run everything: one pass over lengths; steps of peers cost the same for every length."""
+    jax = race({"step": JaxCounter(_LENGTHS[-1], _BUFFERS).steps(_CALLS)}, 5)["step"] / _CALLS
+    opendp = race({"step": TreeCounter(_LENGTHS[-1]).steps(_CALLS)}, 5)["step"] / _CALLS
+    rows = []
+    for length in _LENGTHS:
+        table = TreeTable(length)
+        start = time.perf_counter()
+        table.release()
+        whole = (time.perf_counter() - start) / length
+        variances, levels = tree_variances(length), length.bit_length()
+        for objective in _OBJECTIVES:
+            plan, x = _ours(length, objective), np.ones(length, dtype=np.int64)
+            seconds = race({"ours": lambda plan=plan, x=x: plan.open().update(x)}, 5)["ours"] / length
+            row = partial(_row, length=length, objective=objective, plan=plan, seconds=seconds)
+            bound = nuclear_bound(length)
+            rows.append(row(f"no Gaussian mechanism has less than {bound:.4f} (nuclear norm)", bound))
+            if objective == "max" or length <= _SHORT:
+                _, error = jax_buffered(length, _BUFFERS, objective)
+                name = f"jax-privacy, {_BUFFERS} buffers, called every step"
+                rows.append(row(f"{name}: {error:.4f} at {amount(jax, '/step')}", error))
+            tree = _reduced(variances, objective)
+            name = "binary tree of OpenDP measurements, called every step"
+            rows.append(row(f"{name}: {tree:.4f} at {amount(opendp, '/step')}", tree))
+            # Its map charges an item with the number of layers; the square root of it would do.
+            charged = tree * table.layers / math.sqrt(levels)
+            name = "OpenDP make_b_ary_tree, make_gaussian, no stream"
+            rows.append(row(f"{name}: {charged:.4f} at {amount(whole, '/step')}", charged))
+    return rows
+
+
+def figures() -> list[Row]:
+    """Return all rows."""
+    return in_process(__file__, "all", threads=1, environment=ENVIRONMENT)
+
+
+if __name__ == "__main__":
+    main({"all": _peers}, figures)
