@@ -189,6 +189,9 @@ def _first() -> list[Row]:
         )
     )
     rows.append(Row("figure 1, tree over square root, largest error", f"{tree.mean() / root.mean():.3g}"))
+    last = [_deviations(name, _LENGTH, epsilon)[-2] for name in _PRINTED]
+    what = f"figure 1, tree over square root, standard error at step {power(_LENGTH)} - 1"
+    rows.append(Row(what, f"{last[0] / last[1]:.3g}", "print: roughly 4"))
     return rows
 
 

@@ -2,8 +2,8 @@
 
     python examples/demo.py --out out/
 
-Plans, certificates, comparisons, one ledger for everything, pictures and a table. The pictures show the truth
-too; that is allowed here only because the data is public (see `examples/data/README.md`).
+Plans, certificates, comparisons, a live counter, one ledger for everything, pictures and tables. The pictures show
+the truth too; that is allowed here only because the data is public (see `examples/data/README.md`).
 """
 
 import argparse
@@ -13,16 +13,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from demo_pictures import draw_distribution, draw_series, draw_two_ways
+from demo_pictures import draw_distribution, draw_series, draw_two_ways, draw_unbounded
 
 import sordino as so
 
 DATA = Path(__file__).parent / "data"
-TOTAL = so.ApproxDP(epsilon=2.0, delta=1e-6)
-FLIGHTS = so.ApproxDP(epsilon=1.0, delta=1e-6)  # for each of two releases
+TOTAL = so.ApproxDP(epsilon=2.5, delta=1e-6)
+FLIGHTS = so.ApproxDP(epsilon=1.0, delta=1e-6)  # for each of two releases and a stream
 VISITS = so.GaussianDP(mu=0.15)  # for each of three releases
 WEEK = 7 * 24
-USUAL = ("identity", "output", "tree")  # noise on the counts, on the answers, on a tree of sums
+USUAL = (
+    "identity",
+    "output",
+    "tree",
+    "binary-tree",
+    "smooth-tree",
+)  # noise on the counts, on the answers, on a tree of sums
+
+
+def read_departures() -> tuple[np.ndarray, np.ndarray]:
+    """Return the hours of the year, and the departures in each."""
+    with (DATA / "nyc_departures_2013_hourly.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    hours = np.array([row["hour"] for row in rows], dtype="datetime64[m]")
+    return hours, np.array([int(row["departures"]) for row in rows])
+
+
+def as_table(lines: list[list[str]]) -> str:
+    """Return a Markdown table, its header first."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], ["---"] * len(lines[0]), *lines[1:]])
 
 
 @dataclass
@@ -53,7 +72,7 @@ class Demo:
         self.note(name, release, truth)
         return release
 
-    def note(self, name: str, release: so.Release, truth: np.ndarray, *, free: bool = False) -> None:
+    def note(self, name: str, release: so.Release | so.StreamRelease, truth: np.ndarray, *, free: bool = False) -> None:
         """Add a line to the table: what was promised, and what this run's error is."""
         plan = release.plan
         peers = {str(row["mechanism"]): float(row["rmse"]) for row in plan.compare().rows}
@@ -75,10 +94,7 @@ class Demo:
 
     def departures(self) -> None:
         """Hourly departures: the average of seven days and the running total."""
-        with (DATA / "nyc_departures_2013_hourly.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        hours = np.array([row["hour"] for row in rows], dtype="datetime64[m]")
-        counts = np.array([int(row["departures"]) for row in rows])
+        hours, counts = read_departures()
         unit = so.AddRemove(1, label="one flight")
 
         plan = so.plan(so.MovingAverage(WEEK, len(counts)), FLIGHTS, unit=unit)
@@ -103,6 +119,38 @@ class Demo:
         title = "Departures since New Year 2013, ahead of an even 900 a day"
         pace = 900 / 24 * np.arange(1, len(counts) + 1)
         draw_series(path, total, truth, hours, title=title, y_label="departures ahead", pace=pace)
+
+    def live(self) -> None:
+        """Hourly departures as a live counter: each hour goes in alone, its answer is out before the next one."""
+        hours, counts = read_departures()
+        unit = so.AddRemove(1, label="one flight")
+        name = "departures: live counter, every hour"
+        plan = so.plan_stream(so.RunningSum(len(counts)), FLIGHTS, unit=unit)  # hard horizon: the year
+        comparison = plan.compare()
+        print(f"\n== {name} ==\n{plan.explain()}\n\n{comparison}")
+        with plan.open(self.ledger, request_id=name) as stream:
+            values = np.array([stream.update(int(count)) for count in counts])
+            release = so.StreamRelease(plan, values, private=stream.private, accounted=stream.accounted)
+        truth = np.cumsum(counts).astype(float)
+        self.note(name, release, truth)
+
+        moments = [0, 23, WEEK - 1, 31 * 24 - 1, len(counts) // 2 - 1, len(counts) - 1]
+        rows = [
+            [str(hours[t]).replace("T", " "), f"{truth[t]:,.0f}", f"{values[t]:,.1f}", f"{release.stderr[t]:.2f}"]
+            for t in moments
+        ]
+        text = as_table([["hour", "truth", "published", "standard error"], *rows])
+        self.picture("departures_live.md").write_text(text + "\n")
+        print(f"\n{text}")
+
+        path = self.picture("departures_live.png")
+        title = "Departures since New Year 2013, a live counter, ahead of an even 900 a day"
+        pace = 900 / 24 * np.arange(1, len(counts) + 1)
+        draw_series(path, release, truth, hours, title=title, y_label="departures ahead", pace=pace)
+        comparison.plot(self.picture("departures_live_mechanisms.png"))
+        # The same counter for a service that does not know when it will end.
+        endless = so.compare_stream(so.RunningSum(), FLIGHTS, unit=unit)
+        draw_unbounded(self.picture("departures_live_unbounded.png"), endless, 2**20, plan.promise)
 
     def visits(self) -> None:
         """Visits to the doctor: histogram, distribution function, smoothed density."""
@@ -150,8 +198,7 @@ class Demo:
             writer = csv.DictWriter(file, names)
             writer.writeheader()
             writer.writerows(self.rows)
-        lines = [names, ["---"] * len(names), *(list(row.values()) for row in self.rows)]
-        text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        text = as_table([names, *(list(row.values()) for row in self.rows)])
         self.picture("table.md").write_text(text + "\n")
         print(f"\n{text}\n\nwritten to {self.out}: " + ", ".join(path.name for path in self.files))
 
@@ -165,6 +212,7 @@ def main() -> None:
     started = time.perf_counter()
     demo = Demo(out)
     demo.departures()
+    demo.live()
     demo.visits()
     demo.finish()
     print(f"{time.perf_counter() - started:.1f} s")

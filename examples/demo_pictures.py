@@ -8,11 +8,15 @@ from matplotlib.ticker import FuncFormatter
 
 import sordino as so
 from sordino.plots import ACCENT, INK, MUTED, SIGNAL, dates_axis, dress, heading, new_figure, save_figure
+from sordino.stream_plots import EndLabel, error_curve, label_ends
 
 PUBLIC = "the truth is drawn because this data is public"
 
 
-def promise(release: so.Release) -> str:
+Release = so.Release | so.StreamRelease
+
+
+def promise(release: Release) -> str:
     """Return guarantee and mechanism in a line."""
     plan = release.plan
     protected = plan.promise
@@ -29,9 +33,10 @@ def _legend(axes: Axes, place: str) -> None:
     axes.legend(loc=place, frameon=False, fontsize=9, labelcolor=INK)
 
 
-def _errors(axes: Axes, x: np.ndarray, release: so.Release, truth: np.ndarray, color: str) -> float:
+def _errors(axes: Axes, x: np.ndarray, release: Release, truth: np.ndarray, color: str) -> float:
     """Draw released minus true with its 95 % band, and return half the band's largest width."""
-    half = (release.interval(0.95).upper - release.unbiased)[-len(truth) :]
+    interval = release.interval(0.95)
+    half = ((interval.upper - interval.lower) / 2.0)[-len(truth) :]
     error = release.values[-len(truth) :] - truth
     axes.fill_between(x, -half, half, color=color, alpha=0.18, linewidth=0, label="95 % interval, known beforehand")
     axes.axhline(0.0, color=MUTED, linewidth=0.8)
@@ -41,7 +46,7 @@ def _errors(axes: Axes, x: np.ndarray, release: so.Release, truth: np.ndarray, c
 
 def draw_series(
     path: Path,
-    release: so.Release,
+    release: Release,
     truth: np.ndarray,
     hours: np.ndarray,
     *,
@@ -129,4 +134,54 @@ def draw_two_ways(path: Path, own: so.Release, free: so.Release, truth: np.ndarr
     for axes in (left, right):
         _visits_axis(axes, len(truth))
         axes.margins(x=0.01)
+    save_figure(figure, path)
+
+
+def square_root_tuned(steps: int) -> np.ndarray:
+    """Return `sum of f_k², k < t` for all t up to `steps`, f_k the series of (1 - x)^(-1/2).
+
+    It is the standard error at step t over the noise multiplier, of the square-root mechanism for exactly t steps.
+    """
+    k = np.arange(1, steps)
+    return np.cumsum(np.concatenate([[1.0], np.cumprod(1.0 - 0.5 / k)]) ** 2)
+
+
+def draw_unbounded(path: Path, comparison: so.StreamComparison, last: int, guarantee: str) -> None:
+    """Draw counters without a horizon left; right, how much more they err than one that knew it would end there.
+
+    Args:
+        path: Where to save the picture.
+        comparison: Of a running total without a length.
+        last: The last step drawn.
+        guarantee: What the whole stream guarantees.
+    """
+    figure = new_figure(13.0, 5.0)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1))
+    gaussian = {fitted.mechanism.strategy: fitted for fitted in comparison.fitted if fitted.mechanism.law == "gaussian"}
+    colors = {"blt": ACCENT, "honaker-tree": "#5b7f4a", "binary-tree": MUTED, "smooth-tree": "#8f6a9e"}
+    knowing = gaussian["blt"].ratio * square_root_tuned(last)
+    left.set_xscale("log")
+    right.set_xscale("log")
+    left_labels, right_labels = [], []
+    for strategy, color in colors.items():
+        curve, width = error_curve(gaussian[strategy], last), 2.4 if strategy == "blt" else 1.2
+        ratios = curve.middle / knowing[np.rint(curve.steps).astype(int) - 1]
+        left.plot(curve.steps, curve.middle, color=color, linewidth=width)
+        right.plot(curve.steps, ratios, color=color, linewidth=width)
+        left_labels.append(EndLabel(strategy, float(curve.middle[-1]), color, strategy == "blt"))
+        right_labels.append(EndLabel(strategy, float(ratios[-1]), color, strategy == "blt"))
+    steps = np.unique(np.geomspace(1, last, 200).astype(int))
+    left.plot(steps, knowing[steps - 1], color=SIGNAL, linewidth=1.4, linestyle=(0, (5, 3)))
+    left_labels.append(EndLabel("horizon known", float(knowing[-1]), SIGNAL, False))
+    right.axhline(1.0, color=SIGNAL, linewidth=1.4, linestyle=(0, (5, 3)))
+    left.margins(x=0.02)
+    right.margins(x=0.02)
+    left.set_ylim(0.0, None)
+    right.set_ylim(0.0, 6.0)
+    heading(left, "A counter that never ends: error at every step", f"the whole stream: {guarantee}; trees by octaves")
+    heading(right, "Over a counter that knew its last step", "square root made for exactly t steps = 1")
+    dress(left, "step t (log scale)", "standard error of the count")
+    dress(right, "step t (log scale)", "ratio of standard errors")
+    label_ends(left, left_labels)
+    label_ends(right, right_labels)
     save_figure(figure, path)

@@ -132,6 +132,33 @@ def test_readme_table_is_computed() -> None:
             assert cell.startswith("**") == (column == comparison.chosen), (row[0], column)
 
 
+def test_readme_stream_table_is_computed() -> None:
+    """The same for streams, mechanism by mechanism."""
+    header, *rows = table(ROOT / "README.md", "stream")
+    assert len(rows) >= 3
+    privacy = so.ApproxDP(epsilon=1.0, delta=1e-6)
+    for row in rows:
+        described, _, horizon = row[0].partition(", ")
+        found = _ROW_WORKLOAD.match(described)
+        assert found, row[0]
+        workload, chosen_horizon = eval(found[1], {"so": so}), "soft" if horizon == "soft" else "hard"
+        chosen = so.plan_stream(workload, privacy, horizon=chosen_horizon)
+        assert chosen.gaussian_bound is not None
+        for column, cell in zip(header[1:], row[1:], strict=True):
+            if cell == "\N{EN DASH}":
+                with pytest.raises(so.UnsupportedMechanismError):
+                    so.plan_stream(workload, privacy, horizon=chosen_horizon, mechanism=column)
+                continue
+            number = _NUMBER.match(cell)
+            assert number, cell
+            error = chosen.gaussian_bound.value
+            if column != "Gaussian bound":
+                error = so.plan_stream(workload, privacy, horizon=chosen_horizon, mechanism=column).rmse
+            digits = len(number[1].partition(".")[2])
+            assert f"{error:.{digits}f}" == number[1], (row[0], column)
+            assert cell.startswith("**") == (f"{column}-gaussian" == chosen.mechanism), (row[0], column)
+
+
 def links(text: str) -> list[str]:
     return re.findall(r"\]\(([^)\s]+)\)", text)
 

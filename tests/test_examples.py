@@ -46,13 +46,17 @@ def test_demo(tmp_path):
     text = run("demo.py", "--out", "pictures", cwd=tmp_path)
     out = tmp_path / "pictures"
     pictures = list(out.glob("*.png"))
-    assert len(pictures) == 10
+    assert len(pictures) == 13
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     with (out / "table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 7
+    assert len(rows) == 8
     for row in rows:
         # Errors of neighbouring answers go together, so one run may be off; a factor of five it is not.
         assert 0.2 < float(row["this run's rmse"]) / float(row["promised rmse"]) < 5.0
-    assert "== ledger: ApproxDP(epsilon=2.0, delta=1e-06) for everything together ==" in text
+    assert "== ledger: ApproxDP(epsilon=2.5, delta=1e-06) for everything together ==" in text
     assert (out / "table.md").read_text() in text
+    moments = [line.strip("| ").split(" | ") for line in (out / "departures_live.md").read_text().splitlines()[2:]]
+    assert [moment[1] for moment in moments][-1] == "328,521"
+    for _, truth, published, stderr in moments:
+        assert abs(float(published.replace(",", "")) - float(truth.replace(",", ""))) < 6.0 * float(stderr)

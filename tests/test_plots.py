@@ -7,6 +7,7 @@ import pytest
 
 import sordino as so
 from sordino.plots import describe, plot_comparison, plot_plan, plot_release
+from sordino.stream_plots import error_curve, plot_stream_comparison, plot_stream_plan
 
 pytest.importorskip("matplotlib")
 
@@ -120,3 +121,56 @@ def test_without_matplotlib_the_hint_says_what_to_install(monkeypatch):
         so.plan(so.Histogram(5), PRIVACY).plot()
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+# Streams.
+
+STREAMS = [
+    (so.RunningSum(200), "hard"),
+    (so.RunningSum(200), "soft"),
+    (so.RunningSum(), "unbounded"),
+    (so.RunningSum(1), "hard"),
+    (so.RunningAverage(100), "hard"),
+    (so.SlidingWindow(7, 100), "hard"),
+    (so.MovingAverage(7), "unbounded"),
+    (so.ExponentialSmoothing(0.9), "unbounded"),
+]
+
+
+@pytest.mark.parametrize(("workload", "horizon"), STREAMS, ids=repr)
+def test_pictures_of_streams(workload, horizon, tmp_path):
+    plan = so.plan_stream(workload, PRIVACY, horizon=horizon, unit=so.AddRemove(1, label="one flight"))
+    plan.plot(tmp_path / "plan.png")
+    plan.compare().plot(str(tmp_path / "comparison.png"))
+    for name in ("plan", "comparison"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)
+    axes = plot_stream_plan(plan).axes[0]
+    assert describe(workload) in axes.get_title(loc="left")
+    assert "one flight" in " ".join(text.get_text() for text in axes.texts)
+    bounded = plan.gaussian_bound is not None
+    assert any("least Gaussian rmse" in text.get_text() for text in axes.texts) == bounded
+    assert any("made for 200 steps" in text.get_text() for text in axes.texts) == (horizon == "soft")
+
+
+def test_the_curve_is_the_standard_error():
+    plan = so.plan_stream(so.RunningSum(1000), PRIVACY, mechanism="blt")
+    curve = error_curve(plan.fitted, 1000)
+    assert curve.steps[0] == 1.0
+    assert curve.steps[-1] == 1000.0
+    assert np.all(np.diff(curve.steps) > 0.0)
+    np.testing.assert_allclose(curve.middle[[0, -1]], plan.std([1, 1000]))
+    at = np.rint(curve.steps).astype(int)
+    assert np.all((curve.low <= 1.001 * plan.std(at)) & (plan.std(at) <= 1.001 * curve.high))
+
+
+def test_every_mechanism_is_drawn_or_named():
+    comparison = so.compare_stream(so.RunningSum(5000), PRIVACY)
+    axes = plot_stream_comparison(comparison).axes[0]
+    texts = [text.get_text().removesuffix(" \N{UPWARDS ARROW}") for text in axes.texts]
+    for row in comparison.rows:
+        assert (row["mechanism"] in texts) != (row["mechanism"] in axes.get_xlabel())
+    bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
+    assert bold == [comparison.chosen]
+    places = sorted(text.xyann[1] for text in axes.texts if text.get_text() in texts and text.xyann[0] > 1.0)
+    assert np.diff(places[:-1]).min() > 0.04
+    assert comparison.fitted[0].mechanism.name == comparison.rows[0]["mechanism"]

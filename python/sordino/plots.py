@@ -25,7 +25,9 @@ from sordino.workloads import (
     Matrix,
     MovingAverage,
     PolynomialDecay,
+    RunningAverage,
     RunningSum,
+    SlidingWindow,
     Workload,
 )
 
@@ -117,13 +119,17 @@ def save_figure(figure: Figure, path: object) -> Figure:
     return figure
 
 
-def describe(workload: Workload) -> str:
+def describe(workload: Workload) -> str:  # noqa: PLR0912 - one case for each workload
     """Return what a workload is, in words for a title."""
     match workload:
+        case SlidingWindow(window=window):
+            return f"Total of the last {window} steps"
         case MovingAverage(window=window):
             return f"{window}-step moving average"
         case RunningSum():
             return "Running total"
+        case RunningAverage():
+            return "Running average"
         case ExponentialSmoothing(decay=decay):
             return f"Exponential smoothing (decay {decay:g})"
         case PolynomialDecay(exponent=exponent):

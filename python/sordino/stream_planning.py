@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -208,6 +208,7 @@ class StreamComparison:
         chosen: What `auto` takes.
         refused: Mechanisms that do not serve, with the reason.
         request: What was asked for.
+        fitted: The mechanisms of `rows`, fitted.
     """
 
     rows: tuple[dict[str, Any], ...]
@@ -216,6 +217,7 @@ class StreamComparison:
     chosen: str
     refused: dict[str, str]
     request: StreamRequest
+    fitted: tuple[StreamFitted, ...] = field(repr=False)
 
     def __str__(self) -> str:
         columns = "".join(f"{_power(t):>10}" for t in self.steps)
@@ -240,7 +242,7 @@ class StreamComparison:
         Raises:
             MissingDependencyError: matplotlib is not installed.
         """
-        from sordino.plots import plot_stream_comparison  # noqa: PLC0415 - optional extra
+        from sordino.stream_plots import plot_stream_comparison  # noqa: PLC0415 - optional extra
 
         return plot_stream_comparison(self, path)
 
@@ -310,6 +312,7 @@ def compare_request(request: StreamRequest) -> StreamComparison:
     last = request.judged if request.length is not None else 2**40
     steps = tuple(sorted({*(t for t in _SHOWN if t < last), last}))
     bound = stream_bound(request.workload, request.privacy, request.unit, request.touched)
+    ordered = tuple(sorted(options, key=lambda fitted: fitted.error(request.objective)))
     rows: tuple[dict[str, Any], ...] = tuple(
         {
             "mechanism": fitted.mechanism.name,
@@ -325,6 +328,6 @@ def compare_request(request: StreamRequest) -> StreamComparison:
                 else None
             ),
         }
-        for fitted in sorted(options, key=lambda fitted: fitted.error(request.objective))
+        for fitted in ordered
     )
-    return StreamComparison(rows, steps, bound, chosen, refused, request)
+    return StreamComparison(rows, steps, bound, chosen, refused, request, ordered)

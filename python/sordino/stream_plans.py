@@ -457,7 +457,7 @@ class StreamPlan:
         Raises:
             MissingDependencyError: matplotlib is not installed.
         """
-        from sordino.plots import plot_stream_plan  # noqa: PLC0415 - optional extra
+        from sordino.stream_plots import plot_stream_plan  # noqa: PLC0415 - optional extra
 
         return plot_stream_plan(self, path)
 

@@ -1,4 +1,4 @@
-"""The four commands, and how a refusal becomes one line and an exit code."""
+"""The commands about plans and releases, and how a refusal becomes one line and an exit code."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +8,10 @@ import click
 
 import sordino as so
 from sordino.cli import outputs
+from sordino.cli.guarantee import number_list
 from sordino.cli.inputs import SOURCE_OPTIONS, Source, read_source
-from sordino.cli.options import Choices, number_list, plan_options
+from sordino.cli.options import Choices, plan_options
+from sordino.cli.stream_command import stream_command
 from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
 from sordino.plots import check_picture, plot_release, save_figure
@@ -17,13 +19,15 @@ from sordino.plots import check_picture, plot_release, save_figure
 __all__ = ["application"]
 
 _EXIT_CODES: tuple[tuple[int, tuple[type[SordinoError], ...]], ...] = (
-    (3, (so.InputFileError, so.PlanFileError, so.ShapeError)),
+    (3, (so.CheckpointError, so.InputFileError, so.PlanFileError, so.ShapeError, so.StepStoreError)),
     (
         4,
         (
             so.BudgetExceededError,
             so.DuplicateRequestError,
             so.ForkError,
+            so.HorizonError,
+            so.StepConflictError,
             so.UnsupportedEventError,
             so.UnsupportedMechanismError,
         ),
@@ -100,6 +104,9 @@ def application(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+application.add_command(stream_command)
 
 
 @application.command("plan", epilog=_PLAN_EXAMPLES, short_help="Choose a mechanism and say the expected error.")

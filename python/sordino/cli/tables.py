@@ -8,7 +8,7 @@ import numpy as np
 
 from sordino.errors import InputFileError, MissingDependencyError
 
-__all__ = ["Column", "read_columns"]
+__all__ = ["Column", "place_of", "read_columns"]
 
 Column = list[Any]
 """Entries as read: strings, numbers, numpy dates, None."""
@@ -26,7 +26,12 @@ def read_columns(path: Path, names: list[str]) -> list[Column]:
     return _parquet(path, names) if path.suffix.lower() in _PARQUET else _csv(path, names)
 
 
-def _place_of(name: str, header: list[str]) -> int:
+def place_of(name: str, header: list[str]) -> int:
+    """Return where a column is.
+
+    Raises:
+        InputFileError: There is no such column, or more than one.
+    """
     if header.count(name) != 1:
         raise InputFileError(f"the input file must have one column {name!r}")
     return header.index(name)
@@ -44,7 +49,7 @@ def _csv(path: Path, names: list[str]) -> list[Column]:
         rows.pop()
     if not rows:
         raise InputFileError("the input file is empty: it must begin with a line of column names")
-    places = [_place_of(name, rows[0]) for name in names]
+    places = [place_of(name, rows[0]) for name in names]
     return [[row[place] if place < len(row) else None for row in rows[1:]] for place in places]
 
 
@@ -57,7 +62,7 @@ def _parquet(path: Path, names: list[str]) -> list[Column]:
     try:
         with pq.ParquetFile(path) as file:
             for name in names:
-                _place_of(name, list(file.schema_arrow.names))
+                place_of(name, list(file.schema_arrow.names))
             table = file.read(columns=sorted(set(names)))
         return [_entries(pa, table.column(name)) for name in names]
     except InputFileError:

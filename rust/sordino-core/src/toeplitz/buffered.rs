@@ -116,7 +116,7 @@ impl BufferedToeplitz {
     /// The sensitivity to a unit that takes part several times, at least `separation` steps apart, with
     /// these weights *in this order*: the kernel is non-negative and non-increasing, so the inner product of
     /// two columns falls with the position of the later and with their distance, and the first columns at
-    /// the least distance have the largest norm (Kalinin & Lampert, `NeurIPS` 2024). Over all orders the
+    /// the least distance have the largest norm. Over all orders the
     /// decreasing one need not be the worst: weights 1, 2, 1 exceed 2, 1, 1 on a long stream.
     ///
     /// Columns beyond `n` are dropped. The state behind the kernel is carried from one participation to

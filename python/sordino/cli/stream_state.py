@@ -1,0 +1,172 @@
+"""A stream on the disk: encrypted state, published steps beside it, and the key in a file of its own."""
+
+import os
+import secrets
+import time
+from pathlib import Path
+
+import sordino as so
+from sordino.cli.stream_options import StreamChoices
+from sordino.errors import InputFileError, InvalidParameterError, StepStoreError
+
+__all__ = ["StreamState", "open_stored"]
+
+# The state is saved when the input has paused so long, and at least so often; never for more than a part of the time.
+_PAUSE = 0.05
+_EVERY = 1.0
+_SHARE = 0.05
+_ASKED = ("workload", "privacy", "unit", "horizon", "objective", "dim", "touched", "signed", "requested", "option")
+
+
+class StreamState:
+    """Where the state of an open stream is saved.
+
+    A saved state is never ahead of what was written to the output: after a crash an answer may come twice, always
+    the same, and none is lost.
+
+    Attributes:
+        stream: The stream.
+        released: Steps that were released before this run.
+    """
+
+    def __init__(self, stream: so.Stream, store: so.FileStepStore, path: Path, key: bytes) -> None:
+        self.stream = stream
+        entries = store.entries()
+        self.released = entries[-1].step + entries[-1].steps if entries else 0
+        self._path = path
+        self._key = key
+        self._saved = -1
+        self._time = time.monotonic()
+        self._cost = 0.0
+
+    def save(self) -> None:
+        """Save the state if there is a new one: another file, on the disk, then renamed.
+
+        Raises:
+            InputFileError: It cannot be written; what was saved last stays.
+        """
+        if self._saved == self.stream.step:
+            return
+        started = time.monotonic()
+        _write_private(self._path, self.stream.checkpoint(self._key))
+        self._saved, self._time = self.stream.step, time.monotonic()
+        self._cost = self._time - started
+
+    def patience(self) -> float | None:
+        """Return how many seconds without input to wait for before saving, None if there is nothing to save."""
+        if self._saved == self.stream.step:
+            return None
+        return max(_PAUSE, self._time + self._cost / _SHARE - time.monotonic())
+
+    @property
+    def due(self) -> bool:
+        """Whether saving cannot wait for a pause."""
+        return time.monotonic() > self._time + max(_EVERY, self._cost / _SHARE)
+
+
+def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamState:
+    """Open a stream whose state is kept, or go on with the one that is.
+
+    Args:
+        choices: The stream; may be left out when its state exists, and must not differ from it.
+        path: The state; what was published is kept beside it, in a file with `.steps` at the end of the name.
+        key_file: 32 bytes as hexadecimal digits; made for a new stream if it does not exist.
+
+    Raises:
+        InvalidParameterError: The choices describe another stream.
+        InputFileError: A file cannot be read or written, or the key is missing.
+        CheckpointError: The state is corrupt, or sealed under another key.
+        StepStoreError: The stream is in use, or its steps are missing.
+    """
+    steps = path.with_name(f"{path.name}.steps")
+    store = so.FileStepStore(steps)
+    sealed = _read(path, "state")
+    if sealed is None:
+        plan, orphan = choices.build_plan(), steps.exists()
+        key = _read_key(key_file) or _make_key(key_file)
+        try:
+            stream = plan.open(store=store)
+        except StepStoreError as error:
+            if not orphan:
+                raise
+            raise StepStoreError(f"{error}. There are published steps, {steps.name!r}, but no state") from None
+    else:
+        known = _read_key(key_file)
+        if known is None:
+            raise InputFileError("the key file of this state is missing: without it the stream cannot go on")
+        key, asked = known, choices.build_plan() if choices.made() else None
+        if not steps.exists():
+            raise StepStoreError(f"the published steps of this state, {steps.name!r}, are missing")
+        stream = so.restore(sealed, key, store, replay=True)
+        if asked and not _same(asked, stream.plan, choices):
+            stream.close()
+            raise InvalidParameterError("the state is of a stream with other options; leave them out to go on with it")
+    state = StreamState(stream, store, path, key)
+    try:
+        state.save()
+    except BaseException:
+        stream.close()
+        raise
+    return state
+
+
+def _same(asked: so.StreamPlan, kept: so.StreamPlan, choices: StreamChoices) -> bool:
+    """Return whether the choices describe the stream that is kept; what they leave open stays as it was."""
+    one, other = asked.record(), kept.record()
+    bound = choices.max_value in (None, kept.domain.max_value)
+    return bound and asked.integral == kept.integral and all(one[name] == other[name] for name in _ASKED)
+
+
+def _read(path: Path, what: str) -> bytes | None:
+    """Return what is in a file, None if there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputFileError(f"the {what} file cannot be read: {error.strerror}") from None
+
+
+def _read_key(path: Path) -> bytes | None:
+    text = _read(path, "key")
+    if text is None:
+        return None
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        raise InputFileError("the key file can be read by others: chmod 600 it")
+    try:
+        key = bytes.fromhex(text.decode("ascii").strip())
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise InputFileError("the key file must hold 64 hexadecimal digits")
+    return key
+
+
+def _make_key(path: Path) -> bytes:
+    key = secrets.token_bytes(32)
+    _write_private(path, f"{key.hex()}\n".encode())
+    return key
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read: whole, or not at all.
+
+    Raises:
+        InputFileError: It cannot be written.
+    """
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        if os.name == "posix":
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+    except OSError as error:
+        raise InputFileError(f"the state or key file cannot be written: {error.strerror}") from None
