@@ -250,7 +250,8 @@ def test_a_state_that_cannot_be_used(kept):
     key.chmod(0o600)
     with open_store(first):
         assert "in use" in refusal()
-    content = steps.read_bytes()
+    assert piped(options, "5\n", first).returncode == 0
+    good, content = sealed.read_bytes(), steps.read_bytes()
     steps.unlink()
     assert "'state.steps', are missing" in refusal()
     steps.write_bytes(content)
@@ -258,7 +259,15 @@ def test_a_state_that_cannot_be_used(kept):
     assert "no state" in refusal()
     assert not sealed.exists()
     sealed.write_bytes(good)
-    assert piped(options, "5\n", first).returncode == 0
+    assert piped(options, "5\n", first).stdout.startswith("2,")
+
+
+def test_a_crash_before_the_first_state(tmp_path):
+    # Nothing was published: another stream begins.
+    with so.plan_stream(so.RunningSum(), so.PureDP(epsilon=1.0)).open(store=so.FileStepStore(tmp_path / "state.steps")):
+        pass
+    done = piped([*SUM, "--state", "state", "--key-file", "key"], "1\n", tmp_path)
+    assert (done.returncode, len(rows(done.stdout))) == (0, 1)
 
 
 def open_store(folder):

@@ -86,7 +86,7 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
         key = _read_key(key_file) or _make_key(key_file)
         try:
             stream = plan.open(store=store)
-        except (StepStoreError, InvalidParameterError) as error:
+        except StepStoreError as error:
             if not orphan:
                 raise
             raise StepStoreError(f"{error}. There are published steps, {steps.name!r}, but no state") from None

@@ -69,8 +69,8 @@ fn check_others(n: u64, root: (f64, f64), tree: (f64, f64), averaged: (f64, f64)
 /// Two diagonals: at least as good as printed in what is minimised; the column-normalised root with its own kernel.
 fn check_diagonals(n: u64, normalized: (f64, f64), max: f64, mean: f64, lower: f64) {
     let found = errors(&sums(StreamMechanism::NormalizedSquareRoot, n, Objective::Max), n);
-    // The kernel is buffered, the printed one exact.
-    assert!((found.0 - normalized.0).abs() < 3e-4 && (found.1 - normalized.1).abs() < 3e-4, "{found:?}");
+    // The kernel is buffered (six buffers: 4.3957 at 2^16), the printed one exact (4.3952).
+    assert!((found.0 - normalized.0).abs() < 8e-4 && (found.1 - normalized.1).abs() < 8e-4, "{found:?}");
     for (objective, expected) in [(Objective::Max, max), (Objective::Mean, mean)] {
         let found = errors(&sums(StreamMechanism::TwoDiagonals, n, objective), n);
         let found = if objective == Objective::Max { found.0 } else { found.1 };
@@ -259,16 +259,16 @@ fn check_window(window: usize, optimum: f64, comb: f64, outer: f64) {
 
 #[test]
 fn sliding_windows_for_ever() {
-    check_window(16, 2.113, 1.2, 1.2);
-    check_window(64, 2.675, 1.2, 1.2);
+    check_window(16, 2.113, 1.003, 1.0005);
+    check_window(64, 2.675, 1.003, 1.0005);
 }
 
 #[test]
 #[ignore = "long windows: a minute"]
 fn long_sliding_windows_for_ever() {
-    check_window(256, 3.237, 1.2, 1.2);
-    check_window(1024, 3.799, 1.2, 1.2);
-    check_window(4096, 4.361, 1.2, 1.2);
+    check_window(256, 3.237, 1.003, 1.0005);
+    check_window(1024, 3.799, 1.003, 1.0005);
+    check_window(4096, 4.361, 1.003, 1.0005);
 }
 
 /// One plan for every length: never far from the square root that was tuned to it.
