@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 
@@ -141,7 +141,8 @@ def test_readme_stream_table_is_computed() -> None:
         described, _, horizon = row[0].partition(", ")
         found = _ROW_WORKLOAD.match(described)
         assert found, row[0]
-        workload, chosen_horizon = eval(found[1], {"so": so}), "soft" if horizon == "soft" else "hard"
+        workload = eval(found[1], {"so": so})
+        chosen_horizon: Literal["hard", "soft"] = "soft" if horizon == "soft" else "hard"
         chosen = so.plan_stream(workload, privacy, horizon=chosen_horizon)
         assert chosen.gaussian_bound is not None
         for column, cell in zip(header[1:], row[1:], strict=True):
