@@ -120,6 +120,12 @@ class StreamPlan:
     def state_bytes(self) -> int: ...
     @property
     def operations(self) -> float: ...
+    @property
+    def one_sign(self) -> bool:
+        """Whether no product of two columns of the strategy is negative."""
+    @property
+    def certificate(self) -> float | None:
+        """Lower bound on the error of every Gaussian strategy at noise multiplier 1, if the mechanism has one."""
     def worst_steps(self, steps: int) -> NDArray[np.uint64]:
         """Steps among which, besides the last, the largest variance of a sum is found."""
     def parameters(self) -> bytes:

@@ -229,7 +229,7 @@ def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int |
         request.objective,
         option,
     )
-    found = patterns(request.unit, request.dim, request.touched, request.signed, mechanism.one_sign)
+    found = patterns(request.unit, request.dim, request.touched, request.signed, plan.one_sign)
     pattern = min(found, key=plan.sensitivity)
     ratio = noise_ratio(request.privacy, mechanism.law)
     domain, door = _choose_domain(plan, pattern, request, ratio)

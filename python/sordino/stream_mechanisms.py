@@ -53,11 +53,6 @@ class StreamMechanism:
     law: Literal["gaussian", "laplace"]
     automatic: bool = True
 
-    @property
-    def one_sign(self) -> bool:
-        """Whether products of columns of the strategy are known to be non-negative."""
-        return self.strategy not in ("comb", "outer", "optimal")
-
     def allows(self, privacy: Privacy) -> bool:
         """Return whether this noise can give this privacy."""
         return self.law == "laplace" or not isinstance(privacy, PureDP)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -235,8 +235,19 @@ class StreamPlan:
 
     @cached_property
     def gaussian_bound(self) -> Bound | None:
-        """Least rmse of any mechanism with Gaussian noise for this length, None if no bound is known."""
-        return stream_bound(self.workload, self.privacy, self.unit, self.request.touched)
+        """Least error of any mechanism with Gaussian noise for this length, None if no bound is known.
+
+        For `optimal` the certified dual bound on what it minimises; else a bound on the rmse.
+        """
+        bound = stream_bound(self.workload, self.privacy, self.unit, self.request.touched)
+        certified = self.fitted.plan.certificate
+        if certified is None or bound is None:
+            return bound
+        size = self.unit.least_norm(self.request.judged) * math.sqrt(self.request.touched)
+        what = "rmse" if self.request.objective == "mean" else "largest standard error"
+        return replace(
+            bound, name=f"dual bound on the {what}", value=certified * self.fitted.ratio * size * (1.0 - 1e-11)
+        )
 
     @property
     def optimality(self) -> float | None:

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("this stream is closed; nothing was released")]
     Closed,
     /// A stream was asked for more steps than its budget covers.
-    #[error("only {left} steps are left of the horizon that this stream's budget covers; nothing was released")]
+    #[error("steps left of the horizon that this stream's budget covers: {left}; nothing was released")]
     Horizon {
         /// Steps that may still be published.
         left: u64,

@@ -12,7 +12,7 @@
 use super::measure::{MIN_QUARTER_UNITS, ROUNDING_SHARE, Sensitivity, floor_log2};
 use crate::domain::Domain;
 use crate::error::Error;
-use crate::lattice::{MAGNITUDE_LIMIT, OUTPUT_LIMIT, integer_to_units};
+use crate::lattice::{MAGNITUDE_LIMIT, OUTPUT_LIMIT};
 use crate::random::MAX_QUARTER_UNITS;
 use crate::upper::Upper;
 
@@ -114,15 +114,17 @@ impl StreamDoor {
     }
 
     /// A private number clamped to the domain, on the lattice.
+    ///
+    /// The spacing divides one step of the domain, and [`Self::fit`] keeps the bound below 2^60 units: a shift is exact.
     #[inline]
     pub(crate) fn integer(&self, value: i64) -> i64 {
-        integer_to_units(self.domain.integer_steps(value), i32::from(self.grid))
+        self.domain.integer_steps(value) << self.grid.unsigned_abs()
     }
 
     /// As [`Self::integer`] for a real number, which must be finite.
     #[inline]
     pub(crate) fn real(&self, value: f64) -> i64 {
-        integer_to_units(self.domain.steps(value), i32::from(self.grid))
+        self.domain.steps(value) << self.grid.unsigned_abs()
     }
 
     /// Publishes one step: `row` comes with the noise and leaves with the published lattice integers.

@@ -190,7 +190,7 @@ impl Stream {
     /// # Errors
     /// As [`Self::update`].
     pub fn replay(&mut self, items: Items<'_>, values: &mut [f64], published: &[i64]) -> Result<bool, Error> {
-        let (process, filter, answers) = (self.process.boxed(), self.filter.clone(), self.answers.clone());
+        let (mut process, filter, answers) = (self.process.boxed(), self.filter.clone(), self.answers.clone());
         let (step, position) = (self.step, self.source.position());
         let mut units = vec![0; published.len()];
         self.update(items, values, Some(&mut units))?;
@@ -198,10 +198,11 @@ impl Stream {
         units.zeroize();
         if !equal {
             values.fill(f64::NAN);
-            self.process.wipe();
-            (self.process, self.filter, self.answers, self.step) = (process, filter, answers, step);
+            std::mem::swap(&mut self.process, &mut process);
+            (self.filter, self.answers, self.step) = (filter, answers, step);
             self.source.seek(position);
         }
+        process.wipe();
         Ok(equal)
     }
 

@@ -32,6 +32,9 @@ impl Participation {
 
     /// The same for records that change an item in several coordinates.
     ///
+    /// `item_squared` must be at least the number of coordinates that one record changes: real entries are charged
+    /// one grid step for each unit of it.
+    ///
     /// # Errors
     /// If a number is zero.
     pub fn with_items(self, item_squared: u64, item_l1: u64, touched: u64) -> Result<Self, Error> {

@@ -1,5 +1,6 @@
 //! A stream before it is opened: strategy, sensitivity, errors.
 
+use super::filter::Filter;
 use super::participation::Participation;
 use super::recipe::StreamRecipe;
 use super::state::Writer;
@@ -80,6 +81,17 @@ impl StreamPlan {
             return Err(Error::invalid("step", "must be from 1 to the last step of the horizon"));
         }
         self.strategy.variances(&self.recipe.filter, steps)
+    }
+
+    /// Whether no product of two columns of the strategy is negative.
+    pub fn one_sign(&self) -> bool {
+        self.strategy.one_sign()
+    }
+
+    /// Proved lower bound on the error of every Gaussian strategy for sums at noise multiplier 1, in the norm of the
+    /// objective, if the mechanism was solved for with a certificate.
+    pub fn certificate(&self) -> Option<f64> {
+        self.strategy.certificate().filter(|_| self.recipe.filter == Filter::RunningSum)
     }
 
     /// Steps among which, besides the last, the largest variance of a sum over the first `steps` is found.

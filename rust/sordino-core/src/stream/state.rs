@@ -9,35 +9,52 @@ use zeroize::Zeroize;
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
+    /// Appends; what a larger array leaves behind is wiped.
+    fn push(&mut self, bytes: &[u8]) {
+        if self.0.capacity() - self.0.len() < bytes.len() {
+            let mut larger = Vec::with_capacity(2 * (self.0.len() + bytes.len()).max(256));
+            larger.extend_from_slice(&self.0);
+            self.0.zeroize();
+            self.0 = larger;
+        }
+        self.0.extend_from_slice(bytes);
+    }
+
     pub fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.push(&value.to_le_bytes());
     }
 
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.u64(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
+        self.push(bytes);
     }
 
     pub fn wide(&mut self, values: &[i128]) {
         self.u64(values.len() as u64);
-        self.0.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        for v in values {
+            self.push(&v.to_le_bytes());
+        }
     }
 
     pub fn integers(&mut self, values: &[i64]) {
         self.u64(values.len() as u64);
-        self.0.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        for v in values {
+            self.push(&v.to_le_bytes());
+        }
     }
 
     pub fn reals(&mut self, values: &[f64]) {
         self.u64(values.len() as u64);
-        self.0.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        for v in values {
+            self.push(&v.to_le_bytes());
+        }
     }
 
     pub fn dyadic(&mut self, values: &[Dyadic]) {
         self.u64(values.len() as u64);
         for value in values {
-            self.0.extend_from_slice(&value.mantissa().to_le_bytes());
-            self.0.extend_from_slice(&value.shift().to_le_bytes());
+            self.push(&value.mantissa().to_le_bytes());
+            self.push(&value.shift().to_le_bytes());
         }
     }
 

@@ -11,24 +11,38 @@ use crate::stream::state::{Reader, Writer, replace};
 use crate::toeplitz::Dyadic;
 use zeroize::Zeroize;
 
-/// `⌊a·factor⌋`; products stay below 2^127 (checked when the strategy is built).
+/// `⌊a·factor⌋`; products stay below 2^127 by the shifts that [`crate::stream::strategy`] admits.
 #[inline]
 pub(super) fn scaled(a: i128, factor: Dyadic) -> i128 {
     (a * i128::from(factor.mantissa())) >> factor.shift()
+}
+
+/// A number up to 1 in units of 2^-64; 1 itself becomes 1 − 2^-64, far below the slack of every sensitivity.
+fn fraction(value: Dyadic) -> u64 {
+    (u128::from(value.mantissa()) << (64 - value.shift())).min(u128::from(u64::MAX)) as u64
+}
+
+/// `⌊a·fraction⌋`: half the work of [`scaled`].
+#[inline]
+fn share(a: i128, fraction: u64) -> i128 {
+    let low = (u128::from(a as u64) * u128::from(fraction)) >> 64;
+    (a >> 64) * i128::from(fraction) + low as i128
 }
 
 /// The buffers `a_i` of every coordinate.
 #[derive(Debug, Clone)]
 pub(in crate::stream) struct Buffered {
     quarter_units: u64,
-    mu: Vec<Dyadic>,
-    omega: Vec<Dyadic>,
+    /// In units of 2^-64.
+    mu: Vec<u64>,
+    omega: Vec<u64>,
     buffers: Vec<i128>,
 }
 
 impl Buffered {
     pub fn new(mu: &[Dyadic], omega: &[Dyadic], dim: usize, quarter_units: u64) -> Self {
-        Self { quarter_units, mu: mu.to_vec(), omega: omega.to_vec(), buffers: vec![0; dim * mu.len()] }
+        let fractions = |values: &[Dyadic]| values.iter().map(|value| fraction(*value)).collect();
+        Self { quarter_units, mu: fractions(mu), omega: fractions(omega), buffers: vec![0; dim * mu.len()] }
     }
 }
 
@@ -38,11 +52,11 @@ impl Process for Buffered {
         for (k, buffers) in row.iter_mut().zip(self.buffers.chunks_exact_mut(self.mu.len())) {
             let mut sum = 1i128 << (FRACTION - 1);
             for (a, omega) in buffers.iter().zip(&self.omega) {
-                sum += scaled(*a, *omega);
+                sum += share(*a, *omega);
             }
             let v = i128::from(*k) - (sum >> FRACTION);
             for (a, mu) in buffers.iter_mut().zip(&self.mu) {
-                *a += (v << FRACTION) - scaled(*a, *mu);
+                *a += (v << FRACTION) - share(*a, *mu);
             }
             *k = saturate(v);
         }

@@ -6,15 +6,33 @@ use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, FRACTION, Process};
 use crate::stream::state::Writer;
-use crate::toeplitz::BufferedToeplitz;
+use crate::toeplitz::{BufferedToeplitz, Dyadic};
 use crate::upper::Upper;
 
 /// `C = 1 + Σ ω_i z/(1 − θ_i z)`, private for `steps` steps or for ever.
 #[derive(Debug)]
 pub(in crate::stream) struct Buffered {
-    pub toeplitz: BufferedToeplitz,
+    toeplitz: BufferedToeplitz,
     /// Whether the sensitivity is that of endless columns.
-    pub endless: bool,
+    endless: bool,
+}
+
+/// Largest shift of a weight `ω_i`.
+const MOST_SHIFT: u32 = 40;
+
+impl Buffered {
+    /// Refuses weights with which a product could leave 128 bits.
+    ///
+    /// `a_i` is `2^F` times noise filtered by `z/(1 − θ_i z)/C`, whose coefficients are not negative (poles and zeros
+    /// interlace) and sum to `1/(μ_i C(1)) ≤ 1/ω_i`. So for noise up to its clip at 3·2^61, `a_i` times the mantissa
+    /// of `ω_i` stays below `2^(F + 62.6 + shift)`, and times 16 bits of `μ_i` below `2^(F + 78.6)/ω_i`.
+    pub fn new(toeplitz: BufferedToeplitz, endless: bool) -> Result<Self, Error> {
+        let fits = |w: &Dyadic| w.shift() <= MOST_SHIFT && w.value() >= 2f64.powi(-24);
+        if !toeplitz.omega().iter().all(fits) || toeplitz.mu().iter().any(|m| m.shift() > 64) {
+            return Err(Error::Overflow("these buffers need more than 128 bits: ask for fewer".into()));
+        }
+        Ok(Self { toeplitz, endless })
+    }
 }
 
 /// `1 + 2^-F (Σ ω_i/μ_i + d)`, rounded up: how far two fed back sums are from their exact difference.

@@ -149,6 +149,10 @@ impl StreamStrategy for Comb {
         pattern_norm(&self.kernel, self.tail, norm, pattern, steps)
     }
 
+    fn one_sign(&self) -> bool {
+        false
+    }
+
     fn rounding(&self, steps: u64) -> Upper {
         let near = held_error(&self.toeplitz);
         let combs = self.gain.iter().zip(&self.decay).map(|(w, m)| w.value() * (near + 1.0) / m.value() + 1.0);

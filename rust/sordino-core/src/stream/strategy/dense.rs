@@ -21,6 +21,7 @@ pub(in crate::stream) struct Dense {
     /// Columns of `diag(1/r)·C̃` as rounded, one after the other: `n − j` entries of column `j`.
     columns: Vec<Vec<f64>>,
     stderrs: Vec<f64>,
+    lower: f64,
 }
 
 impl Dense {
@@ -41,7 +42,7 @@ impl Dense {
             .map(|j| std::iter::once(1.0 / rows.noise[j].value()).chain((j + 1..n).map(|t| scaled(t, j))).collect())
             .collect();
         let stderrs = stderrs(&rows);
-        Ok(Self { rows: Arc::new(rows), columns, stderrs })
+        Ok(Self { rows: Arc::new(rows), columns, stderrs, lower: factorization.lower })
     }
 }
 
@@ -98,6 +99,10 @@ impl StreamStrategy for Dense {
         triangle.min((Upper::integer(count.into()) * Upper::rounded(worst * slack, 1)).sqrt())
     }
 
+    fn one_sign(&self) -> bool {
+        self.rows.entries.iter().all(|c| *c >= 0)
+    }
+
     fn rounding(&self, _steps: u64) -> Upper {
         let square: f64 = self.rows.noise.iter().map(|r| r.value().powi(-2)).sum();
         Upper::rounded(square * (1.0 + 1e-12), 1).sqrt()
@@ -110,6 +115,10 @@ impl StreamStrategy for Dense {
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
         sums_only(filter)?;
         Ok(averaged(filter, steps, steps.iter().map(|t| self.stderrs[*t as usize - 1].powi(2)).collect()))
+    }
+
+    fn certificate(&self) -> Option<f64> {
+        Some(self.lower)
     }
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {

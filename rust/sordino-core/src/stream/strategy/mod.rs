@@ -51,6 +51,17 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// Whether no product of two columns of `C` is negative: entries of `C` are not.
+    fn one_sign(&self) -> bool {
+        true
+    }
+
+    /// Proved lower bound on the error of every Gaussian strategy at noise multiplier 1, in the norm of the recipe's
+    /// objective, where the strategy was solved for.
+    fn certificate(&self) -> Option<f64> {
+        None
+    }
+
     /// The process for noise of scale `quarter_units/4`.
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process>;
 

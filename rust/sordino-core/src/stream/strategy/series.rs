@@ -65,6 +65,10 @@ impl StreamStrategy for Series {
         pattern_norm(&kernel, 0.0, single, pattern, steps)
     }
 
+    fn one_sign(&self) -> bool {
+        self.kernel.taps().iter().all(|k| *k >= 0)
+    }
+
     fn rounding(&self, steps: u64) -> Upper {
         Upper::integer(steps.into()).sqrt()
     }
