@@ -306,7 +306,7 @@ def test_a_hard_horizon_ends_the_stream(stored):
     plan = so.plan_stream(so.RunningSum(4), GAUSSIAN)
     stream = plan.open(store=so.InMemoryStepStore() if stored else None)
     stream.update([1, 2])
-    with pytest.raises(so.HorizonError, match="only 2 steps"):
+    with pytest.raises(so.HorizonError, match="covers: 2;"):
         stream.update([1, 2, 3])
     assert stream.step == 2
     stream.update([1, 2])

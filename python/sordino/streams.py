@@ -148,7 +148,7 @@ class Stream:
             )
         if known and steps > left:
             raise HorizonError(
-                f"only {left} steps are left of the horizon that this stream's budget covers; nothing was released"
+                f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
             )
         head = self._replay(rows[: known * dim], known) if known else np.zeros(0)
         if known and known == steps:
