@@ -175,7 +175,7 @@ def test_other_items_at_a_released_step_are_refused_and_nothing_is_lost(store):
             again.update(items)
         assert not any(digit in str(caught.value) for digit in "0123456789")
         assert again.step == 1
-    with pytest.raises(so.HorizonError, match="only 11"):
+    with pytest.raises(so.HorizonError, match="covers: 11;"):
         again.update([4, 5, 6, *[0] * 9])
     assert again.step == 1
     assert again.update([4, 5]).tolist() == answers[:2].tolist()

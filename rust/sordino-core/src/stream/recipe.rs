@@ -180,7 +180,7 @@ impl StreamRecipe {
     /// Buffers for a running sum: with five, the error is within a few thousandths of the square root's at 2^16.
     fn counting(&self, degree: Option<usize>) -> Result<Buffered, Error> {
         let Some(design) = self.horizon.design() else {
-            return Buffered::new(toeplitz::unbounded(degree.unwrap_or(8))?, true);
+            return Buffered::new(&toeplitz::unbounded(degree.unwrap_or(8))?, true);
         };
         let degree = degree.unwrap_or(match design {
             0..=1024 => 3,
@@ -194,7 +194,7 @@ impl StreamRecipe {
             sensitivity_steps: (!endless).then_some(design),
             ..BufferedProblem::counting(degree, design, self.objective)
         };
-        Buffered::new(toeplitz::optimize(&problem)?.0, endless)
+        Buffered::new(&toeplitz::optimize(&problem)?.0, endless)
     }
 
     fn decaying(&self, decay: f64, degree: Option<usize>) -> Result<Buffered, Error> {
@@ -203,7 +203,7 @@ impl StreamRecipe {
         let steps = self.horizon.design().filter(|_| !endless);
         let objective = self.objective;
         let problem = BufferedProblem { degree, steps, sensitivity_steps: steps, decay, objective };
-        Buffered::new(toeplitz::optimize(&problem)?.0, endless)
+        Buffered::new(&toeplitz::optimize(&problem)?.0, endless)
     }
 }
 

@@ -17,18 +17,22 @@ pub(in crate::stream) struct Buffered {
     endless: bool,
 }
 
-/// Largest shift of a weight `ω_i`.
-const MOST_SHIFT: u32 = 40;
-
 impl Buffered {
-    /// Refuses weights with which a product could leave 128 bits.
+    /// Leaves out buffers without weight, `ω_i/μ_i` below 2^-30, which an optimum of few steps may have; refuses
+    /// parameters with which a buffer could leave 128 bits, or that are finer than 2^-64.
     ///
     /// `a_i` is `2^F` times noise filtered by `z/(1 − θ_i z)/C`, whose coefficients are not negative (poles and zeros
-    /// interlace) and sum to `1/(μ_i C(1)) ≤ 1/ω_i`. So for noise up to its clip at 3·2^61, `a_i` times the mantissa
-    /// of `ω_i` stays below `2^(F + 62.6 + shift)`, and times 16 bits of `μ_i` below `2^(F + 78.6)/ω_i`.
-    pub fn new(toeplitz: BufferedToeplitz, endless: bool) -> Result<Self, Error> {
-        let fits = |w: &Dyadic| w.shift() <= MOST_SHIFT && w.value() >= 2f64.powi(-24);
-        if !toeplitz.omega().iter().all(fits) || toeplitz.mu().iter().any(|m| m.shift() > 64) {
+    /// interlace) and sum to `1/(μ_i C(1))`, at most `1/ω_i` and at most `1/μ_i`. For noise up to its clip at 3·2^61
+    /// that is below `2^(F + 62.6)/max(ω_i, μ_i)`.
+    pub fn new(toeplitz: &BufferedToeplitz, endless: bool) -> Result<Self, Error> {
+        let pairs = toeplitz.mu().iter().copied().zip(toeplitz.omega().iter().copied());
+        let (mu, omega): (Vec<Dyadic>, Vec<Dyadic>) =
+            pairs.filter(|(m, w)| w.value() >= m.value() * 2f64.powi(-30)).unzip();
+        let toeplitz = BufferedToeplitz::from_dyadic(mu, omega)?;
+        let fits = |(w, m): (&Dyadic, &Dyadic)| {
+            w.shift() <= 64 && m.shift() <= 64 && w.value().max(m.value()) >= 2f64.powi(-39)
+        };
+        if !toeplitz.omega().iter().zip(toeplitz.mu()).all(fits) {
             return Err(Error::Overflow("these buffers need more than 128 bits: ask for fewer".into()));
         }
         Ok(Self { toeplitz, endless })

@@ -125,7 +125,7 @@ fn rounding_what_is_fed_back_costs_what_is_charged() {
     ] {
         let dyadic = |pairs: Vec<(u32, u32)>| pairs.into_iter().map(|(m, s)| Dyadic::new(m, s)).collect::<Vec<_>>();
         let kernel = BufferedToeplitz::from_dyadic(dyadic(mu), dyadic(omega)).unwrap();
-        let strategy = crate::stream::strategy::Buffered::new(kernel.clone(), false).unwrap();
+        let strategy = crate::stream::strategy::Buffered::new(&kernel, false).unwrap();
         let rounding = crate::stream::strategy::StreamStrategy::rounding(&strategy, n).get();
         let process = process::Buffered::new(kernel.mu(), kernel.omega(), 1, quarters);
         excess.push(check(&process, &toeplitz(&kernel.coefficients(n as usize)), rounding, &change));
