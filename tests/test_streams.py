@@ -311,7 +311,7 @@ def test_a_hard_horizon_ends_the_stream(stored):
     assert stream.step == 2
     stream.update([1, 2])
     for items in (1, [1], 1.0, True):
-        with pytest.raises(so.HorizonError, match="only 0"):
+        with pytest.raises(so.HorizonError, match="covers: 0;"):
             stream.update(items)
     assert stream.step == 4
     assert stream.value is not None
