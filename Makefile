@@ -57,7 +57,7 @@ test-python: build ## Python tests, with the code of README and docs
 
 .PHONY: test-slow
 test-slow: build docs package ## Slow markers, the docs site, wheel and sdist in empty environments
-	cargo test --locked -p sordino-core -- --ignored
+	cargo test --locked -p sordino-core -- --ignored --skip generate
 	$(BIN)/python -m pytest -m slow
 	@echo "all slow checks passed"
 
