@@ -51,8 +51,8 @@ def test_entries_are_what_was_published(store):
 
 def test_an_answer_is_on_the_disk_before_it_is_returned(tmp_path, monkeypatch):
     order = []
-    pwrite, fsync = os.pwrite, os.fsync
-    monkeypatch.setattr(os, "pwrite", lambda *a: order.append("write") or pwrite(*a))
+    write, fsync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda *a: order.append("write") or write(*a))
     monkeypatch.setattr(os, "fsync", lambda *a: order.append("sync") or fsync(*a))
     stream = PLAN.open(store=so.FileStepStore(tmp_path / "steps"))
     order.clear()
@@ -106,12 +106,12 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     path = tmp_path / "steps"
     stream = PLAN.open(store=so.FileStepStore(path))
     checkpoint = stream.checkpoint(KEY)
-    first, size, pwrite = stream.update(1), path.stat().st_size, os.pwrite
-    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, data[:9], at))
+    first, size, write = stream.update(1), path.stat().st_size, os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:9]))
     with pytest.raises(so.StepStoreError):
         stream.update(2)
     assert path.stat().st_size == size
-    monkeypatch.setattr(os, "pwrite", pwrite)
+    monkeypatch.setattr(os, "write", write)
     monkeypatch.setattr(os, "fsync", _refuse)
     monkeypatch.setattr(os, "ftruncate", _refuse)
     with pytest.raises(so.StepStoreError, match="Input/output"):

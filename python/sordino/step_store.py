@@ -213,7 +213,8 @@ class FileStepStore:
 
     def _load(self, descriptor: int) -> None:
         content = b""
-        while block := os.pread(descriptor, 1 << 20, len(content)):
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        while block := os.read(descriptor, 1 << 20):
             content += block
         self._entries, self._stream, self._end = [], None, 0
         *lines, rest = content.split(b"\n")
@@ -247,7 +248,8 @@ def _write(descriptor: int, line: bytes, place: int) -> None:
     Raises:
         OSError: It was not written whole.
     """
-    if os.pwrite(descriptor, line, place) != len(line):
+    os.lseek(descriptor, place, os.SEEK_SET)
+    if os.write(descriptor, line) != len(line):
         raise OSError(0, "the disk is full")
     os.fsync(descriptor)
 
