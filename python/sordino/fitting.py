@@ -1,23 +1,34 @@
 """From public facts to a fitted strategy: recipe, lattice, noise and error. Touches no data."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
 from sordino import _core
+from sordino._checks import integer
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import laplace_composition_ratio, noise_ratio
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.events import ApproxEvent, Event
 from sordino.mechanisms import Mechanism
-from sordino.privacy import ApproxDP, Privacy
-from sordino.units import AddRemove, Unit
+from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 
-__all__ = ["Domain", "Fitted", "Objective", "Request", "fit"]
+__all__ = [
+    "Domain",
+    "Fitted",
+    "Objective",
+    "Request",
+    "check_request",
+    "choose_domain",
+    "fit",
+    "least_error",
+]
 
 Objective = Literal["mean", "max"]
 
@@ -25,6 +36,8 @@ Objective = Literal["mean", "max"]
 _INFLATION = 1e-4
 _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
+# A simpler mechanism is preferred if it is at most this much worse.
+_TIE = 1.01
 
 
 @dataclass(frozen=True)
@@ -110,34 +123,86 @@ def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) ->
     return _core.fit(strategy, kind, records, per_cell, domain.max_value, domain.fraction_bits, ratio)
 
 
-def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
-    """Return the declared domain, or the largest default one that costs at most 1e-4 of noise.
+def check_request(  # noqa: PLR0917 - the arguments of the public functions, in their order
+    workload: object, privacy: object, unit: object, objective: object, max_value: object, integral: object
+) -> int | None:
+    """Refuse what describes neither a release nor a stream; return the checked `max_value`.
 
-    Defaults: `max_value` the largest power of two up to 2**24, and for real cells the finest grid, that fit.
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: An argument is out of range.
+    """
+    if not isinstance(workload, Workload):
+        raise DataTypeError("workload must be a sordino workload, such as sordino.RunningSum(10)")
+    if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
+        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
+    if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
+        raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
+    if objective not in ("mean", "max"):
+        raise InvalidParameterError("objective must be 'mean' or 'max'")
+    if not isinstance(integral, bool):
+        raise DataTypeError("integral must be True or False")
+    if max_value is None:
+        return None
+    bound = integer("max_value", max_value, least=1)
+    if bound > 2**53:
+        raise InvalidParameterError("max_value must be at most 2**53")
+    return bound
+
+
+class _Judged(Protocol):
+    def error(self, objective: Objective) -> float: ...
+
+
+_Option = TypeVar("_Option", bound=_Judged)
+
+
+def least_error(options: Sequence[_Option], objective: Objective) -> _Option:
+    """Return the first option, the simpler ones first, whose error is within 1 % of the least."""
+    least = min(option.error(objective) for option in options)
+    return next(option for option in options if option.error(objective) <= _TIE * least)
+
+
+class _Fits(Protocol):
+    @property
+    def sensitivity(self) -> tuple[float, float, float]: ...
+
+
+_AnyDoor = TypeVar("_AnyDoor", bound=_Fits)
+
+
+def choose_domain(
+    fit_door: Callable[[Domain], _AnyDoor], max_value: int | None, bits: tuple[int, ...]
+) -> tuple[Domain, _AnyDoor]:
+    """Return the declared domain, or the largest default one that costs at most 1e-4 of noise, and its door.
+
+    Defaults: `max_value` the largest power of two up to 2**24, and the first of the fractions' `bits`, that fit.
 
     Raises:
         InvalidParameterError: Nothing fits.
     """
-    values = (request.max_value,) if request.max_value is not None else tuple(2**b for b in range(24, -1, -1))
-    bits = (0,) if request.integral else _FRACTION_BITS
+    values = (max_value,) if max_value is not None else tuple(2**b for b in range(24, -1, -1))
     refusal: InvalidParameterError | None = None
-    fallback: tuple[Domain, _core.Door] | None = None
-    for value in values:
-        for b in bits:
-            domain = Domain(value, b)
-            try:
-                door = _door(strategy, request.unit, domain, ratio)
-            except InvalidParameterError as error:
-                refusal = error
-                continue
-            ideal, encoding, rounding = door.sensitivity
-            if encoding + rounding <= _INFLATION * ideal:
-                return domain, door
-            if fallback is None or sum(door.sensitivity) < sum(fallback[1].sensitivity):
-                fallback = domain, door
+    fallback: tuple[Domain, _AnyDoor] | None = None
+    for domain in (Domain(value, b) for value in values for b in bits):
+        try:
+            door = fit_door(domain)
+        except InvalidParameterError as error:
+            refusal = error
+            continue
+        ideal, encoding, rounding = door.sensitivity
+        if encoding + rounding <= _INFLATION * ideal:
+            return domain, door
+        if fallback is None or sum(door.sensitivity) < sum(fallback[1].sensitivity):
+            fallback = domain, door
     if fallback is not None:
         return fallback
     raise refusal or InvalidParameterError("no domain fits")
+
+
+def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
+    bits = (0,) if request.integral else _FRACTION_BITS
+    return choose_domain(lambda domain: _door(strategy, request.unit, domain, ratio), request.max_value, bits)
 
 
 def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain, _core.Door]:

@@ -17,14 +17,15 @@ privacy allows it and Laplace noise under `PureDP`.
 =====================  ======================================================================================
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from sordino.errors import InvalidParameterError
 from sordino.privacy import ApproxDP, Privacy, PureDP
 from sordino.workloads import Filter, GroupConvolution, Histogram, Marginals, Matrix, RunningSum, Workload
 
-__all__ = ["MECHANISMS", "Mechanism", "mechanism_named"]
+__all__ = ["MECHANISMS", "Mechanism", "entry_named", "mechanism_named"]
 
 Law = Literal["gaussian", "laplace"]
 
@@ -100,16 +101,35 @@ MECHANISMS: tuple[Mechanism, ...] = (
 """All mechanisms, the simpler ones first: that is how ties are broken."""
 
 
-def mechanism_named(name: str, privacy: Privacy) -> Mechanism:
-    """Return the mechanism that a user means.
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def strategy(self) -> str: ...
+
+
+_Entry = TypeVar("_Entry", bound=_Named)
+
+
+def entry_named(mechanisms: Sequence[_Entry], name: str, privacy: Privacy) -> _Entry:
+    """Return the mechanism that a user means: by full name, or by strategy with the noise that the privacy allows.
 
     Raises:
         InvalidParameterError: No such name.
     """
-    by_name = {m.name: m for m in MECHANISMS}
+    by_name = {m.name: m for m in mechanisms}
     law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
-    found = by_name.get(name) or by_name.get(f"{name}-{law}")
+    found = by_name.get(name) or by_name.get(f"{name}-{law}") or by_name.get(f"{name}-laplace")
     if found is None:
-        families = sorted({m.strategy for m in MECHANISMS})
+        families = sorted({m.strategy for m in mechanisms})
         raise InvalidParameterError(f"unknown mechanism; choose 'auto' or one of {', '.join(families)}")
     return found
+
+
+def mechanism_named(name: str, privacy: Privacy) -> Mechanism:
+    """Return the mechanism of a release that a user means.
+
+    Raises:
+        InvalidParameterError: No such name.
+    """
+    return entry_named(MECHANISMS, name, privacy)

@@ -8,21 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sordino._checks import integer, open_unit, positive
+from sordino._checks import open_unit, positive
 from sordino.bounds import Bound, gaussian_bound
 from sordino.calibration import epsilon_of_mu, noise_ratio
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
-from sordino.fitting import Fitted, Objective, Request, fit
+from sordino.fitting import Fitted, Objective, Request, check_request, fit, least_error
 from sordino.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from sordino.plans import Plan
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
-from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
+from sordino.privacy import ApproxDP, Privacy, PureDP
+from sordino.units import AddRemove, Unit
 from sordino.workloads import Workload
 
 __all__ = ["Comparison", "compare", "plan", "privacy_for"]
 
-# A simpler mechanism is preferred if it is at most this much worse.
-_TIE = 1.01
 # Less Gaussian noise than this, relative to the sensitivity, is not asked for.
 _LEAST_RATIO = 1e-5
 
@@ -65,7 +63,7 @@ def plan(
     if not isinstance(mechanism, str):
         raise DataTypeError("mechanism must be a name")
     if mechanism == "auto":
-        fitted = _best(_candidates(request), objective)
+        fitted = least_error(_candidates(request), objective)
     else:
         fitted = _best_branching(request, mechanism_named(mechanism, privacy))
     return Plan(request=request, requested=mechanism, fitted=fitted)
@@ -79,20 +77,7 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
     max_value: int | None,
     integral: bool,
 ) -> Request:
-    if not isinstance(workload, Workload):
-        raise DataTypeError("workload must be a sordino workload, such as sordino.Histogram(10)")
-    if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
-        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
-    if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
-        raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-    if objective not in ("mean", "max"):
-        raise InvalidParameterError("objective must be 'mean' or 'max'")
-    if not isinstance(integral, bool):
-        raise DataTypeError("integral must be True or False")
-    if max_value is not None:
-        max_value = integer("max_value", max_value, least=1)
-        if max_value > 2**53:
-            raise InvalidParameterError("max_value must be at most 2**53")
+    max_value = check_request(workload, privacy, unit, objective, max_value, integral)
     return Request(workload, privacy, AddRemove(1) if unit is None else unit, objective, max_value, integral)
 
 
@@ -123,11 +108,6 @@ def _fit_all(request: Request, mechanisms: Iterable[Mechanism]) -> tuple[list[Fi
         except (UnsupportedMechanismError, InvalidParameterError) as error:
             refused[mechanism.name] = str(error)
     return fitted, refused
-
-
-def _best(options: list[Fitted], objective: Objective) -> Fitted:
-    least = min(fitted.error(objective) for fitted in options)
-    return next(fitted for fitted in options if fitted.error(objective) <= _TIE * least)
 
 
 @dataclass(frozen=True)
@@ -220,7 +200,7 @@ def compare(
         }
         for fitted in sorted(options, key=lambda fitted: fitted.error(objective))
     )
-    return Comparison(rows, bound, _best(automatic, objective).mechanism.name, refused, request)
+    return Comparison(rows, bound, least_error(automatic, objective).mechanism.name, refused, request)
 
 
 def privacy_for(
@@ -286,6 +266,6 @@ def privacy_for(
         privacy = guarantee(best * (1.0 + 1e-9 * 2.0**step if step else 1.0))
         tried = replace(request, privacy=privacy)
         chosen = _candidates(tried) if mechanism == "auto" else [_best_branching(tried, options[0].mechanism)]
-        if _best(chosen, objective).error(objective) <= target:
+        if least_error(chosen, objective).error(objective) <= target:
             return privacy
     raise InvalidParameterError("no epsilon meets this target")

@@ -11,9 +11,9 @@ from sordino import _core
 from sordino.bounds import REFERENCE_STEPS
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import noise_ratio
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.errors import UnsupportedMechanismError
 from sordino.events import Event
-from sordino.fitting import Domain, Objective
+from sordino.fitting import Domain, Objective, choose_domain
 from sordino.participation import Pattern, patterns
 from sordino.privacy import Privacy
 from sordino.stream_mechanisms import Horizon, StreamMechanism
@@ -31,7 +31,6 @@ from sordino.workloads.base import Array
 
 __all__ = ["StreamFitted", "StreamRequest", "fit_stream"]
 
-_INFLATION = 1e-4
 _FRACTION_BITS = (24, 20, 16, 12)
 # Errors over more steps than this are averaged over a stratified sample of steps.
 _ALL_STEPS = 2**16
@@ -179,36 +178,6 @@ class StreamFitted:
         return self.rmse if objective == "mean" else self.max_stderr
 
 
-def _choose_domain(
-    plan: _core.StreamPlan, pattern: Pattern, request: StreamRequest, ratio: float
-) -> tuple[Domain, _core.StreamDoor]:
-    """Return the declared domain, or the largest default one that costs at most 1e-4 of noise.
-
-    Raises:
-        InvalidParameterError: Nothing fits.
-    """
-    values = (request.max_value,) if request.max_value is not None else tuple(2**b for b in range(24, -1, -1))
-    bits = (0,) if request.integral else _FRACTION_BITS
-    best: tuple[float, Domain, _core.StreamDoor] | None = None
-    refusal: InvalidParameterError | None = None
-    for value in values:
-        for b in bits:
-            try:
-                door = plan.fit(pattern, value, b, ratio)
-            except InvalidParameterError as error:
-                refusal = error
-                continue
-            ideal, encoding, rounding = door.sensitivity
-            excess = (encoding + rounding) / ideal
-            if excess <= _INFLATION:
-                return Domain(value, b), door
-            if best is None or excess < best[0]:
-                best = excess, Domain(value, b), door
-    if best is not None:
-        return best[1], best[2]
-    raise refusal or InvalidParameterError("no domain fits")
-
-
 def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int | None = None) -> StreamFitted:
     """Build the mechanism for the stream and fit lattice and noise.
 
@@ -232,7 +201,11 @@ def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int |
     found = patterns(request.unit, request.dim, request.touched, request.signed, plan.one_sign)
     pattern = min(found, key=plan.sensitivity)
     ratio = noise_ratio(request.privacy, mechanism.law)
-    domain, door = _choose_domain(plan, pattern, request, ratio)
+    domain, door = choose_domain(
+        lambda domain: plan.fit(pattern, domain.max_value, domain.fraction_bits, ratio),
+        request.max_value,
+        (0,) if request.integral else _FRACTION_BITS,
+    )
     return StreamFitted(
         mechanism=mechanism,
         option=option,

@@ -22,7 +22,7 @@ A full name is `strategy-noise`; the strategy alone means Gaussian noise, or Lap
 from dataclasses import dataclass
 from typing import Literal
 
-from sordino.errors import InvalidParameterError
+from sordino.mechanisms import entry_named
 from sordino.privacy import Privacy, PureDP
 from sordino.workloads import ExponentialSmoothing, MovingAverage, RunningAverage, RunningSum, Workload
 
@@ -109,15 +109,9 @@ STREAM_MECHANISMS: tuple[StreamMechanism, ...] = (
 
 
 def stream_mechanism_named(name: str, privacy: Privacy) -> StreamMechanism:
-    """Return the mechanism that a user means.
+    """Return the mechanism of a stream that a user means.
 
     Raises:
         InvalidParameterError: No such name.
     """
-    by_name = {m.name: m for m in STREAM_MECHANISMS}
-    law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
-    found = by_name.get(name) or by_name.get(f"{name}-{law}") or by_name.get(f"{name}-laplace")
-    if found is None:
-        families = sorted({m.strategy for m in STREAM_MECHANISMS})
-        raise InvalidParameterError(f"unknown mechanism; choose 'auto' or one of {', '.join(families)}")
-    return found
+    return entry_named(STREAM_MECHANISMS, name, privacy)

@@ -12,20 +12,18 @@ import numpy as np
 from sordino._checks import integer
 from sordino.bounds import Bound, stream_bound
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
-from sordino.fitting import Objective
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.fitting import Objective, check_request, least_error
+from sordino.privacy import Privacy
 from sordino.stream_fitting import StreamFitted, StreamRequest, fit_stream
 from sordino.stream_mechanisms import STREAM_MECHANISMS, Horizon, StreamMechanism, stream_mechanism_named
 from sordino.stream_plans import StreamPlan
-from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
+from sordino.units import AddRemove, Unit
 from sordino.workloads import Workload
 
 __all__ = ["StreamComparison", "compare_request", "compare_stream", "plan_stream"]
 
 Effort = Literal["closed_form", "optimize"]
 
-# A simpler mechanism is preferred if it is at most this much worse.
-_TIE = 1.01
 # Longest stream for which `auto` solves for the optimum; `two-diagonals` is within 0.5 % of it up to 1024 steps.
 _AUTO_OPTIMAL = 32
 _SHOWN = (1, 2**4, 2**8, 2**10, 2**16, 2**20, 2**30)
@@ -116,7 +114,7 @@ def plan_stream(
     if not within:
         why = "; ".join(sorted(set(refused.values()))) or "none keeps within the memory"
         raise UnsupportedMechanismError(f"no mechanism serves this stream and privacy: {why}")
-    return StreamPlan(request=request, requested="auto", fitted=_best(within, objective))
+    return StreamPlan(request=request, requested="auto", fitted=least_error(within, objective))
 
 
 def _checked(
@@ -132,16 +130,9 @@ def _checked(
     max_value: int | None,
     integral: bool,
 ) -> StreamRequest:
-    if not isinstance(workload, Workload):
-        raise DataTypeError("workload must be a sordino workload, such as sordino.RunningSum()")
-    if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
-        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
-    if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
-        raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-    if objective not in ("mean", "max"):
-        raise InvalidParameterError("objective must be 'mean' or 'max'")
-    if not isinstance(integral, bool) or not isinstance(signed, bool):
-        raise DataTypeError("integral and signed must be True or False")
+    max_value = check_request(workload, privacy, unit, objective, max_value, integral)
+    if not isinstance(signed, bool):
+        raise DataTypeError("signed must be True or False")
     length = getattr(workload, "length", None)
     if horizon is None:
         horizon = "unbounded" if length is None else "hard"
@@ -152,10 +143,6 @@ def _checked(
     dim, touched = integer("dim", dim, least=1), integer("touched", touched, least=1)
     if dim > 2**20 or touched > dim:
         raise InvalidParameterError("dim must be at most 2**20, and touched at most dim")
-    if max_value is not None:
-        max_value = integer("max_value", max_value, least=1)
-        if max_value > 2**53:
-            raise InvalidParameterError("max_value must be at most 2**53")
     return StreamRequest(
         workload=workload,
         privacy=privacy,
@@ -189,11 +176,6 @@ def _fit_all(
         except (UnsupportedMechanismError, InvalidParameterError) as error:
             refused[mechanism.name] = str(error)
     return fitted, refused
-
-
-def _best(options: list[StreamFitted], objective: Objective) -> StreamFitted:
-    least = min(fitted.error(objective) for fitted in options)
-    return next(fitted for fitted in options if fitted.error(objective) <= _TIE * least)
 
 
 @dataclass(frozen=True)
@@ -308,7 +290,7 @@ def compare_request(request: StreamRequest) -> StreamComparison:
     if not options:
         raise UnsupportedMechanismError("no mechanism serves this stream and privacy")
     names = {m.name for m in _automatic(request, "optimize")}
-    chosen = _best([f for f in options if f.mechanism.name in names], request.objective).mechanism.name
+    chosen = least_error([f for f in options if f.mechanism.name in names], request.objective).mechanism.name
     last = request.judged if request.length is not None else 2**40
     steps = tuple(sorted({*(t for t in _SHOWN if t < last), last}))
     bound = stream_bound(request.workload, request.privacy, request.unit, request.touched)

@@ -16,11 +16,14 @@ import numpy as np
 from sordino._checks import integer
 from sordino.accounting import Ledger
 from sordino.bounds import Bound, stream_bound
+from sordino.data import read_items
 from sordino.errors import (
     DataTypeError,
+    HorizonError,
     InputFileError,
     InvalidParameterError,
     PlanFileError,
+    ShapeError,
     SordinoError,
 )
 from sordino.events import Event, event_from_json
@@ -321,9 +324,6 @@ class StreamPlan:
             HorizonError: More steps than the horizon has.
             SordinoError: As `open` and `Stream.update`.
         """
-        from sordino.data import read_items  # noqa: PLC0415
-        from sordino.errors import HorizonError, ShapeError  # noqa: PLC0415
-
         rows, shape = read_items(items, self.dim, self.integral)
         if len(shape) != (1 if self.dim == 1 else 2) or shape[0] == 0:
             raise ShapeError("a whole stream has one row a step, and at least one step")
