@@ -137,6 +137,11 @@ impl Workload {
         }
     }
 
+    /// The factors of a Kronecker product, none for other workloads.
+    pub fn kronecker_factors(&self) -> &[Self] {
+        &[]
+    }
+
     /// Number of answers.
     pub fn answers_len(&self) -> usize {
         match self {

@@ -3,10 +3,10 @@
 use crate::door::{Measured, NoiseLaw};
 use crate::error::PyError;
 use crate::workload::Workload;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
-use sordino_core::strategy::{self, Geometry, Mechanism, Recipe};
+use sordino_core::strategy::{self, Factor, Factorization, Geometry, Mechanism, Pieces, Recipe};
 
 /// A built strategy and the recipe it came from.
 #[pyclass(frozen, module = "sordino._core")]
@@ -47,6 +47,42 @@ impl Strategy {
             Recipe { workload: workload.0.clone(), mechanism: self::mechanism(mechanism, branching)?, law: law.0 };
         let core = py.detach(|| recipe.build())?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
+    }
+
+    /// A strategy given as matrices, shape (measured, cells): their Kronecker product is measured. With `blocks`,
+    /// noise has a norm on consecutive rows.
+    #[staticmethod]
+    #[pyo3(signature = (workload, factors, law, blocks=None))]
+    fn factored(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        factors: Vec<PyReadonlyArray2<'_, f64>>,
+        law: NoiseLaw,
+        blocks: Option<Vec<u32>>,
+    ) -> PyResult<Self> {
+        let factors = factors
+            .iter()
+            .map(|factor| {
+                let (rows, columns) = factor.as_array().dim();
+                Ok(Factor { rows, columns, entries: factor.as_slice()?.to_vec() })
+            })
+            .collect::<PyResult<_>>()?;
+        let pieces = blocks.map_or(Pieces::Coordinates(law.0), Pieces::Blocks);
+        let recipe = Factorization { workload: workload.0.clone(), factors, pieces };
+        let core = py.detach(|| recipe.build()).map_err(PyError::from)?;
+        Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
+    }
+
+    /// Answers from numbers in place of the measured ones, such as projected ones.
+    fn decode<'py>(&self, py: Python<'py>, measured: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let measured = measured.as_slice()?;
+        if measured.len() != self.core.measured_len() {
+            let (expected, got) = (self.core.measured_len(), measured.len());
+            return Err(PyError::from(Error::Shape { name: "measured", expected, got }).into());
+        }
+        let mut out = vec![0.0; self.answers_len];
+        py.detach(|| self.core.decode(measured, &mut out));
+        Ok(out.into_pyarray(py))
     }
 
     #[getter]

@@ -17,6 +17,7 @@
 use super::anderson::Memory;
 use super::linear_algebra::Precision;
 use super::{Progress, Target};
+use crate::error::Error;
 
 /// Largest change of a log-weight in one iteration.
 const CLIP: f64 = 2.0;
@@ -143,7 +144,10 @@ pub(super) fn solve(problem: &impl Problem, target: Target, progress: Progress<'
     let simplices = problem.simplices();
     let mixing = target.gap / 4.0;
     let mut precision = if target.gap < FINE_GAP { Precision::Careful } else { Precision::Fast };
-    let mut logs = vec![0.0; simplices.iter().sum()];
+    let mut logs = match target.start {
+        Some(start) => start.iter().map(|w| w.ln().max(FLOOR)).collect(),
+        None => vec![0.0; simplices.iter().sum()],
+    };
     normalise(&mut logs, &simplices);
     let mut memory = Memory::default();
     let mut last: Option<Iterate> = None;
@@ -216,6 +220,14 @@ pub(super) fn solve(problem: &impl Problem, target: Target, progress: Progress<'
         }
     }
     solution
+}
+
+/// The weights that the target starts from, of `len` in all, at the places that the program has: an offset and
+/// indices for each simplex.
+pub(super) fn start(target: Target, len: usize, kept: &[(usize, &[usize])]) -> Result<Option<Vec<f64>>, Error> {
+    let Some(start) = target.start else { return Ok(None) };
+    Error::check_len("start", len, start.len())?;
+    Ok(Some(kept.iter().flat_map(|(offset, indices)| indices.iter().map(move |i| start[offset + i])).collect()))
 }
 
 /// `f = log(g/Σ p g)` on each simplex.
@@ -293,7 +305,7 @@ mod tests {
     #[test]
     fn known_optimum_within_the_gap() {
         let problem = Entropy(vec![0.5, 0.3, 0.2 - 1e-9, 1e-9]);
-        let target = Target { gap: 1e-6, iterations: 100 };
+        let target = Target { gap: 1e-6, iterations: 100, start: None };
         let solution = solve(&problem, target, &mut |_, _| ControlFlow::Continue(())).unwrap();
         let optimum: f64 = problem.0.iter().map(|c| c * c.ln()).sum::<f64>().exp();
         assert!(solution.lower.value <= optimum && optimum <= solution.upper.value * (1.0 + 1e-15));
@@ -308,7 +320,7 @@ mod tests {
             seen.push(gap);
             if iteration == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let solution = solve(&problem, Target { gap: 1e-9, iterations: 100 }, &mut stop).unwrap();
+        let solution = solve(&problem, Target { gap: 1e-9, iterations: 100, start: None }, &mut stop).unwrap();
         assert_eq!(solution.iterations, 2);
         assert_eq!(solution.gap(), seen[1]);
         assert!(seen[1] <= seen[0]);

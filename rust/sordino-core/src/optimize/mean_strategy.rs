@@ -10,7 +10,7 @@
 //! (Denisov et al. 2022; Yuan, Yang, Zhang & Hao 2016). The error of that strategy is
 //! `(Σ s · max_j n_j)^{1/2}`, `n_j = ‖B e_j‖²`, and `Σ_j v_j n_j = Σ s`: at the optimum all `n_j` with `v_j > 0` are equal.
 
-use super::accelerated::{Point, Problem, solve};
+use super::accelerated::{Point, Problem, solve, start};
 use super::factorization::{Lower, Optimized, nuclear_norm_below, spread};
 use super::linear_algebra::{
     Matrix, Precision, left_singular, scale_columns, scale_rows, squared_columns, squared_rows, transposed_product,
@@ -74,7 +74,8 @@ pub fn mean_strategy(
     let range = Range::new(&weighted)?;
     let program = Mean(&range);
     let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
-    let solution = solve(&program, target, progress).ok_or_else(failed)?;
+    let start = start(target, a.ncols(), &[(0, &range.active)])?;
+    let solution = solve(&program, Target { start: start.as_deref(), ..target }, progress).ok_or_else(failed)?;
     let lower = Lower {
         query_weights: roots.iter().map(|root| root * root).collect(),
         cell_weights: spread(a.ncols(), &range.active, &solution.lower.weights),

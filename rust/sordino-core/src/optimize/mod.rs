@@ -27,7 +27,6 @@
 mod accelerated;
 mod anderson;
 mod factorization;
-mod linear_algebra;
 mod mean_strategy;
 mod prefix_sums;
 mod queries;
@@ -45,6 +44,7 @@ pub use triangular::{Triangular, triangular};
 pub use worst_strategy::worst_strategy;
 
 use crate::error::Error;
+use crate::linear_algebra;
 use std::ops::ControlFlow;
 
 /// Called after every evaluation with its number and the certified gap; `Break` ends the search, and the best so far
@@ -53,26 +53,32 @@ pub type Progress<'a> = &'a mut dyn FnMut(usize, f64) -> ControlFlow<()>;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Target {
+pub struct Target<'a> {
     /// Largest `upper/lower − 1` wanted; from 1e-9 to 1.
     pub gap: f64,
     /// Evaluations after which the best so far is returned with its own gap.
     pub iterations: usize,
+    /// Weights to start from, those of an earlier result: of the cells, for the worst query of the queries and then
+    /// the cells. Uniform if `None`.
+    pub start: Option<&'a [f64]>,
 }
 
-impl Default for Target {
+impl Default for Target<'_> {
     fn default() -> Self {
-        Self { gap: 1e-4, iterations: 3000 }
+        Self { gap: 1e-4, iterations: 3000, start: None }
     }
 }
 
-impl Target {
+impl Target<'_> {
     fn check(self) -> Result<(), Error> {
         if !(1e-9..=1.0).contains(&self.gap) {
             return Err(Error::invalid("gap", format!("must be from 1e-9 to 1, got {}", self.gap)));
         }
         if self.iterations == 0 {
             return Err(Error::invalid("iterations", "must be at least 1"));
+        }
+        if self.start.is_some_and(|start| start.iter().any(|w| w.is_nan() || *w < 0.0)) {
+            return Err(Error::invalid("start", "weights must not be negative"));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@
 //! Both weights are updated at once, `u ← u‖l‖²/Σ s` and `v ← v‖b‖²/Σ s`. At the optimum `u` may rest on fewer queries
 //! than the rank; the mixed weights of the driver keep `K` invertible.
 
-use super::accelerated::{Point, Problem, solve};
+use super::accelerated::{Point, Problem, solve, start};
 use super::factorization::{Lower, Optimized, nuclear_norm_below, spread};
 use super::linear_algebra::{
     Matrix, Precision, left_singular, product, scale_columns, scale_rows, select_rows, solve_upper, squared_columns,
@@ -152,7 +152,8 @@ pub fn worst_strategy(queries: Queries<'_>, target: Target, progress: Progress<'
     let basis = range.basis.as_ref().map(|basis| select_rows(basis, &rows));
     let program = Worst { range: &range, rows, basis };
     let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
-    let solution = solve(&program, target, progress).ok_or_else(failed)?;
+    let start = start(target, a.nrows() + a.ncols(), &[(0, &program.rows), (a.nrows(), &range.active)])?;
+    let solution = solve(&program, Target { start: start.as_deref(), ..target }, progress).ok_or_else(failed)?;
     let (u, v) = solution.lower.weights.split_at(program.rows.len());
     let lower = Lower {
         query_weights: spread(a.nrows(), &program.rows, u),

@@ -1,5 +1,6 @@
 //! Noise on the answers of any matrix: `B = A`.
 
+use super::columns::sensitivity;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, not_in_row_space, table};
 use crate::error::Error;
 use crate::transform::fourier::UNIT_ROUNDOFF;
@@ -8,9 +9,6 @@ use crate::upper::Upper;
 use nalgebra::{DMatrix, DVector, Dyn, SVD};
 use rayon::prelude::*;
 use std::sync::OnceLock;
-
-/// Up to this many columns the replacement sensitivity is the exact maximum over pairs.
-const EXACT_PAIRS: usize = 1024;
 
 /// A matrix measured row by row: exact if its entries are integers times a power of two.
 #[derive(Debug)]
@@ -53,14 +51,6 @@ impl Dense {
     fn factor(&self) -> f64 {
         self.integers.as_ref().map_or(1.0, |(_, exponent)| 2f64.powi(*exponent))
     }
-
-    fn norm(&self, values: impl Iterator<Item = f64>) -> f64 {
-        if self.geometry == Geometry::L1 {
-            values.map(f64::abs).sum()
-        } else {
-            values.map(|v| v * v).sum::<f64>().sqrt()
-        }
-    }
 }
 
 impl Strategy for Dense {
@@ -74,26 +64,9 @@ impl Strategy for Dense {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let matrix = self.measured();
-        let n = self.columns;
-        let column = |j: usize| self.norm((0..self.rows).map(|i| matrix[i * n + j]));
-        let slack = 1.0 + 4.0 * UNIT_ROUNDOFF * (self.rows as f64 + 4.0);
-        let largest = (0..n).into_par_iter().map(column).reduce(|| 0.0, f64::max);
-        let single = Upper::rounded(largest * slack, 2);
-        let pair = || {
-            if n > EXACT_PAIRS {
-                return single + single;
-            }
-            let largest = (0..n)
-                .into_par_iter()
-                .map(|j| {
-                    (0..j)
-                        .map(|k| self.norm((0..self.rows).map(|i| matrix[i * n + j] - matrix[i * n + k])))
-                        .fold(0.0, f64::max)
-                })
-                .reduce(|| 0.0, f64::max);
-            Upper::rounded(largest * slack, 2)
-        };
-        Ok(unit.from_columns(single, pair))
+        let column = |j: usize| (0..self.rows).map(|i| matrix[i * self.columns + j]).collect();
+        let columns: Vec<Vec<f64>> = (0..self.columns).map(column).collect();
+        Ok(sensitivity(&columns, &self.geometry, unit))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

@@ -5,7 +5,10 @@
 //! White noise is put on `B x`; weights are folded into `B`.
 
 mod answer;
+mod columns;
 mod dense;
+mod factored;
+mod fixed;
 mod fourier;
 mod fourier_basis;
 mod group;
@@ -20,6 +23,7 @@ mod tree;
 mod z2;
 
 pub use answer::{answer, decode};
+pub use factored::{Factor, Factorization, Pieces};
 pub use recipe::{Mechanism, Recipe};
 
 use crate::error::Error;

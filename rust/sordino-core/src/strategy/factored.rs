@@ -1,0 +1,289 @@
+//! Any measured matrix `B`, or a Kronecker product of matrices, given entry by entry.
+//!
+//! What the optimisers return is measured here: `A = (A B⁺) B`, so the answers are `A x̂` with `x̂ = B⁺ y`. Entries are
+//! rounded to fixed point and `B x` is summed in exact integers, so the only rounding of the encode is that of the
+//! sum to a double. Sensitivity and variances are those of the rounded matrix. Privacy never depends on how `B` was
+//! found.
+
+use super::columns::sensitivity;
+use super::fixed::Fixed;
+use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, table};
+use crate::error::Error;
+use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse};
+use crate::random::NoiseLaw;
+use crate::transform::fourier::UNIT_ROUNDOFF;
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::Workload;
+use rayon::prelude::*;
+
+/// Sums stay below `2^SUM_BITS`.
+const SUM_BITS: u32 = 126;
+/// Bits that a Kronecker product leaves for the input.
+const INPUT_BITS: u32 = 32;
+/// Bits of the largest entry, at most.
+const ENTRY_BITS: u32 = 58;
+/// Largest relative error of an answer that counts as answered.
+const ANSWERED: f64 = 1e-8;
+
+/// A measured matrix, row by row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Factor {
+    /// Rows: coordinates that are measured.
+    pub rows: usize,
+    /// Columns: cells.
+    pub columns: usize,
+    /// Entries, row after row.
+    pub entries: Vec<f64>,
+}
+
+/// How noise is put on the coordinates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pieces {
+    /// Independently on each: Gaussian, or Laplace.
+    Coordinates(NoiseLaw),
+    /// Density `∝ exp(−‖·‖₂)` on consecutive blocks of these lengths.
+    Blocks(Vec<u32>),
+}
+
+/// A strategy as data: what is answered, what is measured, how noise is put on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Factorization {
+    /// What is answered.
+    pub workload: Workload,
+    /// What is measured: the Kronecker product of these, mostly one.
+    pub factors: Vec<Factor>,
+    /// How noise is put on it.
+    pub pieces: Pieces,
+}
+
+impl Factorization {
+    /// Builds the strategy; the same data give the same strategy.
+    ///
+    /// # Errors
+    /// If shapes do not match, `B` has dependent rows or columns beyond its smaller side, or the workload is
+    /// outside its row space.
+    pub fn build(&self) -> Result<Box<dyn Strategy>, Error> {
+        Ok(Box::new(Factored::new(self)?))
+    }
+}
+
+/// One factor with its pseudo-inverse.
+#[derive(Debug)]
+struct Part {
+    fixed: Fixed,
+    /// `B` in floating point.
+    matrix: Matrix,
+    /// `B⁺`, columns × rows.
+    inverse: Matrix,
+}
+
+#[derive(Debug)]
+struct Factored {
+    workload: Workload,
+    parts: Vec<Part>,
+    geometry: Geometry,
+}
+
+impl Factored {
+    fn new(recipe: &Factorization) -> Result<Self, Error> {
+        let workload = recipe.workload.clone().validated()?;
+        let cells = recipe.factors.iter().try_fold(1usize, |n, factor| n.checked_mul(factor.columns));
+        if recipe.factors.is_empty() || cells.is_none() || workload.input_len() != cells {
+            return Err(Error::invalid("strategy", "must have one column for each cell of the workload"));
+        }
+        if recipe.factors.len() > 1 {
+            let lengths = workload.kronecker_factors().iter().map(Workload::input_len);
+            if !lengths.eq(recipe.factors.iter().map(|factor| Some(factor.columns))) {
+                return Err(Error::invalid("strategy", "several factors serve a Kronecker workload of the same factors"));
+            }
+        }
+        // Sums of a Kronecker product grow with every factor: each keeps as many bits as leave room for them.
+        let many = recipe.factors.len() as u32;
+        let cells = cells.unwrap_or(1).max(2).ilog2() + 1;
+        let bits = ENTRY_BITS.min((SUM_BITS - INPUT_BITS - cells) / many);
+        let parts = recipe
+            .factors
+            .iter()
+            .map(|factor| {
+                let fixed = Fixed::new(factor.rows, factor.columns, &factor.entries, bits)?;
+                let dependent = || Error::invalid("strategy", "its rows or columns are dependent");
+                let matrix = from_rows(fixed.rows, fixed.columns, &fixed.to_floats());
+                let inverse = pseudo_inverse(&matrix).ok_or_else(dependent)?;
+                Ok(Part { fixed, matrix, inverse })
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let measured: usize = parts.iter().map(|part| part.fixed.rows).product();
+        let geometry = match &recipe.pieces {
+            Pieces::Coordinates(NoiseLaw::Gaussian) => Geometry::L2,
+            Pieces::Coordinates(NoiseLaw::Laplace) => Geometry::L1,
+            Pieces::Blocks(blocks) => {
+                if parts.len() != 1 || blocks.iter().map(|len| *len as usize).sum::<usize>() != measured {
+                    return Err(Error::invalid("blocks", "must add up to the rows of the strategy"));
+                }
+                Geometry::Blocks(blocks.clone())
+            }
+        };
+        let strategy = Self { workload, parts, geometry };
+        strategy.check_answers()?;
+        Ok(strategy)
+    }
+
+    /// Whether `A B⁺ B = A`, on a few fixed directions: a matrix that fails fails on almost all.
+    fn check_answers(&self) -> Result<(), Error> {
+        let cells: usize = self.parts.iter().map(|part| part.fixed.columns).product();
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let answers = self.workload.answers_len();
+        let (mut wanted, mut got) = (vec![0.0; answers], vec![0.0; answers]);
+        for _ in 0..3 {
+            let x: Vec<f64> = (0..cells)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    (state >> 11) as f64 * 2f64.powi(-53) - 0.5
+                })
+                .collect();
+            let back = self.map(Map::Inverse, &self.map(Map::Strategy, &x));
+            self.workload.apply(&x, &mut wanted);
+            self.workload.apply(&back, &mut got);
+            let size = wanted.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+            if wanted.iter().zip(&got).any(|(a, b)| (a - b).abs().is_nan() || (a - b).abs() > ANSWERED * size) {
+                return Err(Error::invalid("strategy", "the workload is outside its row space"));
+            }
+        }
+        Ok(())
+    }
+
+    fn bits(&self) -> i32 {
+        self.parts.iter().map(|part| part.fixed.bits).sum()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Map {
+    /// `B`.
+    Strategy,
+    /// `Bᵀ`.
+    Transposed,
+    /// `B⁺`.
+    Inverse,
+    /// `(B⁺)ᵀ`.
+    InverseTransposed,
+}
+
+impl Factored {
+    /// The Kronecker product of matrices times a vector, axis by axis.
+    fn map(&self, map: Map, values: &[f64]) -> Vec<f64> {
+        let mut values = values.to_vec();
+        let mut inner = 1;
+        for part in self.parts.iter().rev() {
+            let matrix = if matches!(map, Map::Strategy | Map::Transposed) { &part.matrix } else { &part.inverse };
+            let transposed = matches!(map, Map::Transposed | Map::InverseTransposed);
+            values = along_axis(matrix, transposed, &values, inner);
+            inner *= if transposed { matrix.ncols() } else { matrix.nrows() };
+        }
+        values
+    }
+}
+
+impl Strategy for Factored {
+    fn measured_len(&self) -> usize {
+        self.parts.iter().map(|part| part.fixed.rows).product()
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry.clone()
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        if let [part] = self.parts.as_slice() {
+            return Ok(sensitivity(&part.fixed.columns(), &self.geometry, unit));
+        }
+        // Norms of columns multiply; a pair is bounded by two of them.
+        let single = Unit::AddRemove { records: 1, per_cell: None };
+        let column = self
+            .parts
+            .iter()
+            .map(|part| sensitivity(&part.fixed.columns(), &self.geometry, single))
+            .fold(Upper::exact(1.0), |product, norm| product * norm);
+        Ok(unit.from_columns(column, || column + column))
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        let fullest: f64 = self.parts.iter().map(|part| part.fixed.fullest_row()).product();
+        let largest = fullest * max_abs as f64 * (1.0 + 1e-9);
+        if largest >= 2f64.powi(SUM_BITS as i32) {
+            return Err(Error::Overflow("the measured sums overflow; declare a smaller max_value".into()));
+        }
+        let max_abs = largest * 2f64.powi(-self.bits());
+        // The exact sum is rounded once to a double: half a unit of its last place.
+        let error = UNIT_ROUNDOFF * max_abs * (self.measured_len() as f64).sqrt();
+        Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs })
+    }
+
+    fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let x = table(x)?;
+        let (last, rest) = self.parts.split_last().expect("at least one factor");
+        let mut sums = vec![0i128; x.len() / last.fixed.columns * last.fixed.rows];
+        last.fixed.apply(x, 1, &mut sums);
+        let mut inner = last.fixed.rows;
+        for part in rest.iter().rev() {
+            let mut next = vec![0i128; sums.len() / part.fixed.columns * part.fixed.rows];
+            part.fixed.apply(&sums, inner, &mut next);
+            sums = next;
+            inner *= part.fixed.rows;
+        }
+        let unit = 2f64.powi(-self.bits());
+        floats(out).iter_mut().zip(&sums).for_each(|(slot, sum)| *slot = *sum as f64 * unit);
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        self.workload.apply(&self.map(Map::Inverse, y), out);
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        if self.parts.len() > 1 {
+            let white = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 };
+            let mut product = vec![white];
+            for (factor, part) in self.workload.kronecker_factors().iter().zip(&self.parts) {
+                let mut each = vec![0.0; factor.answers_len()];
+                squares(factor, &part.inverse, |_| 1.0, &mut each);
+                product = product.iter().flat_map(|a| each.iter().map(move |b| a * b)).collect();
+            }
+            out.copy_from_slice(&product);
+            return;
+        }
+        let noise = self.unit_variances();
+        squares(&self.workload, &self.parts[0].inverse, |k| noise[k], out);
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        let weights = self.map(Map::InverseTransposed, row);
+        let reached = self.map(Map::Transposed, &weights);
+        let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+        let missed = norm(&mut reached.iter().zip(row).map(|(a, b)| a - b));
+        if missed.is_nan() || missed > ANSWERED * norm(&mut row.iter().copied()) {
+            return Err(not_in_row_space());
+        }
+        Ok(weights)
+    }
+}
+
+/// `Σ_k noise_k·(A p_k)²` over the columns `p_k` of the pseudo-inverse.
+fn squares(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
+    let zero = || vec![0.0; out.len()];
+    let sums = (0..inverse.ncols())
+        .into_par_iter()
+        .with_min_len(inverse.ncols().div_ceil(4 * rayon::current_num_threads()))
+        .fold(zero, |mut sums, k| {
+            let mut answers = vec![0.0; sums.len()];
+            workload.apply(inverse.col_as_slice(k), &mut answers);
+            sums.iter_mut().zip(&answers).for_each(|(sum, a)| *sum += noise(k) * a * a);
+            sums
+        })
+        .reduce(zero, |mut a, b| {
+            a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
+            a
+        });
+    out.copy_from_slice(&sums);
+}
