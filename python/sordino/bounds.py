@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sordino.calibration import gaussian_mu
 from sordino.errors import UnsupportedMechanismError
+from sordino.factorizations import Certificate
 from sordino.privacy import Privacy, PureDP, ZeroConcentratedDP
 from sordino.units import Unit
 from sordino.workloads import (
@@ -146,16 +147,21 @@ def _marginals_mean(workload: Marginals) -> float:
     return total / math.sqrt(domain * cells)
 
 
-def gaussian_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | None:
-    """Return the least rmse of any Gaussian-noise factorization mechanism; None under `PureDP`.
+def gaussian_bound(
+    workload: Workload, privacy: Privacy, unit: Unit, certificate: Certificate | None = None
+) -> Bound | None:
+    """Return the least error of any Gaussian-noise factorization mechanism; None under `PureDP`.
 
     `rmse >= sigma · ‖A‖_*/sqrt(m n) · r`, sigma the noise multiplier, r the l2 norm of a change that the unit
     allows (one side of a move for `ReplaceOne`, since clamping may leave only that). The maximum over answers is
-    at least the mean, so it binds `max_stderr` too.
+    at least the mean, so it binds `max_stderr` too. A certificate of the mean or of the worst query bounds better.
     """
     if isinstance(privacy, PureDP):
         return None
     mean, name = singular_mean(workload)
+    if certificate is not None and certificate.lower > mean:
+        mean = certificate.lower
+        name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"
     return Bound(
         name,
         mean / gaussian_mu(privacy) * unit.least_norm(math.prod(workload.input_shape)),

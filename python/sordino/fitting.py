@@ -2,18 +2,23 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
 from sordino import _core
 from sordino._checks import integer
+from sordino.bounds import Bound, gaussian_bound
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import laplace_composition_ratio, noise_ratio
+from sordino.constraints import Constraint, PublicTotal, check_constraint
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.events import ApproxEvent, Event
-from sordino.mechanisms import Mechanism
+from sordino.effort import improves
+from sordino.factorizations import Factorization, Progress, factorize, optimum
+from sordino.mechanisms import Law, Mechanism
+from sordino.projections import universal_bound
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload
@@ -21,6 +26,7 @@ from sordino.workloads.base import Array
 
 __all__ = [
     "Domain",
+    "Effort",
     "Fitted",
     "Objective",
     "Request",
@@ -28,9 +34,11 @@ __all__ = [
     "choose_domain",
     "fit",
     "least_error",
+    "least_gaussian_error",
 ]
 
 Objective = Literal["mean", "max"]
+Effort = Literal["closed_form", "optimize"]
 
 # Inflation that the default domain may cost, and the bits of a real cell's fraction that are tried.
 _INFLATION = 1e-4
@@ -51,6 +59,8 @@ class Request:
         objective: Error that is minimised.
         max_value: Declared bound of a cell, None for the default.
         integral: Whether cells are declared integers.
+        constraint: What is publicly known about the input, for projections.
+        effort: Whether searches are made without being named.
     """
 
     workload: Workload
@@ -59,6 +69,8 @@ class Request:
     objective: Objective = "mean"
     max_value: int | None = None
     integral: bool = True
+    constraint: Constraint | None = None
+    effort: Effort = "optimize"
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,7 @@ class Fitted:
         rmse: Root of the (weighted) mean of their squares.
         ideal_rmse: The same without lattice, encoding and rounding of the strategy.
         event: What a release costs.
+        factorization: What is measured, for mechanisms that search for it.
     """
 
     mechanism: Mechanism
@@ -101,11 +114,19 @@ class Fitted:
     rmse: float
     ideal_rmse: float
     event: Event
+    factorization: Factorization | None = None
 
     @property
     def max_stderr(self) -> float:
         """Largest standard deviation of an answer."""
         return float(self.stderr.max())
+
+    @property
+    def rmse_kind(self) -> str:
+        """'exact'; 'upper bound'; or 'noise only' where answers are projected and their own error is unknown."""
+        if self.mechanism.strategy == "k-norm" or self.mechanism.name == "universal-gaussian":
+            return "upper bound"
+        return "noise only" if self.mechanism.projected else "exact"
 
     @property
     def inflation(self) -> float:
@@ -116,6 +137,12 @@ class Fitted:
     def error(self, objective: Objective) -> float:
         """Return what is minimised."""
         return self.rmse if objective == "mean" else self.max_stderr
+
+    def over(self, bound: Bound | None, objective: Objective) -> float | None:
+        """Return the error over the bound; None where the bound does not bind or is zero."""
+        if bound is None or bound.value <= 0.0 or self.mechanism.law != "gaussian" or self.mechanism.projected:
+            return None
+        return self.error(objective) / bound.value
 
 
 def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) -> _core.Door:
@@ -236,21 +263,49 @@ def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain
     raise UnsupportedMechanismError("fourier-composed does not fit the lattice here")
 
 
-def fit(request: Request, mechanism: Mechanism, branching: int = 2) -> Fitted:
+def fit(
+    request: Request,
+    mechanism: Mechanism,
+    branching: int = 2,
+    factorization: Factorization | None = None,
+    progress: Progress | None = None,
+) -> Fitted:
     """Build the mechanism's strategy for the workload and fit the door to it.
+
+    Args:
+        request: What is asked for.
+        mechanism: Which mechanism.
+        branching: Its option.
+        factorization: What it measures, if it was searched for before.
+        progress: Told about the search.
 
     Raises:
         UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
         InvalidParameterError: Public sizes do not fit.
     """
     workload, privacy = request.workload, request.privacy
+    if mechanism.projected != (request.constraint is not None):
+        raise UnsupportedMechanismError(
+            f"{mechanism.name} projects: it needs a constraint, such as PublicBound(1000)"
+            if mechanism.projected
+            else f"{mechanism.name} does not use a constraint; 'sparse' does"
+        )
     if not mechanism.allows(privacy):
         raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(privacy).__name__}")
-    strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)
+    if mechanism.factored:
+        if factorization is None:
+            found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
+            return min(
+                (fit(request, mechanism, branching, each) for each in found),
+                key=lambda fitted: fitted.error(request.objective),
+            )
+        strategy = factorization.build(workload)
+    else:
+        strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)
     if mechanism.strategy == "fourier-composed":
         ratio, domain, door = _composed(strategy, request)
     else:
-        ratio = noise_ratio(privacy, mechanism.law)
+        ratio = noise_ratio(privacy, mechanism.law) * (1.0 if factorization is None else factorization.excess)
         domain, door = _choose_domain(strategy, request, ratio)
     variances = strategy.variances()
     mean_square = float(np.average(variances, weights=workload.answer_weights()))
@@ -265,7 +320,7 @@ def fit(request: Request, mechanism: Mechanism, branching: int = 2) -> Fitted:
         event: Event = ApproxEvent(privacy.epsilon, privacy.delta)
     else:
         event = calibrated_event(privacy, mechanism.law)
-    return Fitted(
+    fitted = Fitted(
         mechanism=mechanism,
         branching=branching,
         strategy=strategy,
@@ -276,4 +331,20 @@ def fit(request: Request, mechanism: Mechanism, branching: int = 2) -> Fitted:
         rmse=door.noise * math.sqrt(mean_square),
         ideal_rmse=ideal_rmse,
         event=event,
+        factorization=factorization,
     )
+    if mechanism.name == "universal-gaussian":
+        return replace(fitted, rmse=universal_bound(request, fitted))
+    return fitted
+
+
+def least_gaussian_error(request: Request) -> Bound | None:
+    """Return the best known bound on the error of every Gaussian mechanism; searched for where that is quick."""
+    certificate = None
+    if improves(request) and not isinstance(request.privacy, PureDP):
+        certificate = optimum(request.workload, request.objective).certificate
+    return gaussian_bound(request.workload, request.privacy, request.unit, certificate)
+
+
+def _search(request: Request, kind: str, law: Law, progress: Progress | None) -> Factorization:
+    return factorize(request.workload, kind=kind, law=law, objective=request.objective, progress=progress)

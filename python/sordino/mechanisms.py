@@ -14,6 +14,16 @@ privacy allows it and Laplace noise under `PureDP`.
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
 `fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure
+`optimal`              least mean or worst-query error of all Gaussian mechanisms, with certificate
+`ellipsoid`            minimum enclosing ellipsoid; with Laplace noise the ellipsoid norm of least error, pure
+`dense`                base decomposition with optimal coefficients; with Laplace noise a norm a block, pure
+`dense-rescaled`       the same with the paper's coefficients, scaled to the true sensitivity
+`dense-printed`        the same with the paper's noise
+`universal`            noise of one radius on the answers, then projection (needs a constraint)
+`sparse`               the optimal strategy, then projection in the norm of the noise (needs a constraint)
+`sparse-printed`       the dense mechanism, its large blocks projected as in the paper (needs a constraint)
+`p-identity`           Laplace noise on the cells and a few weighted sums, optimised, pure
+`k-norm`               exact K-norm noise up to rank 16, pure
 =====================  ======================================================================================
 """
 
@@ -39,18 +49,36 @@ class Mechanism:
         strategy: Name of the strategy in the core.
         law: Law of the noise.
         automatic: Whether `auto` considers it; otherwise it is reached by name only.
+        factored: Whether its strategy is found by `sordino.factorize`.
+        projected: Whether it projects onto the constraint of the plan.
     """
 
     name: str
     strategy: str
     law: Law
     automatic: bool = True
+    factored: bool = False
+    projected: bool = False
 
     def allows(self, privacy: Privacy) -> bool:
         """Return whether this noise can give this privacy."""
         if self.strategy == "fourier-composed":
             return isinstance(privacy, ApproxDP)
         return self.law == "laplace" or not isinstance(privacy, PureDP)
+
+    @property
+    def searches(self) -> tuple[str, ...]:
+        """Return the kinds of factorization to search for; the least error is taken."""
+        pure = self.law == "laplace"
+        match self.strategy:
+            case "sparse":
+                return ("p-identity", "ellipsoid") if pure else ("optimal",)
+            case "sparse-printed":
+                return ("dense-printed",)
+            case "universal":
+                return ("ellipsoid",) if pure else ("universal",)
+            case strategy:
+                return (strategy,)
 
     def branchings(self, workload: Workload) -> tuple[int, ...]:
         """Return the options to try."""
@@ -79,10 +107,12 @@ class Mechanism:
                 return True
 
 
-def _pair(strategy: str, automatic: bool = True) -> tuple[Mechanism, Mechanism]:
+def _pair(
+    strategy: str, automatic: bool = True, factored: bool = False, projected: bool = False
+) -> tuple[Mechanism, Mechanism]:
     return (
-        Mechanism(f"{strategy}-laplace", strategy, "laplace", automatic),
-        Mechanism(f"{strategy}-gaussian", strategy, "gaussian", automatic),
+        Mechanism(f"{strategy}-laplace", strategy, "laplace", automatic, factored, projected),
+        Mechanism(f"{strategy}-gaussian", strategy, "gaussian", automatic, factored, projected),
     )
 
 
@@ -97,6 +127,16 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("fourier-planar", "fourier-planar", "laplace"),
     Mechanism("fourier-grouped", "fourier-grouped", "laplace"),
     Mechanism("fourier-composed", "fourier-composed", "laplace", automatic=False),
+    Mechanism("optimal-gaussian", "optimal", "gaussian", factored=True),
+    Mechanism("p-identity-laplace", "p-identity", "laplace", factored=True),
+    *_pair("ellipsoid", factored=True),
+    *_pair("dense", factored=True),
+    Mechanism("k-norm-laplace", "k-norm", "laplace", factored=True),
+    *_pair("dense-rescaled", automatic=False, factored=True),
+    *_pair("dense-printed", automatic=False, factored=True),
+    *_pair("sparse", automatic=False, factored=True, projected=True),
+    Mechanism("sparse-printed-gaussian", "sparse-printed", "gaussian", False, factored=True, projected=True),
+    *_pair("universal", automatic=False, factored=True, projected=True),
 )
 """All mechanisms, the simpler ones first: that is how ties are broken."""
 

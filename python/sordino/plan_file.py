@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sordino.constraints import constraint_from_json
 from sordino.errors import InputFileError, PlanFileError, SordinoError
 from sordino.events import event_from_json
+from sordino.factorizations import Factorization
 from sordino.fitting import Request, fit
 from sordino.mechanisms import MECHANISMS
 from sordino.privacy import privacy_from_json
@@ -33,6 +35,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     """Return the plan as a record: schema, what was asked, what was fitted, what it means."""
     fitted, door = plan.fitted, plan.fitted.door
     bound = plan.gaussian_bound
+    found = plan.factorization
     return {
         "schema": SCHEMA,
         "workload": {"kind": plan.workload.kind, "spec": plan.workload.spec()},
@@ -50,6 +53,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
             "strategy": fitted.mechanism.strategy,
             "law": fitted.mechanism.law,
             "branching": fitted.branching,
+            **({} if found is None else {"factorization": found.to_json()}),
         },
         "noise_ratio": fitted.ratio,
         "door": {"grid": door.grid, "quarter_units": door.quarter_units},
@@ -60,7 +64,8 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "rmse_kind": plan.rmse_kind,
         "bound": None if bound is None else {"name": bound.name, "value": bound.value, "class": bound.mechanisms},
         "horizon": "hard",
-        "post_processing": [],
+        "post_processing": [] if plan.constraint is None else [plan.constraint.to_json()],
+        "effort": plan.request.effort,
     }
 
 
@@ -169,6 +174,9 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
         raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
     if record["objective"] not in ("mean", "max") or not isinstance(record["domain"]["integral"], bool):
         raise PlanFileError("the plan's objective or domain is out of range")
+    steps = record["post_processing"]
+    if record.get("effort", "optimize") not in ("closed_form", "optimize") or len(steps) > 1:
+        raise PlanFileError("the plan's effort or post-processing is out of range")
     request = Request(
         workload,
         privacy,
@@ -176,15 +184,21 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
         record["objective"],
         int(record["domain"]["max_value"]),
         record["domain"]["integral"],
+        constraint_from_json(steps[0]) if steps else None,
+        record.get("effort", "optimize"),
     )
+    stored = _join(record["recipe"].get("factorization"), arrays)
+    if (stored is not None) != mechanism.factored:
+        raise PlanFileError("the plan's mechanism and what it measures do not belong together")
+    found = None if stored is None else Factorization.from_json(stored, workload)
     try:
-        fitted = fit(request, mechanism, int(record["recipe"]["branching"]))
+        fitted = fit(request, mechanism, int(record["recipe"]["branching"]), found)
     except SordinoError as error:
         raise PlanFileError(f"the plan cannot be fitted: {error}") from None
     if fitted.domain.fraction_bits != record["domain"]["fraction_bits"]:
         raise PlanFileError("the plan's domain is not the one that fitting gives")
-    stored = int(record["door"]["quarter_units"]) * 2.0 ** int(record["door"]["grid"])
-    if stored < fitted.door.quarter_units * 2.0**fitted.door.grid:
+    noise = int(record["door"]["quarter_units"]) * 2.0 ** int(record["door"]["grid"])
+    if noise < fitted.door.quarter_units * 2.0**fitted.door.grid:
         raise PlanFileError("the plan stores less noise than its privacy needs")
     if event_from_json(record["event"]) != fitted.event:
         raise PlanFileError("the plan's event is not what a release costs")

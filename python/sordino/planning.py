@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from sordino._checks import open_unit, positive
-from sordino.bounds import Bound, gaussian_bound
+from sordino.bounds import Bound
 from sordino.calibration import epsilon_of_mu, noise_ratio
+from sordino.constraints import Constraint, PublicTotal, check_constraint
+from sordino.effort import affords, improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
-from sordino.fitting import Fitted, Objective, Request, check_request, fit, least_error
+from sordino.factorizations import Factorization, Progress
+from sordino.fitting import Effort, Fitted, Objective, Request, check_request, fit, least_error, least_gaussian_error
 from sordino.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from sordino.plans import Plan
 from sordino.privacy import ApproxDP, Privacy, PureDP
-from sordino.units import AddRemove, Unit
+from sordino.units import AddRemove, ReplaceOne, Unit
 from sordino.workloads import Workload
 
 __all__ = ["Comparison", "compare", "plan", "privacy_for"]
@@ -34,6 +37,10 @@ def plan(
     objective: Objective = "mean",
     max_value: int | None = None,
     integral: bool = True,
+    constraint: Constraint | None = None,
+    effort: Effort = "optimize",
+    factorization: Factorization | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """Plan a release: touches no data, costs nothing.
 
@@ -50,6 +57,11 @@ def plan(
         max_value: Public bound on the magnitude of a cell; cells beyond are clamped. The largest power of two
             up to 2**24 that costs nothing if None.
         integral: Whether cells are integers; otherwise they are rounded to a fine public grid.
+        constraint: What is publicly known about the input; `auto` then means 'sparse', which projects onto it.
+        effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 128), whenever no closed
+            form is known to be optimal; 'closed_form' searches only when such a mechanism is named.
+        factorization: What 'optimal' or another searched mechanism measures, from `sordino.factorize`.
+        progress: Called with (iteration, gap) during searches; returning False ends one, with a larger gap.
 
     Returns:
         The plan.
@@ -59,14 +71,29 @@ def plan(
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: The mechanism named does not serve this workload or privacy.
     """
-    request = _checked(workload, privacy, unit, objective, max_value, integral)
+    request = _checked(workload, privacy, unit, objective, max_value, integral, constraint, effort)
     if not isinstance(mechanism, str):
         raise DataTypeError("mechanism must be a name")
-    if mechanism == "auto":
-        fitted = least_error(_candidates(request), objective)
+    if progress is not None and not callable(progress):
+        raise DataTypeError("progress must be callable")
+    named = mechanism
+    if mechanism == "auto" and (factorization is not None or constraint is not None):
+        named = "sparse" if constraint is not None else getattr(factorization, "kind", "optimal")
+    if named == "auto":
+        fitted = least_error(_candidates(request, progress), objective)
+    elif factorization is None:
+        fitted = _best_branching(request, mechanism_named(named, privacy), progress)
     else:
-        fitted = _best_branching(request, mechanism_named(mechanism, privacy))
+        fitted = _with_factorization(request, mechanism_named(named, privacy), factorization)
     return Plan(request=request, requested=mechanism, fitted=fitted)
+
+
+def _with_factorization(request: Request, mechanism: Mechanism, factorization: Factorization) -> Fitted:
+    if not isinstance(factorization, Factorization):
+        raise DataTypeError("factorization must come from sordino.factorize")
+    if factorization.kind not in mechanism.searches or factorization.law != mechanism.law:
+        raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
+    return fit(request, mechanism, factorization=factorization)
 
 
 def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their order
@@ -76,19 +103,29 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
     objective: Objective,
     max_value: int | None,
     integral: bool,
+    constraint: Constraint | None = None,
+    effort: Effort = "optimize",
 ) -> Request:
     max_value = check_request(workload, privacy, unit, objective, max_value, integral)
-    return Request(workload, privacy, AddRemove(1) if unit is None else unit, objective, max_value, integral)
+    if effort not in ("closed_form", "optimize"):
+        raise InvalidParameterError("effort must be 'closed_form' or 'optimize'")
+    unit = AddRemove(1) if unit is None else unit
+    if isinstance(check_constraint(constraint), PublicTotal) and not isinstance(unit, ReplaceOne):
+        raise InvalidParameterError("a public total cannot change with the protected thing: plan with ReplaceOne")
+    return Request(workload, privacy, unit, objective, max_value, integral, constraint, effort)
 
 
-def _best_branching(request: Request, mechanism: Mechanism) -> Fitted:
-    options = [fit(request, mechanism, b) for b in mechanism.branchings(request.workload)]
+def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> Fitted:
+    options = [fit(request, mechanism, b, progress=progress) for b in mechanism.branchings(request.workload)]
     return min(options, key=lambda fitted: fitted.error(request.objective))
 
 
-def _candidates(request: Request) -> list[Fitted]:
+def _candidates(request: Request, progress: Progress | None = None) -> list[Fitted]:
     """Return every mechanism that `auto` may take, fitted, the simpler ones first."""
-    fitted, refused = _fit_all(request, [m for m in MECHANISMS if m.automatic])
+    automatic = [m for m in MECHANISMS if m.automatic and not (m.factored and m.law == "gaussian")]
+    if improves(request):
+        automatic.append(mechanism_named("optimal", ApproxDP(epsilon=1.0, delta=0.5)))
+    fitted, refused = _fit_all(request, automatic, progress)
     if not fitted:
         raise UnsupportedMechanismError(
             "no mechanism serves this workload and privacy: " + "; ".join(sorted(set(refused.values())))
@@ -96,15 +133,23 @@ def _candidates(request: Request) -> list[Fitted]:
     return fitted
 
 
-def _fit_all(request: Request, mechanisms: Iterable[Mechanism]) -> tuple[list[Fitted], dict[str, str]]:
+def _fit_all(
+    request: Request, mechanisms: Iterable[Mechanism], progress: Progress | None = None
+) -> tuple[list[Fitted], dict[str, str]]:
     """Fit the mechanisms that serve; say of the others that should why they do not."""
     fitted: list[Fitted] = []
     refused: dict[str, str] = {}
     for mechanism in mechanisms:
         if not (mechanism.allows(request.privacy) and mechanism.serves(request.workload)):
             continue
+        if mechanism.projected and request.constraint is None:
+            continue
+        asked = request if mechanism.projected else replace(request, constraint=None)
+        if mechanism.factored and not affords(request, mechanism.law):
+            refused[mechanism.name] = "searched for only when named: too many cells, or effort='closed_form'"
+            continue
         try:
-            fitted.append(_best_branching(request, mechanism))
+            fitted.append(_best_branching(asked, mechanism, progress))
         except (UnsupportedMechanismError, InvalidParameterError) as error:
             refused[mechanism.name] = str(error)
     return fitted, refused
@@ -115,7 +160,7 @@ class Comparison:
     """Mechanisms side by side, best first, before anything is spent.
 
     Attributes:
-        rows: One for each mechanism that can answer: name, rmse, max_stderr, optimality or None, inflation.
+        rows: One for each mechanism that can answer: name, rmse, max_stderr, rmse_kind, optimality or None, inflation.
         gaussian_bound: Least error of any Gaussian mechanism, None under `PureDP`.
         chosen: What `auto` takes.
         refused: Mechanisms that do not serve, with the reason.
@@ -163,6 +208,8 @@ def compare(
     objective: Objective = "mean",
     max_value: int | None = None,
     integral: bool = True,
+    constraint: Constraint | None = None,
+    effort: Effort = "optimize",
 ) -> Comparison:
     """Return the expected error of every mechanism that can answer, best first.
 
@@ -175,27 +222,28 @@ def compare(
         objective: What `auto` would minimise, and the order of the rows.
         max_value: As in `plan`.
         integral: As in `plan`.
+        constraint: As in `plan`; the mechanisms that project onto it are shown with the error of their noise alone.
+        effort: As in `plan`.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
     """
-    request = _checked(workload, privacy, unit, objective, max_value, integral)
+    request = _checked(workload, privacy, unit, objective, max_value, integral, constraint, effort)
     options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy != "fourier-composed"])
     if not options:
         raise UnsupportedMechanismError("no mechanism serves this workload and privacy")
     automatic = [fitted for fitted in options if fitted.mechanism.automatic]
-    bound = gaussian_bound(workload, privacy, request.unit)
+    if constraint is not None:
+        automatic = [fitted for fitted in options if fitted.mechanism.strategy == "sparse"] or automatic
+    bound = least_gaussian_error(request)
     rows: tuple[dict[str, Any], ...] = tuple(
         {
             "mechanism": fitted.mechanism.name,
             "rmse": fitted.rmse,
             "max_stderr": fitted.max_stderr,
-            "optimality": (
-                fitted.error(objective) / bound.value
-                if bound is not None and bound.value > 0.0 and fitted.mechanism.law == "gaussian"
-                else None
-            ),
+            "rmse_kind": fitted.rmse_kind,
+            "optimality": fitted.over(bound, objective),
             "inflation": fitted.inflation,
         }
         for fitted in sorted(options, key=lambda fitted: fitted.error(objective))

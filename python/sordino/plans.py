@@ -11,10 +11,12 @@ from sordino import _core
 from sordino._checks import integer
 from sordino.accounting import Ledger
 from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
+from sordino.constraints import Constraint
 from sordino.data import read_cells
 from sordino.errors import DataTypeError, DuplicateRequestError, InvalidParameterError
 from sordino.events import Event
-from sordino.fitting import Domain, Fitted, Objective, Request
+from sordino.factorizations import Factorization
+from sordino.fitting import Domain, Fitted, Objective, Request, least_gaussian_error
 from sordino.privacy import Privacy
 from sordino.promises import promise_of
 from sordino.release import Release
@@ -105,8 +107,12 @@ class Plan:
 
     @property
     def rmse_kind(self) -> str:
-        """Always 'exact' here: answers are unbiased and their variance is known in closed form."""
-        return "exact"
+        """How `rmse` is known.
+
+        'exact': answers are unbiased and their variance is known in closed form. 'upper bound': it is at least the
+        true one. 'noise only': answers are projected; it is the error of the unprojected ones.
+        """
+        return self.fitted.rmse_kind
 
     @property
     def max_stderr(self) -> float:
@@ -121,23 +127,33 @@ class Plan:
     @cached_property
     def gaussian_bound(self) -> Bound | None:
         """Least error of any mechanism with Gaussian noise; None under `PureDP`, where there is none."""
-        return gaussian_bound(self.workload, self.privacy, self.unit)
+        own = None if self.factorization is None else self.factorization.certificate
+        if own is not None and own.objective == self.objective:
+            return gaussian_bound(self.workload, self.privacy, self.unit, own)
+        return least_gaussian_error(self.request)
+
+    @property
+    def factorization(self) -> Factorization | None:
+        """What is measured, for mechanisms found by a search, with the certificate of its optimality."""
+        return self.fitted.factorization
+
+    @property
+    def constraint(self) -> Constraint | None:
+        """What is publicly known about the input, for projections."""
+        return self.request.constraint
 
     @property
     def optimality(self) -> float | None:
         """Error over `gaussian_bound` for Gaussian mechanisms (1 is the optimum), None for others."""
-        return self._over_bound(self.fitted.error(self.objective))
+        return self.fitted.over(self.gaussian_bound, self.objective)
 
     @property
     def ideal_optimality(self) -> float | None:
         """`optimality` with real arithmetic: no lattice, no rounding."""
-        return self._over_bound(self.fitted.ideal_rmse) if self.objective == "mean" else None
-
-    def _over_bound(self, error: float) -> float | None:
-        bound = self.gaussian_bound
-        if bound is None or bound.value <= 0.0 or self.fitted.mechanism.law != "gaussian":
+        over = self.optimality
+        if self.objective != "mean" or over is None:
             return None
-        return error / bound.value
+        return over * self.fitted.ideal_rmse / self.fitted.rmse
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -215,6 +231,8 @@ class Plan:
             private=key is None,
             accounted=ledger is not None,
         )
+        if self.constraint is not None:
+            release = release.projected()
         if ledger is not None and request_id is not None:
             ledger.attach(request_id, release)
         return release

@@ -11,6 +11,7 @@ import numpy as np
 from sordino import _core
 from sordino.errors import DataTypeError, MissingDependencyError, UnsupportedMechanismError
 from sordino.noise_law import answer_half_widths
+from sordino.projections import Projection, project
 from sordino.workloads import Marginals, Workload
 from sordino.workloads.base import Array
 
@@ -51,6 +52,7 @@ class Release:
         accounted: Whether a ledger was charged.
         post_processing: Methods applied to `values`, in order.
         workload: What `values` answer: the plan's workload, or the one given to `answer`.
+        projection: How `values` were projected onto the plan's constraint, None if they were not.
     """
 
     plan: Plan
@@ -61,6 +63,7 @@ class Release:
     accounted: bool = False
     post_processing: tuple[str, ...] = ()
     other: Workload | None = None
+    projection: Projection | None = field(default=None, repr=False)
     _unbiased: Array | None = field(default=None, repr=False)
     _stderr: Array | None = field(default=None, repr=False)
 
@@ -137,6 +140,21 @@ class Release:
 
     def _processed(self, values: Array, name: str) -> Release:
         return replace(self, values=values, _unbiased=self.unbiased, post_processing=(*self.post_processing, name))
+
+    def projected(self) -> Release:
+        """Return a release with answers projected onto the plan's constraint; `unbiased` and intervals stay.
+
+        Plans with a constraint do this by themselves. Projected answers are biased: intervals stay around `unbiased`.
+
+        Raises:
+            UnsupportedMechanismError: The plan has no constraint, or these are other answers than the plan's.
+        """
+        constraint = self.plan.constraint
+        if constraint is None or self.other is not None:
+            raise UnsupportedMechanismError("only the answers of a plan with a constraint can be projected")
+        values, report = project(self.plan.request, self.plan.fitted, constraint, self.measured.values())
+        done = self._processed(values.reshape(self.unbiased.shape), "projected")
+        return replace(done, projection=report)
 
     def nonnegative(self) -> Release:
         """Return a release with negative answers raised to zero; `unbiased` and intervals stay."""

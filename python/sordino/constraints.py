@@ -1,0 +1,128 @@
+"""What is publicly known about the input besides its domain: projections may use it, and it is never read from data.
+
+A projection is post-processing: the guarantee does not depend on whether the data keeps the promise, only the accuracy
+does. A total read off the private data would be released exactly by the projection, whatever the noise.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from sordino._checks import build_record, positive, read_record
+from sordino.errors import DataTypeError
+
+__all__ = ["Constraint", "PublicBound", "PublicTotal", "SignedBound", "check_constraint", "constraint_from_json"]
+
+
+@dataclass(frozen=True)
+class PublicTotal:
+    """No cell is negative and the cells sum to a public `total`: the simplex.
+
+    A total that is public must not change with the protected thing: plan with `ReplaceOne`.
+
+    Attributes:
+        total: Sum of the cells, in their unit.
+
+    Raises:
+        InvalidParameterError: `total` is not positive and finite.
+        DataTypeError: `total` is no number.
+    """
+
+    kind: ClassVar[str] = "total"
+    total: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", positive("total", self.total))
+
+    @property
+    def size(self) -> float:
+        """Largest l1 norm of an input."""
+        return self.total
+
+    def to_json(self) -> dict[str, object]:
+        """Return the constraint as a JSON object."""
+        return {"kind": self.kind, "total": self.total}
+
+
+@dataclass(frozen=True)
+class PublicBound:
+    """No cell is negative and the cells sum to at most a public `bound`.
+
+    A bound twice too large costs most of the gain: give the smallest that is public.
+
+    Attributes:
+        bound: Largest sum of the cells, in their unit.
+
+    Raises:
+        InvalidParameterError: `bound` is not positive and finite.
+        DataTypeError: `bound` is no number.
+    """
+
+    kind: ClassVar[str] = "bound"
+    bound: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bound", positive("bound", self.bound))
+
+    @property
+    def size(self) -> float:
+        """Largest l1 norm of an input."""
+        return self.bound
+
+    def to_json(self) -> dict[str, object]:
+        """Return the constraint as a JSON object."""
+        return {"kind": self.kind, "bound": self.bound}
+
+
+@dataclass(frozen=True)
+class SignedBound:
+    """Cells may be negative; their absolute values sum to at most a public `bound`: the l1 ball.
+
+    Attributes:
+        bound: Largest sum of absolute values, in the unit of the cells.
+
+    Raises:
+        InvalidParameterError: `bound` is not positive and finite.
+        DataTypeError: `bound` is no number.
+    """
+
+    kind: ClassVar[str] = "signed"
+    bound: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bound", positive("bound", self.bound))
+
+    @property
+    def size(self) -> float:
+        """Largest l1 norm of an input."""
+        return self.bound
+
+    def to_json(self) -> dict[str, object]:
+        """Return the constraint as a JSON object."""
+        return {"kind": self.kind, "bound": self.bound}
+
+
+Constraint: TypeAlias = PublicTotal | PublicBound | SignedBound
+
+
+def check_constraint(value: object) -> Constraint | None:
+    """Refuse what is no constraint.
+
+    Raises:
+        DataTypeError: Neither a constraint nor None.
+    """
+    if value is not None and not isinstance(value, PublicTotal | PublicBound | SignedBound):
+        raise DataTypeError("constraint must be PublicTotal, PublicBound or SignedBound")
+    return value
+
+
+def constraint_from_json(data: object) -> Constraint:
+    """Read back what `to_json` returned.
+
+    Raises:
+        PlanFileError: The object is malformed or a field is out of range.
+    """
+    fields = {"total": frozenset({"total"}), "bound": frozenset({"bound"}), "signed": frozenset({"bound"})}
+    types = {"total": PublicTotal, "bound": PublicBound, "signed": SignedBound}
+    kind, values = read_record("constraint", data, fields)
+    built: Constraint = build_record("constraint", types[kind], values)
+    return built

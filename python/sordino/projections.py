@@ -1,0 +1,117 @@
+"""Projection of what was measured onto what the constraint allows: post-processing, costs no privacy.
+
+With noise of covariance Σ on `y = B x + w` the estimate is `B x̂`, `x̂ = argmin (y - B x)ᵀ Σ⁻¹ (y - B x)` over the
+constraint (Nikolov, Talwar & Zhang 2013, Lemma 1, in the norm of the noise in place of that of the answers).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sordino import _core
+from sordino.calibration import gaussian_mu
+from sordino.privacy import ApproxDP
+from sordino.workloads.base import Array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sordino.constraints import Constraint
+    from sordino.fitting import Fitted, Request
+
+__all__ = ["Projection", "project", "universal_bound"]
+
+# Duality gap over the expected squared norm of the noise: within 1 % of the exact projection.
+_TOLERANCE = 1e-3
+_ITERATIONS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """How the answers were projected.
+
+    Attributes:
+        cells: Cells of the projected input that are not zero: an input that the projected answers belong to.
+        weights: Their values, in the unit of the input.
+        gap: Duality gap of half the squared distance, over the expected squared norm of the noise.
+        iterations: Steps of pairwise Frank-Wolfe.
+    """
+
+    cells: NDArray[np.int64]
+    weights: Array
+    gap: float
+    iterations: int
+
+
+def project(request: Request, fitted: Fitted, constraint: Constraint, measured: Array) -> tuple[Array, Projection]:
+    """Return the answers of the projected estimate, shape (answers,), and how it was found."""
+    assert fitted.factorization is not None
+    matrix = fitted.factorization.matrix
+    noise = fitted.door.noise * np.sqrt(fitted.strategy.unit_variances())
+    kept, metric = _metric(request, fitted, matrix, noise)
+    expected = float(np.sum((metric * noise[kept]) ** 2))
+    found = _core.project(
+        np.ascontiguousarray(metric @ matrix[kept]),
+        metric @ measured[kept],
+        constraint.kind,
+        constraint.size,
+        _TOLERANCE * expected,
+        _ITERATIONS,
+    )
+    cells, weights, gap, iterations = found
+    estimate = measured.copy()
+    estimate[kept] = matrix[np.ix_(kept, cells)] @ weights
+    answers = fitted.strategy.decode(estimate)
+    return answers, Projection(cells, weights, gap / expected, iterations)
+
+
+def _metric(request: Request, fitted: Fitted, matrix: Array, noise: Array) -> tuple[NDArray[np.intp], Array]:
+    """Return the measured rows that are projected, and the linear map whose Euclidean norm is minimised."""
+    every = np.arange(len(matrix))
+    match fitted.mechanism.name:
+        case "universal-laplace":
+            return every, _answers_map(request, matrix)
+        case "sparse-printed-gaussian":
+            # Blocks of at least epsilon·n rows; within a block rows are orthogonal and equally long in the answers.
+            assert request.constraint is not None
+            assert fitted.factorization is not None
+            privacy = request.privacy
+            epsilon = privacy.epsilon if isinstance(privacy, ApproxDP) else gaussian_mu(privacy)
+            blocks = np.array(fitted.factorization.blocks)
+            kept = np.flatnonzero(np.repeat(blocks >= epsilon * request.constraint.size, blocks))
+            lengths = np.linalg.norm(_answers_map(request, matrix), axis=0)
+            return kept, np.diag(lengths[kept])
+        case _:
+            return every, np.diag(1.0 / noise)
+
+
+def _answers_map(request: Request, matrix: Array) -> Array:
+    """Return T with `‖T z‖` the (weighted) norm of the answers `A B⁺ z`."""
+    root: Array = _core.condensed(request.workload.core, request.workload.answer_weights())
+    mapped: Array = root @ np.linalg.pinv(matrix)
+    return mapped
+
+
+def universal_bound(request: Request, fitted: Fitted) -> float:
+    """Return an upper bound on the rmse of Gaussian noise of one radius, projected onto the constraint.
+
+    For data within the constraint `‖ŷ - y‖² <= 4 max_j |⟨a_j, w⟩| n + 2 g` (Lemma 1 with duality gap g), and
+    `E max_j |⟨a_j, w⟩| <= r σ √(2 ln 2N)`, r the largest `‖a_j‖`, σ the standard deviation; never worse than the
+    noise alone, since projections do not expand.
+    """
+    assert fitted.factorization is not None
+    assert request.constraint is not None
+    matrix = fitted.factorization.matrix
+    rank, cells = matrix.shape
+    noise = fitted.door.noise
+    slack = 2.0 * _TOLERANCE * rank * noise**2
+    radius = float(np.sqrt((matrix**2).sum(axis=0).max()))
+    projected = 4.0 * request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
+    alone = (math.sqrt(rank) * noise + math.sqrt(slack)) ** 2
+    weights = request.workload.answer_weights()
+    total = request.workload.core.answers_len if weights is None else float(weights.sum())
+    return math.sqrt(min(projected, alone) / total)
