@@ -1,0 +1,337 @@
+//! Workloads: the linear queries `y = A x` that a release answers. All public.
+//!
+//! One file for each kind of matrix; here what they have in common.
+
+mod filter;
+mod group;
+mod kronecker;
+mod marginals;
+mod matrix;
+mod ranges;
+mod sparse;
+#[cfg(test)]
+mod tests;
+mod union;
+
+pub(crate) use marginals::{cells, marginal, project};
+
+use crate::error::Error;
+use rayon::prelude::*;
+
+/// Largest number of cells or answers in one plan.
+pub const MAX_LEN: usize = 1 << 26;
+
+/// Largest number of entries of a matrix that is written out.
+const MAX_ENTRIES: usize = 1 << 26;
+
+/// How deep unions and products may be nested.
+const MAX_DEPTH: usize = 16;
+
+/// Multiplications from which on several threads are faster than one.
+const PARALLEL: usize = 1 << 18;
+
+/// A matrix `A` with structure. Row-major where several axes are flattened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Workload {
+    /// `y = x`, `len` cells.
+    Histogram {
+        /// Number of cells.
+        len: usize,
+    },
+    /// `y_i = Σ_j h_j x_{(i−j) mod N}`; the kernel has length `N`.
+    Circular {
+        /// Filter taps `h_0 … h_{N−1}`.
+        kernel: Vec<f64>,
+    },
+    /// `y_t = Σ_j h_j x_{t+center−j}` for `0 ≤ t < len`, zero outside the series.
+    Linear {
+        /// Filter taps; those that never meet the series are dropped.
+        kernel: Vec<f64>,
+        /// Number of steps, of inputs and of answers.
+        len: usize,
+        /// 0 for causal; the index of the middle tap for a centred filter.
+        center: usize,
+    },
+    /// `y_a = Σ_b h_{a−b} x_b` on `Z_{n_1} × … × Z_{n_k}`.
+    Group {
+        /// Orders `n_1 … n_k` of the cyclic factors.
+        radices: Vec<usize>,
+        /// `h`, row-major, `Π n_i` entries.
+        kernel: Vec<f64>,
+    },
+    /// Marginal tables of a table with `radices[i]` levels of attribute `i`, one after the other.
+    Marginals {
+        /// Levels of each attribute.
+        radices: Vec<usize>,
+        /// Attribute sets, each strictly increasing.
+        sets: Vec<Vec<usize>>,
+        /// Weight of each set's squared error in the mean.
+        weights: Vec<f64>,
+    },
+    /// Any matrix, row-major.
+    Matrix {
+        /// Number of queries.
+        rows: usize,
+        /// Number of cells.
+        columns: usize,
+        /// Entries, row after row.
+        entries: Vec<f64>,
+    },
+    /// Any matrix, in compressed sparse rows.
+    Sparse {
+        /// Number of queries.
+        rows: usize,
+        /// Number of cells.
+        columns: usize,
+        /// Row `t` has the entries from `starts[t]` up to `starts[t + 1]`; `rows + 1` numbers.
+        starts: Vec<usize>,
+        /// Column of each entry, rising within a row.
+        indices: Vec<u32>,
+        /// Entries, row after row.
+        entries: Vec<f64>,
+    },
+    /// `y_(i, j) = x_i + … + x_j` for all `i ≤ j`, ordered by `i`, then `j`.
+    Ranges {
+        /// Number of cells.
+        len: usize,
+    },
+    /// The answers of several workloads on the same cells, one after the other.
+    Union {
+        /// The workloads.
+        parts: Vec<Workload>,
+    },
+    /// `A_1 ⊗ … ⊗ A_k`: cells and answers row-major over those of the factors.
+    Kronecker {
+        /// The factors.
+        factors: Vec<Workload>,
+    },
+}
+
+impl Workload {
+    /// Checks public sizes and entries.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for empty, oversized, non-finite or all-zero descriptions.
+    pub fn validated(self) -> Result<Self, Error> {
+        self.check(0)?;
+        Ok(self)
+    }
+
+    fn check(&self, depth: usize) -> Result<(), Error> {
+        let product = |radices: &[usize]| {
+            radices.iter().try_fold(1usize, |n, r| n.checked_mul(*r).filter(|n| *n <= MAX_LEN && *r > 0))
+        };
+        match self {
+            Self::Histogram { len } | Self::Ranges { len } => {
+                if *len == 0 {
+                    return Err(Error::invalid("length", "must be at least 1"));
+                }
+            }
+            Self::Circular { kernel } => check_entries("kernel", kernel)?,
+            Self::Linear { kernel, len, center } => {
+                if *len == 0 {
+                    return Err(Error::invalid("length", "must be at least 1"));
+                }
+                if kernel.len() >= 2 * len || *center >= kernel.len().max(1) {
+                    return Err(Error::invalid("kernel", "must be shorter than twice the series, its center inside"));
+                }
+                check_entries("kernel", kernel)?;
+            }
+            Self::Group { radices, kernel } => {
+                if product(radices) != Some(kernel.len()) {
+                    return Err(Error::invalid("kernel", "must have one entry for each element of the group"));
+                }
+                check_entries("kernel", kernel)?;
+            }
+            Self::Marginals { radices, sets, weights } => {
+                let sound = radices.iter().all(|n| (2..=1 << 16).contains(n))
+                    && !sets.is_empty()
+                    && sets.iter().all(|set| {
+                        set.windows(2).all(|pair| pair[0] < pair[1])
+                            && set.last().is_none_or(|last| *last < radices.len())
+                            && product(&set.iter().map(|i| radices[*i]).collect::<Vec<_>>()).is_some()
+                    });
+                if !sound {
+                    return Err(Error::invalid("sets", "must be increasing attribute numbers, 2 to 65536 levels each"));
+                }
+                if weights.len() != sets.len() || weights.iter().any(|w| !w.is_finite() || *w <= 0.0) {
+                    return Err(Error::invalid("weights", "must be one positive number for each set"));
+                }
+            }
+            Self::Matrix { rows, columns, entries } => {
+                if *rows == 0 || *columns == 0 || rows.checked_mul(*columns) != Some(entries.len()) {
+                    return Err(Error::invalid("matrix", "must be rectangular and not empty"));
+                }
+                check_entries("matrix", entries)?;
+            }
+            Self::Sparse { rows, columns, starts, indices, entries } => {
+                sparse::check(*rows, *columns, starts, indices, entries)?;
+                check_entries("matrix", entries)?;
+            }
+            Self::Union { parts: inner } | Self::Kronecker { factors: inner } => {
+                if depth == MAX_DEPTH {
+                    return Err(Error::invalid("workloads", format!("nested more than {MAX_DEPTH} deep")));
+                }
+                inner.iter().try_for_each(|workload| workload.check(depth + 1))?;
+                if matches!(self, Self::Union { .. }) { union::check(inner) } else { kronecker::check(inner) }?;
+            }
+        }
+        if self.answers_len() > MAX_LEN || self.input_len().is_some_and(|len| len > MAX_LEN) {
+            return Err(Error::invalid("length", "at most 2^26 cells and answers"));
+        }
+        Ok(())
+    }
+
+    /// Number of cells of the input; `None` if the full domain is too large to be a table.
+    pub fn input_len(&self) -> Option<usize> {
+        match self {
+            Self::Histogram { len } | Self::Linear { len, .. } | Self::Ranges { len } => Some(*len),
+            Self::Circular { kernel } | Self::Group { kernel, .. } => Some(kernel.len()),
+            Self::Marginals { radices, .. } => {
+                radices.iter().try_fold(1usize, |n, r| n.checked_mul(*r)).filter(|n| *n <= MAX_LEN)
+            }
+            Self::Matrix { columns, .. } | Self::Sparse { columns, .. } => Some(*columns),
+            Self::Union { parts } => parts.first().and_then(Self::input_len),
+            Self::Kronecker { factors } => {
+                factors.iter().try_fold(1usize, |n, factor| Some(n.saturating_mul(factor.input_len()?)))
+            }
+        }
+    }
+
+    /// The factors of a Kronecker product, none for other workloads.
+    pub fn kronecker_factors(&self) -> &[Self] {
+        match self {
+            Self::Kronecker { factors } => factors,
+            _ => &[],
+        }
+    }
+
+    /// Number of answers.
+    pub fn answers_len(&self) -> usize {
+        match self {
+            Self::Histogram { len } | Self::Linear { len, .. } => *len,
+            Self::Circular { kernel } | Self::Group { kernel, .. } => kernel.len(),
+            Self::Marginals { radices, sets, .. } => sets.iter().map(|set| cells(radices, set)).sum(),
+            Self::Matrix { rows, .. } | Self::Sparse { rows, .. } => *rows,
+            Self::Ranges { len } => ranges::count(*len),
+            Self::Union { parts } => parts.iter().map(Self::answers_len).fold(0, usize::saturating_add),
+            Self::Kronecker { factors } => factors.iter().map(Self::answers_len).fold(1, usize::saturating_mul),
+        }
+    }
+
+    /// `out = A x` in floating point: for public (already noisy) `x`, or for bounded encodes.
+    pub fn apply(&self, x: &[f64], out: &mut [f64]) {
+        match self {
+            Self::Histogram { .. } => out.copy_from_slice(x),
+            Self::Circular { kernel } => filter::apply_circular(kernel, x, out),
+            Self::Linear { kernel, center, .. } => filter::apply_linear(kernel, *center, x, out),
+            Self::Group { radices, kernel } => group::apply(radices, kernel, x, out),
+            Self::Marginals { radices, sets, .. } => marginals::apply(radices, sets, x, out),
+            Self::Matrix { columns, entries, .. } => matrix::apply(*columns, entries, x, out),
+            Self::Sparse { starts, indices, entries, .. } => sparse::apply(starts, indices, entries, x, out),
+            Self::Ranges { .. } => ranges::apply(x, out),
+            Self::Union { parts } => union::each(parts, out, |part, piece| part.apply(x, piece)),
+            Self::Kronecker { factors } => kronecker::apply(factors, x, out),
+        }
+    }
+
+    /// Row `t` of `A`, dense.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the full domain is too large to be a table.
+    pub fn row(&self, t: usize) -> Result<Vec<f64>, Error> {
+        let mut row = vec![0.0; self.table_len()?];
+        self.write_row(t, &mut row);
+        Ok(row)
+    }
+
+    /// `A` written out: rows, columns, and the entries row by row.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if there are more than 2^26 entries.
+    pub fn dense(&self) -> Result<(usize, usize, Vec<f64>), Error> {
+        let (rows, columns) = (self.answers_len(), self.table_len()?);
+        let count = rows.saturating_mul(columns);
+        if count > MAX_ENTRIES {
+            return Err(Error::Unsupported("the workload has more than 2^26 entries: too many to write out".into()));
+        }
+        let mut entries = vec![0.0; count];
+        fill(&mut entries, columns, count, |t, row| self.write_row(t, row));
+        Ok((rows, columns, entries))
+    }
+
+    /// Number of cells, where the full domain is a table.
+    pub(crate) fn table_len(&self) -> Result<usize, Error> {
+        self.input_len()
+            .ok_or_else(|| Error::Unsupported("the full domain is too large for a row of the workload".into()))
+    }
+
+    /// Row `t`; `row` has the length of the input and comes as zeros.
+    pub(crate) fn write_row(&self, t: usize, row: &mut [f64]) {
+        match self {
+            Self::Histogram { .. } => row[t] = 1.0,
+            Self::Circular { kernel } => filter::write_circular_row(kernel, t, row),
+            Self::Linear { kernel, center, .. } => filter::write_linear_row(kernel, *center, t, row),
+            Self::Group { radices, kernel } => group::write_row(radices, kernel, t, row),
+            Self::Marginals { radices, sets, .. } => marginals::write_row(radices, sets, t, row),
+            Self::Matrix { columns, entries, .. } => row.copy_from_slice(&entries[t * columns..(t + 1) * columns]),
+            Self::Sparse { starts, indices, entries, .. } => sparse::write_row(starts, indices, entries, t, row),
+            Self::Ranges { .. } => ranges::write_row(t, row),
+            Self::Union { parts } => union::write_row(parts, t, row),
+            Self::Kronecker { factors } => kronecker::write_row(factors, t, row),
+        }
+    }
+
+    /// `‖row_t‖₂²` for every answer: the variances when noise of variance 1 is put on the input.
+    pub fn row_squares(&self, out: &mut [f64]) {
+        match self {
+            Self::Histogram { .. } => out.fill(1.0),
+            Self::Circular { kernel } | Self::Group { kernel, .. } => out.fill(kernel.iter().map(|h| h * h).sum()),
+            Self::Linear { kernel, center, .. } => filter::linear_row_squares(kernel, *center, out),
+            Self::Marginals { radices, sets, .. } => marginals::row_squares(radices, sets, out),
+            Self::Matrix { columns, entries, .. } => matrix::row_squares(*columns, entries, out),
+            Self::Sparse { starts, entries, .. } => sparse::row_squares(starts, entries, out),
+            Self::Ranges { len } => ranges::row_squares(*len, out),
+            Self::Union { parts } => union::each(parts, out, Self::row_squares),
+            Self::Kronecker { factors } => kronecker::row_squares(factors, out),
+        }
+    }
+
+    /// Bounds of the magnitude of every entry that is not zero, from below and from above.
+    fn magnitudes(&self) -> (f64, f64) {
+        let of = |entries: &[f64]| {
+            let sizes = entries.iter().map(|a| a.abs()).filter(|a| *a > 0.0);
+            sizes.fold((f64::INFINITY, 0.0), |(least, most), a| (a.min(least), a.max(most)))
+        };
+        match self {
+            Self::Histogram { .. } | Self::Marginals { .. } | Self::Ranges { .. } => (1.0, 1.0),
+            Self::Circular { kernel } | Self::Linear { kernel, .. } | Self::Group { kernel, .. } => of(kernel),
+            Self::Matrix { entries, .. } | Self::Sparse { entries, .. } => of(entries),
+            Self::Union { parts } => {
+                let all = parts.iter().map(Self::magnitudes);
+                all.fold((f64::INFINITY, 0.0), |(a, b), (c, d)| (a.min(c), b.max(d)))
+            }
+            Self::Kronecker { factors } => kronecker::magnitudes(factors),
+        }
+    }
+}
+
+/// Refuses entries that are not finite or whose squares overflow or vanish, and refuses to have nothing but zeros.
+fn check_entries(name: &'static str, values: &[f64]) -> Result<(), Error> {
+    if values.iter().any(|v| !v.is_finite() || (v.abs() > 0.0 && !(1e-150..=1e150).contains(&v.abs()))) {
+        return Err(Error::invalid(name, "entries must be finite and between 1e-150 and 1e150 in magnitude, or 0"));
+    }
+    if values.iter().all(|v| *v == 0.0) {
+        return Err(Error::invalid(name, "all entries are zero: there is nothing to answer"));
+    }
+    Ok(())
+}
+
+/// Writes each piece of `out` by its number, in several threads if the `work` in all is worth it.
+fn fill(out: &mut [f64], piece: usize, work: usize, write: impl Fn(usize, &mut [f64]) + Sync) {
+    if work < PARALLEL {
+        out.chunks_exact_mut(piece).enumerate().for_each(|(i, piece)| write(i, piece));
+    } else {
+        out.par_chunks_exact_mut(piece).enumerate().for_each(|(i, piece)| write(i, piece));
+    }
+}

@@ -1,0 +1,41 @@
+//! Several workloads on the same cells, their answers one after the other.
+
+use super::Workload;
+use crate::error::Error;
+
+/// Whether all parts are asked of the same cells.
+pub(super) fn check(parts: &[Workload]) -> Result<(), Error> {
+    let Some(first) = parts.first() else {
+        return Err(Error::invalid("parts", "must name at least one workload"));
+    };
+    if parts.iter().any(|part| part.input_len().is_none()) {
+        return Err(Error::invalid("parts", "the full table of a part is too large"));
+    }
+    if parts.iter().any(|part| part.input_len() != first.input_len()) {
+        return Err(Error::invalid("parts", "must be queries on the same cells"));
+    }
+    Ok(())
+}
+
+/// Calls `visit` with every part and its piece of `out`.
+pub(super) fn each(parts: &[Workload], out: &mut [f64], mut visit: impl FnMut(&Workload, &mut [f64])) {
+    let mut rest = out;
+    for part in parts {
+        let (piece, tail) = rest.split_at_mut(part.answers_len());
+        visit(part, piece);
+        rest = tail;
+    }
+}
+
+/// Row `t`; `row` comes as zeros.
+pub(super) fn write_row(parts: &[Workload], t: usize, row: &mut [f64]) {
+    let mut rest = t;
+    for part in parts {
+        let answers = part.answers_len();
+        if rest < answers {
+            part.write_row(rest, row);
+            break;
+        }
+        rest -= answers;
+    }
+}
