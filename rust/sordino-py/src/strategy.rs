@@ -74,7 +74,11 @@ impl Strategy {
     }
 
     /// Answers from numbers in place of the measured ones, such as projected ones.
-    fn decode<'py>(&self, py: Python<'py>, measured: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        measured: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let measured = measured.as_slice()?;
         if measured.len() != self.core.measured_len() {
             let (expected, got) = (self.core.measured_len(), measured.len());

@@ -31,9 +31,8 @@ fn norm(geometry: &Geometry, mut values: impl Iterator<Item = f64>) -> f64 {
     match geometry {
         Geometry::L2 => values.map(|v| v * v).sum::<f64>().sqrt(),
         Geometry::L1 => values.map(f64::abs).sum(),
-        Geometry::Blocks(blocks) => blocks
-            .iter()
-            .map(|len| values.by_ref().take(*len as usize).map(|v| v * v).sum::<f64>().sqrt())
-            .sum(),
+        Geometry::Blocks(blocks) => {
+            blocks.iter().map(|len| values.by_ref().take(*len as usize).map(|v| v * v).sum::<f64>().sqrt()).sum()
+        }
     }
 }

@@ -95,7 +95,10 @@ impl Factored {
         if recipe.factors.len() > 1 {
             let lengths = workload.kronecker_factors().iter().map(Workload::input_len);
             if !lengths.eq(recipe.factors.iter().map(|factor| Some(factor.columns))) {
-                return Err(Error::invalid("strategy", "several factors serve a Kronecker workload of the same factors"));
+                return Err(Error::invalid(
+                    "strategy",
+                    "several factors serve a Kronecker workload of the same factors",
+                ));
             }
         }
         // Sums of a Kronecker product grow with every factor: each keeps as many bits as leave room for them.
