@@ -14,6 +14,7 @@ from sordino import noise, testing
 from sordino._core import __version__
 from sordino.accounting import Ledger
 from sordino.bounds import Bound, Spectrum, spectrum
+from sordino.constraints import PublicBound, PublicTotal, SignedBound
 from sordino.errors import (
     BudgetExceededError,
     CheckpointError,
@@ -35,10 +36,13 @@ from sordino.errors import (
     UnsupportedMechanismError,
 )
 from sordino.events import ApproxEvent, GaussianEvent, PureEvent
+from sordino.factorizations import Certificate, Factorization
 from sordino.planning import Comparison, compare, plan, privacy_for
 from sordino.plans import Plan
 from sordino.privacy import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
+from sordino.projections import Projection
 from sordino.release import Interval, Release
+from sordino.searches import factorize
 from sordino.step_store import FileStepStore, InMemoryStepStore, StepEntry, StepStore
 from sordino.stream_planning import StreamComparison, compare_stream, plan_stream
 from sordino.stream_plans import StreamPlan, StreamRelease
@@ -69,6 +73,7 @@ __all__ = [
     "BandPass",
     "Bound",
     "BudgetExceededError",
+    "Certificate",
     "CheckpointError",
     "Comparison",
     "Convolution",
@@ -77,6 +82,7 @@ __all__ = [
     "DuplicateRequestError",
     "EntropyError",
     "ExponentialSmoothing",
+    "Factorization",
     "FileStepStore",
     "ForkError",
     "GaussianDP",
@@ -96,6 +102,9 @@ __all__ = [
     "Plan",
     "PlanFileError",
     "PolynomialDecay",
+    "Projection",
+    "PublicBound",
+    "PublicTotal",
     "PureDP",
     "PureEvent",
     "Release",
@@ -103,6 +112,7 @@ __all__ = [
     "RunningAverage",
     "RunningSum",
     "ShapeError",
+    "SignedBound",
     "SlidingWindow",
     "SordinoError",
     "Spectrum",
@@ -124,6 +134,7 @@ __all__ = [
     "__version__",
     "compare",
     "compare_stream",
+    "factorize",
     "noise",
     "plan",
     "plan_stream",

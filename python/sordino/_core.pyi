@@ -1,5 +1,6 @@
 """The Rust core: exact noise, strategies and the door. Private; use the names of `sordino`."""
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias, final
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 __all__ = [
     "Door",
     "Measured",
+    "Searched",
     "Strategy",
     "Stream",
     "StreamDoor",
@@ -16,10 +18,17 @@ __all__ = [
     "__version__",
     "answer",
     "checkpoint_header",
+    "condensed",
     "decode",
+    "dense",
+    "dense_strategy",
     "fit",
     "gaussian_noise",
     "laplace_noise",
+    "minimum_ellipsoid",
+    "optimize_strategy",
+    "p_identity",
+    "project",
     "select",
 ]
 
@@ -57,16 +66,72 @@ class Strategy:
     def __new__(
         cls, workload: Workload, mechanism: str, law: Literal["gaussian", "laplace"], branching: int = 2
     ) -> Strategy: ...
+    @staticmethod
+    def factored(
+        workload: Workload,
+        factors: list[NDArray[np.float64]],
+        law: str,
+        blocks: list[int] | None = None,
+        body: bool = False,
+    ) -> Strategy: ...
+    def decode(self, measured: NDArray[np.float64]) -> NDArray[np.float64]: ...
     @property
     def measured_len(self) -> int: ...
     @property
-    def geometry(self) -> Literal["l2", "l1", "blocks"]: ...
+    def geometry(self) -> Literal["l2", "l1", "blocks", "body"]: ...
     @property
     def ideal_mean_square(self) -> float | None: ...
     def variances(self) -> NDArray[np.float64]: ...
     def unit_variances(self) -> NDArray[np.float64]: ...
     def column(self, cell: int) -> NDArray[np.float64] | None: ...
     def weights(self, row: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+@final
+class Searched:
+    """What a search found: a strategy and its certificate."""
+
+    @property
+    def strategy(self) -> NDArray[np.float64]: ...
+    @property
+    def blocks(self) -> list[int] | None: ...
+    @property
+    def query_weights(self) -> NDArray[np.float64]: ...
+    @property
+    def cell_weights(self) -> NDArray[np.float64]: ...
+    @property
+    def lower(self) -> float | None: ...
+    @property
+    def upper(self) -> float: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def interrupted(self) -> bool: ...
+
+_Report: TypeAlias = Callable[[int, float], object] | None
+
+def dense(workload: Workload) -> NDArray[np.float64]: ...
+def optimize_strategy(
+    queries: NDArray[np.float64],
+    objective: str,
+    weights: NDArray[np.float64] | None,
+    gap: float,
+    iterations: int,
+    start: NDArray[np.float64] | None,
+    progress: _Report,
+) -> Searched: ...
+def minimum_ellipsoid(queries: NDArray[np.float64], gap: float, iterations: int, progress: _Report) -> Searched: ...
+def dense_strategy(
+    queries: NDArray[np.float64], coefficients: str, law: str, gap: float, iterations: int, progress: _Report
+) -> Searched: ...
+def p_identity(queries: NDArray[np.float64], iterations: int, progress: _Report) -> Searched: ...
+def project(
+    columns: NDArray[np.float64],
+    target: NDArray[np.float64],
+    constraint: str,
+    size: float,
+    tolerance: float,
+    iterations: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]: ...
 
 @final
 class Door:

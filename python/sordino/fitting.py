@@ -16,10 +16,11 @@ from sordino.constraints import Constraint, PublicTotal, check_constraint
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.events import ApproxEvent, Event
 from sordino.effort import improves
-from sordino.factorizations import Factorization, Progress, factorize, optimum
+from sordino.factorizations import Factorization
 from sordino.mechanisms import Law, Mechanism
 from sordino.projections import universal_bound
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.searches import Progress, factorize, optimum
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload
 from sordino.workloads.base import Array

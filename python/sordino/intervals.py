@@ -15,7 +15,7 @@ from sordino._checks import integer, open_unit
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.special import normal_quantile
 
-__all__ = ["gaussian_half_width", "laplace_half_width", "laplace_sum_half_width"]
+__all__ = ["gaussian_half_width", "k_norm_half_width", "laplace_half_width", "laplace_sum_half_width"]
 
 _Vector = NDArray[np.float64]
 
@@ -80,6 +80,44 @@ def laplace_half_width(noise_scale: float | _Vector, level: float, answers: int 
         DataTypeError: `level` is not a real number or `answers` not an integer.
     """
     return noise_scale * -_log_tail(level, answers)
+
+
+def k_norm_half_width(reach: _Vector, rank: int, level: float, answers: int = 1) -> _Vector:
+    """Return the half width of an interval for a linear function of K-norm noise in `rank` dimensions.
+
+    The noise is R V with R of law Gamma(r + 1) and V uniform in K. A linear function of V is symmetric, unimodal
+    (Brunn-Minkowski) and at most h in size, so its size is stochastically at most that of h U, U uniform on (0, 1),
+    and
+
+        P(R U > q) = exp(-q) sum_(i<r) (1 - i/r) q**i/i!.
+
+    Args:
+        reach: h of every answer times the scale of the noise, in the unit of the answers.
+        rank: r.
+        level: Strictly between 0 and 1.
+        answers: m, how many intervals must hold together (union bound).
+
+    Returns:
+        The half width, with the shape of `reach`; exact for r = 1.
+
+    Raises:
+        InvalidParameterError: `level` or `answers` is out of range.
+        DataTypeError: `level` is not a real number or `answers` not an integer.
+    """
+    log_tail = _log_tail(level, answers)
+    i = np.arange(rank, dtype=np.float64)
+    log_terms = np.log1p(-i / rank) - np.array([math.lgamma(k + 1.0) for k in range(rank)])
+
+    def log_bound(q: float) -> float:
+        terms = log_terms + i * math.log(q)
+        largest = float(terms.max())
+        return largest + math.log(float(np.exp(terms - largest).sum())) - q
+
+    low, high = 1e-9, 4.0 * (rank - log_tail)
+    while high - low > 1e-9 * high:
+        q = 0.5 * (low + high)
+        low, high = (low, q) if log_bound(q) <= log_tail else (q, high)
+    return reach * high
 
 
 def _log_tail(level: float, answers: int) -> float:

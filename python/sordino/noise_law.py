@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino._checks import open_unit
-from sordino.intervals import gaussian_half_width, laplace_half_width, laplace_sum_half_width
+from sordino.intervals import gaussian_half_width, k_norm_half_width, laplace_half_width, laplace_sum_half_width
 from sordino.workloads import Filter, GroupConvolution, Histogram, RunningSum, Workload
 from sordino.workloads.base import Array
 
@@ -38,6 +38,9 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     fitted = release.plan.fitted
     if fitted.mechanism.law == "gaussian":
         return gaussian_half_width(stderr, level, answers)
+    if fitted.strategy.geometry == "body":
+        rank = fitted.strategy.measured_len
+        return k_norm_half_width(stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0), rank, level, answers)
     workload = release.workload
     scale = fitted.door.noise
     if fitted.mechanism.strategy == "identity":

@@ -14,11 +14,12 @@ from sordino.calibration import epsilon_of_mu, noise_ratio
 from sordino.constraints import Constraint, PublicTotal, check_constraint
 from sordino.effort import affords, improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
-from sordino.factorizations import Factorization, Progress
+from sordino.factorizations import Factorization
 from sordino.fitting import Effort, Fitted, Objective, Request, check_request, fit, least_error, least_gaussian_error
 from sordino.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from sordino.plans import Plan
 from sordino.privacy import ApproxDP, Privacy, PureDP
+from sordino.searches import Progress
 from sordino.units import AddRemove, ReplaceOne, Unit
 from sordino.workloads import Workload
 

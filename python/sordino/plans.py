@@ -18,6 +18,7 @@ from sordino.events import Event
 from sordino.factorizations import Factorization
 from sordino.fitting import Domain, Fitted, Objective, Request, least_gaussian_error
 from sordino.privacy import Privacy
+from sordino.projections import zero_is_better
 from sordino.promises import promise_of
 from sordino.release import Release
 from sordino.testing import current_key
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from sordino.planning import Comparison
 
 __all__ = ["Plan"]
+
+_NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body": "K-norm"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +291,7 @@ class Plan:
     def explain(self) -> str:
         """Return what will happen and why, in a few lines of text."""
         fitted = self.fitted
-        kind = "Gaussian" if fitted.mechanism.law == "gaussian" else "Laplace"
+        kind = _NOISES[fitted.strategy.geometry]
         option = f" (branching {fitted.branching})" if fitted.mechanism.strategy == "tree" else ""
         chosen = "chosen by auto" if self.requested == "auto" else "as asked"
         lines = [
@@ -301,6 +304,7 @@ class Plan:
             + ("integers" if self.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
             f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}",
         ]
+        lines.extend(self._search_lines())
         bound = self.gaussian_bound
         if bound is None:
             lines.append("bound          under pure privacy no Gaussian mechanism exists")
@@ -324,6 +328,26 @@ class Plan:
             else:
                 lines.append(f"bound          {other.value:.6g} ({other.name})")
         return "\n".join(lines)
+
+    def _search_lines(self) -> list[str]:
+        """Say what was searched for and how the answers are projected."""
+        lines = []
+        found, constraint = self.factorization, self.constraint
+        if found is not None and found.gap is not None:
+            lines.append(
+                f"search         within {found.gap:.2g} of the least error, certified, "
+                f"after {found.iterations} iterations"
+            )
+        if self.rmse_kind != "exact":
+            lines.append(f"               rmse is: {self.rmse_kind}")
+        if constraint is not None:
+            lines.append(f"projection     answers are projected onto {constraint}; intervals are around the others")
+            if zero_is_better(self.request, self.fitted):
+                lines.append(
+                    "               an answer of zero to every query would have less error than the noise: "
+                    "so few records say nothing at this privacy"
+                )
+        return lines
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the expected error of every answer and, for convolutions, the spectrum.

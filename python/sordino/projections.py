@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from sordino.constraints import Constraint
     from sordino.fitting import Fitted, Request
 
-__all__ = ["Projection", "project", "universal_bound"]
+__all__ = ["Projection", "project", "universal_bound", "zero_is_better"]
 
 # Duality gap over the expected squared norm of the noise: within 1 % of the exact projection.
 _TOLERANCE = 1e-3
 _ITERATIONS = 20_000
+_MOST_ENTRIES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +116,18 @@ def universal_bound(request: Request, fitted: Fitted) -> float:
     weights = request.workload.answer_weights()
     total = request.workload.core.answers_len if weights is None else float(weights.sum())
     return math.sqrt(min(projected, alone) / total)
+
+
+def zero_is_better(request: Request, fitted: Fitted) -> bool:
+    """Whether answering zero to all queries has a smaller error than the noise, for every input within the constraint.
+
+    `|y_i| <= n max_j |a_ij|`; the rms of that against the rms of the noise.
+    """
+    workload, constraint = request.workload, request.constraint
+    cells = workload.core.input_len
+    if constraint is None or cells is None or cells * workload.core.answers_len > _MOST_ENTRIES:
+        return False
+    largest = np.abs(_core.dense(workload.core)).max(axis=1) * constraint.size
+    weights = workload.answer_weights()
+    noise = np.average(fitted.stderr**2, weights=weights)
+    return bool(np.average(largest**2, weights=weights) < noise)

@@ -6,57 +6,26 @@ use pyo3::prelude::*;
 use sordino_core::optimize::{self, Queries, Target};
 use std::ops::ControlFlow;
 
-/// A strategy that an optimiser found, with its certificate.
-#[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct Optimized {
-    core: optimize::Optimized,
+/// What a search found: a strategy and its certificate.
+#[pyclass(frozen, get_all, module = "sordino._core")]
+pub(crate) struct Searched {
+    /// Shape (measured, cells).
+    strategy: Py<PyArray2<f64>>,
+    /// Lengths of the blocks of rows whose noise has a norm.
+    blocks: Option<Vec<u32>>,
+    query_weights: Py<PyArray1<f64>>,
+    cell_weights: Py<PyArray1<f64>>,
+    lower: Option<f64>,
+    upper: f64,
+    iterations: usize,
+    /// Whether a signal ended the search.
     interrupted: bool,
 }
 
-/// An array of the given rows.
-pub(crate) fn matrix(py: Python<'_>, rows: usize, entries: &[f64]) -> PyResult<Py<PyArray2<f64>>> {
+/// An array of the given number of rows.
+fn matrix(py: Python<'_>, rows: usize, entries: Vec<f64>) -> PyResult<Py<PyArray2<f64>>> {
     let columns = entries.len().checked_div(rows).unwrap_or(0);
-    Ok(PyArray1::from_slice(py, entries).reshape([rows, columns])?.unbind())
-}
-
-#[pymethods]
-impl Optimized {
-    /// Shape (rank, cells).
-    #[getter]
-    fn strategy(&self, py: Python<'_>) -> PyResult<Py<PyArray2<f64>>> {
-        matrix(py, self.core.rank, &self.core.strategy)
-    }
-
-    #[getter]
-    fn query_weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.core.query_weights)
-    }
-
-    #[getter]
-    fn cell_weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.core.cell_weights)
-    }
-
-    #[getter]
-    fn lower(&self) -> f64 {
-        self.core.lower
-    }
-
-    #[getter]
-    fn upper(&self) -> f64 {
-        self.core.upper
-    }
-
-    #[getter]
-    fn iterations(&self) -> usize {
-        self.core.iterations
-    }
-
-    /// Whether a signal ended the search.
-    #[getter]
-    fn interrupted(&self) -> bool {
-        self.interrupted
-    }
+    Ok(PyArray1::from_vec(py, entries).reshape([rows, columns])?.unbind())
 }
 
 /// Runs a search that reports to Python: a callback may end it by returning `False`, a signal ends it too.
@@ -111,7 +80,7 @@ pub(crate) fn optimize_strategy(
     iterations: usize,
     start: Option<PyReadonlyArray1<'_, f64>>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Optimized> {
+) -> PyResult<Searched> {
     let shape = queries.as_array().dim();
     let entries = queries.as_slice()?;
     let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
@@ -127,5 +96,15 @@ pub(crate) fn optimize_strategy(
         }
     });
     let interrupted = reporter.interrupted(py)?;
-    Ok(Optimized { core: core.map_err(PyError::from)?, interrupted })
+    let core = core.map_err(PyError::from)?;
+    Ok(Searched {
+        strategy: matrix(py, core.rank, core.strategy)?,
+        blocks: None,
+        query_weights: PyArray1::from_vec(py, core.query_weights).unbind(),
+        cell_weights: PyArray1::from_vec(py, core.cell_weights).unbind(),
+        lower: Some(core.lower),
+        upper: core.upper,
+        iterations: core.iterations,
+        interrupted,
+    })
 }

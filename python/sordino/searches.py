@@ -1,0 +1,277 @@
+"""Searching for what to measure, with a memory of what was found."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from sordino import _core
+from sordino._checks import integer, positive
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.factorizations import Certificate, Factorization, condensed, dense, kronecker_factors
+from sordino.workloads import Workload
+from sordino.workloads.base import Array
+
+__all__ = ["Progress", "factorize", "optimum"]
+
+Law: TypeAlias = Literal["gaussian", "laplace"]
+Progress: TypeAlias = Callable[[int, float], object]
+"""Called with the number of the iteration and the certified gap; returning False ends the search."""
+
+_GAP = 1e-4
+_ITERATIONS = 3000
+_MOST_CELLS = 8192
+_LARGEST_RANK = 16
+_SAFE = 1.0 - 1e-11
+_KEPT = 16
+
+
+def optimum(workload: Workload, objective: str) -> Factorization:
+    """Return the strategy of least error with Gaussian noise, as `factorize` does by default."""
+    return _cached(_Search(workload, "optimal", "gaussian", objective, _GAP, _ITERATIONS, None))
+
+
+def factorize(
+    workload: Workload,
+    *,
+    kind: str = "optimal",
+    law: Law = "gaussian",
+    objective: str = "mean",
+    gap: float = _GAP,
+    iterations: int = _ITERATIONS,
+    progress: Progress | None = None,
+) -> Factorization:
+    """Search for what to measure: public, costs no privacy.
+
+    A search that `progress` ends, or that runs out of iterations, returns the best so far with its own certified
+    gap: a valid strategy with a little more error. One that Ctrl-C ends raises `KeyboardInterrupt`. Either way the
+    same call goes on where it stopped, within one process.
+
+    Args:
+        workload: The queries. Kronecker products are solved by factor.
+        kind: 'optimal', or another strategy that is found by a search: 'ellipsoid', 'dense', 'dense-rescaled',
+            'dense-printed', 'universal', 'p-identity', 'k-norm'; see `sordino.mechanisms`.
+        law: 'gaussian', or 'laplace' for noise with a norm ('p-identity' and 'k-norm' have no other).
+        objective: 'mean' minimises the (weighted) mean squared error, 'max' the largest variance; only 'optimal'
+            tells them apart.
+        gap: Certified `error/least error - 1` at which the search ends, from 1e-9 to 1.
+        iterations: Evaluations after which it ends.
+        progress: Called with (iteration, gap) after every evaluation; returning False ends the search.
+
+    Returns:
+        The factorization, for `sordino.plan(..., factorization=...)`.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: An argument is out of range.
+        UnsupportedMechanismError: The workload is too large, or too ill-conditioned for double precision.
+    """
+    if not isinstance(workload, Workload):
+        raise DataTypeError("workload must be a sordino workload, such as sordino.Matrix(A)")
+    if (kind, law) not in _SEARCHES:
+        known = ", ".join(sorted(f"{kind!r} with {law!r}" for kind, law in _SEARCHES))
+        raise InvalidParameterError(f"no such search; there are {known}")
+    if objective not in ("mean", "max"):
+        raise InvalidParameterError("objective must be 'mean' or 'max'")
+    if progress is not None and not callable(progress):
+        raise DataTypeError("progress must be callable")
+    gap, iterations = positive("gap", gap), integer("iterations", iterations, least=1)
+    return _cached(_Search(workload, kind, law, objective, gap, iterations, progress))
+
+
+@dataclass
+class _Search:
+    """One search: what for, how long, and how it ended."""
+
+    workload: Workload
+    kind: str
+    law: str
+    objective: str
+    gap: float
+    iterations: int
+    progress: Progress | None
+    before: Factorization | None = None
+    interrupted: bool = False
+    ended: bool = False
+
+    def report(self, iteration: int, gap: float) -> bool:
+        answer = None if self.progress is None else self.progress(iteration, gap)
+        self.ended |= answer is not None and not answer
+        return not self.ended
+
+    def note(self, found: _core.Searched) -> _core.Searched:
+        self.interrupted |= found.interrupted
+        self.ended |= found.interrupted
+        return found
+
+
+_Key: TypeAlias = tuple[Workload, str, str, str]
+_FOUND: OrderedDict[_Key, tuple[bool, float, int, Factorization]] = OrderedDict()
+
+
+def _cached(search: _Search) -> Factorization:
+    """Search, unless the same was found before; go on from where an earlier search ended."""
+    key = (search.workload, search.kind, search.law, search.objective)
+    known = _FOUND.pop(key, None)
+    if known is not None:
+        whole, gap, iterations, found = known
+        reached = found.gap is not None and found.gap <= search.gap
+        if reached or (whole and gap <= search.gap and (found.gap is None or iterations >= search.iterations)):
+            _FOUND[key] = known
+            return found
+        search.before = found
+    found = _SEARCHES[search.kind, search.law](search)
+    _FOUND[key] = (not search.ended, search.gap, search.iterations, found)
+    if len(_FOUND) > _KEPT:
+        _FOUND.popitem(last=False)
+    if search.interrupted:
+        raise KeyboardInterrupt
+    return found
+
+
+def _check_size(workload: Workload) -> None:
+    cells = workload.core.input_len
+    if cells is None:
+        raise UnsupportedMechanismError("the full domain is too large for a search; 'fourier' serves marginals")
+    if cells > _MOST_CELLS:
+        raise UnsupportedMechanismError(f"searches are made for at most {_MOST_CELLS} cells")
+
+
+def _optimal(search: _Search) -> Factorization:
+    """Least mean or worst-query error, factor by factor."""
+    parts = kronecker_factors(search.workload)
+    before = None if search.before is None else search.before.certificate
+    results: list[_core.Searched] = []
+    lower = upper = 1.0
+    for k, part in enumerate(parts):
+        _check_size(part)
+        if search.objective == "max":
+            queries, scale = dense(part), 1.0
+        else:
+            queries, scale = condensed(part)
+            scale *= math.sqrt(len(queries))  # the core's mean is over the condensed rows
+        start = None
+        if before is not None:
+            start = np.concatenate([*before.query_weights[k : k + 1], before.cell_weights[k]])
+        gap, report = search.gap / len(parts), search.report
+        found = _core.optimize_strategy(queries, search.objective, None, gap, search.iterations, start, report)
+        results.append(search.note(found))
+        assert found.lower is not None
+        lower *= found.lower * scale * _SAFE
+        upper *= found.upper * scale
+    certificate = Certificate(
+        search.objective,
+        tuple(found.cell_weights for found in results),
+        tuple(found.query_weights for found in results) if search.objective == "max" else (),
+        lower,
+    )
+    return Factorization(
+        kind=search.kind,
+        law=search.law,
+        objective=search.objective,
+        factors=tuple(found.strategy for found in results),
+        certificate=certificate,
+        gap=upper / lower - 1.0,
+        iterations=sum(found.iterations for found in results),
+    )
+
+
+def _optimal_ellipsoid(search: _Search) -> Factorization:
+    """The ellipsoid norm of least error: (rank + 1) times the Gaussian program, so its solution."""
+    _one(search)
+    best = _optimal(search)
+    return Factorization(
+        kind=search.kind,
+        law=search.law,
+        objective=search.objective,
+        factors=(best.matrix,),
+        blocks=(len(best.matrix),),
+        iterations=best.iterations,
+    )
+
+
+def _one(search: _Search) -> Array:
+    """Return the condensed queries of a workload that is searched for as a whole."""
+    _check_size(search.workload)
+    return condensed(search.workload)[0]
+
+
+def _ellipsoid(search: _Search) -> Factorization:
+    """Minimum enclosing ellipsoid of the columns, mapped to the unit ball."""
+    found = search.note(_core.minimum_ellipsoid(_one(search), search.gap, search.iterations, search.report))
+    return _found(search, found)
+
+
+def _k_norm(search: _Search) -> Factorization:
+    """Noise with the norm of the hull of the columns, rounded by its ellipsoid so that rejection is cheap."""
+    queries = _one(search)
+    if np.linalg.matrix_rank(queries) > _LARGEST_RANK:
+        raise UnsupportedMechanismError(f"exact K-norm noise is drawn up to rank {_LARGEST_RANK}")
+    found = search.note(_core.minimum_ellipsoid(queries, search.gap, search.iterations, search.report))
+    return _found(search, found, body=True)
+
+
+def _dense(search: _Search) -> Factorization:
+    """Base decomposition with one coefficient a block (Algorithm 2), or one norm a block."""
+    coefficients = search.kind.removeprefix("dense").removeprefix("-") or "optimal"
+    queries, report = _one(search), search.report
+    found = search.note(
+        _core.dense_strategy(queries, coefficients, search.law, search.gap, search.iterations, report)
+    )
+    assert found.blocks is not None
+    if coefficients != "printed":
+        return _found(search, found, blocks=search.law == "laplace")
+    # The paper's noise is for a sensitivity of one: more than that of its strategy.
+    edges = np.cumsum(found.blocks)[:-1]
+    norms = np.array([np.linalg.norm(block, axis=0) for block in np.split(found.strategy, edges)])
+    size = norms.sum(axis=0).max() if search.law == "laplace" else np.sqrt((norms**2).sum(axis=0).max())
+    return _found(search, found, blocks=True, excess=max(1.0 / float(size), 1.0))
+
+
+def _p_identity(search: _Search) -> Factorization:
+    """The cells and a few weighted sums of them, independent Laplace noise."""
+    return _found(search, search.note(_core.p_identity(_one(search), search.iterations, search.report)))
+
+
+def _universal(search: _Search) -> Factorization:
+    """The answers themselves, in orthonormal coordinates of their column space."""
+    _, values, rows = np.linalg.svd(_one(search), full_matrices=False)
+    rank = int(np.sum(values > 1e-12 * values[0]))
+    matrix = np.ascontiguousarray(values[:rank, None] * rows[:rank])
+    return Factorization(kind=search.kind, law=search.law, objective=search.objective, factors=(matrix,))
+
+
+def _found(
+    search: _Search, found: _core.Searched, *, blocks: bool = False, body: bool = False, excess: float = 1.0
+) -> Factorization:
+    return Factorization(
+        kind=search.kind,
+        law=search.law,
+        objective=search.objective,
+        factors=(found.strategy,),
+        blocks=tuple(found.blocks) if blocks and found.blocks is not None else None,
+        body=body,
+        excess=excess,
+        iterations=found.iterations,
+    )
+
+
+_SEARCHES: dict[tuple[str, str], Callable[[_Search], Factorization]] = {
+    ("optimal", "gaussian"): _optimal,
+    ("ellipsoid", "gaussian"): _ellipsoid,
+    ("ellipsoid", "laplace"): _optimal_ellipsoid,
+    ("dense", "gaussian"): _dense,
+    ("dense", "laplace"): _dense,
+    ("dense-rescaled", "gaussian"): _dense,
+    ("dense-rescaled", "laplace"): _dense,
+    ("dense-printed", "gaussian"): _dense,
+    ("dense-printed", "laplace"): _dense,
+    ("universal", "gaussian"): _universal,
+    ("p-identity", "laplace"): _p_identity,
+    ("k-norm", "laplace"): _k_norm,
+}

@@ -1,0 +1,411 @@
+"""Searched strategies: reference values, certificates checked independently, sensitivities by brute force."""
+
+import math
+import signal
+import threading
+
+import numpy as np
+import pytest
+from geometry import check_max, check_mean, dense, marginals, nuclear, prefix, ranges, signs
+from hypothesis import given
+from hypothesis import strategies as st
+from test_reference_values import printed
+
+import sordino as so
+from sordino import searches
+from sordino.calibration import gaussian_mu
+
+PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
+SIGMA = 1.0 / gaussian_mu(PRIVACY)
+
+
+def total(workload, mechanism, privacy=PRIVACY):
+    """Total squared error at unit noise multiplier (Gaussian) or at epsilon = 1, lattice left out."""
+    plan = so.plan(workload, privacy, mechanism=mechanism)
+    scale = SIGMA if plan.noise_multiplier is not None else 1.0
+    answers = workload.core.answers_len
+    return (plan.rmse / (1.0 + plan.inflation) / scale) ** 2 * answers, plan
+
+
+MEAN = [
+    (so.Matrix(prefix(64)), 282.2014, 282.2016),
+    (so.RunningSum(64), 282.2014, 282.2016),
+    (so.RunningSum(256), 1631.4030, 1631.4042),
+    (so.AllRanges(64), 11024.3815, 11024.3922),
+    (so.AllRanges(128), 55767.2427, 55767.2917),
+    (so.Matrix(signs(64, 256)), 3849.3477, 3849.3509),
+    (marginals(2), 741.4052, 741.4053),
+    (marginals(3), 3558.7111, 3558.7112),
+]
+
+
+@pytest.mark.parametrize(("workload", "low", "high"), MEAN)
+def test_least_mean_error(workload, low, high):
+    found = so.factorize(workload, gap=1e-6)
+    answers = workload.core.answers_len
+    lower = found.certificate.lower**2 * answers
+    upper = (found.certificate.lower * (1.0 + found.gap)) ** 2 * answers
+    assert lower <= high * (1 + 1e-9)
+    assert upper >= low * (1 - 1e-9)
+    assert upper / lower - 1 <= 2.1e-6
+
+
+WORST = [
+    (so.RunningSum(16), "1.704480"),
+    (so.RunningSum(64), "2.111367"),
+    (so.RunningSum(256), "2.532716"),
+    (so.AllRanges(32), "2.194548"),
+    (so.AllRanges(64), "2.488631"),
+    (so.Matrix(signs(16, 32)), "3.809442"),
+    (marginals(2), "2.572876"),
+]
+
+
+@pytest.mark.parametrize(("workload", "gamma"), WORST)
+def test_least_worst_query_error(workload, gamma):
+    found = so.factorize(workload, objective="max", gap=1e-6)
+    value = found.certificate.lower * (1.0 + found.gap / 2)
+    assert abs(value - float(gamma)) <= 1.5e-6 * float(gamma)
+
+
+def test_known_worst_query_values():
+    # First 16 rows of Sylvester's matrix of order 32: exactly sqrt(16); a Legendre matrix.
+    sylvester = [[(-1.0) ** bin(i & j).count("1") for j in range(32)] for i in range(16)]
+    squares = {x * x % 521 for x in range(521)}
+    legendre = [[1.0 if (32 * i + j + 1) % 521 in squares else -1.0 for j in range(32)] for i in range(16)]
+    for rows, gamma in [(sylvester, 4.0), (legendre, 3.760183)]:
+        found = so.factorize(so.Matrix(rows), objective="max", gap=1e-6)
+        lower, upper = check_max(np.array(rows), found)
+        assert lower <= gamma * (1 + 1e-6)
+        assert upper >= gamma * (1 - 1e-6)
+
+
+DENSE = [
+    (so.Matrix(prefix(64)), "685.52", "444.45", "322.15"),
+    (so.Matrix(signs(64, 256)), "12415.33", "4885.71", "4069.66"),
+    (so.AllRanges(64), "18657.26", "12759.69", "12303.26"),
+    (marginals(2), "945.00", "945.00", "741.41"),
+]
+
+
+@pytest.mark.parametrize(("workload", "as_printed", "rescaled", "best"), DENSE)
+def test_dense_mechanisms(workload, as_printed, rescaled, best):
+    for mechanism, value in [("dense-printed", as_printed), ("dense-rescaled", rescaled), ("dense", best)]:
+        got, plan = total(workload, mechanism)
+        assert abs(got - float(value)) <= 2e-4 * float(value), (mechanism, got)
+        assert plan.optimality >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("workload", "value"),
+    [(so.Matrix(prefix(64)), 2080.0), (so.Matrix(signs(64, 256)), 4096.0), (so.AllRanges(64), 45760.0)],
+)
+def test_single_ellipsoid(workload, value):
+    got, _ = total(workload, "ellipsoid")
+    assert abs(got / value - 1) < 5e-4
+
+
+PURE = [
+    ("identity", so.Matrix(prefix(64)), 4160.0, 1e-6),
+    ("p-identity", so.RunningSum(64), 1813.0, 1e-2),
+    ("p-identity", so.AllRanges(64), 64125.0, 1e-2),
+    ("p-identity", marginals(2), 14195.0, 1e-2),
+    ("p-identity", so.Matrix(signs(16, 256)), 8192.0, 1e-6),
+    ("ellipsoid", so.RunningSum(64), 18343.0, 1e-3),
+    ("ellipsoid", so.AllRanges(64), 716587.0, 1e-3),
+    ("ellipsoid", so.Matrix(signs(16, 256)), 4352.0, 1e-3),
+    ("ellipsoid", so.Matrix(signs(16, 4096)), 4352.0, 1e-3),
+    ("ellipsoid", marginals(2), 28173.0, 1e-3),
+    ("dense-printed", so.RunningSum(64), 26814.0, 1e-3),
+    ("dense", so.RunningSum(64), 13523.0, 1e-3),
+    ("dense", so.AllRanges(64), 603770.0, 1e-3),
+    ("dense", so.Matrix(signs(16, 256)), 5308.0, 1e-3),
+    ("dense", marginals(2), 27772.0, 1e-3),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "workload", "value", "tolerance"), PURE)
+def test_pure_mechanisms(mechanism, workload, value, tolerance):
+    got, plan = total(workload, mechanism, so.PureDP(epsilon=1.0))
+    assert got <= value * (1 + tolerance), got
+    if mechanism != "p-identity":
+        assert got >= value * (1 - tolerance), got
+    assert plan.optimality is None
+
+
+def test_pure_auto_takes_the_least():
+    signed = so.Matrix(signs(16, 4096))
+    for workload in (so.RunningSum(64), marginals(2), so.Matrix(signs(12, 100))):
+        plan = so.plan(workload, so.PureDP(epsilon=1.0))
+        rows = so.compare(workload, so.PureDP(epsilon=1.0)).rows
+        exact = [row["rmse"] for row in rows]
+        assert plan.rmse <= 1.01 * min(exact)
+    named = so.plan(signed, so.PureDP(epsilon=1.0), mechanism="ellipsoid")
+    assert named.rmse < so.plan(signed, so.PureDP(epsilon=1.0), effort="closed_form").rmse
+
+
+@given(
+    m=st.integers(1, 6),
+    n=st.integers(1, 7),
+    seed=st.integers(0, 10**6),
+    scale=st.sampled_from([1e-6, 1.0, 1e9]),
+    shape=st.sampled_from(["normal", "signs", "intervals", "low rank", "heavy"]),
+)
+def test_certificates_on_random_queries(m, n, seed, scale, shape):
+    rng = np.random.default_rng(seed)
+    A = {
+        "normal": lambda: rng.normal(size=(m, n)),
+        "signs": lambda: rng.choice([-1.0, 0.0, 1.0], size=(m, n)),
+        "intervals": lambda: np.array([[float(min(a, b) <= j <= max(a, b)) for j in range(n)] for a, b in rng.integers(0, n, (m, 2))]),
+        "low rank": lambda: np.outer(rng.normal(size=m), rng.normal(size=n)),
+        "heavy": lambda: rng.standard_cauchy(size=(m, n)),
+    }[shape]() * scale
+    if not A.any():
+        return
+    weights = rng.uniform(0.1, 3.0, m)
+    workload = so.Matrix(A, weights=weights)
+    check_mean(A, so.factorize(workload, gap=1e-5), weights)
+    check_max(A, so.factorize(workload, objective="max", gap=1e-4))
+    for kind in ("ellipsoid", "dense", "dense-rescaled", "dense-printed", "universal"):
+        B = so.factorize(workload, kind=kind).factors[0]
+        np.testing.assert_allclose(A @ np.linalg.pinv(B) @ B, A, atol=1e-7 * np.abs(A).max())
+    best = so.factorize(workload, gap=1e-5).certificate.lower
+    for mechanism in ("ellipsoid", "dense", "dense-rescaled", "dense-printed"):
+        plan = so.plan(workload, PRIVACY, mechanism=mechanism)
+        assert plan.rmse >= SIGMA * best * (1 - 1e-9)
+
+
+def test_a_certificate_in_higher_precision():
+    mpmath = pytest.importorskip("mpmath")
+    A = signs(4, 6, seed=3)
+    found = so.factorize(so.Matrix(A), gap=1e-8)
+    with mpmath.workdps(50):
+        v = [mpmath.mpf(float(w)) for w in found.certificate.cell_weights[0]]
+        scaled = mpmath.matrix(4, 6)
+        for i in range(4):
+            for j in range(6):
+                scaled[i, j] = mpmath.mpf(A[i, j]) * mpmath.sqrt(v[j] / mpmath.fsum(v)) / 2
+        lower = mpmath.fsum(mpmath.svd_r(scaled, compute_uv=False))
+        B = mpmath.matrix(found.factors[0].tolist())
+        # L = A B⁻¹ on the row space, B has full row rank 4.
+        L = mpmath.matrix(A.tolist()) * B.T * (B * B.T) ** -1
+        column = max(mpmath.fsum(B[i, j] ** 2 for i in range(4)) for j in range(6))
+        upper = mpmath.sqrt(mpmath.fsum(L[i, k] ** 2 for i in range(4) for k in range(4)) / 4 * column)
+        assert found.certificate.lower <= lower
+        assert lower <= upper
+        assert upper / lower - 1 <= 1.1e-8
+
+
+@pytest.mark.parametrize("kind", ["optimal", "ellipsoid", "dense", "dense-rescaled", "dense-printed"])
+@pytest.mark.parametrize("unit", [so.AddRemove(1), so.AddRemove(3), so.ReplaceOne(1)])
+def test_sensitivity_of_stacked_strategies(kind, unit):
+    for workload in (so.RunningSum(12), so.AllRanges(7), so.Matrix(signs(5, 9)), marginals(2, 4)):
+        plan = so.plan(workload, PRIVACY, mechanism=kind, unit=unit)
+        B = plan.factorization.factors[0]
+        largest = np.linalg.norm(B, axis=0).max() * unit.records
+        if isinstance(unit, so.ReplaceOne):
+            largest = max(np.linalg.norm(a - b) for a in B.T for b in B.T)
+            largest = max(largest, np.linalg.norm(B, axis=0).max())
+        ideal = plan.sensitivity["ideal"]
+        assert largest <= ideal <= largest * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["ellipsoid", "dense", "dense-printed"])
+def test_sensitivity_of_block_norms(kind):
+    for workload in (so.RunningSum(12), so.Matrix(signs(5, 9))):
+        plan = so.plan(workload, so.PureDP(epsilon=1.0), mechanism=kind)
+        found = plan.factorization
+        edges = np.cumsum(found.blocks)[:-1]
+        norms = sum(np.linalg.norm(block, axis=0) for block in np.split(found.factors[0], edges))
+        assert norms.max() <= plan.sensitivity["ideal"] <= norms.max() * (1 + 1e-9)
+
+
+def test_noise_without_the_root_of_the_number_of_blocks_is_not_private():
+    """Algorithm 2 read as noise r_i c per block: the stack's joint sensitivity is 1.7 to 2.2 times too large."""
+    expected = {
+        ".8052": (so.Matrix(prefix(64)), 2.130),
+        ".8270": (so.AllRanges(64), 2.188),
+        ".6272": (so.Matrix(signs(64, 256)), 1.660),
+        "1.0000": (marginals(2), 1.732),
+    }
+    for joint, (workload, naive) in expected.items():
+        found = so.factorize(workload, kind="dense-printed")
+        B = found.factors[0]
+        size = np.linalg.norm(B, axis=0).max()
+        # Each block of B is at most 1/sqrt(k) by itself: what the paper's proof adds up.
+        edges = np.cumsum(found.blocks)[:-1]
+        k = len(found.blocks)
+        for block in np.split(B, edges):
+            assert abs(np.linalg.norm(block, axis=0).max() * math.sqrt(k) - 1) < 1e-6
+        assert abs(size - float(joint)) < 2e-3
+        assert abs(size * math.sqrt(k) - naive) < 5e-3
+        assert size * math.sqrt(k) > 1.6
+
+
+def test_marginals_are_never_cut_inside_an_eigenspace():
+    assert so.factorize(marginals(2), kind="dense").blocks == (28, 8, 1)
+    assert so.factorize(marginals(3), kind="dense").blocks == (56, 28, 8, 1)
+
+
+def test_query_weights_move_the_error():
+    A = prefix(12)
+    weights = np.linspace(1.0, 30.0, 12)
+    weighted = so.plan(so.Matrix(A, weights=weights), PRIVACY, mechanism="optimal")
+    plain = so.plan(so.Matrix(A), PRIVACY, mechanism="optimal")
+    mean = np.average(np.square(plain.stderr), weights=weights)
+    assert weighted.rmse**2 < mean
+    assert weighted.stderr[-1] < plain.stderr[-1]
+    check_mean(A, weighted.factorization, weights)
+
+
+def test_duplicate_opposite_and_zero_columns_change_nothing():
+    A = signs(5, 8, seed=4)
+    more = np.column_stack([A, A[:, :3], -A[:, 2:6], np.zeros((5, 2))])
+    best = so.factorize(so.Matrix(A), gap=1e-7).certificate.lower
+    same = so.factorize(so.Matrix(more), gap=1e-7)
+    assert abs(same.certificate.lower / best - 1) < 1e-6
+    check_mean(more, same)
+
+
+def test_rank_deficient_queries():
+    A = np.vstack([prefix(6), prefix(6)[::2] * 2.0, np.ones((1, 6))])[:, :5]
+    found = so.factorize(so.Matrix(A), gap=1e-6)
+    assert found.factors[0].shape[0] == np.linalg.matrix_rank(A)
+    check_mean(A, found)
+    check_max(A, so.factorize(so.Matrix(A), objective="max", gap=1e-6))
+
+
+def test_kronecker_products_are_solved_by_factor():
+    product = so.Kronecker([so.RunningSum(8), so.AllRanges(5)])
+    whole = so.Matrix(np.kron(prefix(8), ranges(5)))
+    for objective in ("mean", "max"):
+        by_factor = so.factorize(product, objective=objective, gap=1e-6)
+        at_once = so.factorize(whole, objective=objective, gap=1e-6)
+        assert len(by_factor.factors) == 2
+        assert abs(by_factor.certificate.lower / at_once.certificate.lower - 1) < 3e-6
+        a = so.plan(product, PRIVACY, objective=objective, factorization=by_factor)
+        b = so.plan(whole, PRIVACY, objective=objective, factorization=at_once)
+        assert abs(a.rmse / b.rmse - 1) < 1e-4 or objective == "max"
+        assert abs(a.max_stderr / b.max_stderr - 1) < 1e-4 or objective == "mean"
+        assert a.optimality < 1 + 1e-4
+
+
+def test_unions_and_weights():
+    union = so.RunningSum(8) | 3 * so.Histogram(8)
+    A = np.vstack([prefix(8), np.eye(8)])
+    weights = np.repeat([1.0, 3.0], 8)
+    check_mean(A, so.factorize(union, gap=1e-6), weights)
+    np.testing.assert_allclose(dense(union), A)
+
+
+def test_the_paper_worst_query_mechanism_is_far_from_gamma_2():
+    """Theorem 24 composes L = ceil(log2 d) runs of the dense mechanism under reweighted queries, and takes medians:
+    noise L times (in standard deviation at fixed epsilon) that of one release. Here one printed run, unweighted."""
+    workload = so.Matrix(prefix(64))
+    best = so.plan(workload, PRIVACY, mechanism="optimal", objective="max")
+    one = so.plan(workload, PRIVACY, mechanism="dense-printed", objective="max")
+    runs = math.ceil(math.log2(64))
+    assert best.max_stderr / SIGMA < 2.1115
+    assert one.max_stderr / SIGMA > 4.0
+    assert runs * one.max_stderr > 10 * best.max_stderr
+
+
+def test_progress_stops_and_goes_on():
+    A = np.random.default_rng(8).normal(size=(20, 80))
+    seen = []
+
+    def three(iteration, gap):
+        seen.append((iteration, gap))
+        return iteration < 3
+
+    early = so.factorize(so.Matrix(A), gap=1e-8, progress=three)
+    assert [i for i, _ in seen] == [1, 2, 3]
+    assert early.gap == pytest.approx(seen[-1][1], rel=1e-3)
+    check_mean(A, early)
+    plan = so.plan(so.Matrix(A), PRIVACY, factorization=early)
+    assert plan.optimality == pytest.approx(1 + early.gap, rel=1e-4)
+    later = so.factorize(so.Matrix(A), gap=1e-8)
+    assert later.gap <= 1e-8
+    assert so.factorize(so.Matrix(A), gap=1e-3) is later
+
+
+def test_errors_in_progress_reach_the_caller():
+    def broken(iteration, gap):
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        so.factorize(so.Matrix(signs(6, 20, seed=11)), progress=broken)
+
+
+def test_ctrl_c_ends_a_search_and_the_next_call_goes_on():
+    workload = so.Matrix(np.random.default_rng(9).normal(size=(40, 400)))
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    slow = {"count": 0}
+
+    def count(iteration, gap):
+        slow["count"] = iteration
+        if iteration == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    timer.cancel()
+    with pytest.raises(KeyboardInterrupt):
+        so.factorize(workload, gap=1e-9, progress=count)
+    partial = next(reversed(searches._FOUND.values()))[3]
+    assert partial.iterations <= 3
+    first = []
+    so.factorize(workload, gap=1e-6, progress=lambda i, gap: first.append(gap))
+    assert first[0] <= partial.gap * 1.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"workload": 3}, so.DataTypeError),
+        ({"kind": "best"}, so.InvalidParameterError),
+        ({"kind": "k-norm"}, so.InvalidParameterError),
+        ({"objective": "median"}, so.InvalidParameterError),
+        ({"gap": 0.0}, so.InvalidParameterError),
+        ({"gap": 1e-12}, so.InvalidParameterError),
+        ({"iterations": 0}, so.InvalidParameterError),
+        ({"progress": 3}, so.DataTypeError),
+    ],
+)
+def test_bad_arguments(arguments, error):
+    arguments = {"workload": so.RunningSum(4), **arguments}
+    with pytest.raises(error):
+        so.factorize(arguments.pop("workload"), **arguments)
+
+
+def test_ill_conditioned_queries_say_so():
+    A = np.vander(np.linspace(0, 1, 30), 30)
+    workload = so.Matrix(A)
+    try:
+        found = so.factorize(workload)
+    except so.UnsupportedMechanismError as error:
+        assert "ill-conditioned" in str(error)
+    else:
+        # What counts as zero is left out: the answers are still those of A, to the tolerance of the rank.
+        B = found.factors[0]
+        missed = np.abs(A @ np.linalg.pinv(B) @ B - A).max()
+        assert missed <= 1e-6
+
+
+def test_large_tables_are_refused_by_name():
+    workload = so.Marginals(levels=[10] * 12, sets=[(0, 1)])
+    with pytest.raises(so.UnsupportedMechanismError, match="too large"):
+        so.factorize(workload)
+
+
+def test_bounds_below_every_mechanism():
+    for workload in (so.Matrix(signs(8, 20, seed=5)), so.AllRanges(9), so.RunningSum(20)):
+        for objective in ("mean", "max"):
+            table = so.compare(workload, PRIVACY, objective=objective)
+            for row in table.rows:
+                if row["optimality"] is not None:
+                    assert row["optimality"] >= 1 - 1e-9, row
+            assert min(row["optimality"] for row in table.rows if row["optimality"]) < 1 + 2e-4
+
+
+def test_nuclear_bound_of_marginals_is_attained():
+    A = dense(marginals(2))
+    assert printed(nuclear(A) ** 2 / 256, "741.405")

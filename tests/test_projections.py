@@ -1,0 +1,207 @@
+"""Sparse data: projections onto public constraints, the paper's algorithms, and what breaks if n is read from data."""
+
+import math
+
+import numpy as np
+import pytest
+from geometry import dense, marginals, prefix, signs
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sordino as so
+from sordino.calibration import gaussian_mu
+
+PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
+SIGMA = 1.0 / gaussian_mu(PRIVACY)
+TRIALS = 20
+
+
+def zipf(n, cells, rng):
+    """n records by Zipf's law of exponent 1.1 on a random order of the cells."""
+    p = 1.0 / np.arange(1, cells + 1) ** 1.1
+    return rng.multinomial(n, (p / p.sum())[rng.permutation(cells)])
+
+
+def mean_square(plan, n, trials, project=True):
+    A, rng = dense(plan.workload), np.random.default_rng(1)
+    errors = []
+    for trial in range(trials):
+        x = zipf(n, A.shape[1], rng)
+        with so.testing.deterministic_noise(bytes([trial]) * 32):
+            release = plan.release(x)
+        values = release.values if project else release.unbiased
+        errors.append(np.mean((values.reshape(-1) - A @ x) ** 2))
+    return float(np.mean(errors)), float(np.std(errors) / math.sqrt(trials))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("constraint", [so.PublicBound(30), so.SignedBound(30), so.PublicTotal(30)])
+def test_projection_solves_its_program(constraint):
+    """Brute force by the optimality conditions: the gap is what the release says, the answers belong to the cells."""
+    unit = so.ReplaceOne(1) if isinstance(constraint, so.PublicTotal) else so.AddRemove(1)
+    workload = so.Matrix(signs(6, 15, seed=2))
+    plan = so.plan(workload, PRIVACY, unit=unit, mechanism="sparse", constraint=constraint)
+    with so.testing.deterministic_noise(bytes(32)):
+        release = plan.release(np.array([30] + [0] * 14))
+    projection = release.projection
+    x = np.zeros(15)
+    x[projection.cells] = projection.weights
+    np.testing.assert_allclose(release.values, workload.A @ x, atol=1e-8)
+    assert not np.allclose(release.values, release.unbiased)
+    B, y = plan.factorization.factors[0], release.measured.values()
+    gradient = B.T @ (B @ x - y)
+    least = -np.abs(gradient).max() if isinstance(constraint, so.SignedBound) else gradient.min()
+    if isinstance(constraint, so.PublicBound):
+        least = min(least, 0.0)
+    gap = gradient @ x - constraint.size * least
+    expected = plan.factorization.factors[0].shape[0] * plan.fitted.door.noise ** 2
+    assert -1e-9 <= gap / expected <= 1.01e-3
+    assert projection.gap == pytest.approx(gap / expected, rel=1e-3, abs=1e-9)
+    if isinstance(constraint, so.SignedBound):
+        assert np.abs(x).sum() <= 30 * (1 + 1e-9)
+    else:
+        assert x.min() >= 0
+        assert x.sum() <= 30 * (1 + 1e-9)
+    if isinstance(constraint, so.PublicTotal):
+        assert x.sum() == pytest.approx(30)
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 50))
+def test_projection_never_leaves_the_constraint_and_keeps_intervals(seed, n):
+    rng = np.random.default_rng(seed)
+    workload = so.Matrix(rng.normal(size=(4, 9)))
+    plan = so.plan(workload, PRIVACY, mechanism="sparse", constraint=so.PublicBound(n))
+    x = rng.multinomial(n, np.ones(9) / 9)
+    with so.testing.deterministic_noise(bytes([seed % 256]) * 32):
+        release = plan.release(x)
+        plain = so.plan(workload, PRIVACY, mechanism="optimal").release(x)
+    assert release.projection.weights.min(initial=0.0) >= 0
+    assert release.projection.weights.sum() <= n * (1 + 1e-9)
+    np.testing.assert_allclose(release.unbiased, plain.unbiased)
+    np.testing.assert_allclose(release.stderr, plain.stderr)
+    interval = release.interval(0.9)
+    np.testing.assert_allclose((interval.lower + interval.upper) / 2, release.unbiased)
+    assert release.post_processing == ("projected",)
+    assert plan.rmse_kind == "noise only"
+    assert plan.optimality is None
+
+
+def test_few_records_gain_most():
+    """The rows n = 10 of the reference table: projection in the norm of the noise, on the simplex with one slack."""
+    plan = so.plan(so.RunningSum(256), PRIVACY, mechanism="sparse", constraint=so.PublicBound(10))
+    projected, error = mean_square(plan, 10, TRIALS)
+    plain, _ = mean_square(plan, 10, TRIALS, project=False)
+    assert projected < 8.8 + 4 * error + 1.0
+    assert plain > 90
+
+
+SPARSE = [
+    # workload, n, cov simplex (total), cov bound, Alg 3 printed; mean squared error per query of 20 trials
+    (lambda: marginals(2), 10, 9.24, 9.2, 159.1),
+    (lambda: marginals(2), 100, 68.3, 68.1, 265.6),
+    (lambda: marginals(2), 1000, 101.6, 108.8, 262.4),
+    (lambda: so.RunningSum(256), 10, 8.75, 8.8, 267.4),
+    (lambda: so.RunningSum(256), 100, 35.4, 35.4, 246.0),
+    (lambda: so.RunningSum(256), 1000, 63.2, 63.5, 254.9),
+    (lambda: so.RunningSum(256), 10000, 84.3, 91.5, 235.3),
+    (lambda: so.Matrix(signs(64, 4096)), 10, 40.6, 41.0, 775.0),
+    (lambda: so.Matrix(signs(64, 4096)), 100, 765.0, 765.0, 4354.0),
+    (lambda: so.Matrix(signs(64, 4096)), 1000, 1172.0, 1172.0, 4546.0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("workload", "n", "_simplex", "bound", "algorithm3"), SPARSE)
+def test_sparse_table(workload, n, _simplex, bound, algorithm3):
+    """Within 4 standard errors of both simulations, theirs taken as large as ours; 20 rows, false alarm below 1 %."""
+    plan = so.plan(workload(), PRIVACY, mechanism="sparse", constraint=so.PublicBound(n))
+    value, error = mean_square(plan, n, TRIALS)
+    assert abs(value - bound) <= 4 * math.sqrt(2) * max(error, 0.05 * bound)
+    plan = so.plan(workload(), PRIVACY, mechanism="sparse-printed", constraint=so.SignedBound(n))
+    value, error = mean_square(plan, n, TRIALS)
+    # Marginals are decomposed into whole eigenspaces here: less noise than any cut through them.
+    if isinstance(plan.workload, so.Marginals):
+        assert value <= algorithm3 + 4 * math.sqrt(2) * max(error, 0.05 * algorithm3)
+    else:
+        assert abs(value - algorithm3) <= 4 * math.sqrt(2) * max(error, 0.06 * algorithm3)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n", [3, 40, 4000])
+def test_universal_bound_holds(n):
+    workload = so.Matrix(signs(24, 300, seed=1))
+    plan = so.plan(workload, PRIVACY, mechanism="universal", constraint=so.SignedBound(n))
+    assert plan.rmse_kind == "upper bound"
+    value, error = mean_square(plan, n, TRIALS)
+    assert value <= plan.rmse**2 + 4 * error
+    radius = np.sqrt(24.0)
+    formula = 4 * n * radius**2 * SIGMA * math.sqrt(2 * math.log(600)) / 24
+    assert plan.rmse**2 <= formula * 1.01 + 2e-3 * 24 * SIGMA**2
+    # With many records the noise alone is less: rank r, standard deviation r sigma on each of 24 coordinates.
+    assert plan.rmse**2 <= 24 * SIGMA**2 * 1.15
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mechanism", ["sparse", "universal"])
+def test_pure_projections(mechanism):
+    privacy = so.PureDP(epsilon=1.0)
+    plan = so.plan(so.RunningSum(32), privacy, mechanism=mechanism, constraint=so.PublicBound(5))
+    value, _ = mean_square(plan, 5, TRIALS)
+    plain, _ = mean_square(plan, 5, TRIALS, project=False)
+    assert value < 0.5 * plain
+
+
+def test_a_total_read_from_the_data_is_published_by_the_projection():
+    """The trap: with n = |x|_1 of the data, a row of ones is answered exactly, whatever the noise."""
+    rows = np.vstack([np.ones(8), prefix(8)[2]])
+    for records in (20, 21):
+        x = np.array([records - 10, 10, 0, 0, 0, 0, 0, 0])
+        plan = so.plan(
+            so.Matrix(rows), PRIVACY, unit=so.ReplaceOne(1), mechanism="sparse", constraint=so.PublicTotal(int(x.sum()))
+        )
+        released = plan.release(x).values[0]
+        assert abs(released - records) < 1e-6, "neighbours under add/remove are told apart with certainty"
+    with pytest.raises(so.InvalidParameterError, match="ReplaceOne"):
+        so.plan(so.Matrix(rows), PRIVACY, mechanism="sparse", constraint=so.PublicTotal(20))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_bound_that_the_data_contradicts_is_not_betrayed():
+    """Nothing is said, nothing is refused: that would tell the total."""
+    plan = so.plan(so.RunningSum(16), PRIVACY, mechanism="sparse", constraint=so.PublicBound(5))
+    release = plan.release(np.full(16, 100))
+    assert release.projection.weights.sum() <= 5 * (1 + 1e-9)
+    assert release.interval(0.999).lower[-1] > 1000, "intervals stay around the unprojected answers"
+
+
+def test_constraints_need_a_projecting_mechanism_and_the_other_way_round():
+    with pytest.raises(so.UnsupportedMechanismError, match="constraint"):
+        so.plan(so.RunningSum(8), PRIVACY, mechanism="sparse")
+    with pytest.raises(so.UnsupportedMechanismError, match="sparse"):
+        so.plan(so.RunningSum(8), PRIVACY, mechanism="fourier", constraint=so.PublicBound(5))
+    assert so.plan(so.RunningSum(8), PRIVACY, constraint=so.PublicBound(5)).mechanism == "sparse-gaussian"
+    for value in (0, -1, math.nan, math.inf):
+        with pytest.raises(so.InvalidParameterError):
+            so.PublicBound(value)
+    with pytest.raises(so.DataTypeError):
+        so.PublicTotal("many")
+    with pytest.raises(so.DataTypeError):
+        so.plan(so.RunningSum(8), PRIVACY, constraint=5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_saved_plans_project_as_before(tmp_path):
+    plan = so.plan(so.RunningSum(40), PRIVACY, constraint=so.PublicBound(7))
+    loaded = so.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert loaded.digest == plan.digest
+    x = zipf(7, 40, np.random.default_rng(0))
+    with so.testing.deterministic_noise(bytes(32)):
+        np.testing.assert_array_equal(loaded.release(x).values, plan.release(x).values)
+
+
+def test_answering_zero_is_said_to_be_better():
+    plan = so.plan(so.Matrix(signs(8, 20)), PRIVACY, constraint=so.PublicBound(2))
+    assert "answer of zero" in plan.explain()
+    assert "answer of zero" not in so.plan(so.Matrix(signs(8, 20)), PRIVACY, constraint=so.PublicBound(500)).explain()
