@@ -40,6 +40,7 @@ pub mod error;
 pub mod lattice;
 pub mod objective;
 pub mod optimize;
+pub mod polytope;
 pub mod random;
 mod scratch;
 pub mod strategy;

@@ -2,19 +2,21 @@
 //!
 //! `faer` without its thread pool: one thread, so that a result does not depend on the number of cores.
 
+use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
-use faer::{Accum, Mat, Par, Side};
+use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
 /// A dense matrix, stored by columns.
-pub(super) type Matrix = Mat<f64>;
+pub(crate) type Matrix = Mat<f64>;
 
 /// Eigenvalues of a Gram matrix below this fraction of the largest are left to the singular values.
 const TRUSTED: f64 = 1e-10;
 
 /// How the spectrum of a Gram matrix is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Precision {
+pub(crate) enum Precision {
     /// Eigenvalues of `M Mᵀ`: fast, squares the condition number.
     Fast,
     /// Singular values of `M`.
@@ -22,17 +24,17 @@ pub(super) enum Precision {
 }
 
 /// A matrix from its rows.
-pub(super) fn from_rows(rows: usize, columns: usize, entries: &[f64]) -> Matrix {
+pub(crate) fn from_rows(rows: usize, columns: usize, entries: &[f64]) -> Matrix {
     Mat::from_fn(rows, columns, |i, j| entries[i * columns + j])
 }
 
 /// The entries of a matrix row by row.
-pub(super) fn to_rows(matrix: &Matrix) -> Vec<f64> {
+pub(crate) fn to_rows(matrix: &Matrix) -> Vec<f64> {
     (0..matrix.nrows()).flat_map(|i| (0..matrix.ncols()).map(move |j| matrix[(i, j)])).collect()
 }
 
 /// `X Y`.
-pub(super) fn product(x: &Matrix, y: &Matrix) -> Matrix {
+pub(crate) fn product(x: &Matrix, y: &Matrix) -> Matrix {
     x * y
 }
 
@@ -42,12 +44,12 @@ pub(super) fn transposed_product(x: &Matrix, y: &Matrix) -> Matrix {
 }
 
 /// `Xᵀ`.
-pub(super) fn transpose(x: &Matrix) -> Matrix {
+pub(crate) fn transpose(x: &Matrix) -> Matrix {
     x.transpose().to_owned()
 }
 
 /// The columns with these indices.
-pub(super) fn select_columns(matrix: &Matrix, columns: &[usize]) -> Matrix {
+pub(crate) fn select_columns(matrix: &Matrix, columns: &[usize]) -> Matrix {
     Mat::from_fn(matrix.nrows(), columns.len(), |i, j| matrix[(i, columns[j])])
 }
 
@@ -57,7 +59,7 @@ pub(super) fn select_rows(matrix: &Matrix, rows: &[usize]) -> Matrix {
 }
 
 /// Multiplies column `j` by `factor(j)`.
-pub(super) fn scale_columns(matrix: &mut Matrix, factor: impl Fn(usize) -> f64) {
+pub(crate) fn scale_columns(matrix: &mut Matrix, factor: impl Fn(usize) -> f64) {
     for j in 0..matrix.ncols() {
         let by = factor(j);
         for value in matrix.col_as_slice_mut(j) {
@@ -67,7 +69,7 @@ pub(super) fn scale_columns(matrix: &mut Matrix, factor: impl Fn(usize) -> f64) 
 }
 
 /// Multiplies row `i` by `factor(i)`.
-pub(super) fn scale_rows(matrix: &mut Matrix, factor: impl Fn(usize) -> f64) {
+pub(crate) fn scale_rows(matrix: &mut Matrix, factor: impl Fn(usize) -> f64) {
     let factors: Vec<f64> = (0..matrix.nrows()).map(factor).collect();
     for j in 0..matrix.ncols() {
         for (value, by) in matrix.col_as_slice_mut(j).iter_mut().zip(&factors) {
@@ -104,7 +106,7 @@ pub(super) fn residual(x: &Matrix, y: &Matrix, a: &Matrix) -> f64 {
 }
 
 /// Left singular vectors and singular values of `M`, as many as rows; `None` if the iteration fails.
-pub(super) fn left_singular(matrix: &Matrix, precision: Precision) -> Option<(Matrix, Vec<f64>)> {
+pub(crate) fn left_singular(matrix: &Matrix, precision: Precision) -> Option<(Matrix, Vec<f64>)> {
     if precision == Precision::Fast {
         let n = matrix.nrows();
         let mut gram = Mat::zeros(n, n);
@@ -159,4 +161,28 @@ pub(super) fn solve_definite(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>>
     solve_lower_triangular_in_place(factor.L(), x.as_mut(), Par::Seq);
     solve_upper_triangular_in_place(factor.L().transpose(), x.as_mut(), Par::Seq);
     Some(x.col_as_slice(0).to_vec())
+}
+
+/// Whether the Cholesky factorisation of the lower triangle of a symmetric matrix runs to its end.
+pub(crate) fn is_definite(matrix: &Matrix) -> bool {
+    matrix.llt(Side::Lower).is_ok()
+}
+
+/// As many well-conditioned columns as there are rows: the first pivots of a QR factorisation.
+pub(crate) fn pivot_columns(matrix: &Matrix) -> Vec<usize> {
+    let factor = matrix.col_piv_qr();
+    factor.P().arrays().0[..matrix.nrows()].to_vec()
+}
+
+/// `M^{-1}`; not finite if a pivot vanishes.
+pub(crate) fn inverse(matrix: &Matrix) -> Matrix {
+    matrix.partial_piv_lu().inverse()
+}
+
+/// `X Y` for matrices stored by columns, `X` with `inner` columns, over `out`.
+pub(crate) fn product_into(out: &mut [f64], x: &[f64], y: &[f64], inner: usize) {
+    let (rows, columns) = (x.len() / inner, y.len() / inner);
+    let x = MatRef::from_column_major_slice(x, rows, inner);
+    let y = MatRef::from_column_major_slice(y, inner, columns);
+    matmul(MatMut::from_column_major_slice_mut(out, rows, columns), Accum::Replace, x, y, 1.0, Par::Seq);
 }
