@@ -41,6 +41,7 @@ pub mod lattice;
 mod linear_algebra;
 pub mod objective;
 pub mod optimize;
+pub mod polytope;
 pub mod random;
 mod scratch;
 pub mod strategy;

@@ -2,9 +2,11 @@
 //!
 //! `faer` without its thread pool: one thread, so that a result does not depend on the number of cores.
 
+use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
-use faer::{Accum, Mat, MatRef, Par, Side};
+use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
 /// A dense matrix, stored by columns.
 pub(crate) type Matrix = Mat<f64>;
@@ -189,4 +191,28 @@ pub(crate) fn solve_definite(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>>
     solve_lower_triangular_in_place(factor.L(), x.as_mut(), Par::Seq);
     solve_upper_triangular_in_place(factor.L().transpose(), x.as_mut(), Par::Seq);
     Some(x.col_as_slice(0).to_vec())
+}
+
+/// Whether the Cholesky factorisation of the lower triangle of a symmetric matrix runs to its end.
+pub(crate) fn is_definite(matrix: &Matrix) -> bool {
+    matrix.llt(Side::Lower).is_ok()
+}
+
+/// As many well-conditioned columns as there are rows: the first pivots of a QR factorisation.
+pub(crate) fn pivot_columns(matrix: &Matrix) -> Vec<usize> {
+    let factor = matrix.col_piv_qr();
+    factor.P().arrays().0[..matrix.nrows()].to_vec()
+}
+
+/// `M^{-1}`; not finite if a pivot vanishes.
+pub(crate) fn inverse(matrix: &Matrix) -> Matrix {
+    matrix.partial_piv_lu().inverse()
+}
+
+/// `X Y` for matrices stored by columns, `X` with `inner` columns, over `out`.
+pub(crate) fn product_into(out: &mut [f64], x: &[f64], y: &[f64], inner: usize) {
+    let (rows, columns) = (x.len() / inner, y.len() / inner);
+    let x = MatRef::from_column_major_slice(x, rows, inner);
+    let y = MatRef::from_column_major_slice(y, inner, columns);
+    matmul(MatMut::from_column_major_slice_mut(out, rows, columns), Accum::Replace, x, y, 1.0, Par::Seq);
 }

@@ -6,7 +6,8 @@
 //! rounding of any is undecided all variates get 64 more bits.
 
 use super::Key;
-use super::cell::{Bits, Cell};
+use super::cell::Cell;
+use super::interval::{norm_f64, norm_wide, round_f64};
 use super::slow;
 use super::words::{ChaChaWords, Purpose, Words};
 use super::ziggurat::{Gaussian, check_quarter_units};
@@ -77,40 +78,18 @@ impl BlockNoise {
 
     /// Intervals of doubles; `None` if any coordinate is undecided.
     fn round_f64(&self, cells: &[(Cell, bool)], len: usize) -> Option<Vec<u64>> {
-        let ends: Vec<(f64, f64)> = cells.iter().map(|(cell, _)| ends_f64(cell)).collect();
-        let (mut low, mut high) = (0.0f64, 0.0f64);
-        for (a, b) in &ends[len..] {
-            low = (low + (a * a).next_down()).next_down().max(0.0);
-            high = (high + (b * b).next_up()).next_up();
-        }
+        let ends: Vec<(f64, f64)> = cells.iter().map(|(cell, _)| cell.ends_f64()).collect();
+        let (low, high) = norm_f64(&ends[len..]);
         let factor = self.quarter_units as f64 / 4.0; // exact: at most 2^48
-        let low = (low.sqrt().next_down().max(0.0) * factor).next_down().max(0.0);
-        let high = (high.sqrt().next_up() * factor).next_up();
-        ends[..len]
-            .iter()
-            .map(|(a, b)| {
-                let least = ((a * low).next_down().max(0.0) + 0.5).next_down().floor();
-                let most = ((b * high).next_up() + 0.5).next_up().floor();
-                (least == most && most < 2f64.powi(52)).then_some(least as u64)
-            })
-            .collect()
+        let low = (low * factor).next_down().max(0.0);
+        let high = (high * factor).next_up();
+        ends[..len].iter().map(|(a, b)| round_f64((a * low).next_down().max(0.0), (b * high).next_up())).collect()
     }
 
     /// The same in integers over `2^bits`.
     fn round_wide(&self, cells: &[(Cell, bool)], len: usize, bits: u64) -> Option<Vec<u64>> {
-        let ends: Vec<(BigUint, BigUint)> = cells
-            .iter()
-            .map(|(cell, _)| {
-                let (low, high, shift) = cell.ends();
-                let scale =
-                    |value: BigUint| if shift > bits { value >> (shift - bits) } else { value << (bits - shift) };
-                (scale(low), scale(high) + 1u8)
-            })
-            .collect();
-        let squares = |pick: fn(&(BigUint, BigUint)) -> &BigUint| -> BigUint {
-            ends[len..].iter().map(|end| pick(end) * pick(end)).sum()
-        };
-        let (low, high) = (squares(|end| &end.0).sqrt(), squares(|end| &end.1).sqrt() + 1u8);
+        let ends: Vec<(BigUint, BigUint)> = cells.iter().map(|(cell, _)| cell.ends_at(bits)).collect();
+        let (low, high) = norm_wide(&ends[len..]);
         let shift = 2 * bits + 2;
         let half = BigUint::from(1u8) << (shift - 1);
         ends[..len]
@@ -122,19 +101,6 @@ impl BlockNoise {
             })
             .collect()
     }
-}
-
-/// Outward-rounded ends of a cell.
-fn ends_f64(cell: &Cell) -> (f64, f64) {
-    let Bits { first, first_len, .. } = cell.frac;
-    let unit = 2f64.powi(-(first_len as i32)); // exact
-    let inverse = 2f64.powi(-(cell.shift as i32));
-    let end = |frac: u64| (frac as f64 * unit, cell.width as f64, cell.base as f64);
-    let (f, w, b) = end(first);
-    let low = (b.next_down() + (w.next_down() * f.next_down()).next_down()).next_down().max(0.0) * inverse;
-    let (f, w, b) = end(first + 1);
-    let high = (b.next_up() + (w.next_up() * f.next_up()).next_up()).next_up() * inverse;
-    (low.max(0.0), high)
 }
 
 #[cfg(test)]

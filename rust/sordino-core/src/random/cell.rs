@@ -53,6 +53,26 @@ impl Cell {
         (low.clone(), low + self.width, u64::from(self.shift) + bits)
     }
 
+    /// Both ends as integers over `2^bits`, rounded outward.
+    pub fn ends_at(&self, bits: u64) -> (BigUint, BigUint) {
+        let (low, high, shift) = self.ends();
+        let scale = |value: BigUint| if shift > bits { value >> (shift - bits) } else { value << (bits - shift) };
+        (scale(low), scale(high) + 1u8)
+    }
+
+    /// Both ends as doubles, rounded outward; bits beyond the first are not used.
+    pub fn ends_f64(&self) -> (f64, f64) {
+        let Bits { first, first_len, .. } = self.frac;
+        let unit = 2f64.powi(-(first_len as i32)); // exact
+        let inverse = 2f64.powi(-(self.shift as i32));
+        let end = |frac: u64| (frac as f64 * unit, self.width as f64, self.base as f64);
+        let (f, w, b) = end(first);
+        let low = (b.next_down() + (w.next_down() * f.next_down()).next_down()).next_down().max(0.0) * inverse;
+        let (f, w, b) = end(first + 1);
+        let high = (b.next_up() + (w.next_up() * f.next_up()).next_up()).next_up() * inverse;
+        (low.max(0.0), high)
+    }
+
     /// `round(quarter_units/4 · x)`, ties up, drawing bits until the whole cell rounds alike.
     ///
     /// The upper end is open: one unit below it decides.

@@ -8,12 +8,16 @@
 //! Only `door/` (and the public noise sampler for research) may call this module.
 
 mod block;
+mod body;
+#[cfg(test)]
+mod body_distribution;
 mod cell;
 #[cfg(test)]
 mod certificates;
 #[cfg(test)]
 mod distribution;
 mod exponential;
+mod interval;
 mod key;
 #[cfg(test)]
 mod replay;
@@ -25,6 +29,7 @@ mod words;
 mod ziggurat;
 
 pub(crate) use block::BlockNoise;
+pub(crate) use body::BodyNoise;
 pub use key::Key;
 pub(crate) use source::NoiseSource;
 pub use ziggurat::{MAX_QUARTER_UNITS, NoiseLaw, Sampler};

@@ -1,0 +1,333 @@
+//! K-norm noise: density `∝ exp(-‖z‖_K/s)` for a symmetric polytope `K`, exactly.
+//!
+//! *Privacy* (Hardt & Talwar 2010). If `K` contains `B (x − x')` for all neighbours, the densities of `B x + z` and
+//! `B x' + z` differ by at most the factor `exp(‖B (x − x')‖_K/s) ≤ exp(1/s)`, by the triangle inequality. What is
+//! published is the rounding of that sum, since `B x` is a lattice point: post-processing.
+//!
+//! *Sampling.* `z = s·ρ·V` with `V` uniform in `K ⊂ R^r` and `ρ ~ Gamma(r + 1)`: its density at `‖z‖_K = t` (`s = 1`)
+//! is `∝ ∫_t^∞ ρ^{-r}·ρ^r e^{-ρ} dρ = e^{-t}`. The first `r` coordinates of a uniform point of the sphere in
+//! `R^{r+2}` are uniform in the ball, so with a standard Gaussian `Z ∈ R^{r+2}` and a ball of radius `R` around `K`,
+//! `V = R·(Z_1, …, Z_r)/‖Z‖₂` is kept if `‖R·(Z_1, …, Z_r)‖_K ≤ ‖Z‖₂`: a share `vol K/vol(R·ball)` of the attempts.
+//!
+//! All variates are cells, real numbers of which finitely many bits are known. Acceptance and rounding are decided when they
+//! are the same for everything in the cells; else all cells get 64 more bits. Variate `i` of attempt `a` has words of its
+//! own, so the noise is a function of the key alone, whichever arithmetic decides and however many threads try.
+
+use super::Key;
+use super::cell::{Cell, FIRST_BITS};
+use super::interval::{norm_f64, norm_wide, round_f64};
+use super::slow::{self, split};
+use super::words::{ChaChaWords, FurtherWords, Purpose, Words};
+use super::ziggurat::{Exponential, Gaussian, Law, check_quarter_units};
+use crate::error::Error;
+use crate::lattice::add_noise;
+use crate::polytope::{Polytope, SIGHT};
+use num_bigint::{BigInt, BigUint, Sign};
+use rayon::prelude::*;
+
+/// The stream of the first words of all Gaussians, attempt by attempt.
+const MAIN: u64 = 0;
+
+/// Attempts that are looked at together.
+const CHUNK: u64 = 128;
+
+/// Chunks tried in parallel, at most; a first few alone, since many bodies need no more.
+const ROUND: u64 = 64;
+
+/// Bits after the binary point, at first, in wide arithmetic.
+const WIDE_BITS: u64 = 192;
+
+/// Largest magnitude of the exponent of the unit.
+const EXPONENT_LIMIT: u32 = 512;
+
+/// Exact K-norm noise.
+pub(crate) struct BodyNoise<'a> {
+    polytope: &'a Polytope,
+    quarter_units: u64,
+    exponent: i32,
+    /// Every decision in integers (tests).
+    pub(super) exact_only: bool,
+}
+
+impl<'a> BodyNoise<'a> {
+    /// Noise of density `∝ exp(-‖z‖/s)`, `s = quarter_units/4` lattice units, in the gauge `‖z‖` of the body
+    /// `2^-exponent·K`: `K` is given in units of `2^-exponent`.
+    ///
+    /// # Errors
+    /// If `quarter_units` is not served by [`super::Sampler::new`], or the exponent is beyond ±512.
+    pub(crate) fn new(quarter_units: u64, polytope: &'a Polytope, exponent: i32) -> Result<Self, Error> {
+        check_quarter_units(quarter_units)?;
+        if exponent.unsigned_abs() > EXPONENT_LIMIT {
+            return Err(Error::invalid("exponent", format!("must be from -{EXPONENT_LIMIT} to {EXPONENT_LIMIT}")));
+        }
+        Ok(Self { polytope, quarter_units, exponent, exact_only: false })
+    }
+
+    /// Adds one noise vector.
+    ///
+    /// # Panics
+    /// If there are not as many lattice values as the polytope has dimensions: some would get no noise.
+    pub(crate) fn add(&self, units: &mut [i64], key: &Key) {
+        assert_eq!(units.len(), self.polytope.rank(), "one lattice value a dimension");
+        for (unit, k) in units.iter_mut().zip(self.draw(key).1) {
+            *unit = add_noise(*unit, k);
+        }
+    }
+
+    /// The first accepted attempt: its number and its noise.
+    pub(super) fn draw(&self, key: &Key) -> (u64, Vec<i64>) {
+        let (mut start, mut count) = (0, 1);
+        loop {
+            let chunks = (start..start + count).into_par_iter();
+            let noise = chunks.map_init(Vec::new, |scratch, chunk| self.chunk(chunk, key, scratch));
+            if let Some(noise) = noise.find_map_first(|noise| noise) {
+                return noise;
+            }
+            start += count;
+            count = (2 * count).min(ROUND);
+        }
+    }
+
+    /// The first accepted attempt of a chunk.
+    fn chunk(&self, chunk: u64, key: &Key, scratch: &mut Vec<f64>) -> Option<(u64, Vec<i64>)> {
+        let len = self.polytope.rank() + 2;
+        let mut words = ChaChaWords::new(key, MAIN);
+        words.seek(chunk * CHUNK * len as u64);
+        let first: Vec<u64> = (0..CHUNK as usize * len).map(|_| words.next(Purpose::Layer)).collect();
+        let attempts = (chunk * CHUNK..).zip(first.chunks_exact(len));
+        let hopeless =
+            if self.exact_only { vec![false; CHUNK as usize] } else { self.glance(attempts.clone(), key, scratch) };
+        attempts
+            .zip(hopeless)
+            .filter(|(_, hopeless)| !hopeless)
+            .map(|((number, first), _)| Attempt::new(self, number, first, key))
+            .find_map(|mut attempt| attempt.is_accepted().then(|| (attempt.number, attempt.noise())))
+    }
+
+    /// Which attempts are certainly rejected, from one double for each variate.
+    ///
+    /// Each is within `2^-42 + 2^-50|x|` of all its cell. Where `‖(Z_1, …, Z_r)‖₂ ≥ 2^-4` that is within the tolerance
+    /// `2^-32` of [`Polytope::reject_at_sight`], for the point and for `‖Z‖₂`; other attempts get no bound.
+    fn glance<'w>(
+        &self,
+        attempts: impl Iterator<Item = (u64, &'w [u64])>,
+        key: &Key,
+        scratch: &mut Vec<f64>,
+    ) -> Vec<bool> {
+        let rank = self.polytope.rank();
+        let (mantissa, exponent) = self.polytope.radius();
+        let radius = mantissa as f64 * 2f64.powi(exponent);
+        let mut points = Vec::with_capacity(CHUNK as usize * rank);
+        let mut bounds = Vec::with_capacity(CHUNK as usize);
+        for (number, first) in attempts {
+            let mut square = 0.0;
+            let mut inner = 0.0;
+            let mut sure = true;
+            for (i, word) in first.iter().enumerate() {
+                if i == rank {
+                    inner = square;
+                }
+                let (layer, negative, u) = split(*word);
+                let (magnitude, negative) = if u < Gaussian::ACCEPT[layer] {
+                    (u as f64 * (Gaussian::WIDTH[layer] as f64 * CELL), negative)
+                } else {
+                    let variate = Variate::gaussian(*word, self.stream(number, i), key);
+                    let (low, high) = variate.cell.ends_f64();
+                    sure &= high - low <= SIGHT / 1024.0;
+                    (low, variate.negative)
+                };
+                if i < rank {
+                    points.push(if negative { -magnitude } else { magnitude });
+                }
+                square += magnitude * magnitude;
+            }
+            sure &= inner >= 2f64.powi(-8);
+            bounds.push(if sure { square.sqrt() / radius } else { f64::INFINITY });
+        }
+        self.polytope.reject_at_sight(&points, &bounds, scratch)
+    }
+
+    /// The further words of a variate: `r + 2` Gaussians, then `r + 1` exponentials.
+    fn stream(&self, attempt: u64, variate: usize) -> u64 {
+        1 + attempt * (2 * self.polytope.rank() as u64 + 3) + variate as u64
+    }
+}
+
+/// The unit of the first bits of a cell of width 1.
+const CELL: f64 = 1.0 / (1u128 << (FIRST_BITS + Gaussian::FRACTION_BITS)) as f64;
+
+/// A lazily known magnitude, its sign, and where its further bits come from.
+struct Variate<'a> {
+    cell: Cell,
+    negative: bool,
+    words: FurtherWords<'a>,
+}
+
+impl<'a> Variate<'a> {
+    fn gaussian(word: u64, stream: u64, key: &'a Key) -> Self {
+        let mut words = FurtherWords::new(key, stream);
+        let (cell, negative) = slow::draw::<Gaussian>(word, false, &mut words);
+        Self { cell, negative, words }
+    }
+
+    fn exponential(stream: u64, key: &'a Key) -> Self {
+        let mut words = FurtherWords::new(key, stream);
+        let word = words.next(Purpose::Layer);
+        let (cell, negative) = slow::draw::<Exponential>(word, false, &mut words);
+        Self { cell, negative, words }
+    }
+}
+
+/// One point of the ball.
+struct Attempt<'a> {
+    noise: &'a BodyNoise<'a>,
+    number: u64,
+    key: &'a Key,
+    gaussians: Vec<Variate<'a>>,
+    /// `ρ` is their sum; drawn after acceptance.
+    exponentials: Vec<Variate<'a>>,
+    bits: u64,
+}
+
+impl<'a> Attempt<'a> {
+    fn new(noise: &'a BodyNoise<'a>, number: u64, first: &[u64], key: &'a Key) -> Self {
+        let variate = |(i, word): (usize, &u64)| Variate::gaussian(*word, noise.stream(number, i), key);
+        let gaussians = first.iter().enumerate().map(variate).collect();
+        Self { noise, number, key, gaussians, exponentials: Vec::new(), bits: WIDE_BITS }
+    }
+
+    /// Whether `‖R·(Z_1, …, Z_r)‖_K ≤ ‖Z‖₂`.
+    fn is_accepted(&mut self) -> bool {
+        let decided = if self.noise.exact_only { None } else { self.compare_f64() };
+        decided.unwrap_or_else(|| {
+            loop {
+                if let Some(accepted) = self.compare_wide() {
+                    return accepted;
+                }
+                self.refine();
+            }
+        })
+    }
+
+    /// `round(s·2^-exponent·ρ·R·Z_i/‖Z‖₂)`.
+    fn noise(mut self) -> Vec<i64> {
+        let rank = self.noise.polytope.rank();
+        let variate = |i| Variate::exponential(self.noise.stream(self.number, i), self.key);
+        self.exponentials = (rank + 2..2 * rank + 3).map(variate).collect();
+        let decided = if self.noise.exact_only { None } else { self.round_f64() };
+        let rounded = decided.unwrap_or_else(|| {
+            loop {
+                if let Some(rounded) = self.round_wide() {
+                    return rounded;
+                }
+                self.refine();
+            }
+        });
+        let signed = |(k, variate): (u64, &Variate)| {
+            let k = k.min(3 << 61) as i64;
+            if variate.negative { -k } else { k }
+        };
+        rounded.into_iter().zip(&self.gaussians).map(signed).collect()
+    }
+
+    /// 64 more bits of every variate.
+    fn refine(&mut self) {
+        for variate in self.gaussians.iter_mut().chain(&mut self.exponentials) {
+            variate.cell.frac.refine(&mut variate.words, Purpose::Rounding);
+        }
+        self.bits += 64;
+    }
+
+    fn compare_f64(&self) -> Option<bool> {
+        let polytope = self.noise.polytope;
+        let ends: Vec<(f64, f64)> = self.gaussians.iter().map(|variate| variate.cell.ends_f64()).collect();
+        let (low, high) = norm_f64(&ends);
+        let (mantissa, exponent) = polytope.radius();
+        let radius = mantissa as f64 * 2f64.powi(exponent); // exact
+        let signed = |((low, high), variate): (&(f64, f64), &Variate)| {
+            if variate.negative { (-high, -low) } else { (*low, *high) }
+        };
+        let point: Vec<(f64, f64)> = ends.iter().zip(&self.gaussians).take(polytope.rank()).map(signed).collect();
+        polytope.compare(&point, ((low / radius).next_down().max(0.0), (high / radius).next_up()))
+    }
+
+    fn compare_wide(&self) -> Option<bool> {
+        let polytope = self.noise.polytope;
+        let ends = ends_at(&self.gaussians, self.bits);
+        let (mut low, mut high) = norm_wide(&ends);
+        let (mantissa, exponent) = polytope.radius();
+        let mut factor = BigUint::from(mantissa);
+        if exponent < 0 {
+            low <<= -exponent;
+            high <<= -exponent;
+        } else {
+            factor <<= exponent;
+        }
+        let signed = |((low, high), variate): ((BigUint, BigUint), &Variate)| {
+            let (low, high) = (low * &factor, high * &factor);
+            if variate.negative {
+                (BigInt::from_biguint(Sign::Minus, high), BigInt::from_biguint(Sign::Minus, low))
+            } else {
+                (low.into(), high.into())
+            }
+        };
+        let point: Vec<(BigInt, BigInt)> =
+            ends.into_iter().zip(&self.gaussians).take(polytope.rank()).map(signed).collect();
+        polytope.compare_exact(&point, (&low, &high))
+    }
+
+    /// Intervals of doubles; `None` if any coordinate is undecided.
+    fn round_f64(&self) -> Option<Vec<u64>> {
+        let ends: Vec<(f64, f64)> = self.gaussians.iter().map(|variate| variate.cell.ends_f64()).collect();
+        let norm = norm_f64(&ends);
+        let (mut low, mut high) = (0.0f64, 0.0f64);
+        for (a, b) in self.exponentials.iter().map(|variate| variate.cell.ends_f64()) {
+            low = (low + a).next_down().max(0.0);
+            high = (high + b).next_up();
+        }
+        let (mantissa, exponent) = self.noise.polytope.radius();
+        let factor = self.noise.quarter_units as f64 * mantissa as f64; // two exact integers, one rounding
+        let unit = 2f64.powi(exponent - self.noise.exponent - 2);
+        low = ((low * factor.next_down()).next_down() / norm.1).next_down() * unit;
+        high = ((high * factor.next_up()).next_up() / norm.0).next_up() * unit;
+        ends[..self.noise.polytope.rank()]
+            .iter()
+            .map(|(a, b)| round_f64((a * low).next_down().max(0.0), (b * high).next_up()))
+            .collect()
+    }
+
+    /// The same in integers over `2^bits`.
+    fn round_wide(&self) -> Option<Vec<u64>> {
+        let ends = ends_at(&self.gaussians, self.bits);
+        let norm = norm_wide(&ends);
+        if norm.0 == BigUint::ZERO {
+            return None;
+        }
+        let (mantissa, exponent) = self.noise.polytope.radius();
+        let factor = BigUint::from(self.noise.quarter_units) * mantissa;
+        let sums = ends_at(&self.exponentials, self.bits)
+            .into_iter()
+            .fold((BigUint::ZERO, BigUint::ZERO), |(low, high), (a, b)| (low + a, high + b));
+        let (low, high) = (sums.0 * &factor, sums.1 * &factor);
+        // ρ·Z_i/‖Z‖ counts 2^-bits.
+        let shift = i64::from(exponent - self.noise.exponent - 2) - self.bits as i64;
+        // round(p·2^shift/q) of magnitudes.
+        let round = |p: BigUint, q: &BigUint| {
+            let (p, q) = if shift < 0 { (p, q << -shift) } else { (p << shift, q.clone()) };
+            (2u8 * p + &q) / (2u8 * q)
+        };
+        ends[..self.noise.polytope.rank()]
+            .iter()
+            .map(|(a, b)| {
+                let least = round(a * &low, &norm.1);
+                let most = round(b * &high, &norm.0);
+                (least == most).then(|| u64::try_from(least).unwrap_or(u64::MAX))
+            })
+            .collect()
+    }
+}
+
+/// All variates as integers over `2^bits`.
+fn ends_at(variates: &[Variate], bits: u64) -> Vec<(BigUint, BigUint)> {
+    variates.iter().map(|variate| variate.cell.ends_at(bits)).collect()
+}
