@@ -49,16 +49,17 @@ impl Strategy {
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
     }
 
-    /// A strategy given as matrices, shape (measured, cells): their Kronecker product is measured. With `blocks`,
-    /// noise has a norm on consecutive rows.
+    /// A strategy given as matrices, shape (measured, cells): their Kronecker product is measured. With `blocks`
+    /// noise has a norm on consecutive rows, with `body` that of the hull of the columns.
     #[staticmethod]
-    #[pyo3(signature = (workload, factors, law, blocks=None))]
+    #[pyo3(signature = (workload, factors, law, blocks=None, body=false))]
     fn factored(
         py: Python<'_>,
         workload: PyRef<'_, Workload>,
         factors: Vec<PyReadonlyArray2<'_, f64>>,
         law: NoiseLaw,
         blocks: Option<Vec<u32>>,
+        body: bool,
     ) -> PyResult<Self> {
         let factors = factors
             .iter()
@@ -67,7 +68,11 @@ impl Strategy {
                 Ok(Factor { rows, columns, entries: factor.as_slice()?.to_vec() })
             })
             .collect::<PyResult<_>>()?;
-        let pieces = blocks.map_or(Pieces::Coordinates(law.0), Pieces::Blocks);
+        let pieces = match blocks {
+            Some(blocks) => Pieces::Blocks(blocks),
+            None if body => Pieces::Body,
+            None => Pieces::Coordinates(law.0),
+        };
         let recipe = Factorization { workload: workload.0.clone(), factors, pieces };
         let core = py.detach(|| recipe.build()).map_err(PyError::from)?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
@@ -100,6 +105,7 @@ impl Strategy {
             Geometry::L2 => "l2",
             Geometry::L1 => "l1",
             Geometry::Blocks(_) => "blocks",
+            Geometry::Body(_) => "body",
         }
     }
 

@@ -8,7 +8,7 @@
 use crate::domain::Domain;
 use crate::error::Error;
 use crate::lattice::{MAGNITUDE_LIMIT, float_to_units, integer_to_units};
-use crate::random::{BlockNoise, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
+use crate::random::{BlockNoise, BodyNoise, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
 use crate::scratch::INTEGERS;
 use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Strategy};
 use crate::unit::Unit;
@@ -242,6 +242,10 @@ impl Door {
             Geometry::L2 => Sampler::new(NoiseLaw::Gaussian, self.quarter_units)?.add(&mut units, key),
             Geometry::L1 => Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key),
             Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units)?.add(&mut units, blocks, key),
+            Geometry::Body(body) => {
+                let (polytope, exponent) = body.polytope();
+                BodyNoise::new(self.quarter_units, polytope, exponent)?.add(&mut units, key);
+            }
         }
         // Values are in grid steps of the input; one step is 2^-fraction_bits.
         Ok(Measured { units, grid: self.grid - domain.fraction_bits() as i16 })

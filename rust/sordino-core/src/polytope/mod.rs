@@ -28,7 +28,7 @@ use crate::upper::Upper;
 use num_bigint::BigUint;
 
 /// Largest rank: rejection from a ball takes about `10^6` attempts there, and a factor 3 to 5 more for every further dimension.
-pub const MAX_RANK: usize = 18;
+pub const MAX_RANK: usize = 16;
 
 /// Entries stay below `2^ENTRY_BITS`.
 pub const ENTRY_BITS: u32 = 62;
@@ -43,7 +43,7 @@ const RADIUS_BITS: u64 = 32;
 const HALVINGS: usize = 50;
 
 /// The symmetric convex hull of the columns of an integer matrix.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Polytope {
     rank: usize,
     count: usize,

@@ -11,6 +11,10 @@ const MAX_WORK: usize = 1 << 31;
 
 /// Upper bound of the norm of `B(x − x')` over neighbours, for `columns[j]` the columns of `B`, each of `rows` entries.
 pub(super) fn sensitivity(columns: &[Vec<f64>], geometry: &Geometry, unit: Unit) -> Upper {
+    if matches!(geometry, Geometry::Body(_)) {
+        // The columns are its vertices.
+        return unit.from_columns(Upper::exact(1.0), || Upper::exact(2.0));
+    }
     let rows = columns.first().map_or(0, Vec::len);
     // Sums of `rows` terms, a root, and the entries themselves: a few units each.
     let slack = 1.0 + 4.0 * UNIT_ROUNDOFF * (rows as f64 + 4.0);
@@ -31,6 +35,7 @@ fn norm(geometry: &Geometry, mut values: impl Iterator<Item = f64>) -> f64 {
     match geometry {
         Geometry::L2 => values.map(|v| v * v).sum::<f64>().sqrt(),
         Geometry::L1 => values.map(f64::abs).sum(),
+        Geometry::Body(_) => f64::INFINITY, // never asked: see above
         Geometry::Blocks(blocks) => {
             blocks.iter().map(|len| values.by_ref().take(*len as usize).map(|v| v * v).sum::<f64>().sqrt()).sum()
         }

@@ -7,7 +7,7 @@
 
 use super::columns::sensitivity;
 use super::fixed::Fixed;
-use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, table};
+use super::{Body, Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, table};
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse};
 use crate::random::NoiseLaw;
@@ -44,6 +44,8 @@ pub enum Pieces {
     Coordinates(NoiseLaw),
     /// Density `∝ exp(−‖·‖₂)` on consecutive blocks of these lengths.
     Blocks(Vec<u32>),
+    /// Density `∝ exp(−‖·‖_K)`, `K` the symmetric hull of the columns.
+    Body,
 }
 
 /// A strategy as data: what is answered, what is measured, how noise is put on it.
@@ -125,6 +127,13 @@ impl Factored {
                     return Err(Error::invalid("blocks", "must add up to the rows of the strategy"));
                 }
                 Geometry::Blocks(blocks.clone())
+            }
+            Pieces::Body => {
+                let [part] = parts.as_slice() else {
+                    return Err(Error::invalid("strategy", "K-norm noise has one factor"));
+                };
+                let Fixed { rows, columns, entries, bits } = &part.fixed;
+                Geometry::Body(Body::new(*rows, *columns, entries, *bits)?)
             }
         };
         let strategy = Self { workload, parts, geometry };
@@ -254,6 +263,13 @@ impl Strategy for Factored {
                 product = product.iter().flat_map(|a| each.iter().map(move |b| a * b)).collect();
             }
             out.copy_from_slice(&product);
+            return;
+        }
+        if let Geometry::Body(body) = &self.geometry {
+            // An answer is at most max_j |a_ij| on the body.
+            let reach =
+                |t: usize| self.workload.row(t).map_or(0.0, |row| row.iter().fold(0.0, |m: f64, a| m.max(a.abs())));
+            out.iter_mut().enumerate().for_each(|(t, slot)| *slot = body.variance(reach(t)) * (1.0 + 1e-9));
             return;
         }
         let noise = self.unit_variances();

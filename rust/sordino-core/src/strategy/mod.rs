@@ -5,6 +5,7 @@
 //! White noise is put on `B x`; weights are folded into `B`.
 
 mod answer;
+mod body;
 mod columns;
 mod dense;
 mod factored;
@@ -23,6 +24,7 @@ mod tree;
 mod z2;
 
 pub use answer::{answer, decode};
+pub use body::Body;
 pub use factored::{Factor, Factorization, Pieces};
 pub use recipe::{Mechanism, Recipe};
 
@@ -31,7 +33,7 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 
 /// The norm in which a strategy's sensitivity is measured, and with it the noise.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Geometry {
     /// Gaussian noise, ℓ2 sensitivity.
     L2,
@@ -39,6 +41,8 @@ pub enum Geometry {
     L1,
     /// Spherical Laplace noise on consecutive blocks, sensitivity `Σ ‖block‖₂`.
     Blocks(Vec<u32>),
+    /// K-norm noise, sensitivity in the norm of the hull of the columns.
+    Body(Body),
 }
 
 impl Geometry {
@@ -50,6 +54,7 @@ impl Geometry {
             Self::Blocks(blocks) => {
                 blocks.iter().fold(Upper::ZERO, |sum, len| sum + Upper::integer(u128::from(*len)).sqrt())
             }
+            Self::Body(body) => Upper::integer(touched as u128).sqrt() * body.largest_on_the_ball(),
         }
     }
 
@@ -59,6 +64,7 @@ impl Geometry {
             Self::L2 => Upper::exact(1.0),
             Self::L1 => Upper::integer(len as u128).sqrt(),
             Self::Blocks(blocks) => Upper::integer(blocks.len() as u128).sqrt(),
+            Self::Body(body) => body.largest_on_the_ball(),
         }
     }
 }
@@ -156,7 +162,7 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// [`Error::Unsupported`] if the row is outside the measured row space.
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error>;
 
-    /// Variance of each measured coordinate at unit noise.
+    /// Variance of each measured coordinate at unit noise; for K-norm noise a bound for every combination.
     fn unit_variances(&self) -> Vec<f64> {
         match self.geometry() {
             Geometry::L2 => vec![1.0; self.measured_len()],
@@ -164,6 +170,8 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
             Geometry::Blocks(blocks) => {
                 blocks.iter().flat_map(|len| vec![f64::from(*len) + 1.0; *len as usize]).collect()
             }
+            // |⟨w, z⟩| ≤ ‖w‖₂·radius on the body, whatever the direction.
+            Geometry::Body(body) => vec![body.variance(body.radius().get()); self.measured_len()],
         }
     }
 }
