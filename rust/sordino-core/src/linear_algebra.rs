@@ -184,6 +184,59 @@ pub(crate) fn divide_by_lower(x: &Matrix, lower: &Matrix) -> Matrix {
     transpose(&transposed)
 }
 
+/// Gaussian elimination with complete pivoting: rows and columns in the order of the pivots, and the pivots. The
+/// product of the first `k` is, up to sign, the determinant of the first `k` rows and columns.
+pub(super) fn complete_pivots(matrix: &Matrix) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
+    let factors = matrix.full_piv_lu();
+    let pivots = factors.U().diagonal().column_vector().iter().copied().collect();
+    (factors.P().arrays().0.to_vec(), factors.Q().arrays().0.to_vec(), pivots)
+}
+
+/// `M P = Q R` with column pivoting: columns in the order of the pivots, and `R`.
+pub(super) fn pivoted_columns(matrix: &Matrix) -> (Vec<usize>, Matrix) {
+    let factors = matrix.col_piv_qr();
+    (factors.P().arrays().0.to_vec(), factors.thin_R().to_owned())
+}
+
+/// The first `size` rows and columns.
+pub(super) fn leading(matrix: &Matrix, size: usize) -> Matrix {
+    matrix.submatrix(0, 0, size, size).to_owned()
+}
+
+/// `Mᵀ x`.
+pub(super) fn column_products(matrix: &Matrix, x: &[f64]) -> Vec<f64> {
+    (0..matrix.ncols()).map(|j| inner(matrix.col_as_slice(j), x)).collect()
+}
+
+/// `⟨x, y⟩`.
+pub(super) fn inner(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+/// `M + factor·x xᵀ`.
+pub(super) fn add_outer(matrix: &mut Matrix, x: &[f64], factor: f64) {
+    for j in 0..matrix.ncols() {
+        let by = factor * x[j];
+        for (value, x) in matrix.col_as_slice_mut(j).iter_mut().zip(x) {
+            *value += by * x;
+        }
+    }
+}
+
+/// `(M Mᵀ + ridge·I)^{-1}`; `None` if it is not numerically definite.
+pub(super) fn ridge_inverse(matrix: &Matrix, ridge: f64) -> Option<Matrix> {
+    let n = matrix.nrows();
+    let mut gram = matrix * matrix.transpose();
+    for i in 0..n {
+        gram[(i, i)] += ridge;
+    }
+    let factor = gram.llt(Side::Lower).ok()?;
+    let mut inverse = Mat::identity(n, n);
+    solve_lower_triangular_in_place(factor.L(), inverse.as_mut(), Par::Seq);
+    solve_upper_triangular_in_place(factor.L().transpose(), inverse.as_mut(), Par::Seq);
+    Some(inverse)
+}
+
 /// Solution of a symmetric positive definite system; `None` if it is not numerically definite.
 pub(crate) fn solve_definite(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
     let factor = matrix.llt(Side::Lower).ok()?;

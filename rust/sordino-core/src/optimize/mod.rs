@@ -6,10 +6,13 @@
 //! | `worst_strategy.rs` | `min max_i‖l_i‖ max_j‖b_j‖` over `L B = A` | largest standard deviation, `γ₂(A)` |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //!
-//! All run on one driver, `accelerated.rs`: Anderson acceleration of a multiplicative fixed point on the dual
-//! weights. Weak duality makes every iterate a certificate: `lower` holds for all strategies, `upper` is what the returned
-//! strategy does. Nothing here sees private data, and privacy never depends on convergence: the columns of a returned
-//! strategy are measured, not assumed.
+//! What no mechanism can do, matrix mechanism or not, is in `lower_bounds/`; the discrepancy of the queries, which
+//! measures the same thing, in `discrepancy/`.
+//!
+//! The programs run on one driver, `accelerated.rs`: Anderson acceleration of a multiplicative fixed point on the
+//! dual weights. Weak duality makes every iterate a certificate: `lower` holds for all strategies, `upper` is what
+//! the returned strategy does. Nothing here sees private data, and privacy never depends on convergence: the columns
+//! of a returned strategy are measured, not assumed.
 //!
 //! ```
 //! use sordino_core::optimize::{Queries, Target, mean_strategy};
@@ -26,8 +29,11 @@
 
 mod accelerated;
 mod anderson;
+mod discrepancy;
 mod factorization;
+mod lower_bounds;
 mod mean_strategy;
+mod normal;
 mod prefix_sums;
 mod queries;
 mod range;
@@ -36,7 +42,9 @@ mod tests;
 mod triangular;
 mod worst_strategy;
 
+pub use discrepancy::{Coloring, DiscrepancyBounds, coloring, hereditary_discrepancy};
 pub use factorization::Optimized;
+pub use lower_bounds::{DeterminantBound, SpectralBound, VolumeBound, determinant_bound, spectral_bound, volume_bound};
 pub use mean_strategy::mean_strategy;
 pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};
 pub use queries::Queries;

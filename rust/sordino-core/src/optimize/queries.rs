@@ -38,6 +38,11 @@ impl<'a> Queries<'a> {
         self.columns
     }
 
+    /// The entries of query `i`.
+    pub(super) fn row(&self, i: usize) -> &'a [f64] {
+        &self.entries[i * self.columns..][..self.columns]
+    }
+
     /// `A/c` and the power of two `c` with `1 ≤ max |A/c| < 2`, so that squares neither overflow nor vanish.
     pub(super) fn scaled(&self) -> (Matrix, f64) {
         let mut matrix = from_rows(self.rows, self.columns, self.entries);
