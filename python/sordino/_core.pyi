@@ -16,6 +16,7 @@ __all__ = [
     "__version__",
     "answer",
     "checkpoint_header",
+    "condensed",
     "decode",
     "fit",
     "gaussian_noise",
@@ -43,10 +44,25 @@ class Workload:
     def marginals(radices: list[int], sets: list[list[int]], weights: list[float]) -> Workload: ...
     @staticmethod
     def matrix(rows: int, columns: int, entries: NDArray[np.float64]) -> Workload: ...
+    @staticmethod
+    def sparse(
+        rows: int,
+        columns: int,
+        starts: NDArray[np.int64],
+        indices: NDArray[np.int64],
+        entries: NDArray[np.float64],
+    ) -> Workload: ...
+    @staticmethod
+    def ranges(len: int) -> Workload: ...
+    @staticmethod
+    def union(parts: list[Workload]) -> Workload: ...
+    @staticmethod
+    def kronecker(factors: list[Workload]) -> Workload: ...
     @property
     def input_len(self) -> int | None: ...
     @property
     def answers_len(self) -> int: ...
+    def apply(self, x: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def row_squares(self) -> NDArray[np.float64]: ...
     def row(self, index: int) -> NDArray[np.float64]: ...
 
@@ -189,6 +205,9 @@ def answer(
     strategy: Strategy, measured: Measured, workload: Workload
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Answers of another workload, and their variances at unit noise."""
+
+def condensed(workload: Workload, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Few rows R with `RᵀR = Aᵀ diag(weights) A`, shape (rows, cells)."""
 
 def checkpoint_header(checkpoint: bytes) -> bytes:
     """The public header of a checkpoint."""

@@ -6,6 +6,7 @@
 mod door;
 mod error;
 mod noise;
+mod optimize;
 mod strategy;
 mod stream;
 mod workload;
@@ -19,6 +20,8 @@ mod _core {
     use crate::door::{Door, Measured, fit, select};
     #[pymodule_export]
     use crate::noise::{gaussian_noise, laplace_noise};
+    #[pymodule_export]
+    use crate::optimize::condensed;
     #[pymodule_export]
     use crate::strategy::{Strategy, answer, decode};
     #[pymodule_export]

@@ -6,6 +6,8 @@
 //! | `worst_strategy.rs` | `min max_i‖l_i‖ max_j‖b_j‖` over `L B = A` | largest standard deviation, `γ₂(A)` |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //!
+//! `condense.rs` makes few rows of many queries first, where the mean error is wanted.
+//!
 //! All run on one driver, `accelerated.rs`: Anderson acceleration of a multiplicative fixed point on the dual
 //! weights. Weak duality makes every iterate a certificate: `lower` holds for all strategies, `upper` is what the returned
 //! strategy does. Nothing here sees private data, and privacy never depends on convergence: the columns of a returned
@@ -26,6 +28,7 @@
 
 mod accelerated;
 mod anderson;
+mod condense;
 mod factorization;
 mod linear_algebra;
 mod mean_strategy;
@@ -37,6 +40,7 @@ mod tests;
 mod triangular;
 mod worst_strategy;
 
+pub use condense::condensed;
 pub use factorization::Optimized;
 pub use mean_strategy::mean_strategy;
 pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};

@@ -6,6 +6,7 @@
 
 mod answer;
 mod dense;
+mod entries;
 mod fourier;
 mod fourier_basis;
 mod group;
@@ -14,6 +15,7 @@ mod identity;
 mod marginals;
 mod output;
 mod recipe;
+mod sparse;
 mod square_root;
 mod toeplitz;
 mod tree;
