@@ -50,12 +50,14 @@ from sordino.streams import Stream, restore
 from sordino.tabulation import Tabulated, tabulate
 from sordino.units import AddRemove, ReplaceOne, UserLevel
 from sordino.workloads import (
+    AllRanges,
     BandPass,
     Convolution,
     Difference,
     ExponentialSmoothing,
     GroupConvolution,
     Histogram,
+    Kronecker,
     Marginals,
     Matrix,
     MovingAverage,
@@ -63,11 +65,13 @@ from sordino.workloads import (
     RunningAverage,
     RunningSum,
     SlidingWindow,
+    Union,
     Workload,
 )
 
 __all__ = [
     "AddRemove",
+    "AllRanges",
     "ApproxDP",
     "ApproxEvent",
     "BandPass",
@@ -94,6 +98,7 @@ __all__ = [
     "InputFileError",
     "Interval",
     "InvalidParameterError",
+    "Kronecker",
     "Ledger",
     "Marginals",
     "Matrix",
@@ -126,6 +131,7 @@ __all__ = [
     "StreamPlan",
     "StreamRelease",
     "Tabulated",
+    "Union",
     "UnsupportedEventError",
     "UnsupportedMechanismError",
     "UserLevel",

@@ -9,19 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino import _core
 from sordino.calibration import gaussian_mu
 from sordino.errors import UnsupportedMechanismError
 from sordino.factorizations import Certificate
 from sordino.privacy import Privacy, PureDP, ZeroConcentratedDP
 from sordino.units import Unit
 from sordino.workloads import (
+    AllRanges,
     ExponentialSmoothing,
     Filter,
     GroupConvolution,
     Histogram,
+    Kronecker,
     Marginals,
     Matrix,
     RunningSum,
+    Union,
     Workload,
 )
 from sordino.workloads.base import Array
@@ -42,9 +46,12 @@ REFERENCE_STEPS = 2**20
 """Steps over which the error of a stream of unknown length is judged."""
 
 _DENSE = 512
+# Answers times squared cells up to which many queries are condensed for a bound.
+_MOST_WORK = 2**33
 _LONGEST_BOUND = 2**22
 # Floating-point error of the bounds, taken off so that they stay below the truth.
 _SAFE = 1.0 - 1e-11
+_NO_BOUND = (0.0, "no bound")
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,9 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
     For every factorization A = B C, `‖B‖_F ‖C‖_(1→2) >= ‖B‖_F ‖C‖_F/sqrt(n) >= ‖A‖_*/sqrt(n)` (Li & Miklau
     2013). Attained by circulant and group convolutions and by marginals. For long filters with ends the
     nuclear norm is bounded below by its dual: `‖A‖_* >= tr(AᵀZ)` for any Z of spectral norm 1, here the
-    Toeplitz matrix cut from the phases of the filter on a ring of 2N.
+    Toeplitz matrix cut from the phases of the filter on a ring of 2N. Singular values of a Kronecker product are the
+    products of those of its factors, so nuclear norms multiply. With answer weights `w`, A is `diag(sqrt w) A` and m
+    the sum of the weights.
     """
     match workload:
         case Histogram():
@@ -88,11 +97,30 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             return _filter_mean(workload)
         case Marginals():
             return _marginals_mean(workload) * _SAFE, "SVD bound"
-        case Matrix():
-            m, n = workload.A.shape
-            return float(np.linalg.norm(workload.A, "nuc")) / math.sqrt(m * n) * _SAFE, "SVD bound"
+        case Matrix(A=np.ndarray() as A, weights=None):
+            return float(np.linalg.norm(A, "nuc")) / math.sqrt(A.size) * _SAFE, "SVD bound"
+        case Kronecker(factors=factors):
+            found = [singular_mean(factor) for factor in factors]
+            mean = math.prod(value for value, _ in found)
+            dual = any(name.endswith("(dual)") for _, name in found)
+            return (mean * _SAFE, "SVD bound (dual)" if dual else "SVD bound") if mean > 0.0 else _NO_BOUND
+        case Union(parts=(part,)):
+            return singular_mean(part)
+        case Matrix() | AllRanges() | Union():
+            return _condensed_mean(workload)
         case _:
-            return 0.0, "no bound"
+            return _NO_BOUND
+
+
+def _condensed_mean(workload: Workload) -> tuple[float, str]:
+    """Return the value from few rows that have the singular values of all weighted ones."""
+    m, n = workload.core.answers_len, math.prod(workload.input_shape)
+    if n > _DENSE or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges)):
+        return _NO_BOUND
+    weights = workload.answer_weights()
+    total = m if weights is None else float(np.sum(weights))
+    R = _core.condensed(workload.core, weights)
+    return float(np.linalg.norm(R, "nuc")) / math.sqrt(total) / math.sqrt(n) * _SAFE, "SVD bound"
 
 
 def _filter_mean(workload: Filter) -> tuple[float, str]:

@@ -33,7 +33,7 @@ from typing import Literal, Protocol, TypeVar
 
 from sordino.errors import InvalidParameterError
 from sordino.privacy import ApproxDP, Privacy, PureDP
-from sordino.workloads import Filter, GroupConvolution, Histogram, Marginals, Matrix, RunningSum, Workload
+from sordino.workloads import Filter, GroupConvolution, Histogram, Marginals, RunningSum, Workload
 
 __all__ = ["MECHANISMS", "Mechanism", "entry_named", "mechanism_named"]
 
@@ -100,7 +100,7 @@ class Mechanism:
             case "fourier-composed" | "fourier-planar" | "fourier-grouped":
                 return isinstance(workload, Filter)
             case "fourier":
-                return not isinstance(workload, Histogram | Matrix)
+                return isinstance(workload, Filter | GroupConvolution | Marginals)
             case "output":
                 return not isinstance(workload, Histogram | GroupConvolution)
             case _:

@@ -79,6 +79,8 @@ def _split(value: Any, arrays: dict[str, Array]) -> Any:
         return {"sha256": key, "shape": list(value.shape)}
     if isinstance(value, dict):
         return {name: _split(item, arrays) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_split(item, arrays) for item in value]
     return value
 
 
@@ -94,6 +96,8 @@ def _join(value: Any, arrays: dict[str, Array]) -> Any:
         return array.reshape(value["shape"])
     if isinstance(value, dict):
         return {name: _join(item, arrays) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_join(item, arrays) for item in value]
     return value
 
 
@@ -148,11 +152,11 @@ def load_plan(path: Path) -> Plan:
                 arrays = {name: stored[name] for name in stored.files}
     except OSError as error:
         raise InputFileError(f"the plan cannot be read: {error.strerror}") from None
-    except (ValueError, zipfile.BadZipFile):
+    except (ValueError, RecursionError, zipfile.BadZipFile):
         raise PlanFileError("the file is not a saved plan") from None
     try:
         return _rebuild(record, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
         if isinstance(error, SordinoError):
             raise
         raise PlanFileError("the plan lacks a field, or a field is of the wrong type") from None

@@ -33,7 +33,7 @@ def true_answers(plan: so.Plan, cells: NDArray[Any]) -> Array:
         case so.Histogram():
             return series
         case so.Matrix() as workload:
-            return workload.A @ series
+            return workload.core.apply(series)
         case _:
             raise UnsupportedMechanismError("the truth is drawn for filters, histograms and matrices only")
 

@@ -16,10 +16,14 @@ from sordino.workloads.filters import (
 )
 from sordino.workloads.group import GroupConvolution
 from sordino.workloads.histogram import Histogram
+from sordino.workloads.kronecker import Kronecker
 from sordino.workloads.marginals import Marginals
 from sordino.workloads.matrix import Matrix
+from sordino.workloads.ranges import AllRanges
+from sordino.workloads.union import Union
 
 __all__ = [
+    "AllRanges",
     "BandPass",
     "Boundary",
     "Convolution",
@@ -28,6 +32,7 @@ __all__ = [
     "Filter",
     "GroupConvolution",
     "Histogram",
+    "Kronecker",
     "Marginals",
     "Matrix",
     "MovingAverage",
@@ -35,6 +40,7 @@ __all__ = [
     "RunningAverage",
     "RunningSum",
     "SlidingWindow",
+    "Union",
     "Workload",
     "workload_from_spec",
 ]

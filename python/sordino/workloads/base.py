@@ -1,24 +1,40 @@
 """What every workload has in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._checks import integer
+from sordino._checks import integer, positive
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, SordinoError
 
-__all__ = ["Array", "Spec", "Workload", "length_of", "numbers", "steps_of", "workload_from_spec"]
+if TYPE_CHECKING:
+    from sordino.workloads.union import Union
+
+__all__ = [
+    "Array",
+    "Spec",
+    "Workload",
+    "check_weights",
+    "length_of",
+    "numbers",
+    "specs_of",
+    "steps_of",
+    "workload_from_spec",
+    "workloads_from_specs",
+    "workloads_of",
+]
 
 Array: TypeAlias = NDArray[np.float64]
 Spec: TypeAlias = dict[str, Any]
 
 MAX_LENGTH = 2**26
 MAX_STEPS = 2**40
+_LEAST_WEIGHT = 1e-150
 
 
 def length_of(name: str, value: object) -> int:
@@ -65,12 +81,44 @@ def numbers(name: str, values: object, ndim: int | None = 1) -> Array:
     return array
 
 
+def workloads_of(name: str, values: object) -> tuple["Workload", ...]:
+    """Return a sequence of workloads as a tuple.
+
+    Raises:
+        DataTypeError: Something else.
+        InvalidParameterError: There are none.
+    """
+    found = tuple(values) if isinstance(values, Iterable) else None
+    if found is None or not all(isinstance(item, Workload) for item in found):
+        raise DataTypeError(f"{name} must be a sequence of workloads")
+    if not found:
+        raise InvalidParameterError(f"{name} must name at least one workload")
+    return found
+
+
+def check_weights(weights: Array | None) -> None:
+    """Check that every weight is between 1e-150 and 1e150, so that means of weighted squares are finite.
+
+    Raises:
+        InvalidParameterError: One is not.
+    """
+    # Not-a-number is outside as well.
+    if weights is not None and not ((weights >= _LEAST_WEIGHT) & (weights <= 1.0 / _LEAST_WEIGHT)).all():
+        raise InvalidParameterError("weights of answers must be positive and finite, between 1e-150 and 1e150")
+
+
 class Workload(ABC):
     """Linear queries `y = A x`, described without data.
+
+    Two workloads on the same cells are asked together by `a | b`: a `Union`, answered by one release. `3 * a` are the
+    same queries and answers, but their squared errors count three times in the mean: answers are not scaled.
 
     Attributes:
         kind: Name in plan files; never re-meant.
     """
+
+    # Of numpy: `numpy.float64(3) * a` is left to `a`.
+    __array_ufunc__: ClassVar[None] = None
 
     kind: ClassVar[str]
     _kinds: ClassVar[dict[str, type["Workload"]]] = {}
@@ -103,8 +151,33 @@ class Workload(ABC):
         return self._build()
 
     def answer_weights(self) -> Array | None:
-        """Return the weight of each answer's squared error in the mean, None for equal weights."""
+        """Return the weight of each answer's squared error in the mean, flat; None if all are 1."""
         return None
+
+    @classmethod
+    def _from_spec(cls, spec: Mapping[str, Any]) -> Self:
+        return cls(**spec)
+
+    def __or__(self, other: object) -> "Union":
+        """Return the queries of both; the parts of unions are taken one by one, with their weights."""
+        if not isinstance(other, Workload):
+            return NotImplemented
+        from sordino.workloads.union import joined  # noqa: PLC0415 - a union is a workload
+
+        return joined(self, other)
+
+    def __mul__(self, weight: float) -> "Union":
+        """Return the same queries, each squared error `weight` times as important in the mean.
+
+        Raises:
+            DataTypeError: The weight is no number.
+            InvalidParameterError: The weight is not positive and finite.
+        """
+        from sordino.workloads.union import weighted  # noqa: PLC0415
+
+        return weighted(self, positive("weight", weight))
+
+    __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Workload):
@@ -115,8 +188,12 @@ class Workload(ABC):
         return hash((self.kind, _frozen(self.spec())))
 
     def __repr__(self) -> str:
-        parts = (f"{name}={_short(value)}" for name, value in self.spec().items())
+        parts = (f"{name}={_short(value)}" for name, value in self._shown().items())
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _shown(self) -> Mapping[str, Any]:
+        """Return what the representation names."""
+        return self.spec()
 
 
 def _frozen(value: Any) -> Any:
@@ -148,6 +225,24 @@ def workload_from_spec(kind: object, spec: Mapping[str, Any]) -> Workload:
     if cls is None:
         raise PlanFileError("the plan's workload is of an unknown kind; it may need a newer sordino")
     try:
-        return cls(**spec)
+        return cls._from_spec(spec)
+    except PlanFileError:
+        raise
     except (SordinoError, TypeError) as error:
         raise PlanFileError(f"the plan's workload cannot be rebuilt: {error}") from None
+
+
+def specs_of(workloads: Iterable[Workload]) -> list[Spec]:
+    """Return kind and spec of each workload, for the spec of one that is made of them."""
+    return [{"kind": workload.kind, "spec": workload.spec()} for workload in workloads]
+
+
+def workloads_from_specs(specs: object) -> list[Workload]:
+    """Rebuild what `specs_of` describes.
+
+    Raises:
+        PlanFileError: It is no list of kinds and specs, or one of them cannot be rebuilt.
+    """
+    if not isinstance(specs, list) or not all(isinstance(item, Mapping) and set(item) == {"kind", "spec"} for item in specs):
+        raise PlanFileError("the parts of the plan's workload must be a list of kinds and specs")
+    return [workload_from_spec(item["kind"], item["spec"]) for item in specs]

@@ -88,7 +88,7 @@ class Marginals(Workload):
 
     def answer_weights(self) -> Array | None:
         """Return the table's weight for each cell."""
-        if len(set(self.weights)) == 1:
+        if set(self.weights) == {1.0}:
             return None
         sizes = [int(np.prod(shape, dtype=np.int64)) for shape in self.table_shapes]
         return np.repeat(np.array(self.weights), sizes)

@@ -46,7 +46,25 @@ fn workloads() -> Vec<Workload> {
             entries: vec![1.0, 2.0, 0.0, -1.0, 0.5, 0.5, 0.5, 0.5, 0.0, 1.0, 0.0, 4.0],
         },
         Workload::Matrix { rows: 2, columns: 3, entries: vec![0.1, 0.2, 0.3, 1.0 / 3.0, 0.0, -0.7] },
+        sparse(vec![1.0, -2.5, 0.5, 4.0, 1.0]),
+        sparse(vec![0.1, -0.2, 1.0 / 3.0, 0.7, 1.0]),
+        Workload::Ranges { len: 5 },
+        Workload::Union {
+            parts: vec![
+                Workload::Histogram { len: 4 },
+                Workload::Linear { kernel: vec![0.5; 4], len: 4, center: 0 },
+                sparse(vec![1.0, -2.5, 0.5, 4.0, 1.0]),
+            ],
+        },
+        Workload::Kronecker {
+            factors: vec![Workload::Linear { kernel: decay(3), len: 3, center: 0 }, Workload::Ranges { len: 2 }],
+        },
     ]
+}
+
+/// Four cells, three queries, five entries; one row is empty.
+fn sparse(entries: Vec<f64>) -> Workload {
+    Workload::Sparse { rows: 3, columns: 4, starts: vec![0, 2, 2, 5], indices: vec![0, 2, 0, 1, 3], entries }
 }
 
 fn mechanisms() -> Vec<(Mechanism, NoiseLaw)> {

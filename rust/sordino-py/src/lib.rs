@@ -21,7 +21,7 @@ mod _core {
     #[pymodule_export]
     use crate::noise::{gaussian_noise, laplace_noise};
     #[pymodule_export]
-    use crate::optimize::{Searched, optimize_strategy};
+    use crate::optimize::{Searched, condensed, dense, optimize_strategy};
     #[pymodule_export]
     use crate::strategy::{Strategy, answer, decode};
     #[pymodule_export]

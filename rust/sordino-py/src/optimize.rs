@@ -1,6 +1,7 @@
 //! Optimal strategies.
 
 use crate::error::PyError;
+use crate::workload::Workload;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::optimize::{self, Queries, Target};
@@ -107,4 +108,26 @@ pub(crate) fn optimize_strategy(
         iterations: core.iterations,
         interrupted,
     })
+}
+
+/// Few rows that stand for all queries in the mean.
+#[pyfunction]
+#[pyo3(signature = (workload, weights=None))]
+pub(crate) fn condensed(
+    py: Python<'_>,
+    workload: PyRef<'_, Workload>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+) -> PyResult<Py<PyArray2<f64>>> {
+    let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+    let workload = &workload.0;
+    let (rows, _, entries) = py.detach(|| optimize::condensed(workload, weights)).map_err(PyError::from)?;
+    matrix(py, rows, entries)
+}
+
+/// The matrix of the queries.
+#[pyfunction]
+pub(crate) fn dense(py: Python<'_>, workload: PyRef<'_, Workload>) -> PyResult<Py<PyArray2<f64>>> {
+    let workload = &workload.0;
+    let (rows, _, entries) = py.detach(|| workload.dense()).map_err(PyError::from)?;
+    matrix(py, rows, entries)
 }

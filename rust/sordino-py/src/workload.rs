@@ -3,6 +3,7 @@
 use crate::error::PyError;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use sordino_core::error::Error;
 use sordino_core::workload::Workload as Core;
 
 /// A validated workload.
@@ -47,6 +48,35 @@ impl Workload {
         Ok(Self::checked(Core::Matrix { rows, columns, entries: entries.as_slice()?.to_vec() })?)
     }
 
+    #[staticmethod]
+    fn sparse(
+        rows: usize,
+        columns: usize,
+        starts: PyReadonlyArray1<'_, i64>,
+        indices: PyReadonlyArray1<'_, i64>,
+        entries: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        // What is negative or too large becomes a number that no matrix has.
+        let starts = starts.as_slice()?.iter().map(|k| usize::try_from(*k).unwrap_or(usize::MAX)).collect();
+        let indices = indices.as_slice()?.iter().map(|j| u32::try_from(*j).unwrap_or(u32::MAX)).collect();
+        Ok(Self::checked(Core::Sparse { rows, columns, starts, indices, entries: entries.as_slice()?.to_vec() })?)
+    }
+
+    #[staticmethod]
+    fn ranges(len: usize) -> Result<Self, PyError> {
+        Self::checked(Core::Ranges { len })
+    }
+
+    #[staticmethod]
+    fn union(parts: Vec<PyRef<'_, Self>>) -> Result<Self, PyError> {
+        Self::checked(Core::Union { parts: parts.iter().map(|part| part.0.clone()).collect() })
+    }
+
+    #[staticmethod]
+    fn kronecker(factors: Vec<PyRef<'_, Self>>) -> Result<Self, PyError> {
+        Self::checked(Core::Kronecker { factors: factors.iter().map(|factor| factor.0.clone()).collect() })
+    }
+
     #[getter]
     fn input_len(&self) -> Option<usize> {
         self.0.input_len()
@@ -55,6 +85,17 @@ impl Workload {
     #[getter]
     fn answers_len(&self) -> usize {
         self.0.answers_len()
+    }
+
+    fn apply<'py>(&self, py: Python<'py>, x: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let x = x.as_slice()?;
+        let expected = self.0.input_len().unwrap_or(0);
+        if x.len() != expected {
+            return Err(PyError::from(Error::Shape { name: "x", expected, got: x.len() }).into());
+        }
+        let mut out = vec![0.0; self.0.answers_len()];
+        py.detach(|| self.0.apply(x, &mut out));
+        Ok(out.into_pyarray(py))
     }
 
     fn row_squares<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {

@@ -6,6 +6,8 @@
 //! | `worst_strategy.rs` | `min max_i‖l_i‖ max_j‖b_j‖` over `L B = A` | largest standard deviation, `γ₂(A)` |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //!
+//! `condense.rs` makes few rows of many queries first, where the mean error is wanted.
+//!
 //! What no mechanism can do, matrix mechanism or not, is in `lower_bounds/`; the discrepancy of the queries, which
 //! measures the same thing, in `discrepancy/`.
 //!
@@ -29,6 +31,7 @@
 
 mod accelerated;
 mod anderson;
+mod condense;
 mod discrepancy;
 mod factorization;
 mod lower_bounds;
@@ -42,6 +45,7 @@ mod tests;
 mod triangular;
 mod worst_strategy;
 
+pub use condense::condensed;
 pub use discrepancy::{Coloring, DiscrepancyBounds, coloring, hereditary_discrepancy};
 pub use factorization::Optimized;
 pub use lower_bounds::{DeterminantBound, SpectralBound, VolumeBound, determinant_bound, spectral_bound, volume_bound};

@@ -1,6 +1,6 @@
 //! Noise on the answers of any matrix: `B = A`.
 
-use super::columns::sensitivity;
+use super::entries::{EXACT_PAIRS, Entries, norm, term};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, not_in_row_space, table};
 use crate::error::Error;
 use crate::transform::fourier::UNIT_ROUNDOFF;
@@ -10,47 +10,71 @@ use nalgebra::{DMatrix, DVector, Dyn, SVD};
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
+/// Columns, and rows of them, that are compared at a time.
+const GROUP: usize = 16;
+const PIECE: usize = 1024;
+
 /// A matrix measured row by row: exact if its entries are integers times a power of two.
 #[derive(Debug)]
 pub(super) struct Dense {
     rows: usize,
     columns: usize,
-    entries: Vec<f64>,
-    /// `entries = integers·2^exponent`, if all are below 2^31.
-    integers: Option<(Vec<i64>, i32)>,
+    entries: Entries,
     geometry: Geometry,
     /// Singular values of `Aᵀ`, when further queries are first asked.
     transposed: OnceLock<SVD<f64, Dyn, Dyn>>,
 }
 
 impl Dense {
-    pub fn new(rows: usize, columns: usize, entries: &[f64], geometry: Geometry) -> Self {
-        let integers = (-60..=60).rev().find_map(|exponent| {
-            let factor = 2f64.powi(-exponent);
-            entries
-                .iter()
-                .map(|a| {
-                    let scaled = a * factor;
-                    (scaled.fract() == 0.0 && scaled.abs() < 2f64.powi(31)).then_some(scaled as i64)
-                })
-                .collect::<Option<Vec<_>>>()
-                .map(|integers| (integers, exponent))
-        });
-        Self { rows, columns, entries: entries.to_vec(), integers, geometry, transposed: OnceLock::new() }
+    pub fn new(rows: usize, columns: usize, entries: Vec<f64>, geometry: Geometry) -> Self {
+        Self { rows, columns, entries: Entries::new(entries), geometry, transposed: OnceLock::new() }
     }
 
-    /// The measured matrix as floats.
-    fn measured(&self) -> Vec<f64> {
-        match &self.integers {
-            Some((integers, _)) => integers.iter().map(|a| *a as f64).collect(),
-            None => self.entries.clone(),
+    /// Largest sum of the terms of the difference of two columns.
+    fn largest_distance(&self, l1: bool) -> f64 {
+        let (m, n) = (self.rows, self.columns);
+        let entry = |i: usize, j: usize| self.entries.at(i * n + j);
+        let by_columns: Vec<f64> = (0..n).flat_map(|j| (0..m).map(move |i| entry(i, j))).collect();
+        // Groups of columns, pieces of them: small enough to stay near the processor.
+        let groups = (0..n).into_par_iter().step_by(GROUP);
+        let largest = groups.map(|start| {
+            let group = start..(start + GROUP).min(n);
+            let mut sums = vec![0.0; group.len() * group.end];
+            for first in (0..m).step_by(PIECE) {
+                let piece = |j: usize| &by_columns[j * m + first..j * m + (first + PIECE).min(m)];
+                for k in 0..group.end {
+                    for j in group.clone().filter(|j| *j > k) {
+                        sums[(j - start) * group.end + k] += distance(l1, piece(j), piece(k));
+                    }
+                }
+            }
+            sums.into_iter().fold(0.0, f64::max)
+        });
+        largest.reduce(|| 0.0, f64::max)
+    }
+
+    /// What is measured, transposed.
+    fn transpose(&self) -> DMatrix<f64> {
+        DMatrix::from_fn(self.columns, self.rows, |j, i| self.entries.at(i * self.columns + j))
+    }
+
+    /// `Σ_j |b_ij|` for every row.
+    fn row_sums(&self) -> impl Iterator<Item = f64> + '_ {
+        (0..self.rows).map(|i| (0..self.columns).map(|j| self.entries.at(i * self.columns + j).abs()).sum())
+    }
+}
+
+/// Sum of the terms of the difference of two columns, in eight lanes.
+fn distance(l1: bool, a: &[f64], b: &[f64]) -> f64 {
+    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| term(l1, a - b)).sum();
+    let mut lanes = [0.0; 8];
+    for (a, b) in a.zip(b) {
+        for lane in 0..8 {
+            lanes[lane] += term(l1, a[lane] - b[lane]);
         }
     }
-
-    /// What an answer is worth of a measured number.
-    fn factor(&self) -> f64 {
-        self.integers.as_ref().map_or(1.0, |(_, exponent)| 2f64.powi(*exponent))
-    }
+    lanes.iter().sum::<f64>() + rest
 }
 
 impl Strategy for Dense {
@@ -63,18 +87,27 @@ impl Strategy for Dense {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        let matrix = self.measured();
-        let column = |j: usize| (0..self.rows).map(|i| matrix[i * self.columns + j]).collect();
-        let columns: Vec<Vec<f64>> = (0..self.columns).map(column).collect();
-        Ok(sensitivity(&columns, &self.geometry, unit))
+        let (n, l1) = (self.columns, self.geometry == Geometry::L1);
+        let mut sums = vec![0.0; n];
+        for i in 0..self.rows {
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum += term(l1, self.entries.at(i * n + j));
+            }
+        }
+        let single = norm(l1, sums.into_iter().fold(0.0, f64::max), self.rows);
+        let pair = || {
+            if self.rows.saturating_mul(n).saturating_mul(n) / 2 > EXACT_PAIRS {
+                return single + single;
+            }
+            norm(l1, self.largest_distance(l1), self.rows)
+        };
+        Ok(unit.from_columns(single, pair))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        let matrix = self.measured();
-        let fullest =
-            matrix.chunks_exact(self.columns).map(|row| row.iter().map(|a| a.abs()).sum::<f64>()).fold(0.0, f64::max);
+        let fullest = self.row_sums().fold(0.0, f64::max);
         let magnitude = fullest * max_abs as f64 * (1.0 + 1e-9);
-        if self.integers.is_some() {
+        if matches!(self.entries, Entries::Integers(..)) {
             return if magnitude < 2f64.powi(60) {
                 Ok(Encoding::Exact { max_abs: magnitude as u64 + 1 })
             } else {
@@ -82,54 +115,43 @@ impl Strategy for Dense {
             };
         }
         // Each dot product loses at most (n + 1)·u·Σ|a||x|.
-        let total: f64 = matrix
-            .chunks_exact(self.columns)
-            .map(|row| row.iter().map(|a| a.abs()).sum::<f64>().powi(2))
-            .sum::<f64>()
-            .sqrt();
+        let total = self.row_sums().map(|sum| sum.powi(2)).sum::<f64>().sqrt();
         let error = total * max_abs as f64 * UNIT_ROUNDOFF * (self.columns as f64 + 4.0) * (1.0 + 1e-9);
         Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs: magnitude })
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let x = table(x)?;
-        if let Some((matrix, _)) = &self.integers {
-            integers(out)
+        match &self.entries {
+            Entries::Integers(matrix, _) => integers(out)
                 .par_iter_mut()
                 .zip(matrix.par_chunks_exact(self.columns))
-                .for_each(|(slot, row)| *slot = row.iter().zip(x).map(|(a, v)| a * v).sum());
-        } else {
-            floats(out)
+                .for_each(|(slot, row)| *slot = row.iter().zip(x).map(|(a, v)| i64::from(*a) * v).sum()),
+            Entries::Reals(matrix) => floats(out)
                 .par_iter_mut()
-                .zip(self.entries.par_chunks_exact(self.columns))
-                .for_each(|(slot, row)| *slot = row.iter().zip(x).map(|(a, v)| a * *v as f64).sum());
+                .zip(matrix.par_chunks_exact(self.columns))
+                .for_each(|(slot, row)| *slot = row.iter().zip(x).map(|(a, v)| a * *v as f64).sum()),
         }
         Ok(())
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        let factor = self.factor();
+        let factor = self.entries.factor();
         out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let factor = self.factor();
+        let factor = self.entries.factor();
         out.fill(factor * factor * if self.geometry == Geometry::L1 { 2.0 } else { 1.0 });
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         // Least squares by the pseudo-inverse, and a check that the row was reached.
-        let matrix = self.transposed.get_or_init(|| {
-            let entries = self.measured();
-            let columns_by_rows = DMatrix::from_column_slice(self.columns, self.rows, &entries);
-            columns_by_rows.svd(true, true)
-        });
+        let matrix = self.transposed.get_or_init(|| self.transpose().svd(true, true));
         let target = DVector::from_column_slice(row);
         let cutoff = matrix.singular_values.max() * 1e-12;
         let weights = matrix.solve(&target, cutoff).map_err(|_| not_in_row_space())?;
-        let entries = self.measured();
-        let reached = DMatrix::from_column_slice(self.columns, self.rows, &entries) * &weights;
-        if (reached - &target).norm() > 1e-9 * target.norm() {
+        if (self.transpose() * &weights - &target).norm() > 1e-9 * target.norm() {
             return Err(not_in_row_space());
         }
         Ok(weights.as_slice().to_vec())

@@ -8,6 +8,7 @@ use super::haar::Haar;
 use super::identity::Identity;
 use super::marginals::{Marginals, Shares};
 use super::output::Output;
+use super::sparse::Sparse;
 use super::square_root::SquareRoot;
 use super::tree::Tree;
 use super::z2::Z2;
@@ -68,7 +69,12 @@ impl Recipe {
         Ok(match (self.mechanism, &workload) {
             (Mechanism::Identity, _) => Box::new(Identity::new(&workload, geometry)?),
             (Mechanism::Output, Workload::Matrix { rows, columns, entries }) => {
-                Box::new(Dense::new(*rows, *columns, entries, geometry))
+                Box::new(Dense::new(*rows, *columns, entries.clone(), geometry))
+            }
+            (Mechanism::Output, Workload::Sparse { .. }) => Box::new(Sparse::new(&workload, geometry)?),
+            (Mechanism::Output, Workload::Ranges { .. } | Workload::Union { .. } | Workload::Kronecker { .. }) => {
+                let (rows, columns, entries) = workload.dense()?;
+                Box::new(Dense::new(rows, columns, entries, geometry))
             }
             (Mechanism::Output, Workload::Marginals { .. }) => {
                 Box::new(Marginals::new(&workload, geometry, Shares::Direct)?)

@@ -10,7 +10,7 @@ mod matrix;
 mod ranges;
 mod sparse;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod union;
 
 pub(crate) use marginals::{cells, marginal, project};

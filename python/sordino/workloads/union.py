@@ -1,0 +1,138 @@
+"""Several workloads asked together."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sordino import _core
+from sordino._checks import positive
+from sordino.errors import InvalidParameterError, ShapeError
+from sordino.workloads.base import (
+    Array,
+    Spec,
+    Workload,
+    check_weights,
+    numbers,
+    specs_of,
+    workloads_from_specs,
+    workloads_of,
+)
+
+__all__ = ["Union", "joined", "weighted"]
+
+
+class Union(Workload):
+    """The answers of several workloads on the same cells, one after the other: one release for all of them.
+
+    `a | b` and `3 * a` make unions too. A weight says how much the squared errors of a part count in the mean that is
+    minimised and reported; answers are never scaled by it. It multiplies the weights that the part has itself.
+
+    The input has the shape that the parts have; flat parts of as many cells go with any shape. Records of marginals
+    are given as a table of counts.
+
+    Args:
+        parts: Workloads on the same cells.
+        weights: Positive weight of each part; 1 if None.
+
+    Raises:
+        DataTypeError: The parts are no sequence of workloads, or a weight is no number.
+        InvalidParameterError: There are no parts, they have different cells or more than 2**26 answers, or weights
+            are out of range or not as many as parts.
+    """
+
+    kind: ClassVar[str] = "union"
+
+    def __init__(self, parts: Sequence[Workload], weights: Iterable[float] | None = None) -> None:
+        self.parts = workloads_of("parts", parts)
+        raw = [1.0] * len(self.parts) if weights is None else [positive("weight", w) for w in weights]
+        if len(raw) != len(self.parts):
+            raise InvalidParameterError(f"{len(raw)} weights for {len(self.parts)} parts")
+        self.weights = tuple(raw)
+        _ = self.core
+        shapes = {part.input_shape for part in self.parts}
+        tables = {shape for shape in shapes if len(shape) > 1}
+        if len(tables) > 1:
+            raise InvalidParameterError(f"parts must be queries on the same table, got shapes {sorted(tables)}")
+        self._input_shape = next(iter(tables or shapes))
+        check_weights(self._answer_weights)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of the parts' input."""
+        return self._input_shape
+
+    @property
+    def answers_shape(self) -> tuple[int, ...]:
+        """`(answers of all parts,)`."""
+        return (self.core.answers_len,)
+
+    @property
+    def part_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of each part's answers."""
+        return tuple(part.answers_shape for part in self.parts)
+
+    def split(self, values: ArrayLike) -> list[Array]:
+        """Return the answers of each part, in its own shape.
+
+        Args:
+            values: Shape `answers_shape`, such as `Release.values` or `Release.stderr`.
+
+        Raises:
+            DataTypeError: Not an array of numbers.
+            ShapeError: The values have another shape.
+        """
+        array = numbers("values", values, ndim=None)
+        if array.shape != self.answers_shape:
+            raise ShapeError(f"values must have shape {self.answers_shape}, got {array.shape}")
+        ends = np.cumsum([part.core.answers_len for part in self.parts])
+        pieces = np.split(array, ends[:-1])
+        return [piece.reshape(shape) for piece, shape in zip(pieces, self.part_shapes, strict=True)]
+
+    def answer_weights(self) -> Array | None:
+        """Return the weight of each answer: that of its part times that in its part."""
+        return self._answer_weights
+
+    @cached_property
+    def _answer_weights(self) -> Array | None:
+        own = [part.answer_weights() for part in self.parts]
+        if set(self.weights) == {1.0} and all(weights is None for weights in own):
+            return None
+        with np.errstate(over="ignore", under="ignore"):
+            pieces = [
+                np.full(part.core.answers_len, weight) if weights is None else weight * weights
+                for part, weight, weights in zip(self.parts, self.weights, own, strict=True)
+            ]
+        return np.concatenate(pieces)
+
+    def _build(self) -> _core.Workload:
+        return _core.Workload.union([part.core for part in self.parts])
+
+    def spec(self) -> Spec:
+        """Return the constructor's arguments, parts as their kinds and specs."""
+        return {"parts": specs_of(self.parts), "weights": list(self.weights)}
+
+    @classmethod
+    def _from_spec(cls, spec: Mapping[str, Any]) -> Self:
+        return cls(**{**spec, "parts": workloads_from_specs(spec.get("parts"))})
+
+    def _shown(self) -> Mapping[str, Any]:
+        shown: dict[str, Any] = {"parts": list(self.parts)}
+        return shown if set(self.weights) == {1.0} else {**shown, "weights": list(self.weights)}
+
+
+def joined(*workloads: Workload) -> Union:
+    """Return the union; the parts of unions among the workloads are taken one by one, with their weights."""
+    unions = [workload if isinstance(workload, Union) else Union([workload]) for workload in workloads]
+    return Union(
+        [part for union in unions for part in union.parts],
+        [weight for union in unions for weight in union.weights],
+    )
+
+
+def weighted(workload: Workload, weight: float) -> Union:
+    """Return the same queries with `weight` times the weight."""
+    parts, weights = (workload.parts, workload.weights) if isinstance(workload, Union) else ((workload,), (1.0,))
+    return Union(parts, [weight * own for own in weights])

@@ -1,0 +1,82 @@
+//! Entries of a measured matrix: exact integers, where a power of two makes them so; norms of its columns.
+
+use crate::transform::fourier::UNIT_ROUNDOFF;
+use crate::upper::Upper;
+
+/// Up to this many subtractions the replacement sensitivity is the exact maximum over pairs of columns.
+pub(super) const EXACT_PAIRS: usize = 1 << 31;
+
+/// What is stored of a matrix, and how it is measured.
+#[derive(Debug)]
+pub(super) enum Entries {
+    /// Integers below 2^31; the matrix is their multiple by `2^exponent`.
+    Integers(Vec<i32>, i32),
+    /// The matrix itself.
+    Reals(Vec<f64>),
+}
+
+impl Entries {
+    pub fn new(entries: Vec<f64>) -> Self {
+        let integers = (-60..=60).rev().find_map(|exponent| {
+            let factor = 2f64.powi(-exponent);
+            let integer = |a: &f64| {
+                let scaled = a * factor;
+                (scaled.fract() == 0.0 && scaled.abs() < 2f64.powi(31)).then_some(scaled as i32)
+            };
+            let integers = entries.iter().map(integer).collect::<Option<Vec<_>>>();
+            integers.map(|integers| Self::Integers(integers, exponent))
+        });
+        integers.unwrap_or(Self::Reals(entries))
+    }
+
+    /// Entry `k` as it is measured.
+    pub fn at(&self, k: usize) -> f64 {
+        match self {
+            Self::Integers(entries, _) => f64::from(entries[k]),
+            Self::Reals(entries) => entries[k],
+        }
+    }
+
+    /// What an answer is worth of a measured number.
+    pub fn factor(&self) -> f64 {
+        match self {
+            Self::Integers(_, exponent) => 2f64.powi(*exponent),
+            Self::Reals(_) => 1.0,
+        }
+    }
+}
+
+/// What an entry adds to the sum that [`norm`] takes: `|v|` in ℓ1, else `v²`.
+pub(super) fn term(l1: bool, v: f64) -> f64 {
+    if l1 { v.abs() } else { v * v }
+}
+
+/// Bound of the norm of a vector from the computed sum of its terms, at most so many.
+pub(super) fn norm(l1: bool, sum: f64, terms: usize) -> Upper {
+    let computed = if l1 { sum } else { sum.sqrt() };
+    Upper::rounded(computed * (1.0 + 4.0 * UNIT_ROUNDOFF * (terms as f64 + 4.0)), 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Entries;
+
+    #[test]
+    fn integers_are_recognised_only_when_exact() {
+        let of = |entries: &[f64]| {
+            let entries = Entries::new(entries.to_vec());
+            match &entries {
+                Entries::Integers(integers, exponent) => Some((integers.clone(), *exponent)),
+                Entries::Reals(_) => None,
+            }
+        };
+        assert_eq!(of(&[0.5, 0.0, -1.5]), Some((vec![1, 0, -3], -1)));
+        assert_eq!(of(&[96.0, 32.0]), Some((vec![3, 1], 5)));
+        assert_eq!(of(&[1.0, 1e-18]), None);
+        assert_eq!(of(&[0.1, 0.2]), None);
+        // 53 bits do not fit into 31.
+        assert_eq!(of(&[1.0 / 3.0]), None);
+        assert_eq!(of(&[-2_147_483_647.0]), Some((vec![-2_147_483_647], 0)));
+        assert_eq!(of(&[2_147_483_649.0]), None);
+    }
+}

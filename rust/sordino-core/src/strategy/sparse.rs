@@ -1,0 +1,169 @@
+//! Noise on the answers of a matrix of few entries: `B = A`, row by row.
+
+use super::dense::Dense;
+use super::entries::{EXACT_PAIRS, Entries, norm, term};
+use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, table};
+use crate::error::Error;
+use crate::transform::fourier::UNIT_ROUNDOFF;
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::Workload;
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// A sparse matrix measured row by row: exact if its entries are integers times a power of two.
+#[derive(Debug)]
+pub(super) struct Sparse {
+    columns: usize,
+    starts: Vec<usize>,
+    indices: Vec<u32>,
+    entries: Entries,
+    geometry: Geometry,
+    workload: Workload,
+    /// The same written out, when further queries are first asked.
+    dense: OnceLock<Result<Dense, Error>>,
+}
+
+impl Sparse {
+    pub fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
+        let Workload::Sparse { columns, starts, indices, entries, .. } = workload else {
+            return Err(Error::Unsupported("this strategy serves sparse matrices".into()));
+        };
+        Ok(Self {
+            columns: *columns,
+            starts: starts.clone(),
+            indices: indices.clone(),
+            entries: Entries::new(entries.clone()),
+            geometry,
+            workload: workload.clone(),
+            dense: OnceLock::new(),
+        })
+    }
+
+    /// Entries of row `t`.
+    fn row(&self, t: usize) -> Range<usize> {
+        self.starts[t]..self.starts[t + 1]
+    }
+
+    /// `Σ_j |b_tj|` for every row.
+    fn row_sums(&self) -> impl Iterator<Item = f64> + '_ {
+        (0..self.measured_len()).map(|t| self.row(t).map(|k| self.entries.at(k).abs()).sum())
+    }
+
+    /// Rows and entries of every column.
+    fn by_columns(&self) -> Vec<Vec<(usize, f64)>> {
+        let mut columns = vec![Vec::new(); self.columns];
+        for t in 0..self.measured_len() {
+            for k in self.row(t) {
+                columns[self.indices[k] as usize].push((t, self.entries.at(k)));
+            }
+        }
+        columns
+    }
+
+    fn is_l1(&self) -> bool {
+        self.geometry == Geometry::L1
+    }
+
+    /// Sum of the terms of the difference of two columns.
+    fn distance(&self, a: &[(usize, f64)], b: &[(usize, f64)]) -> f64 {
+        let (mut i, mut j, mut sum) = (0, 0, 0.0);
+        while i < a.len() || j < b.len() {
+            let at = |column: &[(usize, f64)], k: usize| column.get(k).map_or(usize::MAX, |entry| entry.0);
+            let (mut difference, first, second) = (0.0, at(a, i), at(b, j));
+            if first <= second {
+                difference += a[i].1;
+                i += 1;
+            }
+            if second <= first {
+                difference -= b[j].1;
+                j += 1;
+            }
+            sum += term(self.is_l1(), difference);
+        }
+        sum
+    }
+}
+
+impl Strategy for Sparse {
+    fn measured_len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry.clone()
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        let mut sums = vec![0.0; self.columns];
+        for (k, j) in self.indices.iter().enumerate() {
+            sums[*j as usize] += term(self.is_l1(), self.entries.at(k));
+        }
+        let single = norm(self.is_l1(), sums.into_iter().fold(0.0, f64::max), self.measured_len());
+        let pair = || {
+            // Every entry meets every column once.
+            if self.indices.len().saturating_mul(self.columns) > EXACT_PAIRS {
+                return single + single;
+            }
+            let columns = self.by_columns();
+            let largest = (0..self.columns)
+                .into_par_iter()
+                .map(|j| columns[..j].iter().map(|other| self.distance(&columns[j], other)).fold(0.0, f64::max))
+                .reduce(|| 0.0, f64::max);
+            norm(self.is_l1(), largest, self.measured_len())
+        };
+        Ok(unit.from_columns(single, pair))
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        let magnitude = self.row_sums().fold(0.0, f64::max) * max_abs as f64 * (1.0 + 1e-9);
+        if matches!(self.entries, Entries::Integers(..)) {
+            return if magnitude < 2f64.powi(60) {
+                Ok(Encoding::Exact { max_abs: magnitude as u64 + 1 })
+            } else {
+                Err(Error::Overflow("the answers overflow; declare a smaller max_value".into()))
+            };
+        }
+        // A dot product of k entries loses at most (k + 1)·u·Σ|a||x|.
+        let longest = self.starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        let total = self.row_sums().map(|sum| sum.powi(2)).sum::<f64>().sqrt();
+        let error = total * max_abs as f64 * UNIT_ROUNDOFF * (longest as f64 + 4.0) * (1.0 + 1e-9);
+        Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs: magnitude })
+    }
+
+    fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let x = table(x)?;
+        let cell = |k: usize| x[self.indices[k] as usize];
+        match &self.entries {
+            Entries::Integers(entries, _) => integers(out)
+                .par_iter_mut()
+                .enumerate()
+                .for_each(|(t, slot)| *slot = self.row(t).map(|k| i64::from(entries[k]) * cell(k)).sum()),
+            Entries::Reals(entries) => floats(out)
+                .par_iter_mut()
+                .enumerate()
+                .for_each(|(t, slot)| *slot = self.row(t).map(|k| entries[k] * cell(k) as f64).sum()),
+        }
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        let factor = self.entries.factor();
+        out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        let factor = self.entries.factor();
+        out.fill(factor * factor * if self.geometry == Geometry::L1 { 2.0 } else { 1.0 });
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        let dense = self.dense.get_or_init(|| {
+            let (rows, columns, entries) = self.workload.dense()?;
+            Ok(Dense::new(rows, columns, entries, self.geometry.clone()))
+        });
+        // The same entries make the same integers.
+        dense.as_ref().map_err(Clone::clone)?.weights(row)
+    }
+}
