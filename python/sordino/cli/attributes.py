@@ -66,6 +66,8 @@ def parse_attributes(texts: Sequence[str]) -> tuple[Attribute, ...]:
 
 def _parse(text: str) -> Attribute:
     name, _, said = text.partition(":")
+    if not name:
+        raise InvalidParameterError("--column needs the name of a column before its levels: sex:f|m")
     span = re.fullmatch(r"\s*(-?\d{1,15})\.\.(-?\d{1,15})\s*", said)
     if span is not None:
         first, last = int(span[1]), int(span[2])
@@ -79,7 +81,7 @@ def _parse(text: str) -> Attribute:
             raise InvalidParameterError(f"--column {name}: names of levels must be different, and none empty")
         return Attribute(name, levels)
     edges = tuple(real(edge) for edge in said.split(","))
-    if len(edges) == 1 or np.isnan(edges).any() or not name:
+    if len(edges) == 1 or np.isnan(edges).any():
         raise InvalidParameterError(f"--column {name} {_LEVELS}")
     if len(edges) < 3 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
         raise InvalidParameterError(f"--column {name}: edges must be finite and rise, at least three")
