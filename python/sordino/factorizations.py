@@ -91,7 +91,7 @@ class Factorization:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
         product = self.factors[0]
         for factor in self.factors[1:]:
-            product = np.kron(product, factor)
+            product = np.asarray(np.kron(product, factor), dtype=np.float64)
         return product
 
     def build(self, workload: Workload) -> _core.Strategy:
@@ -178,7 +178,8 @@ def _weights(weights: Array, length: int | None) -> Array:
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (length,) or not np.isfinite(weights).all() or (weights < 0.0).any() or weights.sum() <= 0.0:
         raise PlanFileError("the certificate's weights do not fit the workload")
-    return weights / (weights.sum() * (1.0 + 1e-12))
+    normalised: Array = weights / (weights.sum() * (1.0 + 1e-12))
+    return normalised
 
 
 def kronecker_factors(workload: Workload) -> tuple[Workload, ...]:

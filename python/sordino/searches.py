@@ -220,9 +220,7 @@ def _dense(search: _Search) -> Factorization:
     """Base decomposition with one coefficient a block (Algorithm 2), or one norm a block."""
     coefficients = search.kind.removeprefix("dense").removeprefix("-") or "optimal"
     queries, report = _one(search), search.report
-    found = search.note(
-        _core.dense_strategy(queries, coefficients, search.law, search.gap, search.iterations, report)
-    )
+    found = search.note(_core.dense_strategy(queries, coefficients, search.law, search.gap, search.iterations, report))
     assert found.blocks is not None
     if coefficients != "printed":
         return _found(search, found, blocks=search.law == "laplace")

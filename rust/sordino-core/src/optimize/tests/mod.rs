@@ -8,7 +8,7 @@ use super::{Optimized, Progress, Target};
 use nalgebra::DMatrix;
 use std::ops::ControlFlow;
 
-fn target(gap: f64) -> Target {
+fn target(gap: f64) -> Target<'static> {
     Target { gap, ..Target::default() }
 }
 
