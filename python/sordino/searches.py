@@ -159,7 +159,7 @@ def _optimal(search: _Search) -> Factorization:
         if before is not None:
             start = np.concatenate([*before.query_weights[k : k + 1], before.cell_weights[k]])
         gap, report = search.gap / len(parts), search.report
-        found = _core.optimize_strategy(queries, search.objective, None, gap, search.iterations, start, report)
+        found = _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, report)
         results.append(search.note(found))
         assert found.lower is not None
         lower *= found.lower * scale * _SAFE
