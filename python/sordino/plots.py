@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from sordino.bounds import Bound, spectrum
 from sordino.errors import DataTypeError, InputFileError, InvalidParameterError, MissingDependencyError
 from sordino.workloads import (
+    AllRanges,
     BandPass,
     Difference,
     ExponentialSmoothing,
     Filter,
     GroupConvolution,
     Histogram,
+    Kronecker,
     Marginals,
     Matrix,
     MovingAverage,
@@ -28,6 +30,7 @@ from sordino.workloads import (
     RunningAverage,
     RunningSum,
     SlidingWindow,
+    Union,
     Workload,
 )
 
@@ -146,8 +149,16 @@ def describe(workload: Workload) -> str:  # noqa: PLR0912 - one case for each wo
             return "Histogram"
         case Marginals(sets=sets):
             return f"{len(sets)} marginal table{'s' if len(sets) != 1 else ''}"
+        case AllRanges():
+            return "Sums over all ranges"
         case Matrix():
             return "Linear queries"
+        case Union(parts=(part,)):
+            return describe(part)
+        case Union(parts=parts):
+            return f"{len(parts)} workloads together"
+        case Kronecker(factors=factors):
+            return f"Product of {len(factors)} workloads"
         case _:
             return type(workload).__name__
 

@@ -151,7 +151,7 @@ class Workload(ABC):
         return self._build()
 
     def answer_weights(self) -> Array | None:
-        """Return the weight of each answer's squared error in the mean, flat; None if all are 1."""
+        """Return the weight of each answer's squared error in the mean, flat; None stands for 1 everywhere."""
         return None
 
     @classmethod
