@@ -239,11 +239,22 @@ pub(super) fn ridge_inverse(matrix: &Matrix, ridge: f64) -> Option<Matrix> {
 
 /// Solution of a symmetric positive definite system; `None` if it is not numerically definite.
 pub(crate) fn solve_definite(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
+    let x = solve_definite_columns(matrix, Mat::from_fn(right.len(), 1, |i, _| right[i]))?;
+    Some(x.col_as_slice(0).to_vec())
+}
+
+/// `M^{-1} X` for symmetric positive definite `M`; `None` if it is not numerically definite.
+pub(crate) fn solve_definite_columns(matrix: &Matrix, mut x: Matrix) -> Option<Matrix> {
     let factor = matrix.llt(Side::Lower).ok()?;
-    let mut x = Mat::from_fn(right.len(), 1, |i, _| right[i]);
     solve_lower_triangular_in_place(factor.L(), x.as_mut(), Par::Seq);
     solve_upper_triangular_in_place(factor.L().transpose(), x.as_mut(), Par::Seq);
-    Some(x.col_as_slice(0).to_vec())
+    Some(x)
+}
+
+/// `Xᵀ Y` for matrices with so many rows, stored one column after another.
+pub(crate) fn transposed_product_of_columns(rows: usize, x: &[f64], y: &[f64]) -> Matrix {
+    let view = |entries| MatRef::from_column_major_slice(entries, rows, entries.len() / rows);
+    view(x).transpose() * view(y)
 }
 
 /// Whether the Cholesky factorisation of the lower triangle of a symmetric matrix runs to its end.
