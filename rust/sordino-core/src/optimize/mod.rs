@@ -26,19 +26,29 @@
 
 mod accelerated;
 mod anderson;
+mod base_decomposition;
+mod dense_strategy;
 mod factorization;
+mod interior_point;
 mod linear_algebra;
 mod mean_strategy;
+mod minimum_ellipsoid;
+mod noise_levels;
 mod prefix_sums;
 mod queries;
 mod range;
+mod stages;
 #[cfg(test)]
 mod tests;
 mod triangular;
+mod volume;
 mod worst_strategy;
 
+pub use base_decomposition::{BaseDecomposition, base_decomposition};
+pub use dense_strategy::{Coefficients, DenseStrategy, Noise, dense_strategy};
 pub use factorization::Optimized;
 pub use mean_strategy::mean_strategy;
+pub use minimum_ellipsoid::{Ellipsoid, minimum_ellipsoid};
 pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};
 pub use queries::Queries;
 pub use triangular::{Triangular, triangular};
