@@ -33,11 +33,7 @@ pub(crate) fn project(
         estimate::project(&columns, target, constraint, tolerance, iterations, &mut |_, _| ControlFlow::Continue(()))
     });
     let found = found.map_err(PyError::from)?;
-    let (cells, weights): (Vec<i64>, Vec<f64>) = found.weights.iter().map(|(cell, weight)| (*cell as i64, *weight)).unzip();
-    Ok((
-        PyArray1::from_vec(py, cells).unbind(),
-        PyArray1::from_vec(py, weights).unbind(),
-        found.gap,
-        found.iterations,
-    ))
+    let (cells, weights): (Vec<i64>, Vec<f64>) =
+        found.weights.iter().map(|(cell, weight)| (*cell as i64, *weight)).unzip();
+    Ok((PyArray1::from_vec(py, cells).unbind(), PyArray1::from_vec(py, weights).unbind(), found.gap, found.iterations))
 }

@@ -1,8 +1,8 @@
 //! The point of `{C x : x ∈ X}` nearest to a published one.
 
+use super::Columns;
 use super::constraint::{Constraint, Vertex};
 use super::working_set::WorkingSet;
-use super::Columns;
 use crate::error::Error;
 use crate::optimize::Progress;
 
@@ -122,13 +122,7 @@ fn start<'a>(
 }
 
 /// Up to `count` vertices outside the set with the least slopes, all below `bound`; of equal slopes the first.
-fn steepest(
-    constraint: Constraint,
-    slopes: &[f64],
-    bound: f64,
-    count: usize,
-    set: &WorkingSet<'_>,
-) -> Vec<Vertex> {
+fn steepest(constraint: Constraint, slopes: &[f64], bound: f64, count: usize, set: &WorkingSet<'_>) -> Vec<Vertex> {
     let mut found: Vec<(f64, usize)> = slopes
         .iter()
         .enumerate()

@@ -1,6 +1,7 @@
 //! Reference values, an independent verifier, and properties on random matrices.
 
 mod bounds;
+mod geometry;
 mod properties;
 mod references;
 
