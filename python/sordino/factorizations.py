@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ __all__ = ["Certificate", "Factorization", "certify", "condensed", "dense", "kro
 
 _MAX_ENTRIES = 2**26
 _SAFE = 1.0 - 1e-11
+# Two machines compute the same singular values to this, relatively.
+_AGREE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +46,12 @@ class Certificate:
     lower: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return the weights as a record; the bound follows from them."""
+        """Return the weights as a record, and the bound that follows from them."""
         return {
             "objective": self.objective,
             "cell_weights": list(self.cell_weights),
             "query_weights": list(self.query_weights),
+            "lower": self.lower,
         }
 
 
@@ -133,6 +136,10 @@ class Factorization:
         if stored is not None:
             cells, queries = stored["cell_weights"], stored["query_weights"]
             certificate = certify(workload, stored["objective"], tuple(cells), tuple(queries))
+            lower = float(stored["lower"])
+            if not 0.0 <= lower <= certificate.lower * (1.0 + _AGREE):
+                raise PlanFileError("the plan's weights do not prove the bound that it states")
+            certificate = replace(certificate, lower=lower)
         blocks = record["blocks"]
         excess = float(record["excess"])
         if not excess >= 1.0:
