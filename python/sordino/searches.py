@@ -220,8 +220,9 @@ def _k_norm(search: _Search) -> Factorization:
 def _dense(search: _Search) -> Factorization:
     """Base decomposition with one coefficient a block (Algorithm 2), or one norm a block."""
     coefficients = search.kind.removeprefix("dense").removeprefix("-") or "optimal"
-    queries, report = _one(search), search.report
-    found = search.note(_core.dense_strategy(queries, coefficients, search.law, search.gap, search.iterations, report))
+    # Which directions a block gets is decided by the ellipsoid: a loose one mixes them.
+    gap, report = min(search.gap, _DECOMPOSITION_GAP), search.report
+    found = search.note(_core.dense_strategy(_one(search), coefficients, search.law, gap, search.iterations, report))
     assert found.blocks is not None
     if coefficients != "printed":
         return _found(search, found)
