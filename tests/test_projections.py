@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from geometry import dense, marginals, prefix, signs
 from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
+from geometry import dense, marginals, prefix, signs
 from sordino.calibration import gaussian_mu
 
 PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -54,7 +54,7 @@ def test_projection_solves_its_program(constraint):
     if isinstance(constraint, so.PublicBound):
         least = min(least, 0.0)
     gap = gradient @ x - constraint.size * least
-    expected = plan.factorization.factors[0].shape[0] * plan.fitted.door.noise ** 2
+    expected = plan.factorization.factors[0].shape[0] * plan.fitted.door.noise**2
     assert -1e-9 <= gap / expected <= 1.01e-3
     assert projection.gap == pytest.approx(gap / expected, rel=1e-3, abs=1e-9)
     if isinstance(constraint, so.SignedBound):

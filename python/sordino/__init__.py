@@ -37,6 +37,7 @@ from sordino.errors import (
 )
 from sordino.events import ApproxEvent, GaussianEvent, PureEvent
 from sordino.factorizations import Certificate, Factorization
+from sordino.geometry import Discrepancy, discrepancy, lower_bounds
 from sordino.planning import Comparison, compare, plan, privacy_for
 from sordino.plans import Plan
 from sordino.privacy import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
@@ -83,6 +84,7 @@ __all__ = [
     "Convolution",
     "DataTypeError",
     "Difference",
+    "Discrepancy",
     "DuplicateRequestError",
     "EntropyError",
     "ExponentialSmoothing",
@@ -140,7 +142,9 @@ __all__ = [
     "__version__",
     "compare",
     "compare_stream",
+    "discrepancy",
     "factorize",
+    "lower_bounds",
     "noise",
     "plan",
     "plan_stream",

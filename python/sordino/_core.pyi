@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Discrepancy",
     "Door",
+    "LowerBounds",
     "Measured",
     "Searched",
     "Strategy",
@@ -22,9 +24,11 @@ __all__ = [
     "decode",
     "dense",
     "dense_strategy",
+    "discrepancy",
     "fit",
     "gaussian_noise",
     "laplace_noise",
+    "lower_bounds",
     "minimum_ellipsoid",
     "optimize_strategy",
     "p_identity",
@@ -124,11 +128,52 @@ class Searched:
 
 _Report: TypeAlias = Callable[[int, float], object] | None
 
+@final
+class LowerBounds:
+    """Lower bounds on the error of any mechanism."""
+
+    @property
+    def determinant(self) -> tuple[float, int]: ...
+    @property
+    def spectral(self) -> tuple[float, list[int]]: ...
+    @property
+    def volume(self) -> tuple[float, float]: ...
+    @property
+    def volume_error(self) -> float: ...
+
+@final
+class Discrepancy:
+    """An interval around the hereditary discrepancy, and signs."""
+
+    @property
+    def lower(self) -> float: ...
+    @property
+    def upper(self) -> float: ...
+    @property
+    def entry(self) -> float: ...
+    @property
+    def determinant(self) -> tuple[float, int]: ...
+    @property
+    def spectral(self) -> tuple[float, int]: ...
+    @property
+    def weighted(self) -> tuple[float, int]: ...
+    @property
+    def walk(self) -> float: ...
+    @property
+    def banaszczyk(self) -> float: ...
+    @property
+    def gamma_2(self) -> tuple[float, float]: ...
+    @property
+    def signs(self) -> NDArray[np.int8]: ...
+    @property
+    def found(self) -> float: ...
+
+def lower_bounds(queries: NDArray[np.float64], most: int, cell_weights: NDArray[np.float64]) -> LowerBounds: ...
+def discrepancy(queries: NDArray[np.float64], gap: float, starts: int, seed: int) -> Discrepancy: ...
 def dense(workload: Workload) -> NDArray[np.float64]: ...
 def optimize_strategy(
     queries: NDArray[np.float64],
     objective: str,
-    weights: NDArray[np.float64] | None,
     gap: float,
     iterations: int,
     start: NDArray[np.float64] | None,

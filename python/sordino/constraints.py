@@ -4,6 +4,7 @@ A projection is post-processing: the guarantee does not depend on whether the da
 does. A total read off the private data would be released exactly by the projection, whatever the noise.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -103,6 +104,9 @@ class SignedBound:
 
 Constraint: TypeAlias = PublicTotal | PublicBound | SignedBound
 
+_FIELDS = {"total": frozenset({"total"}), "bound": frozenset({"bound"}), "signed": frozenset({"bound"})}
+_TYPES: dict[str, Callable[..., Constraint]] = {"total": PublicTotal, "bound": PublicBound, "signed": SignedBound}
+
 
 def check_constraint(value: object) -> Constraint | None:
     """Refuse what is no constraint.
@@ -121,8 +125,5 @@ def constraint_from_json(data: object) -> Constraint:
     Raises:
         PlanFileError: The object is malformed or a field is out of range.
     """
-    fields = {"total": frozenset({"total"}), "bound": frozenset({"bound"}), "signed": frozenset({"bound"})}
-    types = {"total": PublicTotal, "bound": PublicBound, "signed": SignedBound}
-    kind, values = read_record("constraint", data, fields)
-    built: Constraint = build_record("constraint", types[kind], values)
-    return built
+    kind, values = read_record("constraint", data, _FIELDS)
+    return build_record("constraint", _TYPES[kind], values)

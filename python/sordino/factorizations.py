@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ __all__ = ["Certificate", "Factorization", "certify", "condensed", "dense", "kro
 
 _MAX_ENTRIES = 2**26
 _SAFE = 1.0 - 1e-11
+# Two machines compute the same singular values to this, relatively.
+_AGREE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +46,12 @@ class Certificate:
     lower: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return the weights as a record; the bound follows from them."""
+        """Return the weights as a record, and the bound that follows from them."""
         return {
             "objective": self.objective,
             "cell_weights": list(self.cell_weights),
             "query_weights": list(self.query_weights),
+            "lower": self.lower,
         }
 
 
@@ -91,7 +94,7 @@ class Factorization:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
         product = self.factors[0]
         for factor in self.factors[1:]:
-            product = np.kron(product, factor)
+            product = np.asarray(np.kron(product, factor), dtype=np.float64)
         return product
 
     def build(self, workload: Workload) -> _core.Strategy:
@@ -133,6 +136,10 @@ class Factorization:
         if stored is not None:
             cells, queries = stored["cell_weights"], stored["query_weights"]
             certificate = certify(workload, stored["objective"], tuple(cells), tuple(queries))
+            lower = float(stored["lower"])
+            if not 0.0 <= lower <= certificate.lower * (1.0 + _AGREE):
+                raise PlanFileError("the plan's weights do not prove the bound that it states")
+            certificate = replace(certificate, lower=lower)
         blocks = record["blocks"]
         excess = float(record["excess"])
         if not excess >= 1.0:
@@ -178,7 +185,8 @@ def _weights(weights: Array, length: int | None) -> Array:
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (length,) or not np.isfinite(weights).all() or (weights < 0.0).any() or weights.sum() <= 0.0:
         raise PlanFileError("the certificate's weights do not fit the workload")
-    return weights / (weights.sum() * (1.0 + 1e-12))
+    normalised: Array = weights / (weights.sum() * (1.0 + 1e-12))
+    return normalised
 
 
 def kronecker_factors(workload: Workload) -> tuple[Workload, ...]:

@@ -12,14 +12,14 @@ from sordino._checks import integer
 from sordino.bounds import Bound, gaussian_bound
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import laplace_composition_ratio, noise_ratio
-from sordino.constraints import Constraint, PublicTotal, check_constraint
+from sordino.constraints import Constraint
+from sordino.effort import improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.events import ApproxEvent, Event
-from sordino.effort import improves
 from sordino.factorizations import Factorization
 from sordino.mechanisms import Law, Mechanism
-from sordino.projections import universal_bound
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.projections import universal_bound
 from sordino.searches import Progress, factorize, optimum
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload

@@ -91,6 +91,9 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
     interior: dict[float, float] = {}
     identity = fitted.mechanism.strategy == "identity"
     for t, error in enumerate(stderr):
+        if error == 0.0:
+            out[t] = 0.0
+            continue
         # Under the identity strategy a filter's rows are cut from the taps: equal norms of long series
         # belong to equal rows, except near the ends, where norms differ.
         if identity and isinstance(workload, Filter) and float(error) in interior and len(stderr) > _EXACT_ANSWERS:

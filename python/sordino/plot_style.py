@@ -144,20 +144,16 @@ def describe(workload: Workload) -> str:  # noqa: PLR0912 - one case for each wo
             return f"{len(sets)} marginal table{'s' if len(sets) != 1 else ''}"
         case Matrix():
             return "Linear queries"
-        case AllRanges(length=length):
-            return f"All ranges of {length:,} cells"
-        case Union(parts=parts) if len(parts) > 2:
-            return f"{len(parts)} workloads together"
+        case AllRanges():
+            return "Sums over all ranges"
+        case Union(parts=(part,)):
+            return describe(part)
         case Union(parts=parts):
-            return " and ".join(_lowered([describe(part) for part in parts]))
+            return f"{len(parts)} workloads together"
         case Kronecker(factors=factors):
-            return " by ".join(_lowered([describe(factor) for factor in factors]))
+            return f"Product of {len(factors)} workloads"
         case _:
             return type(workload).__name__
-
-
-def _lowered(names: list[str]) -> list[str]:
-    return [names[0], *(name[0].lower() + name[1:] for name in names[1:])]
 
 
 def heading(axes: Axes, title: str, subtitle: str = "") -> None:
@@ -202,7 +198,7 @@ def short(value: float) -> str:
 
 
 def on_line(axes: Axes, y: float, text: str, *, above: bool, color: str, x: float = 0.5) -> None:
-    """Write a direct label on a horizontal line, at the part `x` of the width: its middle, since series bend at ends."""
+    """Write a direct label on a horizontal line, at a part of its width: the middle, since series bend at the ends."""
     axes.annotate(
         text,
         xy=(x, y),

@@ -24,6 +24,7 @@ Progress: TypeAlias = Callable[[int, float], object]
 """Called with the number of the iteration and the certified gap; returning False ends the search."""
 
 _GAP = 1e-4
+_DECOMPOSITION_GAP = 1e-8
 _ITERATIONS = 3000
 _MOST_CELLS = 8192
 _LARGEST_RANK = 16
@@ -159,7 +160,7 @@ def _optimal(search: _Search) -> Factorization:
         if before is not None:
             start = np.concatenate([*before.query_weights[k : k + 1], before.cell_weights[k]])
         gap, report = search.gap / len(parts), search.report
-        found = _core.optimize_strategy(queries, search.objective, None, gap, search.iterations, start, report)
+        found = _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, report)
         results.append(search.note(found))
         assert found.lower is not None
         lower *= found.lower * scale * _SAFE
@@ -219,18 +220,17 @@ def _k_norm(search: _Search) -> Factorization:
 def _dense(search: _Search) -> Factorization:
     """Base decomposition with one coefficient a block (Algorithm 2), or one norm a block."""
     coefficients = search.kind.removeprefix("dense").removeprefix("-") or "optimal"
-    queries, report = _one(search), search.report
-    found = search.note(
-        _core.dense_strategy(queries, coefficients, search.law, search.gap, search.iterations, report)
-    )
+    # Which directions a block gets is decided by the ellipsoid: a loose one mixes them.
+    gap, report = min(search.gap, _DECOMPOSITION_GAP), search.report
+    found = search.note(_core.dense_strategy(_one(search), coefficients, search.law, gap, search.iterations, report))
     assert found.blocks is not None
     if coefficients != "printed":
-        return _found(search, found, blocks=search.law == "laplace")
+        return _found(search, found)
     # The paper's noise is for a sensitivity of one: more than that of its strategy.
     edges = np.cumsum(found.blocks)[:-1]
     norms = np.array([np.linalg.norm(block, axis=0) for block in np.split(found.strategy, edges)])
     size = norms.sum(axis=0).max() if search.law == "laplace" else np.sqrt((norms**2).sum(axis=0).max())
-    return _found(search, found, blocks=True, excess=max(1.0 / float(size), 1.0))
+    return _found(search, found, excess=max(1.0 / float(size), 1.0))
 
 
 def _p_identity(search: _Search) -> Factorization:
@@ -246,15 +246,13 @@ def _universal(search: _Search) -> Factorization:
     return Factorization(kind=search.kind, law=search.law, objective=search.objective, factors=(matrix,))
 
 
-def _found(
-    search: _Search, found: _core.Searched, *, blocks: bool = False, body: bool = False, excess: float = 1.0
-) -> Factorization:
+def _found(search: _Search, found: _core.Searched, *, body: bool = False, excess: float = 1.0) -> Factorization:
     return Factorization(
         kind=search.kind,
         law=search.law,
         objective=search.objective,
         factors=(found.strategy,),
-        blocks=tuple(found.blocks) if blocks and found.blocks is not None else None,
+        blocks=None if found.blocks is None else tuple(found.blocks),
         body=body,
         excess=excess,
         iterations=found.iterations,

@@ -151,7 +151,7 @@ class Workload(ABC):
         return self._build()
 
     def answer_weights(self) -> Array | None:
-        """Return the weight of each answer's squared error in the mean, flat; None if all are 1."""
+        """Return the weight of each answer's squared error in the mean, flat; None stands for 1 everywhere."""
         return None
 
     @classmethod
@@ -243,6 +243,8 @@ def workloads_from_specs(specs: object) -> list[Workload]:
     Raises:
         PlanFileError: It is no list of kinds and specs, or one of them cannot be rebuilt.
     """
-    if not isinstance(specs, list) or not all(isinstance(item, Mapping) and set(item) == {"kind", "spec"} for item in specs):
+    if not isinstance(specs, list) or not all(
+        isinstance(item, Mapping) and set(item) == {"kind", "spec"} for item in specs
+    ):
         raise PlanFileError("the parts of the plan's workload must be a list of kinds and specs")
     return [workload_from_spec(item["kind"], item["spec"]) for item in specs]

@@ -27,7 +27,7 @@ class Marginals(Workload):
         levels: Number of values of each attribute, at least 2.
         k: All sets of `k` attributes; give this or `sets`.
         sets: Attribute sets, as sequences of attribute numbers.
-        weights: Weight of each table's squared errors in the mean that is minimised; equal if None.
+        weights: Weight of each table's squared errors in the mean that is minimised; 1 if None.
 
     Raises:
         DataTypeError: An argument is of the wrong type.

@@ -75,7 +75,7 @@ class Matrix(Workload):
         return (self.A.shape[0],)
 
     def answer_weights(self) -> Array | None:
-        """Return the weight of each query, None if all are 1."""
+        """Return the weight of each query, None if none were given."""
         return self.weights
 
     def _build(self) -> _core.Workload:
@@ -148,7 +148,7 @@ def _compressed(A: Any) -> CompressedRows:
         raise InvalidParameterError("A must be a sparse matrix whose arrays agree with each other")
     starts = np.repeat(np.arange(rows, dtype=np.int64), np.diff(indptr)) * columns
     cells, which = np.unique(starts + indices.astype(np.int64), return_inverse=True)
-    sums = np.bincount(which, weights=data.astype(np.float64), minlength=len(cells))
+    sums = np.bincount(which, weights=data.astype(np.float64)).astype(np.float64)
     cells, sums = cells[sums != 0.0], sums[sums != 0.0]
     canonical = CompressedRows(
         (rows, columns),

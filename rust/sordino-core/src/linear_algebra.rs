@@ -5,6 +5,7 @@
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::solvers::DenseSolveCore;
+use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
@@ -16,6 +17,8 @@ const TRUSTED: f64 = 1e-10;
 
 /// Diagonal entries of a triangular factor below this fraction of the largest are zero.
 const RANK_TOLERANCE: f64 = 1e-13;
+/// Columns that pass through the cache together.
+const STRIP: usize = 256;
 
 /// How the spectrum of a Gram matrix is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,12 @@ pub(crate) enum Precision {
 /// A matrix from its rows.
 pub(crate) fn from_rows(rows: usize, columns: usize, entries: &[f64]) -> Matrix {
     Mat::from_fn(rows, columns, |i, j| entries[i * columns + j])
+}
+
+/// A matrix from its columns, all of one length.
+pub(crate) fn from_columns(columns: impl Iterator<Item = Vec<f64>>) -> Matrix {
+    let columns: Vec<Vec<f64>> = columns.collect();
+    Mat::from_fn(columns.first().map_or(0, Vec::len), columns.len(), |i, j| columns[j][i])
 }
 
 /// The entries of a matrix row by row.
@@ -49,6 +58,16 @@ pub(crate) fn transposed_product(x: &Matrix, y: &Matrix) -> Matrix {
 /// `Xᵀ`.
 pub(crate) fn transpose(x: &Matrix) -> Matrix {
     x.transpose().to_owned()
+}
+
+/// The identity.
+pub(crate) fn identity(size: usize) -> Matrix {
+    Mat::identity(size, size)
+}
+
+/// The columns of all, in order.
+pub(crate) fn join_columns(parts: &[Matrix]) -> Matrix {
+    from_columns(parts.iter().flat_map(|part| (0..part.ncols()).map(|j| part.col_as_slice(j).to_vec())))
 }
 
 /// The columns with these indices.
@@ -81,9 +100,27 @@ pub(crate) fn scale_rows(matrix: &mut Matrix, factor: impl Fn(usize) -> f64) {
     }
 }
 
+/// `Σ a_k b_k` in eight partial sums, which the processor adds at once.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (heads, tails) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = heads.remainder().iter().zip(tails.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in heads.zip(tails) {
+        for k in 0..8 {
+            sums[k] += a[k] * b[k];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// The largest absolute value; not a number if one is.
+pub(crate) fn most<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
+    values.into_iter().fold(0.0, |a, b| if b.is_nan() { f64::NAN } else { a.max(b.abs()) })
+}
+
 /// Squared Euclidean norm of every column.
 pub(crate) fn squared_columns(matrix: &Matrix) -> Vec<f64> {
-    (0..matrix.ncols()).map(|j| matrix.col_as_slice(j).iter().map(|v| v * v).sum()).collect()
+    (0..matrix.ncols()).map(|j| dot(matrix.col_as_slice(j), matrix.col_as_slice(j))).collect()
 }
 
 /// Squared Euclidean norm of every row.
@@ -99,8 +136,7 @@ pub(crate) fn squared_rows(matrix: &Matrix) -> Vec<f64> {
 
 /// Largest absolute entry; not a number if one is.
 pub(crate) fn largest(matrix: &Matrix) -> f64 {
-    let larger = |a: f64, b: &f64| if b.is_nan() { f64::NAN } else { a.max(b.abs()) };
-    (0..matrix.ncols()).flat_map(|j| matrix.col_as_slice(j)).fold(0.0, larger)
+    most((0..matrix.ncols()).flat_map(|j| matrix.col_as_slice(j)))
 }
 
 /// Largest absolute entry of `X Y − A`.
@@ -186,35 +222,35 @@ pub(crate) fn divide_by_lower(x: &Matrix, lower: &Matrix) -> Matrix {
 
 /// Gaussian elimination with complete pivoting: rows and columns in the order of the pivots, and the pivots. The
 /// product of the first `k` is, up to sign, the determinant of the first `k` rows and columns.
-pub(super) fn complete_pivots(matrix: &Matrix) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
+pub(crate) fn complete_pivots(matrix: &Matrix) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
     let factors = matrix.full_piv_lu();
     let pivots = factors.U().diagonal().column_vector().iter().copied().collect();
     (factors.P().arrays().0.to_vec(), factors.Q().arrays().0.to_vec(), pivots)
 }
 
 /// `M P = Q R` with column pivoting: columns in the order of the pivots, and `R`.
-pub(super) fn pivoted_columns(matrix: &Matrix) -> (Vec<usize>, Matrix) {
+pub(crate) fn pivoted_columns(matrix: &Matrix) -> (Vec<usize>, Matrix) {
     let factors = matrix.col_piv_qr();
     (factors.P().arrays().0.to_vec(), factors.thin_R().to_owned())
 }
 
 /// The first `size` rows and columns.
-pub(super) fn leading(matrix: &Matrix, size: usize) -> Matrix {
+pub(crate) fn leading(matrix: &Matrix, size: usize) -> Matrix {
     matrix.submatrix(0, 0, size, size).to_owned()
 }
 
 /// `Mᵀ x`.
-pub(super) fn column_products(matrix: &Matrix, x: &[f64]) -> Vec<f64> {
+pub(crate) fn column_products(matrix: &Matrix, x: &[f64]) -> Vec<f64> {
     (0..matrix.ncols()).map(|j| inner(matrix.col_as_slice(j), x)).collect()
 }
 
 /// `⟨x, y⟩`.
-pub(super) fn inner(x: &[f64], y: &[f64]) -> f64 {
+pub(crate) fn inner(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }
 
 /// `M + factor·x xᵀ`.
-pub(super) fn add_outer(matrix: &mut Matrix, x: &[f64], factor: f64) {
+pub(crate) fn add_outer(matrix: &mut Matrix, x: &[f64], factor: f64) {
     for j in 0..matrix.ncols() {
         let by = factor * x[j];
         for (value, x) in matrix.col_as_slice_mut(j).iter_mut().zip(x) {
@@ -224,7 +260,7 @@ pub(super) fn add_outer(matrix: &mut Matrix, x: &[f64], factor: f64) {
 }
 
 /// `(M Mᵀ + ridge·I)^{-1}`; `None` if it is not numerically definite.
-pub(super) fn ridge_inverse(matrix: &Matrix, ridge: f64) -> Option<Matrix> {
+pub(crate) fn ridge_inverse(matrix: &Matrix, ridge: f64) -> Option<Matrix> {
     let n = matrix.nrows();
     let mut gram = matrix * matrix.transpose();
     for i in 0..n {
@@ -237,13 +273,18 @@ pub(super) fn ridge_inverse(matrix: &Matrix, ridge: f64) -> Option<Matrix> {
     Some(inverse)
 }
 
-/// Solution of a symmetric positive definite system; `None` if it is not numerically definite.
-pub(crate) fn solve_definite(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
+/// `M^{-1} X` for symmetric positive definite `M`; `None` if it is not numerically definite.
+pub(crate) fn solve_definite_columns(matrix: &Matrix, mut x: Matrix) -> Option<Matrix> {
     let factor = matrix.llt(Side::Lower).ok()?;
-    let mut x = Mat::from_fn(right.len(), 1, |i, _| right[i]);
     solve_lower_triangular_in_place(factor.L(), x.as_mut(), Par::Seq);
     solve_upper_triangular_in_place(factor.L().transpose(), x.as_mut(), Par::Seq);
-    Some(x.col_as_slice(0).to_vec())
+    Some(x)
+}
+
+/// `Xᵀ Y` for matrices with so many rows, stored one column after another.
+pub(crate) fn transposed_product_of_columns(rows: usize, x: &[f64], y: &[f64]) -> Matrix {
+    let view = |entries| MatRef::from_column_major_slice(entries, rows, entries.len() / rows);
+    view(x).transpose() * view(y)
 }
 
 /// Whether the Cholesky factorisation of the lower triangle of a symmetric matrix runs to its end.
@@ -268,4 +309,85 @@ pub(crate) fn product_into(out: &mut [f64], x: &[f64], y: &[f64], inner: usize) 
     let x = MatRef::from_column_major_slice(x, rows, inner);
     let y = MatRef::from_column_major_slice(y, inner, columns);
     matmul(MatMut::from_column_major_slice_mut(out, rows, columns), Accum::Replace, x, y, 1.0, Par::Seq);
+}
+
+/// `Q` with orthonormal columns and upper triangular `R`, `M = Q R`, for at least as many rows as columns; signs are
+/// arbitrary.
+pub(crate) fn thin_qr(matrix: &Matrix) -> (Matrix, Matrix) {
+    let qr = matrix.qr();
+    (qr.compute_thin_Q(), qr.thin_R().to_owned())
+}
+
+/// The lower triangle of `X diag(w) Xᵀ`.
+pub(crate) fn weighted_gram(x: &Matrix, weights: &[f64]) -> Matrix {
+    let (n, columns) = (x.nrows(), x.ncols());
+    let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    let mut gram = Mat::zeros(n, n);
+    let mut scaled = Matrix::zeros(n, STRIP.min(columns));
+    for start in (0..columns).step_by(STRIP) {
+        let len = STRIP.min(columns - start);
+        for j in 0..len {
+            let by = weights[start + j];
+            for (value, entry) in scaled.col_as_slice_mut(j).iter_mut().zip(x.col_as_slice(start + j)) {
+                *value = entry * by;
+            }
+        }
+        let (left, right) = (scaled.as_ref().subcols(0, len), x.as_ref().subcols(start, len).transpose());
+        triangular::matmul(&mut gram, lower, Accum::Add, left, full, right, full, 1.0, Par::Seq);
+    }
+    gram
+}
+
+/// Lower triangular `C` with `C Cᵀ = M`, from the lower triangle of `M`; `None` if it is not numerically definite.
+pub(crate) fn cholesky(matrix: &Matrix) -> Option<Matrix> {
+    Some(matrix.llt(Side::Lower).ok()?.L().to_owned())
+}
+
+/// `C^{-1}` for lower triangular `C`.
+pub(crate) fn invert_lower(lower: &Matrix) -> Matrix {
+    let mut inverse = Mat::zeros(lower.nrows(), lower.ncols());
+    invert_lower_triangular(inverse.as_mut(), lower.as_ref(), Par::Seq);
+    inverse
+}
+
+/// `‖C x_j‖²` for lower triangular `C` and every column of `X`.
+pub(crate) fn squared_images(lower: &Matrix, x: &Matrix) -> Vec<f64> {
+    let (triangle, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    let mut images = Matrix::zeros(x.nrows(), STRIP.min(x.ncols()));
+    let mut squares = Vec::with_capacity(x.ncols());
+    for start in (0..x.ncols()).step_by(STRIP) {
+        let len = STRIP.min(x.ncols() - start);
+        let (image, columns) = (images.as_mut().subcols_mut(0, len), x.as_ref().subcols(start, len));
+        triangular::matmul(image, full, Accum::Replace, lower, triangle, columns, full, 1.0, Par::Seq);
+        squares.extend((0..len).map(|j| dot(images.col_as_slice(j), images.col_as_slice(j))));
+    }
+    squares
+}
+
+/// The lower triangle of `K ∘ K`, `K = XᵀX`.
+pub(crate) fn squared_gram(x: &Matrix) -> Matrix {
+    let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    let mut gram = Mat::zeros(x.ncols(), x.ncols());
+    triangular::matmul(&mut gram, lower, Accum::Replace, x.transpose(), full, x, full, 1.0, Par::Seq);
+    for j in 0..x.ncols() {
+        for value in gram.col_as_slice_mut(j) {
+            *value *= *value;
+        }
+    }
+    gram
+}
+
+/// Adds `term(i)` to entry `i` of the diagonal.
+pub(crate) fn add_to_diagonal(matrix: &mut Matrix, term: impl Fn(usize) -> f64) {
+    for i in 0..matrix.nrows() {
+        matrix[(i, i)] += term(i);
+    }
+}
+
+/// Solution of `C Cᵀ x = b` for lower triangular `C`.
+pub(crate) fn solve_factored(lower: &Matrix, right: &[f64]) -> Vec<f64> {
+    let mut x = Mat::from_fn(right.len(), 1, |i, _| right[i]);
+    solve_lower_triangular_in_place(lower.as_ref(), x.as_mut(), Par::Seq);
+    solve_upper_triangular_in_place(lower.transpose(), x.as_mut(), Par::Seq);
+    x.col_as_slice(0).to_vec()
 }

@@ -3,8 +3,10 @@
 // PyO3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
+mod bounds;
 mod door;
 mod error;
+mod estimate;
 mod noise;
 mod optimize;
 mod strategy;
@@ -17,11 +19,17 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
+    use crate::bounds::{Discrepancy, LowerBounds, discrepancy, lower_bounds};
+    #[pymodule_export]
     use crate::door::{Door, Measured, fit, select};
+    #[pymodule_export]
+    use crate::estimate::project;
     #[pymodule_export]
     use crate::noise::{gaussian_noise, laplace_noise};
     #[pymodule_export]
-    use crate::optimize::{Searched, condensed, dense, optimize_strategy};
+    use crate::optimize::{
+        Searched, condensed, dense, dense_strategy, minimum_ellipsoid, optimize_strategy, p_identity,
+    };
     #[pymodule_export]
     use crate::strategy::{Strategy, answer, decode};
     #[pymodule_export]

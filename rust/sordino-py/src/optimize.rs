@@ -4,7 +4,8 @@ use crate::error::PyError;
 use crate::workload::Workload;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use sordino_core::optimize::{self, Queries, Target};
+use sordino_core::error::Error;
+use sordino_core::optimize::{self, Coefficients, Noise, Progress, Queries, Target};
 use std::ops::ControlFlow;
 
 /// What a search found: a strategy and its certificate.
@@ -68,46 +69,126 @@ impl Reporter {
     }
 }
 
-/// The strategy of least mean ("mean") or worst-query ("max") error, shape of `queries` (queries, cells).
+/// Runs a search for `queries` (queries, cells); says whether a signal ended it.
+fn search<T: Send>(
+    py: Python<'_>,
+    queries: &PyReadonlyArray2<'_, f64>,
+    progress: Option<Py<PyAny>>,
+    run: impl FnOnce(Queries<'_>, Progress<'_>) -> Result<T, Error> + Send,
+) -> PyResult<(T, bool)> {
+    let (rows, columns) = queries.as_array().dim();
+    let entries = queries.as_slice()?;
+    let mut reporter = Reporter::new(progress);
+    let found = py.detach(|| {
+        let queries = Queries::new(rows, columns, entries)?;
+        run(queries, &mut |iteration, gap| reporter.report(iteration, gap))
+    });
+    let interrupted = reporter.interrupted(py)?;
+    Ok((found.map_err(PyError::from)?, interrupted))
+}
+
+/// The strategy of least mean ("mean") or worst-query ("max") error.
 #[pyfunction]
-#[pyo3(signature = (queries, objective, weights, gap, iterations, start, progress))]
-#[allow(clippy::too_many_arguments)] // the settings of a search, once
+#[pyo3(signature = (queries, objective, gap, iterations, start, progress))]
 pub(crate) fn optimize_strategy(
     py: Python<'_>,
     queries: PyReadonlyArray2<'_, f64>,
     objective: &str,
-    weights: Option<PyReadonlyArray1<'_, f64>>,
     gap: f64,
     iterations: usize,
     start: Option<PyReadonlyArray1<'_, f64>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Searched> {
-    let shape = queries.as_array().dim();
-    let entries = queries.as_slice()?;
-    let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
     let start = start.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
-    let mut reporter = Reporter::new(progress);
-    let core = py.detach(|| {
-        let queries = Queries::new(shape.0, shape.1, entries)?;
-        let target = Target { gap, iterations, start };
-        let report = &mut |iteration, gap| reporter.report(iteration, gap);
-        match objective {
-            "max" => optimize::worst_strategy(queries, target, report),
-            _ => optimize::mean_strategy(queries, weights, target, report),
-        }
-    });
-    let interrupted = reporter.interrupted(py)?;
-    let core = core.map_err(PyError::from)?;
+    let target = Target { gap, iterations, start };
+    let (found, interrupted) = search(py, &queries, progress, |queries, report| match objective {
+        "max" => optimize::worst_strategy(queries, target, report),
+        _ => optimize::mean_strategy(queries, None, target, report),
+    })?;
     Ok(Searched {
-        strategy: matrix(py, core.rank, core.strategy)?,
+        strategy: matrix(py, found.rank, found.strategy)?,
         blocks: None,
-        query_weights: PyArray1::from_vec(py, core.query_weights).unbind(),
-        cell_weights: PyArray1::from_vec(py, core.cell_weights).unbind(),
-        lower: Some(core.lower),
-        upper: core.upper,
-        iterations: core.iterations,
+        query_weights: PyArray1::from_vec(py, found.query_weights).unbind(),
+        cell_weights: PyArray1::from_vec(py, found.cell_weights).unbind(),
+        lower: Some(found.lower),
+        upper: found.upper,
+        iterations: found.iterations,
         interrupted,
     })
+}
+
+/// A strategy without a certificate for all others.
+fn found(
+    py: Python<'_>,
+    (rows, strategy): (usize, Vec<f64>),
+    blocks: Option<Vec<u32>>,
+    cell_weights: Vec<f64>,
+    upper: f64,
+    iterations: usize,
+    interrupted: bool,
+) -> PyResult<Searched> {
+    Ok(Searched {
+        strategy: matrix(py, rows, strategy)?,
+        blocks,
+        query_weights: PyArray1::from_vec(py, Vec::new()).unbind(),
+        cell_weights: PyArray1::from_vec(py, cell_weights).unbind(),
+        lower: None,
+        upper,
+        iterations,
+        interrupted,
+    })
+}
+
+/// The minimum enclosing ellipsoid of the columns, mapped to the unit ball; `upper` is its certified gap.
+#[pyfunction]
+pub(crate) fn minimum_ellipsoid(
+    py: Python<'_>,
+    queries: PyReadonlyArray2<'_, f64>,
+    gap: f64,
+    iterations: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Searched> {
+    let target = Target { gap, iterations, start: None };
+    let (e, interrupted) =
+        search(py, &queries, progress, |queries, report| optimize::minimum_ellipsoid(queries, target, report))?;
+    found(py, (e.rank, e.strategy), None, e.weights, e.gap, e.iterations, interrupted)
+}
+
+/// The base decomposition with one noise level for each of its blocks.
+#[pyfunction]
+pub(crate) fn dense_strategy(
+    py: Python<'_>,
+    queries: PyReadonlyArray2<'_, f64>,
+    coefficients: &str,
+    law: &str,
+    gap: f64,
+    iterations: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Searched> {
+    let coefficients = match coefficients {
+        "printed" => Coefficients::Printed,
+        "rescaled" => Coefficients::Rescaled,
+        _ => Coefficients::Optimal,
+    };
+    let noise = if law == "laplace" { Noise::Blocks } else { Noise::Gaussian };
+    let target = Target { gap, iterations, start: None };
+    let (d, interrupted) = search(py, &queries, progress, |queries, report| {
+        optimize::dense_strategy(queries, None, coefficients, noise, target, report)
+    })?;
+    found(py, (d.rank, d.strategy), Some(d.blocks), d.cell_weights, d.upper, d.iterations, interrupted)
+}
+
+/// Cells and weighted sums of them, for Laplace noise.
+#[pyfunction]
+pub(crate) fn p_identity(
+    py: Python<'_>,
+    queries: PyReadonlyArray2<'_, f64>,
+    iterations: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Searched> {
+    let (p, interrupted) =
+        search(py, &queries, progress, |queries, report| optimize::p_identity(queries, iterations, report))?;
+    found(py, (p.columns + p.sums, p.strategy), None, Vec::new(), p.upper, p.iterations, interrupted)
 }
 
 /// Few rows that stand for all queries in the mean.

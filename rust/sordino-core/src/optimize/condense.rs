@@ -69,7 +69,9 @@ fn common(weights: &[f64]) -> Option<f64> {
 }
 
 fn scale(row: &mut [f64], by: f64) {
-    row.iter_mut().for_each(|value| *value *= by);
+    for value in row {
+        *value *= by;
+    }
 }
 
 /// All ranges: `R = S P`, `P` the prefix sums, `S = √(n+1) I + (1 − √(n+1)) 1 1ᵀ/n`.

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `mean_strategy.rs` | `min ‖L‖_F max_j‖b_j‖/√m` over `L B = A` | root mean squared error |
 //! | `worst_strategy.rs` | `min max_i‖l_i‖ max_j‖b_j‖` over `L B = A` | largest standard deviation, `γ₂(A)` |
+//! | `p_identity.rs` | `min tr (BᵀB)^{-1} AᵀA`, unit ℓ1 columns, `B = [I; Θ] D^{-1}` | root mean squared error, ε = 1 |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //!
 //! `condense.rs` makes few rows of many queries first, where the mean error is wanted.
@@ -31,25 +32,37 @@
 
 mod accelerated;
 mod anderson;
+mod base_decomposition;
 mod condense;
+mod dense_strategy;
 mod discrepancy;
 mod factorization;
+mod interior_point;
 mod lower_bounds;
 mod mean_strategy;
+mod minimum_ellipsoid;
+mod noise_levels;
 mod normal;
+mod p_identity;
 mod prefix_sums;
 mod queries;
 mod range;
+mod stages;
 #[cfg(test)]
 mod tests;
 mod triangular;
+mod volume;
 mod worst_strategy;
 
+pub use base_decomposition::{BaseDecomposition, base_decomposition};
 pub use condense::condensed;
+pub use dense_strategy::{Coefficients, DenseStrategy, Noise, dense_strategy};
 pub use discrepancy::{Coloring, DiscrepancyBounds, coloring, hereditary_discrepancy};
 pub use factorization::Optimized;
 pub use lower_bounds::{DeterminantBound, SpectralBound, VolumeBound, determinant_bound, spectral_bound, volume_bound};
 pub use mean_strategy::mean_strategy;
+pub use minimum_ellipsoid::{Ellipsoid, minimum_ellipsoid};
+pub use p_identity::{PIdentity, p_identity};
 pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};
 pub use queries::Queries;
 pub use triangular::{Triangular, triangular};

@@ -5,7 +5,7 @@
 
 use super::Key;
 use super::body::BodyNoise;
-use crate::optimize::linear_algebra::{
+use crate::linear_algebra::{
     Precision, from_rows, inverse, left_singular, product, scale_columns, scale_rows, transpose,
 };
 use crate::polytope::Polytope;

@@ -157,3 +157,22 @@ impl Strategy for Dense {
         Ok(weights.as_slice().to_vec())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_and_pieces_of_columns_find_the_farthest_pair() {
+        let (rows, columns) = (2 * PIECE + 5, 2 * GROUP + 3);
+        let entries: Vec<f64> = (0..rows * columns).map(|k| ((k * k + 7 * k) % 101) as f64).collect();
+        for (geometry, l1) in [(Geometry::L1, true), (Geometry::L2, false)] {
+            let at = |i: usize, j: usize| entries[i * columns + j];
+            let naive = |j: usize, k: usize| -> f64 { (0..rows).map(|i| term(l1, at(i, j) - at(i, k))).sum() };
+            let pairs = (0..columns).flat_map(|j| (0..j).map(move |k| (j, k)));
+            let expected = pairs.map(|(j, k)| naive(j, k)).fold(0.0, f64::max);
+            // Sums of integers: no rounding in either order.
+            assert_eq!(Dense::new(rows, columns, entries.clone(), geometry).largest_distance(l1), expected);
+        }
+    }
+}

@@ -39,7 +39,10 @@ fn row<'a>(
 
 /// `out_t = Σ_j a_tj x_j`.
 pub(super) fn apply(starts: &[usize], indices: &[u32], entries: &[f64], x: &[f64], out: &mut [f64]) {
-    fill(out, 1, entries.len(), |t, slot| slot[0] = row(starts, indices, entries, t).map(|(j, a)| a * x[j]).sum());
+    fill(out, 1, entries.len(), |t, slot| {
+        // Not `sum`, which is -0 for a row without entries.
+        slot[0] = row(starts, indices, entries, t).fold(0.0, |sum, (j, a)| sum + a * x[j]);
+    });
 }
 
 /// Row `t`; `out` comes as zeros.
@@ -52,6 +55,6 @@ pub(super) fn write_row(starts: &[usize], indices: &[u32], entries: &[f64], t: u
 /// Squared norms of the rows.
 pub(super) fn row_squares(starts: &[usize], entries: &[f64], out: &mut [f64]) {
     for (slot, pair) in out.iter_mut().zip(starts.windows(2)) {
-        *slot = entries[pair[0]..pair[1]].iter().map(|a| a * a).sum();
+        *slot = entries[pair[0]..pair[1]].iter().fold(0.0, |sum, a| sum + a * a);
     }
 }

@@ -146,6 +146,17 @@ fn rows_apply_and_norms_agree() {
     }
 }
 
+/// A query without cells: its answer and norm are 0, not -0, whose square root and sign would show.
+#[test]
+fn empty_rows_are_plain_zero() {
+    let entries = vec![1.0];
+    let sparse = Workload::Sparse { rows: 2, columns: 1, starts: vec![0, 0, 1], indices: vec![0], entries };
+    let (mut y, mut squares) = ([1.0; 2], [1.0; 2]);
+    sparse.apply(&[3.0], &mut y);
+    sparse.row_squares(&mut squares);
+    assert!(y[0] == 0.0 && y[0].is_sign_positive() && squares[0].is_sign_positive());
+}
+
 /// Sizes at which several threads work, and a table whose axes shrink and grow.
 #[test]
 fn large_products_agree_with_their_parts() {
@@ -171,7 +182,7 @@ fn large_products_agree_with_their_parts() {
     // Totals of 4096 cells, 2001000 ranges of 2000 cells: in the other order a table of 2^33 entries would be made.
     let totals = Workload::Matrix { rows: 1, columns: 4096, entries: vec![1.0; 4096] };
     let product = Workload::Kronecker { factors: vec![totals, Workload::Ranges { len: 2000 }] }.validated().unwrap();
-    let x: Vec<f64> = (0..4096 * 2000).map(|i| ((i * 31) % 17) as f64).collect();
+    let x: Vec<f64> = (0..4096 * 2000).map(|i| f64::from((i * 31) % 17)).collect();
     let sums: Vec<f64> = (0..2000).map(|j| (0..4096).map(|i| x[i * 2000 + j]).sum()).collect();
     assert_eq!(apply(&product, &x), apply(&Workload::Ranges { len: 2000 }, &sums));
     assert!(product.dense().is_err() && product.answers_len() * 4096 * 2000 > MAX_ENTRIES);

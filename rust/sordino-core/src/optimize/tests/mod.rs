@@ -1,6 +1,7 @@
 //! Reference values, an independent verifier, and properties on random matrices.
 
 mod bounds;
+mod geometry;
 mod properties;
 mod references;
 
@@ -8,7 +9,7 @@ use super::{Optimized, Progress, Target};
 use nalgebra::DMatrix;
 use std::ops::ControlFlow;
 
-fn target(gap: f64) -> Target {
+fn target(gap: f64) -> Target<'static> {
     Target { gap, ..Target::default() }
 }
 

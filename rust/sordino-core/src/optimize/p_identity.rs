@@ -1,0 +1,326 @@
+//! Laplace strategies of p-identity form: all cells, and `p` weighted sums of them.
+//!
+//! `B = [I; Θ] D^{-1}`, `Θ ≥ 0` of shape p × n, `D = diag(s)`, `s_j = 1 + Σ_k θ_kj`: every column has ℓ1 norm 1
+//! (McKenna, Miklau, Hay & Machanavajjhala 2018, OPT₀). With Laplace noise at `ε = 1` and least squares the total
+//! squared error is, for the Gram matrix `G = AᵀA`,
+//!
+//! `2 tr (BᵀB)^{-1} G = 2 Σ_ij P_ij s_i G_ij s_j`, `P = (I + ΘᵀΘ)^{-1}`.
+//!
+//! With `Z = (I + ΘΘᵀ)^{-1} Θ = Θ P` and `V = Z D G D` half of it is `Σ_i s_i² G_ii − Σ_ki θ_ki V_ki`, and its gradient is
+//! `−2 (V − V Θᵀ Z)_ki + 2 (G_ii s_i − Σ_l θ_li V_li/s_i)`: two products of p × n with n × n a step.
+//!
+//! The program is not convex. A few starts and sizes are tried briefly and the best is followed; the cells alone
+//! (`Θ = 0`) are a candidate, so the result is never worse than noise on the cells. No bound is proved.
+
+use super::Progress;
+use super::queries::Queries;
+use crate::error::Error;
+use crate::linear_algebra::{Matrix, inverse, product, scale_columns, transpose, transposed_product};
+use std::collections::VecDeque;
+
+/// Starts for each number of sums.
+const STARTS: u64 = 2;
+/// Steps of a brief trial.
+const TRIAL: usize = 40;
+/// Differences kept by the quasi-Newton method.
+const MEMORY: usize = 10;
+/// A relative improvement below this, so many times in a row, ends a search.
+const NEGLIGIBLE: (f64, usize) = (1e-7, 5);
+/// Most weighted sums.
+const MOST_SUMS: usize = 32;
+
+/// A strategy of weighted sums beside the cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PIdentity {
+    /// Number of weighted sums, p.
+    pub sums: usize,
+    /// Number of cells, n.
+    pub columns: usize,
+    /// `B`, (n + p) × n, row by row; every column has ℓ1 norm 1, up to rounding.
+    pub strategy: Vec<f64>,
+    /// Root mean squared error at `ε = 1`.
+    pub upper: f64,
+    /// Evaluations.
+    pub iterations: usize,
+}
+
+/// `Θ`, its value and gradient.
+struct Point {
+    sums: Matrix,
+    value: f64,
+    gradient: Matrix,
+}
+
+/// Half the total squared error, and its gradient; `None` if it is not finite.
+fn evaluate(gram: &Matrix, sums: Matrix) -> Option<Point> {
+    let (p, n) = (sums.nrows(), sums.ncols());
+    let scales: Vec<f64> = (0..n).map(|j| 1.0 + sums.col_as_slice(j).iter().sum::<f64>()).collect();
+    let mut inner = product(&sums, &transpose(&sums));
+    (0..p).for_each(|k| inner[(k, k)] += 1.0);
+    let z = product(&inverse(&inner), &sums);
+    let mut v = z.clone();
+    scale_columns(&mut v, |j| scales[j]);
+    v = product(&v, gram);
+    scale_columns(&mut v, |j| scales[j]);
+    let shared: Vec<f64> =
+        (0..n).map(|j| sums.col_as_slice(j).iter().zip(v.col_as_slice(j)).map(|(a, b)| a * b).sum()).collect();
+    let value: f64 = (0..n).map(|j| scales[j] * scales[j] * gram[(j, j)] - shared[j]).sum();
+    let across = product(&product(&v, &transpose(&sums)), &z);
+    let gradient = Matrix::from_fn(p, n, |k, j| {
+        2.0 * (gram[(j, j)] * scales[j] - shared[j] / scales[j] - v[(k, j)] + across[(k, j)])
+    });
+    (value.is_finite() && value > 0.0).then_some(Point { sums, value, gradient })
+}
+
+/// Minimises over `Θ ≥ 0` by a projected quasi-Newton method of limited memory (Nocedal & Wright 2006, ch. 7).
+struct Descent<'a, 'b> {
+    gram: &'a Matrix,
+    progress: &'a mut Progress<'b>,
+    iterations: usize,
+    limit: usize,
+    stopped: bool,
+}
+
+impl Descent<'_, '_> {
+    fn run(&mut self, mut point: Point, steps: usize) -> Point {
+        let mut memory: VecDeque<(Matrix, Matrix)> = VecDeque::new();
+        let mut stalled = 0;
+        for _ in 0..steps {
+            if self.stopped {
+                break;
+            }
+            // Entries at zero that want to become negative stay.
+            let free = |point: &Point, k: usize, j: usize| point.sums[(k, j)] > 0.0 || point.gradient[(k, j)] < 0.0;
+            let (p, n) = (point.sums.nrows(), point.sums.ncols());
+            let slope = Matrix::from_fn(p, n, |k, j| if free(&point, k, j) { point.gradient[(k, j)] } else { 0.0 });
+            let mut direction = direction(&slope, &memory);
+            for j in 0..n {
+                for k in 0..p {
+                    if !free(&point, k, j) {
+                        direction[(k, j)] = 0.0;
+                    }
+                }
+            }
+            if dot(&direction, &slope) >= 0.0 {
+                memory.clear();
+                direction = Matrix::from_fn(p, n, |k, j| -slope[(k, j)]);
+            }
+            let longest = largest(&direction);
+            if longest == 0.0 {
+                break;
+            }
+            let mut length = if memory.is_empty() { (0.3 / longest).min(1.0) } else { 1.0 };
+            let next = loop {
+                let trial = Matrix::from_fn(p, n, |k, j| (point.sums[(k, j)] + length * direction[(k, j)]).max(0.0));
+                let moved = dot_difference(&slope, &trial, &point.sums);
+                let reached = evaluate(self.gram, trial);
+                self.count();
+                if let Some(next) = reached.filter(|next| next.value <= point.value + 1e-4 * moved) {
+                    break Some(next);
+                }
+                length *= 0.4;
+                if length * longest < 1e-10 || self.stopped {
+                    break None;
+                }
+            };
+            let Some(next) = next else {
+                if memory.is_empty() {
+                    break;
+                }
+                memory.clear();
+                continue;
+            };
+            stalled = if next.value > point.value * (1.0 - NEGLIGIBLE.0) { stalled + 1 } else { 0 };
+            let moved = &next.sums - &point.sums;
+            let turned = &next.gradient - &point.gradient;
+            if dot(&moved, &turned) > 1e-12 * dot(&moved, &moved) {
+                memory.push_back((moved, turned));
+                if memory.len() > MEMORY {
+                    memory.pop_front();
+                }
+            }
+            point = next;
+            if stalled == NEGLIGIBLE.1 {
+                break;
+            }
+        }
+        point
+    }
+
+    fn count(&mut self) {
+        self.iterations += 1;
+        // Nothing bounds the least error: the gap is not known.
+        self.stopped |= (self.progress)(self.iterations, f64::INFINITY).is_break() || self.iterations >= self.limit;
+    }
+}
+
+/// `−H slope` by the two-loop recursion.
+fn direction(slope: &Matrix, memory: &VecDeque<(Matrix, Matrix)>) -> Matrix {
+    let mut q = slope.clone();
+    let mut alphas = Vec::with_capacity(memory.len());
+    for (moved, turned) in memory.iter().rev() {
+        let alpha = dot(moved, &q) / dot(moved, turned);
+        add(&mut q, -alpha, turned);
+        alphas.push(alpha);
+    }
+    if let Some((moved, turned)) = memory.back() {
+        let scale = dot(moved, turned) / dot(turned, turned);
+        scale_columns(&mut q, |_| scale);
+    }
+    for ((moved, turned), alpha) in memory.iter().zip(alphas.into_iter().rev()) {
+        let beta = dot(turned, &q) / dot(moved, turned);
+        add(&mut q, alpha - beta, moved);
+    }
+    scale_columns(&mut q, |_| -1.0);
+    q
+}
+
+fn add(to: &mut Matrix, factor: f64, what: &Matrix) {
+    for j in 0..to.ncols() {
+        to.col_as_slice_mut(j).iter_mut().zip(what.col_as_slice(j)).for_each(|(a, b)| *a += factor * b);
+    }
+}
+
+fn dot(a: &Matrix, b: &Matrix) -> f64 {
+    (0..a.ncols()).map(|j| a.col_as_slice(j).iter().zip(b.col_as_slice(j)).map(|(a, b)| a * b).sum::<f64>()).sum()
+}
+
+fn dot_difference(slope: &Matrix, to: &Matrix, from: &Matrix) -> f64 {
+    dot(slope, to) - dot(slope, from)
+}
+
+fn largest(matrix: &Matrix) -> f64 {
+    (0..matrix.ncols()).flat_map(|j| matrix.col_as_slice(j)).fold(0.0, |m, v| m.max(v.abs()))
+}
+
+/// Numbers in [0, 1) in no order: public, the same everywhere.
+fn scatter(p: usize, n: usize, seed: u64) -> Matrix {
+    let mut state = seed;
+    Matrix::from_fn(p, n, |_, _| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 11) as f64 * 2f64.powi(-53)
+    })
+}
+
+/// The best p-identity strategy found for the mean squared error over the queries.
+///
+/// Ends after `iterations` evaluations, or when `progress(iteration, gap)` breaks (the gap is infinite: no bound is
+/// known); the best so far is returned.
+///
+/// # Errors
+/// If `iterations` is 0.
+pub fn p_identity(queries: Queries<'_>, iterations: usize, mut progress: Progress<'_>) -> Result<PIdentity, Error> {
+    if iterations == 0 {
+        return Err(Error::invalid("iterations", "must be at least 1"));
+    }
+    let (a, scale) = queries.scaled();
+    let n = a.ncols();
+    let gram = transposed_product(&a, &a);
+    let identity: f64 = (0..n).map(|j| gram[(j, j)]).sum();
+    let mut descent =
+        Descent { gram: &gram, progress: &mut progress, iterations: 0, limit: iterations, stopped: false };
+    let mut best: Option<Point> = None;
+    let sizes = std::iter::successors(Some(1), |p| Some(2 * p)).take_while(|p| *p <= MOST_SUMS && *p <= n.div_ceil(4));
+    for p in sizes {
+        let mut improved = false;
+        for start in 0..STARTS {
+            let Some(point) = evaluate(&gram, scatter(p, n, start + STARTS * p as u64)) else { continue };
+            let point = descent.run(point, TRIAL);
+            if best.as_ref().is_none_or(|best| point.value < best.value) {
+                best = Some(point);
+                improved = true;
+            }
+        }
+        if !improved || descent.stopped {
+            break; // more sums only slow the search down
+        }
+    }
+    let best = best.map(|point| descent.run(point, usize::MAX)).filter(|point| point.value < identity);
+    let iterations = descent.iterations;
+    let sums = best.as_ref().map_or_else(|| Matrix::zeros(0, n), |point| point.sums.clone());
+    let p = sums.nrows();
+    let mut strategy = vec![0.0; (n + p) * n];
+    for j in 0..n {
+        let size = 1.0 + sums.col_as_slice(j).iter().sum::<f64>();
+        strategy[j * n + j] = 1.0 / size;
+        for k in 0..p {
+            strategy[(n + k) * n + j] = sums[(k, j)] / size;
+        }
+    }
+    let total = 2.0 * best.map_or(identity, |point| point.value);
+    let upper = (total / a.nrows() as f64).sqrt() * scale;
+    Ok(PIdentity { sums: p, columns: n, strategy, upper, iterations })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linear_algebra::from_rows;
+    use proptest::prelude::*;
+    use std::ops::ControlFlow;
+
+    fn found(rows: usize, columns: usize, entries: &[f64]) -> PIdentity {
+        let queries = Queries::new(rows, columns, entries).unwrap();
+        p_identity(queries, 3000, &mut |_, _| ControlFlow::Continue(())).unwrap()
+    }
+
+    /// `2 tr (BᵀB)^{-1} AᵀA` and the largest ℓ1 norm of a column, directly.
+    fn direct(a: &Matrix, found: &PIdentity) -> (f64, f64) {
+        let n = found.columns;
+        let b = from_rows(n + found.sums, n, &found.strategy);
+        let inner = inverse(&transposed_product(&b, &b));
+        let error = product(&inner, &transposed_product(a, a));
+        let norms = (0..n).map(|j| b.col_as_slice(j).iter().map(|v| v.abs()).sum::<f64>());
+        (2.0 * (0..n).map(|i| error[(i, i)]).sum::<f64>(), norms.fold(0.0, f64::max))
+    }
+
+    #[test]
+    fn reference_values() {
+        let n = 64;
+        let prefix: Vec<f64> = (0..n * n).map(|k| f64::from(u8::from(k % n <= k / n))).collect();
+        let sums = found(n, n, &prefix);
+        let total = sums.upper.powi(2) * n as f64;
+        assert!(total < 1813.0 * 1.01, "{total}");
+        let (error, norm) = direct(&from_rows(n, n, &prefix), &sums);
+        assert!((error / total - 1.0).abs() < 1e-9 && (norm - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn cells_alone_are_never_beaten_by_the_result() {
+        // Signs: the identity is best.
+        let entries: Vec<f64> = (0..4 * 16).map(|k| if (k * 7 + k / 16) % 3 == 0 { 1.0 } else { -1.0 }).collect();
+        let signs = found(4, 16, &entries);
+        assert!(signs.upper.powi(2) * 4.0 <= 2.0 * 64.0 * (1.0 + 1e-12));
+    }
+
+    #[test]
+    fn interrupted_searches_return_the_best_so_far() {
+        let queries = Queries::new(2, 3, &[1.0, 1.0, 1.0, 0.0, 1.0, 1.0]).unwrap();
+        let mut stop = |i: usize, _: f64| if i >= 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let early = p_identity(queries, 1000, &mut stop).unwrap();
+        assert!(early.iterations <= 4 && early.upper <= (2.0f64 * 5.0 / 2.0).sqrt() * (1.0 + 1e-12));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn gradients_are_slopes(entries in prop::collection::vec(-2.0f64..2.0, 12), seed in 0u64..1000) {
+            let a = from_rows(3, 4, &entries);
+            let gram = transposed_product(&a, &a);
+            let sums = scatter(2, 4, seed);
+            let Some(point) = evaluate(&gram, sums.clone()) else { return Ok(()) };
+            for k in 0..2 {
+                for j in 0..4 {
+                    let at = |step: f64| {
+                        let mut moved = sums.clone();
+                        moved[(k, j)] += step;
+                        evaluate(&gram, moved).map_or(f64::NAN, |point| point.value)
+                    };
+                    let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
+                    prop_assert!((slope - point.gradient[(k, j)]).abs() <= 1e-6 * (1.0 + slope.abs()));
+                }
+            }
+        }
+    }
+}
