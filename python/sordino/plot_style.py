@@ -6,6 +6,7 @@ matplotlib is imported when a picture is made; nothing here touches `pyplot` or 
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from sordino.errors import DataTypeError, InputFileError, InvalidParameterError, MissingDependencyError
@@ -198,18 +199,20 @@ def short(value: float) -> str:
 
 
 def on_line(axes: Axes, y: float, text: str, *, above: bool, color: str, x: float = 0.5) -> None:
-    """Write a direct label on a horizontal line, at a part of its width: the middle, since series bend at the ends."""
+    """Write a direct label on a horizontal line, at a part of its width: the middle, since series bend at the ends.
+
+    At 1 it stands beyond the right end.
+    """
     axes.annotate(
-        text,
+        text if x < 1.0 else fill(text, 16),
         xy=(x, y),
         xycoords=("axes fraction", "data"),
-        xytext=(0, 5 if above else -5),
+        xytext=(6 if x == 1.0 else 0, 5 if above else -5),
         textcoords="offset points",
-        ha="center" if x == 0.5 else "left" if x < 0.5 else "right",
+        ha="center" if x == 0.5 else "right" if 0.5 < x < 1.0 else "left",
         va="bottom" if above else "top",
         fontsize=9,
         color=color,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.75},
     )
 
 

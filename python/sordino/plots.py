@@ -31,7 +31,7 @@ from sordino.plot_style import (
     save_figure,
     short,
 )
-from sordino.query_plots import draw_range_map, drawing_order, has_order, mark_parts, part_places, parts_of
+from sordino.query_plots import draw_range_map, drawing_order, has_order, mark_parts, part_places, part_slices, parts_of
 from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Marginals, Union, Workload
 from sordino.workloads.base import Array
 
@@ -162,21 +162,24 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
     workload, errors = plan.workload, plan.stderr.reshape(-1)
     few = len(errors) <= FEW
     drawn = errors[drawing_order(workload, errors)]
-    axes.plot(
-        _places(workload), drawn, color=ACCENT, linewidth=0.0 if few else 1.8, marker="o" if few else "", markersize=4
-    )
+    for part in part_slices(workload):
+        x, y = _places(workload)[part], drawn[part]
+        axes.plot(x, y, color=ACCENT, linewidth=0.0 if few else 1.8, marker="o" if few else "", markersize=4)
     axes.margins(x=0.02)
-    mean, bound = plan.objective == "mean", plan.gaussian_bound
+    mean, bound = plan.objective == "mean", _known(plan.gaussian_bound)
     error, name = (plan.rmse, _KINDS[plan.rmse_kind]) if mean else (plan.max_stderr, "largest standard error")
     least = 0.0 if bound is None else bound.value
     axes.set_ylim(0.0, 1.22 * max(plan.max_stderr, error, least))
     axes.axhline(error, color=ACCENT, linewidth=1.0, alpha=0.5)
-    # Where the curve is not: sorted answers begin below their mean and end above it, others bend around it.
-    (x_above, x_below) = (0.03, 0.97 if mean else 0.03) if _is_sorted(workload) else (0.5, 0.5)
+    # Labels go where no answer is: sorted ones begin below their mean and end above it, series bend around it.
+    if _is_sorted(workload):
+        x_above, x_below = 0.03, 0.97 if mean else 0.03
+    else:
+        x_above = x_below = 0.5 if has_order(workload) else 1.0
     above = error >= least
-    edge = max(plan.max_stderr, error) if above and x_above == 0.5 and not few else error
+    edge = max(plan.max_stderr, error) if above and has_order(workload) else error
     on_line(axes, edge, f"{name} {short(error)}", x=x_above if above else x_below, above=above, color=ACCENT)
-    if bound is not None and least > 0.0:
+    if bound is not None:
         axes.axhline(least, color=SIGNAL, linewidth=1.2, linestyle=_DASHED)
         label = _no_better(bound, plan.objective)
         on_line(axes, least, label, x=x_below if above else x_above, above=not above, color=SIGNAL)
@@ -184,6 +187,11 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
         mark_parts(axes, workload)
     heading(axes, f"{describe(workload)}: expected error", f"{plan.mechanism}; {_promise(plan)}")
     dress(axes, _axis_name(workload, "error"), "standard error of an answer")
+
+
+def _known(bound: Bound | None) -> Bound | None:
+    """Return the bound unless it says nothing."""
+    return bound if bound is not None and bound.value > 0.0 else None
 
 
 def _no_better(bound: Bound, objective: Objective) -> str:
@@ -235,6 +243,7 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
     interval = release.interval(level)
     half = (interval.upper - interval.lower).reshape(-1) / 2.0
     shown = f"{100 * level:g} % interval ± {float(half.max()):.3g}"
+    shown += "" if release.projection is None else " around the answers before projection"
     if isinstance(release.workload, AllRanges):
         figure = new_figure(8.0, 6.0)
         axes = figure.subplots()
@@ -266,8 +275,9 @@ def _draw_answers(axes: Axes, release: Release, half: Array) -> Positions:
     else:
         order = drawing_order(workload, values)
         lower, upper = (center - half)[order], (center + half)[order]
-        axes.fill_between(where.at, lower, upper, color=ACCENT, alpha=0.22, linewidth=0)
-        axes.plot(where.at, values[order], color=ACCENT, linewidth=1.5)
+        for part in part_slices(workload):
+            axes.fill_between(where.at[part], lower[part], upper[part], color=ACCENT, alpha=0.22, linewidth=0)
+            axes.plot(where.at[part], values[order][part], color=ACCENT, linewidth=1.5)
         axes.margins(x=0.01)
     if isinstance(workload, Union):
         mark_parts(axes, workload)
@@ -300,7 +310,7 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
     colors = [ACCENT if name == comparison.chosen else PALE for name in names]
     figure = new_figure(8.5, 1.9 + 0.36 * len(names))
     axes = figure.subplots()
-    bound = comparison.gaussian_bound
+    bound = _known(comparison.gaussian_bound)
     least = min([*errors, *([bound.value] if bound is not None else [])])
     logarithmic = max(errors) > LOGARITHMIC * least
     if logarithmic:
@@ -308,7 +318,8 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
     bars = axes.barh(names, errors, color=colors, height=0.66)
     axes.set_xlim(least / 2.0 if logarithmic else 0.0, max(errors) * (3.0 if logarithmic else 1.15))
     axes.set_ylim(len(names) + 0.1, -0.6)
-    texts = axes.bar_label(bars, [short(error) for error in errors], padding=5, fontsize=9, color=INK)
+    numbers = [_of_kind(error, str(row["rmse_kind"])) for error, row in zip(errors, comparison.rows, strict=True)]
+    texts = axes.bar_label(bars, numbers, padding=5, fontsize=9, color=INK)
     for text in texts:
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
     if bound is not None:
@@ -322,6 +333,17 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
         if label.get_text() == comparison.chosen:
             label.set_fontweight("bold")
     return save_figure(figure, path)
+
+
+def _of_kind(error: float, kind: str) -> str:
+    """Return the number on a bar, with what it is if not the error itself."""
+    match kind:
+        case "upper bound":
+            return f"at most {short(error)}"
+        case "noise only":
+            return f"{short(error)} before projection"
+        case _:
+            return short(error)
 
 
 def _draw_bound(axes: Axes, bound: Bound, objective: Objective) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_range_map", "drawing_order", "has_order", "mark_parts", "part_places", "parts_of"]
+__all__ = ["draw_range_map", "drawing_order", "has_order", "mark_parts", "part_places", "part_slices", "parts_of"]
 
 # Cells along a side of a map of ranges; of more, evenly spaced ones are shown.
 _SIDE = 500
@@ -34,18 +35,23 @@ def drawing_order(workload: Workload, values: Array) -> NDArray[np.intp]:
 
     Parts of a union follow each other.
     """
-    pieces, start = [], 0
-    for part in parts_of(workload):
-        size = part.core.answers_len
+    orders = []
+    for part, where in zip(parts_of(workload), part_slices(workload), strict=True):
         plain = has_order(part) or len(values) <= FEW
-        pieces.append(start + (np.arange(size) if plain else np.argsort(values[start : start + size], kind="stable")))
-        start += size
-    return np.concatenate(pieces)
+        own = np.arange(where.stop - where.start) if plain else np.argsort(values[where], kind="stable")
+        orders.append(where.start + own)
+    return np.concatenate(orders)
 
 
 def parts_of(workload: Workload) -> tuple[Workload, ...]:
     """Return the parts of a union, or the workload alone."""
     return workload.parts if isinstance(workload, Union) else (workload,)
+
+
+def part_slices(workload: Workload) -> list[slice]:
+    """Return where the flat answers of each part are."""
+    ends = np.cumsum([part.core.answers_len for part in parts_of(workload)]).tolist()
+    return [slice(start, end) for start, end in pairwise([0, *ends])]
 
 
 def part_places(workload: Union) -> Array:

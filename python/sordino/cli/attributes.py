@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sordino.cli.tables import Column, real
 from sordino.errors import InvalidParameterError
-from sordino.workloads.base import length_of
+from sordino.workloads.base import MAX_LENGTH, length_of
 
 __all__ = ["Attribute", "cells_of", "parse_attributes"]
 
@@ -71,9 +71,10 @@ def _parse(text: str) -> Attribute:
     span = re.fullmatch(r"\s*(-?\d{1,15})\.\.(-?\d{1,15})\s*", said)
     if span is not None:
         first, last = int(span[1]), int(span[2])
-        if last <= first:
-            raise InvalidParameterError(f"--column {name}: at least two levels, the first before the last")
-        length_of("levels", last - first + 1)
+        if not 1 <= last - first < MAX_LENGTH:
+            raise InvalidParameterError(
+                f"--column {name}: the first level before the last, at most {MAX_LENGTH} levels"
+            )
         return Attribute(name, range(first, last + 1), first=first)
     if "|" in said:
         levels = [level.strip() for level in said.split("|")]

@@ -75,8 +75,11 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
-            return {"A": found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
+            arrays = {"A": found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
     except OSError as error:
         raise InputFileError(f"the file of queries cannot be read: {error.strerror or 'damaged'}") from None
     except _UNREADABLE:
         raise InputFileError("the file of queries is no .npy or .npz file of numbers, or it is damaged") from None
+    if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+        raise InputFileError("the file of queries holds something that is no array of numpy")
+    return arrays

@@ -68,7 +68,7 @@ def plan_facts(plan: so.Plan) -> list[tuple[str, str]]:
         ("rmse", f"{plan.rmse:.6g}{'' if plan.rmse_kind == 'exact' else f' ({plan.rmse_kind})'}"),
         ("largest standard error", f"{plan.max_stderr:.6g}"),
     ]
-    if bound is not None:
+    if bound is not None and bound.value > 0.0:
         facts.append(("least of any Gaussian mechanism", f"{bound.value:.6g} ({bound.name})"))
     if ratio is not None:
         facts.append(("error over that", f"{ratio:.6g}"))
