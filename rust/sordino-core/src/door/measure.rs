@@ -58,6 +58,13 @@ pub enum Data<'a> {
     Integers(&'a [i64]),
     /// Real cells, all finite (the binding checks).
     Reals(&'a [f64]),
+    /// Integers of the cells that are not zero.
+    Sparse {
+        /// Their places, strictly rising.
+        cells: &'a [i64],
+        /// Their values.
+        values: &'a [i64],
+    },
     /// Record codes.
     Codes(Codes<'a>),
 }
@@ -199,6 +206,7 @@ impl Door {
         }
         let domain = self.domain;
         let mut cells;
+        let nonzero: Vec<usize>;
         let input = match data {
             Data::Integers(values) => {
                 Error::check_len("input", input_len, values.len())?;
@@ -217,6 +225,19 @@ impl Door {
                     *cell = domain.steps(*value);
                 }
                 Input::Cells(&cells)
+            }
+            Data::Sparse { cells: places, values } => {
+                Error::check_len("values", places.len(), values.len())?;
+                nonzero = places.iter().map(|place| usize::try_from(*place).unwrap_or(usize::MAX)).collect();
+                if nonzero.windows(2).any(|pair| pair[0] >= pair[1]) || nonzero.last().is_some_and(|j| *j >= input_len) {
+                    return Err(Error::invalid("cells", "must be rising and below the number of cells"));
+                }
+                cells = INTEGERS.take(input_len);
+                cells.fill(0);
+                for (place, value) in nonzero.iter().zip(values) {
+                    cells[*place] = domain.integer_steps(*value);
+                }
+                Input::Sparse { cells: &cells, nonzero: &nonzero }
             }
             Data::Codes(_) if domain.fraction_bits() > 0 => {
                 return Err(Error::Unsupported("records are counted in integers: declare integer cells".into()));
