@@ -76,8 +76,7 @@ impl Polytope {
         simplex
     }
 
-    /// `‖point‖_K` without any promise.
-    #[cfg(test)]
+    /// `‖point‖_K`, without proof.
     pub(crate) fn gauge(&self, point: &[f64]) -> f64 {
         self.optimum(point).value() * 2f64.powi(-(self.exponent as i32))
     }
