@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 1e-12;
 const TINY: f64 = 1e-300;
 
 /// Relative tolerance of [`Polytope::reject_at_sight`].
-pub(crate) const SIGHT: f64 = 1.0 / (1u64 << 32) as f64;
+const SIGHT: f64 = 1.0 / (1u64 << 32) as f64;
 
 impl Polytope {
     /// Whether `‖z‖_K ≤ t` for all `z` and `t` in these intervals (`Some(true)`), for none of them (`Some(false)`);

@@ -20,8 +20,6 @@ mod simplex;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use gauge::SIGHT;
-
 use crate::error::Error;
 use crate::optimize::linear_algebra::{Matrix, from_rows, inverse, is_definite, pivot_columns, product, transpose};
 use crate::upper::Upper;

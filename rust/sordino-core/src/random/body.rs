@@ -361,3 +361,60 @@ impl<'a> Attempt<'a> {
 fn ends_at(variates: &[Variate], bits: u64) -> Vec<(BigUint, BigUint)> {
     variates.iter().map(|variate| variate.cell.ends_at(bits)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Attempt, BodyNoise, CHUNK, Chunk, MAIN, WIDE_BITS, radius};
+    use crate::polytope::Polytope;
+    use crate::random::Key;
+    use crate::random::cell::Bits;
+    use crate::random::words::ChaChaWords;
+
+    /// Of the first bits of every Gaussian all but three are forgotten: acceptance and rounding must draw them again, and
+    /// decide what is true of the numbers as they are then known.
+    #[test]
+    fn undecided_cells_are_refined() {
+        let polytope = Polytope::new(3, 5, &[2, 7, 1, -8, 2, 8, 1, 8, -2, 8, 4, 5, 9, 0, -4], None).unwrap();
+        let noise = BodyNoise::new(64, &polytope, 3).unwrap();
+        let key = Key::deterministic([5; 32]);
+        let mut chunk = Chunk::default();
+        chunk.draw(&polytope, &mut ChaChaWords::new(&key, MAIN));
+        let (mut accepted, mut refined) = (0, 0);
+        for at in 0..CHUNK {
+            let mut attempt = Attempt::new(&noise, at as u64, &chunk, at, &key);
+            for variate in &mut attempt.gaussians {
+                variate.cell.frac = Bits::new(variate.cell.frac.first >> 52, 3);
+            }
+            let decided = attempt.compare_f64();
+            let answer = attempt.is_accepted();
+            assert!(decided.is_none_or(|decided| decided == answer));
+            refined += usize::from(attempt.bits > WIDE_BITS);
+            while attempt.bits < WIDE_BITS + 64 {
+                attempt.refine();
+            }
+            let z: Vec<f64> = attempt
+                .gaussians
+                .iter()
+                .map(|variate| {
+                    let (low, _, shift) = variate.cell.ends();
+                    let magnitude = u64::try_from(low >> (shift - 50)).unwrap() as f64 / 2f64.powi(50);
+                    if variate.negative { -magnitude } else { magnitude }
+                })
+                .collect();
+            let norm = z.iter().map(|v| v * v).sum::<f64>().sqrt();
+            assert_eq!(answer, radius(&polytope) * polytope.gauge(&z[..3]) <= norm);
+            assert!(attempt.compare_f64().is_none_or(|decided| decided == answer));
+            if answer {
+                accepted += 1;
+                let k = attempt.noise();
+                // The scale ρ is not known here, but the direction is.
+                let (sum, along) =
+                    (0..3).fold((0.0, 0.0), |(sum, along), i| (sum + z[i] * z[i], along + z[i] * k[i] as f64));
+                for i in 0..3 {
+                    assert!((k[i] as f64 - z[i] * along / sum).abs() <= 1.0, "{k:?} {z:?}");
+                }
+            }
+        }
+        assert!(refined > 20 && accepted > 10, "{refined} {accepted}");
+    }
+}

@@ -223,8 +223,13 @@ fn what_cannot_be_drawn_is_refused() {
     assert!(BodyNoise::new(0, &polytope, 0).is_err());
     assert!(BodyNoise::new(1 << 49, &polytope, 0).is_err());
     assert!(BodyNoise::new(1, &polytope, 513).is_err());
-    let noise = BodyNoise::new(1, &polytope, 0).unwrap();
-    assert!(std::panic::catch_unwind(|| noise.add(&mut [0, 0], &key(0, 0))).is_err());
+}
+
+#[test]
+#[should_panic = "one lattice value a dimension"]
+fn no_coordinate_goes_without_noise() {
+    let polytope = Polytope::new(1, 1, &[1], None).unwrap();
+    BodyNoise::new(1, &polytope, 0).unwrap().add(&mut [0, 0], &key(0, 0));
 }
 
 /// As many columns as dimensions: in the coordinates of the columns the noise is independent Laplace.
@@ -301,8 +306,8 @@ fn every_cone_has_its_share() {
         let expected = count as f64 * cross(*a, *b) / area / 16.0;
         statistic += cells.as_flattened().iter().map(|n| (n - expected).powi(2) / expected).sum::<f64>();
     }
-    let freedom = 127.0;
-    let z = ((statistic / freedom as f64).cbrt() - (1.0 - 2.0 / (9.0 * freedom))) / (2.0f64 / (9.0 * freedom)).sqrt();
+    let freedom: f64 = 127.0;
+    let z = ((statistic / freedom).cbrt() - (1.0 - 2.0 / (9.0 * freedom))) / (2.0 / (9.0 * freedom)).sqrt();
     assert!(z.abs() < 5.5, "chi-square {statistic}");
 }
 
@@ -355,7 +360,6 @@ fn signs_row(rank: usize, count: usize, samples: usize, error: f64, acceptance: 
     let (sample, attempts) = sample(&polytope, BITS, rank as u8, samples);
     let (mean, deviation) = total(&sample, &squares);
     let seen = samples as f64 / attempts as f64;
-    eprintln!("{rank} x {count}: error {mean} ± {deviation}, acceptance {seen:e}");
     close("total error", mean, error, 5.0 * deviation + 0.04 * error);
     // A geometric number of attempts each; the reference has two digits.
     close("acceptance", seen, acceptance, acceptance * (5.0 / (samples as f64).sqrt() + 0.1));
@@ -395,22 +399,7 @@ fn two_way_marginals() {
     let weights: Vec<f64> = sets.iter().map(|set| [6.0, 3.0, 1.0][set.count_ones() as usize] / 4.0).collect();
     let (mean, deviation) = total(&sample, &weights);
     let acceptance = sample.len() as f64 / attempts as f64;
-    eprintln!("marginals: error {mean} ± {deviation}, acceptance {acceptance:e}");
     close("total error", mean, 154.0, 5.0 * deviation + 0.04 * 154.0);
     close("acceptance", acceptance, 7.4e-5, 7.4e-5 * (5.0 / 20.0 + 0.05));
     is_gamma(&gauges(&polytope, 0, &sample), rank);
-}
-
-#[test]
-#[ignore = "timing by hand"]
-fn timing() {
-    for (rank, count, n) in [(16, 256, 40)] {
-        let (polytope, _) = whitened(rank, count, &signs(rank, count));
-        for threads in [1, 2] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let start = std::time::Instant::now();
-            pool.install(|| sample(&polytope, BITS, 9, n));
-            eprintln!("{rank}x{count}: {threads} threads {:e} s/sample", start.elapsed().as_secs_f64() / n as f64);
-        }
-    }
 }
