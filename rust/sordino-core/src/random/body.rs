@@ -9,8 +9,10 @@
 //! `R^{r+2}` are uniform in the ball, so with a standard Gaussian `Z ∈ R^{r+2}` and a ball of radius `R` around `K`,
 //! `V = R·(Z_1, …, Z_r)/‖Z‖₂` is kept if `‖R·(Z_1, …, Z_r)‖_K ≤ ‖Z‖₂`: a share `vol K/vol(R·ball)` of the attempts.
 //!
-//! All variates are cells, real numbers of which finitely many bits are known. Acceptance and rounding are decided when they
-//! are the same for everything in the cells; else all cells get 64 more bits. Each variate has a stream of its own for them, so the noise is a function of the key alone, whichever arithmetic decides and however many threads try.
+//! All variates are cells, real numbers of which finitely many bits are known. Acceptance and rounding are decided when
+//! they are the same for everything in the cells; else all cells get 64 more bits. Each variate has a stream of its own
+//! for them, so the noise is a function of the key alone, whichever arithmetic decides and however many threads try.
+//! The running time depends on the random bits, never on what is measured.
 
 use super::Key;
 use super::cell::{Bits, Cell, FIRST_BITS};
@@ -53,7 +55,8 @@ pub(crate) struct BodyNoise<'a> {
 
 impl<'a> BodyNoise<'a> {
     /// Noise of density `∝ exp(-‖z‖/s)`, `s = quarter_units/4` lattice units, in the gauge `‖z‖` of the body
-    /// `2^-exponent·K`: `K` is given in units of `2^-exponent`.
+    /// `2^-exponent·K`: the polytope is given in units of `2^-exponent`. One that fills too little of its ball takes
+    /// for ever: see [`BodyNoise::acceptance`].
     ///
     /// # Errors
     /// If `quarter_units` is not served by [`super::Sampler::new`], or the exponent is beyond ±512.
@@ -77,7 +80,7 @@ impl<'a> BodyNoise<'a> {
     }
 
     /// About the share of attempts that are accepted, `vol K/vol(R·ball) = E (R·‖u‖_K)^{-r}` over directions `u`: the
-    /// mean of a few hundred under a public key. An attempt takes about a microsecond.
+    /// mean of a few hundred under a public key. An attempt takes about half a microsecond.
     pub(crate) fn acceptance(&self) -> Result<f64, Error> {
         let rank = self.polytope.rank();
         let mut directions = vec![0; DIRECTIONS * rank];
@@ -127,9 +130,11 @@ struct Chunk {
     words: Vec<u64>,
     /// The variates that took more than a word, by index.
     slow: Vec<(usize, Cell, bool)>,
-    /// One double for each of the first `r` of an attempt, within `2^-42 + 2^-50|x|` of all its cell.
+    /// One double for each of the first `r` of an attempt, within `2^-42 + 2^-50|x|` of all its cell: no cell is wider
+    /// than 2^-53 (a base layer has 2^12·2^-65, the tail 2^24·2^-77).
     points: Vec<f64>,
-    /// `‖Z‖₂/R`; infinite unless `‖(Z_1, …, Z_r)‖₂ ≥ 2^-4`, so that point and bound are within 2^-32.
+    /// `‖Z‖₂/R`; infinite unless `‖(Z_1, …, Z_r)‖₂ ≥ 2^-4`, so that point and bound are within the relative 2^-32 that
+    /// [`Polytope::reject_at_sight`] allows.
     bounds: Vec<f64>,
     products: Vec<f64>,
 }
@@ -370,8 +375,8 @@ mod tests {
     use crate::random::cell::Bits;
     use crate::random::words::ChaChaWords;
 
-    /// Of the first bits of every Gaussian all but three are forgotten: acceptance and rounding must draw them again, and
-    /// decide what is true of the numbers as they are then known.
+    /// Of the first bits of every Gaussian all but three are forgotten: acceptance and rounding must draw them again,
+    /// and decide what is true of the numbers as they are then known.
     #[test]
     fn undecided_cells_are_refined() {
         let polytope = Polytope::new(3, 5, &[2, 7, 1, -8, 2, 8, 1, 8, -2, 8, 4, 5, 9, 0, -4], None).unwrap();
