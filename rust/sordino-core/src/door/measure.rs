@@ -17,6 +17,8 @@ use rayon::prelude::*;
 
 /// Arrays longer than this are converted in parallel.
 const CHUNK: usize = 1 << 16;
+/// K-norm noise is drawn from bodies that fill at least this share of their ball: a second or so for a vector.
+const LEAST_ACCEPTANCE: f64 = 1e-6;
 /// Rounding may add this much to the sensitivity, relatively.
 pub(super) const ROUNDING_SHARE: f64 = 1e-6;
 /// The noise is at least this many lattice units, so that rounding it up to quarters costs nothing.
@@ -121,6 +123,15 @@ impl Door {
         let records = strategy.sensitivity(unit)?;
         if records == Upper::ZERO {
             return Err(Error::invalid("workload", "no record changes what is measured"));
+        }
+        if let Geometry::Body(body) = &geometry {
+            let (polytope, exponent) = body.polytope();
+            if BodyNoise::new(MIN_QUARTER_UNITS as u64, polytope, exponent)?.acceptance()? < LEAST_ACCEPTANCE {
+                return Err(Error::Unsupported(
+                    "exact K-norm noise would take too long: the hull of these columns fills too little of its ellipsoid"
+                        .into(),
+                ));
+            }
         }
         let ideal = records.scaled(domain.fraction_bits() as i32);
         let gridding = records * domain.steps_per_record();
@@ -229,7 +240,8 @@ impl Door {
             Data::Sparse { cells: places, values } => {
                 Error::check_len("values", places.len(), values.len())?;
                 nonzero = places.iter().map(|place| usize::try_from(*place).unwrap_or(usize::MAX)).collect();
-                if nonzero.windows(2).any(|pair| pair[0] >= pair[1]) || nonzero.last().is_some_and(|j| *j >= input_len) {
+                if nonzero.windows(2).any(|pair| pair[0] >= pair[1]) || nonzero.last().is_some_and(|j| *j >= input_len)
+                {
                     return Err(Error::invalid("cells", "must be rising and below the number of cells"));
                 }
                 cells = INTEGERS.take(input_len);
