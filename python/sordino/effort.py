@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["affords", "improves"]
 
 # Cells up to which the optimal strategy, and those of pure privacy, are searched for.
-_CELLS = {"gaussian": 512, "laplace": 128}
+_CELLS = {"gaussian": 512, "laplace": 256}
 _MAX_ENTRIES = 2**25
 
 

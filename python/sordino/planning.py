@@ -59,7 +59,7 @@ def plan(
             up to 2**24 that costs nothing if None.
         integral: Whether cells are integers; otherwise they are rounded to a fine public grid.
         constraint: What is publicly known about the input; `auto` then means 'sparse', which projects onto it.
-        effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 128), whenever no closed
+        effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 256), whenever no closed
             form is known to be optimal; 'closed_form' searches only when such a mechanism is named.
         factorization: What 'optimal' or another searched mechanism measures, from `sordino.factorize`.
         progress: Called with (iteration, gap) during searches; returning False ends one, with a larger gap.
@@ -92,8 +92,6 @@ def plan(
 def _with_factorization(request: Request, mechanism: Mechanism, factorization: Factorization) -> Fitted:
     if not isinstance(factorization, Factorization):
         raise DataTypeError("factorization must come from sordino.factorize")
-    if factorization.kind not in mechanism.searches or factorization.law != mechanism.law:
-        raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
     return fit(request, mechanism, factorization=factorization)
 
 

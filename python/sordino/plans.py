@@ -286,6 +286,8 @@ class Plan:
             objective=self.objective,
             max_value=self.request.max_value,
             integral=self.integral,
+            constraint=self.constraint,
+            effort=self.request.effort,
         )
 
     def explain(self) -> str:
