@@ -12,9 +12,11 @@
 //! * steps are clipped to ±2, and `θ ≥ −200`;
 //! * a weight that an early step made tiny would need `1/f` iterations to return: when the gap shrinks too slowly,
 //!   weights with `f > 0` are lifted to a share of the uniform weight, undone like any step that lowers the objective;
+//! * a program may prove that some weights are zero at every optimum: they leave, memory cleared;
 //! * the best lower and the best upper bound are kept separately, and the certified gap between them decides.
 
 use super::anderson::Memory;
+use super::factorization::spread;
 use super::linear_algebra::Precision;
 use super::{Progress, Target};
 
@@ -36,6 +38,9 @@ const STALL: (usize, f64) = (50, 0.999);
 /// Share of the uniform weight that a starved weight is lifted to, at most.
 const LIFT: f64 = 0.1;
 
+/// Evaluations between two looks for weights that are zero at every optimum.
+const PRUNING: usize = 10;
+
 /// Gaps below this need careful arithmetic from the start.
 const FINE_GAP: f64 = 1e-7;
 
@@ -46,6 +51,12 @@ pub(super) trait Problem {
 
     /// Values at positive weights, concatenated in order; `None` if a factorisation failed.
     fn evaluate(&self, weights: &[f64], precision: Precision) -> Option<Point>;
+
+    /// The weights to keep, rising, if this point proves that all others are zero at every optimum; from then on the
+    /// program has only these.
+    fn prune(&mut self, _point: &Point) -> Option<Vec<usize>> {
+        None
+    }
 }
 
 /// Values of a program at one point.
@@ -77,21 +88,21 @@ pub(super) struct Solution {
 }
 
 impl Solution {
-    fn first(point: &Point, weights: &[f64]) -> Self {
-        let bound = |value| Bound { value, weights: weights.to_vec() };
-        Self { lower: bound(point.lower), upper: bound(point.upper), iterations: 0 }
+    fn first(point: &Point, weights: Vec<f64>) -> Self {
+        let lower = Bound { value: point.lower, weights: weights.clone() };
+        Self { lower, upper: Bound { value: point.upper, weights }, iterations: 0 }
     }
 
     fn gap(&self) -> f64 {
         self.upper.value / self.lower.value - 1.0
     }
 
-    fn improve(&mut self, point: &Point, weights: &[f64]) {
+    fn improve(&mut self, point: &Point, weights: impl Fn() -> Vec<f64>) {
         if point.lower > self.lower.value {
-            self.lower = Bound { value: point.lower, weights: weights.to_vec() };
+            self.lower = Bound { value: point.lower, weights: weights() };
         }
         if point.upper < self.upper.value {
-            self.upper = Bound { value: point.upper, weights: weights.to_vec() };
+            self.upper = Bound { value: point.upper, weights: weights() };
         }
     }
 }
@@ -139,11 +150,13 @@ impl Pace {
 
 /// Solves the program until the gap is certified, the iterations are spent or `progress` says stop; `None` if not
 /// even uniform weights could be evaluated.
-pub(super) fn solve(problem: &impl Problem, target: Target, progress: Progress<'_>) -> Option<Solution> {
-    let simplices = problem.simplices();
+pub(super) fn solve(problem: &mut impl Problem, target: Target, progress: Progress<'_>) -> Option<Solution> {
+    let mut simplices = problem.simplices();
+    let size = simplices.iter().sum();
+    let mut active: Vec<usize> = (0..size).collect();
     let mixing = target.gap / 4.0;
     let mut precision = if target.gap < FINE_GAP { Precision::Careful } else { Precision::Fast };
-    let mut logs = vec![0.0; simplices.iter().sum()];
+    let mut logs = vec![0.0; size];
     normalise(&mut logs, &simplices);
     let mut memory = Memory::default();
     let mut last: Option<Iterate> = None;
@@ -159,8 +172,9 @@ pub(super) fn solve(problem: &impl Problem, target: Target, progress: Progress<'
         let point = problem.evaluate(&mixed, precision).filter(|point| point.objective.is_finite());
         let mut starved = false;
         if let Some(point) = &point {
-            let best = solution.get_or_insert_with(|| Solution::first(point, &mixed));
-            best.improve(point, &mixed);
+            let all = || spread(size, &active, &mixed);
+            let best = solution.get_or_insert_with(|| Solution::first(point, all()));
+            best.improve(point, all);
             best.iterations = iteration;
             let gap = best.gap();
             if progress(iteration, gap).is_break() || gap <= target.gap {
@@ -176,6 +190,17 @@ pub(super) fn solve(problem: &impl Problem, target: Target, progress: Progress<'
             step == Step::Plain || !last.as_ref().is_some_and(dropped)
         };
         if let Some(point) = point.filter(kept) {
+            if let Some(stay) = (iteration % PRUNING == 0).then(|| problem.prune(&point)).flatten() {
+                let pick = |values: &[f64]| stay.iter().map(|k| values[*k]).collect::<Vec<_>>();
+                (logs, active) = (pick(&logs), stay.iter().map(|k| active[*k]).collect());
+                simplices = problem.simplices();
+                normalise(&mut logs, &simplices);
+                let weights: Vec<f64> = logs.iter().map(|t| t.exp()).collect();
+                logs = advance(&logs, &residual(&pick(&point.gains), &weights, &simplices), &simplices);
+                memory.clear();
+                (step, last) = (Step::Plain, None);
+                continue;
+            }
             let residual = residual(&point.gains, &weights, &simplices);
             if let Some(before) = &last {
                 memory.push((&before.logs, &before.residual), (&logs, &residual));
@@ -292,9 +317,9 @@ mod tests {
 
     #[test]
     fn known_optimum_within_the_gap() {
-        let problem = Entropy(vec![0.5, 0.3, 0.2 - 1e-9, 1e-9]);
+        let mut problem = Entropy(vec![0.5, 0.3, 0.2 - 1e-9, 1e-9]);
         let target = Target { gap: 1e-6, iterations: 100 };
-        let solution = solve(&problem, target, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        let solution = solve(&mut problem, target, &mut |_, _| ControlFlow::Continue(())).unwrap();
         let optimum: f64 = problem.0.iter().map(|c| c * c.ln()).sum::<f64>().exp();
         assert!(solution.lower.value <= optimum && optimum <= solution.upper.value * (1.0 + 1e-15));
         assert!(solution.gap() <= 1e-6 && solution.iterations < 30, "{solution:?}");
@@ -302,13 +327,13 @@ mod tests {
 
     #[test]
     fn interrupted_runs_return_the_best_so_far() {
-        let problem = Entropy(vec![0.7, 0.2, 0.1]);
+        let mut problem = Entropy(vec![0.7, 0.2, 0.1]);
         let mut seen = Vec::new();
         let mut stop = |iteration: usize, gap: f64| {
             seen.push(gap);
             if iteration == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let solution = solve(&problem, Target { gap: 1e-9, iterations: 100 }, &mut stop).unwrap();
+        let solution = solve(&mut problem, Target { gap: 1e-9, iterations: 100 }, &mut stop).unwrap();
         assert_eq!(solution.iterations, 2);
         assert_eq!(solution.gap(), seen[1]);
         assert!(seen[1] <= seen[0]);

@@ -4,7 +4,7 @@
 //! `γ = argmin ‖f − Σ γ_i δf_i‖²` (Anderson 1965; Walker & Ni 2011), here in a weighted norm and with a small
 //! ridge, so that nearly dependent differences do no harm.
 
-use super::linear_algebra::{Matrix, solve_definite};
+use super::linear_algebra::{Matrix, add_to_diagonal, cholesky, dot, solve_factored};
 use std::collections::VecDeque;
 
 /// Differences kept.
@@ -45,20 +45,20 @@ impl Memory {
     /// The step from a point with this residual, least squares weighted by `weights`.
     pub fn step(&self, residual: &[f64], weights: &[f64]) -> Vec<f64> {
         let mut step = residual.to_vec();
-        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).zip(weights).map(|((a, b), w)| a * b * w).sum() };
         let size = self.differences.len();
         let mut normal = Matrix::zeros(size, size);
+        let mut right = vec![0.0; size];
         for i in 0..size {
+            let weighted: Vec<f64> = self.differences[i].1.iter().zip(weights).map(|(f, w)| f * w).collect();
             for j in 0..=i {
-                normal[(i, j)] = dot(&self.differences[i].1, &self.differences[j].1);
+                normal[(i, j)] = dot(&weighted, &self.differences[j].1);
             }
+            right[i] = dot(&weighted, residual);
         }
         let trace: f64 = (0..size).map(|i| normal[(i, i)]).sum();
-        for i in 0..size {
-            normal[(i, i)] += RIDGE * trace / size as f64;
-        }
-        let right: Vec<f64> = self.differences.iter().map(|(_, f)| dot(f, residual)).collect();
-        for (gamma, (images, _)) in solve_definite(&normal, &right).iter().flatten().zip(&self.differences) {
+        add_to_diagonal(&mut normal, |_| RIDGE * trace / size as f64);
+        let gammas = cholesky(&normal).map(|factor| solve_factored(&factor, &right));
+        for (gamma, (images, _)) in gammas.iter().flatten().zip(&self.differences) {
             step.iter_mut().zip(images).for_each(|(s, d)| *s -= gamma * d);
         }
         step

@@ -61,14 +61,7 @@ impl Optimized {
         iterations: usize,
     ) -> Result<Self, Error> {
         let norm = column_bound(&strategy);
-        scale_rows(&mut strategy, |_| 1.0 / norm);
-        scale_columns(&mut decode, |_| norm);
-        let difference = residual(&decode, &strategy, a);
-        if difference.is_nan() || difference > RECONSTRUCTION * largest(a) {
-            return Err(Error::Unsupported(
-                "the queries are too ill-conditioned for a factorisation in double precision".into(),
-            ));
-        }
+        normalise(a, &mut strategy, &mut decode, norm)?;
         let upper = error(&decode);
         scale_columns(&mut decode, |_| scale);
         Ok(Self {
@@ -85,6 +78,19 @@ impl Optimized {
             iterations,
         })
     }
+}
+
+/// Divides `B` by the norm, multiplies `L` by it, and checks that `L B = A`.
+pub(super) fn normalise(a: &Matrix, strategy: &mut Matrix, decode: &mut Matrix, norm: f64) -> Result<(), Error> {
+    scale_rows(strategy, |_| 1.0 / norm);
+    scale_columns(decode, |_| norm);
+    let difference = residual(decode, strategy, a);
+    if difference.is_nan() || difference > RECONSTRUCTION * largest(a) {
+        return Err(Error::Unsupported(
+            "the queries are too ill-conditioned for a factorisation in double precision".into(),
+        ));
+    }
+    Ok(())
 }
 
 /// An upper bound on the column norms of `B` that survives a division of `B` by it, entry by entry.

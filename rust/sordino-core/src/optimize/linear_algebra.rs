@@ -3,14 +3,19 @@
 //! `faer` without its thread pool: one thread, so that a result does not depend on the number of cores.
 
 use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
-use faer::{Accum, Mat, Par, Side};
+use faer::{Accum, ColRef, Mat, Par, Side};
+use std::hint::black_box;
 
 /// A dense matrix, stored by columns.
 pub(super) type Matrix = Mat<f64>;
 
 /// Eigenvalues of a Gram matrix below this fraction of the largest are left to the singular values.
 const TRUSTED: f64 = 1e-10;
+
+/// Columns that pass through the cache together.
+const STRIP: usize = 256;
 
 /// How the spectrum of a Gram matrix is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +26,25 @@ pub(super) enum Precision {
     Careful,
 }
 
+/// Passes a result of the library on with clean vector registers.
+///
+/// Its kernels of matrix products leave the upper halves dirty (private-gemm-x86 0.1.22 has no `vzeroupper`), and on
+/// Intel's processors all SSE code then waits for them: 4096 logarithms take 680 µs, not 18. A norm of a few numbers
+/// is vector code that ends properly.
+fn clean<T>(result: T) -> T {
+    black_box(ColRef::from_slice(black_box(&[0.0; 32])).squared_norm_l2());
+    result
+}
+
 /// A matrix from its rows.
 pub(super) fn from_rows(rows: usize, columns: usize, entries: &[f64]) -> Matrix {
     Mat::from_fn(rows, columns, |i, j| entries[i * columns + j])
+}
+
+/// A matrix from its columns, all of one length.
+pub(super) fn from_columns(columns: impl Iterator<Item = Vec<f64>>) -> Matrix {
+    let columns: Vec<Vec<f64>> = columns.collect();
+    Mat::from_fn(columns.first().map_or(0, Vec::len), columns.len(), |i, j| columns[j][i])
 }
 
 /// The entries of a matrix row by row.
@@ -33,17 +54,27 @@ pub(super) fn to_rows(matrix: &Matrix) -> Vec<f64> {
 
 /// `X Y`.
 pub(super) fn product(x: &Matrix, y: &Matrix) -> Matrix {
-    x * y
+    clean(x * y)
 }
 
 /// `Xᵀ Y`.
 pub(super) fn transposed_product(x: &Matrix, y: &Matrix) -> Matrix {
-    x.transpose() * y
+    clean(x.transpose() * y)
 }
 
 /// `Xᵀ`.
 pub(super) fn transpose(x: &Matrix) -> Matrix {
     x.transpose().to_owned()
+}
+
+/// The identity.
+pub(super) fn identity(size: usize) -> Matrix {
+    Mat::identity(size, size)
+}
+
+/// The columns of all, in order.
+pub(super) fn join_columns(parts: &[Matrix]) -> Matrix {
+    from_columns(parts.iter().flat_map(|part| (0..part.ncols()).map(|j| part.col_as_slice(j).to_vec())))
 }
 
 /// The columns with these indices.
@@ -76,9 +107,27 @@ pub(super) fn scale_rows(matrix: &mut Matrix, factor: impl Fn(usize) -> f64) {
     }
 }
 
+/// `Σ a_k b_k` in eight partial sums, which the processor adds at once.
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (heads, tails) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = heads.remainder().iter().zip(tails.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in heads.zip(tails) {
+        for k in 0..8 {
+            sums[k] += a[k] * b[k];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// The largest absolute value; not a number if one is.
+pub(super) fn most<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
+    values.into_iter().fold(0.0, |a, b| if b.is_nan() { f64::NAN } else { a.max(b.abs()) })
+}
+
 /// Squared Euclidean norm of every column.
 pub(super) fn squared_columns(matrix: &Matrix) -> Vec<f64> {
-    (0..matrix.ncols()).map(|j| matrix.col_as_slice(j).iter().map(|v| v * v).sum()).collect()
+    (0..matrix.ncols()).map(|j| dot(matrix.col_as_slice(j), matrix.col_as_slice(j))).collect()
 }
 
 /// Squared Euclidean norm of every row.
@@ -94,8 +143,7 @@ pub(super) fn squared_rows(matrix: &Matrix) -> Vec<f64> {
 
 /// Largest absolute entry; not a number if one is.
 pub(super) fn largest(matrix: &Matrix) -> f64 {
-    let larger = |a: f64, b: &f64| if b.is_nan() { f64::NAN } else { a.max(b.abs()) };
-    (0..matrix.ncols()).flat_map(|j| matrix.col_as_slice(j)).fold(0.0, larger)
+    most((0..matrix.ncols()).flat_map(|j| matrix.col_as_slice(j)))
 }
 
 /// Largest absolute entry of `X Y − A`.
@@ -111,7 +159,7 @@ pub(super) fn left_singular(matrix: &Matrix, precision: Precision) -> Option<(Ma
         let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
         let accumulate = Accum::Replace;
         triangular::matmul(&mut gram, lower, accumulate, matrix, full, matrix.transpose(), full, 1.0, Par::Seq);
-        let eigen = gram.self_adjoint_eigen(Side::Lower).ok()?;
+        let eigen = clean(gram.self_adjoint_eigen(Side::Lower)).ok()?;
         let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(0.0, f64::max);
@@ -125,38 +173,113 @@ pub(super) fn left_singular(matrix: &Matrix, precision: Precision) -> Option<(Ma
 
 /// `U`, `s`, `V` of the thin singular value decomposition, values falling.
 pub(super) fn thin_singular(matrix: &Matrix) -> Option<(Matrix, Vec<f64>, Matrix)> {
-    let svd = matrix.thin_svd().ok()?;
+    let svd = clean(matrix.thin_svd()).ok()?;
     Some((svd.U().to_owned(), svd.S().column_vector().iter().copied().collect(), svd.V().to_owned()))
 }
 
 /// Singular values, falling.
 pub(super) fn singular_values(matrix: &Matrix) -> Option<Vec<f64>> {
-    matrix.singular_values().ok()
+    clean(matrix.singular_values()).ok()
 }
 
 /// The upper triangular factor of `M = Q R`, for at least as many rows as columns; signs are arbitrary.
 pub(super) fn upper_factor(matrix: &Matrix) -> Matrix {
-    matrix.qr().thin_R().to_owned()
+    clean(matrix.qr()).thin_R().to_owned()
 }
 
 /// `R^{-1} X` for upper triangular `R`.
 pub(super) fn solve_upper(upper: &Matrix, mut x: Matrix) -> Matrix {
     solve_upper_triangular_in_place(upper.as_ref(), x.as_mut(), Par::Seq);
-    x
+    clean(x)
 }
 
 /// `X C^{-1}` for lower triangular `C`.
 pub(super) fn divide_by_lower(x: &Matrix, lower: &Matrix) -> Matrix {
     let mut transposed = transpose(x);
     solve_upper_triangular_in_place(lower.transpose(), transposed.as_mut(), Par::Seq);
-    transpose(&transposed)
+    transpose(&clean(transposed))
 }
 
-/// Solution of a symmetric positive definite system; `None` if it is not numerically definite.
-pub(super) fn solve_definite(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
-    let factor = matrix.llt(Side::Lower).ok()?;
+/// `Q` with orthonormal columns and upper triangular `R`, `M = Q R`, for at least as many rows as columns; signs are
+/// arbitrary.
+pub(super) fn thin_qr(matrix: &Matrix) -> (Matrix, Matrix) {
+    let qr = matrix.qr();
+    clean((qr.compute_thin_Q(), qr.thin_R().to_owned()))
+}
+
+/// The lower triangle of `X diag(w) Xᵀ`.
+pub(super) fn weighted_gram(x: &Matrix, weights: &[f64]) -> Matrix {
+    let (n, columns) = (x.nrows(), x.ncols());
+    let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    let mut gram = Mat::zeros(n, n);
+    let mut scaled = Matrix::zeros(n, STRIP.min(columns));
+    for start in (0..columns).step_by(STRIP) {
+        let len = STRIP.min(columns - start);
+        for j in 0..len {
+            let by = weights[start + j];
+            for (value, entry) in scaled.col_as_slice_mut(j).iter_mut().zip(x.col_as_slice(start + j)) {
+                *value = entry * by;
+            }
+        }
+        let (left, right) = (scaled.as_ref().subcols(0, len), x.as_ref().subcols(start, len).transpose());
+        triangular::matmul(&mut gram, lower, Accum::Add, left, full, right, full, 1.0, Par::Seq);
+        clean(());
+    }
+    gram
+}
+
+/// Lower triangular `C` with `C Cᵀ = M`, from the lower triangle of `M`; `None` if it is not numerically definite.
+pub(super) fn cholesky(matrix: &Matrix) -> Option<Matrix> {
+    Some(clean(matrix.llt(Side::Lower)).ok()?.L().to_owned())
+}
+
+/// `C^{-1}` for lower triangular `C`.
+pub(super) fn invert_lower(lower: &Matrix) -> Matrix {
+    let mut inverse = Mat::zeros(lower.nrows(), lower.ncols());
+    invert_lower_triangular(inverse.as_mut(), lower.as_ref(), Par::Seq);
+    clean(inverse)
+}
+
+/// `‖C x_j‖²` for lower triangular `C` and every column of `X`.
+pub(super) fn squared_images(lower: &Matrix, x: &Matrix) -> Vec<f64> {
+    let (triangle, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    let mut images = Matrix::zeros(x.nrows(), STRIP.min(x.ncols()));
+    let mut squares = Vec::with_capacity(x.ncols());
+    for start in (0..x.ncols()).step_by(STRIP) {
+        let len = STRIP.min(x.ncols() - start);
+        let (image, columns) = (images.as_mut().subcols_mut(0, len), x.as_ref().subcols(start, len));
+        triangular::matmul(image, full, Accum::Replace, lower, triangle, columns, full, 1.0, Par::Seq);
+        clean(());
+        squares.extend((0..len).map(|j| dot(images.col_as_slice(j), images.col_as_slice(j))));
+    }
+    squares
+}
+
+/// The lower triangle of `K ∘ K`, `K = XᵀX`.
+pub(super) fn squared_gram(x: &Matrix) -> Matrix {
+    let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    let mut gram = Mat::zeros(x.ncols(), x.ncols());
+    triangular::matmul(&mut gram, lower, Accum::Replace, x.transpose(), full, x, full, 1.0, Par::Seq);
+    clean(());
+    for j in 0..x.ncols() {
+        for value in gram.col_as_slice_mut(j) {
+            *value *= *value;
+        }
+    }
+    gram
+}
+
+/// Adds `term(i)` to entry `i` of the diagonal.
+pub(super) fn add_to_diagonal(matrix: &mut Matrix, term: impl Fn(usize) -> f64) {
+    for i in 0..matrix.nrows() {
+        matrix[(i, i)] += term(i);
+    }
+}
+
+/// Solution of `C Cᵀ x = b` for lower triangular `C`.
+pub(super) fn solve_factored(lower: &Matrix, right: &[f64]) -> Vec<f64> {
     let mut x = Mat::from_fn(right.len(), 1, |i, _| right[i]);
-    solve_lower_triangular_in_place(factor.L(), x.as_mut(), Par::Seq);
-    solve_upper_triangular_in_place(factor.L().transpose(), x.as_mut(), Par::Seq);
-    Some(x.col_as_slice(0).to_vec())
+    solve_lower_triangular_in_place(lower.as_ref(), x.as_mut(), Par::Seq);
+    solve_upper_triangular_in_place(lower.transpose(), x.as_mut(), Par::Seq);
+    clean(x).col_as_slice(0).to_vec()
 }

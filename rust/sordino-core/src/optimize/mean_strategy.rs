@@ -72,9 +72,9 @@ pub fn mean_strategy(
     let mut weighted = a.clone();
     scale_rows(&mut weighted, |i| roots[i]);
     let range = Range::new(&weighted)?;
-    let program = Mean(&range);
+    let mut program = Mean(&range);
     let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
-    let solution = solve(&program, target, progress).ok_or_else(failed)?;
+    let solution = solve(&mut program, target, progress).ok_or_else(failed)?;
     let lower = Lower {
         query_weights: roots.iter().map(|root| root * root).collect(),
         cell_weights: spread(a.ncols(), &range.active, &solution.lower.weights),
@@ -92,7 +92,7 @@ pub fn mean_strategy(
 }
 
 /// `√ω` for weights that sum to 1.
-fn roots(rows: usize, weights: Option<&[f64]>) -> Result<Vec<f64>, Error> {
+pub(super) fn roots(rows: usize, weights: Option<&[f64]>) -> Result<Vec<f64>, Error> {
     let Some(weights) = weights else { return Ok(vec![(1.0 / rows as f64).sqrt(); rows]) };
     Error::check_len("weights", rows, weights.len())?;
     let total: f64 = weights.iter().sum();

@@ -5,11 +5,13 @@
 //! | `mean_strategy.rs` | `min ‖L‖_F max_j‖b_j‖/√m` over `L B = A` | root mean squared error |
 //! | `worst_strategy.rs` | `min max_i‖l_i‖ max_j‖b_j‖` over `L B = A` | largest standard deviation, `γ₂(A)` |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
+//! | `minimum_ellipsoid.rs` | least `det F` with all `‖F^{-1} a_j‖ ≤ 1` | volume, to `(1 + gap)^{r/2}` |
+//! | `base_decomposition.rs` | orthogonal subspaces from the shortest axes of such ellipsoids | – |
 //!
-//! All run on one driver, `accelerated.rs`: Anderson acceleration of a multiplicative fixed point on the dual
-//! weights. Weak duality makes every iterate a certificate: `lower` holds for all strategies, `upper` is what the returned
-//! strategy does. Nothing here sees private data, and privacy never depends on convergence: the columns of a returned
-//! strategy are measured, not assumed.
+//! All but ellipsoids around few columns (`interior_point.rs`) run on one driver, `accelerated.rs`: Anderson acceleration
+//! of a multiplicative fixed point on the dual weights. Weak duality makes every iterate a certificate: `lower` holds for
+//! all strategies, `upper` is what the returned strategy does. Nothing here sees private data, and privacy never depends
+//! on convergence: the columns of a returned strategy are measured, not assumed.
 //!
 //! ```
 //! use sordino_core::optimize::{Queries, Target, mean_strategy};
@@ -26,19 +28,26 @@
 
 mod accelerated;
 mod anderson;
+mod base_decomposition;
 mod factorization;
+mod interior_point;
 mod linear_algebra;
 mod mean_strategy;
+mod minimum_ellipsoid;
 mod prefix_sums;
 mod queries;
 mod range;
+mod stages;
 #[cfg(test)]
 mod tests;
 mod triangular;
+mod volume;
 mod worst_strategy;
 
+pub use base_decomposition::{BaseDecomposition, base_decomposition};
 pub use factorization::Optimized;
 pub use mean_strategy::mean_strategy;
+pub use minimum_ellipsoid::{Ellipsoid, minimum_ellipsoid};
 pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};
 pub use queries::Queries;
 pub use triangular::{Triangular, triangular};

@@ -150,9 +150,9 @@ pub fn worst_strategy(queries: Queries<'_>, target: Target, progress: Progress<'
     // With the identity as basis every row has a coordinate of its own, and none is zero.
     let rows = range.basis.as_ref().map_or_else(|| (0..a.nrows()).collect(), |_| distinct_rows(&a));
     let basis = range.basis.as_ref().map(|basis| select_rows(basis, &rows));
-    let program = Worst { range: &range, rows, basis };
+    let mut program = Worst { range: &range, rows, basis };
     let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
-    let solution = solve(&program, target, progress).ok_or_else(failed)?;
+    let solution = solve(&mut program, target, progress).ok_or_else(failed)?;
     let (u, v) = solution.lower.weights.split_at(program.rows.len());
     let lower = Lower {
         query_weights: spread(a.nrows(), &program.rows, u),
