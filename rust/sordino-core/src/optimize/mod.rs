@@ -7,6 +7,7 @@
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //! | `minimum_ellipsoid.rs` | least `det F` with all `‖F^{-1} a_j‖ ≤ 1` | volume, to `(1 + gap)^{r/2}` |
 //! | `base_decomposition.rs` | orthogonal subspaces from the shortest axes of such ellipsoids | – |
+//! | `dense_strategy.rs` | noise on these subspaces, of the best levels | root mean squared error |
 //!
 //! All but ellipsoids around few columns (`interior_point.rs`) run on one driver, `accelerated.rs`: Anderson acceleration
 //! of a multiplicative fixed point on the dual weights. Weak duality makes every iterate a certificate: `lower` holds for
@@ -29,11 +30,13 @@
 mod accelerated;
 mod anderson;
 mod base_decomposition;
+mod dense_strategy;
 mod factorization;
 mod interior_point;
 mod linear_algebra;
 mod mean_strategy;
 mod minimum_ellipsoid;
+mod noise_levels;
 mod prefix_sums;
 mod queries;
 mod range;
@@ -45,6 +48,7 @@ mod volume;
 mod worst_strategy;
 
 pub use base_decomposition::{BaseDecomposition, base_decomposition};
+pub use dense_strategy::{Coefficients, DenseStrategy, Noise, dense_strategy};
 pub use factorization::Optimized;
 pub use mean_strategy::mean_strategy;
 pub use minimum_ellipsoid::{Ellipsoid, minimum_ellipsoid};

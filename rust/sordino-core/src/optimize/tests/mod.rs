@@ -1,5 +1,6 @@
 //! Reference values, an independent verifier, and properties on random matrices.
 
+mod geometry;
 mod properties;
 mod references;
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const GAP: f64 = 1e-4;
 
 /// A matrix `X Y` of rank at most `r`, entries from a small set or a range, rows and columns scaled, some repeated.
-fn matrices() -> impl Strategy<Value = (usize, usize, Vec<f64>)> {
+pub(super) fn matrices() -> impl Strategy<Value = (usize, usize, Vec<f64>)> {
     (1usize..=8, 1usize..=12, 1usize..=8, 0u8..3).prop_flat_map(|(m, n, r, kind)| {
         let entry = move || match kind {
             0 => prop_oneof![Just(0.0), Just(1.0)].boxed(),
