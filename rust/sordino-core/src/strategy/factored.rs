@@ -233,10 +233,13 @@ impl Strategy for Factored {
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        let x = table(x)?;
+        let cells = table(x)?;
         let (last, rest) = self.parts.split_last().expect("at least one factor");
-        let mut sums = vec![0i128; x.len() / last.fixed.columns * last.fixed.rows];
-        last.fixed.apply(x, 1, &mut sums);
+        let mut sums = vec![0i128; cells.len() / last.fixed.columns * last.fixed.rows];
+        match x {
+            Input::Sparse { nonzero, .. } if rest.is_empty() => last.fixed.apply_sparse(cells, nonzero, &mut sums),
+            _ => last.fixed.apply(cells, 1, &mut sums),
+        }
         let mut inner = last.fixed.rows;
         for part in rest.iter().rev() {
             let mut next = vec![0i128; sums.len() / part.fixed.columns * part.fixed.rows];
