@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sordino import _core
-from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
+from sordino.errors import PlanFileError, UnsupportedMechanismError
 from sordino.workloads import Kronecker, Workload
 from sordino.workloads.base import Array
 
@@ -101,23 +101,10 @@ class Factorization:
         """Return the strategy in the core.
 
         Raises:
-            InvalidParameterError: The workload is outside the measured row space, shapes differ, or the noise is not
-                that of the kind.
+            InvalidParameterError: The workload is outside the measured row space, or shapes differ.
         """
-        self._check_noise()
         blocks = list(self.blocks) if self.blocks is not None and self.law == "laplace" else None
         return _core.Strategy.factored(workload.core, list(self.factors), self.law, blocks, self.body)
-
-    def _check_noise(self) -> None:
-        """Refuse noise of another law than the mechanism of this kind is calibrated for."""
-        if self.law not in ("gaussian", "laplace") or self.body != (self.kind == "k-norm"):
-            raise InvalidParameterError("the law of the noise is not that of the factorization's kind")
-        if self.body and (self.law != "laplace" or self.blocks is not None):
-            raise InvalidParameterError("K-norm noise is a law of its own, without blocks")
-        if self.blocks is not None and (
-            sum(self.blocks) != math.prod(len(factor) for factor in self.factors) or min(self.blocks) < 1
-        ):
-            raise InvalidParameterError("blocks must be positive and add up to the measured rows")
 
     def to_json(self) -> dict[str, Any]:
         """Return the factorization as a record; arrays stay arrays."""

@@ -300,8 +300,6 @@ def fit(
                 (fit(request, mechanism, branching, each) for each in found),
                 key=lambda fitted: fitted.error(request.objective),
             )
-        if factorization.kind not in mechanism.searches or factorization.law != mechanism.law:
-            raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
         strategy = factorization.build(workload)
     else:
         strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)

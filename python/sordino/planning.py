@@ -92,6 +92,8 @@ def plan(
 def _with_factorization(request: Request, mechanism: Mechanism, factorization: Factorization) -> Fitted:
     if not isinstance(factorization, Factorization):
         raise DataTypeError("factorization must come from sordino.factorize")
+    if factorization.kind not in mechanism.searches or factorization.law != mechanism.law:
+        raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
     return fit(request, mechanism, factorization=factorization)
 
 
