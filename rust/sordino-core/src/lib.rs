@@ -37,6 +37,7 @@
 pub mod domain;
 pub mod door;
 pub mod error;
+pub mod estimate;
 pub mod lattice;
 pub mod objective;
 pub mod optimize;

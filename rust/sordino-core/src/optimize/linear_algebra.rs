@@ -4,10 +4,10 @@
 
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
-use faer::{Accum, Mat, Par, Side};
+use faer::{Accum, Mat, MatRef, Par, Side};
 
 /// A dense matrix, stored by columns.
-pub(super) type Matrix = Mat<f64>;
+pub(crate) type Matrix = Mat<f64>;
 
 /// Eigenvalues of a Gram matrix below this fraction of the largest are left to the singular values.
 const TRUSTED: f64 = 1e-10;
@@ -154,9 +154,20 @@ pub(super) fn divide_by_lower(x: &Matrix, lower: &Matrix) -> Matrix {
 
 /// Solution of a symmetric positive definite system; `None` if it is not numerically definite.
 pub(super) fn solve_definite(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
+    let x = solve_definite_columns(matrix, Mat::from_fn(right.len(), 1, |i, _| right[i]))?;
+    Some(x.col_as_slice(0).to_vec())
+}
+
+/// `M^{-1} X` for symmetric positive definite `M`; `None` if it is not numerically definite.
+pub(crate) fn solve_definite_columns(matrix: &Matrix, mut x: Matrix) -> Option<Matrix> {
     let factor = matrix.llt(Side::Lower).ok()?;
-    let mut x = Mat::from_fn(right.len(), 1, |i, _| right[i]);
     solve_lower_triangular_in_place(factor.L(), x.as_mut(), Par::Seq);
     solve_upper_triangular_in_place(factor.L().transpose(), x.as_mut(), Par::Seq);
-    Some(x.col_as_slice(0).to_vec())
+    Some(x)
+}
+
+/// `Xᵀ Y` for matrices with so many rows, stored one column after another.
+pub(crate) fn transposed_product_of_columns(rows: usize, x: &[f64], y: &[f64]) -> Matrix {
+    let view = |entries| MatRef::from_column_major_slice(entries, rows, entries.len() / rows);
+    view(x).transpose() * view(y)
 }

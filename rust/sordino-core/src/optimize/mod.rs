@@ -27,7 +27,7 @@
 mod accelerated;
 mod anderson;
 mod factorization;
-mod linear_algebra;
+pub(crate) mod linear_algebra;
 mod mean_strategy;
 mod prefix_sums;
 mod queries;

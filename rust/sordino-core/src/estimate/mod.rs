@@ -1,0 +1,34 @@
+//! Estimates from what was published: the nearest answers that some data could have.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `projection.rs` | [`project`]: the point of `{C x : x ∈ X}` nearest to a published one, with a certificate |
+//! | `constraint.rs` | [`Constraint`]: what is publicly known of the data, `X` |
+//! | `columns.rs` | [`Columns`]: the matrix `C`, dense or an operator |
+//! | `working_set.rs` | the same problem on the few columns that matter |
+//!
+//! Post-processing: everything here is a function of published numbers and costs no privacy. It trades variance for
+//! bias, so confidence intervals belong to the numbers as they were published.
+//!
+//! ```
+//! use sordino_core::estimate::{Constraint, DenseColumns, project};
+//! use std::ops::ControlFlow;
+//!
+//! // Three cells that hold ten records between them, measured with noise.
+//! let columns = DenseColumns::new(3, 3, vec![1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])?;
+//! let progress = &mut |_, _| ControlFlow::Continue(());
+//! let found = project(&columns, &[8.0, 5.0, -2.0], Constraint::Total(10.0), 1e-9, 1000, progress)?;
+//! assert!((found.image[0] - 6.5).abs() < 1e-9 && (found.image[1] - 3.5).abs() < 1e-9 && found.image[2] == 0.0);
+//! # Ok::<(), sordino_core::error::Error>(())
+//! ```
+
+mod columns;
+mod constraint;
+mod projection;
+#[cfg(test)]
+mod tests;
+mod working_set;
+
+pub use columns::{Columns, DenseColumns};
+pub use constraint::Constraint;
+pub use projection::{MAX_ITERATIONS, Projection, project};
