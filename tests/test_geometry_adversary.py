@@ -1,15 +1,12 @@
 """Attacks on the searched strategies and everything around them: neighbours by brute force, cases at the edge."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 import sordino as so
-from geometry import dense
-from sordino import mechanisms
 from sordino.mechanisms import MECHANISMS
 
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
