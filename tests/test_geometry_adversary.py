@@ -217,3 +217,90 @@ def test_releases_of_worst_neighbours_cannot_be_told_apart_better_than_promised(
         # With noise of two thirds the mechanism would be caught where the cone of the likelihood is wide.
         if mechanism in {"k-norm-laplace", "p-identity-laplace"}:
             assert math.log(hit / false) > 0.85 * epsilon
+
+
+PRIVACIES = [
+    so.PureDP(epsilon=0.02),
+    so.PureDP(epsilon=1.0),
+    so.PureDP(epsilon=12.0),
+    so.ApproxDP(epsilon=0.1, delta=1e-6),
+    so.ApproxDP(epsilon=2.0, delta=0.3),
+    so.ZeroConcentratedDP(rho=0.5),
+    so.GaussianDP(mu=0.05),
+    so.GaussianDP(mu=3.0),
+]
+
+
+@pytest.mark.parametrize("privacy", PRIVACIES, ids=repr)
+@pytest.mark.parametrize("name", [*WORKLOADS, "wide", "skewed"])
+def test_no_bound_is_above_any_mechanism(name, privacy):
+    extra = {
+        "wide": so.Matrix(np.random.default_rng(3).choice([-1.0, 1.0], size=(3, 20))),
+        "skewed": so.Matrix(np.diag([1.0, 1e-3, 1e3])),
+    }
+    workload = extra.get(name) or WORKLOADS[name]
+    lower = [b for b in so.lower_bounds(workload, privacy) if not b.up_to_constant]
+    assert len(lower) == (2 if isinstance(privacy, so.PureDP) else 1)
+    compared = so.compare(workload, privacy)
+    for row in compared.rows:
+        for bound in lower:
+            assert 0.0 <= bound.value <= row["rmse"] * (1.0 + 1e-9), (bound, row)
+        if row["mechanism"].endswith("gaussian"):
+            assert compared.gaussian_bound.value <= row["rmse"] * (1.0 + 1e-9), row
+            assert row["optimality"] >= 1.0 - 1e-9
+    # Answering zero: exact on the empty database, as wrong as the answers are on the largest of n records.
+    A, weights = dense(workload), workload.answer_weights()
+    for records in (1, 3):
+        worst = records * np.sqrt(np.average(A**2, axis=0, weights=weights).max())
+        found = so.lower_bounds(workload, privacy, records=records)
+        assert found[0].value <= worst * (1.0 + 1e-9)
+        assert found[0].value <= lower[0].value * (1.0 + 1e-9)
+
+
+CAPPED = [so.AddRemove(4), so.AddRemove(4, per_cell=1), so.AddRemove(5, per_cell=2), so.ReplaceOne(2)]
+
+
+@pytest.mark.parametrize("unit", CAPPED)
+@pytest.mark.parametrize("objective", ["mean", "max"])
+def test_the_gaussian_bound_is_below_every_diagonal_strategy(unit, objective):
+    """Strategies `diag(b)`: their sensitivity is known in closed form for every unit."""
+    A = np.diag([1000.0, 1.0, 1.0, 1.0])
+    plan = so.plan(so.Matrix(A), so.GaussianDP(mu=1.0), unit=unit, mechanism="optimal", objective=objective)
+    records, cap = unit.records, getattr(unit, "per_cell", None) or unit.records
+    pieces = [cap] * (records // cap) + [records % cap]
+    for power in (0.0, 0.25, 0.5, 1.0):
+        b = np.diag(A) ** power
+        if isinstance(unit, so.ReplaceOne):
+            sensitivity = records * math.hypot(*np.sort(b)[-2:])
+        else:
+            sensitivity = math.sqrt(sum((p * v) ** 2 for p, v in zip(pieces, np.sort(b)[::-1], strict=False)))
+        stderr = sensitivity * np.diag(A) / b
+        error = math.sqrt((stderr**2).mean()) if objective == "mean" else stderr.max()
+        assert plan.gaussian_bound.value <= error * (1.0 + 1e-9)
+
+
+def hereditary_discrepancy(A):
+    signs = {k: np.array(list(itertools.product((-1, 1), repeat=k))) for k in range(1, A.shape[1] + 1)}
+    best = 0.0
+    for k, colours in signs.items():
+        for S in itertools.combinations(range(A.shape[1]), k):
+            best = max(best, np.abs(A[:, S] @ colours.T).max(axis=0).min())
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_interval_contains_the_hereditary_discrepancy(seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 7), rng.integers(1, 7)
+    A = [rng.choice([-1.0, 0, 1], (m, n)), rng.normal(size=(m, n)), np.tril(np.ones((m, n)))][seed % 3]
+    A[0, 0] += not A.any()
+    found, truth = so.discrepancy(so.Matrix(A)), hereditary_discrepancy(A)
+    assert found.lower <= truth * (1.0 + 1e-9)
+    assert found.upper >= truth * (1.0 - 1e-9)
+    assert found.found == pytest.approx(np.abs(A @ found.signs).max())
+    assert set(found.signs.tolist()) <= {-1, 1}
+    low, high = found.gamma_2
+    assert low <= high
+    for value, size in (found.determinant, found.spectral, found.weighted):
+        assert 0.0 <= value <= truth * (1.0 + 1e-9)
+        assert 1 <= size <= min(m, n)
