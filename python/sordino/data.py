@@ -26,7 +26,7 @@ class Cells(NamedTuple):
     index: Any
 
 
-def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
+def read_cells(data: object, workload: Workload, integral: bool, counted: bool = False) -> Cells:
     """Check form, shape, dtype and finiteness; nothing here looks at magnitudes.
 
     Args:
@@ -37,6 +37,7 @@ def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
             encode of searched strategies then takes time by their number.
         workload: What will be answered.
         integral: Whether cells are declared integers; fractions are then rounded.
+        counted: Whether record codes are counted in their table, for strategies that take nothing else.
 
     Raises:
         DataTypeError: Not an array of real numbers.
@@ -49,7 +50,8 @@ def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
     index = getattr(data, "index", None)
     index = None if callable(index) else index
     if isinstance(workload, Marginals) and array.ndim == 2:
-        return Cells(_codes(array, workload, integral), None)
+        codes = _codes(array, workload, integral)
+        return Cells(_counted(codes, workload) if counted else codes, None)
     expected = workload.input_shape
     if array.shape != expected and array.shape != (int(np.prod(expected, dtype=np.float64)),):
         raise ShapeError(f"the input must have shape {expected}, its own shape differs")
@@ -177,3 +179,10 @@ def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         array = np.minimum(array, np.uint64(_LARGEST))
     return _plain(array.astype(np.int64, copy=False))
+
+
+def _counted(codes: NDArray[Any], workload: Marginals) -> NDArray[np.int64]:
+    """Return the flat table of records; those with a code that is no level count nowhere."""
+    known = ((codes >= 0) & (codes < np.array(workload.levels))).all(axis=1)
+    cells = np.ravel_multi_index(tuple(codes[known].T), workload.levels)
+    return np.bincount(cells, minlength=int(np.prod(workload.levels))).astype(np.int64)

@@ -123,7 +123,8 @@ def _cached(search: _Search) -> Factorization:
     if known is not None:
         whole, gap, iterations, found = known
         reached = found.gap is not None and found.gap <= search.gap
-        if reached or (whole and gap <= search.gap and (found.gap is None or iterations >= search.iterations)):
+        spent = gap <= search.gap and (iterations >= search.iterations or found.iterations < iterations)
+        if reached or (whole and spent):
             _FOUND[key] = known
             return found
         search.before = found

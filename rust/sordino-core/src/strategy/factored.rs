@@ -146,7 +146,8 @@ impl Factored {
         let cells: usize = self.parts.iter().map(|part| part.fixed.columns).product();
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let answers = self.workload.answers_len();
-        let (mut wanted, mut got) = (vec![0.0; answers], vec![0.0; answers]);
+        let (mut wanted, mut got, mut squares) = (vec![0.0; answers], vec![0.0; answers], vec![0.0; answers]);
+        self.workload.row_squares(&mut squares);
         for _ in 0..3 {
             let x: Vec<f64> = (0..cells)
                 .map(|_| {
@@ -157,9 +158,16 @@ impl Factored {
             let back = self.map(Map::Inverse, &self.map(Map::Strategy, &x));
             self.workload.apply(&x, &mut wanted);
             self.workload.apply(&back, &mut got);
-            let size = wanted.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-            if wanted.iter().zip(&got).any(|(a, b)| (a - b).abs().is_nan() || (a - b).abs() > ANSWERED * size) {
-                return Err(Error::invalid("strategy", "the workload is outside its row space"));
+            // Row by row: |⟨a_i, x⟩| is about ‖a_i‖₂, whatever the other rows are.
+            let missed = |((wanted, got), square): ((&f64, &f64), &f64)| {
+                let error = (wanted - got).abs();
+                error.is_nan() || error > ANSWERED * (cells as f64 * square).sqrt()
+            };
+            if wanted.iter().zip(&got).zip(&squares).any(missed) {
+                return Err(Error::Unsupported(
+                    "the workload is outside the row space of the strategy, or too ill-conditioned for double precision"
+                        .into(),
+                ));
             }
         }
         Ok(())
