@@ -1,6 +1,7 @@
 """Attacks on the searched strategies and everything around them: neighbours by brute force, cases at the edge."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -8,10 +9,7 @@ from scipy.optimize import linprog
 from scipy.stats import beta
 
 import sordino as so
-<<<<<<< HEAD
-=======
 from geometry import dense
->>>>>>> helper-review
 from sordino.mechanisms import MECHANISMS
 
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)

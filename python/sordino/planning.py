@@ -83,18 +83,14 @@ def plan(
     elif mechanism == "auto" and isinstance(factorization, Factorization):
         named = f"{factorization.kind}-{factorization.law}"
     if factorization is not None:
-        fitted = _with_factorization(request, mechanism_named(named, privacy), factorization)
+        if not isinstance(factorization, Factorization):
+            raise DataTypeError("factorization must come from sordino.factorize")
+        fitted = fit(request, mechanism_named(named, privacy), factorization=factorization)
     elif named == "auto":
         fitted = least_error(_candidates(request, progress), objective)
     else:
         fitted = _best_branching(request, mechanism_named(named, privacy), progress)
     return Plan(request=request, requested=mechanism, fitted=fitted)
-
-
-def _with_factorization(request: Request, mechanism: Mechanism, factorization: Factorization) -> Fitted:
-    if not isinstance(factorization, Factorization):
-        raise DataTypeError("factorization must come from sordino.factorize")
-    return fit(request, mechanism, factorization=factorization)
 
 
 def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their order
