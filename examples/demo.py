@@ -1,4 +1,4 @@
-"""Two public data sets as if they were private: a year of departures, and visits to the doctor.
+"""Three public data sets as if they were private: a year of departures, visits to the doctor, and a survey.
 
     python examples/demo.py --out out/
 
@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from demo_pictures import draw_distribution, draw_series, draw_two_ways, draw_unbounded
+from demo_pictures import draw_distribution, draw_series, draw_two_ways, draw_unbounded, draw_votes
 
 import sordino as so
 
 DATA = Path(__file__).parent / "data"
-TOTAL = so.ApproxDP(epsilon=2.5, delta=1e-6)
+TOTAL = so.ApproxDP(epsilon=3.0, delta=1e-6)
 FLIGHTS = so.ApproxDP(epsilon=1.0, delta=1e-6)  # for each of two releases and a stream
-VISITS = so.GaussianDP(mu=0.15)  # for each of three releases
+VISITS = so.GaussianDP(mu=0.15)  # for each of four releases
+VOTERS = so.GaussianDP(mu=0.25)
 WEEK = 7 * 24
 USUAL = (
     "identity",
@@ -72,7 +73,7 @@ class Demo:
         self.note(name, release, truth)
         return release
 
-    def note(self, name: str, release: so.Release | so.StreamRelease, truth: np.ndarray, *, free: bool = False) -> None:
+    def note(self, name: str, release: so.Release | so.StreamRelease, truth: np.ndarray, *, free: str = "") -> None:
         """Add a line to the table: what was promised, and what this run's error is."""
         plan = release.plan
         peers = {str(row["mechanism"]): float(row["rmse"]) for row in plan.compare().rows}
@@ -83,7 +84,7 @@ class Demo:
             {
                 "queries": name,
                 "answers": str(release.values.size),
-                "mechanism": "free, from the histogram" if free else plan.mechanism,
+                "mechanism": f"free, {free}" if free else plan.mechanism,
                 "promised rmse": f"{promised:.4g}",
                 "this run's rmse": f"{np.sqrt(np.mean((release.values - truth) ** 2)):.4g}",
                 "bound (Gaussian)": "-" if free or bound is None else f"{bound.value:.4g}",
@@ -171,7 +172,7 @@ class Demo:
         truth = np.cumsum(counts).astype(float)
         own = self.measure("visits: distribution function", plan, counts, truth)
         free = histogram.answer(cumulative)
-        self.note("visits: distribution function", free, truth, free=True)
+        self.note("visits: distribution function", free, truth, free="from the histogram")
         path = self.picture("visits_cdf.png")
         draw_two_ways(path, own, free, truth, "Person-years with at most so many visits")
 
@@ -179,9 +180,39 @@ class Demo:
         truth = np.convolve(counts, smooth.kernel)[smooth.center :][:cells]
         own = self.measure("visits: smoothed histogram", plan, counts, truth)
         free = histogram.answer(smooth)
-        self.note("visits: smoothed histogram", free, truth, free=True)
+        self.note("visits: smoothed histogram", free, truth, free="from the histogram")
         path = self.picture("visits_smooth.png")
         draw_two_ways(path, own, free, truth, "Visits to the doctor, smoothed")
+
+        # How many person-years had i to j visits, for all i and j.
+        ranges = so.AllRanges(cells)
+        plan = so.plan(ranges, VISITS, unit=table.unit)
+        plan.plot(self.picture("visits_ranges_plan.png"))
+        plan.compare().plot(self.picture("visits_ranges_mechanisms.png"))
+        totals = np.concatenate([[0], np.cumsum(counts)])
+        first, last = ranges.ranges.T
+        self.measure("visits: all ranges", plan, counts, totals[last + 1] - totals[first])
+
+    def survey(self) -> None:
+        """A survey: all tables of two of four questions, projected onto what is possible."""
+        with (DATA / "anes96_survey.csv").open(newline="") as file:
+            people = list(csv.DictReader(file))
+        # Public: which codes there are. Not taken from the data.
+        questions = {"party": range(7), "left_right": range(1, 8), "education": range(1, 8), "vote": range(2)}
+        codes = np.array([[int(person[name]) - levels[0] for name, levels in questions.items()] for person in people])
+        workload = so.Marginals([len(levels) for levels in questions.values()], k=2)
+        unit, bound = so.AddRemove(1, label="one voter"), so.PublicBound(1000)  # fewer than a thousand were asked
+        plan = so.plan(workload, VOTERS, unit=unit, constraint=bound)
+
+        tables = [np.zeros(shape) for shape in workload.table_shapes]
+        for chosen, table in zip(workload.sets, tables, strict=True):
+            np.add.at(table, tuple(codes[:, list(chosen)].T), 1)
+        truth = np.concatenate([table.reshape(-1) for table in tables])
+        projected = self.measure("survey: tables of two questions, projected", plan, codes, truth)
+        before = projected.answer(workload)
+        self.note("survey: the same, not projected", before, truth, free="from the same release")
+        path = self.picture("survey_votes.png")
+        draw_votes(path, projected, workload.sets.index((0, 3)), tables[workload.sets.index((0, 3))])
 
     def finish(self) -> None:
         """Print the ledger, and write and print the table."""
@@ -205,7 +236,7 @@ class Demo:
 
 def main() -> None:
     """Run everything."""
-    parser = argparse.ArgumentParser(description="Differentially private answers about two public data sets.")
+    parser = argparse.ArgumentParser(description="Differentially private answers about three public data sets.")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for pictures and tables")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
@@ -214,6 +245,7 @@ def main() -> None:
     demo.departures()
     demo.live()
     demo.visits()
+    demo.survey()
     demo.finish()
     print(f"{time.perf_counter() - started:.1f} s")
 

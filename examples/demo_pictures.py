@@ -137,6 +137,39 @@ def draw_two_ways(path: Path, own: so.Release, free: so.Release, truth: np.ndarr
     save_figure(figure, path)
 
 
+def draw_votes(path: Path, release: so.Release, table: int, truth: np.ndarray) -> None:
+    """Draw a table of seven parties by two votes: bars as released and projected, true counts as marks.
+
+    Args:
+        path: Where to save the picture.
+        release: Tables of two questions.
+        table: Number of the table among them.
+        truth: The true table.
+    """
+    figure = new_figure(10.0, 5.0)
+    axes = figure.subplots()
+    sizes = [int(np.prod(shape)) for shape in release.workload.table_shapes]
+    own = slice(sum(sizes[:table]), sum(sizes[: table + 1]))
+    interval = release.interval(0.95)
+    values, center = (array[own].reshape(truth.shape) for array in (release.values, release.unbiased))
+    half = ((interval.upper - interval.lower) / 2.0)[own].reshape(truth.shape)
+    for vote, (name, color) in enumerate((("Clinton", ACCENT), ("Dole", MUTED))):
+        x = np.arange(len(truth)) + 0.4 * (vote - 0.5)
+        axes.bar(x, values[:, vote], width=0.36, color=color, alpha=0.6, linewidth=0, label=f"{name}, released")
+        bars = {"yerr": half[:, vote], "fmt": "none", "ecolor": INK, "elinewidth": 1.0}
+        axes.errorbar(x, center[:, vote], **bars, label="95 % interval, before projection" if vote else None)
+        mark = {"color": SIGNAL, "linewidth": 0, "marker": "_", "markersize": 16, "markeredgewidth": 2}
+        axes.plot(x, truth[:, vote], **mark, label="truth" if vote else None)
+    axes.axhline(0.0, color=MUTED, linewidth=0.8)
+    heading(axes, "Expected vote in 1996 by party, one of six tables", f"{promise(release)}; {PUBLIC}")
+    dress(axes, "", "people")
+    parties = ["strong\nDemocrat", "weak\nDemocrat", "leaning\nDemocrat", "independent"]
+    parties += ["leaning\nRepublican", "weak\nRepublican", "strong\nRepublican"]
+    axes.set_xticks(np.arange(len(truth)), parties)
+    _legend(axes, "upper center")
+    save_figure(figure, path)
+
+
 def square_root_tuned(steps: int) -> np.ndarray:
     """Return `sum of f_k², k < t` for all t up to `steps`, f_k the series of (1 - x)^(-1/2).
 

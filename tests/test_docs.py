@@ -75,13 +75,15 @@ def commands(block: Block) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b.language == "console" for b in blocks(p))], ids=name)
 def test_commands_run(page: Path, tmp_path: Path) -> None:
-    """`$ sordino ...` lines of console blocks run in order in one folder; `csv` blocks are files in it."""
+    """`$ sordino ...` lines of console blocks run in order in one folder, where `csv` and `python` blocks make files."""
     ran = 0
     for block in blocks(page):
         if block.language == "csv":
             first, _, rest = block.body.partition("\n")
             file = tmp_path / first.removeprefix("# ").strip()
             file.write_text(rest, encoding="utf-8")
+        if block.language == "python":
+            subprocess.run([sys.executable, "-c", block.body], cwd=tmp_path, check=True, timeout=60)
         if block.language != "console":
             continue
         for command in commands(block):

@@ -1,6 +1,8 @@
 """The examples run as a user runs them."""
 
 import csv
+import hashlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +38,16 @@ def test_marginals(tmp_path):
     assert "is the same in all its 19 tables: True" in text
 
 
-@pytest.mark.parametrize("name", ["quickstart.py", "marginals.py"])
+def test_any_matrix(tmp_path):
+    text = run("any_matrix.py", cwd=tmp_path)
+    assert "optimal-gaussian, chosen by auto" in text
+    assert "of the least error, certified" in text
+    total = re.search(r"all shops: ([0-9.]+), standard error ([0-9.]+), true ([0-9]+)", text)
+    published, stderr, true = map(float, total.groups())
+    assert abs(published - true) < 6.0 * stderr
+
+
+@pytest.mark.parametrize("name", ["quickstart.py", "marginals.py", "any_matrix.py"])
 def test_short_examples_are_short(name):
     assert len((EXAMPLES / name).read_text().splitlines()) < 40
 
@@ -46,17 +57,35 @@ def test_demo(tmp_path):
     text = run("demo.py", "--out", "pictures", cwd=tmp_path)
     out = tmp_path / "pictures"
     pictures = list(out.glob("*.png"))
-    assert len(pictures) == 13
+    assert len(pictures) == 16
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     with (out / "table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 8
+    assert len(rows) == 11
     for row in rows:
         # Errors of neighbouring answers go together, so one run may be off; a factor of five it is not.
         assert 0.2 < float(row["this run's rmse"]) / float(row["promised rmse"]) < 5.0
-    assert "== ledger: ApproxDP(epsilon=2.5, delta=1e-06) for everything together ==" in text
+    assert "== ledger: ApproxDP(epsilon=3.0, delta=1e-06) for everything together ==" in text
     assert (out / "table.md").read_text() in text
     moments = [line.strip("| ").split(" | ") for line in (out / "departures_live.md").read_text().splitlines()[2:]]
     assert [moment[1] for moment in moments][-1] == "328,521"
     for _, truth, published, stderr in moments:
         assert abs(float(published.replace(",", "")) - float(truth.replace(",", ""))) < 6.0 * float(stderr)
+    by_name = {row["queries"]: row for row in rows}
+    assert by_name["visits: all ranges"]["mechanism"] == "optimal-gaussian"
+    assert float(by_name["visits: all ranges"]["over the bound"]) == pytest.approx(1.0, abs=0.001)
+    projected = by_name["survey: tables of two questions, projected"]
+    assert projected["mechanism"] == "sparse-gaussian"
+    assert projected["this run's rmse"] != by_name["survey: the same, not projected"]["this run's rmse"]
+
+
+def test_data_is_what_its_page_says():
+    page = (EXAMPLES / "data" / "README.md").read_text()
+    files = list((EXAMPLES / "data").glob("*.csv"))
+    assert len(files) == 3
+    for file in files:
+        content = file.read_bytes()
+        rows, size = len(content.splitlines()) - 1, len(content)
+        assert size < 200_000
+        assert f"| `{file.name}` | {rows:,} | {size:,} |" in page
+        assert f"{hashlib.sha256(content).hexdigest()}  {file.name}" in page
