@@ -304,3 +304,60 @@ def test_the_interval_contains_the_hereditary_discrepancy(seed):
     for value, size in (found.determinant, found.spectral, found.weighted):
         assert 0.0 <= value <= truth * (1.0 + 1e-9)
         assert 1 <= size <= min(m, n)
+
+
+COMPOSED = {
+    "nested": so.Kronecker([so.Kronecker([so.RunningSum(2), so.RunningSum(2)]), so.Matrix([[1.0, 2], [0, 1], [3, 3]])]),
+    "of a union": so.Kronecker([so.RunningSum(2) | 3 * so.Matrix([[1.0, -1]]), so.AllRanges(3)]),
+    "of marginals": so.Kronecker([so.Marginals([2, 3], k=1), so.RunningSum(2)]),
+    "five factors": so.Kronecker([so.RunningSum(2)] * 5),
+    "weighted": so.Kronecker([so.Matrix(np.eye(2), weights=[1, 1e6]), so.Matrix(np.tril(np.ones((3, 3))))]),
+    "scaled": so.Kronecker([so.Matrix(np.tril(np.ones((3, 3))) * 1e-100), so.Matrix(np.eye(2) * 1e100)]),
+    "dependent": so.Kronecker([so.Matrix([[1.0, 1], [2, 2]]), so.RunningSum(3)]),
+    "union": 1e-6 * so.RunningSum(5) | 1e6 * so.Histogram(5),
+    "single": so.Matrix([[2.5]]),
+    "wide": so.Matrix(np.random.default_rng(1).normal(size=(3, 100))),
+    "tall": so.Matrix(np.random.default_rng(2).normal(size=(30, 1))),
+    "zero column": so.Matrix([[1.0, 0, 2], [0, 0, 1]]),
+    "zero row": so.Matrix([[1.0, 0, 2], [0, 0, 0]]),
+    "columns of many sizes": so.Matrix(QUERIES * 10.0 ** np.array([-8, -4, 0, 4])),
+    "rows of many sizes": so.Matrix(QUERIES * 10.0 ** np.array([[-3], [0], [3]])),
+    "tiny": so.Matrix(QUERIES * 1e-140),
+    "huge": so.Matrix(QUERIES * 1e140),
+    "nearly dependent": so.Matrix([[1, 0, 1], [0, 1, 1], [1, 1, 2 + 1e-9]]),
+    "repeated columns": so.Matrix(np.hstack([QUERIES, QUERIES, -QUERIES])),
+    "weights of 12 digits": so.Matrix(QUERIES, weights=[1e-6, 1.0, 1e6]),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("mechanism", named(FACTORED))
+def test_stated_errors_are_those_of_the_measured_matrix(name, mechanism, tmp_path, known_noise):
+    how, workload = next(m for m in MECHANISMS if m.name == mechanism), COMPOSED[name]
+    if (mechanism, name) == ("k-norm-laplace", "five factors"):
+        pytest.skip("rank above 16")
+    plan = planned(workload, how)
+    x = np.arange(math.prod(workload.input_shape)).reshape(workload.input_shape) % 3
+    A = dense(workload)
+    release = plan.release(x)
+    stderr = plan.stderr.reshape(-1)
+    truth = A @ x.reshape(-1)
+    # A zero row has no noise, and needs none.
+    assert (np.abs(release.unbiased.reshape(-1) - truth) <= 9.0 * stderr + 1e-9 * np.abs(truth)).all()
+    assert ((stderr > 0) == (np.abs(A).sum(axis=1) > 0)).all()
+    found = plan.factorization
+    L = A @ np.linalg.pinv(found.matrix)
+    own = plan.fitted.door.noise * np.sqrt((L**2) @ plan.fitted.strategy.unit_variances())
+    if plan.fitted.strategy.geometry == "body":
+        # The bound by the width of the body, and the one by its radius.
+        assert (stderr <= own * (1.0 + 1e-6)).all()
+    else:
+        np.testing.assert_allclose(stderr, own, rtol=1e-5)
+    if mechanism != "universal-gaussian":
+        assert plan.rmse == pytest.approx(np.sqrt(np.average(stderr**2, weights=workload.answer_weights())))
+    if mechanism == "optimal-gaussian":
+        assert 1.0 - 1e-9 <= plan.optimality <= (1.0 + found.gap) * (1.0 + 1e-4)
+    elif plan.optimality is not None:
+        assert plan.optimality >= 1.0 - 1e-9
+    again = so.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert (again.digest, again.explain(), again.rmse) == (plan.digest, plan.explain(), plan.rmse)
