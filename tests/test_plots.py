@@ -30,6 +30,12 @@ WORKLOADS = [
     so.GroupConvolution.from_predicate(lambda bits: bits[0] == 0, 3),
     so.Marginals([2, 3, 2], k=2),
     so.Matrix([[1.0, 1.0], [0.0, 1.0], [1.0, -1.0]]),
+    so.Matrix(np.random.default_rng(1).random((200, 6))),
+    so.AllRanges(1),
+    so.AllRanges(20),
+    so.Histogram(20) | so.RunningSum(20),
+    so.RunningSum(20) | so.AllRanges(20) | 2 * so.Histogram(20),
+    so.Kronecker([so.RunningSum(4), so.Histogram(3)]),
 ]
 
 
@@ -121,6 +127,128 @@ def test_without_matplotlib_the_hint_says_what_to_install(monkeypatch):
         so.plan(so.Histogram(5), PRIVACY).plot()
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+# Queries without an order.
+
+
+def test_many_queries_are_drawn_from_the_least_error_on():
+    for rows, drawn in ((100, list), (300, sorted)):
+        plan = so.plan(so.Matrix(np.random.default_rng(2).random((rows, 5))), PRIVACY)
+        axes = plot_plan(plan).axes[0]
+        assert axes.lines[0].get_ydata().tolist() == drawn(plan.stderr)
+        assert ("least error first" in axes.get_xlabel()) == (rows == 300)
+    assert plot_plan(so.plan(so.RunningSum(300), PRIVACY)).axes[0].get_xlabel() == "step"
+
+
+def test_lines_show_what_was_minimised():
+    for objective, words in (("mean", "rmse"), ("max", "largest")):
+        workload = so.Matrix(np.random.default_rng(3).random((150, 6)))
+        plan = so.plan(workload, so.GaussianDP(mu=1.0), objective=objective)
+        axes = plot_plan(plan).axes[0]
+        levels = [line.get_ydata()[0] for line in axes.lines[1:]]
+        assert levels == [plan.rmse if objective == "mean" else plan.max_stderr, plan.gaussian_bound.value]
+        assert sum(words in text.get_text() for text in axes.texts) == 2
+
+
+def test_a_bound_that_says_nothing_is_not_drawn():
+    plan = so.plan(so.AllRanges(600), PRIVACY, mechanism="identity-gaussian")
+    assert plan.gaussian_bound.value == 0.0
+    assert not any("least Gaussian" in text.get_text() for text in plot_plan(plan).axes[0].texts)
+    assert not any("least Gaussian" in text.get_text() for text in plot_comparison(plan.compare()).axes[0].texts)
+
+
+def colours(axes):
+    (mesh,) = axes.collections
+    return mesh.get_array()
+
+
+def test_ranges_are_a_map():
+    n = 20
+    plan = so.plan(so.AllRanges(n), so.GaussianDP(mu=1.0))
+    release = plan.release(np.arange(n))
+    errors, answers = colours(plot_plan(plan).axes[1]), colours(plot_release(release).axes[0])
+    assert errors.shape == answers.shape == (n, n)
+    for place, (first, last) in enumerate(plan.workload.ranges):
+        assert errors[last, first] == plan.stderr[place]
+        assert answers[last, first] == release.values[place]
+    assert errors.mask.sum() == answers.mask.sum() == n * (n - 1) // 2
+
+
+def test_a_map_of_many_ranges_is_thinned():
+    plan = so.plan(so.AllRanges(1200), so.GaussianDP(mu=1.0), mechanism="identity")
+    shown = colours(plot_plan(plan).axes[1])
+    assert shown.shape == (500, 500)
+    # The last row are the ranges up to the last cell; under noise on cells errors go by the root of the length.
+    assert shown[-1, 0] == plan.stderr.max()
+    assert shown[-1, -1] == plan.stderr.min()
+
+
+def test_ranges_are_called_like_their_cells():
+    pd = pytest.importorskip("pandas")
+    release = so.plan(so.AllRanges(3), PRIVACY).release(pd.Series([1, 2, 3], index=["mon", "tue", "wed"]))
+    axes = plot_release(release).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["mon", "tue", "wed"]
+
+
+def test_labels_of_cells_are_not_those_of_queries():
+    pd = pytest.importorskip("pandas")
+    cells = pd.Series([1, 2, 3], index=["mon", "tue", "wed"])
+    for workload, named in ((so.Histogram(3), True), (so.Matrix(np.tri(3)), False)):
+        axes = plot_release(so.plan(workload, PRIVACY).release(cells)).axes[0]
+        assert ("tue" in [label.get_text() for label in axes.get_xticklabels()]) == named
+
+
+def test_parts_of_a_union_stand_side_by_side():
+    workload = so.RunningSum(50) | so.Matrix(np.random.default_rng(4).random((200, 50)))
+    plan = so.plan(workload, so.GaussianDP(mu=1.0))
+    release = plan.release(np.arange(50))
+    for axes, values, what in (
+        (plot_plan(plan).axes[0], plan.stderr, "error"),
+        (plot_release(release).axes[0], release.values, "answer"),
+    ):
+        first, second = axes.lines[:2]
+        assert first.get_ydata().tolist() == values[:50].tolist()
+        assert second.get_ydata().tolist() == sorted(values[50:])
+        assert 0.0 < first.get_xdata().min() < first.get_xdata().max() < 1.0 < second.get_xdata().min()
+        assert f"least {what} first" in axes.get_xlabel()
+        names = [label.get_text().replace("\n", " ") for label in axes.get_xticklabels()]
+        assert names == ["Running total (50)", "Linear queries (200)"]
+
+
+def test_unions_of_many_parts_have_numbers():
+    plan = so.plan(so.Union([so.Histogram(3)] * 9), PRIVACY)
+    names = [label.get_text() for label in plot_plan(plan).axes[0].get_xticklabels()]
+    assert names == [str(number) for number in range(1, 10)]
+
+
+def test_a_hundred_thousand_queries(tmp_path):
+    plan = so.plan(so.Matrix(np.random.default_rng(5).random((100_000, 3))), PRIVACY, mechanism="identity-gaussian")
+    plan.plot(tmp_path / "plan.png")
+    plan.release([1, 2, 3]).plot(tmp_path / "release.png")
+    assert (tmp_path / "release.png").read_bytes().startswith(PNG)
+
+
+def test_projections_are_named():
+    workload = so.Matrix(np.random.default_rng(6).integers(0, 2, (30, 6)).astype(float))
+    plan = so.plan(workload, PRIVACY, constraint=so.PublicBound(50))
+    words = [" ".join(text.get_text().split()) for text in plot_plan(plan).axes[0].texts]
+    assert any("rmse before projection" in text for text in words)
+    release = plan.release([5, 0, 0, 9, 0, 1])
+    assert any("before projection" in text.get_text() for text in plot_release(release).axes[0].texts)
+    comparison = so.compare(workload, PRIVACY, constraint=so.PublicBound(50))
+    axes = plot_comparison(comparison).axes[0]
+    numbers = [text.get_text() for text in axes.texts[: len(comparison.rows)]]
+    for row, number in zip(comparison.rows, numbers, strict=True):
+        assert number.endswith("before projection") == (row["rmse_kind"] == "noise only")
+        assert number.startswith("at most") == (row["rmse_kind"] == "upper bound")
+
+
+def test_bars_show_what_was_minimised():
+    comparison = so.compare(so.RunningSum(30), PRIVACY, objective="max")
+    axes = plot_comparison(comparison).axes[0]
+    assert [bar.get_width() for bar in axes.patches] == [row["max_stderr"] for row in comparison.rows]
+    assert "largest standard error" in axes.get_xlabel()
 
 
 # Streams.

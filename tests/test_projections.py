@@ -205,3 +205,28 @@ def test_answering_zero_is_said_to_be_better():
     plan = so.plan(so.Matrix(signs(8, 20)), PRIVACY, constraint=so.PublicBound(2))
     assert "answer of zero" in plan.explain()
     assert "answer of zero" not in so.plan(so.Matrix(signs(8, 20)), PRIVACY, constraint=so.PublicBound(500)).explain()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mechanism", ["optimal", "identity", "output"])
+def test_sparse_input_is_measured_like_dense_input(mechanism):
+    sparse = pytest.importorskip("scipy.sparse")
+    cells = 3000
+    workload = so.Matrix(signs(5, cells))
+    plan = so.plan(workload, PRIVACY, mechanism=mechanism)
+    x = np.zeros(cells, dtype=np.int64)
+    x[[7, 1500, 2999]] = [3, -2, 10**9]
+    with so.testing.deterministic_noise(bytes(32)):
+        expected = plan.release(x).values
+        for given in (sparse.coo_array(x), sparse.csr_matrix(x), sparse.csc_matrix(x[:, None])):
+            np.testing.assert_array_equal(plan.release(given).values, expected)
+        # Entries said twice add up; the order does not matter.
+        twice = sparse.coo_matrix(([10**9, 1, 2, -2], ([0] * 4, [2999, 7, 7, 1500])), shape=(1, cells))
+        np.testing.assert_array_equal(plan.release(twice).values, expected)
+    ledger = so.Ledger(PRIVACY)
+    for wrong in (sparse.csr_matrix(x[:-1]), sparse.csr_matrix(np.ones((2, cells)))):
+        with pytest.raises(so.ShapeError):
+            plan.release(wrong, ledger=ledger)
+    with pytest.raises(so.InvalidParameterError):
+        plan.release(sparse.csr_matrix(np.where(x == 3, np.nan, 0.0)), ledger=ledger)
+    assert not ledger.history

@@ -206,6 +206,19 @@ def test_marginal_tables_from_codes_and_from_the_table(known_noise):
     assert np.array_equal(plan.release(broken).values, a.values)
 
 
+@pytest.mark.parametrize("mechanism", ["optimal", "p-identity", "dense", "sparse"])
+def test_codes_are_counted_where_a_table_is_needed(mechanism, known_noise):
+    codes = np.array([[0, 2, 1], [1, 0, 0], [1, 0, 0], [0, 0, 9], [-1, 0, 0], [2**62, 0, 0]])
+    table = np.zeros((2, 3, 2), dtype=int)
+    table[0, 2, 1], table[1, 0, 0] = 1, 2
+    constraint = so.PublicBound(10) if mechanism == "sparse" else None
+    workload, privacy = so.Marginals((2, 3, 2), k=2), so.ApproxDP(epsilon=1.0, delta=1e-6)
+    plan = so.plan(workload, privacy, mechanism=mechanism, constraint=constraint)
+    expected = plan.release(table).values
+    assert np.array_equal(plan.release(codes).values, expected)
+    assert np.array_equal(plan.release(codes[:3].astype(np.uint8)).values, expected)
+
+
 def test_private_magnitudes_are_clamped_not_refused():
     plan = so.plan(so.Histogram(3), PURE, max_value=100)
     values = plan.release([10**15, -(10**15), 5]).values

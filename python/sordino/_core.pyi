@@ -207,7 +207,10 @@ class Door:
     @property
     def noise(self) -> float: ...
     def measure(
-        self, strategy: Strategy, cells: NDArray[np.int64 | np.float64 | np.uint8], key: bytes | None = None
+        self,
+        strategy: Strategy,
+        cells: NDArray[np.int64 | np.float64 | np.uint8] | tuple[NDArray[np.int64], NDArray[np.int64]],
+        key: bytes | None = None,
     ) -> Measured:
         """Publish cells or record codes under a fresh key, or a known one (not private)."""
 

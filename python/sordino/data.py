@@ -17,38 +17,65 @@ class Cells(NamedTuple):
     """Input for the door.
 
     Attributes:
-        values: One-dimensional int64 or float64 cells, or two-dimensional int64 or uint8 record codes.
+        values: One-dimensional int64 or float64 cells, two-dimensional int64 or uint8 record codes, or a pair of
+            places and int64 values of the cells that are not zero.
         index: Row labels of the input (public), or None.
     """
 
-    values: NDArray[Any]
+    values: NDArray[Any] | tuple[NDArray[np.int64], NDArray[np.int64]]
     index: Any
 
 
-def read_cells(data: object, workload: Workload, integral: bool) -> Cells:
+def read_cells(data: object, workload: Workload, integral: bool, counted: bool = False) -> Cells:
     """Check form, shape, dtype and finiteness; nothing here looks at magnitudes.
 
     Args:
         data: numpy array, list, or a column with `to_numpy` (pandas, polars, Arrow); table of shape
             `workload.input_shape`, or flat. For `Marginals` a two-dimensional array is always (n, d) integer codes:
             which of the two it is must not depend on the number of records, so a table of two attributes comes flat.
+            A scipy sparse array of shape (cells,), (cells, 1) or (1, cells) gives the cells that are not zero; the
+            encode of searched strategies then takes time by their number.
         workload: What will be answered.
         integral: Whether cells are declared integers; fractions are then rounded.
+        counted: Whether record codes are counted in their table, for strategies that take nothing else.
 
     Raises:
         DataTypeError: Not an array of real numbers.
         ShapeError: Wrong shape.
         InvalidParameterError: Not-a-number or infinite entries.
     """
+    if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
+        return Cells(_nonzeros(data, workload, integral), None)
     array = _array(data)
     index = getattr(data, "index", None)
     index = None if callable(index) else index
     if isinstance(workload, Marginals) and array.ndim == 2:
-        return Cells(_codes(array, workload, integral), None)
+        codes = _codes(array, workload, integral)
+        return Cells(_counted(codes, workload) if counted else codes, None)
     expected = workload.input_shape
     if array.shape != expected and array.shape != (int(np.prod(expected, dtype=np.float64)),):
         raise ShapeError(f"the input must have shape {expected}, its own shape differs")
     return Cells(_numbers(array.reshape(-1), integral), index)
+
+
+def _nonzeros(data: Any, workload: Workload, integral: bool) -> Any:
+    """Return places and values of a sparse column or row of integers; reals are made dense."""
+    cells = int(np.prod(workload.input_shape, dtype=np.int64))
+    shape = getattr(data, "shape", None)
+    if shape not in {(cells,), (cells, 1), (1, cells)}:
+        raise ShapeError(f"the input must have shape {(cells,)}, {(cells, 1)} or {(1, cells)}, its own shape differs")
+    try:
+        entries = data.tocoo().reshape(1, cells).tocoo()
+        entries.sum_duplicates()
+        places, values = np.asarray(entries.col, dtype=np.int64), _array(entries.data)
+    except Exception:
+        raise DataTypeError("the input must be an array of real numbers") from None
+    if not integral:
+        table = np.zeros(cells)
+        table[places] = values
+        return _numbers(table, integral)
+    order = np.argsort(places)
+    return np.ascontiguousarray(places[order]), np.ascontiguousarray(_numbers(values, integral)[order])
 
 
 def _numbers(flat: NDArray[Any], integral: bool) -> NDArray[Any]:
@@ -152,3 +179,10 @@ def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         array = np.minimum(array, np.uint64(_LARGEST))
     return _plain(array.astype(np.int64, copy=False))
+
+
+def _counted(codes: NDArray[Any], workload: Marginals) -> NDArray[np.int64]:
+    """Return the flat table of records; those with a code that is no level count nowhere."""
+    known = ((codes >= 0) & (codes < np.array(workload.levels))).all(axis=1)
+    cells = np.ravel_multi_index(tuple(codes[known].T), workload.levels)
+    return np.bincount(cells, minlength=int(np.prod(workload.levels))).astype(np.int64)

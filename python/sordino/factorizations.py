@@ -20,6 +20,8 @@ from sordino.workloads.base import Array
 __all__ = ["Certificate", "Factorization", "certify", "condensed", "dense", "kronecker_factors"]
 
 _MAX_ENTRIES = 2**26
+_MOST_FACTORS = 3
+_MULTIPLIED_OUT = 2**22
 _SAFE = 1.0 - 1e-11
 # Two machines compute the same singular values to this, relatively.
 _AGREE = 1e-9
@@ -83,6 +85,19 @@ class Factorization:
     gap: float | None = None
     iterations: int = 0
 
+    def __post_init__(self) -> None:
+        # Shared by all who asked for the same search.
+        for array in self.factors:
+            array.flags.writeable = False
+        if self.certificate is not None:
+            for array in (*self.certificate.cell_weights, *self.certificate.query_weights):
+                array.flags.writeable = False
+
+    @property
+    def entries(self) -> int:
+        """Number of entries of the measured matrix."""
+        return math.prod(factor.size for factor in self.factors)
+
     @property
     def matrix(self) -> Array:
         """The measured matrix, the Kronecker product of the factors.
@@ -90,7 +105,7 @@ class Factorization:
         Raises:
             UnsupportedMechanismError: It has more than 2**26 entries.
         """
-        if math.prod(factor.size for factor in self.factors) > _MAX_ENTRIES:
+        if self.entries > _MAX_ENTRIES:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
         product = self.factors[0]
         for factor in self.factors[1:]:
@@ -104,7 +119,10 @@ class Factorization:
             InvalidParameterError: The workload is outside the measured row space, or shapes differ.
         """
         blocks = list(self.blocks) if self.blocks is not None and self.law == "laplace" else None
-        return _core.Strategy.factored(workload.core, list(self.factors), self.law, blocks, self.body)
+        # Every factor of a product costs bits of the others: many small ones are multiplied out.
+        small = len(self.factors) > _MOST_FACTORS and self.entries <= _MULTIPLIED_OUT
+        factors = [self.matrix] if small else list(self.factors)
+        return _core.Strategy.factored(workload.core, factors, self.law, blocks, self.body)
 
     def to_json(self) -> dict[str, Any]:
         """Return the factorization as a record; arrays stay arrays."""
@@ -140,21 +158,27 @@ class Factorization:
             if not 0.0 <= lower <= certificate.lower * (1.0 + _AGREE):
                 raise PlanFileError("the plan's weights do not prove the bound that it states")
             certificate = replace(certificate, lower=lower)
-        blocks = record["blocks"]
-        excess = float(record["excess"])
-        if not excess >= 1.0:
+        blocks, gap = record["blocks"], record["gap"]
+        excess, iterations = float(record["excess"]), int(record["iterations"])
+        if not 1.0 <= excess < math.inf:
             raise PlanFileError("the plan's strategy asks for less noise than its privacy needs")
+        if blocks is not None and not all(isinstance(length, int) and 0 < length < 2**31 for length in blocks):
+            raise PlanFileError("the plan's blocks are no positive lengths")
+        if iterations < 0 or (gap is not None and not 0.0 <= float(gap) < math.inf):
+            raise PlanFileError("the plan's search is out of range")
+        if record["objective"] not in ("mean", "max") or not isinstance(record["body"], bool):
+            raise PlanFileError("the plan's objective or noise is out of range")
         return cls(
             kind=str(record["kind"]),
             law=str(record["law"]),
             objective=str(record["objective"]),
             factors=factors,
-            blocks=None if blocks is None else tuple(int(length) for length in blocks),
-            body=bool(record["body"]),
+            blocks=None if blocks is None else tuple(blocks),
+            body=record["body"],
             excess=excess,
             certificate=certificate,
-            gap=None if record["gap"] is None else float(record["gap"]),
-            iterations=int(record["iterations"]),
+            gap=None if gap is None else float(gap),
+            iterations=iterations,
         )
 
 

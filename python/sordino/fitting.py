@@ -45,6 +45,7 @@ Effort = Literal["closed_form", "optimize"]
 _INFLATION = 1e-4
 _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
+_MOST_PROJECTED = 2**26
 # A simpler mechanism is preferred if it is at most this much worse.
 _TIE = 1.01
 
@@ -285,24 +286,16 @@ def fit(
         InvalidParameterError: Public sizes do not fit.
     """
     workload, privacy = request.workload, request.privacy
-    if mechanism.projected != (request.constraint is not None):
-        raise UnsupportedMechanismError(
-            f"{mechanism.name} projects: it needs a constraint, such as PublicBound(1000)"
-            if mechanism.projected
-            else f"{mechanism.name} does not use a constraint; 'sparse' does"
-        )
-    if not mechanism.allows(privacy):
-        raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(privacy).__name__}")
-    if mechanism.factored:
-        if factorization is None:
-            found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
-            return min(
-                (fit(request, mechanism, branching, each) for each in found),
-                key=lambda fitted: fitted.error(request.objective),
-            )
+    _check_served(request, mechanism)
+    if not mechanism.factored:
+        strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)
+    elif factorization is not None:
+        _check_factorization(mechanism, factorization)
         strategy = factorization.build(workload)
     else:
-        strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)
+        found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
+        fits = (fit(request, mechanism, branching, each) for each in found)
+        return min(fits, key=lambda fitted: fitted.error(request.objective))
     if mechanism.strategy == "fourier-composed":
         ratio, domain, door = _composed(strategy, request)
     else:
@@ -337,6 +330,34 @@ def fit(
     if mechanism.name == "universal-gaussian":
         return replace(fitted, rmse=universal_bound(request, fitted))
     return fitted
+
+
+def _check_served(request: Request, mechanism: Mechanism) -> None:
+    if mechanism.projected and request.constraint is None:
+        raise UnsupportedMechanismError(f"{mechanism.name} projects: it needs a constraint, such as PublicBound(1000)")
+    if request.constraint is not None and not mechanism.projected:
+        raise UnsupportedMechanismError(f"{mechanism.name} does not use a constraint; 'sparse' does")
+    if not mechanism.allows(request.privacy):
+        raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(request.privacy).__name__}")
+
+
+def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> None:
+    """Refuse what the mechanism does not measure: another law of noise would not give the privacy that is stated.
+
+    Raises:
+        UnsupportedMechanismError: Kind, law or noise do not belong to the mechanism.
+    """
+    pieces = factorization.blocks is not None and factorization.law == "laplace"
+    if (
+        factorization.kind not in mechanism.searches
+        or factorization.law != mechanism.law
+        or factorization.body != (factorization.kind == "k-norm")
+        or pieces != (mechanism.law == "laplace" and factorization.kind.startswith(("dense", "ellipsoid")))
+        or (factorization.excess != 1.0 and not factorization.kind.endswith("printed"))
+    ):
+        raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
+    if mechanism.projected and factorization.entries > _MOST_PROJECTED:
+        raise UnsupportedMechanismError("the measured matrix is too large to project onto; use its factors unprojected")
 
 
 def least_gaussian_error(request: Request) -> Bound | None:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,11 +153,11 @@ def load_plan(path: Path) -> Plan:
                 arrays = {name: stored[name] for name in stored.files}
     except OSError as error:
         raise InputFileError(f"the plan cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError, zipfile.BadZipFile):
+    except (ValueError, RecursionError, EOFError, zlib.error, zipfile.BadZipFile):
         raise PlanFileError("the file is not a saved plan") from None
     try:
         return _rebuild(record, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
         if isinstance(error, SordinoError):
             raise
         raise PlanFileError("the plan lacks a field, or a field is of the wrong type") from None

@@ -92,8 +92,6 @@ def plan(
 def _with_factorization(request: Request, mechanism: Mechanism, factorization: Factorization) -> Fitted:
     if not isinstance(factorization, Factorization):
         raise DataTypeError("factorization must come from sordino.factorize")
-    if factorization.kind not in mechanism.searches or factorization.law != mechanism.law:
-        raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
     return fit(request, mechanism, factorization=factorization)
 
 
@@ -211,6 +209,7 @@ def compare(
     integral: bool = True,
     constraint: Constraint | None = None,
     effort: Effort = "optimize",
+    progress: Progress | None = None,
 ) -> Comparison:
     """Return the expected error of every mechanism that can answer, best first.
 
@@ -225,13 +224,16 @@ def compare(
         integral: As in `plan`.
         constraint: As in `plan`; the mechanisms that project onto it are shown with the error of their noise alone.
         effort: As in `plan`.
+        progress: As in `plan`; called for one search after the other.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
     """
     request = _checked(workload, privacy, unit, objective, max_value, integral, constraint, effort)
-    options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy != "fourier-composed"])
+    if progress is not None and not callable(progress):
+        raise DataTypeError("progress must be callable")
+    options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy != "fourier-composed"], progress)
     if not options:
         raise UnsupportedMechanismError("no mechanism serves this workload and privacy")
     automatic = [fitted for fitted in options if fitted.mechanism.automatic]

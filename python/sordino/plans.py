@@ -222,7 +222,7 @@ class Plan:
             if isinstance(charged.record, Release) and charged.record.plan.digest == self.digest:
                 return charged.record
             raise DuplicateRequestError("this request_id was charged before, for another plan or a failed release")
-        cells = read_cells(data, self.workload, self.integral)
+        cells = read_cells(data, self.workload, self.integral, counted=self.fitted.mechanism.factored)
         if ledger is not None:
             ledger.charge(self.event, request_id=request_id, label=self.unit.label)
         measured = self.fitted.door.measure(self.fitted.strategy, cells.values, key)
@@ -286,6 +286,8 @@ class Plan:
             objective=self.objective,
             max_value=self.request.max_value,
             integral=self.integral,
+            constraint=self.constraint,
+            effort=self.request.effort,
         )
 
     def explain(self) -> str:

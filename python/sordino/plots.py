@@ -13,31 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.bounds import Bound, spectrum
-from sordino.errors import DataTypeError, InputFileError, InvalidParameterError, MissingDependencyError
-from sordino.workloads import (
-    AllRanges,
-    BandPass,
-    Difference,
-    ExponentialSmoothing,
-    Filter,
-    GroupConvolution,
-    Histogram,
-    Kronecker,
-    Marginals,
-    Matrix,
-    MovingAverage,
-    PolynomialDecay,
-    RunningAverage,
-    RunningSum,
-    SlidingWindow,
-    Union,
-    Workload,
+from sordino.plot_style import (
+    ACCENT,
+    FEW,
+    INK,
+    LOGARITHMIC,
+    MUTED,
+    PALE,
+    SIGNAL,
+    check_picture,
+    dates_axis,
+    describe,
+    dress,
+    heading,
+    new_figure,
+    on_line,
+    save_figure,
+    short,
 )
+from sordino.query_plots import draw_range_map, drawing_order, has_order, mark_parts, part_places, part_slices, parts_of
+from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Marginals, Union, Workload
+from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from sordino.fitting import Objective
     from sordino.planning import Comparison
     from sordino.plans import Plan
     from sordino.release import Release
@@ -46,6 +48,7 @@ __all__ = [
     "ACCENT",
     "INK",
     "MUTED",
+    "PALE",
     "SIGNAL",
     "check_picture",
     "dates_axis",
@@ -60,158 +63,9 @@ __all__ = [
     "save_figure",
 ]
 
-INK = "#22303c"
-MUTED = "#7b8794"
-PALE = "#c9d1d8"
-ACCENT = "#1d6f8a"
-SIGNAL = "#c4552d"
-
-_DPI = 160
-# Up to this many answers each one gets a mark of its own, and a histogram gets bars.
-_FEW = 120
-# Bars over more than this range are drawn on a logarithmic axis.
-_LOGARITHMIC = 30.0
-
-
-def new_figure(width: float = 9.0, height: float = 4.8) -> Figure:
-    """Return an empty figure that belongs to no window and no global state.
-
-    Raises:
-        MissingDependencyError: matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional extra
-    except ImportError:
-        raise MissingDependencyError("pictures need matplotlib: pip install 'sordino[plot]'") from None
-    figure = Figure(figsize=(width, height), dpi=_DPI, facecolor="white", layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr,call-arg] # it has one
-    return figure
-
-
-def check_picture(path: object) -> Path:
-    """Return the path if a picture can be made and saved under this name, before anything is spent on it.
-
-    Raises:
-        MissingDependencyError: matplotlib is not installed.
-        DataTypeError: `path` is no path.
-        InvalidParameterError: The format is unknown.
-    """
-    if not isinstance(path, str | Path):
-        raise DataTypeError("the path of a picture must be a string or a Path")
-    supported = new_figure().canvas.get_supported_filetypes()
-    if Path(path).suffix.lower().lstrip(".") not in supported:
-        raise InvalidParameterError(f"the name of a picture must end in one of {', '.join(sorted(supported))}")
-    return Path(path)
-
-
-def save_figure(figure: Figure, path: object) -> Figure:
-    """Write the figure unless `path` is None; the suffix says the format, such as `.png` or `.svg`.
-
-    Raises:
-        DataTypeError: `path` is no path.
-        InvalidParameterError: The format is unknown.
-        InputFileError: The file cannot be written.
-    """
-    if path is None:
-        return figure
-    target = check_picture(path)
-    try:
-        figure.savefig(target, dpi=_DPI)
-    except OSError as error:
-        raise InputFileError(f"the picture cannot be written: {error.strerror}") from None
-    return figure
-
-
-def describe(workload: Workload) -> str:  # noqa: PLR0912 - one case for each workload
-    """Return what a workload is, in words for a title."""
-    match workload:
-        case SlidingWindow(window=window):
-            return f"Total of the last {window} steps"
-        case MovingAverage(window=window):
-            return f"{window}-step moving average"
-        case RunningSum():
-            return "Running total"
-        case RunningAverage():
-            return "Running average"
-        case ExponentialSmoothing(decay=decay):
-            return f"Exponential smoothing (decay {decay:g})"
-        case PolynomialDecay(exponent=exponent):
-            return f"Polynomially decaying sum (exponent {exponent:g})"
-        case Difference(order=order):
-            return "Differences" if order == 1 else f"Differences of order {order}"
-        case BandPass(low=low, high=high):
-            return f"Band-pass filter ({low:g} to {high:g} cycles per step)"
-        case Filter():
-            return f"Filter with {len(workload.kernel)} taps"
-        case GroupConvolution():
-            return "Convolution over a group"
-        case Histogram():
-            return "Histogram"
-        case Marginals(sets=sets):
-            return f"{len(sets)} marginal table{'s' if len(sets) != 1 else ''}"
-        case AllRanges():
-            return "Sums over all ranges"
-        case Matrix():
-            return "Linear queries"
-        case Union(parts=(part,)):
-            return describe(part)
-        case Union(parts=parts):
-            return f"{len(parts)} workloads together"
-        case Kronecker(factors=factors):
-            return f"Product of {len(factors)} workloads"
-        case _:
-            return type(workload).__name__
-
-
-def heading(axes: Axes, title: str, subtitle: str = "") -> None:
-    """Write title and subtitle above the axes, flush left."""
-    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=26 if subtitle else 10)
-    if subtitle:
-        note = axes.annotate(
-            subtitle,
-            xy=(0, 1),
-            xycoords="axes fraction",
-            xytext=(0, 9),
-            textcoords="offset points",
-            fontsize=9,
-            color=MUTED,
-            va="bottom",
-        )
-        note.set_in_layout(False)
-
-
-def dress(axes: Axes, x_label: str, y_label: str) -> None:
-    """Label the axes and take away what does not help: the box, heavy ticks, a grid across."""
-    axes.set_xlabel(x_label, fontsize=10, color=INK, labelpad=6)
-    axes.set_ylabel(y_label, fontsize=10, color=INK, labelpad=6)
-    axes.tick_params(labelsize=9, colors=INK, length=3, color=PALE)
-    axes.grid(axis="y", color=PALE, linewidth=0.6, alpha=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(PALE)
-    if max(abs(limit) for limit in axes.get_ylim()) >= 10_000 and axes.get_yscale() == "linear":
-        axes.yaxis.set_major_formatter("{x:,.0f}")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000.0 else f"{value:.4g}"
-
-
-def _on_line(axes: Axes, y: float, text: str, *, above: bool, color: str) -> None:
-    """Write a direct label on the middle of a horizontal line: at the ends of a series errors bend."""
-    axes.annotate(
-        text,
-        xy=(0.5, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, 5 if above else -5),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if above else "top",
-        fontsize=9,
-        color=color,
-    )
+_KINDS = {"exact": "rmse", "upper bound": "rmse at most", "noise only": "rmse before projection"}
+_DASHED = (0, (5, 3))
+_PER_CELL = Filter | Histogram | GroupConvolution
 
 
 @dataclass(frozen=True)
@@ -232,10 +86,10 @@ class Positions:
 
 
 def positions(release: Release) -> Positions:
-    """Return where the answers of a release lie: at their labels if the input had any, else by number."""
-    count = release.values.size
-    plain = Positions(np.arange(count), _axis_name(release.workload))
-    if release.index is None or len(release.index) != count:
+    """Return where the answers of a release lie: at the labels of their cells if there are any, else by number."""
+    count, workload = release.values.size, release.workload
+    plain = Positions(_places(workload), _axis_name(workload, "answer"))
+    if release.index is None or len(release.index) != count or not isinstance(workload, _PER_CELL):
         return plain
     labels = np.asarray(release.index)
     if labels.dtype.kind in "iuf":
@@ -244,10 +98,14 @@ def positions(release: Release) -> Positions:
         return Positions(labels.astype("datetime64[us]"), "", dates=True)
     except (TypeError, ValueError):
         names = tuple(str(label) for label in labels)
-        return Positions(plain.at, "", names=names if count <= _FEW else None)
+        return Positions(plain.at, "", names=names if count <= FEW else None)
 
 
-def _axis_name(workload: Workload) -> str:
+def _places(workload: Workload) -> NDArray[Any]:
+    return part_places(workload) if isinstance(workload, Union) else np.arange(workload.core.answers_len)
+
+
+def _axis_name(workload: Workload, drawn: str) -> str:
     match workload:
         case Filter():
             return "step"
@@ -256,16 +114,11 @@ def _axis_name(workload: Workload) -> str:
         case Marginals():
             return "cell of the tables, one after the other"
         case _:
-            return "answer"
+            return f"query, the least {drawn} first" if _is_sorted(workload) else "query"
 
 
-def dates_axis(axes: Axes) -> None:
-    """Write dates along the horizontal axis, no more of each than is needed."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415 - optional extra
-
-    locator = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+def _is_sorted(workload: Workload) -> bool:
+    return workload.core.answers_len > FEW and not all(map(has_order, parts_of(workload)))
 
 
 def _place(axes: Axes, where: Positions) -> None:
@@ -292,35 +145,57 @@ def plot_plan(plan: Plan, path: str | Path | None = None) -> Figure:
         InvalidParameterError: The picture's format is unknown.
         InputFileError: The picture cannot be written.
     """
-    has_spectrum = isinstance(plan.workload, Filter | GroupConvolution)
-    figure = new_figure(11.5 if has_spectrum else 8.0, 4.8)
-    panels = figure.subplots(1, 2, width_ratios=(3, 2)) if has_spectrum else [figure.subplots()]
+    workload = plan.workload
+    two = isinstance(workload, Filter | GroupConvolution | AllRanges)
+    figure = new_figure(11.5 if two else 8.0, 4.8)
+    panels = figure.subplots(1, 2, width_ratios=(3, 2)) if two else [figure.subplots()]
     _draw_errors(panels[0], plan)
-    if has_spectrum:
-        _draw_spectrum(panels[1], plan.workload)
+    if isinstance(workload, AllRanges):
+        draw_range_map(figure, panels[1], workload, plan.stderr.reshape(-1), "standard error")
+        heading(panels[1], "Error of every range", "from its first to its last cell")
+    elif two:
+        _draw_spectrum(panels[1], workload)
     return save_figure(figure, path)
 
 
 def _draw_errors(axes: Axes, plan: Plan) -> None:
-    errors = plan.stderr.reshape(-1)
-    few = len(errors) <= _FEW
-    axes.plot(errors, color=ACCENT, linewidth=0.0 if few else 1.8, marker="o" if few else "", markersize=4)
-    bound = plan.gaussian_bound
-    axes.set_ylim(0.0, 1.22 * max(plan.max_stderr, bound.value if bound is not None else 0.0))
+    workload, errors = plan.workload, plan.stderr.reshape(-1)
+    few = len(errors) <= FEW
+    drawn = errors[drawing_order(workload, errors)]
+    for part in part_slices(workload):
+        x, y = _places(workload)[part], drawn[part]
+        axes.plot(x, y, color=ACCENT, linewidth=0.0 if few else 1.8, marker="o" if few else "", markersize=4)
     axes.margins(x=0.02)
-    axes.axhline(plan.rmse, color=ACCENT, linewidth=1.0, alpha=0.5)
-    above = bound is None or plan.rmse >= bound.value
-    edge = plan.max_stderr if above else plan.rmse
-    _on_line(axes, edge, f"rmse {_number(plan.rmse)}", above=above, color=ACCENT)
+    mean, bound = plan.objective == "mean", _known(plan.gaussian_bound)
+    error, name = (plan.rmse, _KINDS[plan.rmse_kind]) if mean else (plan.max_stderr, "largest standard error")
+    least = 0.0 if bound is None else bound.value
+    axes.set_ylim(0.0, 1.22 * max(plan.max_stderr, error, least))
+    axes.axhline(error, color=ACCENT, linewidth=1.0, alpha=0.5)
+    # Labels go where no answer is: sorted ones begin below their mean and end above it, series bend around it.
+    if _is_sorted(workload):
+        x_above, x_below = 0.03, 0.97 if mean else 0.03
+    else:
+        x_above = x_below = 0.5 if has_order(workload) else 1.0
+    above = error >= least
+    edge = max(plan.max_stderr, error) if above and has_order(workload) else error
+    on_line(axes, edge, f"{name} {short(error)}", x=x_above if above else x_below, above=above, color=ACCENT)
     if bound is not None:
-        axes.axhline(bound.value, color=SIGNAL, linewidth=1.2, linestyle=(0, (5, 3)))
-        _on_line(axes, bound.value, _no_better(bound), above=not above, color=SIGNAL)
-    heading(axes, f"{describe(plan.workload)}: expected error", f"{plan.mechanism}; {_promise(plan)}")
-    dress(axes, _axis_name(plan.workload), "standard error of an answer")
+        axes.axhline(least, color=SIGNAL, linewidth=1.2, linestyle=_DASHED)
+        label = _no_better(bound, plan.objective)
+        on_line(axes, least, label, x=x_below if above else x_above, above=not above, color=SIGNAL)
+    if isinstance(workload, Union):
+        mark_parts(axes, workload)
+    heading(axes, f"{describe(workload)}: expected error", f"{plan.mechanism}; {_promise(plan)}")
+    dress(axes, _axis_name(workload, "error"), "standard error of an answer")
 
 
-def _no_better(bound: Bound) -> str:
-    return f"least Gaussian rmse {_number(bound.value)}"
+def _known(bound: Bound | None) -> Bound | None:
+    """Return the bound unless it says nothing."""
+    return bound if bound is not None and bound.value > 0.0 else None
+
+
+def _no_better(bound: Bound, objective: Objective) -> str:
+    return f"least Gaussian {'rmse' if objective == 'mean' else 'largest error'} {short(bound.value)}"
 
 
 def _promise(plan: Plan) -> str:
@@ -334,7 +209,7 @@ def _draw_spectrum(axes: Axes, workload: Workload) -> None:
     ranks = np.arange(1, len(gains) + 1)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.plot(ranks, gains, color=ACCENT, linewidth=1.8, marker="o" if len(gains) <= _FEW else "", markersize=3)
+    axes.plot(ranks, gains, color=ACCENT, linewidth=1.8, marker="o" if len(gains) <= FEW else "", markersize=3)
     if gains[-1] > gains[0] / 10.0:
         axes.set_ylim(gains[0] / 20.0, gains[0] * 3.0)
     silent = len(found.magnitudes) - len(gains)
@@ -346,7 +221,7 @@ def _draw_spectrum(axes: Axes, workload: Workload) -> None:
     if found.exponent is not None and found.constant is not None and not silent > len(gains):
         envelope = found.constant * ranks**-found.exponent
         axes.plot(ranks, envelope, color=MUTED, linewidth=1.2, linestyle=(0, (1, 2)))
-        note = f"dotted: at most {_number(found.constant)} / rank$^{{{found.exponent:.2f}}}$"
+        note = f"dotted: at most {short(found.constant)} / rank$^{{{found.exponent:.2f}}}$"
     heading(axes, "Spectrum of the filter", note)
     dress(axes, "frequency, strongest first", "gain")
 
@@ -366,34 +241,47 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
         InputFileError: The picture cannot be written.
     """
     interval = release.interval(level)
-    lower, upper = interval.lower.reshape(-1), interval.upper.reshape(-1)
-    figure = new_figure(9.5, 4.8)
-    axes = figure.subplots()
-    where = positions(release)
-    values = release.values.reshape(-1)
-    if len(values) > _FEW or isinstance(release.workload, Filter):
-        axes.fill_between(where.at, lower, upper, color=ACCENT, alpha=0.22, linewidth=0)
-        axes.plot(where.at, values, color=ACCENT, linewidth=1.5)
-        axes.margins(x=0.01)
+    half = (interval.upper - interval.lower).reshape(-1) / 2.0
+    shown = f"{100 * level:g} % interval ± {float(half.max()):.3g}"
+    shown += "" if release.projection is None else " around the answers before projection"
+    if isinstance(release.workload, AllRanges):
+        figure = new_figure(8.0, 6.0)
+        axes = figure.subplots()
+        values = release.values.reshape(-1)
+        draw_range_map(figure, axes, release.workload, values, "released answer", names=release.index)
     else:
-        center = release.unbiased.reshape(-1)
-        if isinstance(release.workload, Histogram):
+        figure = new_figure(9.5, 4.8)
+        axes = figure.subplots()
+        where = _draw_answers(axes, release, half)
+        _place(axes, where)
+        bottom, top = axes.get_ylim()
+        shown += ", too small to be seen" if 2.0 * float(half.max()) < 0.006 * (top - bottom) else ""
+        dress(axes, where.label, "released answer")
+    warning = "" if release.private else "KNOWN NOISE, NOT PRIVATE; "
+    heading(axes, f"{describe(release.workload)}, released", f"{warning}{_promise(release.plan)}; {shown}")
+    return save_figure(figure, path)
+
+
+def _draw_answers(axes: Axes, release: Release, half: Array) -> Positions:
+    """Draw answers with their intervals, whose half widths are given, and say where they lie."""
+    where, workload = positions(release), release.workload
+    values, center = release.values.reshape(-1), release.unbiased.reshape(-1)
+    if len(values) <= FEW and not isinstance(workload, Filter):
+        if isinstance(workload, Histogram):
             axes.bar(where.at, values, width=_spacing(where), color=ACCENT, alpha=0.55, linewidth=0)
         else:
             axes.plot(where.at, values, color=ACCENT, linewidth=0, marker="o", markersize=4)
-        axes.errorbar(where.at, center, yerr=(center - lower, upper - center), fmt="none", ecolor=INK, elinewidth=1.0)
-    _place(axes, where)
-    half = float(np.max(upper - lower)) / 2.0
-    bottom, top = axes.get_ylim()
-    hidden = ", too small to be seen" if 2.0 * half < 0.006 * (top - bottom) else ""
-    warning = "" if release.private else "KNOWN NOISE, NOT PRIVATE; "
-    heading(
-        axes,
-        f"{describe(release.workload)}, released",
-        f"{warning}{_promise(release.plan)}; {100 * level:g} % interval ± {half:.3g}{hidden}",
-    )
-    dress(axes, where.label, "released answer")
-    return save_figure(figure, path)
+        axes.errorbar(where.at, center, yerr=half, fmt="none", ecolor=INK, elinewidth=1.0)
+    else:
+        order = drawing_order(workload, values)
+        lower, upper = (center - half)[order], (center + half)[order]
+        for part in part_slices(workload):
+            axes.fill_between(where.at[part], lower[part], upper[part], color=ACCENT, alpha=0.22, linewidth=0)
+            axes.plot(where.at[part], values[order][part], color=ACCENT, linewidth=1.5)
+        axes.margins(x=0.01)
+    if isinstance(workload, Union):
+        mark_parts(axes, workload)
+    return where
 
 
 def _spacing(where: Positions) -> Any:
@@ -417,25 +305,28 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
         InputFileError: The picture cannot be written.
     """
     names = [str(row["mechanism"]) for row in comparison.rows]
-    errors = [float(row["rmse"]) for row in comparison.rows]
+    objective = comparison.request.objective
+    errors = [float(row["rmse" if objective == "mean" else "max_stderr"]) for row in comparison.rows]
     colors = [ACCENT if name == comparison.chosen else PALE for name in names]
     figure = new_figure(8.5, 1.9 + 0.36 * len(names))
     axes = figure.subplots()
-    bound = comparison.gaussian_bound
+    bound = _known(comparison.gaussian_bound)
     least = min([*errors, *([bound.value] if bound is not None else [])])
-    logarithmic = max(errors) > _LOGARITHMIC * least
+    logarithmic = max(errors) > LOGARITHMIC * least
     if logarithmic:
         axes.set_xscale("log")
     bars = axes.barh(names, errors, color=colors, height=0.66)
     axes.set_xlim(least / 2.0 if logarithmic else 0.0, max(errors) * (3.0 if logarithmic else 1.15))
     axes.set_ylim(len(names) + 0.1, -0.6)
-    texts = axes.bar_label(bars, [_number(error) for error in errors], padding=5, fontsize=9, color=INK)
+    numbers = [_of_kind(error, str(row["rmse_kind"])) for error, row in zip(errors, comparison.rows, strict=True)]
+    texts = axes.bar_label(bars, numbers, padding=5, fontsize=9, color=INK)
     for text in texts:
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
     if bound is not None:
-        _draw_bound(axes, bound)
+        _draw_bound(axes, bound, objective)
+    measure = "root mean squared error of an answer" if objective == "mean" else "largest standard error of an answer"
     heading(axes, "Expected error of every mechanism", f"before any data is touched; auto takes {comparison.chosen}")
-    dress(axes, "root mean squared error of an answer" + (" (log scale)" if logarithmic else ""), "")
+    dress(axes, measure + (" (log scale)" if logarithmic else ""), "")
     axes.grid(visible=False)
     axes.tick_params(axis="y", length=0)
     for label in axes.get_yticklabels():
@@ -444,13 +335,24 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
     return save_figure(figure, path)
 
 
-def _draw_bound(axes: Axes, bound: Bound) -> None:
+def _of_kind(error: float, kind: str) -> str:
+    """Return the number on a bar, with what it is if not the error itself."""
+    match kind:
+        case "upper bound":
+            return f"at most {short(error)}"
+        case "noise only":
+            return f"{short(error)} before projection"
+        case _:
+            return short(error)
+
+
+def _draw_bound(axes: Axes, bound: Bound, objective: Objective) -> None:
     """Draw the bound as a line, its label below the bars on the side that has room."""
-    axes.axvline(bound.value, color=SIGNAL, linewidth=1.2, linestyle=(0, (5, 3)), zorder=1.5)
+    axes.axvline(bound.value, color=SIGNAL, linewidth=1.2, linestyle=_DASHED, zorder=1.5)
     axes_x = axes.transData.transform((bound.value, 0.0))[0]
     right = axes_x > axes.transAxes.transform((0.55, 0.0))[0]
     axes.annotate(
-        _no_better(bound),
+        _no_better(bound, objective),
         xy=(bound.value, 0),
         xycoords=("data", "axes fraction"),
         xytext=(-6 if right else 6, 5),

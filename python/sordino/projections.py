@@ -54,6 +54,9 @@ def project(request: Request, fitted: Fitted, constraint: Constraint, measured: 
     matrix = fitted.factorization.matrix
     noise = fitted.door.noise * np.sqrt(fitted.strategy.unit_variances())
     kept, metric = _metric(request, fitted, matrix, noise)
+    if not len(kept):
+        # As the algorithm says where every block is smaller than epsilon·n.
+        return fitted.strategy.decode(measured), Projection(np.empty(0, np.int64), np.empty(0), 0.0, 0)
     expected = float(np.sum((metric * noise[kept]) ** 2))
     found = _core.project(
         np.ascontiguousarray(metric @ matrix[kept]),

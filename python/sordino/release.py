@@ -118,7 +118,9 @@ class Release:
         fitted = self.plan.fitted
         if workload == self.plan.workload:
             values = _core.decode(fitted.strategy, self.measured).reshape(workload.answers_shape)
-            return replace(self, values=values, other=None, _unbiased=None, _stderr=None, post_processing=())
+            return replace(
+                self, values=values, other=None, _unbiased=None, _stderr=None, post_processing=(), projection=None
+            )
         cells = fitted.strategy.measured_len
         if fitted.mechanism.strategy == "identity" and workload.core.input_len == cells:
             # Every cell was measured: the answers are those of the same noise, planned for the other workload.
@@ -134,6 +136,7 @@ class Release:
             other=workload,
             index=self.index if keep_index else None,
             post_processing=(),
+            projection=None,
             _unbiased=None,
             _stderr=(self.plan.fitted.door.noise * np.sqrt(variances)).reshape(shape),
         )

@@ -26,8 +26,9 @@ Progress: TypeAlias = Callable[[int, float], object]
 _GAP = 1e-4
 _DECOMPOSITION_GAP = 1e-8
 _ITERATIONS = 3000
-_MOST_CELLS = 8192
-_LARGEST_RANK = 16
+_LARGEST_RANK = 4096
+_MOST_ENTRIES = 2**26
+_K_NORM_RANK = 16
 _SAFE = 1.0 - 1e-11
 _KEPT = 16
 
@@ -122,7 +123,8 @@ def _cached(search: _Search) -> Factorization:
     if known is not None:
         whole, gap, iterations, found = known
         reached = found.gap is not None and found.gap <= search.gap
-        if reached or (whole and gap <= search.gap and (found.gap is None or iterations >= search.iterations)):
+        spent = gap <= search.gap and (iterations >= search.iterations or found.iterations < iterations)
+        if reached or (whole and spent):
             _FOUND[key] = known
             return found
         search.before = found
@@ -136,11 +138,14 @@ def _cached(search: _Search) -> Factorization:
 
 
 def _check_size(workload: Workload) -> None:
-    cells = workload.core.input_len
+    cells, answers = workload.core.input_len, workload.core.answers_len
     if cells is None:
         raise UnsupportedMechanismError("the full domain is too large for a search; 'fourier' serves marginals")
-    if cells > _MOST_CELLS:
-        raise UnsupportedMechanismError(f"searches are made for at most {_MOST_CELLS} cells")
+    rank = min(cells, answers)
+    if rank > _LARGEST_RANK or cells * rank > _MOST_ENTRIES:
+        raise UnsupportedMechanismError(
+            f"searches are made for min(queries, cells) up to {_LARGEST_RANK}, and 2**26 entries of a strategy"
+        )
 
 
 def _optimal(search: _Search) -> Factorization:
@@ -211,8 +216,8 @@ def _ellipsoid(search: _Search) -> Factorization:
 def _k_norm(search: _Search) -> Factorization:
     """Noise with the norm of the hull of the columns, rounded by its ellipsoid so that rejection is cheap."""
     queries = _one(search)
-    if np.linalg.matrix_rank(queries) > _LARGEST_RANK:
-        raise UnsupportedMechanismError(f"exact K-norm noise is drawn up to rank {_LARGEST_RANK}")
+    if np.linalg.matrix_rank(queries) > _K_NORM_RANK:
+        raise UnsupportedMechanismError(f"exact K-norm noise is drawn up to rank {_K_NORM_RANK}")
     found = search.note(_core.minimum_ellipsoid(queries, search.gap, search.iterations, search.report))
     return _found(search, found, body=True)
 

@@ -1,6 +1,6 @@
 """The commands about plans and releases, and how a refusal becomes one line and an exit code."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +8,12 @@ import click
 
 import sordino as so
 from sordino.cli import outputs
+from sordino.cli.answers import per_cell
 from sordino.cli.guarantee import number_list
 from sordino.cli.inputs import SOURCE_OPTIONS, Source, read_source
 from sordino.cli.options import Choices, plan_options
+from sordino.cli.progress import working
+from sordino.cli.published import check_names, release_text
 from sordino.cli.stream_command import stream_command
 from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
@@ -35,15 +38,21 @@ _EXIT_CODES: tuple[tuple[int, tuple[type[SordinoError], ...]], ...] = (
     (5, (so.EntropyError,)),
 )
 _FILE = click.Path(path_type=Path)
+_INTERRUPTED = 130
+_progress = click.option(
+    "--progress/--no-progress", default=True, help="Show on a terminal how far searches are.  [default: progress]"
+)
 
 _PLAN_EXAMPLES = """\b
 Examples:
   sordino plan --workload moving-average --window 7 --length 365 --epsilon 1 --delta 1e-6
   sordino plan --workload histogram --length 50 --epsilon 0.5 --unit "one visit" --save plan.json
+  sordino plan --matrix queries.npz --rho 0.1 --objective max --save plan.json
 """
 _COMPARE_EXAMPLES = """\b
 Examples:
   sordino compare --workload running-sum --length 8760 --epsilon 1 --delta 1e-6
+  sordino compare --marginals 2 --column "sex:f|m" --column age:0..99 --epsilon 1 --delta 1e-6
   sordino compare --workload band-pass --low 0 --high 0.01 --length 8760 --rho 0.1 --plot bars.png
 """
 _EXPLAIN_EXAMPLES = """\b
@@ -58,6 +67,8 @@ Examples:
   sordino release log.csv --events-column time --start 2026-01-01 --end 2026-02-01 --every 1h \\
       --user-column who --max-records 5 --workload running-sum --rho 0.1 --output hourly.csv
   sordino release visits.parquet --values-column visits --bins 51 --epsilon 0.5
+  sordino release survey.csv --values-column age --bins 100 --workload all-ranges --epsilon 1 --delta 1e-6
+  sordino release survey.csv --marginals 2 --column "sex:f|m" --column "region:north|south" --rho 0.1
   sordino release daily.csv --counts-column flights --plan plan.json
 """
 
@@ -91,6 +102,8 @@ class _Application(click.Group):
             raise _Refusal(error.format_message(), 2) from None
         except SordinoError as error:
             raise _refusal(error) from None
+        except KeyboardInterrupt:
+            raise _Refusal("interrupted", _INTERRUPTED) from None
 
 
 @click.group(cls=_Application, invoke_without_command=True, context_settings={"max_content_width": 100})
@@ -100,7 +113,7 @@ def application(ctx: click.Context) -> None:
     """Differentially private linear queries: exact noise, least error, certificates.
 
     Exit codes: 0 done, 2 bad option or missing package, 3 a file cannot be read or written, 4 refused for
-    privacy's sake, 5 no randomness from the operating system.
+    privacy's sake, 5 no randomness from the operating system, 130 interrupted.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -114,10 +127,11 @@ application.add_command(stream_command)
 @click.option("--save", type=_FILE, help="Write the plan, to be used by `release --plan` and `explain`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @click.option("--plot", type=_FILE, help="Draw the expected error of every answer.")
-def plan_command(save: Path | None, as_json: bool, plot: Path | None, **options: Any) -> None:
+@_progress
+def plan_command(save: Path | None, as_json: bool, plot: Path | None, progress: bool, **options: Any) -> None:
     """Choose mechanism and noise, and say the expected error. Touches no data, costs nothing."""
-    with outputs.working("planning"):
-        plan = Choices(**options).build_plan()
+    with working("planning", progress) as report:
+        plan = Choices(**options).build_plan(progress=report)
     if save is not None:
         plan.save(save)
     if plot is not None:
@@ -132,10 +146,11 @@ def plan_command(save: Path | None, as_json: bool, plot: Path | None, **options:
 @plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @click.option("--plot", type=_FILE, help="Draw the errors as bars.")
-def compare_command(as_json: bool, plot: Path | None, **options: Any) -> None:
+@_progress
+def compare_command(as_json: bool, plot: Path | None, progress: bool, **options: Any) -> None:
     """Show the expected error of every mechanism, best first; `*` marks the one that auto takes."""
-    with outputs.working("planning with every mechanism"):
-        comparison = Choices(**options).build_comparison()
+    with working("planning with every mechanism", progress) as report:
+        comparison = Choices(**options).build_comparison(report)
     if plot is not None:
         comparison.plot(plot)
     if as_json:
@@ -147,26 +162,26 @@ def compare_command(as_json: bool, plot: Path | None, **options: Any) -> None:
 @application.command("explain", epilog=_EXPLAIN_EXAMPLES, short_help="Explain a plan.")
 @click.argument("file", type=_FILE, required=False)
 @plan_options
-def explain_command(file: Path | None, **options: Any) -> None:
+@_progress
+def explain_command(file: Path | None, progress: bool, **options: Any) -> None:
     """Explain a plan, saved in FILE or described by options: what happens, why, and how near to the limit."""
-    click.echo(_planned(file, Choices(**options)).explain())
+    click.echo(_planned(file, Choices(**options), progress).explain())
 
 
-def _planned(file: Path | None, choices: Choices, source: Source | None = None) -> so.Plan:
+def _planned(file: Path | None, choices: Choices, progress: bool, source: Source | None = None) -> so.Plan:
     """Return the saved plan, or the one described by options, for the cells of the source if there are any."""
     max_records = None if source is None else source.max_records
     if file is not None:
-        choices.require_none()
-        with outputs.working("reading and verifying the plan"):
+        # Columns say what a row of the source is.
+        (choices if source is None else replace(choices, column=())).require_none()
+        with working("reading and verifying the plan", progress):
             plan = so.Plan.load(file)
         _require_unit(plan, max_records)
         return plan
-    with outputs.working("planning"):
-        length = None if source is None else len(source.labels)
-        if length is not None and choices.length not in (None, length):
-            raise so.InputFileError("the input has another number of cells than --length says")
-        default = "histogram" if source is not None else None
-        return choices.build_plan(length, default=default, max_records=max_records)
+    with working("planning", progress) as report:
+        length = None if source is None else source.length
+        default = "histogram" if source is not None and choices.matrix is None and choices.marginals is None else None
+        return choices.build_plan(length, default=default, max_records=max_records, progress=report)
 
 
 def _require_unit(plan: so.Plan, max_records: int | None) -> None:
@@ -201,6 +216,7 @@ def _require_unit(plan: so.Plan, max_records: int | None) -> None:
     show_default=True,
     help="Level of the intervals.",
 )
+@_progress
 @click.option("--save-plan", type=_FILE, help="Write the plan that was used.")
 @click.option("--insecure-show-truth", is_flag=True, help="Draw the truth as well. The picture is NOT private.")
 def release_command(
@@ -211,15 +227,16 @@ def release_command(
     plot: Path | None,
     level: float,
     save_plan: Path | None,
+    progress: bool,
     insecure_show_truth: bool,
     **options: Any,
 ) -> None:
     """Release answers about the data in INPUT, a CSV or Parquet file: the one command that touches data.
 
-    Say what a row is: a cell (--counts-column), an event (--events-column) or a record (--values-column).
-    With counts, the number of rows and the labels count as public: rows are the cells of the domain, not
-    records. Events and values that are malformed or out of range count nowhere, silently. Times without an
-    offset are taken as UTC.
+    Say what a row is: a cell (--counts-column), an event (--events-column), a record with a value
+    (--values-column) or one with several columns (--column). With counts, the number of rows and the labels
+    count as public: rows are the cells of the domain, not records. Events, values and levels that are malformed
+    or were not declared count nowhere, silently. Times without an offset are taken as UTC.
 
     Nothing keeps account between two runs: what several releases cost together adds up, and a ledger in
     Python watches over it.
@@ -230,12 +247,14 @@ def release_command(
     outputs.check_output(save_plan, ())
     if plot is not None:
         outputs.check_output(check_picture(plot), ())
-    source = read_source(input, {name: options.pop(name) for name in SOURCE_OPTIONS})
-    plan = _planned(plan_file, Choices(**options), source)
-    release = plan.release(source.cells)
-    if release.values.size == len(source.labels):
-        release = replace(release, index=source.labels)
-    text = outputs.release_text(release, level, as_csv=output is not None and output.suffix.lower() == ".csv")
+    source = read_source(input, {name: options[name] for name in SOURCE_OPTIONS})
+    check_names(source, output)
+    choices = Choices(**{item.name: options[item.name] for item in fields(Choices)})
+    plan = _planned(plan_file, choices, progress, source)
+    cells = source.cells_for(plan.workload)
+    truth = true_answers(plan, cells) if insecure_show_truth else None
+    release = replace(plan.release(cells), index=source.labels)
+    text = release_text(release, level, source, output)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -244,8 +263,9 @@ def release_command(
         plan.save(save_plan)
     if plot is not None:
         figure = plot_release(release, level=level)
-        figure.axes[0].set_xlabel(source.axis)
-        if insecure_show_truth:
+        if per_cell(plan.workload):
+            figure.axes[0].set_xlabel(source.axis)
+        if truth is not None:
             click.echo("WARNING: the picture shows the private data itself. It is NOT private.", err=True)
-            draw_truth(figure, release, true_answers(plan, source.cells))
+            draw_truth(figure, release, truth)
         save_figure(figure, plot)

@@ -1,7 +1,7 @@
-"""From a file to cells: a column of counts, of event times or of values."""
+"""From a file to cells: a column of counts, of event times or of values, or columns of categorical records."""
 
-import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sordino as so
-from sordino.cli.tables import Column, read_columns
+from sordino.cli.attributes import Attribute, cells_of, parse_attributes
+from sordino.cli.tables import Column, read_columns, real
 from sordino.errors import InputFileError, InvalidParameterError
 from sordino.workloads.base import MAX_LENGTH
 
@@ -22,6 +23,7 @@ _BELONGS = {
     "counts_column": {"label_column"},
     "events_column": {"start", "end", "every", "user_column", "max_records"},
     "values_column": {"bins", "edges", "user_column", "max_records"},
+    "column": {"user_column", "max_records"},
 }
 SOURCE_OPTIONS = tuple(sorted(_BELONGS.keys() | set().union(*_BELONGS.values())))
 """Options that say what a row of the input is."""
@@ -42,19 +44,44 @@ class Source:
     """Private cells and their public names.
 
     Attributes:
-        cells: What is private.
-        labels: Names of the cells: numbers, ISO times or text.
+        cells: What is private: counts, or with attributes the codes of every record.
+        labels: Names of the cells: numbers, ISO times or text; not known with several attributes.
         axis: What the labels are, for a picture.
         max_records: Records of one user that were let through, None if nothing was bounded.
+        attributes: The columns of categorical records.
     """
 
     cells: NDArray[Any]
-    labels: NDArray[Any]
+    labels: NDArray[Any] | None
     axis: str
     max_records: int | None
+    attributes: tuple[Attribute, ...] = ()
+
+    @property
+    def length(self) -> int | None:
+        """Number of cells; None for attributes, whose table is not always needed."""
+        return None if self.attributes else len(self.cells)
+
+    def cells_for(self, workload: so.Workload) -> NDArray[Any]:
+        """Return what a release takes: records for marginals of attributes, otherwise counts.
+
+        Raises:
+            InputFileError: The attributes have other levels than the workload's.
+            InvalidParameterError: Their table is too large.
+        """
+        if not self.attributes:
+            return self.cells
+        levels = tuple(len(attribute.levels) for attribute in self.attributes)
+        if isinstance(workload, so.Marginals):
+            if workload.levels != levels:
+                raise InputFileError("the columns have other levels than the plan's queries")
+            return self.cells
+        size, known = cells_of(self.attributes), (self.cells >= 0).all(axis=1)
+        flat = np.ravel_multi_index(tuple(self.cells[known].T), levels)
+        return np.bincount(flat, minlength=size)
 
     def __repr__(self) -> str:
-        return f"Source(<{len(self.labels)} private cells>)"
+        return "Source(<private cells>)"
 
 
 @dataclass(frozen=True)
@@ -77,10 +104,12 @@ def read_source(path: Path, options: Mapping[str, Any]) -> Source:
         InputFileError: The file cannot be read as what it was declared to be.
         MissingDependencyError: A Parquet file needs pyarrow.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value not in (None, ())}
     columns = given.keys() & _BELONGS.keys()
     if len(columns) != 1:
-        raise InvalidParameterError("say once what a row is: --counts-column, --events-column or --values-column")
+        raise InvalidParameterError(
+            "say once what a row is: --counts-column, --events-column, --values-column or --column"
+        )
     (what,) = columns
     for name in sorted(given.keys() - _BELONGS[what] - columns):
         raise InvalidParameterError(f"--{name.replace('_', '-')} does not go with --{what.replace('_', '-')}")
@@ -94,6 +123,8 @@ def read_source(path: Path, options: Mapping[str, Any]) -> Source:
             raise InvalidParameterError("--events-column needs --start, --end and --every")
         grid = TimeGrid.parse(given["start"], given["end"], given["every"])
         return _tabulate(path, given[what], grid, users)
+    if what == "column":
+        return _read_records(path, parse_attributes(given[what]), users)
     if ("bins" in given) == ("edges" in given):
         raise InvalidParameterError("--values-column needs either --bins or --edges")
     return _tabulate(path, given[what], _ValueGrid(given["bins"] if "bins" in given else given["edges"]), users)
@@ -107,7 +138,7 @@ def _read_counts(path: Path, column: str, label_column: str | None) -> Source:
     """
     names = [column] if label_column is None else [column, label_column]
     entries, *labels = read_columns(path, names)
-    cells = np.array([_real(entry) for entry in entries], dtype=np.float64)
+    cells = np.array([real(entry) for entry in entries], dtype=np.float64)
     if not np.isfinite(cells).all():
         raise InputFileError(f"the column {column!r} must hold a finite number in every row")
     if not len(cells):
@@ -172,7 +203,7 @@ class _ValueGrid:
 
     def codes(self, entries: Column) -> NDArray[np.float64]:
         """Return the values, NaN for what is no number."""
-        return np.array([_real(entry) for entry in entries], dtype=np.float64)
+        return np.array([real(entry) for entry in entries], dtype=np.float64)
 
     def labels(self) -> NDArray[Any]:
         """Return the codes, or the lower edges."""
@@ -189,12 +220,26 @@ def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Us
     return Source(counted.counts, grid.labels(), column, users.max_records)
 
 
-def _real(entry: Any) -> float:
-    """Return the number, NaN for what is none."""
-    try:
-        return float(entry)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+def _read_records(path: Path, attributes: tuple[Attribute, ...], users: _Users) -> Source:
+    """Read the codes of all records; with an undeclared level, or beyond their user's allowance, they are null."""
+    if users.column is not None:
+        so.tabulate([], 1, user=[], max_records=users.max_records)  # a mistake is found before the file is read
+    names = [attribute.name for attribute in attributes]
+    columns = read_columns(path, names if users.column is None else [*names, users.column])
+    codes = np.stack([attribute.codes(column) for attribute, column in zip(attributes, columns, strict=False)], axis=1)
+    if users.column is not None and users.max_records is not None:
+        codes[~_allowed(columns[-1], users.max_records)] = -1
+    return Source(codes, None, ", ".join(names), users.max_records, attributes)
+
+
+def _allowed(names: Column, max_records: int) -> NDArray[np.bool_]:
+    """Return which records are among the first ones of their user."""
+    before: Counter[str] = Counter()
+    allowed = np.zeros(len(names), dtype=bool)
+    for row, name in enumerate(map(str, names)):
+        allowed[row] = before[name] < max_records
+        before[name] += 1
+    return allowed
 
 
 def _ticks(entry: Any) -> int | None:

@@ -1,16 +1,11 @@
 """What the commands print and write: facts and tables for people, JSON and CSV for programs."""
 
-import csv
-import io
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -24,25 +19,11 @@ __all__ = [
     "comparison_record",
     "plan_facts",
     "plan_record",
-    "release_text",
     "show_comparison",
     "show_facts",
     "to_json",
-    "working",
     "write_text",
 ]
-
-_COLUMNS = ("label", "value", "stderr", "lower", "upper")
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show on a terminal that public work goes on; nothing when piped."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    with Console(stderr=True).status(what):
-        yield
 
 
 def to_json(record: Any) -> str:
@@ -84,13 +65,18 @@ def plan_facts(plan: so.Plan) -> list[tuple[str, str]]:
         ("queries", f"{describe(plan.workload)}, {plan.workload!r}"),
         ("privacy", plan.guarantee()),
         ("mechanism", f"{plan.mechanism} ({'chosen by auto' if plan.requested == 'auto' else 'as asked'})"),
-        ("rmse", f"{plan.rmse:.6g}"),
+        ("rmse", f"{plan.rmse:.6g}{'' if plan.rmse_kind == 'exact' else f' ({plan.rmse_kind})'}"),
         ("largest standard error", f"{plan.max_stderr:.6g}"),
     ]
-    if bound is not None:
+    if bound is not None and bound.value > 0.0:
         facts.append(("least of any Gaussian mechanism", f"{bound.value:.6g} ({bound.name})"))
     if ratio is not None:
         facts.append(("error over that", f"{ratio:.6g}"))
+    found = plan.factorization
+    if found is not None and found.gap is not None:
+        facts.append(("search", f"within {found.gap:.2g} of the least error, after {found.iterations} iterations"))
+    if plan.constraint is not None:
+        facts.append(("answers are projected onto", str(plan.constraint)))
     facts.append(("cells are cut down to", f"{plan.domain.max_value:,}"))
     return facts
 
@@ -151,35 +137,3 @@ def comparison_record(comparison: so.Comparison) -> dict[str, Any]:
         "mechanisms": list(comparison.rows),
         "refused": comparison.refused,
     }
-
-
-def release_text(release: so.Release, level: float, *, as_csv: bool) -> str:
-    """Return what is published, as JSON or CSV: labels, values, standard errors, intervals."""
-    interval = release.interval(level)
-    index = release.index if release.index is not None else np.arange(release.values.size)
-    columns = [
-        np.asarray(column).reshape(-1).tolist()
-        for column in (index, release.values, release.stderr, interval.lower, interval.upper)
-    ]
-    if as_csv:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        writer.writerows(zip(*columns, strict=True))
-        return text.getvalue()
-    plan = release.plan
-    record = {
-        "workload": repr(plan.workload),
-        "mechanism": plan.mechanism,
-        "guarantee": plan.guarantee(),
-        "privacy": plan.privacy.to_json(),
-        "unit": plan.unit.to_json(),
-        "plan_digest": plan.digest,
-        "private": release.private,
-        "accounted": release.accounted,
-        "rmse": plan.rmse,
-        "max_stderr": plan.max_stderr,
-        "level": level,
-        "answers": dict(zip(_COLUMNS, columns, strict=True)),
-    }
-    return to_json(record) + "\n"

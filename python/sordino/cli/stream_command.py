@@ -16,6 +16,7 @@ import numpy as np
 
 import sordino as so
 from sordino.cli import outputs
+from sordino.cli.progress import working
 from sordino.cli.stream_lines import Interruption, LineParser, LineReader
 from sordino.cli.stream_options import StreamChoices, stream_options
 from sordino.cli.stream_state import StreamState, open_stored
@@ -160,7 +161,7 @@ def stream_command(
 def _explain(choices: StreamChoices, plot: Path | None) -> None:
     if plot is not None:
         outputs.check_output(check_picture(plot), ())
-    with outputs.working("planning with every mechanism"):
+    with working("planning with every mechanism"):
         plan, comparison = choices.build_plan(), choices.build_comparison()
     click.echo(f"{plan.explain()}\n\n{comparison}")
     if plot is not None:
@@ -190,7 +191,7 @@ def _opened(file: Path | None) -> Iterator[int]:
 def _open_stream(
     choices: StreamChoices, state: Path | None, key_file: Path | None
 ) -> tuple[so.Stream, StreamState | None]:
-    with outputs.working("planning"):
+    with working("planning"):
         if state is None or key_file is None:
             return choices.build_plan().open(), None
         saved = open_stored(choices, state, key_file)

@@ -1,6 +1,7 @@
 """Columns of CSV and Parquet files. No message says how many rows there are or what is in them."""
 
 import csv
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from sordino.errors import InputFileError, MissingDependencyError
 
-__all__ = ["Column", "place_of", "read_columns"]
+__all__ = ["Column", "place_of", "read_columns", "real"]
 
 Column = list[Any]
 """Entries as read: strings, numbers, numpy dates, None."""
@@ -79,3 +80,11 @@ def _entries(pa: Any, column: Any) -> Column:
     ticks = column.cast(pa.timestamp("us", tz=zone), safe=False).cast(pa.int64())
     null = np.datetime64("NaT").astype(np.int64)
     return list(ticks.fill_null(int(null)).to_numpy().view("datetime64[us]"))
+
+
+def real(entry: Any) -> float:
+    """Return the number that an entry is, NaN for what is none."""
+    try:
+        return float(entry)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 import sordino as so
 from sordino.errors import UnsupportedMechanismError
 from sordino.plots import SIGNAL, positions
+from sordino.query_plots import drawing_order
 from sordino.workloads import Filter
 from sordino.workloads.base import Array
 
@@ -48,9 +49,11 @@ def _filtered(workload: Filter, series: Array) -> Array:
 def draw_truth(figure: Figure, release: so.Release, truth: Array) -> None:
     """Draw the true answers over a picture of their release, and say on the picture that it is not private."""
     axes = figure.axes[0]
-    where = positions(release).at
+    where, order = positions(release).at, drawing_order(release.workload, release.values.reshape(-1))
     few = len(truth) < 200
-    axes.plot(where, truth, color=SIGNAL, linewidth=0.0 if few else 0.9, marker="." if few else "", label="truth")
+    axes.plot(
+        where, truth[order], color=SIGNAL, linewidth=0.0 if few else 0.9, marker="." if few else "", label="truth"
+    )
     axes.annotate(
         "NOT PRIVATE: orange is the truth",
         xy=(0.98, 0.5),

@@ -7,7 +7,8 @@ use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::solvers::DenseSolveCore;
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
-use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
+use faer::{Accum, ColRef, Mat, MatMut, MatRef, Par, Side};
+use std::hint::black_box;
 
 /// A dense matrix, stored by columns.
 pub(crate) type Matrix = Mat<f64>;
@@ -29,6 +30,16 @@ pub(crate) enum Precision {
     Careful,
 }
 
+/// Passes a result of the library on with clean vector registers.
+///
+/// Its kernels of matrix products leave the upper halves dirty (private-gemm-x86 0.1.22 has no `vzeroupper`), and on
+/// Intel's processors all SSE code then waits for them: 4096 logarithms take 680 µs, not 18. A norm of a few numbers
+/// is vector code that ends properly.
+fn clean<T>(result: T) -> T {
+    black_box(ColRef::from_slice(black_box(&[0.0; 32])).squared_norm_l2());
+    result
+}
+
 /// A matrix from its rows.
 pub(crate) fn from_rows(rows: usize, columns: usize, entries: &[f64]) -> Matrix {
     Mat::from_fn(rows, columns, |i, j| entries[i * columns + j])
@@ -47,12 +58,12 @@ pub(crate) fn to_rows(matrix: &Matrix) -> Vec<f64> {
 
 /// `X Y`.
 pub(crate) fn product(x: &Matrix, y: &Matrix) -> Matrix {
-    x * y
+    clean(x * y)
 }
 
 /// `Xᵀ Y`.
 pub(crate) fn transposed_product(x: &Matrix, y: &Matrix) -> Matrix {
-    x.transpose() * y
+    clean(x.transpose() * y)
 }
 
 /// `Xᵀ`.
@@ -152,7 +163,7 @@ pub(crate) fn left_singular(matrix: &Matrix, precision: Precision) -> Option<(Ma
         let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
         let accumulate = Accum::Replace;
         triangular::matmul(&mut gram, lower, accumulate, matrix, full, matrix.transpose(), full, 1.0, Par::Seq);
-        let eigen = gram.self_adjoint_eigen(Side::Lower).ok()?;
+        let eigen = clean(gram.self_adjoint_eigen(Side::Lower)).ok()?;
         let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(0.0, f64::max);
@@ -166,18 +177,18 @@ pub(crate) fn left_singular(matrix: &Matrix, precision: Precision) -> Option<(Ma
 
 /// `U`, `s`, `V` of the thin singular value decomposition, values falling.
 pub(crate) fn thin_singular(matrix: &Matrix) -> Option<(Matrix, Vec<f64>, Matrix)> {
-    let svd = matrix.thin_svd().ok()?;
+    let svd = clean(matrix.thin_svd()).ok()?;
     Some((svd.U().to_owned(), svd.S().column_vector().iter().copied().collect(), svd.V().to_owned()))
 }
 
 /// Singular values, falling.
 pub(crate) fn singular_values(matrix: &Matrix) -> Option<Vec<f64>> {
-    matrix.singular_values().ok()
+    clean(matrix.singular_values()).ok()
 }
 
 /// The upper triangular factor of `M = Q R`, for at least as many rows as columns; signs are arbitrary.
 pub(crate) fn upper_factor(matrix: &Matrix) -> Matrix {
-    matrix.qr().thin_R().to_owned()
+    clean(matrix.qr()).thin_R().to_owned()
 }
 
 /// `M⁺` for a matrix of full rank; `None` if it is not, numerically.
@@ -201,7 +212,7 @@ pub(crate) fn along_axis(matrix: &Matrix, transposed: bool, values: &[f64], inne
     let mut out = Vec::with_capacity(values.len() / from * to);
     for block in values.chunks_exact(from * inner) {
         // Row-major from × inner is column-major inner × from.
-        let image = MatRef::from_column_major_slice(block, inner, from) * matrix.transpose();
+        let image = clean(MatRef::from_column_major_slice(block, inner, from) * matrix.transpose());
         (0..to).for_each(|i| out.extend_from_slice(image.col_as_slice(i)));
     }
     out
@@ -210,14 +221,14 @@ pub(crate) fn along_axis(matrix: &Matrix, transposed: bool, values: &[f64], inne
 /// `R^{-1} X` for upper triangular `R`.
 pub(crate) fn solve_upper(upper: &Matrix, mut x: Matrix) -> Matrix {
     solve_upper_triangular_in_place(upper.as_ref(), x.as_mut(), Par::Seq);
-    x
+    clean(x)
 }
 
 /// `X C^{-1}` for lower triangular `C`.
 pub(crate) fn divide_by_lower(x: &Matrix, lower: &Matrix) -> Matrix {
     let mut transposed = transpose(x);
     solve_upper_triangular_in_place(lower.transpose(), transposed.as_mut(), Par::Seq);
-    transpose(&transposed)
+    transpose(&clean(transposed))
 }
 
 /// Gaussian elimination with complete pivoting: rows and columns in the order of the pivots, and the pivots. The
@@ -284,7 +295,7 @@ pub(crate) fn solve_definite_columns(matrix: &Matrix, mut x: Matrix) -> Option<M
 /// `Xᵀ Y` for matrices with so many rows, stored one column after another.
 pub(crate) fn transposed_product_of_columns(rows: usize, x: &[f64], y: &[f64]) -> Matrix {
     let view = |entries| MatRef::from_column_major_slice(entries, rows, entries.len() / rows);
-    view(x).transpose() * view(y)
+    clean(view(x).transpose() * view(y))
 }
 
 /// Whether the Cholesky factorisation of the lower triangle of a symmetric matrix runs to its end.
@@ -300,7 +311,7 @@ pub(crate) fn pivot_columns(matrix: &Matrix) -> Vec<usize> {
 
 /// `M^{-1}`; not finite if a pivot vanishes.
 pub(crate) fn inverse(matrix: &Matrix) -> Matrix {
-    matrix.partial_piv_lu().inverse()
+    clean(matrix.partial_piv_lu().inverse())
 }
 
 /// `X Y` for matrices stored by columns, `X` with `inner` columns, over `out`.
@@ -309,13 +320,14 @@ pub(crate) fn product_into(out: &mut [f64], x: &[f64], y: &[f64], inner: usize) 
     let x = MatRef::from_column_major_slice(x, rows, inner);
     let y = MatRef::from_column_major_slice(y, inner, columns);
     matmul(MatMut::from_column_major_slice_mut(out, rows, columns), Accum::Replace, x, y, 1.0, Par::Seq);
+    clean(());
 }
 
 /// `Q` with orthonormal columns and upper triangular `R`, `M = Q R`, for at least as many rows as columns; signs are
 /// arbitrary.
 pub(crate) fn thin_qr(matrix: &Matrix) -> (Matrix, Matrix) {
     let qr = matrix.qr();
-    (qr.compute_thin_Q(), qr.thin_R().to_owned())
+    clean((qr.compute_thin_Q(), qr.thin_R().to_owned()))
 }
 
 /// The lower triangle of `X diag(w) Xᵀ`.
@@ -334,20 +346,21 @@ pub(crate) fn weighted_gram(x: &Matrix, weights: &[f64]) -> Matrix {
         }
         let (left, right) = (scaled.as_ref().subcols(0, len), x.as_ref().subcols(start, len).transpose());
         triangular::matmul(&mut gram, lower, Accum::Add, left, full, right, full, 1.0, Par::Seq);
+        clean(());
     }
     gram
 }
 
 /// Lower triangular `C` with `C Cᵀ = M`, from the lower triangle of `M`; `None` if it is not numerically definite.
 pub(crate) fn cholesky(matrix: &Matrix) -> Option<Matrix> {
-    Some(matrix.llt(Side::Lower).ok()?.L().to_owned())
+    Some(clean(matrix.llt(Side::Lower)).ok()?.L().to_owned())
 }
 
 /// `C^{-1}` for lower triangular `C`.
 pub(crate) fn invert_lower(lower: &Matrix) -> Matrix {
     let mut inverse = Mat::zeros(lower.nrows(), lower.ncols());
     invert_lower_triangular(inverse.as_mut(), lower.as_ref(), Par::Seq);
-    inverse
+    clean(inverse)
 }
 
 /// `‖C x_j‖²` for lower triangular `C` and every column of `X`.
@@ -359,6 +372,7 @@ pub(crate) fn squared_images(lower: &Matrix, x: &Matrix) -> Vec<f64> {
         let len = STRIP.min(x.ncols() - start);
         let (image, columns) = (images.as_mut().subcols_mut(0, len), x.as_ref().subcols(start, len));
         triangular::matmul(image, full, Accum::Replace, lower, triangle, columns, full, 1.0, Par::Seq);
+        clean(());
         squares.extend((0..len).map(|j| dot(images.col_as_slice(j), images.col_as_slice(j))));
     }
     squares
@@ -369,6 +383,7 @@ pub(crate) fn squared_gram(x: &Matrix) -> Matrix {
     let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
     let mut gram = Mat::zeros(x.ncols(), x.ncols());
     triangular::matmul(&mut gram, lower, Accum::Replace, x.transpose(), full, x, full, 1.0, Par::Seq);
+    clean(());
     for j in 0..x.ncols() {
         for value in gram.col_as_slice_mut(j) {
             *value *= *value;
@@ -389,5 +404,5 @@ pub(crate) fn solve_factored(lower: &Matrix, right: &[f64]) -> Vec<f64> {
     let mut x = Mat::from_fn(right.len(), 1, |i, _| right[i]);
     solve_lower_triangular_in_place(lower.as_ref(), x.as_mut(), Par::Seq);
     solve_upper_triangular_in_place(lower.transpose(), x.as_mut(), Par::Seq);
-    x.col_as_slice(0).to_vec()
+    clean(x).col_as_slice(0).to_vec()
 }

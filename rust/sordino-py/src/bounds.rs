@@ -1,11 +1,11 @@
 //! What no mechanism can do, and the discrepancy of queries.
 
 use crate::error::PyError;
+use crate::optimize::Reporter;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
 use sordino_core::optimize::{self, Queries, Target};
-use std::ops::ControlFlow;
 
 /// Lower bounds on the error of any mechanism, root mean squared over the queries; constants are the caller's.
 #[pyclass(frozen, get_all, module = "sordino._core")]
@@ -73,17 +73,18 @@ pub(crate) fn discrepancy(
 ) -> PyResult<Discrepancy> {
     let (rows, columns) = queries.as_array().dim();
     let entries = queries.as_slice()?;
-    let signals = |_: usize, _: f64| match Python::attach(|py| py.check_signals()) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    };
+    let mut reporter = Reporter::new(None);
     let all = py.detach(|| -> Result<_, Error> {
         let queries = Queries::new(rows, columns, entries)?;
-        let best = optimize::worst_strategy(queries, Target { gap, ..Target::default() }, &mut signals.clone())?;
+        let target = Target { gap, ..Target::default() };
+        let best = optimize::worst_strategy(queries, target, &mut |i, gap| reporter.report(i, gap))?;
         let bounds = optimize::hereditary_discrepancy(queries, &best)?;
-        let coloring = optimize::coloring(queries, &best, starts, seed, &mut signals.clone())?;
+        let coloring = optimize::coloring(queries, &best, starts, seed, &mut |i, least| reporter.report(i, least))?;
         Ok((best, bounds, coloring))
     });
+    if let Some(signal) = reporter.raised {
+        return Err(signal);
+    }
     let (best, bounds, coloring) = all.map_err(PyError::from)?;
     Ok(Discrepancy {
         lower: bounds.lower,

@@ -84,6 +84,7 @@ pub(crate) enum Cells<'py> {
     Reals(PyReadonlyArray1<'py, f64>),
     Bytes(PyReadonlyArray2<'py, u8>),
     Words(PyReadonlyArray2<'py, i64>),
+    Sparse(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>),
 }
 
 impl Cells<'_> {
@@ -93,6 +94,7 @@ impl Cells<'_> {
             Self::Reals(cells) => Data::Reals(cells.as_slice()?),
             Self::Bytes(codes) => Data::Codes(Codes::Bytes(codes.as_slice()?)),
             Self::Words(codes) => Data::Codes(Codes::Words(codes.as_slice()?)),
+            Self::Sparse(cells, values) => Data::Sparse { cells: cells.as_slice()?, values: values.as_slice()? },
         })
     }
 }

@@ -17,6 +17,8 @@ use rayon::prelude::*;
 
 /// Arrays longer than this are converted in parallel.
 const CHUNK: usize = 1 << 16;
+/// K-norm noise is drawn from bodies that fill at least this share of their ball: a second or so for a vector.
+const LEAST_ACCEPTANCE: f64 = 1e-6;
 /// Rounding may add this much to the sensitivity, relatively.
 pub(super) const ROUNDING_SHARE: f64 = 1e-6;
 /// The noise is at least this many lattice units, so that rounding it up to quarters costs nothing.
@@ -58,6 +60,13 @@ pub enum Data<'a> {
     Integers(&'a [i64]),
     /// Real cells, all finite (the binding checks).
     Reals(&'a [f64]),
+    /// Integers of the cells that are not zero.
+    Sparse {
+        /// Their places, strictly rising.
+        cells: &'a [i64],
+        /// Their values.
+        values: &'a [i64],
+    },
     /// Record codes.
     Codes(Codes<'a>),
 }
@@ -114,6 +123,15 @@ impl Door {
         let records = strategy.sensitivity(unit)?;
         if records == Upper::ZERO {
             return Err(Error::invalid("workload", "no record changes what is measured"));
+        }
+        if let Geometry::Body(body) = &geometry {
+            let (polytope, exponent) = body.polytope();
+            if BodyNoise::new(MIN_QUARTER_UNITS as u64, polytope, exponent)?.acceptance()? < LEAST_ACCEPTANCE {
+                return Err(Error::Unsupported(
+                    "exact K-norm noise would take too long: the hull of these columns fills too little of its ellipsoid"
+                        .into(),
+                ));
+            }
         }
         let ideal = records.scaled(domain.fraction_bits() as i32);
         let gridding = records * domain.steps_per_record();
@@ -199,6 +217,7 @@ impl Door {
         }
         let domain = self.domain;
         let mut cells;
+        let nonzero: Vec<usize>;
         let input = match data {
             Data::Integers(values) => {
                 Error::check_len("input", input_len, values.len())?;
@@ -217,6 +236,20 @@ impl Door {
                     *cell = domain.steps(*value);
                 }
                 Input::Cells(&cells)
+            }
+            Data::Sparse { cells: places, values } => {
+                Error::check_len("values", places.len(), values.len())?;
+                nonzero = places.iter().map(|place| usize::try_from(*place).unwrap_or(usize::MAX)).collect();
+                if nonzero.windows(2).any(|pair| pair[0] >= pair[1]) || nonzero.last().is_some_and(|j| *j >= input_len)
+                {
+                    return Err(Error::invalid("cells", "must be rising and below the number of cells"));
+                }
+                cells = INTEGERS.take(input_len);
+                cells.fill(0);
+                for (place, value) in nonzero.iter().zip(values) {
+                    cells[*place] = domain.integer_steps(*value);
+                }
+                Input::Sparse { cells: &cells, nonzero: &nonzero }
             }
             Data::Codes(_) if domain.fraction_bits() > 0 => {
                 return Err(Error::Unsupported("records are counted in integers: declare integer cells".into()));

@@ -94,7 +94,9 @@ impl<'a> WorkingSet<'a> {
             if let Some((j, sign)) = vertex.signed() {
                 let column = &mut self.entries[begin..];
                 self.columns.column(j, column);
-                column.iter_mut().for_each(|c| *c *= sign);
+                for c in column {
+                    *c *= sign;
+                }
                 self.members[j][usize::from(sign < 0.0)] = true;
             }
         }
@@ -205,7 +207,7 @@ impl<'a> WorkingSet<'a> {
 
     /// Steps until the gap within the set is at most `tolerance`, but at most `budget`; the number of steps.
     pub fn solve(&mut self, tolerance: f64, budget: usize) -> usize {
-        let mut since = 0;
+        let mut since = 0usize;
         let mut patience = Some(PATIENCE.0);
         let mut steps = 0;
         while steps < budget {
@@ -311,6 +313,9 @@ impl<'a> WorkingSet<'a> {
             add(&mut change, *d, &self.gram[k * self.stride..k * self.stride + self.len()]);
         }
         let slope: f64 = face.iter().zip(&step).map(|(k, d)| self.slopes[*k] * d).sum();
+        if slope.is_nan() || slope >= 0.0 {
+            return None;
+        }
         let curvature: f64 = face.iter().zip(&step).map(|(k, d)| change[*k] * d).sum();
         let part = if curvature > -slope { -slope / curvature } else { 1.0 };
         let gain = -part * (slope + part * curvature / 2.0);

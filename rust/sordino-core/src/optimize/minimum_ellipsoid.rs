@@ -93,7 +93,9 @@ pub(super) fn enclose(
     let reach = most(&squared_images(&inverse, &whitened));
     // F = √reach Tᵀ C = √reach U diag(s) Vᵀ, and V is left out: it maps the ball to itself.
     let (directions, mut lengths, right) = thin_singular(&transposed_product(&upper, &factor)).ok_or_else(failed)?;
-    lengths.iter_mut().for_each(|length| *length *= reach.sqrt());
+    for length in &mut lengths {
+        *length *= reach.sqrt();
+    }
     inverse = transposed_product(&right, &inverse);
     scale_rows(&mut inverse, |_| 1.0 / reach.sqrt());
     let gap = (reach / coordinates.nrows() as f64 - 1.0).max(0.0);

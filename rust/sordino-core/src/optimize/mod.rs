@@ -4,6 +4,9 @@
 //! |---|---|---|
 //! | `mean_strategy.rs` | `min ‖L‖_F max_j‖b_j‖/√m` over `L B = A` | root mean squared error |
 //! | `worst_strategy.rs` | `min max_i‖l_i‖ max_j‖b_j‖` over `L B = A` | largest standard deviation, `γ₂(A)` |
+//! | `minimum_ellipsoid.rs` | least `det F` with all `‖F^{-1} a_j‖ ≤ 1` | volume, to `(1 + gap)^{r/2}` |
+//! | `base_decomposition.rs` | orthogonal subspaces from the shortest axes of such ellipsoids | – |
+//! | `dense_strategy.rs` | noise on these subspaces, of the best levels | root mean squared error |
 //! | `p_identity.rs` | `min tr (BᵀB)^{-1} AᵀA`, unit ℓ1 columns, `B = [I; Θ] D^{-1}` | root mean squared error, ε = 1 |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //!

@@ -6,8 +6,9 @@
 //!
 //! *Acceptance* by any `w`: `‖z‖_K ≤ ‖w‖₁ + ‖z − G w‖₂/ρ`, where `K` contains the ball of radius `ρ`.
 //!
-//! Rounding: a sum of `n` products has error at most `(n + 1)·2^-53·Σ|a_i b_i|`, whatever the order and whether fused or not
-//! (Higham 2002, section 3.1); a relative `2^-53` more for the entries of the table. Underflow costs less than [`TINY`].
+//! Rounding: a sum of `n` products has error at most `(n + 1)·2^-53·Σ|a_i b_i|`, whatever the order and whether fused
+//! or not (Higham 2002, section 3.1); a relative `2^-53` more for the entries of the table. Underflow costs less than
+//! [`TINY`].
 
 use super::simplex::Simplex;
 use super::{LANES, Polytope};
@@ -29,8 +30,11 @@ const TOLERANCE: f64 = 1e-12;
 /// More than all underflows of one sum together.
 const TINY: f64 = 1e-300;
 
+/// Nothing overflows in proofs about numbers below this.
+const LARGE: f64 = 1e60;
+
 /// Relative tolerance of [`Polytope::reject_at_sight`].
-pub(crate) const SIGHT: f64 = 1.0 / (1u64 << 32) as f64;
+const SIGHT: f64 = 1.0 / (1u64 << 32) as f64;
 
 impl Polytope {
     /// Whether `‖z‖_K ≤ t` for all `z` and `t` in these intervals (`Some(true)`), for none of them (`Some(false)`);
@@ -76,8 +80,7 @@ impl Polytope {
         simplex
     }
 
-    /// `‖point‖_K` without any promise.
-    #[cfg(test)]
+    /// `‖point‖_K`, without proof.
     pub(crate) fn gauge(&self, point: &[f64]) -> f64 {
         self.optimum(point).value() * 2f64.powi(-(self.exponent as i32))
     }
@@ -166,7 +169,8 @@ impl Polytope {
 
     /// Proves `⟨θ, z⟩ > h(θ)·bound` on the box, given the computed `h(θ)`.
     fn rejects(&self, theta: &[f64], largest: f64, z: &[(f64, f64)], bound: f64) -> bool {
-        if !(largest.is_finite() && bound.is_finite()) || theta.iter().any(|value| !value.is_finite()) {
+        let ends = z.iter().flat_map(|(low, high)| [low, high]);
+        if !(0.0..LARGE).contains(&bound) || !moderate(theta.iter().chain(ends)) {
             return false;
         }
         let mut least = 0.0f64;
@@ -181,7 +185,7 @@ impl Polytope {
     /// Proves `‖w‖₁ + ‖z − G w‖₂/ρ ≤ bound` on the box, for `w` supported on `basis`.
     fn accepts(&self, basis: &[usize], weights: &[f64], z: &[(f64, f64)], bound: f64) -> bool {
         let ends = z.iter().flat_map(|(low, high)| [low, high]);
-        if weights.iter().chain(ends).any(|value| !value.is_finite()) {
+        if !moderate(weights.iter().chain(ends)) {
             return false;
         }
         let total = weights.iter().fold(Upper::ZERO, |sum, w| sum + Upper::exact(w.abs()));
@@ -203,6 +207,11 @@ impl Polytope {
     fn rounding(&self) -> Upper {
         Upper::exact((self.rank + 8) as f64).scaled(-53)
     }
+}
+
+/// Whether all are numbers and none is huge.
+fn moderate<'a>(mut values: impl Iterator<Item = &'a f64>) -> bool {
+    values.all(|value| value.abs() < LARGE)
 }
 
 /// The Euclidean norm, rounded up.

@@ -5,8 +5,8 @@
 //! `K = {G w : ‖w‖₁ ≤ 1} = conv{±g_j}`, `‖z‖_K = min {‖w‖₁ : G w = z} = max {⟨θ, z⟩ : |⟨θ, g_j⟩| ≤ 1 for all j}`.
 //!
 //! Exact K-norm noise (`random/body.rs`) must decide `‖z‖_K ≤ t` for a point and a number that are known to lie in
-//! intervals, and the decision must hold for all of the box. Both sides of the duality give proofs that need no optimum:
-//! any `w` with `G w` near `z` bounds the gauge from above, any `θ` from below.
+//! intervals, and the decision must hold for all of the box. Both sides of the duality give proofs that need no
+//! optimum: any `w` with `G w` near `z` bounds the gauge from above, any `θ` from below.
 //!
 //! | file | what | arithmetic |
 //! |---|---|---|
@@ -20,14 +20,13 @@ mod simplex;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use gauge::SIGHT;
-
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, from_rows, inverse, is_definite, pivot_columns, product, transpose};
 use crate::upper::Upper;
 use num_bigint::BigUint;
 
-/// Largest rank: rejection from a ball takes about `10^6` attempts there, and a factor 3 to 5 more for every further dimension.
+/// Largest rank: a sample from the ball is kept about once in `10^6` there, and each further dimension costs a factor
+/// of 3 to 5.
 pub const MAX_RANK: usize = 16;
 
 /// Entries stay below `2^ENTRY_BITS`.

@@ -161,8 +161,9 @@ proptest! {
     fn balls_inside_and_outside((rank, count, entries, _) in bodies(62)) {
         if let Ok(polytope) = Polytope::new(rank, count, &entries, None) {
             let (mantissa, exponent) = polytope.radius();
-            let lengths = (0..count).map(|j| (0..rank).map(|i| BigUint::from(entries[i * count + j].unsigned_abs()).pow(2)).sum::<BigUint>());
-            let longest = lengths.max().unwrap() << 200;
+            let square = |at: usize| BigUint::from(entries[at].unsigned_abs()).pow(2);
+            let length = |j: usize| (0..rank).map(|i| square(i * count + j)).sum::<BigUint>();
+            let longest = (0..count).map(length).max().unwrap() << 200;
             let square = BigUint::from(mantissa).pow(2) << (200 + 2 * exponent);
             prop_assert!(longest <= square && square <= &longest + (&longest >> 29));
             // The boundary point along each axis: ‖e_i·ρ‖_K ≤ 1.

@@ -9,30 +9,34 @@
 //! `R^{r+2}` are uniform in the ball, so with a standard Gaussian `Z ∈ R^{r+2}` and a ball of radius `R` around `K`,
 //! `V = R·(Z_1, …, Z_r)/‖Z‖₂` is kept if `‖R·(Z_1, …, Z_r)‖_K ≤ ‖Z‖₂`: a share `vol K/vol(R·ball)` of the attempts.
 //!
-//! All variates are cells, real numbers of which finitely many bits are known. Acceptance and rounding are decided when they
-//! are the same for everything in the cells; else all cells get 64 more bits. Variate `i` of attempt `a` has words of its
-//! own, so the noise is a function of the key alone, whichever arithmetic decides and however many threads try.
+//! All variates are cells, real numbers of which finitely many bits are known. Acceptance and rounding are decided when
+//! they are the same for everything in the cells; else all cells get 64 more bits. Each variate has a stream of its own
+//! for them, so the noise is a function of the key alone, whichever arithmetic decides and however many threads try.
+//! The running time depends on the random bits, never on what is measured.
 
 use super::Key;
-use super::cell::{Cell, FIRST_BITS};
+use super::cell::{Bits, Cell, FIRST_BITS};
 use super::interval::{norm_f64, norm_wide, round_f64};
 use super::slow::{self, split};
 use super::words::{ChaChaWords, FurtherWords, Purpose, Words};
-use super::ziggurat::{Exponential, Gaussian, Law, check_quarter_units};
+use super::ziggurat::{Exponential, Gaussian, Law, NoiseLaw, Sampler, check_quarter_units};
 use crate::error::Error;
 use crate::lattice::add_noise;
-use crate::polytope::{Polytope, SIGHT};
+use crate::polytope::Polytope;
 use num_bigint::{BigInt, BigUint, Sign};
 use rayon::prelude::*;
 
-/// The stream of the first words of all Gaussians, attempt by attempt.
-const MAIN: u64 = 0;
+/// Gaussians of chunk `c` are drawn from stream `MAIN + c`; the streams below are those of single variates.
+const MAIN: u64 = 1 << 63;
 
 /// Attempts that are looked at together.
-const CHUNK: u64 = 128;
+const CHUNK: usize = 128;
 
 /// Chunks tried in parallel, at most; a first few alone, since many bodies need no more.
 const ROUND: u64 = 64;
+
+/// Directions that estimate the acceptance.
+const DIRECTIONS: usize = 400;
 
 /// Bits after the binary point, at first, in wide arithmetic.
 const WIDE_BITS: u64 = 192;
@@ -51,7 +55,8 @@ pub(crate) struct BodyNoise<'a> {
 
 impl<'a> BodyNoise<'a> {
     /// Noise of density `∝ exp(-‖z‖/s)`, `s = quarter_units/4` lattice units, in the gauge `‖z‖` of the body
-    /// `2^-exponent·K`: `K` is given in units of `2^-exponent`.
+    /// `2^-exponent·K`: the polytope is given in units of `2^-exponent`. One that fills too little of its ball takes
+    /// for ever: see [`BodyNoise::acceptance`].
     ///
     /// # Errors
     /// If `quarter_units` is not served by [`super::Sampler::new`], or the exponent is beyond ±512.
@@ -74,12 +79,26 @@ impl<'a> BodyNoise<'a> {
         }
     }
 
+    /// About the share of attempts that are accepted, `vol K/vol(R·ball) = E (R·‖u‖_K)^{-r}` over directions `u`: the
+    /// mean of a few hundred under a public key. An attempt takes about half a microsecond.
+    pub(crate) fn acceptance(&self) -> Result<f64, Error> {
+        let rank = self.polytope.rank();
+        let mut directions = vec![0; DIRECTIONS * rank];
+        Sampler::new(NoiseLaw::Gaussian, 1 << 30)?.add(&mut directions, &Key::deterministic([0; 32]));
+        let share = |direction: &[i64]| {
+            let direction: Vec<f64> = direction.iter().map(|k| *k as f64).collect();
+            let length = direction.iter().map(|v| v * v).sum::<f64>().sqrt();
+            (length / (radius(self.polytope) * self.polytope.gauge(&direction))).powi(rank as i32)
+        };
+        Ok(directions.chunks_exact(rank).map(share).sum::<f64>() / DIRECTIONS as f64)
+    }
+
     /// The first accepted attempt: its number and its noise.
     pub(super) fn draw(&self, key: &Key) -> (u64, Vec<i64>) {
         let (mut start, mut count) = (0, 1);
         loop {
             let chunks = (start..start + count).into_par_iter();
-            let noise = chunks.map_init(Vec::new, |scratch, chunk| self.chunk(chunk, key, scratch));
+            let noise = chunks.map_init(Chunk::default, |scratch, chunk| self.chunk(chunk, key, scratch));
             if let Some(noise) = noise.find_map_first(|noise| noise) {
                 return noise;
             }
@@ -89,93 +108,95 @@ impl<'a> BodyNoise<'a> {
     }
 
     /// The first accepted attempt of a chunk.
-    fn chunk(&self, chunk: u64, key: &Key, scratch: &mut Vec<f64>) -> Option<(u64, Vec<i64>)> {
-        let len = self.polytope.rank() + 2;
-        let mut words = ChaChaWords::new(key, MAIN);
-        words.seek(chunk * CHUNK * len as u64);
-        let first: Vec<u64> = (0..CHUNK as usize * len).map(|_| words.next(Purpose::Layer)).collect();
-        let attempts = (chunk * CHUNK..).zip(first.chunks_exact(len));
-        let hopeless =
-            if self.exact_only { vec![false; CHUNK as usize] } else { self.glance(attempts.clone(), key, scratch) };
-        attempts
-            .zip(hopeless)
-            .filter(|(_, hopeless)| !hopeless)
-            .map(|((number, first), _)| Attempt::new(self, number, first, key))
-            .find_map(|mut attempt| attempt.is_accepted().then(|| (attempt.number, attempt.noise())))
-    }
-
-    /// Which attempts are certainly rejected, from one double for each variate.
-    ///
-    /// Each is within `2^-42 + 2^-50|x|` of all its cell. Where `‖(Z_1, …, Z_r)‖₂ ≥ 2^-4` that is within the tolerance
-    /// `2^-32` of [`Polytope::reject_at_sight`], for the point and for `‖Z‖₂`; other attempts get no bound.
-    fn glance<'w>(
-        &self,
-        attempts: impl Iterator<Item = (u64, &'w [u64])>,
-        key: &Key,
-        scratch: &mut Vec<f64>,
-    ) -> Vec<bool> {
-        let rank = self.polytope.rank();
-        let (mantissa, exponent) = self.polytope.radius();
-        let radius = mantissa as f64 * 2f64.powi(exponent);
-        let mut points = Vec::with_capacity(CHUNK as usize * rank);
-        let mut bounds = Vec::with_capacity(CHUNK as usize);
-        for (number, first) in attempts {
-            let mut square = 0.0;
-            let mut inner = 0.0;
-            let mut sure = true;
-            for (i, word) in first.iter().enumerate() {
-                if i == rank {
-                    inner = square;
-                }
-                let (layer, negative, u) = split(*word);
-                let (magnitude, negative) = if u < Gaussian::ACCEPT[layer] {
-                    (u as f64 * (Gaussian::WIDTH[layer] as f64 * CELL), negative)
-                } else {
-                    let variate = Variate::gaussian(*word, self.stream(number, i), key);
-                    let (low, high) = variate.cell.ends_f64();
-                    sure &= high - low <= SIGHT / 1024.0;
-                    (low, variate.negative)
-                };
-                if i < rank {
-                    points.push(if negative { -magnitude } else { magnitude });
-                }
-                square += magnitude * magnitude;
-            }
-            sure &= inner >= 2f64.powi(-8);
-            bounds.push(if sure { square.sqrt() / radius } else { f64::INFINITY });
-        }
-        self.polytope.reject_at_sight(&points, &bounds, scratch)
-    }
-
-    /// The further words of a variate: `r + 2` Gaussians, then `r + 1` exponentials.
-    fn stream(&self, attempt: u64, variate: usize) -> u64 {
-        1 + attempt * (2 * self.polytope.rank() as u64 + 3) + variate as u64
+    fn chunk(&self, number: u64, key: &Key, scratch: &mut Chunk) -> Option<(u64, Vec<i64>)> {
+        scratch.draw(self.polytope, &mut ChaChaWords::new(key, MAIN + number));
+        let hopeless = if self.exact_only { vec![false; CHUNK] } else { scratch.reject_at_sight(self.polytope) };
+        let mut hopeful = (0..CHUNK).filter(|at| !hopeless[*at]);
+        hopeful.find_map(|at| {
+            let number = number * CHUNK as u64 + at as u64;
+            let mut attempt = Attempt::new(self, number, scratch, at, key);
+            attempt.is_accepted().then(|| (number, attempt.noise()))
+        })
     }
 }
 
 /// The unit of the first bits of a cell of width 1.
-const CELL: f64 = 1.0 / (1u128 << (FIRST_BITS + Gaussian::FRACTION_BITS)) as f64;
+const UNIT: f64 = 1.0 / (1u128 << (FIRST_BITS + Gaussian::FRACTION_BITS)) as f64;
+
+/// The Gaussians of successive attempts, `r + 2` each.
+#[derive(Default)]
+struct Chunk {
+    /// The word that decides a variate alone.
+    words: Vec<u64>,
+    /// The variates that took more than a word, by index.
+    slow: Vec<(usize, Cell, bool)>,
+    /// One double for each of the first `r` of an attempt, within `2^-42 + 2^-50|x|` of all its cell: no cell is wider
+    /// than 2^-53 (a base layer has 2^12·2^-65, the tail 2^24·2^-77).
+    points: Vec<f64>,
+    /// `‖Z‖₂/R`; infinite unless `‖(Z_1, …, Z_r)‖₂ ≥ 2^-4`, so that point and bound are within the relative 2^-32 that
+    /// [`Polytope::reject_at_sight`] allows.
+    bounds: Vec<f64>,
+    products: Vec<f64>,
+}
+
+impl Chunk {
+    fn draw(&mut self, polytope: &Polytope, words: &mut ChaChaWords) {
+        self.words.clear();
+        self.slow.clear();
+        self.points.clear();
+        self.bounds.clear();
+        let rank = polytope.rank();
+        let radius = radius(polytope);
+        for _ in 0..CHUNK {
+            let (mut square, mut inner) = (0.0, 0.0);
+            for i in 0..rank + 2 {
+                let word = words.next(Purpose::Layer);
+                let (layer, mut negative, u) = split(word);
+                let mut magnitude = u as i64 as f64 * (Gaussian::WIDTH[layer] as f64 * UNIT);
+                if u >= Gaussian::ACCEPT[layer] {
+                    let (cell, sign) = slow::draw::<Gaussian>(word, false, words);
+                    (magnitude, negative) = (cell.ends_f64().0, sign);
+                    self.slow.push((self.words.len(), cell, sign));
+                }
+                self.words.push(word);
+                square += magnitude * magnitude;
+                if i < rank {
+                    self.points.push(if negative { -magnitude } else { magnitude });
+                    inner = square;
+                }
+            }
+            self.bounds.push(if inner >= 2f64.powi(-8) { square.sqrt() / radius } else { f64::INFINITY });
+        }
+    }
+
+    /// Which attempts are certainly rejected.
+    fn reject_at_sight(&mut self, polytope: &Polytope) -> Vec<bool> {
+        polytope.reject_at_sight(&self.points, &self.bounds, &mut self.products)
+    }
+
+    /// A variate by its index.
+    fn cell(&self, index: usize) -> (Cell, bool) {
+        if let Ok(at) = self.slow.binary_search_by_key(&index, |(index, ..)| *index) {
+            let (_, cell, negative) = &self.slow[at];
+            return (cell.clone(), *negative);
+        }
+        let (layer, negative, u) = split(self.words[index]);
+        let shift = Gaussian::FRACTION_BITS;
+        (Cell { base: 0, width: Gaussian::WIDTH[layer], shift, frac: Bits::new(u, FIRST_BITS) }, negative)
+    }
+}
+
+/// The radius of the ball, exact.
+fn radius(polytope: &Polytope) -> f64 {
+    let (mantissa, exponent) = polytope.radius();
+    mantissa as f64 * 2f64.powi(exponent)
+}
 
 /// A lazily known magnitude, its sign, and where its further bits come from.
 struct Variate<'a> {
     cell: Cell,
     negative: bool,
     words: FurtherWords<'a>,
-}
-
-impl<'a> Variate<'a> {
-    fn gaussian(word: u64, stream: u64, key: &'a Key) -> Self {
-        let mut words = FurtherWords::new(key, stream);
-        let (cell, negative) = slow::draw::<Gaussian>(word, false, &mut words);
-        Self { cell, negative, words }
-    }
-
-    fn exponential(stream: u64, key: &'a Key) -> Self {
-        let mut words = FurtherWords::new(key, stream);
-        let word = words.next(Purpose::Layer);
-        let (cell, negative) = slow::draw::<Exponential>(word, false, &mut words);
-        Self { cell, negative, words }
-    }
 }
 
 /// One point of the ball.
@@ -190,10 +211,21 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(noise: &'a BodyNoise<'a>, number: u64, first: &[u64], key: &'a Key) -> Self {
-        let variate = |(i, word): (usize, &u64)| Variate::gaussian(*word, noise.stream(number, i), key);
-        let gaussians = first.iter().enumerate().map(variate).collect();
-        Self { noise, number, key, gaussians, exponentials: Vec::new(), bits: WIDE_BITS }
+    /// Attempt `at` of a chunk, `number` of all.
+    fn new(noise: &'a BodyNoise<'a>, number: u64, chunk: &Chunk, at: usize, key: &'a Key) -> Self {
+        let mut attempt = Self { noise, number, key, gaussians: Vec::new(), exponentials: Vec::new(), bits: WIDE_BITS };
+        let len = noise.polytope.rank() + 2;
+        for i in 0..len {
+            let (cell, negative) = chunk.cell(at * len + i);
+            attempt.gaussians.push(Variate { cell, negative, words: attempt.further_words(i) });
+        }
+        attempt
+    }
+
+    /// The stream of a variate: `r + 2` Gaussians, then `r + 1` exponentials.
+    fn further_words(&self, variate: usize) -> FurtherWords<'a> {
+        let len = 2 * self.noise.polytope.rank() as u64 + 3;
+        FurtherWords::new(self.key, self.number * len + variate as u64)
     }
 
     /// Whether `‖R·(Z_1, …, Z_r)‖_K ≤ ‖Z‖₂`.
@@ -212,8 +244,12 @@ impl<'a> Attempt<'a> {
     /// `round(s·2^-exponent·ρ·R·Z_i/‖Z‖₂)`.
     fn noise(mut self) -> Vec<i64> {
         let rank = self.noise.polytope.rank();
-        let variate = |i| Variate::exponential(self.noise.stream(self.number, i), self.key);
-        self.exponentials = (rank + 2..2 * rank + 3).map(variate).collect();
+        for i in rank + 2..2 * rank + 3 {
+            let mut words = self.further_words(i);
+            let word = words.next(Purpose::Layer);
+            let (cell, negative) = slow::draw::<Exponential>(word, false, &mut words);
+            self.exponentials.push(Variate { cell, negative, words });
+        }
         let decided = if self.noise.exact_only { None } else { self.round_f64() };
         let rounded = decided.unwrap_or_else(|| {
             loop {
@@ -242,8 +278,7 @@ impl<'a> Attempt<'a> {
         let polytope = self.noise.polytope;
         let ends: Vec<(f64, f64)> = self.gaussians.iter().map(|variate| variate.cell.ends_f64()).collect();
         let (low, high) = norm_f64(&ends);
-        let (mantissa, exponent) = polytope.radius();
-        let radius = mantissa as f64 * 2f64.powi(exponent); // exact
+        let radius = radius(polytope);
         let signed = |((low, high), variate): (&(f64, f64), &Variate)| {
             if variate.negative { (-high, -low) } else { (*low, *high) }
         };
@@ -330,4 +365,61 @@ impl<'a> Attempt<'a> {
 /// All variates as integers over `2^bits`.
 fn ends_at(variates: &[Variate], bits: u64) -> Vec<(BigUint, BigUint)> {
     variates.iter().map(|variate| variate.cell.ends_at(bits)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Attempt, BodyNoise, CHUNK, Chunk, MAIN, WIDE_BITS, radius};
+    use crate::polytope::Polytope;
+    use crate::random::Key;
+    use crate::random::cell::Bits;
+    use crate::random::words::ChaChaWords;
+
+    /// Of the first bits of every Gaussian all but three are forgotten: acceptance and rounding must draw them again,
+    /// and decide what is true of the numbers as they are then known.
+    #[test]
+    fn undecided_cells_are_refined() {
+        let polytope = Polytope::new(3, 5, &[2, 7, 1, -8, 2, 8, 1, 8, -2, 8, 4, 5, 9, 0, -4], None).unwrap();
+        let noise = BodyNoise::new(64, &polytope, 3).unwrap();
+        let key = Key::deterministic([5; 32]);
+        let mut chunk = Chunk::default();
+        chunk.draw(&polytope, &mut ChaChaWords::new(&key, MAIN));
+        let (mut accepted, mut refined) = (0, 0);
+        for at in 0..CHUNK {
+            let mut attempt = Attempt::new(&noise, at as u64, &chunk, at, &key);
+            for variate in &mut attempt.gaussians {
+                variate.cell.frac = Bits::new(variate.cell.frac.first >> 52, 3);
+            }
+            let decided = attempt.compare_f64();
+            let answer = attempt.is_accepted();
+            assert!(decided.is_none_or(|decided| decided == answer));
+            refined += usize::from(attempt.bits > WIDE_BITS);
+            while attempt.bits < WIDE_BITS + 64 {
+                attempt.refine();
+            }
+            let z: Vec<f64> = attempt
+                .gaussians
+                .iter()
+                .map(|variate| {
+                    let (low, _, shift) = variate.cell.ends();
+                    let magnitude = u64::try_from(low >> (shift - 50)).unwrap() as f64 / 2f64.powi(50);
+                    if variate.negative { -magnitude } else { magnitude }
+                })
+                .collect();
+            let norm = z.iter().map(|v| v * v).sum::<f64>().sqrt();
+            assert_eq!(answer, radius(&polytope) * polytope.gauge(&z[..3]) <= norm);
+            assert!(attempt.compare_f64().is_none_or(|decided| decided == answer));
+            if answer {
+                accepted += 1;
+                let k = attempt.noise();
+                // The scale ρ is not known here, but the direction is.
+                let (sum, along) =
+                    (0..3).fold((0.0, 0.0), |(sum, along), i| (sum + z[i] * z[i], along + z[i] * k[i] as f64));
+                for i in 0..3 {
+                    assert!((k[i] as f64 - z[i] * along / sum).abs() <= 1.0, "{k:?} {z:?}");
+                }
+            }
+        }
+        assert!(refined > 20 && accepted > 10, "{refined} {accepted}");
+    }
 }

@@ -146,7 +146,8 @@ impl Factored {
         let cells: usize = self.parts.iter().map(|part| part.fixed.columns).product();
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let answers = self.workload.answers_len();
-        let (mut wanted, mut got) = (vec![0.0; answers], vec![0.0; answers]);
+        let (mut wanted, mut got, mut squares) = (vec![0.0; answers], vec![0.0; answers], vec![0.0; answers]);
+        self.workload.row_squares(&mut squares);
         for _ in 0..3 {
             let x: Vec<f64> = (0..cells)
                 .map(|_| {
@@ -157,9 +158,16 @@ impl Factored {
             let back = self.map(Map::Inverse, &self.map(Map::Strategy, &x));
             self.workload.apply(&x, &mut wanted);
             self.workload.apply(&back, &mut got);
-            let size = wanted.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-            if wanted.iter().zip(&got).any(|(a, b)| (a - b).abs().is_nan() || (a - b).abs() > ANSWERED * size) {
-                return Err(Error::invalid("strategy", "the workload is outside its row space"));
+            // Row by row: |⟨a_i, x⟩| is about ‖a_i‖₂, whatever the other rows are.
+            let missed = |((wanted, got), square): ((&f64, &f64), &f64)| {
+                let error = (wanted - got).abs();
+                error.is_nan() || error > ANSWERED * (cells as f64 * square).sqrt()
+            };
+            if wanted.iter().zip(&got).zip(&squares).any(missed) {
+                return Err(Error::Unsupported(
+                    "the workload is outside the row space of the strategy, or too ill-conditioned for double precision"
+                        .into(),
+                ));
             }
         }
         Ok(())
@@ -233,10 +241,13 @@ impl Strategy for Factored {
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        let x = table(x)?;
+        let cells = table(x)?;
         let (last, rest) = self.parts.split_last().expect("at least one factor");
-        let mut sums = vec![0i128; x.len() / last.fixed.columns * last.fixed.rows];
-        last.fixed.apply(x, 1, &mut sums);
+        let mut sums = vec![0i128; cells.len() / last.fixed.columns * last.fixed.rows];
+        match x {
+            Input::Sparse { nonzero, .. } if rest.is_empty() => last.fixed.apply_sparse(cells, nonzero, &mut sums),
+            _ => last.fixed.apply(cells, 1, &mut sums),
+        }
         let mut inner = last.fixed.rows;
         for part in rest.iter().rev() {
             let mut next = vec![0i128; sums.len() / part.fixed.columns * part.fixed.rows];

@@ -48,6 +48,13 @@ impl Fixed {
         self.entries.chunks_exact(self.columns).map(sum).fold(0.0, f64::max) * (1.0 + 1e-9)
     }
 
+    /// `out = B x` for `x` that is zero outside of the given columns.
+    pub fn apply_sparse(&self, x: &[i64], nonzero: &[usize], out: &mut [i128]) {
+        out.par_iter_mut().zip(self.entries.par_chunks_exact(self.columns)).for_each(|(slot, row)| {
+            *slot = nonzero.iter().map(|j| i128::from(row[*j]) * i128::from(x[*j])).sum();
+        });
+    }
+
     /// `out = B x` along the last axis but `inner`: `x` is `outer × columns × inner`, `out` is `outer × rows × inner`,
     /// in units of `2^-bits`.
     pub fn apply<T: Copy + Into<i128> + Sync>(&self, x: &[T], inner: usize, out: &mut [i128]) {

@@ -218,7 +218,9 @@ impl Marginals {
             .map(|set| {
                 let mut out = vec![0; cells(&self.radices, set)];
                 match x {
-                    Input::Cells(table) => marginal(table, &self.radices, set, &mut out),
+                    Input::Cells(table) | Input::Sparse { cells: table, .. } => {
+                        marginal(table, &self.radices, set, &mut out)
+                    }
                     Input::Codes(codes) => count(codes, &self.radices, set, &mut out),
                 }
                 (set.clone(), out)

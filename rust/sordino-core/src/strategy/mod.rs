@@ -102,6 +102,14 @@ pub enum Encoded<'a> {
 pub enum Input<'a> {
     /// One integer a cell.
     Cells(&'a [i64]),
+    /// The same, and the cells outside of which all are zero: encodes may skip the others, and then take time by
+    /// their number.
+    Sparse {
+        /// One integer a cell.
+        cells: &'a [i64],
+        /// Cells that may not be zero, rising.
+        nonzero: &'a [usize],
+    },
     /// One row of attribute levels a record, row-major; levels out of range make a null record.
     Codes(Codes<'a>),
 }
@@ -185,7 +193,7 @@ pub(crate) fn not_in_row_space() -> Error {
 /// Cells of an input that must be a table.
 pub(crate) fn table(x: Input<'_>) -> Result<&[i64], Error> {
     match x {
-        Input::Cells(cells) => Ok(cells),
+        Input::Cells(cells) | Input::Sparse { cells, .. } => Ok(cells),
         Input::Codes(_) => Err(Error::Unsupported("this mechanism takes a table, not record codes".into())),
     }
 }

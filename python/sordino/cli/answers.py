@@ -1,0 +1,65 @@
+"""What published answers are called: labels of cells, ends of ranges, levels of tables."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, TypeAlias
+
+import sordino as so
+from sordino.cli.attributes import Attribute
+from sordino.cli.inputs import Source
+from sordino.workloads import Filter, Workload
+
+__all__ = ["Columns", "name_answers", "per_cell", "tables_of"]
+
+Columns: TypeAlias = tuple[Attribute, ...]
+"""Columns of a table, the last one running fastest."""
+
+
+def per_cell(workload: Workload) -> bool:
+    """Return whether there is one answer for each cell, so that it can be called like the cell."""
+    return isinstance(workload, so.Histogram | so.GroupConvolution | Filter)
+
+
+def tables_of(workload: Workload, source: Source) -> list[Columns]:
+    """Return the tables that the answers fill one after the other; none if they are not tables of columns."""
+    columns = source.attributes
+    if isinstance(workload, so.Marginals):
+        # Counts have no columns with names.
+        columns = columns or tuple(Attribute(str(i), range(levels)) for i, levels in enumerate(workload.levels))
+        return [tuple(columns[i] for i in chosen) for chosen in workload.sets]
+    return [columns] if columns and isinstance(workload, so.Histogram) else []
+
+
+def name_answers(workload: Workload, source: Source) -> dict[str, list[Any]]:
+    """Return columns of names, each with an entry for every answer.
+
+    Cells of tables have a level of each column, None for those that are not in their table. Ranges have a `first` and a
+    `last` cell. Others have a `label`: that of the cell if there is one answer for each, else a number.
+    """
+    tables = tables_of(workload, source)
+    if tables:
+        return _levels(tables)
+    if isinstance(workload, so.AllRanges):
+        cells = _cell_names(source)
+        first, last = workload.ranges.T.tolist()
+        return {"first": [cells[i] for i in first], "last": [cells[j] for j in last]}
+    return {"label": _cell_names(source) if per_cell(workload) else list(range(workload.core.answers_len))}
+
+
+def _levels(tables: list[Columns]) -> dict[str, list[Any]]:
+    names: dict[str, list[Any]] = {column.name: [] for table in tables for column in table}
+    for table in tables:
+        rows = list(product(*(column.levels for column in table)))
+        own = {column.name: [row[k] for row in rows] for k, column in enumerate(table)}
+        for name, levels in names.items():
+            levels.extend(own.get(name, [None] * len(rows)))
+    return names
+
+
+def _cell_names(source: Source) -> list[Any]:
+    if source.labels is not None:
+        return list(source.labels.tolist())
+    if len(source.attributes) == 1:
+        return list(source.attributes[0].levels)
+    return [", ".join(map(str, row)) for row in product(*(column.levels for column in source.attributes))]
