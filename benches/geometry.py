@@ -144,7 +144,7 @@ def _ellipsoids() -> list[Row]:
 
 
 def _projections() -> list[Row]:
-    """Onto `{x >= 0, sum <= n}`: counts by Zipf's law, Gaussian noise of a release at (1, 1e-6) on every measurement."""
+    """Onto `{x >= 0, sum <= n}`: counts by Zipf's law, noise of a release at (1, 1e-6)."""
     rows = []
     for d, cells, full_rounds in ((16, 64, 3),) if quick() else ((128, 512, 9), (512, 4096, 3)):
         rng, total = np.random.default_rng(1), 1000
@@ -160,9 +160,7 @@ def _projections() -> list[Row]:
             )
             for tolerance in (1e-3, 1e-9)
         }
-        times, found = _turns(
-            {**ours, "nnls": partial(baselines.nearest_by_nnls, columns, target, total)}, full_rounds
-        )
+        times, found = _turns({**ours, "nnls": partial(baselines.nearest_by_nnls, columns, target, total)}, full_rounds)
 
         def gap(x: Array, columns: Array = columns, target: Array = target, unit: float = unit) -> str:
             return f"{max(duality_gap(columns, target, 1000, x), 0.0) / unit:.0e}"
@@ -183,6 +181,11 @@ def _projections() -> list[Row]:
 # Pure privacy.
 
 
+def _repeat(count: int, call: Callable[[], object]) -> None:
+    for _ in range(count):
+        call()
+
+
 def _k_norm() -> list[Row]:
     """One draw of K-norm noise: a release of a table of zeros."""
     rows = []
@@ -194,8 +197,8 @@ def _k_norm() -> list[Row]:
         ours, theirs = (200, 20) if quick() or d < 16 else (50, 20)
         times, _ = _turns(
             {
-                "ours": lambda plan=plan, cells=cells, ours=ours: [plan.release(cells) for _ in range(ours)],
-                "numpy": lambda numpy=numpy, theirs=theirs: [numpy.draw() for _ in range(theirs)],
+                "ours": partial(_repeat, ours, partial(plan.release, cells)),
+                "numpy": partial(_repeat, theirs, numpy.draw),
             },
             5,
         )

@@ -1,4 +1,4 @@
-"""The searches of `geometry.py` in numpy and scipy, as a careful user would write them: the same formulas over LAPACK."""
+"""The searches of `geometry.py` in numpy and scipy, as a careful user would write them: the same formulas, LAPACK."""
 
 import time
 from collections.abc import Callable
@@ -77,7 +77,9 @@ class _Pace:
         return slow
 
 
-def accelerated(program: Program, sizes: list[int], gap: float, prune: Prune | None = None) -> Found:
+def accelerated(  # noqa: PLR0912, PLR0915 - one loop, as in accelerated.rs
+    program: Program, sizes: list[int], gap: float, prune: Prune | None = None
+) -> Found:
     """Maximise over weights on simplices: multiplicative updates under Anderson acceleration, with our safeguards.
 
     Mixed weights, undone extrapolations, clipped steps, lifted weights, careful arithmetic when stuck: as
@@ -185,7 +187,8 @@ def mean_error(A: Array, gap: float) -> Found:
     found = accelerated(program, [A.shape[1]], gap)
     E, s, _ = np.linalg.svd(A * np.sqrt(found.weights), full_matrices=False)
     B, L = (E.T @ A) / np.sqrt(s)[:, None], E * np.sqrt(s)
-    return _delivered(A, B, L, float(np.linalg.norm(A * np.sqrt(found.proof), "nuc")), found, 1.0 / np.sqrt(len(A)))
+    scale = 1.0 / np.sqrt(len(A))
+    return _delivered(A, (B, L), found, lower=scale * _nuclear(A * np.sqrt(found.proof)), scale=scale)
 
 
 def worst_error(A: Array, gap: float) -> Found:
@@ -209,16 +212,21 @@ def worst_error(A: Array, gap: float) -> Found:
     E, s, _ = np.linalg.svd(u[:, None] * A * v, full_matrices=False)
     B, L = (E.T @ (u[:, None] * A)) / np.sqrt(s)[:, None], E * np.sqrt(s) / u[:, None]
     roots = np.sqrt(found.proof)
-    return _delivered(A, B, L, float(np.linalg.norm(roots[:m, None] * A * roots[m:], "nuc")), found, 1.0)
+    return _delivered(A, (B, L), found, lower=_nuclear(roots[:m, None] * A * roots[m:]), scale=1.0)
 
 
-def _delivered(A: Array, B: Array, L: Array, lower: float, found: Found, scale: float) -> Found:
+def _nuclear(A: Array) -> float:
+    return float(np.linalg.norm(A, "nuc"))
+
+
+def _delivered(A: Array, factors: tuple[Array, Array], found: Found, *, lower: float, scale: float) -> Found:
     """Do what is done once: the strategy of sensitivity 1 and its decoding, checked; the bound by singular values."""
+    B, L = factors
     norm = np.linalg.norm(B, axis=0).max()
     B, L = B / norm, L * norm
     if np.abs(L @ B - A).max() > 1e-9 * np.abs(A).max():
         raise ArithmeticError("the factors do not multiply to the queries")
-    return Found(lower * scale, found.upper * scale, found.iterations, found.weights, found.proof)
+    return Found(lower, found.upper * scale, found.iterations, found.weights, found.proof)
 
 
 def least_volume(A: Array, gap: float) -> Found:

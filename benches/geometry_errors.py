@@ -1,8 +1,8 @@
 """Errors of the mechanisms of "The geometry of differential privacy" (Nikolov, Talwar & Zhang 2013) and of ours.
 
 Dense: total squared error of Gaussian noise of unit multiplier, beside the least that any Gaussian strategy can have.
-Pure: the same at epsilon = 1. Worst query: standard deviation at unit multiplier, beside `gamma_2`; and the mechanism of
-Theorem 24 (several runs, medians). Sparse: mean squared error of releases of known tables at (1, 1e-6), with known
+Pure: the same at epsilon = 1. Worst query: standard deviation at unit multiplier, beside `gamma_2`; and the mechanism
+of Theorem 24 (several runs, medians). Sparse: mean squared error of releases of known tables at (1, 1e-6), with known
 noise. All are errors of plans as they are released, rounding included. Pictures go to `pictures/`.
 
 Run `python benches/geometry_errors.py`.
@@ -148,9 +148,7 @@ def _pure() -> list[Row]:
         }
         cells = f"noise on the cells: {totals['identity']:.6g}"
         simple = min((key for key in _SIMPLE if key in totals and key != "identity"), key=lambda key: totals[key])
-        rows.append(
-            Row(f"{name}, {simple}", f"{totals[simple]:.6g}", cells, totals[simple] / totals["identity"])
-        )
+        rows.append(Row(f"{name}, {simple}", f"{totals[simple]:.6g}", cells, totals[simple] / totals["identity"]))
         for mechanism, label in _PURE_LABELS.items():
             if mechanism not in totals:
                 continue
@@ -316,11 +314,13 @@ def _draw_sparse(drawn: dict[str, list[dict[str, float]]]) -> None:
     }
     for axes, (name, found) in zip(np.ravel(figure.subplots(1, len(drawn))), drawn.items(), strict=True):
         for key, (label, style) in lines.items():
-            axes.plot(_TOTALS, [row[key] for row in found], marker="o", markersize=4, linewidth=1.7, label=label, **style)
+            axes.plot(
+                _TOTALS, [row[key] for row in found], marker="o", markersize=4, linewidth=1.7, label=label, **style
+            )
         axes.set_xscale("log")
         axes.set_yscale("log")
         noise = [row[key] for row in found for key in ("printed", "optimal", "sparse")]
-        axes.set_ylim(0.6 * min(*noise, min(row["zero"] for row in found)), 4.0 * max(noise))
+        axes.set_ylim(0.6 * min(*noise, *(row["zero"] for row in found)), 4.0 * max(noise))
         heading(axes, name, f"mean of {_TRIALS} tables, epsilon 1, delta 1e-6")
         dress(axes, "records (and the public bound)", "mean squared error per query")
     handles, labels = axes.get_legend_handles_labels()
