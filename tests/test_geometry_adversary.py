@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.stats import beta
 
 import sordino as so
 from geometry import dense
-from sordino import mechanisms
 from sordino.mechanisms import MECHANISMS
 
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -110,3 +110,254 @@ def measured(plan, x):
     shaped = np.asarray(x).reshape(plan.workload.input_shape)
     cells = np.ascontiguousarray(shaped.reshape(-1), dtype=np.int64)
     return plan.fitted.door.measure(plan.fitted.strategy, cells, bytes(32)).values()
+
+
+def draws(plan, table, count, seed=0):
+    """Measured values of many releases under keys of their own, shape (count, measured)."""
+    cells = np.ascontiguousarray(np.asarray(table).reshape(-1), dtype=np.int64)
+    door, strategy = plan.fitted.door, plan.fitted.strategy
+    keys = (int(seed * 1_000_003 + k).to_bytes(8, "little") + bytes(24) for k in range(count))
+    return np.stack([door.measure(strategy, cells, key).values() for key in keys])
+
+
+def answers_of(plan, measured):
+    return np.stack([plan.fitted.strategy.decode(row) for row in measured])
+
+
+STATISTICAL = ["optimal-gaussian", "ellipsoid-laplace", "dense-laplace", "p-identity-laplace", "k-norm-laplace"]
+MANY = 4000
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", STATISTICAL)
+@pytest.mark.parametrize("workload", ["union", "product"])
+def test_stated_errors_and_intervals_hold(mechanism, workload):
+    """Fixed keys; each comparison would fail for one key in 10^5 or fewer."""
+    how = next(m for m in MECHANISMS if m.name == mechanism)
+    plan = planned(WORKLOADS[workload], how)
+    x = np.array([3, 0, 7, 1])
+    truth = dense(plan.workload) @ x
+    errors = answers_of(plan, draws(plan, x, MANY)) - truth
+    stated = plan.stderr.reshape(-1)
+    assert plan.rmse_kind == ("upper bound" if mechanism == "k-norm-laplace" else "exact")
+    # The fourth moment of every law here is below 8 times the squared second: the relative standard error of a
+    # variance is below sqrt(7/MANY) = 0.042.
+    ratios = (errors**2).mean(axis=0) / stated**2
+    slack = 4.5 * math.sqrt(7.0 / MANY)
+    assert (ratios < 1.0 + slack).all()
+    if plan.rmse_kind == "exact":
+        assert (ratios > 1.0 - slack).all()
+    # The mean: unbiased.
+    assert (np.abs(errors.mean(axis=0)) < 5.0 * stated / math.sqrt(MANY)).all()
+    release = plan.release(x)
+    for level in (0.5, 0.9, 0.99):
+        for together in (False, True):
+            interval = release.interval(level, simultaneous=together)
+            half = (interval.upper - interval.lower).reshape(-1) / 2
+            covered = np.abs(errors) <= half
+            share = covered.all(axis=1).mean() if together else covered.mean(axis=0).min()
+            assert share >= level - 4.5 * math.sqrt(level * (1 - level) / MANY)
+            if mechanism == "optimal-gaussian" and not together:
+                assert share <= level + 4.5 * math.sqrt(level * (1 - level) / MANY)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", STATISTICAL)
+def test_releases_of_worst_neighbours_cannot_be_told_apart_better_than_promised(mechanism):
+    """The exact likelihood ratio, thresholded where an independent half of the draws does best.
+
+    Clopper and Pearson's bounds for both shares: a correct mechanism fails once in 2·10^5.
+    """
+    how = next(m for m in MECHANISMS if m.name == mechanism)
+    epsilon, delta = 1.5, 0.05 if how.law == "gaussian" else 0.0
+    privacy = so.PureDP(epsilon=epsilon) if how.law == "laplace" else so.ApproxDP(epsilon=epsilon, delta=delta)
+    plan = so.plan(so.Matrix([[1.0, 1, 0], [0, 1, 3]]), privacy, mechanism=mechanism)
+    norm, B, scale = norm_of(plan), plan.factorization.matrix, plan.fitted.door.noise
+    j = int(np.argmax([norm(b) for b in B.T]))
+    x = np.zeros(3, int)
+    neighbour = x + np.eye(3, dtype=int)[j]
+    count = 4000
+    samples = [draws(plan, table, 2 * count, seed) for seed, table in ((1, x), (2, neighbour))]
+    lattice = 2.0**plan.fitted.door.grid
+    for sample in samples:
+        # Whatever is published lies on the same lattice.
+        assert np.array_equal(np.round(sample / lattice) * lattice, sample)
+    if plan.fitted.strategy.geometry == "body":
+        # In the plane the gauge is the largest of the facets' functions.
+        points = [s * b for b in B.T for s in (1, -1)]
+        pairs = [np.stack(pair) for pair in itertools.combinations(points, 2)]
+        duals = [np.linalg.solve(pair, [1, 1]) for pair in pairs if abs(np.linalg.det(pair)) > 1e-9]
+        facets = np.array([d for d in duals if all(d @ p <= 1 + 1e-9 for p in points)])
+        assert abs((B.T @ facets.T).max() - 1.0) < 1e-9
+
+    def size(z):
+        if plan.fitted.strategy.geometry == "body":
+            return (z @ facets.T).max(axis=1)
+        return np.array([norm(row) for row in z])
+
+    def log_ratio(z):
+        # Values above zero speak for the neighbour.
+        if how.law == "gaussian":
+            return (size(z) ** 2 - size(z - B[:, j]) ** 2) / (2.0 * scale**2)
+        return (size(z) - size(z - B[:, j])) / scale
+
+    ratios = [log_ratio(sample) for sample in samples]
+    if how.law == "laplace":
+        assert max(np.abs(r).max() for r in ratios) <= epsilon * (1.0 + 1e-6)
+    for a, b in (ratios, [-ratios[1], -ratios[0]]):
+        # The test of least error is no blank.
+        assert (b > 0).mean() - (a > 0).mean() > 0.15
+        thresholds = np.quantile(b[:count], np.linspace(0.02, 0.98, 49))
+        told = [((b[:count] > t).mean() - delta) / ((a[:count] > t).mean() + 2e-3) for t in thresholds]
+        t = thresholds[int(np.argmax(told))]
+        hit, false = int((b[count:] > t).sum()), int((a[count:] > t).sum())
+        least = beta.ppf(1e-6, hit, count - hit + 1) if hit else 0.0
+        most = beta.ppf(1.0 - 1e-6, false + 1, count - false)
+        assert least - delta <= math.exp(epsilon) * most
+        # With noise of two thirds the mechanism would be caught where the cone of the likelihood is wide.
+        if mechanism in {"k-norm-laplace", "p-identity-laplace"}:
+            assert math.log(hit / false) > 0.85 * epsilon
+
+
+PRIVACIES = [
+    so.PureDP(epsilon=0.02),
+    so.PureDP(epsilon=1.0),
+    so.PureDP(epsilon=12.0),
+    so.ApproxDP(epsilon=0.1, delta=1e-6),
+    so.ApproxDP(epsilon=2.0, delta=0.3),
+    so.ZeroConcentratedDP(rho=0.5),
+    so.GaussianDP(mu=0.05),
+    so.GaussianDP(mu=3.0),
+]
+
+
+@pytest.mark.parametrize("privacy", PRIVACIES, ids=repr)
+@pytest.mark.parametrize("name", [*WORKLOADS, "wide", "skewed"])
+def test_no_bound_is_above_any_mechanism(name, privacy):
+    extra = {
+        "wide": so.Matrix(np.random.default_rng(3).choice([-1.0, 1.0], size=(3, 20))),
+        "skewed": so.Matrix(np.diag([1.0, 1e-3, 1e3])),
+    }
+    workload = extra.get(name) or WORKLOADS[name]
+    lower = [b for b in so.lower_bounds(workload, privacy) if not b.up_to_constant]
+    assert len(lower) == (2 if isinstance(privacy, so.PureDP) else 1)
+    compared = so.compare(workload, privacy)
+    for row in compared.rows:
+        for bound in lower:
+            assert 0.0 <= bound.value <= row["rmse"] * (1.0 + 1e-9), (bound, row)
+        if row["mechanism"].endswith("gaussian"):
+            assert compared.gaussian_bound.value <= row["rmse"] * (1.0 + 1e-9), row
+            assert row["optimality"] >= 1.0 - 1e-9
+    # Answering zero: exact on the empty database, as wrong as the answers are on the largest of n records.
+    A, weights = dense(workload), workload.answer_weights()
+    for records in (1, 3):
+        worst = records * np.sqrt(np.average(A**2, axis=0, weights=weights).max())
+        found = so.lower_bounds(workload, privacy, records=records)
+        assert found[0].value <= worst * (1.0 + 1e-9)
+        assert found[0].value <= lower[0].value * (1.0 + 1e-9)
+
+
+CAPPED = [so.AddRemove(4), so.AddRemove(4, per_cell=1), so.AddRemove(5, per_cell=2), so.ReplaceOne(2)]
+
+
+@pytest.mark.parametrize("unit", CAPPED)
+@pytest.mark.parametrize("objective", ["mean", "max"])
+def test_the_gaussian_bound_is_below_every_diagonal_strategy(unit, objective):
+    """Strategies `diag(b)`: their sensitivity is known in closed form for every unit."""
+    A = np.diag([1000.0, 1.0, 1.0, 1.0])
+    plan = so.plan(so.Matrix(A), so.GaussianDP(mu=1.0), unit=unit, mechanism="optimal", objective=objective)
+    records, cap = unit.records, getattr(unit, "per_cell", None) or unit.records
+    pieces = [cap] * (records // cap) + [records % cap]
+    for power in (0.0, 0.25, 0.5, 1.0):
+        b = np.diag(A) ** power
+        if isinstance(unit, so.ReplaceOne):
+            sensitivity = records * math.hypot(*np.sort(b)[-2:])
+        else:
+            sensitivity = math.sqrt(sum((p * v) ** 2 for p, v in zip(pieces, np.sort(b)[::-1], strict=False)))
+        stderr = sensitivity * np.diag(A) / b
+        error = math.sqrt((stderr**2).mean()) if objective == "mean" else stderr.max()
+        assert plan.gaussian_bound.value <= error * (1.0 + 1e-9)
+
+
+def hereditary_discrepancy(A):
+    signs = {k: np.array(list(itertools.product((-1, 1), repeat=k))) for k in range(1, A.shape[1] + 1)}
+    best = 0.0
+    for k, colours in signs.items():
+        for S in itertools.combinations(range(A.shape[1]), k):
+            best = max(best, np.abs(A[:, S] @ colours.T).max(axis=0).min())
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_interval_contains_the_hereditary_discrepancy(seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 7), rng.integers(1, 7)
+    A = [rng.choice([-1.0, 0, 1], (m, n)), rng.normal(size=(m, n)), np.tril(np.ones((m, n)))][seed % 3]
+    A[0, 0] += not A.any()
+    found, truth = so.discrepancy(so.Matrix(A)), hereditary_discrepancy(A)
+    assert found.lower <= truth * (1.0 + 1e-9)
+    assert found.upper >= truth * (1.0 - 1e-9)
+    assert found.found == pytest.approx(np.abs(A @ found.signs).max())
+    assert set(found.signs.tolist()) <= {-1, 1}
+    low, high = found.gamma_2
+    assert low <= high
+    for value, size in (found.determinant, found.spectral, found.weighted):
+        assert 0.0 <= value <= truth * (1.0 + 1e-9)
+        assert 1 <= size <= min(m, n)
+
+
+COMPOSED = {
+    "nested": so.Kronecker([so.Kronecker([so.RunningSum(2), so.RunningSum(2)]), so.Matrix([[1.0, 2], [0, 1], [3, 3]])]),
+    "of a union": so.Kronecker([so.RunningSum(2) | 3 * so.Matrix([[1.0, -1]]), so.AllRanges(3)]),
+    "of marginals": so.Kronecker([so.Marginals([2, 3], k=1), so.RunningSum(2)]),
+    "five factors": so.Kronecker([so.RunningSum(2)] * 5),
+    "weighted": so.Kronecker([so.Matrix(np.eye(2), weights=[1, 1e6]), so.Matrix(np.tril(np.ones((3, 3))))]),
+    "scaled": so.Kronecker([so.Matrix(np.tril(np.ones((3, 3))) * 1e-100), so.Matrix(np.eye(2) * 1e100)]),
+    "dependent": so.Kronecker([so.Matrix([[1.0, 1], [2, 2]]), so.RunningSum(3)]),
+    "union": 1e-6 * so.RunningSum(5) | 1e6 * so.Histogram(5),
+    "single": so.Matrix([[2.5]]),
+    "wide": so.Matrix(np.random.default_rng(1).normal(size=(3, 100))),
+    "tall": so.Matrix(np.random.default_rng(2).normal(size=(30, 1))),
+    "zero column": so.Matrix([[1.0, 0, 2], [0, 0, 1]]),
+    "zero row": so.Matrix([[1.0, 0, 2], [0, 0, 0]]),
+    "columns of many sizes": so.Matrix(QUERIES * 10.0 ** np.array([-8, -4, 0, 4])),
+    "rows of many sizes": so.Matrix(QUERIES * 10.0 ** np.array([[-3], [0], [3]])),
+    "tiny": so.Matrix(QUERIES * 1e-140),
+    "huge": so.Matrix(QUERIES * 1e140),
+    "nearly dependent": so.Matrix([[1, 0, 1], [0, 1, 1], [1, 1, 2 + 1e-9]]),
+    "repeated columns": so.Matrix(np.hstack([QUERIES, QUERIES, -QUERIES])),
+    "weights of 12 digits": so.Matrix(QUERIES, weights=[1e-6, 1.0, 1e6]),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("mechanism", named(FACTORED))
+def test_stated_errors_are_those_of_the_measured_matrix(name, mechanism, tmp_path, known_noise):
+    how, workload = next(m for m in MECHANISMS if m.name == mechanism), COMPOSED[name]
+    if (mechanism, name) == ("k-norm-laplace", "five factors"):
+        pytest.skip("rank above 16")
+    plan = planned(workload, how)
+    x = np.arange(math.prod(workload.input_shape)).reshape(workload.input_shape) % 3
+    A = dense(workload)
+    release = plan.release(x)
+    stderr = plan.stderr.reshape(-1)
+    truth = A @ x.reshape(-1)
+    # A zero row has no noise, and needs none.
+    assert (np.abs(release.unbiased.reshape(-1) - truth) <= 9.0 * stderr + 1e-9 * np.abs(truth)).all()
+    assert ((stderr > 0) == (np.abs(A).sum(axis=1) > 0)).all()
+    found = plan.factorization
+    L = A @ np.linalg.pinv(found.matrix)
+    own = plan.fitted.door.noise * np.sqrt((L**2) @ plan.fitted.strategy.unit_variances())
+    if plan.fitted.strategy.geometry == "body":
+        # The bound by the width of the body, and the one by its radius.
+        assert (stderr <= own * (1.0 + 1e-6)).all()
+    else:
+        np.testing.assert_allclose(stderr, own, rtol=1e-5)
+    if mechanism != "universal-gaussian":
+        assert plan.rmse == pytest.approx(np.sqrt(np.average(stderr**2, weights=workload.answer_weights())))
+    if mechanism == "optimal-gaussian":
+        assert 1.0 - 1e-9 <= plan.optimality <= (1.0 + found.gap) * (1.0 + 1e-4)
+    elif plan.optimality is not None:
+        assert plan.optimality >= 1.0 - 1e-9
+    again = so.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert (again.digest, again.explain(), again.rmse) == (plan.digest, plan.explain(), plan.rmse)

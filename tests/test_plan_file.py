@@ -109,3 +109,168 @@ def test_unreadable_files(tmp_path):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(so.PlanFileError):
             so.Plan.load(tmp_path / "bad.json")
+
+
+QUERIES = so.Matrix([[1.0, 1, 0], [0, 1, 1], [1, 2, 3], [1, 0, 0]])
+PURE = so.PureDP(epsilon=1.0)
+SEARCHED = {
+    "optimal": lambda: so.plan(QUERIES, APPROX, mechanism="optimal"),
+    "ellipsoid": lambda: so.plan(QUERIES, APPROX, mechanism="ellipsoid"),
+    "dense": lambda: so.plan(QUERIES, APPROX, mechanism="dense"),
+    "dense-printed": lambda: so.plan(QUERIES, APPROX, mechanism="dense-printed"),
+    "p-identity": lambda: so.plan(QUERIES, PURE, mechanism="p-identity"),
+    "k-norm": lambda: so.plan(QUERIES, PURE, mechanism="k-norm"),
+    "ellipsoid, pure": lambda: so.plan(QUERIES, PURE, mechanism="ellipsoid"),
+    "dense, pure": lambda: so.plan(QUERIES, PURE, mechanism="dense"),
+    "sparse": lambda: so.plan(QUERIES, APPROX, constraint=so.PublicBound(9)),
+    "sparse, pure": lambda: so.plan(QUERIES, PURE, constraint=so.SignedBound(9)),
+    "sparse-printed": lambda: so.plan(QUERIES, APPROX, mechanism="sparse-printed", constraint=so.PublicBound(1)),
+    "universal": lambda: so.plan(QUERIES, APPROX, mechanism="universal", constraint=so.PublicBound(9)),
+    "product": lambda: so.plan(so.Kronecker([so.RunningSum(2), QUERIES]), APPROX, mechanism="optimal"),
+}
+
+
+def stored(values):
+    array = np.asarray(values, dtype=float)
+    return {"array": array.reshape(-1).tolist(), "shape": list(array.shape)}
+
+
+def searched(**fields):
+    return lambda r: r["recipe"]["factorization"].update(fields)
+
+
+def certified(**fields):
+    return lambda r: r["recipe"]["factorization"]["certificate"].update(fields)
+
+
+def flipped(r):
+    found = r["recipe"]["factorization"]
+    found["law"] = "laplace" if found["law"] == "gaussian" else "gaussian"
+
+
+def turned(r):
+    found = r["recipe"]["factorization"]
+    found["body"] = not found["body"]
+
+
+NONSENSE = {
+    "other law": flipped,
+    "no law": searched(law="magic"),
+    "other norm": turned,
+    "norm as a word": searched(body="yes"),
+    "other kind": searched(kind="identity"),
+    "negative blocks": searched(blocks=[5, -1]),
+    "huge blocks": searched(blocks=[2**40]),
+    "blocks of words": searched(blocks=["1"]),
+    "empty blocks": searched(blocks=[0, 3, 0]),
+    "wrapped blocks": searched(blocks=[2**32 - 1, 4]),
+    "less noise": searched(excess=0.5),
+    "no noise": searched(excess="nan"),
+    "infinite noise": searched(excess="inf"),
+    "gap of nothing": searched(gap="nan"),
+    "negative gap": searched(gap=-1.0),
+    "negative iterations": searched(iterations=-1),
+    "another objective": searched(objective="magic"),
+    "not finite": searched(factors=[{"array": ["nan"] * 9, "shape": [3, 3]}]),
+    "too large": searched(factors=[stored(np.eye(3) * 1e300)]),
+    "too small": searched(factors=[stored(np.eye(3) * 1e-300)]),
+    "dependent": searched(factors=[stored(np.ones((3, 3)))]),
+    "nearly dependent": searched(factors=[stored(np.ones((3, 3)) + 1e-12 * np.eye(3))]),
+    "too wide": searched(factors=[stored(np.ones((3, 4)))]),
+    "too flat": searched(factors=[stored(np.ones(9))]),
+    "not all queries": searched(factors=[stored(np.eye(3)[:2])]),
+    "no rows": searched(factors=[stored(np.zeros((0, 3)))]),
+    "huge shape": searched(factors=[{"array": [], "shape": [2**40, 2**40]}]),
+    "huge empty shape": searched(factors=[{"array": [], "shape": [0, 2**62]}]),
+    "no factors": searched(factors=[]),
+    "null factors": searched(factors=None),
+    "four factors": searched(factors=[stored(np.eye(3))] * 4),
+    "no record": lambda r: r["recipe"].update(factorization=[1]),
+    "no search": lambda r: r["recipe"].update(factorization=None),
+    "exponent": lambda r: r["door"].update(grid=5000),
+    "astronomic noise": lambda r: r["door"].update(quarter_units=10**400),
+    "astronomic cells": lambda r: r["domain"].update(max_value=2**70),
+    "infinite cells": lambda r: r["domain"].update(max_value="inf"),
+    "constraint as a word": lambda r: r.update(post_processing="x"),
+    "two constraints": lambda r: r.update(post_processing=[{"kind": "bound", "bound": 5}] * 2),
+    "negative constraint": lambda r: r.update(post_processing=[{"kind": "bound", "bound": -5}]),
+    "effort": lambda r: r.update(effort="much"),
+    "unsearched": lambda r: r.update(mechanism="identity-laplace"),
+    "another search": lambda r: r.update(
+        mechanism="dense-rescaled-laplace" if r["recipe"]["law"] == "laplace" else "dense-rescaled-gaussian"
+    ),
+}
+CERTIFICATES = {
+    "negative weights": certified(cell_weights=[stored([-1, 1, 1])]),
+    "too few weights": certified(cell_weights=[stored([1, 1])]),
+    "no weights": certified(cell_weights=[]),
+    "weights of nothing": certified(cell_weights=[{"array": ["nan", 1, 1], "shape": [3]}]),
+    "zero weights": certified(cell_weights=[stored([0, 0, 0])]),
+    "boast": certified(lower=1e9),
+    "a little boast": lambda r: r["recipe"]["factorization"]["certificate"].update(
+        lower=r["recipe"]["factorization"]["certificate"]["lower"] * (1 + 1e-6)
+    ),
+    "negative bound": certified(lower=-1.0),
+    "bound of nothing": certified(lower="nan"),
+    "without query weights": certified(objective="max"),
+    "no certificate": searched(certificate=[]),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_tampered_searches_are_refused(name, tmp_path):
+    plan = SEARCHED[name]()
+    text = plan.save(tmp_path / "plan.json").read_text()
+    assert so.Plan.load(tmp_path / "plan.json").digest == plan.digest
+    path = tmp_path / "changed.json"
+    changes = NONSENSE | (CERTIFICATES if name in {"optimal", "sparse"} else {})
+    for change, apply in changes.items():
+        path.write_text(text)
+        rewrite(path, apply)
+        with pytest.raises(so.PlanFileError):
+            so.Plan.load(path)
+            pytest.fail(change)
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_other_measurements_get_the_noise_that_they_need(name, tmp_path):
+    """A stored matrix may be any: what counts is that the noise is fitted to it."""
+    plan = SEARCHED[name]()
+    cells = plan.factorization.matrix.shape[1]
+    B = np.eye(cells)
+    B[0, 0] = 50.0
+    path = plan.save(tmp_path / "plan.json")
+    blocks = plan.factorization.blocks and [cells]
+    rewrite(path, searched(factors=[stored(B)], blocks=blocks, certificate=None, gap=None))
+    if name != "k-norm":
+        # The noise that is stored is too little.
+        with pytest.raises(so.PlanFileError, match="less noise"):
+            so.Plan.load(path)
+    rewrite(path, lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] * 200))
+    again = so.Plan.load(path)
+    # The norm of the hull measures in units of the columns themselves.
+    size = 1.0 if again.fitted.strategy.geometry == "body" else 50.0
+    assert again.fitted.door.noise >= again.fitted.ratio * size * (1.0 - 1e-12)
+    assert again.fitted.strategy.geometry == plan.fitted.strategy.geometry
+    assert (again.event, again.privacy) == (plan.event, plan.privacy)
+
+
+def test_broken_archives(tmp_path):
+    plan = so.plan(so.AllRanges(40), APPROX, mechanism="optimal")
+    path = plan.save(tmp_path / "plan.json")
+    beside = tmp_path / "plan.json.npz"
+    whole = beside.read_bytes()
+    assert so.Plan.load(path).digest == plan.digest
+    rng = np.random.default_rng(0)
+    for cut in (0, 1, 30, len(whole) // 2, len(whole) - 1):
+        beside.write_bytes(whole[:cut])
+        with pytest.raises(so.PlanFileError):
+            so.Plan.load(path)
+    for at in rng.integers(0, len(whole), 200):
+        spoiled = bytearray(whole)
+        spoiled[at] ^= 1 << rng.integers(8)
+        beside.write_bytes(bytes(spoiled))
+        try:
+            assert so.Plan.load(path).digest == plan.digest
+        except so.PlanFileError:
+            continue

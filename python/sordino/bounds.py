@@ -182,19 +182,17 @@ def gaussian_bound(
 
     `rmse >= sigma · ‖A‖_*/sqrt(m n) · r`, sigma the noise multiplier, r the l2 norm of a change that the unit
     allows (one side of a move for `ReplaceOne`, since clamping may leave only that). The maximum over answers is
-    at least the mean, so it binds `max_stderr` too. A certificate of the mean or of the worst query bounds better.
+    at least the mean, so it binds `max_stderr` too. A certificate of the mean or of the worst query bounds better, but
+    weighs cells: it holds for changes of one cell, while `‖A‖_*` averages over all and holds for changes of several.
     """
     if isinstance(privacy, PureDP):
         return None
-    mean, name = singular_mean(workload)
-    if certificate is not None and certificate.lower > mean:
-        mean = certificate.lower
+    value, name = singular_mean(workload)
+    value *= unit.least_norm(math.prod(workload.input_shape))
+    if certificate is not None and (certified := certificate.lower * unit.least_norm(1)) > value:
+        value = certified
         name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"
-    return Bound(
-        name,
-        mean / gaussian_mu(privacy) * unit.least_norm(math.prod(workload.input_shape)),
-        "Gaussian noise, any factorization",
-    )
+    return Bound(name, value / gaussian_mu(privacy), "Gaussian noise, any factorization")
 
 
 def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int) -> Bound | None:

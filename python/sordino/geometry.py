@@ -136,16 +136,18 @@ def lower_bounds(workload: Workload, privacy: Privacy, *, records: int | None = 
     size = min(queries.shape)
     best, copies = 0.0, 0
     found = _core.lower_bounds(queries, size, cell_weights)
-    for t in range(1, max(2, math.ceil(6.0 / epsilon)) + 1):
+    values = {size: found.spectral[0]}
+    for t in _copies(epsilon):
         most = size if records is None else min(size, records // t)
         if most < 1:
             break
-        value = found.spectral[0]
         if most < size:
-            value = _core.lower_bounds(queries, most, cell_weights).spectral[0]
-        factor = _told_apart(t, epsilon, delta)
-        if value * factor > best:
-            best, copies = value * factor, t
+            most = 1 << (most.bit_length() - 1)  # fewer cells prove a bound too, and few sizes are looked at
+        if most not in values:
+            values[most] = _core.lower_bounds(queries, most, cell_weights).spectral[0]
+        value = values[most] * _told_apart(t, epsilon, delta)
+        if value > best:
+            best, copies = value, t
     every = "every mechanism" if records is None else f"every mechanism, databases of {records} records"
     restricted = size if records is None else max(1, min(size, int(epsilon * records)))
     determinant = _core.lower_bounds(queries, restricted, cell_weights).determinant[0]
@@ -157,6 +159,15 @@ def lower_bounds(workload: Workload, privacy: Privacy, *, records: int | None = 
         bounds.append(Bound("volLB (packing)", found.volume_error / epsilon, "every pure mechanism for real data"))
         bounds.append(Bound("volLB", found.volume[0] / epsilon, "every pure mechanism", up_to_constant=True))
     return tuple(bounds)
+
+
+def _copies(epsilon: float) -> list[int]:
+    """Return numbers of records in a cell, up to 6/epsilon, all small ones and then steps of a tenth."""
+    last = min(6.0 / epsilon, 1e15) + 2.0
+    numbers = [1]
+    while numbers[-1] < last:
+        numbers.append(max(numbers[-1] + 1, int(numbers[-1] * 1.1)))
+    return numbers
 
 
 def _implied(privacy: Privacy) -> tuple[float, float]:

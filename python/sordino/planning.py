@@ -78,21 +78,19 @@ def plan(
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
     named = mechanism
-    if mechanism == "auto" and (factorization is not None or constraint is not None):
-        named = "sparse" if constraint is not None else getattr(factorization, "kind", "optimal")
-    if named == "auto":
+    if mechanism == "auto" and constraint is not None:
+        named = "sparse"
+    elif mechanism == "auto" and isinstance(factorization, Factorization):
+        named = f"{factorization.kind}-{factorization.law}"
+    if factorization is not None:
+        if not isinstance(factorization, Factorization):
+            raise DataTypeError("factorization must come from sordino.factorize")
+        fitted = fit(request, mechanism_named(named, privacy), factorization=factorization)
+    elif named == "auto":
         fitted = least_error(_candidates(request, progress), objective)
-    elif factorization is None:
-        fitted = _best_branching(request, mechanism_named(named, privacy), progress)
     else:
-        fitted = _with_factorization(request, mechanism_named(named, privacy), factorization)
+        fitted = _best_branching(request, mechanism_named(named, privacy), progress)
     return Plan(request=request, requested=mechanism, fitted=fitted)
-
-
-def _with_factorization(request: Request, mechanism: Mechanism, factorization: Factorization) -> Fitted:
-    if not isinstance(factorization, Factorization):
-        raise DataTypeError("factorization must come from sordino.factorize")
-    return fit(request, mechanism, factorization=factorization)
 
 
 def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their order

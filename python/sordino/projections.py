@@ -38,7 +38,8 @@ class Projection:
     Attributes:
         cells: Cells of the projected input that are not zero: an input that the projected answers belong to.
         weights: Their values, in the unit of the input.
-        gap: Duality gap of half the squared distance, over the expected squared norm of the noise.
+        gap: Duality gap of half the squared distance, over the expected squared norm of the noise; above 1 the
+            search did not get near, and the answers are those that were measured.
         iterations: Steps of pairwise Frank-Wolfe.
     """
 
@@ -58,15 +59,20 @@ def project(request: Request, fitted: Fitted, constraint: Constraint, measured: 
         # As the algorithm says where every block is smaller than epsilon·n.
         return fitted.strategy.decode(measured), Projection(np.empty(0, np.int64), np.empty(0), 0.0, 0)
     expected = float(np.sum((metric * noise[kept]) ** 2))
+    # Cells are clamped: a bound beyond all that can be says nothing, and only slows the search down.
+    largest = matrix.shape[1] * float(fitted.domain.max_value)
     found = _core.project(
         np.ascontiguousarray(metric @ matrix[kept]),
         metric @ measured[kept],
         constraint.kind,
-        constraint.size,
+        constraint.size if constraint.kind == "total" else min(constraint.size, largest),
         _TOLERANCE * expected,
         _ITERATIONS,
     )
     cells, weights, gap, iterations = found
+    if gap > expected:
+        # Nowhere near the nearest point: what was measured is better.
+        return fitted.strategy.decode(measured), Projection(cells[:0], weights[:0], gap / expected, iterations)
     estimate = measured.copy()
     estimate[kept] = matrix[np.ix_(kept, cells)] @ weights
     answers = fitted.strategy.decode(estimate)

@@ -75,14 +75,14 @@ def factorize(
     """
     if not isinstance(workload, Workload):
         raise DataTypeError("workload must be a sordino workload, such as sordino.Matrix(A)")
-    if (kind, law) not in _SEARCHES:
+    if not isinstance(kind, str) or not isinstance(law, str) or (kind, law) not in _SEARCHES:
         known = ", ".join(sorted(f"{kind!r} with {law!r}" for kind, law in _SEARCHES))
         raise InvalidParameterError(f"no such search; there are {known}")
-    if objective not in ("mean", "max"):
+    if not isinstance(objective, str) or objective not in ("mean", "max"):
         raise InvalidParameterError("objective must be 'mean' or 'max'")
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
-    gap, iterations = positive("gap", gap), integer("iterations", iterations, least=1)
+    gap, iterations = positive("gap", gap), min(integer("iterations", iterations, least=1), 2**31)
     return _cached(_Search(workload, kind, law, objective, gap, iterations, progress))
 
 

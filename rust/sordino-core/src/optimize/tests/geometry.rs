@@ -381,7 +381,7 @@ fn interrupted_runs_are_honest() {
         let found = minimum_ellipsoid(Queries::new(m, n, &a).unwrap(), target(1e-9), &mut stop).unwrap();
         assert!(found.iterations == last && calls == last && found.gap > 1e-9, "{calls} {}", found.gap);
         enclosing(&a, &found);
-        let limit = Target { gap: 1e-9, iterations: last };
+        let limit = Target { gap: 1e-9, iterations: last, start: None };
         let found = run(|progress| minimum_ellipsoid(Queries::new(m, n, &a).unwrap(), limit, progress)).unwrap();
         assert_eq!(found.iterations, last);
         enclosing(&a, &found);
