@@ -17,6 +17,7 @@ import audit
 import audit_streams
 import calibration
 import fourier
+import geometry_errors
 import import_and_size
 import marginals
 import noise
@@ -26,6 +27,7 @@ import stream_errors
 import streams
 from harness import Row, in_process, quick, table
 
+import geometry
 import sordino
 
 _HERE = Path(__file__).resolve().parent
@@ -69,6 +71,8 @@ def _main() -> int:
         "calibration": calibration.figures,
         "streams": streams.figures,
         "stream_errors": stream_errors.figures,
+        "geometry": geometry.figures,
+        "geometry_errors": geometry_errors.figures,
         "paper_figures": paper_figures.figures,
         "import_and_size": partial(import_and_size.figures, wheel),
         "audit": partial(in_process, audit.__file__, "all", threads=1),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sordino as so
+from sordino import _core
 from sordino.calibration import gaussian_mu
 
 _PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -47,6 +48,27 @@ def _plan() -> Callable[[], object]:
     return lambda: so.plan(so.RunningSum(256), _PRIVACY)
 
 
+def _search(objective: str) -> Callable[[], object]:
+    # The core itself: a search of the package is made once.
+    return lambda: _core.optimize_strategy(np.tri(64), objective, 1e-6, 3000, None, None)
+
+
+def _ellipsoid() -> Callable[[], object]:
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], size=(16, 256))
+    return lambda: _core.minimum_ellipsoid(signs, 1e-6, 3000, None)
+
+
+def _projection() -> Callable[[], object]:
+    rng = np.random.default_rng(1)
+    columns, target = rng.choice([-1.0, 1.0], size=(32, 256)), 100.0 * rng.normal(size=32)
+    return lambda: _core.project(columns, target, "bound", 100.0, 1e-3, 20_000)
+
+
+def _named(mechanism: str, privacy: so.ApproxDP | so.PureDP) -> Callable[[], object]:
+    plan = so.plan(so.RunningSum(8), privacy, mechanism=mechanism)
+    return lambda: plan.release(np.ones(8, dtype=np.int64))
+
+
 def _stream_plan() -> Callable[[], object]:
     return lambda: so.plan_stream(so.RunningSum(_LENGTH), _PRIVACY, mechanism="blt")
 
@@ -79,6 +101,12 @@ _CASES = {
     "square root on line, 2^14 steps in a batch": partial(_batch, "square-root"),
     "live histogram of 64 cells, 2^8 steps in a batch": partial(_batch, "blt", 64),
     "counter, one step": _update,
+    "least mean error, prefix sums, 64": partial(_search, "mean"),
+    "least worst-query error, prefix sums, 64": partial(_search, "max"),
+    "minimum ellipsoid, 16 x 256": _ellipsoid,
+    "projection, 32 x 256": _projection,
+    "release of the optimal strategy, 8 cells": partial(_named, "optimal", _PRIVACY),
+    "release with K-norm noise, 8 cells": partial(_named, "k-norm", so.PureDP(epsilon=1.0)),
     "gaussian_mu": _calibration,
 }
 

@@ -86,12 +86,42 @@ def draw_running_totals() -> None:
     save(figure, "running_totals.png")
 
 
+def draw_projection() -> None:
+    """Error of projected answers by the number of records: made-up data, 20 releases at each point."""
+    cells, privacy = 128, so.ApproxDP(epsilon=1.0, delta=1e-6)
+    workload, rng = so.RunningSum(cells), np.random.default_rng(0)
+    records = np.unique(np.logspace(0.0, 4.0, 17).astype(int))
+    alone = so.plan(workload, privacy, mechanism="optimal").rmse
+    shapes = {
+        "5 cells": (SIGNAL, lambda: np.bincount(rng.choice(cells, 5, replace=False), minlength=cells) / 5.0),
+        "all cells alike": (ACCENT, lambda: np.full(cells, 1.0 / cells)),
+    }
+    figure = new_figure(9.5, 4.8)
+    axes = figure.subplots()
+    axes.axhline(alone, color=MUTED, linewidth=1.4, label="noise alone")
+    for name, (color, shape) in shapes.items():
+        errors = []
+        for n in records:
+            plan = so.plan(workload, privacy, constraint=so.PublicBound(int(n)))
+            drawn = [rng.multinomial(n, shape()) for _ in range(20)]
+            squares = [np.mean((plan.release(x).values - np.cumsum(x)) ** 2) for x in drawn]
+            errors.append(np.sqrt(np.mean(squares)))
+        axes.plot(records, errors, color=color, linewidth=1.4, label=f"projected, records in {name}")
+    axes.set_xscale("log")
+    axes.set_ylim(0, 12)
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    heading(axes, "Few records: projected answers", "running totals of 128 cells, epsilon 1, delta 1e-6, bound exact")
+    dress(axes, "records in all", "root mean squared error")
+    save(figure, "projection.png")
+
+
 def main() -> None:
     ASSETS.mkdir(exist_ok=True)
     draw_release(daily_departures())
     draw_comparison()
     draw_plan()
     draw_running_totals()
+    draw_projection()
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def commands(block: Block) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b.language == "console" for b in blocks(p))], ids=name)
 def test_commands_run(page: Path, tmp_path: Path) -> None:
-    """`$ sordino ...` lines of console blocks run in order in one folder, where `csv` and `python` blocks make files."""
+    """`$ sordino ...` lines of console blocks run in order in one folder; `csv` and `python` blocks make files."""
     ran = 0
     for block in blocks(page):
         if block.language == "csv":

@@ -313,6 +313,8 @@ class Plan:
         elif self.optimality is not None:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")
             lines.append(f"optimality     {self.optimality:.6g} times the least error of any Gaussian mechanism")
+        elif self.fitted.mechanism.projected:
+            lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind projected answers")
         elif self.rmse < bound.value:
             lines.append(
                 f"bound          no Gaussian mechanism gets below {bound.value:.6g} ({bound.name}); "

@@ -18,8 +18,8 @@ use crate::error::Error;
 use crate::linear_algebra::{Matrix, inverse, product, scale_columns, transpose, transposed_product};
 use std::collections::VecDeque;
 
-/// Starts for each number of sums.
-const STARTS: u64 = 2;
+/// Sizes of the weights that a search starts from: sums beside the cells may count much or little.
+const STARTS: [f64; 3] = [1.0, 0.3, 0.03];
 /// Steps of a brief trial.
 const TRIAL: usize = 40;
 /// Differences kept by the quasi-Newton method.
@@ -224,8 +224,10 @@ pub fn p_identity(queries: Queries<'_>, iterations: usize, mut progress: Progres
     let sizes = std::iter::successors(Some(1), |p| Some(2 * p)).take_while(|p| *p <= MOST_SUMS && *p <= n.div_ceil(4));
     for p in sizes {
         let mut improved = false;
-        for start in 0..STARTS {
-            let Some(point) = evaluate(&gram, scatter(p, n, start + STARTS * p as u64)) else { continue };
+        for (start, size) in STARTS.into_iter().enumerate() {
+            let mut sums = scatter(p, n, (start + STARTS.len() * p) as u64);
+            scale_columns(&mut sums, |_| size);
+            let Some(point) = evaluate(&gram, sums) else { continue };
             let point = descent.run(point, TRIAL);
             if best.as_ref().is_none_or(|best| point.value < best.value) {
                 best = Some(point);
