@@ -377,3 +377,23 @@ def test_bounds_at_small_epsilon_do_not_count_to_its_inverse():
             least = np.linalg.svd(A[:, -k:], compute_uv=False)[-1]
             best = max(best, factor * math.sqrt(k / 12) * least)
     assert so.lower_bounds(so.Matrix(A), privacy, records=records)[0].value >= 0.9 * best
+
+
+def test_plans_do_not_depend_on_what_was_searched_before():
+    queries = so.AllRanges(21)
+    ledger = so.Ledger(so.ApproxDP(epsilon=9.0, delta=1e-3))
+
+    def planned_again():
+        return so.plan(queries, APPROX, constraint=so.PublicBound(50))
+
+    before = planned_again()
+    release = before.release(np.ones(21, int), ledger=ledger, request_id="report")
+    so.factorize(queries, gap=1e-8)
+    so.factorize(queries, iterations=1)
+    assert planned_again().digest == before.digest
+    assert planned_again().release(np.ones(21, int), ledger=ledger, request_id="report") is release
+    so.factorize(queries, kind="p-identity", law="laplace", iterations=1)
+    found = so.plan(queries, PURE, mechanism="p-identity").factorization
+    assert found.iterations > 1
+    with pytest.raises(ValueError, match="read-only"):
+        found.factors[0][:] = 0.0
