@@ -137,7 +137,7 @@ def test_universal_bound_holds(n):
     value, error = mean_square(plan, n, TRIALS)
     assert value <= plan.rmse**2 + 4 * error
     radius = np.sqrt(24.0)
-    formula = 4 * n * radius**2 * SIGMA * math.sqrt(2 * math.log(600)) / 24
+    formula = 2 * n * radius**2 * SIGMA * math.sqrt(2 * math.log(600)) / 24
     assert plan.rmse**2 <= formula * 1.01 + 2e-3 * 24 * SIGMA**2
     # With many records the noise alone is less: rank r, standard deviation r sigma on each of 24 coordinates.
     assert plan.rmse**2 <= 24 * SIGMA**2 * 1.15

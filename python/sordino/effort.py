@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Marginals, Workload
+from sordino.factorizations import kronecker_factors
+from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Kronecker, Marginals, Workload
 
 if TYPE_CHECKING:
     from sordino.fitting import Objective, Request
@@ -16,10 +17,18 @@ _MAX_ENTRIES = 2**25
 
 def affords(request: "Request", law: str) -> bool:
     """Whether a search is quick enough to be made unasked."""
-    cells, answers = request.workload.core.input_len, request.workload.core.answers_len
-    if request.effort != "optimize" or cells is None or cells > _CELLS[law]:
+    if request.effort != "optimize":
         return False
-    condensed = isinstance(request.workload, AllRanges) and request.objective == "mean"
+    by_factor = law == "gaussian" and isinstance(request.workload, Kronecker)
+    parts = kronecker_factors(request.workload) if by_factor else (request.workload,)
+    return all(_quick(part, request.objective, law) for part in parts)
+
+
+def _quick(workload: Workload, objective: "Objective", law: str) -> bool:
+    cells, answers = workload.core.input_len, workload.core.answers_len
+    if cells is None or cells > _CELLS[law]:
+        return False
+    condensed = isinstance(workload, AllRanges) and objective == "mean"
     return condensed or answers * cells <= _MAX_ENTRIES
 
 

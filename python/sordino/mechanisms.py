@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from sordino.errors import InvalidParameterError
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.privacy import ApproxDP, Privacy, PureDP
 from sordino.workloads import Filter, GroupConvolution, Histogram, Marginals, RunningSum, Workload
 
@@ -156,12 +156,15 @@ def entry_named(mechanisms: Sequence[_Entry], name: str, privacy: Privacy) -> _E
 
     Raises:
         InvalidParameterError: No such name.
+        UnsupportedMechanismError: No such mechanism for this privacy.
     """
     by_name = {m.name: m for m in mechanisms}
     law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
     found = by_name.get(name) or by_name.get(f"{name}-{law}") or by_name.get(f"{name}-laplace")
     if found is None:
         families = sorted({m.strategy for m in mechanisms})
+        if name in families:
+            raise UnsupportedMechanismError(f"{name} has Gaussian noise, which cannot give PureDP")
         raise InvalidParameterError(f"unknown mechanism; choose 'auto' or one of {', '.join(families)}")
     return found
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sordino.constraints import constraint_from_json
+from sordino.constraints import PublicTotal, constraint_from_json
 from sordino.errors import InputFileError, PlanFileError, SordinoError
 from sordino.events import event_from_json
 from sordino.factorizations import Factorization
 from sordino.fitting import Request, fit
 from sordino.mechanisms import MECHANISMS
 from sordino.privacy import privacy_from_json
-from sordino.units import unit_from_json
+from sordino.units import ReplaceOne, unit_from_json
 from sordino.workloads import workload_from_spec
 from sordino.workloads.base import Array
 
@@ -204,6 +204,8 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
         constraint_from_json(steps[0]) if steps else None,
         record.get("effort", "optimize"),
     )
+    if isinstance(request.constraint, PublicTotal) and not isinstance(unit, ReplaceOne):
+        raise PlanFileError("the plan's total cannot be public for its unit")
     stored = _join(record["recipe"].get("factorization"), arrays)
     if (stored is not None) != mechanism.factored:
         raise PlanFileError("the plan's mechanism and what it measures do not belong together")

@@ -349,7 +349,7 @@ class Plan:
             if zero_is_better(self.request, self.fitted):
                 lines.append(
                     "               an answer of zero to every query would have less error than the noise: "
-                    "so few records say nothing at this privacy"
+                    "unless the projection helps much, so few records say little at this privacy"
                 )
         return lines
 

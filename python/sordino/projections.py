@@ -109,7 +109,7 @@ def _answers_map(request: Request, matrix: Array) -> Array:
 def universal_bound(request: Request, fitted: Fitted) -> float:
     """Return an upper bound on the rmse of Gaussian noise of one radius, projected onto the constraint.
 
-    For data within the constraint `‖ŷ - y‖² <= 4 max_j |⟨a_j, w⟩| n + 2 g` (Lemma 1 with duality gap g), and
+    For data within the constraint `‖ŷ - y‖² <= 2 n max_j |⟨a_j, w⟩| + g` (Lemma 1, by the duality gap g), and
     `E max_j |⟨a_j, w⟩| <= r σ √(2 ln 2N)`, r the largest `‖a_j‖`, σ the standard deviation; never worse than the
     noise alone, since projections do not expand.
     """
@@ -118,10 +118,10 @@ def universal_bound(request: Request, fitted: Fitted) -> float:
     matrix = fitted.factorization.matrix
     rank, cells = matrix.shape
     noise = fitted.door.noise
-    slack = 2.0 * _TOLERANCE * rank * noise**2
+    slack = _TOLERANCE * rank * noise**2
     radius = float(np.sqrt((matrix**2).sum(axis=0).max()))
-    projected = 4.0 * request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
-    alone = (math.sqrt(rank) * noise + math.sqrt(slack)) ** 2
+    projected = 2.0 * request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
+    alone = (math.sqrt(rank) * noise + math.sqrt(2.0 * slack)) ** 2
     weights = request.workload.answer_weights()
     total = request.workload.core.answers_len if weights is None else float(weights.sum())
     return math.sqrt(min(projected, alone) / total)

@@ -1,7 +1,7 @@
 //! Laplace strategies of p-identity form: all cells, and `p` weighted sums of them.
 //!
 //! `B = [I; Θ] D^{-1}`, `Θ ≥ 0` of shape p × n, `D = diag(s)`, `s_j = 1 + Σ_k θ_kj`: every column has ℓ1 norm 1
-//! (McKenna, Miklau, Hay & Machanavajjhala 2018, OPT₀). With Laplace noise at `ε = 1` and least squares the total
+//! (Miklau, Hay and others 2018, program OPT₀). With Laplace noise at `ε = 1` and least squares the total
 //! squared error is, for the Gram matrix `G = AᵀA`,
 //!
 //! `2 tr (BᵀB)^{-1} G = 2 Σ_ij P_ij s_i G_ij s_j`, `P = (I + ΘᵀΘ)^{-1}`.

@@ -219,7 +219,7 @@ impl Marginals {
                 let mut out = vec![0; cells(&self.radices, set)];
                 match x {
                     Input::Cells(table) | Input::Sparse { cells: table, .. } => {
-                        marginal(table, &self.radices, set, &mut out)
+                        marginal(table, &self.radices, set, &mut out);
                     }
                     Input::Codes(codes) => count(codes, &self.radices, set, &mut out),
                 }
