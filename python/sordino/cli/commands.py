@@ -203,7 +203,7 @@ def _require_unit(plan: so.Plan, max_records: int | None) -> None:
 @click.option("--values-column", help="Column of values: one row for each record.")
 @click.option("--bins", type=int, help="With values: how many codes 0, 1, ... there are.")
 @click.option("--edges", callback=number_list, metavar="A,B,...", help="With values: edges of half-open bins.")
-@click.option("--user-column", help="With events or values: whose record it is.")
+@click.option("--user-column", help="With events, values or --column: whose record it is.")
 @click.option("--max-records", type=int, help="With users: records of each that count; the first ones.")
 @plan_options
 @click.option("--plan", "plan_file", type=_FILE, help="A saved plan, instead of the options for one.")

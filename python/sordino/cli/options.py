@@ -69,16 +69,20 @@ def _options() -> list[Callable[[_Command], _Command]]:
         click.option("--low", type=float, help="Lowest frequency of a band-pass filter, in cycles per step."),
         click.option("--high", type=float, help="Highest frequency of a band-pass filter, at most 0.5."),
         click.option("--kernel", callback=number_list, metavar="A,B,...", help="Taps of a convolution."),
-        click.option("--length", type=int, help="Steps of the series, or cells of the histogram. Public."),
+        click.option("--length", type=int, help="Steps of the series, or number of cells. Public."),
         click.option(
             "--boundary",
             type=click.Choice(["causal", "same", "circular"]),
             help="What a filter does at the ends of the series.",
         ),
         *guarantee_options(),
-        click.option("--public-total", type=float, help="The cells sum to this; needs --replace."),
-        click.option("--public-bound", type=float, help="The cells sum to at most this; answers are projected."),
-        click.option("--signed-bound", type=float, help="The absolute values of the cells sum to at most this."),
+        click.option(
+            "--public-total", type=float, help="Public total of all cells, which are not negative; needs --replace."
+        ),
+        click.option(
+            "--public-bound", type=float, help="Public bound on the sum of all cells, which are not negative."
+        ),
+        click.option("--signed-bound", type=float, help="Public bound on the sum of the absolute values of the cells."),
         click.option(
             "--effort",
             type=click.Choice(["closed-form", "optimize"]),
