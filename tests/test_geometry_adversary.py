@@ -2,10 +2,12 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.sparse import coo_array
 from scipy.stats import beta
 
 import sordino as so
@@ -397,3 +399,67 @@ def test_plans_do_not_depend_on_what_was_searched_before():
     assert found.iterations > 1
     with pytest.raises(ValueError, match="read-only"):
         found.factors[0][:] = 0.0
+
+
+BAD_DATA = [
+    (np.full(3, 77123), so.ShapeError),
+    (np.full((2, 2, 2), 77123), so.ShapeError),
+    (np.array([77123.0, np.nan, 1, 2]), so.InvalidParameterError),
+    (np.array([77123.0, np.inf, 1, 2]), so.InvalidParameterError),
+    (["77123", "a", "b", "c"], so.DataTypeError),
+    (np.array([77123 + 1j, 0, 0, 0]), so.DataTypeError),
+    (None, so.DataTypeError),
+    (coo_array(([77123.0, np.nan], ([0, 0], [1, 2])), shape=(1, 4)), so.InvalidParameterError),
+    (coo_array(([77123], ([0], [1])), shape=(1, 5)), so.ShapeError),
+]
+
+
+@pytest.mark.parametrize("mechanism", named(FACTORED))
+def test_refused_data_costs_nothing_and_is_not_told(mechanism):
+    how = next(m for m in MECHANISMS if m.name == mechanism)
+    plan = planned(WORKLOADS["matrix"], how)
+    ledger = so.Ledger(so.ApproxDP(epsilon=50.0, delta=1e-3))
+    before = repr(ledger)
+    for data, error in BAD_DATA:
+        with pytest.raises(error) as caught:
+            plan.release(data, ledger=ledger, request_id="one")
+        assert "77123" not in str(caught.value)
+        assert caught.value.__cause__ is None
+    assert repr(ledger) == before
+    release = plan.release(np.array([77123, 0, 1, 2]), ledger=ledger, request_id="one")
+    assert repr(ledger) != before
+    shown = repr(release) + repr(release.projection) + plan.explain() + repr(plan)
+    assert "77123" not in shown
+    assert plan.release(np.zeros(4, int), ledger=ledger, request_id="one") is release
+
+
+@pytest.mark.parametrize("mechanism", [m.name for m in FACTORED if m.projected])
+@pytest.mark.parametrize("bound", [1e-9, 1.0, 1e6, 1e18, 1e300])
+def test_projections_serve_any_public_bound(mechanism, bound, known_noise):
+    """Everything that can refuse refuses before the charge; a bound that binds nothing changes little."""
+    how = next(m for m in MECHANISMS if m.name == mechanism)
+    privacy = PURE if how.law == "laplace" else APPROX
+    for constraint in (so.PublicBound(bound), so.SignedBound(bound), so.PublicTotal(min(bound, 600.0))):
+        plan = so.plan(
+            so.AllRanges(6), privacy, mechanism=mechanism, constraint=constraint, unit=so.ReplaceOne(1), max_value=100
+        )
+        release = plan.release(np.full(6, 10))
+        assert np.isfinite(release.values).all()
+        assert release.projection is not None
+        with pytest.raises(so.InvalidParameterError, match="total"):
+            so.plan(so.AllRanges(6), privacy, constraint=so.PublicTotal(601), unit=so.ReplaceOne(1), max_value=100)
+        if bound <= 1.0:
+            assert np.abs(release.values).max() <= bound * (1.0 + 1e-9) or mechanism.startswith("sparse-printed")
+        elif bound >= 1e6 and isinstance(constraint, so.SignedBound):
+            error = np.abs(release.values - release.unbiased) / plan.stderr
+            assert error.max() < 0.5
+
+
+def test_a_projection_depends_on_the_measurement_alone(known_noise):
+    """The same published numbers are projected alike, whatever the data was."""
+    plan = so.plan(so.AllRanges(6), APPROX, constraint=so.PublicBound(20))
+    release = plan.release(np.array([9, 0, 0, 0, 1, 0]))
+    other = plan.release(np.zeros(6, int))
+    moved = replace(other, measured=release.measured)
+    assert np.array_equal(moved.projected().values, release.values)
+    assert np.array_equal(moved.projected().projection.cells, release.projection.cells)
