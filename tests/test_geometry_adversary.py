@@ -1,14 +1,17 @@
 """Attacks on the searched strategies and everything around them: neighbours by brute force, cases at the edge."""
 
+import copy
 import itertools
 import math
+import pickle
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
-from scipy.stats import beta
+from scipy.stats import beta, gamma, kstest
 
 import sordino as so
 from geometry import dense
@@ -463,3 +466,105 @@ def test_a_projection_depends_on_the_measurement_alone(known_noise):
     moved = replace(other, measured=release.measured)
     assert np.array_equal(moved.projected().values, release.values)
     assert np.array_equal(moved.projected().projection.cells, release.projection.cells)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", ["k-norm-laplace", "ellipsoid-laplace", "dense-laplace"])
+@pytest.mark.parametrize("rank", [1, 2, 6])
+def test_norms_of_the_noise_follow_their_gamma_law(mechanism, rank):
+    """In r dimensions the density exp(-norm) has norms of law Gamma(r); fixed keys, p-values below 1e-6 fail."""
+    rng = np.random.default_rng(rank)
+    queries = np.hstack([rng.normal(size=(rank, 2 * rank)), 1e-3 * rng.normal(size=(rank, 3))])
+    plan = so.plan(so.Matrix(queries), PURE, mechanism=mechanism)
+    found, norm = plan.factorization, norm_of(plan)
+    noise = draws(plan, np.zeros(queries.shape[1], int), 400, seed=rank) / plan.fitted.door.noise
+    blocks = [rank] if mechanism == "k-norm-laplace" else list(found.blocks)
+    assert sum(blocks) == rank
+    parts = np.split(noise, np.cumsum(blocks)[:-1], axis=1)
+    for size, part in zip(blocks, parts, strict=True):
+        sizes = [norm(z) for z in part] if mechanism == "k-norm-laplace" else np.linalg.norm(part, axis=1)
+        assert kstest(sizes, gamma(size).cdf).pvalue > 1e-6
+    # Symmetric, and no coordinate says anything about the sign of another.
+    signs = np.sign(noise)
+    assert np.abs(signs.mean(axis=0)).max() < 5.0 / math.sqrt(len(noise))
+    if mechanism != "k-norm-laplace":
+        products = signs.T @ signs / len(noise) - np.eye(rank)
+        assert np.abs(products).max() < 5.0 / math.sqrt(len(noise))
+
+
+def test_threads_share_the_memory_of_searches():
+    found, raised = [], []
+
+    def search():
+        try:
+            for n in range(5, 30):
+                found.append((n, so.factorize(so.AllRanges(n)).factors[0].tobytes()))
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not raised
+    assert len(found) == 100
+    assert len(set(found)) == 25
+
+
+def test_factorizations_are_copied_and_pickled():
+    found = so.factorize(so.AllRanges(6))
+    plan = so.plan(so.AllRanges(6), APPROX, factorization=found)
+    for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found)), replace(found)):
+        again = so.plan(so.AllRanges(6), APPROX, factorization=other)
+        assert again.digest == plan.digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"law": "laplace"},
+        {"body": True},
+        {"kind": "k-norm"},
+        {"blocks": (6,)},
+        {"blocks": (7,)},
+        {"excess": 0.5},
+        {"excess": 2.0},
+        {"factors": (np.eye(5),)},
+        {"factors": (np.ones((6, 6)),)},
+        {"factors": (np.eye(6)[:5],)},
+        {"factors": (np.full((6, 6), np.nan),)},
+        {"factors": ()},
+    ],
+    ids=repr,
+)
+def test_changed_factorizations_are_refused(change):
+    found = so.factorize(so.AllRanges(6))
+    for mechanism in ("auto", "optimal"):
+        with pytest.raises(so.SordinoError):
+            so.plan(so.AllRanges(6), APPROX, mechanism=mechanism, factorization=replace(found, **change))
+
+
+@pytest.mark.parametrize("excess", [0.5, 1.0 - 1e-9, 0.0, -1.0, math.nan, math.inf])
+def test_no_factorization_asks_for_less_noise_than_its_sensitivity(excess):
+    found = so.factorize(so.AllRanges(6), kind="dense-printed")
+    with pytest.raises(so.SordinoError):
+        so.plan(so.AllRanges(6), APPROX, mechanism="dense-printed", factorization=replace(found, excess=excess))
+
+
+def test_the_choice_shown_is_the_choice_made():
+    queries = [
+        so.Histogram(6),
+        so.AllRanges(9),
+        so.Marginals([2, 3, 2], k=2),
+        so.MovingAverage(3, 12),
+        *WORKLOADS.values(),
+    ]
+    for workload, privacy in itertools.product(queries, PRIVACIES[1:5]):
+        for objective, effort in itertools.product(("mean", "max"), ("optimize", "closed_form")):
+            plan = so.plan(workload, privacy, objective=objective, effort=effort)
+            compared = plan.compare()
+            assert compared == replace(compared, chosen=plan.mechanism)
+            column = "rmse" if objective == "mean" else "max_stderr"
+            least = min(row[column] for row in compared.rows if not row["mechanism"].endswith(("printed", "rescaled")))
+            assert plan.fitted.error(objective) <= 1.01 * least * (1.0 + 1e-9)

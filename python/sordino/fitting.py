@@ -365,6 +365,7 @@ def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> 
         or (blocks is not None) != (kind.startswith("dense") or (kind == "ellipsoid" and mechanism.law == "laplace"))
         or (blocks is not None and (sum(blocks) != rows or min(blocks, default=0) < 1))
         or (factorization.excess != 1.0 and not kind.endswith("printed"))
+        or not 1.0 <= factorization.excess < math.inf
     ):
         raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
     if mechanism.projected and factorization.entries > _MOST_PROJECTED:
