@@ -1,12 +1,17 @@
 """Attacks on the searched strategies and everything around them: neighbours by brute force, cases at the edge."""
 
+import copy
 import itertools
 import math
+import pickle
+import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from scipy.stats import beta
+from scipy.sparse import coo_array
+from scipy.stats import beta, gamma, kstest
 
 import sordino as so
 from geometry import dense
@@ -397,3 +402,169 @@ def test_plans_do_not_depend_on_what_was_searched_before():
     assert found.iterations > 1
     with pytest.raises(ValueError, match="read-only"):
         found.factors[0][:] = 0.0
+
+
+BAD_DATA = [
+    (np.full(3, 77123), so.ShapeError),
+    (np.full((2, 2, 2), 77123), so.ShapeError),
+    (np.array([77123.0, np.nan, 1, 2]), so.InvalidParameterError),
+    (np.array([77123.0, np.inf, 1, 2]), so.InvalidParameterError),
+    (["77123", "a", "b", "c"], so.DataTypeError),
+    (np.array([77123 + 1j, 0, 0, 0]), so.DataTypeError),
+    (None, so.DataTypeError),
+    (coo_array(([77123.0, np.nan], ([0, 0], [1, 2])), shape=(1, 4)), so.InvalidParameterError),
+    (coo_array(([77123], ([0], [1])), shape=(1, 5)), so.ShapeError),
+]
+
+
+@pytest.mark.parametrize("mechanism", named(FACTORED))
+def test_refused_data_costs_nothing_and_is_not_told(mechanism):
+    how = next(m for m in MECHANISMS if m.name == mechanism)
+    plan = planned(WORKLOADS["matrix"], how)
+    ledger = so.Ledger(so.ApproxDP(epsilon=50.0, delta=1e-3))
+    before = repr(ledger)
+    for data, error in BAD_DATA:
+        with pytest.raises(error) as caught:
+            plan.release(data, ledger=ledger, request_id="one")
+        assert "77123" not in str(caught.value)
+        assert caught.value.__cause__ is None
+    assert repr(ledger) == before
+    release = plan.release(np.array([77123, 0, 1, 2]), ledger=ledger, request_id="one")
+    assert repr(ledger) != before
+    shown = repr(release) + repr(release.projection) + plan.explain() + repr(plan)
+    assert "77123" not in shown
+    assert plan.release(np.zeros(4, int), ledger=ledger, request_id="one") is release
+
+
+@pytest.mark.parametrize("mechanism", [m.name for m in FACTORED if m.projected])
+@pytest.mark.parametrize("bound", [1e-9, 1.0, 1e6, 1e18, 1e300])
+def test_projections_serve_any_public_bound(mechanism, bound, known_noise):
+    """Everything that can refuse refuses before the charge; a bound that binds nothing changes little."""
+    how = next(m for m in MECHANISMS if m.name == mechanism)
+    privacy = PURE if how.law == "laplace" else APPROX
+    for constraint in (so.PublicBound(bound), so.SignedBound(bound), so.PublicTotal(min(bound, 600.0))):
+        plan = so.plan(
+            so.AllRanges(6), privacy, mechanism=mechanism, constraint=constraint, unit=so.ReplaceOne(1), max_value=100
+        )
+        release = plan.release(np.full(6, 10))
+        assert np.isfinite(release.values).all()
+        assert release.projection is not None
+        with pytest.raises(so.InvalidParameterError, match="total"):
+            so.plan(so.AllRanges(6), privacy, constraint=so.PublicTotal(601), unit=so.ReplaceOne(1), max_value=100)
+        if bound <= 1.0:
+            assert np.abs(release.values).max() <= bound * (1.0 + 1e-9) or mechanism.startswith("sparse-printed")
+        elif bound >= 1e6 and isinstance(constraint, so.SignedBound):
+            error = np.abs(release.values - release.unbiased) / plan.stderr
+            assert error.max() < 0.5
+
+
+def test_a_projection_depends_on_the_measurement_alone(known_noise):
+    """The same published numbers are projected alike, whatever the data was."""
+    plan = so.plan(so.AllRanges(6), APPROX, constraint=so.PublicBound(20))
+    release = plan.release(np.array([9, 0, 0, 0, 1, 0]))
+    other = plan.release(np.zeros(6, int))
+    moved = replace(other, measured=release.measured)
+    assert np.array_equal(moved.projected().values, release.values)
+    assert np.array_equal(moved.projected().projection.cells, release.projection.cells)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", ["k-norm-laplace", "ellipsoid-laplace", "dense-laplace"])
+@pytest.mark.parametrize("rank", [1, 2, 6])
+def test_norms_of_the_noise_follow_their_gamma_law(mechanism, rank):
+    """In r dimensions the density exp(-norm) has norms of law Gamma(r); fixed keys, p-values below 1e-6 fail."""
+    rng = np.random.default_rng(rank)
+    queries = np.hstack([rng.normal(size=(rank, 2 * rank)), 1e-3 * rng.normal(size=(rank, 3))])
+    plan = so.plan(so.Matrix(queries), PURE, mechanism=mechanism)
+    found, norm = plan.factorization, norm_of(plan)
+    noise = draws(plan, np.zeros(queries.shape[1], int), 400, seed=rank) / plan.fitted.door.noise
+    blocks = [rank] if mechanism == "k-norm-laplace" else list(found.blocks)
+    assert sum(blocks) == rank
+    parts = np.split(noise, np.cumsum(blocks)[:-1], axis=1)
+    for size, part in zip(blocks, parts, strict=True):
+        sizes = [norm(z) for z in part] if mechanism == "k-norm-laplace" else np.linalg.norm(part, axis=1)
+        assert kstest(sizes, gamma(size).cdf).pvalue > 1e-6
+    # Symmetric, and no coordinate says anything about the sign of another.
+    signs = np.sign(noise)
+    assert np.abs(signs.mean(axis=0)).max() < 5.0 / math.sqrt(len(noise))
+    if mechanism != "k-norm-laplace":
+        products = signs.T @ signs / len(noise) - np.eye(rank)
+        assert np.abs(products).max() < 5.0 / math.sqrt(len(noise))
+
+
+def test_threads_share_the_memory_of_searches():
+    found, raised = [], []
+
+    def search():
+        try:
+            for n in range(5, 30):
+                found.append((n, so.factorize(so.AllRanges(n)).factors[0].tobytes()))
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not raised
+    assert len(found) == 100
+    assert len(set(found)) == 25
+
+
+def test_factorizations_are_copied_and_pickled():
+    found = so.factorize(so.AllRanges(6))
+    plan = so.plan(so.AllRanges(6), APPROX, factorization=found)
+    for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found)), replace(found)):
+        again = so.plan(so.AllRanges(6), APPROX, factorization=other)
+        assert again.digest == plan.digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"law": "laplace"},
+        {"body": True},
+        {"kind": "k-norm"},
+        {"blocks": (6,)},
+        {"blocks": (7,)},
+        {"excess": 0.5},
+        {"excess": 2.0},
+        {"factors": (np.eye(5),)},
+        {"factors": (np.ones((6, 6)),)},
+        {"factors": (np.eye(6)[:5],)},
+        {"factors": (np.full((6, 6), np.nan),)},
+        {"factors": ()},
+    ],
+    ids=repr,
+)
+def test_changed_factorizations_are_refused(change):
+    found = so.factorize(so.AllRanges(6))
+    for mechanism in ("auto", "optimal"):
+        with pytest.raises(so.SordinoError):
+            so.plan(so.AllRanges(6), APPROX, mechanism=mechanism, factorization=replace(found, **change))
+
+
+@pytest.mark.parametrize("excess", [0.5, 1.0 - 1e-9, 0.0, -1.0, math.nan, math.inf])
+def test_no_factorization_asks_for_less_noise_than_its_sensitivity(excess):
+    found = so.factorize(so.AllRanges(6), kind="dense-printed")
+    with pytest.raises(so.SordinoError):
+        so.plan(so.AllRanges(6), APPROX, mechanism="dense-printed", factorization=replace(found, excess=excess))
+
+
+def test_the_choice_shown_is_the_choice_made():
+    queries = [
+        so.Histogram(6),
+        so.AllRanges(9),
+        so.Marginals([2, 3, 2], k=2),
+        so.MovingAverage(3, 12),
+        *WORKLOADS.values(),
+    ]
+    for workload, privacy in itertools.product(queries, PRIVACIES[1:5]):
+        for objective, effort in itertools.product(("mean", "max"), ("optimize", "closed_form")):
+            plan = so.plan(workload, privacy, objective=objective, effort=effort)
+            compared = plan.compare()
+            assert compared == replace(compared, chosen=plan.mechanism)
+            column = "rmse" if objective == "mean" else "max_stderr"
+            least = min(row[column] for row in compared.rows if not row["mechanism"].endswith(("printed", "rescaled")))
+            assert plan.fitted.error(objective) <= 1.01 * least * (1.0 + 1e-9)

@@ -12,7 +12,7 @@ from sordino._checks import integer
 from sordino.bounds import Bound, gaussian_bound
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import laplace_composition_ratio, noise_ratio
-from sordino.constraints import Constraint
+from sordino.constraints import Constraint, PublicTotal
 from sordino.effort import improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.events import ApproxEvent, Event
@@ -301,6 +301,8 @@ def fit(
     else:
         ratio = noise_ratio(privacy, mechanism.law) * (1.0 if factorization is None else factorization.excess)
         domain, door = _choose_domain(strategy, request, ratio)
+    if isinstance(request.constraint, PublicTotal):
+        _check_total(request.constraint.total, workload, domain)
     variances = strategy.variances()
     mean_square = float(np.average(variances, weights=workload.answer_weights()))
     ideal_square = strategy.ideal_mean_square
@@ -341,6 +343,13 @@ def _check_served(request: Request, mechanism: Mechanism) -> None:
         raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(request.privacy).__name__}")
 
 
+def _check_total(total: float, workload: Workload, domain: Domain) -> None:
+    if total > math.prod(workload.input_shape) * domain.max_value:
+        raise InvalidParameterError(
+            f"cells are clamped to max_value={domain.max_value}: so many cells never have this public total"
+        )
+
+
 def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> None:
     """Refuse what the mechanism does not measure: another law of noise would not give the privacy that is stated.
 
@@ -356,6 +365,7 @@ def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> 
         or (blocks is not None) != (kind.startswith("dense") or (kind == "ellipsoid" and mechanism.law == "laplace"))
         or (blocks is not None and (sum(blocks) != rows or min(blocks, default=0) < 1))
         or (factorization.excess != 1.0 and not kind.endswith("printed"))
+        or not 1.0 <= factorization.excess < math.inf
     ):
         raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
     if mechanism.projected and factorization.entries > _MOST_PROJECTED:

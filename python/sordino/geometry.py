@@ -160,15 +160,6 @@ def lower_bounds(workload: Workload, privacy: Privacy, *, records: int | None = 
     return tuple(bounds)
 
 
-def _copies(epsilon: float) -> list[int]:
-    """Return numbers of records in a cell, up to 6/epsilon, all small ones and then steps of a tenth."""
-    last = min(6.0 / epsilon, 1e15) + 2.0
-    numbers = [1]
-    while numbers[-1] < last:
-        numbers.append(max(numbers[-1] + 1, int(numbers[-1] * 1.1)))
-    return numbers
-
-
 def _implied(privacy: Privacy) -> tuple[float, float]:
     """Return an (epsilon, delta) that the guarantee implies."""
     match privacy:

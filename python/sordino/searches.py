@@ -129,8 +129,8 @@ def _cached(search: _Search) -> Factorization:
             return found
         search.before = found
     found = _SEARCHES[search.kind, search.law](search)
+    _FOUND.pop(key, None)  # to the end, whatever other threads do
     _FOUND[key] = (not search.ended, found)
-    _FOUND.move_to_end(key)
     while len(_FOUND) > _KEPT:
         _FOUND.popitem(last=False)
     if search.interrupted:
