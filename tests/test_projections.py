@@ -181,7 +181,7 @@ def test_constraints_need_a_projecting_mechanism_and_the_other_way_round():
         so.plan(so.RunningSum(8), PRIVACY, mechanism="sparse")
     with pytest.raises(so.UnsupportedMechanismError, match="sparse"):
         so.plan(so.RunningSum(8), PRIVACY, mechanism="fourier", constraint=so.PublicBound(5))
-    assert so.plan(so.RunningSum(8), PRIVACY, constraint=so.PublicBound(5)).mechanism == "sparse-gaussian"
+    assert so.plan(so.RunningSum(8), PRIVACY, constraint=so.PublicBound(5)).mechanism.startswith("sparse-")
     for value in (0, -1, math.nan, math.inf):
         with pytest.raises(so.InvalidParameterError):
             so.PublicBound(value)

@@ -19,6 +19,8 @@ __all__ = ["answer_half_widths"]
 
 # Up to this many answers the exact weights of each are looked at; above, the variance alone.
 _EXACT_ANSWERS = 10_000
+# Under a searched strategy no two answers have the same weights: two milliseconds each.
+_SEARCHED_ANSWERS = 1_000
 
 
 def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Array:
@@ -54,7 +56,8 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
             return _nested(scale, len(stderr), level, answers)
     if fitted.mechanism.strategy == "output" and release.other is None:
         return laplace_half_width(stderr / math.sqrt(2.0), level, answers)
-    if fitted.strategy.geometry == "l1" and (len(stderr) <= _EXACT_ANSWERS or _few_laws(release)):
+    most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
+    if fitted.strategy.geometry == "l1" and (len(stderr) <= most or _few_laws(release)):
         return _by_weights(release, workload, stderr, level, answers)
     return stderr * _factor_of_variance(level, answers)
 

@@ -80,6 +80,9 @@ def plan(
     named = mechanism
     if mechanism == "auto" and constraint is not None:
         named = "sparse"
+        quick, _ = _fit_all(request, [m for m in MECHANISMS if m.strategy == named], progress)
+        if quick and factorization is None:
+            return Plan(request=request, requested=mechanism, fitted=least_error(quick, objective))
     elif mechanism == "auto" and isinstance(factorization, Factorization):
         named = f"{factorization.kind}-{factorization.law}"
     if factorization is not None:
