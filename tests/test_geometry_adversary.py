@@ -568,3 +568,22 @@ def test_the_choice_shown_is_the_choice_made():
             column = "rmse" if objective == "mean" else "max_stderr"
             least = min(row[column] for row in compared.rows if not row["mechanism"].endswith(("printed", "rescaled")))
             assert plan.fitted.error(objective) <= 1.01 * least * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("mechanism", [m.name for m in FACTORED if m.strategy != "k-norm"])
+def test_neighbours_of_real_data_are_covered_with_their_rounding(mechanism):
+    how = next(m for m in MECHANISMS if m.name == mechanism)
+    rng = np.random.default_rng(4)
+    for unit, bound in itertools.product((so.AddRemove(1), so.ReplaceOne(1)), (1, 2**10, None)):
+        plan = planned(so.Matrix(QUERIES * [[0.1], [1], [3]]), how, integral=False, max_value=bound, unit=unit)
+        norm, total, top = norm_of(plan), sum(plan.sensitivity.values()), float(plan.domain.max_value)
+        for _ in range(60):
+            x = rng.uniform(-1, 1, 4) * rng.choice([1.0, top, 1e-9])
+            x = np.sign(x) * top if rng.random() < 0.3 else x
+            j, k = rng.choice(4, 2, replace=False)
+            moved = x.copy()
+            moved[j] += 1.0
+            moved[k] -= isinstance(unit, so.ReplaceOne)
+            door, strategy = plan.fitted.door, plan.fitted.strategy
+            first, second = (door.measure(strategy, cells, bytes(32)).values() for cells in (x, moved))
+            assert norm(second - first) <= total * (1.0 + 1e-12)
