@@ -465,7 +465,8 @@ def test_constraints_reach_the_plan(queries, tmp_path):
 
 
 def test_projected_answers_come_with_the_unbiased_ones(counts, queries, tmp_path):
-    options = ["release", counts, "--counts-column", "n", "--matrix", queries, "--mu", 0.05, "--public-bound", 60]
+    options = ["release", counts, "--counts-column", "n", "--matrix", queries, "--mu", 1e-5, "--public-bound", 60]
+    # So much noise that no input has the unbiased answers.
     record = json.loads(done(*options))
     assert record["projection"]["constraint"] == {"kind": "bound", "bound": 60.0}
     assert record["projection"]["gap"] >= 0.0

@@ -361,3 +361,39 @@ def test_stated_errors_are_those_of_the_measured_matrix(name, mechanism, tmp_pat
         assert plan.optimality >= 1.0 - 1e-9
     again = so.Plan.load(plan.save(tmp_path / "plan.json"))
     assert (again.digest, again.explain(), again.rmse) == (plan.digest, plan.explain(), plan.rmse)
+
+
+def test_bounds_at_small_epsilon_do_not_count_to_its_inverse():
+    queries = so.RunningSum(16)
+    scaled = [so.lower_bounds(queries, so.PureDP(epsilon=e))[0].value * e for e in (1e-2, 1e-6, 1e-11)]
+    assert max(scaled) / min(scaled) < 1.0001
+    # As many copies as the records allow: no fewer cells are better than what trying all of them finds.
+    A = np.tril(np.ones((12, 12)))
+    privacy, records = so.PureDP(epsilon=0.2), 30
+    best = 0.0
+    for t in range(1, 31):
+        factor = t * math.exp(0.1 * t) / (1.0 + math.exp(0.2 * t))
+        for k in range(1, min(12, records // t) + 1):
+            least = np.linalg.svd(A[:, -k:], compute_uv=False)[-1]
+            best = max(best, factor * math.sqrt(k / 12) * least)
+    assert so.lower_bounds(so.Matrix(A), privacy, records=records)[0].value >= 0.9 * best
+
+
+def test_plans_do_not_depend_on_what_was_searched_before():
+    queries = so.AllRanges(21)
+    ledger = so.Ledger(so.ApproxDP(epsilon=9.0, delta=1e-3))
+
+    def planned_again():
+        return so.plan(queries, APPROX, constraint=so.PublicBound(50))
+
+    before = planned_again()
+    release = before.release(np.ones(21, int), ledger=ledger, request_id="report")
+    so.factorize(queries, gap=1e-8)
+    so.factorize(queries, iterations=1)
+    assert planned_again().digest == before.digest
+    assert planned_again().release(np.ones(21, int), ledger=ledger, request_id="report") is release
+    so.factorize(queries, kind="p-identity", law="laplace", iterations=1)
+    found = so.plan(queries, PURE, mechanism="p-identity").factorization
+    assert found.iterations > 1
+    with pytest.raises(ValueError, match="read-only"):
+        found.factors[0][:] = 0.0

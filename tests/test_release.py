@@ -208,7 +208,7 @@ def test_marginal_tables_from_codes_and_from_the_table(known_noise):
 
 @pytest.mark.parametrize("mechanism", ["optimal", "p-identity", "dense", "sparse"])
 def test_codes_are_counted_where_a_table_is_needed(mechanism, known_noise):
-    codes = np.array([[0, 2, 1], [1, 0, 0], [1, 0, 0], [0, 0, 9], [-1, 0, 0], [2**62, 0, 0]])
+    codes = np.array([[0, 2, 1], [1, 0, 0], [1, 0, 0], [0, 0, 2], [-1, 0, 0], [2**62, 0, 0]])
     table = np.zeros((2, 3, 2), dtype=int)
     table[0, 2, 1], table[1, 0, 0] = 1, 2
     constraint = so.PublicBound(10) if mechanism == "sparse" else None

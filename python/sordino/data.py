@@ -65,7 +65,7 @@ def _nonzeros(data: Any, workload: Workload, integral: bool) -> Any:
     if shape not in {(cells,), (cells, 1), (1, cells)}:
         raise ShapeError(f"the input must have shape {(cells,)}, {(cells, 1)} or {(1, cells)}, its own shape differs")
     try:
-        entries = data.tocoo().reshape(1, cells).tocoo()
+        entries = data.tocoo(copy=True).reshape(1, cells).tocoo()
         entries.sum_duplicates()
         places, values = np.asarray(entries.col, dtype=np.int64), _array(entries.data)
     except Exception:

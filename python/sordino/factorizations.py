@@ -153,6 +153,8 @@ class Factorization:
         certificate = None
         if stored is not None:
             cells, queries = stored["cell_weights"], stored["query_weights"]
+            if stored["objective"] not in ("mean", "max"):
+                raise PlanFileError("the plan's certificate is of no known objective")
             certificate = certify(workload, stored["objective"], tuple(cells), tuple(queries))
             lower = float(stored["lower"])
             if not 0.0 <= lower <= certificate.lower * (1.0 + _AGREE):
@@ -207,7 +209,8 @@ def certify(
 
 def _weights(weights: Array, length: int | None) -> Array:
     weights = np.asarray(weights, dtype=np.float64)
-    if weights.shape != (length,) or not np.isfinite(weights).all() or (weights < 0.0).any() or weights.sum() <= 0.0:
+    # They sum to 1; not-a-number is outside as well.
+    if weights.shape != (length,) or not ((weights >= 0.0) & (weights <= 2.0)).all() or weights.sum() <= 1e-3:
         raise PlanFileError("the certificate's weights do not fit the workload")
     normalised: Array = weights / (weights.sum() * (1.0 + 1e-12))
     return normalised

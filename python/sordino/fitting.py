@@ -347,13 +347,15 @@ def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> 
     Raises:
         UnsupportedMechanismError: Kind, law or noise do not belong to the mechanism.
     """
-    pieces = factorization.blocks is not None and factorization.law == "laplace"
+    kind, blocks = factorization.kind, factorization.blocks
+    rows = math.prod(len(factor) for factor in factorization.factors)
     if (
-        factorization.kind not in mechanism.searches
+        kind not in mechanism.searches
         or factorization.law != mechanism.law
-        or factorization.body != (factorization.kind == "k-norm")
-        or pieces != (mechanism.law == "laplace" and factorization.kind.startswith(("dense", "ellipsoid")))
-        or (factorization.excess != 1.0 and not factorization.kind.endswith("printed"))
+        or factorization.body != (kind == "k-norm")
+        or (blocks is not None) != (kind.startswith("dense") or (kind == "ellipsoid" and mechanism.law == "laplace"))
+        or (blocks is not None and (sum(blocks) != rows or min(blocks, default=0) < 1))
+        or (factorization.excess != 1.0 and not kind.endswith("printed"))
     ):
         raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
     if mechanism.projected and factorization.entries > _MOST_PROJECTED:

@@ -51,8 +51,8 @@ def factorize(
     """Search for what to measure: public, costs no privacy.
 
     A search that `progress` ends, or that runs out of iterations, returns the best so far with its own certified
-    gap: a valid strategy with a little more error. One that Ctrl-C ends raises `KeyboardInterrupt`. Either way the
-    same call goes on where it stopped, within one process.
+    gap: a valid strategy with a little more error. One that Ctrl-C ends raises `KeyboardInterrupt`. After `progress`
+    or Ctrl-C the same call goes on where it stopped ('optimal') or starts again, within one process.
 
     Args:
         workload: The queries. Kronecker products are solved by factor.
@@ -112,25 +112,26 @@ class _Search:
         return found
 
 
-_Key: TypeAlias = tuple[Workload, str, str, str]
-_FOUND: OrderedDict[_Key, tuple[bool, float, int, Factorization]] = OrderedDict()
+_Key: TypeAlias = tuple[Workload, str, str, str, float, int]
+_FOUND: OrderedDict[_Key, tuple[bool, Factorization]] = OrderedDict()
 
 
 def _cached(search: _Search) -> Factorization:
-    """Search, unless the same was found before; go on from where an earlier search ended."""
-    key = (search.workload, search.kind, search.law, search.objective)
-    known = _FOUND.pop(key, None)
+    """Search, unless the same was found before; go on from where the same search was stopped.
+
+    Searches of another gap are not taken, however good: a plan is a function of its arguments.
+    """
+    key = (search.workload, search.kind, search.law, search.objective, search.gap, search.iterations)
+    known = _FOUND.get(key)
     if known is not None:
-        whole, gap, iterations, found = known
-        reached = found.gap is not None and found.gap <= search.gap
-        spent = gap <= search.gap and (iterations >= search.iterations or found.iterations < iterations)
-        if reached or (whole and spent):
-            _FOUND[key] = known
+        whole, found = known
+        if whole or (found.gap is not None and found.gap <= search.gap):
             return found
         search.before = found
     found = _SEARCHES[search.kind, search.law](search)
-    _FOUND[key] = (not search.ended, search.gap, search.iterations, found)
-    if len(_FOUND) > _KEPT:
+    _FOUND[key] = (not search.ended, found)
+    _FOUND.move_to_end(key)
+    while len(_FOUND) > _KEPT:
         _FOUND.popitem(last=False)
     if search.interrupted:
         raise KeyboardInterrupt

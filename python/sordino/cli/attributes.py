@@ -45,7 +45,7 @@ class Attribute:
         values = np.array([real(entry) for entry in entries], dtype=np.float64)
         if self.edges is not None:
             bins = np.searchsorted(self.edges, values, side="right") - 1
-            return np.where(np.isnan(values) | (bins >= len(self.levels)), -1, bins)
+            return np.where(bins < len(self.levels), bins, -1)  # not-a-number sorts behind all edges
         codes = values - (self.first or 0)
         sound = (codes >= 0) & (codes < len(self.levels)) & (codes == np.floor(codes))
         return np.where(sound, codes, -1.0).astype(np.int64)
