@@ -270,10 +270,12 @@ def _tables(cells: int, total: int) -> list[NDArray[np.int64]]:
 
 def _errors(plan: so.Plan, tables: list[NDArray[np.int64]]) -> tuple[float, float]:
     """Return the mean squared error per query over the tables, and its standard error."""
+    # What is measured alike has the same noise, with projection and without.
+    kind = "" if plan.factorization is None else plan.factorization.kind
     errors = []
     for trial, table in enumerate(tables):
         truth = plan.workload.core.apply(table.astype(np.float64))
-        with deterministic_noise(_key(plan.mechanism, len(truth), int(table.sum()), trial)):
+        with deterministic_noise(_key(kind, len(truth), int(table.sum()), trial)):
             answers = plan.release(table.reshape(plan.workload.input_shape)).values
         errors.append(float(np.mean((np.ravel(answers) - truth) ** 2)))
     return float(np.mean(errors)), float(np.std(errors) / math.sqrt(len(errors)))
