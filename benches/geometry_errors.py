@@ -269,13 +269,13 @@ def _tables(cells: int, total: int) -> list[NDArray[np.int64]]:
 
 
 def _errors(plan: so.Plan, tables: list[NDArray[np.int64]]) -> tuple[float, float]:
-    """Return the mean squared error per query over the tables, and its standard error."""
-    # What is measured alike has the same noise, with projection and without.
-    kind = "" if plan.factorization is None else plan.factorization.kind
+    """Return the mean squared error per query over the tables, and its standard error; exact without projection."""
+    if plan.constraint is None:
+        return plan.rmse**2, 0.0
     errors = []
     for trial, table in enumerate(tables):
         truth = plan.workload.core.apply(table.astype(np.float64))
-        with deterministic_noise(_key(kind, len(truth), int(table.sum()), trial)):
+        with deterministic_noise(_key(plan.mechanism, len(truth), int(table.sum()), trial)):
             answers = plan.release(table.reshape(plan.workload.input_shape)).values
         errors.append(float(np.mean((np.ravel(answers) - truth) ** 2)))
     return float(np.mean(errors)), float(np.std(errors) / math.sqrt(len(errors)))
@@ -305,7 +305,7 @@ def _sparse_row(workload: so.Workload, total: int) -> dict[str, tuple[float, flo
 
 def _about(name: str, found: dict[str, tuple[float, float]]) -> str:
     mean, doubt = found[name]
-    return f"{mean:.4g} ± {doubt:.2g}"
+    return f"{mean:.4g} ± {doubt:.2g}" if doubt > 0.0 else f"{mean:.4g}"
 
 
 def _sparse() -> list[Row]:
