@@ -32,7 +32,7 @@ _DOTS_PER_INCH = 100
 _UNIT_NOISE = so.GaussianDP(mu=1.0)
 _PURE = so.PureDP(epsilon=1.0)
 _PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
-_TRIALS = 2 if quick() else 20
+_TRIALS = 2 if quick() else 100
 _DRAWS = 20 if quick() else 500
 _SIMULATED = 200 if quick() else 4000
 
@@ -108,15 +108,24 @@ def _draw_dense(ratios: dict[str, dict[str, float]]) -> None:
     axes = figure.subplots()
     names = list(ratios)
     at = np.arange(len(names))[::-1]
-    for mechanism, label in _DENSE.items():
+    for k, (mechanism, label) in enumerate(_DENSE.items()):
         values = [ratios[name][mechanism] for name in names]
-        axes.scatter(values, at, s=64, color=_DOTS[mechanism], edgecolor="white", linewidth=0.6, label=label, zorder=3)
+        axes.scatter(
+            values,
+            at + 0.13 * (2 - k),
+            s=48,
+            color=_DOTS[mechanism],
+            edgecolor="white",
+            linewidth=0.6,
+            label=label,
+            zorder=3,
+        )
     axes.set_xscale("log")
     axes.set_yticks(at, names)
-    ticks = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0]
+    ticks = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
-    axes.set_xlim(0.95, 9.0)
+    axes.set_xlim(0.93, 25.0)
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     heading(axes, "Total squared error over the least possible", "Gaussian noise; 1 is a certified lower bound")
     dress(axes, "times the bound (logarithmic)", "")
@@ -259,18 +268,20 @@ def _tables(cells: int, total: int) -> list[NDArray[np.int64]]:
     return [rng.multinomial(total, rng.permutation(shares / shares.sum())) for _ in range(_TRIALS)]
 
 
-def _errors(plan: so.Plan, tables: list[NDArray[np.int64]]) -> float:
-    """Return the mean squared error per query over the tables."""
+def _errors(plan: so.Plan, tables: list[NDArray[np.int64]]) -> tuple[float, float]:
+    """Return the mean squared error per query over the tables, and its standard error; exact without projection."""
+    if plan.constraint is None:
+        return plan.rmse**2, 0.0
     errors = []
     for trial, table in enumerate(tables):
         truth = plan.workload.core.apply(table.astype(np.float64))
-        with deterministic_noise(_key("sparse", trial)):
+        with deterministic_noise(_key(plan.mechanism, len(truth), int(table.sum()), trial)):
             answers = plan.release(table.reshape(plan.workload.input_shape)).values
         errors.append(float(np.mean((np.ravel(answers) - truth) ** 2)))
-    return float(np.mean(errors))
+    return float(np.mean(errors)), float(np.std(errors) / math.sqrt(len(errors)))
 
 
-def _sparse_row(workload: so.Workload, total: int) -> dict[str, float]:
+def _sparse_row(workload: so.Workload, total: int) -> dict[str, tuple[float, float]]:
     cells = workload.core.input_len
     assert cells is not None
     tables = _tables(cells, total)
@@ -287,8 +298,14 @@ def _sparse_row(workload: so.Workload, total: int) -> dict[str, float]:
         "sparse": so.plan(workload, _PRIVACY, mechanism="sparse", constraint=bound),
     }
     found = {name: _errors(plan, tables) for name, plan in plans.items()}
-    found["zero"] = float(np.mean([np.mean(workload.core.apply(table.astype(np.float64)) ** 2) for table in tables]))
+    zero = np.mean([np.mean(workload.core.apply(table.astype(np.float64)) ** 2) for table in tables])
+    found["zero"] = float(zero), 0.0
     return found
+
+
+def _about(name: str, found: dict[str, tuple[float, float]]) -> str:
+    mean, doubt = found[name]
+    return f"{mean:.4g} ± {doubt:.2g}" if doubt > 0.0 else f"{mean:.4g}"
 
 
 def _sparse() -> list[Row]:
@@ -296,15 +313,15 @@ def _sparse() -> list[Row]:
     for name, workload in _sparse_workloads().items():
         drawn[name] = [_sparse_row(workload, total) for total in _TOTALS]
         for total, found in zip(_TOTALS, drawn[name], strict=True):
-            ours = f"{found['sparse']:.4g}; without projection {found['optimal']:.4g}"
-            other = f"Algorithm 3 as printed: {found['printed']:.4g}; answering zero {found['zero']:.3g}"
+            ours = f"{_about('sparse', found)}; without projection {_about('optimal', found)}"
+            other = f"Algorithm 3 as printed: {_about('printed', found)}; answering zero {found['zero'][0]:.3g}"
             what = f"{name}, {total:,} records, optimal strategy and projection"
-            rows.append(Row(what, ours, other, found["sparse"] / found["printed"]))
+            rows.append(Row(what, ours, other, found["sparse"][0] / found["printed"][0]))
     _draw_sparse(drawn)
     return rows
 
 
-def _draw_sparse(drawn: dict[str, list[dict[str, float]]]) -> None:
+def _draw_sparse(drawn: dict[str, list[dict[str, tuple[float, float]]]]) -> None:
     figure = new_figure(13.0, 4.6)
     lines: dict[str, tuple[str, dict[str, Any]]] = {
         "printed": ("Algorithm 3 as printed", {"color": SIGNAL}),
@@ -315,12 +332,12 @@ def _draw_sparse(drawn: dict[str, list[dict[str, float]]]) -> None:
     for axes, (name, found) in zip(np.ravel(figure.subplots(1, len(drawn))), drawn.items(), strict=True):
         for key, (label, style) in lines.items():
             axes.plot(
-                _TOTALS, [row[key] for row in found], marker="o", markersize=4, linewidth=1.7, label=label, **style
+                _TOTALS, [row[key][0] for row in found], marker="o", markersize=4, linewidth=1.7, label=label, **style
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
-        noise = [row[key] for row in found for key in ("printed", "optimal", "sparse")]
-        axes.set_ylim(0.6 * min(*noise, *(row["zero"] for row in found)), 4.0 * max(noise))
+        noise = [row[key][0] for row in found for key in ("printed", "optimal", "sparse")]
+        axes.set_ylim(0.6 * min(*noise, *(row["zero"][0] for row in found)), 4.0 * max(noise))
         heading(axes, name, f"mean of {_TRIALS} tables, epsilon 1, delta 1e-6")
         dress(axes, "records (and the public bound)", "mean squared error per query")
     handles, labels = axes.get_legend_handles_labels()
