@@ -102,7 +102,7 @@ def draw_projection() -> None:
     for name, (color, shape) in shapes.items():
         errors = []
         for n in records:
-            plan = so.plan(workload, privacy, constraint=so.PublicBound(int(n)))
+            plan = so.plan(workload, privacy, mechanism="sparse-gaussian", constraint=so.PublicBound(int(n)))
             drawn = [rng.multinomial(n, shape()) for _ in range(20)]
             squares = [np.mean((plan.release(x).values - np.cumsum(x)) ** 2) for x in drawn]
             errors.append(np.sqrt(np.mean(squares)))
