@@ -587,3 +587,17 @@ def test_neighbours_of_real_data_are_covered_with_their_rounding(mechanism):
             door, strategy = plan.fitted.door, plan.fitted.strategy
             first, second = (door.measure(strategy, cells, bytes(32)).values() for cells in (x, moved))
             assert norm(second - first) <= total * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("objective", ["mean", "max"])
+def test_products_reach_every_gap_and_search_equal_factors_once(objective):
+    part, seen = so.AllRanges(7), []
+    single = so.factorize(part, objective=objective, gap=1e-9).certificate.lower
+    for count, gap in ((2, 1e-9), (3, 1.0), (2, 1e-4)):
+        product = so.Kronecker([part] * count)
+        found = so.factorize(product, objective=objective, gap=gap, progress=lambda i, g: seen.append(i))
+        assert found.gap <= max(gap, 1e-9 * count) * (1.0 + 1e-6) + 1e-10
+        assert found.certificate.lower <= single**count * (1.0 + 1e-8)
+        assert found.certificate.lower * (1.0 + found.gap) >= single**count * (1.0 - 1e-9)
+        assert all(np.array_equal(factor, found.factors[0]) for factor in found.factors)
+    assert seen.count(1) == 3

@@ -24,6 +24,7 @@ Progress: TypeAlias = Callable[[int, float], object]
 """Called with the number of the iteration and the certified gap; returning False ends the search."""
 
 _GAP = 1e-4
+_LEAST_GAP = 1e-9
 _DECOMPOSITION_GAP = 1e-8
 _ITERATIONS = 3000
 _LARGEST_RANK = 4096
@@ -153,8 +154,10 @@ def _optimal(search: _Search) -> Factorization:
     """Least mean or worst-query error, factor by factor."""
     parts = kronecker_factors(search.workload)
     before = None if search.before is None else search.before.certificate
+    # Gaps multiply; the least that is served is 1e-9.
+    gap = search.gap if len(parts) == 1 else max(math.expm1(math.log1p(search.gap) / len(parts)), _LEAST_GAP)
     results: list[_core.Searched] = []
-    lower = upper = 1.0
+    iterations, lower, upper = 0, 1.0, 1.0
     for k, part in enumerate(parts):
         _check_size(part)
         if search.objective == "max":
@@ -165,9 +168,15 @@ def _optimal(search: _Search) -> Factorization:
         start = None
         if before is not None:
             start = np.concatenate([*before.query_weights[k : k + 1], before.cell_weights[k]])
-        gap, report = search.gap / len(parts), search.report
-        found = _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, report)
-        results.append(search.note(found))
+        if start is None and part in parts[:k]:
+            found = results[parts.index(part)]
+        else:
+            report = search.report
+            found = search.note(
+                _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, report)
+            )
+            iterations += found.iterations
+        results.append(found)
         assert found.lower is not None
         lower *= found.lower * scale * _SAFE
         upper *= found.upper * scale
@@ -184,7 +193,7 @@ def _optimal(search: _Search) -> Factorization:
         factors=tuple(found.strategy for found in results),
         certificate=certificate,
         gap=upper / lower - 1.0,
-        iterations=sum(found.iterations for found in results),
+        iterations=iterations,
     )
 
 
