@@ -122,7 +122,7 @@ SEARCHED = {
     "k-norm": lambda: so.plan(QUERIES, PURE, mechanism="k-norm"),
     "ellipsoid, pure": lambda: so.plan(QUERIES, PURE, mechanism="ellipsoid"),
     "dense, pure": lambda: so.plan(QUERIES, PURE, mechanism="dense"),
-    "sparse": lambda: so.plan(QUERIES, APPROX, constraint=so.PublicBound(9)),
+    "sparse": lambda: so.plan(QUERIES, APPROX, mechanism="sparse-gaussian", constraint=so.PublicBound(9)),
     "sparse, pure": lambda: so.plan(QUERIES, PURE, constraint=so.SignedBound(9)),
     "sparse-printed": lambda: so.plan(QUERIES, APPROX, mechanism="sparse-printed", constraint=so.PublicBound(1)),
     "universal": lambda: so.plan(QUERIES, APPROX, mechanism="universal", constraint=so.PublicBound(9)),
