@@ -338,9 +338,10 @@ class Plan:
         lines = []
         found, constraint = self.factorization, self.constraint
         if found is not None and found.gap is not None:
+            # Entries are rounded before they are measured: what counts is the measured matrix.
+            gap = max(found.gap, (self.optimality or 1.0) - 1.0)
             lines.append(
-                f"search         within {found.gap:.2g} of the least error, certified, "
-                f"after {found.iterations} iterations"
+                f"search         within {gap:.2g} of the least error, certified, after {found.iterations} iterations"
             )
         if self.rmse_kind != "exact":
             lines.append(f"               rmse is: {self.rmse_kind}")
