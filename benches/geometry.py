@@ -165,7 +165,7 @@ def _projections() -> list[Row]:
         def gap(x: Array, columns: Array = columns, target: Array = target, unit: float = unit) -> str:
             return f"{max(duality_gap(columns, target, 1000, x), 0.0) / unit:.0e}"
 
-        slow, x = _once(partial(baselines.nearest_by_lsq, columns, target, total, 30, lsmr_tol="auto", method="trf"))
+        slow, x = _once(partial(baselines.nearest_by_lsq, columns, target, total, 10, lsmr_tol="auto", method="trf"))
         peers = {
             f"scipy nnls, gap {gap(found['nnls'])}": times["nnls"],
             f"scipy lsq_linear (trf, lsmr), gap {gap(x)}": slow,
