@@ -58,6 +58,15 @@ impl Fixed {
     /// `out = B x` along the last axis but `inner`: `x` is `outer × columns × inner`, `out` is `outer × rows × inner`,
     /// in units of `2^-bits`.
     pub fn apply<T: Copy + Into<i128> + Sync>(&self, x: &[T], inner: usize, out: &mut [i128]) {
+        if inner == 1 {
+            // The usual case: a sum that stays in registers.
+            for (out, block) in out.chunks_exact_mut(self.rows).zip(x.chunks_exact(self.columns)) {
+                out.par_iter_mut().zip(self.entries.par_chunks_exact(self.columns)).for_each(|(slot, row)| {
+                    *slot = row.iter().zip(block).map(|(b, x)| i128::from(*b) * (*x).into()).sum();
+                });
+            }
+            return;
+        }
         let outer_rows = self.rows * inner;
         out.par_chunks_mut(inner).enumerate().for_each(|(at, slot)| {
             let (outer, i) = (at * inner / outer_rows, at % self.rows);
