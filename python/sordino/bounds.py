@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino import _core
 from sordino.calibration import gaussian_mu
 from sordino.errors import UnsupportedMechanismError
-from sordino.factorizations import Certificate
+from sordino.factorizations import Certificate, condensed
 from sordino.privacy import Privacy, PureDP, ZeroConcentratedDP
 from sordino.units import Unit
 from sordino.workloads import (
@@ -117,10 +116,8 @@ def _condensed_mean(workload: Workload) -> tuple[float, str]:
     m, n = workload.core.answers_len, math.prod(workload.input_shape)
     if n > _DENSE or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges)):
         return _NO_BOUND
-    weights = workload.answer_weights()
-    total = m if weights is None else float(np.sum(weights))
-    R = _core.condensed(workload.core, weights)
-    return float(np.linalg.norm(R, "nuc")) / math.sqrt(total) / math.sqrt(n) * _SAFE, "SVD bound"
+    R, scale = condensed(workload)
+    return float(np.linalg.norm(R, "nuc")) * scale / math.sqrt(n) * _SAFE, "SVD bound"
 
 
 def _filter_mean(workload: Filter) -> tuple[float, str]:

@@ -45,7 +45,26 @@ class PublicTotal:
 
 
 @dataclass(frozen=True)
-class PublicBound:
+class _Bound:
+    """A bound on the l1 norm of the cells."""
+
+    kind: ClassVar[str]
+    bound: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bound", positive("bound", self.bound))
+
+    @property
+    def size(self) -> float:
+        """Largest l1 norm of an input."""
+        return self.bound
+
+    def to_json(self) -> dict[str, object]:
+        """Return the constraint as a JSON object."""
+        return {"kind": self.kind, "bound": self.bound}
+
+
+class PublicBound(_Bound):
     """No cell is negative and the cells sum to at most a public `bound`.
 
     A bound twice too large costs most of the gain: give the smallest that is public.
@@ -59,23 +78,9 @@ class PublicBound:
     """
 
     kind: ClassVar[str] = "bound"
-    bound: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bound", positive("bound", self.bound))
-
-    @property
-    def size(self) -> float:
-        """Largest l1 norm of an input."""
-        return self.bound
-
-    def to_json(self) -> dict[str, object]:
-        """Return the constraint as a JSON object."""
-        return {"kind": self.kind, "bound": self.bound}
 
 
-@dataclass(frozen=True)
-class SignedBound:
+class SignedBound(_Bound):
     """Cells may be negative; their absolute values sum to at most a public `bound`: the l1 ball.
 
     Attributes:
@@ -87,19 +92,6 @@ class SignedBound:
     """
 
     kind: ClassVar[str] = "signed"
-    bound: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bound", positive("bound", self.bound))
-
-    @property
-    def size(self) -> float:
-        """Largest l1 norm of an input."""
-        return self.bound
-
-    def to_json(self) -> dict[str, object]:
-        """Return the constraint as a JSON object."""
-        return {"kind": self.kind, "bound": self.bound}
 
 
 Constraint: TypeAlias = PublicTotal | PublicBound | SignedBound

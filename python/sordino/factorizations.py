@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from sordino.errors import PlanFileError, UnsupportedMechanismError
 from sordino.workloads import Kronecker, Workload
 from sordino.workloads.base import Array
 
-__all__ = ["Certificate", "Factorization", "certify", "condensed", "dense", "kronecker_factors"]
+__all__ = ["MOST_ENTRIES", "Certificate", "Factorization", "certify", "condensed", "dense", "kronecker_factors"]
 
-_MAX_ENTRIES = 2**26
+MOST_ENTRIES = 2**26
+"""Entries of a measured matrix that is written out."""
+
 _MOST_FACTORS = 3
 _MULTIPLIED_OUT = 2**22
 _SAFE = 1.0 - 1e-11
@@ -105,12 +108,18 @@ class Factorization:
         Raises:
             UnsupportedMechanismError: It has more than 2**26 entries.
         """
-        if self.entries > _MAX_ENTRIES:
+        if self.entries > MOST_ENTRIES:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
         product = self.factors[0]
         for factor in self.factors[1:]:
             product = np.asarray(np.kron(product, factor), dtype=np.float64)
         return product
+
+    @cached_property
+    def inverse(self) -> Array:
+        """`B⁺`, shape (cells, measured)."""
+        inverse: Array = np.linalg.pinv(self.matrix).astype(np.float64, copy=False)
+        return inverse
 
     def build(self, workload: Workload) -> _core.Strategy:
         """Return the strategy in the core.
@@ -221,11 +230,14 @@ def kronecker_factors(workload: Workload) -> tuple[Workload, ...]:
     return workload.factors if isinstance(workload, Kronecker) else (workload,)
 
 
+@lru_cache(maxsize=2)
 def condensed(workload: Workload) -> tuple[Array, float]:
     """Return R with `RᵀR = Aᵀ diag(ω) A`, and the factor `1/√Σω` of its root mean square."""
     weights = workload.answer_weights()
     total = float(workload.core.answers_len) if weights is None else float(weights.sum())
-    return _core.condensed(workload.core, weights), 1.0 / math.sqrt(total)
+    rows = _core.condensed(workload.core, weights)
+    rows.flags.writeable = False  # shared by all who asked
+    return rows, 1.0 / math.sqrt(total)
 
 
 def dense(workload: Workload) -> Array:

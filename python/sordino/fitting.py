@@ -16,11 +16,11 @@ from sordino.constraints import Constraint, PublicTotal
 from sordino.effort import improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.events import ApproxEvent, Event
-from sordino.factorizations import Factorization
+from sordino.factorizations import MOST_ENTRIES, Factorization
 from sordino.mechanisms import Law, Mechanism
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.projections import universal_bound
-from sordino.searches import Progress, factorize, optimum
+from sordino.searches import Progress, factorize
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
@@ -45,7 +45,6 @@ Effort = Literal["closed_form", "optimize"]
 _INFLATION = 1e-4
 _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
-_MOST_PROJECTED = 2**26
 # A simpler mechanism is preferred if it is at most this much worse.
 _TIE = 1.01
 
@@ -368,7 +367,7 @@ def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> 
         or not 1.0 <= factorization.excess < math.inf
     ):
         raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
-    if mechanism.projected and factorization.entries > _MOST_PROJECTED:
+    if mechanism.projected and factorization.entries > MOST_ENTRIES:
         raise UnsupportedMechanismError("the measured matrix is too large to project onto; use its factors unprojected")
 
 
@@ -376,7 +375,7 @@ def least_gaussian_error(request: Request) -> Bound | None:
     """Return the best known bound on the error of every Gaussian mechanism; searched for where that is quick."""
     certificate = None
     if improves(request) and not isinstance(request.privacy, PureDP):
-        certificate = optimum(request.workload, request.objective).certificate
+        certificate = factorize(request.workload, objective=request.objective).certificate
     return gaussian_bound(request.workload, request.privacy, request.unit, certificate)
 
 

@@ -78,11 +78,8 @@ def plan(
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
     named = mechanism
-    if mechanism == "auto" and constraint is not None:
+    if mechanism == "auto" and constraint is not None and factorization is not None:
         named = "sparse"
-        quick, _ = _fit_all(request, [m for m in MECHANISMS if m.strategy == named], progress)
-        if quick and factorization is None:
-            return Plan(request=request, requested=mechanism, fitted=least_error(quick, objective))
     elif mechanism == "auto" and isinstance(factorization, Factorization):
         named = f"{factorization.kind}-{factorization.law}"
     if factorization is not None:
@@ -120,12 +117,19 @@ def _best_branching(request: Request, mechanism: Mechanism, progress: Progress |
     return min(options, key=lambda fitted: fitted.error(request.objective))
 
 
+def _is_automatic(mechanism: Mechanism, request: Request) -> bool:
+    """Whether `auto` may take the mechanism: one that projects with a constraint, none that cannot improve."""
+    if request.constraint is not None:
+        return mechanism.strategy == "sparse"
+    return mechanism.automatic and (mechanism.strategy != "optimal" or improves(request))
+
+
 def _candidates(request: Request, progress: Progress | None = None) -> list[Fitted]:
     """Return every mechanism that `auto` may take, fitted, the simpler ones first."""
-    automatic = [m for m in MECHANISMS if m.automatic and not (m.factored and m.law == "gaussian")]
-    if improves(request):
-        automatic.append(mechanism_named("optimal", ApproxDP(epsilon=1.0, delta=0.5)))
-    fitted, refused = _fit_all(request, automatic, progress)
+    fitted, refused = _fit_all(request, [m for m in MECHANISMS if _is_automatic(m, request)], progress)
+    if not fitted and request.constraint is not None:
+        # Too many cells for a search unasked; but a constraint asks for one.
+        return [_best_branching(request, mechanism_named("sparse", request.privacy), progress)]
     if not fitted:
         raise UnsupportedMechanismError(
             "no mechanism serves this workload and privacy: " + "; ".join(sorted(set(refused.values())))
@@ -237,9 +241,8 @@ def compare(
     options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy != "fourier-composed"], progress)
     if not options:
         raise UnsupportedMechanismError("no mechanism serves this workload and privacy")
-    automatic = [fitted for fitted in options if fitted.mechanism.automatic]
-    if constraint is not None:
-        automatic = [fitted for fitted in options if fitted.mechanism.strategy == "sparse"] or automatic
+    automatic = [fitted for fitted in options if _is_automatic(fitted.mechanism, request)]
+    automatic = automatic or [fitted for fitted in options if fitted.mechanism.automatic]
     bound = least_gaussian_error(request)
     rows: tuple[dict[str, Any], ...] = tuple(
         {

@@ -14,6 +14,7 @@ import numpy as np
 
 from sordino import _core
 from sordino.calibration import gaussian_mu
+from sordino.factorizations import condensed, dense
 from sordino.privacy import ApproxDP
 from sordino.workloads.base import Array
 
@@ -84,7 +85,7 @@ def _metric(request: Request, fitted: Fitted, matrix: Array, noise: Array) -> tu
     every = np.arange(len(matrix))
     match fitted.mechanism.name:
         case "universal-laplace":
-            return every, _answers_map(request, matrix)
+            return every, _answers_map(request, fitted)
         case "sparse-printed-gaussian":
             # Blocks of at least epsilon·n rows; within a block rows are orthogonal and equally long in the answers.
             assert request.constraint is not None
@@ -93,16 +94,16 @@ def _metric(request: Request, fitted: Fitted, matrix: Array, noise: Array) -> tu
             epsilon = privacy.epsilon if isinstance(privacy, ApproxDP) else gaussian_mu(privacy)
             blocks = np.array(fitted.factorization.blocks)
             kept = np.flatnonzero(np.repeat(blocks >= epsilon * request.constraint.size, blocks))
-            lengths = np.linalg.norm(_answers_map(request, matrix), axis=0)
+            lengths = np.linalg.norm(_answers_map(request, fitted), axis=0)
             return kept, np.diag(lengths[kept])
         case _:
             return every, np.diag(1.0 / noise)
 
 
-def _answers_map(request: Request, matrix: Array) -> Array:
+def _answers_map(request: Request, fitted: Fitted) -> Array:
     """Return T with `‖T z‖` the (weighted) norm of the answers `A B⁺ z`."""
-    root: Array = _core.condensed(request.workload.core, request.workload.answer_weights())
-    mapped: Array = root @ np.linalg.pinv(matrix)
+    assert fitted.factorization is not None
+    mapped: Array = condensed(request.workload)[0] @ fitted.factorization.inverse
     return mapped
 
 
@@ -122,9 +123,7 @@ def universal_bound(request: Request, fitted: Fitted) -> float:
     radius = float(np.sqrt((matrix**2).sum(axis=0).max()))
     projected = 2.0 * request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
     alone = (math.sqrt(rank) * noise + math.sqrt(2.0 * slack)) ** 2
-    weights = request.workload.answer_weights()
-    total = request.workload.core.answers_len if weights is None else float(weights.sum())
-    return math.sqrt(min(projected, alone) / total)
+    return math.sqrt(min(projected, alone)) * condensed(request.workload)[1]
 
 
 def zero_is_better(request: Request, fitted: Fitted) -> bool:
@@ -136,7 +135,7 @@ def zero_is_better(request: Request, fitted: Fitted) -> bool:
     cells = workload.core.input_len
     if constraint is None or cells is None or cells * workload.core.answers_len > _MOST_ENTRIES:
         return False
-    largest = np.abs(_core.dense(workload.core)).max(axis=1) * constraint.size
+    largest = np.abs(dense(workload)).max(axis=1) * constraint.size
     weights = workload.answer_weights()
     noise = np.average(fitted.stderr**2, weights=weights)
     return bool(np.average(largest**2, weights=weights) < noise)

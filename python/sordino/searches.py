@@ -6,20 +6,20 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from sordino import _core
 from sordino._checks import integer, positive
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
-from sordino.factorizations import Certificate, Factorization, condensed, dense, kronecker_factors
+from sordino.factorizations import MOST_ENTRIES, Certificate, Factorization, condensed, dense, kronecker_factors
+from sordino.mechanisms import Law
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 
-__all__ = ["Progress", "factorize", "optimum"]
+__all__ = ["Progress", "factorize"]
 
-Law: TypeAlias = Literal["gaussian", "laplace"]
 Progress: TypeAlias = Callable[[int, float], object]
 """Called with the number of the iteration and the certified gap; returning False ends the search."""
 
@@ -28,15 +28,9 @@ _LEAST_GAP = 1e-9
 _DECOMPOSITION_GAP = 1e-8
 _ITERATIONS = 3000
 _LARGEST_RANK = 4096
-_MOST_ENTRIES = 2**26
 _K_NORM_RANK = 16
 _SAFE = 1.0 - 1e-11
 _KEPT = 16
-
-
-def optimum(workload: Workload, objective: str) -> Factorization:
-    """Return the strategy of least error with Gaussian noise, as `factorize` does by default."""
-    return _cached(_Search(workload, "optimal", "gaussian", objective, _GAP, _ITERATIONS, None))
 
 
 def factorize(
@@ -144,7 +138,7 @@ def _check_size(workload: Workload) -> None:
     if cells is None:
         raise UnsupportedMechanismError("the full domain is too large for a search; 'fourier' serves marginals")
     rank = min(cells, answers)
-    if rank > _LARGEST_RANK or cells * rank > _MOST_ENTRIES:
+    if rank > _LARGEST_RANK or cells * rank > MOST_ENTRIES:
         raise UnsupportedMechanismError(
             f"searches are made for min(queries, cells) up to {_LARGEST_RANK}, and 2**26 entries of a strategy"
         )
