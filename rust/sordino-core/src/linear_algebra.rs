@@ -194,14 +194,13 @@ pub(crate) fn upper_factor(matrix: &Matrix) -> Matrix {
 /// `M⁺` for a matrix of full rank; `None` if it is not, numerically.
 pub(crate) fn pseudo_inverse(matrix: &Matrix) -> Option<Matrix> {
     let wide = matrix.nrows() < matrix.ncols();
-    let qr = if wide { matrix.transpose().qr() } else { matrix.qr() };
-    let upper = qr.thin_R().to_owned();
+    let (orthonormal, upper) = if wide { thin_qr(&transpose(matrix)) } else { thin_qr(matrix) };
     let diagonal = || (0..upper.nrows()).map(|i| upper[(i, i)].abs());
     let most = diagonal().fold(0.0, f64::max);
     if diagonal().any(|d| d.is_nan() || d <= RANK_TOLERANCE * most) {
         return None;
     }
-    let inverse = solve_upper(&upper, qr.compute_thin_Q().transpose().to_owned());
+    let inverse = solve_upper(&upper, transpose(&orthonormal));
     Some(if wide { transpose(&inverse) } else { inverse })
 }
 
@@ -234,14 +233,14 @@ pub(crate) fn divide_by_lower(x: &Matrix, lower: &Matrix) -> Matrix {
 /// Gaussian elimination with complete pivoting: rows and columns in the order of the pivots, and the pivots. The
 /// product of the first `k` is, up to sign, the determinant of the first `k` rows and columns.
 pub(crate) fn complete_pivots(matrix: &Matrix) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
-    let factors = matrix.full_piv_lu();
+    let factors = clean(matrix.full_piv_lu());
     let pivots = factors.U().diagonal().column_vector().iter().copied().collect();
     (factors.P().arrays().0.to_vec(), factors.Q().arrays().0.to_vec(), pivots)
 }
 
 /// `M P = Q R` with column pivoting: columns in the order of the pivots, and `R`.
 pub(crate) fn pivoted_columns(matrix: &Matrix) -> (Vec<usize>, Matrix) {
-    let factors = matrix.col_piv_qr();
+    let factors = clean(matrix.col_piv_qr());
     (factors.P().arrays().0.to_vec(), factors.thin_R().to_owned())
 }
 
@@ -272,16 +271,9 @@ pub(crate) fn add_outer(matrix: &mut Matrix, x: &[f64], factor: f64) {
 
 /// `(M Mᵀ + ridge·I)^{-1}`; `None` if it is not numerically definite.
 pub(crate) fn ridge_inverse(matrix: &Matrix, ridge: f64) -> Option<Matrix> {
-    let n = matrix.nrows();
-    let mut gram = matrix * matrix.transpose();
-    for i in 0..n {
-        gram[(i, i)] += ridge;
-    }
-    let factor = gram.llt(Side::Lower).ok()?;
-    let mut inverse = Mat::identity(n, n);
-    solve_lower_triangular_in_place(factor.L(), inverse.as_mut(), Par::Seq);
-    solve_upper_triangular_in_place(factor.L().transpose(), inverse.as_mut(), Par::Seq);
-    Some(inverse)
+    let mut gram = clean(matrix * matrix.transpose());
+    add_to_diagonal(&mut gram, |_| ridge);
+    solve_definite_columns(&gram, identity(matrix.nrows()))
 }
 
 /// `M^{-1} X` for symmetric positive definite `M`; `None` if it is not numerically definite.
@@ -289,7 +281,7 @@ pub(crate) fn solve_definite_columns(matrix: &Matrix, mut x: Matrix) -> Option<M
     let factor = matrix.llt(Side::Lower).ok()?;
     solve_lower_triangular_in_place(factor.L(), x.as_mut(), Par::Seq);
     solve_upper_triangular_in_place(factor.L().transpose(), x.as_mut(), Par::Seq);
-    Some(x)
+    Some(clean(x))
 }
 
 /// `Xᵀ Y` for matrices with so many rows, stored one column after another.
@@ -305,8 +297,7 @@ pub(crate) fn is_definite(matrix: &Matrix) -> bool {
 
 /// As many well-conditioned columns as there are rows: the first pivots of a QR factorisation.
 pub(crate) fn pivot_columns(matrix: &Matrix) -> Vec<usize> {
-    let factor = matrix.col_piv_qr();
-    factor.P().arrays().0[..matrix.nrows()].to_vec()
+    pivoted_columns(matrix).0[..matrix.nrows()].to_vec()
 }
 
 /// `M^{-1}`; not finite if a pivot vanishes.

@@ -1,32 +1,33 @@
 //! Sensitivity of a matrix from its columns, in any of the norms.
 
 use super::Geometry;
+use super::entries::EXACT_PAIRS;
+use crate::linear_algebra::Matrix;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use rayon::prelude::*;
 
-/// Up to this many multiplications the replacement sensitivity is the exact maximum over pairs.
-const MAX_WORK: usize = 1 << 31;
-
-/// Upper bound of the norm of `B(x − x')` over neighbours, for `columns[j]` the columns of `B`, each of `rows` entries.
-pub(super) fn sensitivity(columns: &[Vec<f64>], geometry: &Geometry, unit: Unit) -> Upper {
+/// Upper bound of the norm of `B(x − x')` over neighbours.
+pub(super) fn sensitivity(matrix: &Matrix, geometry: &Geometry, unit: Unit) -> Upper {
     if matches!(geometry, Geometry::Body(_)) {
         // The columns are its vertices.
         return unit.from_columns(Upper::exact(1.0), || Upper::exact(2.0));
     }
-    let rows = columns.first().map_or(0, Vec::len);
+    let (rows, columns) = (matrix.nrows(), matrix.ncols());
     // Sums of `rows` terms, a root, and the entries themselves: a few units each.
     let slack = 1.0 + 4.0 * UNIT_ROUNDOFF * (rows as f64 + 4.0);
     let bound = |largest: f64| Upper::rounded(largest * slack, 2);
-    let single = bound(columns.par_iter().map(|c| norm(geometry, c.iter().copied())).reduce(|| 0.0, f64::max));
+    let column = |j: usize| matrix.col_as_slice(j);
+    let most =
+        |of: &(dyn Fn(usize) -> f64 + Sync)| bound((0..columns).into_par_iter().map(of).reduce(|| 0.0, f64::max));
+    let single = most(&|j| norm(geometry, column(j).iter().copied()));
     let pair = || {
-        if columns.len().saturating_mul(columns.len()).saturating_mul(rows) / 2 > MAX_WORK {
+        if columns.saturating_mul(columns).saturating_mul(rows) / 2 > EXACT_PAIRS {
             return single + single;
         }
-        let difference = |a: &[f64], b: &[f64]| norm(geometry, a.iter().zip(b).map(|(a, b)| a - b));
-        let farthest = |j: usize| columns[..j].iter().map(|c| difference(c, &columns[j])).fold(0.0, f64::max);
-        bound((0..columns.len()).into_par_iter().map(farthest).reduce(|| 0.0, f64::max))
+        let distance = |a: &[f64], b: &[f64]| norm(geometry, a.iter().zip(b).map(|(a, b)| a - b));
+        most(&|j| (0..j).map(|k| distance(column(k), column(j))).fold(0.0, f64::max))
     };
     unit.from_columns(single, pair)
 }

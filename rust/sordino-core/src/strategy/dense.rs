@@ -3,7 +3,6 @@
 use super::entries::{EXACT_PAIRS, Entries, norm, term};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, not_in_row_space, table};
 use crate::error::Error;
-use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use nalgebra::{DMatrix, DVector, Dyn, SVD};
@@ -105,19 +104,7 @@ impl Strategy for Dense {
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        let fullest = self.row_sums().fold(0.0, f64::max);
-        let magnitude = fullest * max_abs as f64 * (1.0 + 1e-9);
-        if matches!(self.entries, Entries::Integers(..)) {
-            return if magnitude < 2f64.powi(60) {
-                Ok(Encoding::Exact { max_abs: magnitude as u64 + 1 })
-            } else {
-                Err(Error::Overflow("the answers overflow; declare a smaller max_value".into()))
-            };
-        }
-        // Each dot product loses at most (n + 1)·u·Σ|a||x|.
-        let total = self.row_sums().map(|sum| sum.powi(2)).sum::<f64>().sqrt();
-        let error = total * max_abs as f64 * UNIT_ROUNDOFF * (self.columns as f64 + 4.0) * (1.0 + 1e-9);
-        Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs: magnitude })
+        self.entries.encoding(self.row_sums(), self.columns, max_abs)
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
@@ -136,13 +123,11 @@ impl Strategy for Dense {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        let factor = self.entries.factor();
-        out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
+        self.entries.decode(y, out);
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let factor = self.entries.factor();
-        out.fill(factor * factor * if self.geometry == Geometry::L1 { 2.0 } else { 1.0 });
+        self.entries.variances(&self.geometry, out);
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

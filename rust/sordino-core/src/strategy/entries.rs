@@ -1,5 +1,7 @@
 //! Entries of a measured matrix: exact integers, where a power of two makes them so; norms of its columns.
 
+use super::{Encoding, Geometry};
+use crate::error::Error;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::upper::Upper;
 
@@ -38,11 +40,45 @@ impl Entries {
     }
 
     /// What an answer is worth of a measured number.
-    pub fn factor(&self) -> f64 {
+    fn factor(&self) -> f64 {
         match self {
             Self::Integers(_, exponent) => 2f64.powi(*exponent),
             Self::Reals(_) => 1.0,
         }
+    }
+
+    /// Encoding of rows whose entries have these sums of magnitudes, at most `longest` entries in one.
+    pub fn encoding(
+        &self,
+        row_sums: impl Iterator<Item = f64>,
+        longest: usize,
+        max_abs: u64,
+    ) -> Result<Encoding, Error> {
+        let (fullest, squares) =
+            row_sums.fold((0.0, 0.0), |(most, squares): (f64, f64), sum| (most.max(sum), squares + sum.powi(2)));
+        let magnitude = fullest * max_abs as f64 * (1.0 + 1e-9);
+        if matches!(self, Self::Integers(..)) {
+            return if magnitude < 2f64.powi(60) {
+                Ok(Encoding::Exact { max_abs: magnitude as u64 + 1 })
+            } else {
+                Err(Error::Overflow("the answers overflow; declare a smaller max_value".into()))
+            };
+        }
+        // A dot product of k entries loses at most (k + 1)·u·Σ|a||x|.
+        let error = squares.sqrt() * max_abs as f64 * UNIT_ROUNDOFF * (longest as f64 + 4.0) * (1.0 + 1e-9);
+        Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs: magnitude })
+    }
+
+    /// Answers from the measured values, which are multiples of them.
+    pub fn decode(&self, y: &[f64], out: &mut [f64]) {
+        let factor = self.factor();
+        out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
+    }
+
+    /// Variance of each answer at unit noise.
+    pub fn variances(&self, geometry: &Geometry, out: &mut [f64]) {
+        let factor = self.factor();
+        out.fill(factor * factor * if *geometry == Geometry::L1 { 2.0 } else { 1.0 });
     }
 }
 

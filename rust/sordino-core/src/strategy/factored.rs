@@ -74,6 +74,8 @@ impl Factorization {
 #[derive(Debug)]
 struct Part {
     fixed: Fixed,
+    /// Its fullest row, asked for by every release.
+    fullest: f64,
     /// `B` in floating point.
     matrix: Matrix,
     /// `B⁺`, columns × rows.
@@ -115,7 +117,7 @@ impl Factored {
                 let dependent = || Error::invalid("strategy", "its rows or columns are dependent");
                 let matrix = from_rows(fixed.rows, fixed.columns, &fixed.to_floats());
                 let inverse = pseudo_inverse(&matrix).ok_or_else(dependent)?;
-                Ok(Part { fixed, matrix, inverse })
+                Ok(Part { fullest: fixed.fullest_row(), fixed, matrix, inverse })
             })
             .collect::<Result<Vec<_>, Error>>()?;
         let measured: usize = parts.iter().map(|part| part.fixed.rows).product();
@@ -216,20 +218,20 @@ impl Strategy for Factored {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         if let [part] = self.parts.as_slice() {
-            return Ok(sensitivity(&part.fixed.columns(), &self.geometry, unit));
+            return Ok(sensitivity(&part.matrix, &self.geometry, unit));
         }
         // Norms of columns multiply; a pair is bounded by two of them.
         let single = Unit::AddRemove { records: 1, per_cell: None };
         let column = self
             .parts
             .iter()
-            .map(|part| sensitivity(&part.fixed.columns(), &self.geometry, single))
+            .map(|part| sensitivity(&part.matrix, &self.geometry, single))
             .fold(Upper::exact(1.0), |product, norm| product * norm);
         Ok(unit.from_columns(column, || column + column))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        let fullest: f64 = self.parts.iter().map(|part| part.fixed.fullest_row()).product();
+        let fullest: f64 = self.parts.iter().map(|part| part.fullest).product();
         let largest = fullest * max_abs as f64 * (1.0 + 1e-9);
         if largest >= 2f64.powi(SUM_BITS as i32) {
             return Err(Error::Overflow("the measured sums overflow; declare a smaller max_value".into()));

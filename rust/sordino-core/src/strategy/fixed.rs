@@ -36,12 +36,6 @@ impl Fixed {
         self.entries.iter().map(|k| *k as f64 * half * rest).collect()
     }
 
-    /// Columns in floating point.
-    pub fn columns(&self) -> Vec<Vec<f64>> {
-        let entries = self.to_floats();
-        (0..self.columns).map(|j| (0..self.rows).map(|i| entries[i * self.columns + j]).collect()).collect()
-    }
-
     /// `max_i Σ_j |b_ij|` in units of `2^-bits`, an upper bound.
     pub fn fullest_row(&self) -> f64 {
         let sum = |row: &[i64]| row.iter().map(|k| k.unsigned_abs() as f64).sum::<f64>();

@@ -4,7 +4,6 @@ use super::dense::Dense;
 use super::entries::{EXACT_PAIRS, Entries, norm, term};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, table};
 use crate::error::Error;
-use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
@@ -117,19 +116,8 @@ impl Strategy for Sparse {
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        let magnitude = self.row_sums().fold(0.0, f64::max) * max_abs as f64 * (1.0 + 1e-9);
-        if matches!(self.entries, Entries::Integers(..)) {
-            return if magnitude < 2f64.powi(60) {
-                Ok(Encoding::Exact { max_abs: magnitude as u64 + 1 })
-            } else {
-                Err(Error::Overflow("the answers overflow; declare a smaller max_value".into()))
-            };
-        }
-        // A dot product of k entries loses at most (k + 1)·u·Σ|a||x|.
         let longest = self.starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
-        let total = self.row_sums().map(|sum| sum.powi(2)).sum::<f64>().sqrt();
-        let error = total * max_abs as f64 * UNIT_ROUNDOFF * (longest as f64 + 4.0) * (1.0 + 1e-9);
-        Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs: magnitude })
+        self.entries.encoding(self.row_sums(), longest, max_abs)
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
@@ -149,13 +137,11 @@ impl Strategy for Sparse {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        let factor = self.entries.factor();
-        out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
+        self.entries.decode(y, out);
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let factor = self.entries.factor();
-        out.fill(factor * factor * if self.geometry == Geometry::L1 { 2.0 } else { 1.0 });
+        self.entries.variances(&self.geometry, out);
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
