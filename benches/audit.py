@@ -29,6 +29,7 @@ import numpy as np
 from harness import Row, in_process, main, quick, table
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.spatial import ConvexHull
 from scipy.stats import beta
 
 import sordino as so
@@ -47,6 +48,8 @@ _UNDER = 1.25
 _REFERENCE = 2_000_000
 # A corner of at most this many Laplace coordinates is met often enough to reach the claim at delta = 0.
 _REACHABLE = 3
+# The hull of the columns has few enough facets up to this rank.
+_MOST_RANK = 6
 
 
 def _workloads() -> list[so.Workload]:
@@ -73,6 +76,14 @@ class _Target:
     cells: NDArray[np.int64]
     difference: Array
     blocks: tuple[int, ...]
+    hull: ConvexHull | None = None
+
+    def norm(self, values: Array) -> Array:
+        """Return the K-norm of each row, for the hull of all differences and their negatives."""
+        assert self.hull is not None
+        facets = self.hull.equations
+        norms: Array = (values @ (facets[:, :-1] / -facets[:, -1:]).T).max(axis=1)
+        return norms
 
     @property
     def noise(self) -> float:
@@ -91,6 +102,8 @@ class _Target:
                 losses: Array = (values @ d - 0.5 * (d @ d)) / b**2
             case "l1":
                 losses = (np.abs(values) - np.abs(values - d)).sum(axis=1) / b
+            case "body":
+                losses = (self.norm(values) - self.norm(values - d)) / b
             case _:
                 losses = np.zeros(len(values))
                 start = 0
@@ -120,9 +133,17 @@ class _Target:
                 return _epsilon(delta, float(losses.max()))
 
     def _reference(self) -> Array:
-        """Return releases of `x = e_j` with spherical Laplace noise in floating point."""
+        """Return releases of `x = e_j` with spherical Laplace or K-norm noise in floating point."""
         rng = np.random.default_rng(7)
-        count = _REFERENCE // len(self.difference)
+        rank = len(self.difference)
+        count = _REFERENCE // rank
+        if self.hull is not None:  # a facet by the volume of its cone, a point of it, a distance
+            corners = self.hull.points[self.hull.simplices]
+            volumes = np.abs(np.linalg.det(corners))
+            facet = rng.choice(len(corners), size=count, p=volumes / volumes.sum())
+            shares = rng.dirichlet(np.ones(rank), count)
+            points: Array = np.einsum("ik,ikd->id", shares, corners[facet])
+            return points * rng.gamma(rank, self.noise, (count, 1)) + self.difference
         parts = []
         for length in self.blocks:
             direction = rng.normal(size=(count, length))
@@ -135,7 +156,7 @@ class _Target:
         """Return whether 10^5 draws can come near the claim."""
         if isinstance(self.plan.privacy, so.ApproxDP):
             return self.exact_epsilon() > 0.95 * _EPSILON
-        return self.law == "l1" and int(np.count_nonzero(self.difference)) <= _REACHABLE
+        return self.law == "body" or (self.law == "l1" and int(np.count_nonzero(self.difference)) <= _REACHABLE)
 
 
 def _epsilon(delta: Callable[[float], float], most: float) -> float:
@@ -156,23 +177,36 @@ def _draw(strategy: _core.Strategy, door: _core.Door, cells: NDArray[np.int64], 
     return values
 
 
-def _target(plan: so.Plan) -> _Target:
-    """Find the worst neighbour: with one key twice, the difference of releases is noiseless."""
-    strategy, door = plan.fitted.strategy, plan.fitted.door
+def _one(cells: int, j: int) -> NDArray[np.int64]:
+    one: NDArray[np.int64] = np.zeros(cells, dtype=np.int64)
+    one[j] = 1
+    return one
+
+
+def _difference(strategy: _core.Strategy, door: _core.Door, cells: int, j: int) -> Array:
+    """Return what a record in cell `j` changes: with one key twice, the difference of releases is noiseless."""
     key = bytes(32)
-    zero = np.zeros(plan.workload.core.input_len or 0, dtype=np.int64)
-    base = door.measure(strategy, zero, key)
+    base, apart = (door.measure(strategy, x, key) for x in (0 * _one(cells, j), _one(cells, j)))
+    d: Array = np.ldexp((apart.units - base.units).astype(np.float64), base.grid)
+    return d
+
+
+def _target(plan: so.Plan) -> _Target:
+    """Find the worst neighbour."""
+    strategy, door = plan.fitted.strategy, plan.fitted.door
+    zero: NDArray[np.int64] = np.zeros(plan.workload.core.input_len or 0, dtype=np.int64)
     lengths = [round(variance) - 1 for variance in strategy.unit_variances()]
     blocks: list[int] = []
     while strategy.geometry == "blocks" and sum(blocks) < len(lengths):
         blocks.append(lengths[sum(blocks)])
     worst, cells = -1.0, zero
     difference: Array = np.zeros(0)
+    hull = None
+    if strategy.geometry == "body":
+        columns = np.array([_difference(strategy, door, len(zero), j) for j in range(len(zero))])
+        hull = ConvexHull(np.concatenate([columns, -columns]))
     for j in range(len(zero)):
-        one = zero.copy()
-        one[j] = 1
-        apart = door.measure(strategy, one, key).units - base.units
-        d: Array = np.ldexp(apart.astype(np.float64), base.grid)
+        d = _difference(strategy, door, len(zero), j)
         match strategy.geometry:
             case "l2":
                 size = float(np.linalg.norm(d))
@@ -180,11 +214,13 @@ def _target(plan: so.Plan) -> _Target:
                 size = float(np.abs(d).sum())
             case "l1":
                 size = laplace_composition_delta(np.abs(d)[None], door.noise, _EPSILON)
+            case "body":
+                size = 1.0
             case _:
                 size = float(sum(np.linalg.norm(part) for part in np.split(d, np.cumsum(blocks)[:-1])))
         if size > worst * (1.0 + 1e-9):
-            worst, cells, difference = size, one, d
-    return _Target(plan, cells, difference, tuple(blocks))
+            worst, cells, difference = size, _one(len(zero), j), d
+    return _Target(plan, cells, difference, tuple(blocks), hull)
 
 
 def lower_bound(train0: Array, train1: Array, fresh0: Array, fresh1: Array, delta: float) -> float:
@@ -233,6 +269,8 @@ def _plans(workload: so.Workload, mechanism: Mechanism) -> list[so.Plan]:
         try:
             plan = so.plan(workload, privacy, mechanism=mechanism.name)
         except so.UnsupportedMechanismError:
+            continue
+        if plan.fitted.strategy.geometry == "body" and plan.fitted.strategy.measured_len > _MOST_RANK:
             continue
         plans.setdefault((plan.fitted.door.grid, plan.fitted.door.quarter_units), plan)
     return list(plans.values())
