@@ -69,6 +69,8 @@ pub enum Data<'a> {
     },
     /// Record codes.
     Codes(Codes<'a>),
+    /// The sums of a sketch of integer cells.
+    Sums(&'a [i64]),
 }
 
 /// What was published: lattice integers. Only the door makes these.
@@ -254,7 +256,11 @@ impl Door {
             Data::Codes(_) if domain.fraction_bits() > 0 => {
                 return Err(Error::Unsupported("records are counted in integers: declare integer cells".into()));
             }
+            Data::Sums(_) if domain.fraction_bits() > 0 => {
+                return Err(Error::Unsupported("a sketch has sums of integers: declare integer cells".into()));
+            }
             Data::Codes(codes) => Input::Codes(codes),
+            Data::Sums(sums) => Input::Sums(sums),
         };
         let grid = i32::from(self.grid);
         let mut units = vec![0i64; strategy.measured_len()];

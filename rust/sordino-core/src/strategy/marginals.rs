@@ -6,7 +6,7 @@
 //! least-error Gaussian strategy for (weighted) marginals (Xiao et al. 2023, `ResidualPlanner`; Lebeda,
 //! Nikolov & Tang 2025, weighted Fourier factorizations). All of it is exact in integers.
 
-use super::{Codes, Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space};
+use super::{Codes, Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -212,18 +212,16 @@ impl Marginals {
     }
 
     /// Marginal counts of every wanted set.
-    fn tables(&self, x: Input<'_>) -> BTreeMap<Vec<usize>, Vec<i64>> {
+    fn tables(&self, x: Input<'_>) -> Result<BTreeMap<Vec<usize>, Vec<i64>>, Error> {
         self.sets
             .par_iter()
             .map(|set| {
                 let mut out = vec![0; cells(&self.radices, set)];
                 match x {
-                    Input::Cells(table) | Input::Sparse { cells: table, .. } => {
-                        marginal(table, &self.radices, set, &mut out);
-                    }
                     Input::Codes(codes) => count(codes, &self.radices, set, &mut out),
+                    cells => marginal(table(cells)?, &self.radices, set, &mut out),
                 }
-                (set.clone(), out)
+                Ok((set.clone(), out))
             })
             .collect()
     }
@@ -448,7 +446,7 @@ impl Strategy for Marginals {
             Input::Codes(Codes::Words(codes)) if small => {
                 self.bitset_tables(&BitSets::new(codes, &self.radices, word_level))
             }
-            _ => self.tables(x),
+            _ => self.tables(x)?,
         };
         let mut slices = Vec::with_capacity(self.pieces.len());
         let mut rest = out;

@@ -7,6 +7,7 @@
 mod answer;
 mod body;
 mod columns;
+mod compressive;
 mod dense;
 mod entries;
 mod factored;
@@ -27,6 +28,7 @@ mod z2;
 
 pub use answer::{answer, decode};
 pub use body::Body;
+pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
 pub use recipe::{Mechanism, Recipe};
 
@@ -97,7 +99,7 @@ pub enum Encoded<'a> {
     Float(&'a mut [f64]),
 }
 
-/// The private input as a strategy sees it: clamped integers, or record codes.
+/// The private input as a strategy sees it: clamped integers, record codes, or sums of a sketch.
 #[derive(Debug, Clone, Copy)]
 pub enum Input<'a> {
     /// One integer a cell.
@@ -112,6 +114,8 @@ pub enum Input<'a> {
     },
     /// One row of attribute levels a record, row-major; levels out of range make a null record.
     Codes(Codes<'a>),
+    /// The sums of a sketch that was made elsewhere, with the operator of a compressive strategy.
+    Sums(&'a [i64]),
 }
 
 /// Record codes.
@@ -195,6 +199,7 @@ pub(crate) fn table(x: Input<'_>) -> Result<&[i64], Error> {
     match x {
         Input::Cells(cells) | Input::Sparse { cells, .. } => Ok(cells),
         Input::Codes(_) => Err(Error::Unsupported("this mechanism takes a table, not record codes".into())),
+        Input::Sums(_) => Err(Error::Unsupported("this mechanism takes a table, not a sketch".into())),
     }
 }
 

@@ -42,7 +42,7 @@ impl RealFourier {
         spectrum
     }
 
-    fn forward_into(&self, x: &mut [f64], spectrum: &mut [Complex<f64>]) {
+    pub(crate) fn forward_into(&self, x: &mut [f64], spectrum: &mut [Complex<f64>]) {
         let mut scratch = COMPLEX.take(self.forward.get_scratch_len());
         self.forward.process_with_scratch(x, spectrum, &mut scratch).expect("lengths fixed by the plan");
     }

@@ -1,7 +1,14 @@
-//! Linear transforms: real and multi-dimensional Fourier, Walsh-Hadamard, exact integer convolution.
+//! Linear transforms: real and multi-dimensional Fourier, Walsh-Hadamard, exact integer convolution, and the
+//! orthonormal bases in which data may be sparse.
 
+mod basis;
+mod cosine;
 pub(crate) mod exact;
 pub(crate) mod fourier;
 pub(crate) mod group;
 pub(crate) mod hadamard;
+mod haar;
 pub(crate) mod wide;
+
+pub use basis::{Basis, NamedBasis};
+pub use cosine::Cosine;

@@ -1,0 +1,90 @@
+//! A few entries a column: one sign in each of `s` blocks of rows.
+
+use super::bernoulli::Number;
+use super::words::{PublicWords, Use};
+use rayon::prelude::*;
+
+/// Columns that one task sums: fixed, so that floating sums do not depend on threads.
+const TASK: usize = 1 << 18;
+
+#[derive(Debug, Clone)]
+pub(super) struct Columns {
+    words: PublicWords,
+    /// Block `b` has the rows from `starts[b]` up to `starts[b + 1]`.
+    starts: Vec<u32>,
+}
+
+impl Columns {
+    pub fn new(seed: u64, measurements: usize, nonzeros: usize) -> Self {
+        let starts = (0..=nonzeros).map(|b| (b * measurements / nonzeros) as u32).collect();
+        Self { words: PublicWords::new(seed, Use::Columns), starts }
+    }
+
+    /// Calls `add(row, is_plus)` for every entry of a column: half a word each, 31 bits of place and a sign.
+    #[inline(always)]
+    pub fn column(&self, cell: usize, mut add: impl FnMut(usize, bool)) {
+        let pairs = (self.starts.len() / 2) as u64;
+        let mut word = 0;
+        for (b, block) in self.starts.windows(2).enumerate() {
+            word = if b % 2 == 0 { self.words.word(cell as u64 * pairs + b as u64 / 2) } else { word >> 32 };
+            let half = u64::from(word as u32);
+            let place = ((half >> 1) * u64::from(block[1] - block[0])) >> 31;
+            add((u64::from(block[0]) + place) as usize, half & 1 == 1);
+        }
+    }
+
+    /// `out += Σ_j column_j·x_j`.
+    pub fn forward<T: Number>(&self, x: &[T], out: &mut [T]) {
+        if x.len() <= TASK {
+            return self.sum(0, x, out);
+        }
+        let parts = x.par_chunks(TASK).enumerate().map(|(part, x)| {
+            let mut sums = vec![T::default(); out.len()];
+            self.sum(part * TASK, x, &mut sums);
+            sums
+        });
+        for part in parts.collect::<Vec<_>>() {
+            for (total, sum) in out.iter_mut().zip(part) {
+                *total = *total + sum;
+            }
+        }
+    }
+
+    fn sum<T: Number>(&self, first: usize, x: &[T], out: &mut [T]) {
+        for (j, value) in x.iter().enumerate() {
+            self.column(first + j, |row, plus| out[row] = out[row] + [-*value, *value][usize::from(plus)]);
+        }
+    }
+
+    /// `out_j = Σ_r sign_rj·y_r`.
+    pub fn adjoint(&self, y: &[f64], out: &mut [f64]) {
+        out.par_chunks_mut(1 << 13).enumerate().for_each(|(task, out)| {
+            for (j, slot) in out.iter_mut().enumerate() {
+                let mut sum = 0.0;
+                self.column((task << 13) + j, |row, plus| sum += [-y[row], y[row]][usize::from(plus)]);
+                *slot = sum;
+            }
+        });
+    }
+
+    /// Largest ℓ1 norm, or square of the ℓ2 norm, of the difference of two of these columns.
+    pub fn largest_difference(&self, cells: usize, l1: bool) -> usize {
+        let blocks = self.starts.len() - 1;
+        let mut entries = vec![0u32; cells * blocks];
+        for (cell, entries) in entries.chunks_exact_mut(blocks).enumerate() {
+            let mut slots = entries.iter_mut();
+            self.column(cell, |row, plus| {
+                if let Some(slot) = slots.next() {
+                    *slot = 2 * row as u32 + u32::from(plus);
+                }
+            });
+        }
+        let column = |j: usize| &entries[j * blocks..(j + 1) * blocks];
+        let both = if l1 { 2 } else { 4 };
+        let distance = |i: usize, j: usize| -> usize {
+            let entry = |(a, b): (&u32, &u32)| if a == b { 0 } else if a >> 1 == b >> 1 { both } else { 2 };
+            column(i).iter().zip(column(j)).map(entry).sum()
+        };
+        (1..cells).into_par_iter().map(|j| (0..j).map(|i| distance(i, j)).max().unwrap_or(0)).max().unwrap_or(0)
+    }
+}
