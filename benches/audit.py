@@ -1,10 +1,10 @@
 """Attack every mechanism: tell a release of `x = 0` from one of `x = e_j`, and bound epsilon from below.
 
 For each mechanism and small workload the worst cell `j` is found from noiseless differences, both inputs are
-measured 10^5 times (a short run: 4 * 10^4) under fresh keys, and the exact log-likelihood ratio is thresholded (Neyman and Pearson: no
-test of one release is better). The threshold is chosen on draws of its own. With `p1`, `p0` the chances of a
-value above it, `log((p1 - delta)/p0)` is a lower bound on epsilon; with Clopper-Pearson bounds for both it holds
-with confidence 1 - 1e-4.
+measured 10^5 times (4 * 10^4 in a short run) under fresh keys, and the exact log-likelihood ratio is thresholded
+(Neyman and Pearson: no test of one release is better). The threshold is chosen on draws of its own. With `p1`, `p0`
+the chances of a value above it, `log((p1 - delta)/p0)` is a lower bound on epsilon; with Clopper-Pearson bounds for
+both it holds with confidence 1 - 1e-4.
 
 It is held against two figures, and must stay below both:
 

@@ -4,9 +4,13 @@
 //! folder, `random/`, `lattice.rs` and the sensitivities trusts the library.
 
 mod measure;
+mod pan_private;
 mod select;
+mod sparsity;
 mod stream;
 
 pub use measure::{Data, Door, Measured, Sensitivity};
+pub use pan_private::PanPrivateTree;
 pub use select::select;
+pub use sparsity::{Cells, SparsityChoice};
 pub use stream::{StreamDoor, StreamShift};

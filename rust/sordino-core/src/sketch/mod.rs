@@ -21,12 +21,14 @@
 mod accumulator;
 mod bernoulli;
 mod hadamard;
+mod measuring;
 mod sparse;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub use accumulator::Sketch;
+pub use measuring::Measuring;
 pub use words::VERSION;
 
 use crate::error::Error;

@@ -2,11 +2,11 @@
 
 use super::filter::Filter;
 use super::participation::Participation;
-use super::recipe::StreamRecipe;
+use super::recipe::{Horizon, StreamMechanism, StreamRecipe};
 use super::state::Writer;
 use super::strategy::StreamStrategy;
 use crate::domain::Domain;
-use crate::door::{StreamDoor, StreamShift};
+use crate::door::{PanPrivateTree, StreamDoor, StreamShift};
 use crate::error::Error;
 use crate::optimize::Progress;
 use crate::random::NoiseLaw;
@@ -104,6 +104,25 @@ impl StreamPlan {
         let mut out = Writer::default();
         self.strategy.parameters(&mut out);
         out.as_slice().to_vec()
+    }
+
+    /// Opens running sums whose state may be looked at once, for noise that was fitted to this plan.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the plan is not a plain binary tree on running sums with a hard horizon; for a bad `dim`.
+    pub fn open_pan_private(
+        &self,
+        door: StreamDoor,
+        dim: usize,
+        key: Option<[u8; 32]>,
+    ) -> Result<PanPrivateTree, Error> {
+        let recipe = &self.recipe;
+        let (StreamMechanism::BinaryTree, Filter::RunningSum, Horizon::Hard(steps)) =
+            (recipe.mechanism, &recipe.filter, recipe.horizon)
+        else {
+            return Err(Error::Unsupported("only a binary tree of running sums can be pan-private".into()));
+        };
+        PanPrivateTree::open(door, recipe.law, steps, dim, key)
     }
 
     /// Bytes that the noise keeps for one coordinate at the last step.

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::transform::cosine::Cosine;
+use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::transform::haar;
 use crate::upper::Upper;
 
@@ -26,6 +27,9 @@ pub trait Basis: Send + Sync + std::fmt::Debug {
 
     /// Upper bound of `max_j ‖Ψᵀ e_j‖₁`: what one record changes in all coefficients together.
     fn column_l1(&self) -> Upper;
+
+    /// Bound of `‖fl(Ψᵀx) − Ψᵀx‖₂/‖x‖₂` and of the rounding of sums of its entries.
+    fn relative_error(&self) -> f64;
 }
 
 /// The bases that are built in; kinds are never removed or re-meant.
@@ -87,6 +91,16 @@ impl Basis for NamedBasis {
             Self::Standard(_) => Upper::exact(1.0),
             Self::Haar(len) => haar::column_l1(*len),
             Self::Cosine(cosine) => cosine.column_l1(),
+        }
+    }
+
+    /// Haar: three roundings a level. Cosine: those of the Fourier transform, and a product.
+    fn relative_error(&self) -> f64 {
+        let levels = self.len().next_power_of_two().trailing_zeros() + 1;
+        match self {
+            Self::Standard(_) => 8.0 * UNIT_ROUNDOFF,
+            Self::Haar(_) => 4.0 * f64::from(levels + 2) * UNIT_ROUNDOFF,
+            Self::Cosine(_) => 64.0 * f64::from(levels + 2) * UNIT_ROUNDOFF,
         }
     }
 }
