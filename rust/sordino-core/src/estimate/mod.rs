@@ -6,6 +6,8 @@
 //! | `constraint.rs` | [`Constraint`]: what is publicly known of the data, `X` |
 //! | `columns.rs` | [`Columns`]: the matrix `C`, dense or an operator |
 //! | `working_set.rs` | the same problem on the few columns that matter |
+//! | `isotonic.rs` | [`isotonic`]: the nearest non-decreasing sequence |
+//! | `recovery/` | [`recovery::recover`]: a sparse vector from few linear measurements of it |
 //!
 //! Post-processing: everything here is a function of published numbers and costs no privacy. It trades variance for
 //! bias, so confidence intervals belong to the numbers as they were published.
@@ -24,11 +26,14 @@
 
 mod columns;
 mod constraint;
+mod isotonic;
 mod projection;
+pub mod recovery;
 #[cfg(test)]
 mod tests;
 mod working_set;
 
 pub use columns::{Columns, DenseColumns};
 pub use constraint::Constraint;
+pub use isotonic::isotonic;
 pub use projection::{MAX_ITERATIONS, Projection, project};

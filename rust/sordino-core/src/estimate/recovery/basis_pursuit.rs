@@ -1,0 +1,213 @@
+//! Basis pursuit denoising.
+
+use super::largest::Largest;
+use super::least_squares::{Depth, LeastSquares, dot, norm};
+use super::{Found, Rule};
+use crate::optimize::Progress;
+
+/// Relative duality gap at which the last program counts as solved.
+const GAP: f64 = 1e-6;
+
+/// The same for the programs on the way to it, which only give it a start.
+const ROUGH_GAP: f64 = 1e-2;
+
+/// From one `λ` to the next.
+const DESCENT: f64 = 0.25;
+
+/// The least `λ` without noise, relative to the least at which `θ = 0` is optimal.
+const NOISELESS: f64 = 1e-6;
+
+/// Steps of power iteration for `‖A‖²`.
+const POWER_STEPS: usize = 12;
+
+/// `min ½‖A θ − y‖² + λ‖θ‖₁`, `λ = w √(2 ln N)` for noise of standard deviation w, and least squares on the support:
+/// on at most `sparsity` and half as many columns as there are rows, those with the largest values.
+///
+/// FISTA (Beck & Teboulle 2009) with the gradient restart of O'Donoghue & Candès (2015, Section 3.2), through a falling
+/// sequence of `λ`. Without noise it falls until least squares on the support explain `y`, or to [`NOISELESS`].
+/// An iteration costs one `A` and one `Aᵀ`.
+pub(super) fn basis_pursuit(
+    problem: &mut LeastSquares<'_>,
+    sparsity: Option<usize>,
+    deviation: f64,
+    rule: Rule,
+    progress: Progress<'_>,
+) -> Found {
+    let most = (problem.y().len() / 2).max(1).min(sparsity.unwrap_or(usize::MAX));
+    let top = largest_magnitude(&problem.proxy);
+    let last =
+        if deviation > 0.0 { deviation * (2.0 * (problem.proxy.len() as f64).ln()).sqrt() } else { NOISELESS * top };
+    let mut largest = Largest::default();
+    let mut search = Fista::new(problem);
+    let mut found = Found::default();
+    let mut lambda = top;
+    while lambda > last && !found.converged {
+        lambda = last.max(DESCENT * lambda);
+        let end = search.minimise(problem, lambda, if lambda == last { GAP } else { ROUGH_GAP }, rule, progress);
+        let stopped = end != End::Solved;
+        if deviation > 0.0 && lambda > last && !stopped {
+            continue;
+        }
+        found.iterations = search.iterations;
+        largest.select(&search.x, most, &mut found.support);
+        found.values.clear();
+        found.values.extend(found.support.iter().map(|j| search.x[*j]));
+        problem.evaluate(&found.support, &found.values);
+        problem.differentiate();
+        problem.solve(&found.support, &mut found.values, Depth::Exact);
+        found.converged = if deviation > 0.0 { !stopped } else { norm(&problem.residual) <= rule.noise };
+        if stopped {
+            break;
+        }
+    }
+    found
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Solved,
+    Stopped,
+}
+
+/// `x` and the extrapolated `z` with their images, from one `λ` to the next.
+struct Fista {
+    x: Vec<f64>,
+    next: Vec<f64>,
+    z: Vec<f64>,
+    image_x: Vec<f64>,
+    image_next: Vec<f64>,
+    image_z: Vec<f64>,
+    /// `1/L`, `L` the Lipschitz constant of the gradient as far as it was met.
+    step: f64,
+    iterations: usize,
+}
+
+impl Fista {
+    fn new(problem: &LeastSquares<'_>) -> Self {
+        let (rows, columns) = (problem.y().len(), problem.proxy.len());
+        Self {
+            x: vec![0.0; columns],
+            next: vec![0.0; columns],
+            z: vec![0.0; columns],
+            image_x: vec![0.0; rows],
+            image_next: vec![0.0; rows],
+            image_z: vec![0.0; rows],
+            step: 1.0 / squared_norm(problem),
+            iterations: 0,
+        }
+    }
+
+    /// Solves the program of one `λ` to a relative gap, from where the last one ended.
+    ///
+    /// The gap is between the value at `x` and the dual value `⟨y, u⟩ − ½‖u‖²` of the best multiple `u` of a residual
+    /// that satisfies `‖Aᵀ u‖_∞ ≤ λ`: a certificate. The residuals are those at `z`, whose `Aᵀ` is at hand.
+    fn minimise(
+        &mut self,
+        problem: &mut LeastSquares<'_>,
+        lambda: f64,
+        gap: f64,
+        rule: Rule,
+        progress: Progress<'_>,
+    ) -> End {
+        let (operator, y) = (problem.operator(), problem.y());
+        let mut below = 0.0f64;
+        let mut momentum = 1.0f64;
+        self.z.clone_from(&self.x);
+        self.image_z.clone_from(&self.image_x);
+        loop {
+            if self.iterations == rule.iterations {
+                return End::Stopped;
+            }
+            self.iterations += 1;
+            let residual = &mut problem.residual;
+            residual.iter_mut().zip(y.iter().zip(&self.image_z)).for_each(|(slot, (y, image))| *slot = y - image);
+            let (square, match_y) = (dot(residual, residual), dot(residual, y));
+            problem.differentiate();
+            let limit = lambda / largest_magnitude(&problem.proxy);
+            let multiple = if square > 0.0 { (match_y / square).clamp(-limit, limit) } else { 0.0 };
+            below = below.max(multiple * match_y - 0.5 * multiple * multiple * square);
+            let rounding = 1e-24 * dot(&self.image_z, &self.image_z);
+            loop {
+                let length = self.shrink(&problem.proxy, lambda);
+                operator.apply(&self.next, &mut self.image_next);
+                let image: f64 = self.image_next.iter().zip(&self.image_z).map(|(a, b)| (a - b).powi(2)).sum();
+                // Negated: what is not a number ends the search.
+                if !(self.step * image > length + self.step * rounding) {
+                    break;
+                }
+                self.step *= 0.5;
+            }
+            let (size, ascent) = self.look();
+            let square: f64 = y.iter().zip(&self.image_next).map(|(y, image)| (y - image).powi(2)).sum();
+            let value = 0.5 * square + lambda * size;
+            let grown = 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt());
+            let weight = if ascent > 0.0 { 0.0 } else { (momentum - 1.0) / grown };
+            momentum = if ascent > 0.0 { 1.0 } else { grown };
+            extrapolate(weight, &self.next, &self.x, &mut self.z);
+            extrapolate(weight, &self.image_next, &self.image_x, &mut self.image_z);
+            std::mem::swap(&mut self.x, &mut self.next);
+            std::mem::swap(&mut self.image_x, &mut self.image_next);
+            if progress(self.iterations, square.sqrt()).is_break() {
+                return End::Stopped;
+            }
+            if value - below <= gap * value {
+                return End::Solved;
+            }
+        }
+    }
+
+    /// `next`, soft thresholding of a gradient step from `z`; returns `‖next − z‖²`.
+    fn shrink(&mut self, proxy: &[f64], lambda: f64) -> f64 {
+        let bound = lambda * self.step;
+        let mut length = 0.0;
+        for ((next, z), proxy) in self.next.iter_mut().zip(&self.z).zip(proxy) {
+            let moved = z + self.step * proxy;
+            *next = moved - moved.clamp(-bound, bound);
+            length += (*next - z).powi(2);
+        }
+        length
+    }
+
+    /// `‖next‖₁`, and `⟨z − next, next − x⟩`: positive where the step leads uphill.
+    fn look(&self) -> (f64, f64) {
+        let (mut size, mut ascent) = (0.0, 0.0);
+        for ((next, z), x) in self.next.iter().zip(&self.z).zip(&self.x) {
+            size += next.abs();
+            ascent += (z - next) * (next - x);
+        }
+        (size, ascent)
+    }
+}
+
+/// `z = next + weight (next − x)`.
+fn extrapolate(weight: f64, next: &[f64], x: &[f64], z: &mut [f64]) {
+    for ((z, next), x) in z.iter_mut().zip(next).zip(x) {
+        *z = next + weight * (next - x);
+    }
+}
+
+/// About `‖A‖²`, from below.
+fn squared_norm(problem: &LeastSquares<'_>) -> f64 {
+    let operator = problem.operator();
+    // From Aᵀ y: has a part in every direction that matters here.
+    let mut x = problem.proxy.clone();
+    let mut image = vec![0.0; problem.y().len()];
+    let mut found = 1.0f64;
+    for _ in 0..POWER_STEPS {
+        let length = norm(&x);
+        if !(length > 0.0) {
+            break;
+        }
+        x.iter_mut().for_each(|x| *x /= length);
+        operator.apply(&x, &mut image);
+        found = found.max(dot(&image, &image));
+        operator.adjoint(&image, &mut x);
+    }
+    found
+}
+
+/// `‖x‖_∞`.
+fn largest_magnitude(x: &[f64]) -> f64 {
+    x.iter().fold(0.0, |most, x| most.max(x.abs()))
+}

@@ -1,0 +1,180 @@
+//! Least squares on few columns: `min ½‖A_T z − y‖² + ½ρ‖z‖²`.
+
+use super::Operator;
+
+/// `ρ`, where columns have norm about 1: repeated columns share their coefficient, and the others move by this
+/// fraction over the smallest eigenvalue of `A_Tᵀ A_T`.
+const RIDGE: f64 = 1e-13;
+
+/// How far a solution is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Enough to tell large entries from small: Needell & Tropp (2009, Section 5) show that a fixed number of steps,
+    /// begun at the last iterate, does.
+    Rough,
+    /// To rounding.
+    Exact,
+}
+
+impl Depth {
+    /// Steps at most.
+    fn steps(self) -> usize {
+        match self {
+            Depth::Rough => 12,
+            Depth::Exact => 400,
+        }
+    }
+
+    /// The norm of the gradient at which to stop, from that at the start and that of `y`.
+    fn goal(self, start: f64, y: f64) -> f64 {
+        let rounding = 1e-15 * y;
+        match self {
+            Depth::Rough => rounding.max(0.01 * start),
+            Depth::Exact => rounding,
+        }
+    }
+}
+
+/// `y = A θ + w` and the working arrays of its solvers.
+pub(super) struct LeastSquares<'a> {
+    operator: &'a dyn Operator,
+    y: &'a [f64],
+    norm: f64,
+    /// `y − A θ` of the last `θ` seen.
+    pub residual: Vec<f64>,
+    /// `Aᵀ (y − A θ)`, of the same unless [`Self::evaluate`] came later than [`Self::differentiate`].
+    pub proxy: Vec<f64>,
+    /// Zero between calls.
+    spread: Vec<f64>,
+    image: Vec<f64>,
+    slope: Vec<f64>,
+    direction: Vec<f64>,
+}
+
+impl<'a> LeastSquares<'a> {
+    /// At `θ = 0`.
+    pub fn new(operator: &'a dyn Operator, y: &'a [f64]) -> Self {
+        let (rows, columns) = (operator.rows(), operator.columns());
+        let mut created = Self {
+            operator,
+            y,
+            norm: norm(y),
+            residual: y.to_vec(),
+            proxy: vec![0.0; columns],
+            spread: vec![0.0; columns],
+            image: vec![0.0; rows],
+            slope: Vec::new(),
+            direction: Vec::new(),
+        };
+        created.differentiate();
+        created
+    }
+
+    /// `A`.
+    pub fn operator(&self) -> &'a dyn Operator {
+        self.operator
+    }
+
+    /// `y`.
+    pub fn y(&self) -> &'a [f64] {
+        self.y
+    }
+
+    /// `‖y‖`.
+    pub fn norm(&self) -> f64 {
+        self.norm
+    }
+
+    /// `A θ`, valid until the next call.
+    pub fn image(&mut self, support: &[usize], values: &[f64]) -> &[f64] {
+        support.iter().zip(values).for_each(|(j, value)| self.spread[*j] = *value);
+        self.operator.apply(&self.spread, &mut self.image);
+        support.iter().for_each(|j| self.spread[*j] = 0.0);
+        &self.image
+    }
+
+    /// Computes the residual of `θ`; returns its norm.
+    pub fn evaluate(&mut self, support: &[usize], values: &[f64]) -> f64 {
+        self.image(support, values);
+        for ((slot, y), image) in self.residual.iter_mut().zip(self.y).zip(&self.image) {
+            *slot = y - image;
+        }
+        norm(&self.residual)
+    }
+
+    /// The residual after a step along the vector whose image was computed last.
+    pub fn advance(&mut self, step: f64) {
+        add(&mut self.residual, -step, &self.image);
+    }
+
+    /// Computes `Aᵀ` of the residual.
+    pub fn differentiate(&mut self) {
+        self.operator.adjoint(&self.residual, &mut self.proxy);
+    }
+
+    /// Writes to `out` the entries at `wanted` of the vector with these `values` on its `support`.
+    pub fn carry(&mut self, support: &[usize], values: &[f64], wanted: &[usize], out: &mut Vec<f64>) {
+        support.iter().zip(values).for_each(|(j, value)| self.spread[*j] = *value);
+        out.clear();
+        out.extend(wanted.iter().map(|j| self.spread[*j]));
+        support.iter().for_each(|j| self.spread[*j] = 0.0);
+    }
+
+    /// Conjugate gradients on the normal equations (CGLS) from `values`, whose residual and proxy are known; both are
+    /// kept up to date. A step costs one `A` and one `Aᵀ`.
+    pub fn solve(&mut self, support: &[usize], values: &mut [f64], depth: Depth) {
+        self.read_slope(support, values);
+        let mut gamma = dot(&self.slope, &self.slope);
+        let goal = depth.goal(gamma.sqrt(), self.norm);
+        let mut direction = std::mem::take(&mut self.direction);
+        direction.clone_from(&self.slope);
+        for _ in 0..depth.steps() {
+            if gamma.sqrt() <= goal {
+                break;
+            }
+            self.image(support, &direction);
+            let curvature = dot(&self.image, &self.image) + RIDGE * dot(&direction, &direction);
+            let step = gamma / curvature;
+            if !step.is_finite() {
+                break;
+            }
+            add(values, step, &direction);
+            add(&mut self.residual, -step, &self.image);
+            self.differentiate();
+            self.read_slope(support, values);
+            let last = std::mem::replace(&mut gamma, dot(&self.slope, &self.slope));
+            let ratio = gamma / last;
+            direction.iter_mut().zip(&self.slope).for_each(|(p, s)| *p = s + ratio * *p);
+        }
+        self.direction = direction;
+    }
+
+    fn read_slope(&mut self, support: &[usize], values: &[f64]) {
+        self.slope.clear();
+        self.slope.extend(support.iter().zip(values).map(|(j, value)| self.proxy[*j] - RIDGE * value));
+    }
+}
+
+/// `x += factor p`.
+pub(super) fn add(x: &mut [f64], factor: f64, p: &[f64]) {
+    x.iter_mut().zip(p).for_each(|(x, p)| *x += factor * p);
+}
+
+/// `‖x‖`.
+pub(super) fn norm(x: &[f64]) -> f64 {
+    dot(x, x).sqrt()
+}
+
+/// `⟨a, b⟩`, in an order that the compiler can vectorise and that no number of threads changes.
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    const LANES: usize = 16;
+    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
+    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (x, y) in a_blocks.iter().zip(b_blocks) {
+        for lane in 0..LANES {
+            sums[lane] += x[lane] * y[lane];
+        }
+    }
+    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum::<f64>()
+}

@@ -1,0 +1,163 @@
+//! Sparse vectors from few measurements: `θ` from `y = A θ + w`, with `A` known by its products only.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `operator.rs` | [`Operator`]: the matrix `A` |
+//! | `cosamp.rs` | compressive sampling matching pursuit |
+//! | `hard_thresholding.rs` | normalised iterative hard thresholding |
+//! | `basis_pursuit.rs` | basis pursuit denoising |
+//! | `least_squares.rs` | least squares on few columns, which all of them end with |
+//! | `largest.rs` | the largest entries of a vector |
+
+mod basis_pursuit;
+mod cosamp;
+mod hard_thresholding;
+mod largest;
+mod least_squares;
+mod operator;
+#[cfg(test)]
+mod tests;
+
+pub use operator::Operator;
+
+use crate::error::Error;
+use crate::optimize::Progress;
+use least_squares::{Depth, LeastSquares};
+
+/// Relative to `‖y‖` or to the largest value: what rounding leaves.
+const ROUNDING: f64 = 1e-12;
+
+/// A way to recover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Compressive sampling matching pursuit (Needell & Tropp 2009). Needs the sparsity.
+    Cosamp,
+    /// Normalised iterative hard thresholding (Blumensath & Davies 2010). Needs the sparsity.
+    HardThresholding,
+    /// Basis pursuit denoising (Chen, Donoho & Saunders 1998) with `λ = noise √(2 ln N)`, and least squares on the
+    /// support. Slower; finds the sparsity itself.
+    BasisPursuit,
+}
+
+/// What is wanted, and when to stop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Target {
+    /// `S`, entries of `θ` that are not zero: at most.
+    pub sparsity: Option<usize>,
+    /// Standard deviation of each entry of `w`. The greedy algorithms stop once the residual is at most
+    /// `noise √k`, and return zero if `‖y‖` is.
+    pub noise: f64,
+    /// Iterations after which the best so far is returned.
+    pub iterations: usize,
+}
+
+/// The result of [`recover`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recovery {
+    /// Where `θ` is not zero, rising.
+    pub support: Vec<usize>,
+    /// `θ` there: least squares on the support.
+    pub values: Vec<f64>,
+    /// `‖y − A θ‖₂`.
+    pub residual: f64,
+    /// Iterations of the algorithm.
+    pub iterations: usize,
+    /// Whether the algorithm ended by itself: at the level of the noise, where it no longer moved, or, for basis
+    /// pursuit, with a small duality gap (without noise: with `y` explained to rounding). It is no promise that `θ`
+    /// is right.
+    pub converged: bool,
+}
+
+/// When an algorithm stops.
+#[derive(Debug, Clone, Copy)]
+struct Rule {
+    /// The residual that noise alone explains, or rounding.
+    noise: f64,
+    iterations: usize,
+}
+
+/// What an algorithm found, before the last least squares.
+#[derive(Debug, Clone, Default)]
+struct Found {
+    support: Vec<usize>,
+    values: Vec<f64>,
+    iterations: usize,
+    converged: bool,
+}
+
+/// A sparse `θ` with `A θ` near `y`.
+///
+/// `progress(iteration, ‖y − A θ‖)` is called after every iteration; if it breaks, the best so far is returned.
+/// Memory: a few vectors of N and of k numbers. The result does not depend on the number of threads.
+///
+/// # Errors
+/// If `y` has the wrong length or is not finite, the sparsity is 0, above k, or missing where it is needed, the noise
+/// is negative or not finite, or `iterations` is 0.
+pub fn recover(
+    a: &dyn Operator,
+    y: &[f64],
+    algorithm: Algorithm,
+    target: Target,
+    progress: Progress<'_>,
+) -> Result<Recovery, Error> {
+    check(a, y, algorithm, target)?;
+    let mut problem = LeastSquares::new(a, y);
+    let level = target.noise * (y.len() as f64).sqrt();
+    let rule = Rule { noise: level.max(ROUNDING * problem.norm()), iterations: target.iterations };
+    let found = if problem.norm() <= level {
+        Found { converged: true, ..Found::default() }
+    } else {
+        match (algorithm, target.sparsity) {
+            (Algorithm::Cosamp, Some(sparsity)) => cosamp::cosamp(&mut problem, sparsity, rule, progress),
+            (Algorithm::HardThresholding, Some(sparsity)) => {
+                hard_thresholding::hard_thresholding(&mut problem, sparsity, rule, progress)
+            }
+            (_, sparsity) => basis_pursuit::basis_pursuit(&mut problem, sparsity, target.noise, rule, progress),
+        }
+    };
+    finish(&mut problem, found)
+}
+
+fn check(a: &dyn Operator, y: &[f64], algorithm: Algorithm, target: Target) -> Result<(), Error> {
+    Error::check_len("y", a.rows(), y.len())?;
+    if y.iter().any(|y| !y.is_finite()) {
+        return Err(Error::invalid("y", "every number must be finite"));
+    }
+    match target.sparsity {
+        None if algorithm != Algorithm::BasisPursuit => {
+            return Err(Error::invalid("sparsity", "this algorithm needs it"));
+        }
+        Some(sparsity) if sparsity == 0 || sparsity > a.rows() => {
+            return Err(Error::invalid("sparsity", format!("must be from 1 to {}, got {sparsity}", a.rows())));
+        }
+        _ => {}
+    }
+    if !target.noise.is_finite() || target.noise < 0.0 {
+        return Err(Error::invalid("noise", format!("must be finite and not negative, got {}", target.noise)));
+    }
+    if target.iterations == 0 {
+        return Err(Error::invalid("iterations", "must be at least 1"));
+    }
+    Ok(())
+}
+
+/// Least squares on the support, without what is zero but for rounding.
+fn finish(problem: &mut LeastSquares<'_>, found: Found) -> Result<Recovery, Error> {
+    let Found { mut support, mut values, iterations, converged } = found;
+    if !support.is_empty() {
+        problem.evaluate(&support, &values);
+        problem.differentiate();
+        problem.solve(&support, &mut values, Depth::Exact);
+        let least = ROUNDING * values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+        let kept: Vec<bool> = values.iter().map(|value| value.abs() > least).collect();
+        let mut keep = kept.iter();
+        support.retain(|_| keep.next() == Some(&true));
+        let mut keep = kept.iter();
+        values.retain(|_| keep.next() == Some(&true));
+    }
+    let residual = problem.evaluate(&support, &values);
+    if !residual.is_finite() {
+        return Err(Error::Overflow("the columns or y are too large: the residual overflows".into()));
+    }
+    Ok(Recovery { support, values, residual, iterations, converged })
+}
