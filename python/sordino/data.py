@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.workloads import Marginals, Workload
+from sordino.workloads import Marginals, SortedHistogram, Workload
 
 __all__ = ["Cells", "read_cells", "read_items"]
 
@@ -44,8 +44,10 @@ def read_cells(data: object, workload: Workload, integral: bool, counted: bool =
         ShapeError: Wrong shape.
         InvalidParameterError: Not-a-number or infinite entries.
     """
+    ordered = isinstance(workload, SortedHistogram)
     if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
-        return Cells(_nonzeros(data, workload, integral), None)
+        nonzeros = _nonzeros(data, workload, integral)
+        return Cells(_sorted(nonzeros, workload) if ordered else nonzeros, None)
     array = _array(data)
     index = getattr(data, "index", None)
     index = None if callable(index) else index
@@ -55,7 +57,18 @@ def read_cells(data: object, workload: Workload, integral: bool, counted: bool =
     expected = workload.input_shape
     if array.shape != expected and array.shape != (int(np.prod(expected, dtype=np.float64)),):
         raise ShapeError(f"the input must have shape {expected}, its own shape differs")
-    return Cells(_numbers(array.reshape(-1), integral), index)
+    numbers = _numbers(array.reshape(-1), integral)
+    # In order, cells have no labels.
+    return Cells(np.sort(numbers), None) if ordered else Cells(numbers, index)
+
+
+def _sorted(nonzeros: Any, workload: Workload) -> NDArray[Any]:
+    """Return sparse cells as a sorted table."""
+    if isinstance(nonzeros, tuple):
+        table = np.zeros(workload.input_shape, dtype=np.int64)
+        table[: len(nonzeros[1])] = nonzeros[1]
+        return np.sort(table)
+    return np.sort(nonzeros)
 
 
 def _nonzeros(data: Any, workload: Workload, integral: bool) -> Any:

@@ -9,9 +9,11 @@ import numpy as np
 
 from sordino import _core
 from sordino._checks import integer
+from sordino.bases import Basis, Haar
 from sordino.bounds import Bound, gaussian_bound
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import laplace_composition_ratio, noise_ratio
+from sordino.compression import Compression
 from sordino.constraints import Constraint, PublicTotal
 from sordino.effort import improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
@@ -62,6 +64,9 @@ class Request:
         integral: Whether cells are declared integers.
         constraint: What is publicly known about the input, for projections.
         effort: Whether searches are made without being named.
+        basis: In which thresholds look for what is not noise.
+        compression: What a compressive mechanism measures.
+        memory: Most bytes that may be kept or sent in place of the table.
     """
 
     workload: Workload
@@ -72,6 +77,9 @@ class Request:
     integral: bool = True
     constraint: Constraint | None = None
     effort: Effort = "optimize"
+    basis: Basis = Haar()
+    compression: Compression | None = None
+    memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,9 @@ class Fitted:
         """'exact'; 'upper bound'; or 'noise only' where answers are projected and their own error is unknown."""
         if self.mechanism.strategy == "k-norm" or self.mechanism.name == "universal-gaussian":
             return "upper bound"
-        return "noise only" if self.mechanism.projected else "exact"
+        if self.mechanism.strategy == "isotonic":
+            return "upper bound"
+        return "noise only" if self.mechanism.projected or self.mechanism.recovered else "exact"
 
     @property
     def inflation(self) -> float:
@@ -141,7 +151,9 @@ class Fitted:
 
     def over(self, bound: Bound | None, objective: Objective) -> float | None:
         """Return the error over the bound; None where the bound does not bind or is zero."""
-        if bound is None or bound.value <= 0.0 or self.mechanism.law != "gaussian" or self.mechanism.projected:
+        if bound is None or bound.value <= 0.0 or self.mechanism.law != "gaussian":
+            return None
+        if self.mechanism.projected or self.mechanism.recovered:
             return None
         return self.error(objective) / bound.value
 
@@ -286,8 +298,10 @@ def fit(
     """
     workload, privacy = request.workload, request.privacy
     _check_served(request, mechanism)
-    if not mechanism.factored:
-        strategy = _core.Strategy(workload.core, mechanism.strategy, mechanism.law, branching)
+    if mechanism.strategy == "compressive":
+        strategy = _sketched(request, mechanism)
+    elif not mechanism.factored:
+        strategy = _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
     elif factorization is not None:
         _check_factorization(mechanism, factorization)
         strategy = factorization.build(workload)
@@ -299,6 +313,8 @@ def fit(
         ratio, domain, door = _composed(strategy, request)
     else:
         ratio = noise_ratio(privacy, mechanism.law) * (1.0 if factorization is None else factorization.excess)
+        if mechanism.strategy == "compressive" and request.compression is not None:
+            ratio = request.compression.shares(privacy, mechanism.law)[1]
         domain, door = _choose_domain(strategy, request, ratio)
     if isinstance(request.constraint, PublicTotal):
         _check_total(request.constraint.total, workload, domain)
@@ -313,6 +329,8 @@ def fit(
         ideal_rmse = ideal / single * math.sqrt(ideal_square)
     if mechanism.strategy == "fourier-composed" and isinstance(privacy, ApproxDP):
         event: Event = ApproxEvent(privacy.epsilon, privacy.delta)
+    elif mechanism.strategy == "compressive" and request.compression is not None:
+        event = request.compression.shares(privacy, mechanism.law)[2]
     else:
         event = calibrated_event(privacy, mechanism.law)
     fitted = Fitted(
@@ -331,6 +349,22 @@ def fit(
     if mechanism.name == "universal-gaussian":
         return replace(fitted, rmse=universal_bound(request, fitted))
     return fitted
+
+
+def _sketched(request: Request, mechanism: Mechanism) -> _core.Strategy:
+    """Return the strategy that measures a sketch.
+
+    Raises:
+        UnsupportedMechanismError: There is no compression, or the workload has no table or sorts it.
+    """
+    if request.compression is None:
+        raise UnsupportedMechanismError("a compressive mechanism needs compression=sordino.Compression(...), or memory=")
+    cells = request.workload.core.input_len
+    if cells is None or not mechanism.serves(request.workload):
+        raise UnsupportedMechanismError("a sketch is of a table of cells at their places")
+    operator = request.compression.operator(cells)
+    sparsity = request.compression.sizes(cells)[1]
+    return _core.Strategy.sketched(request.workload.core, operator, mechanism.law, sparsity)
 
 
 def _check_served(request: Request, mechanism: Mechanism) -> None:

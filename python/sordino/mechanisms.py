@@ -24,6 +24,9 @@ privacy allows it and Laplace noise under `PureDP`.
 `sparse-printed`       the dense mechanism, its large blocks projected as in the paper (needs a constraint)
 `p-identity`           Laplace noise on the cells and a few weighted sums, optimised, pure
 `k-norm`               exact K-norm noise up to rank 16, pure
+`threshold`            noise on every cell, then what is not noise in a basis (Haar) is kept
+`isotonic`             noise on every cell of a sorted histogram, then the nearest rising table
+`compressive`          noise on a sketch, then sparse recovery (needs a compression or a limit of memory)
 =====================  ======================================================================================
 """
 
@@ -33,7 +36,15 @@ from typing import Literal, Protocol, TypeVar
 
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.privacy import ApproxDP, Privacy, PureDP
-from sordino.workloads import Filter, GroupConvolution, Histogram, Marginals, RunningSum, Workload
+from sordino.workloads import (
+    Filter,
+    GroupConvolution,
+    Histogram,
+    Marginals,
+    RunningSum,
+    SortedHistogram,
+    Workload,
+)
 
 __all__ = ["MECHANISMS", "Mechanism", "entry_named", "mechanism_named"]
 
@@ -51,6 +62,7 @@ class Mechanism:
         automatic: Whether `auto` considers it; otherwise it is reached by name only.
         factored: Whether its strategy is found by `sordino.factorize`.
         projected: Whether it projects onto the constraint of the plan.
+        recovered: Whether the cells are estimated from what was measured, and answers from the cells.
     """
 
     name: str
@@ -59,6 +71,12 @@ class Mechanism:
     automatic: bool = True
     factored: bool = False
     projected: bool = False
+    recovered: bool = False
+
+    @property
+    def measures(self) -> str:
+        """Name of the strategy in the core."""
+        return "identity" if self.strategy in {"threshold", "isotonic"} else self.strategy
 
     def allows(self, privacy: Privacy) -> bool:
         """Return whether this noise can give this privacy."""
@@ -101,6 +119,10 @@ class Mechanism:
                 return isinstance(workload, Filter)
             case "fourier":
                 return isinstance(workload, Filter | GroupConvolution | Marginals)
+            case "isotonic":
+                return isinstance(workload, SortedHistogram)
+            case "compressive":
+                return not isinstance(workload, SortedHistogram)
             case "output":
                 return not isinstance(workload, Histogram | GroupConvolution)
             case _:
@@ -116,7 +138,16 @@ def _pair(
     )
 
 
+def _recovered(strategy: str, automatic: bool = False) -> tuple[Mechanism, Mechanism]:
+    return (
+        Mechanism(f"{strategy}-laplace", strategy, "laplace", automatic, recovered=True),
+        Mechanism(f"{strategy}-gaussian", strategy, "gaussian", automatic, recovered=True),
+    )
+
+
 MECHANISMS: tuple[Mechanism, ...] = (
+    # Before the noise it comes from: it has never more error.
+    *_recovered("isotonic", automatic=True),
     *_pair("identity"),
     *_pair("output"),
     *_pair("fourier"),
@@ -139,6 +170,8 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *_pair("sparse", automatic=False, factored=True, projected=True),
     Mechanism("sparse-printed-gaussian", "sparse-printed", "gaussian", False, factored=True, projected=True),
     *_pair("universal", automatic=False, factored=True, projected=True),
+    *_recovered("threshold"),
+    *_recovered("compressive"),
 )
 """All mechanisms, the simpler ones first: that is how ties are broken."""
 

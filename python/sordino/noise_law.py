@@ -45,7 +45,7 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
         return k_norm_half_width(stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0), rank, level, answers)
     workload = release.workload
     scale = fitted.door.noise
-    if fitted.mechanism.strategy == "identity":
+    if fitted.mechanism.measures == "identity":
         if isinstance(workload, Histogram):
             return laplace_half_width(np.full(len(stderr), scale), level, answers)
         if isinstance(workload, GroupConvolution | Filter) and _is_ring(workload):
@@ -80,7 +80,7 @@ def _few_laws(release: Release) -> bool:
     """Whether an identity strategy under a filter with ends gives few different sets of weights."""
     workload = release.workload
     return (
-        release.plan.fitted.mechanism.strategy == "identity"
+        release.plan.fitted.mechanism.measures == "identity"
         and isinstance(workload, Filter)
         and len(workload.kernel) <= _EXACT_ANSWERS // 2
     )
@@ -92,7 +92,7 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
     known: dict[bytes, float] = {}
     out = np.empty_like(stderr)
     interior: dict[float, float] = {}
-    identity = fitted.mechanism.strategy == "identity"
+    identity = fitted.mechanism.measures == "identity"
     for t, error in enumerate(stderr):
         if error == 0.0:
             out[t] = 0.0

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sordino._checks import open_unit, positive
+from sordino._checks import integer, open_unit, positive
+from sordino.bases import Basis, basis_of
 from sordino.bounds import Bound
 from sordino.calibration import epsilon_of_mu, noise_ratio
+from sordino.compression import Compression
 from sordino.constraints import Constraint, PublicTotal, check_constraint
 from sordino.effort import affords, improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
@@ -21,7 +23,7 @@ from sordino.plans import Plan
 from sordino.privacy import ApproxDP, Privacy, PureDP
 from sordino.searches import Progress
 from sordino.units import AddRemove, ReplaceOne, Unit
-from sordino.workloads import Workload
+from sordino.workloads import RunningHistogram, Workload
 
 __all__ = ["Comparison", "compare", "plan", "privacy_for"]
 
@@ -41,13 +43,17 @@ def plan(
     constraint: Constraint | None = None,
     effort: Effort = "optimize",
     factorization: Factorization | None = None,
+    basis: Basis | str = "haar",
+    compression: Compression | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Plan a release: touches no data, costs nothing.
 
     `auto` takes the least error among the mechanisms that serve the workload and the privacy (`fourier-composed`
     and `fourier-uniform` are reached by name only); of those within 1 % the simplest. The choice depends on the
-    arguments alone, and regards this one release, not what a ledger will make of several.
+    arguments alone, and regards this one release, not what a ledger will make of several. It never takes a sketch for
+    its error, which thresholds on all cells beat; it does where `memory` leaves no room for the cells.
 
     Args:
         workload: The queries.
@@ -62,6 +68,10 @@ def plan(
         effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 256), whenever no closed
             form is known to be optimal; 'closed_form' searches only when such a mechanism is named.
         factorization: What 'optimal' or another searched mechanism measures, from `sordino.factorize`.
+        basis: In which 'threshold' looks for what is not noise: 'haar', 'cosine', 'standard', an `OrthonormalBasis`.
+        compression: What 'compressive' measures and how it is read.
+        memory: Most bytes that may be kept or sent before the release, at 8 bytes a number. Where the cells need more,
+            'auto' takes 'compressive', with the sizes that fit if no `compression` is given.
         progress: Called with (iteration, gap) during searches; returning False ends one, with a larger gap.
 
     Returns:
@@ -72,12 +82,16 @@ def plan(
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: The mechanism named does not serve this workload or privacy.
     """
-    request = _checked(workload, privacy, unit, objective, max_value, integral, constraint, effort)
+    request = _checked(
+        workload, privacy, unit, objective, max_value, integral, constraint, effort, basis, compression, memory
+    )
     if not isinstance(mechanism, str):
         raise DataTypeError("mechanism must be a name")
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
     named = mechanism
+    if mechanism == "auto" and factorization is None and (constraint is None) and _is_too_large(request):
+        named = "compressive"
     if mechanism == "auto" and constraint is not None and factorization is not None:
         named = "sparse"
     elif mechanism == "auto" and isinstance(factorization, Factorization):
@@ -102,6 +116,9 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
     integral: bool,
     constraint: Constraint | None = None,
     effort: Effort = "optimize",
+    basis: Basis | str = "haar",
+    compression: Compression | None = None,
+    memory: int | None = None,
 ) -> Request:
     max_value = check_request(workload, privacy, unit, objective, max_value, integral)
     if effort not in ("closed_form", "optimize"):
@@ -109,7 +126,36 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
     unit = AddRemove(1) if unit is None else unit
     if isinstance(check_constraint(constraint), PublicTotal) and not isinstance(unit, ReplaceOne):
         raise InvalidParameterError("a public total cannot change with the protected thing: plan with ReplaceOne")
-    return Request(workload, privacy, unit, objective, max_value, integral, constraint, effort)
+    if isinstance(workload, RunningHistogram):
+        raise UnsupportedMechanismError("a RunningHistogram is a stream: plan it with sordino.plan_stream")
+    if compression is not None and not isinstance(compression, Compression):
+        raise DataTypeError("compression must be a sordino.Compression")
+    if memory is not None:
+        memory = integer("memory", memory, least=1)
+        cells = workload.core.input_len
+        if compression is None and cells is not None and 8 * cells > memory:
+            compression = Compression(measurements=max(memory // 8, 1))
+        elif compression is not None and cells is not None and 8 * compression.sizes(cells)[0] > memory:
+            raise InvalidParameterError("this compression has more numbers than the memory")
+    return Request(
+        workload,
+        privacy,
+        unit,
+        objective,
+        max_value,
+        integral,
+        constraint,
+        effort,
+        basis_of(basis),
+        compression,
+        memory,
+    )
+
+
+def _is_too_large(request: Request) -> bool:
+    """Return whether the cells need more memory than there is."""
+    cells = request.workload.core.input_len
+    return request.memory is not None and cells is not None and 8 * cells > request.memory
 
 
 def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> Fitted:
@@ -147,6 +193,8 @@ def _fit_all(
         if not (mechanism.allows(request.privacy) and mechanism.serves(request.workload)):
             continue
         if mechanism.projected and request.constraint is None:
+            continue
+        if mechanism.strategy == "compressive" and request.compression is None:
             continue
         asked = request if mechanism.projected else replace(request, constraint=None)
         if mechanism.factored and not affords(request, mechanism.law):
@@ -214,11 +262,16 @@ def compare(
     integral: bool = True,
     constraint: Constraint | None = None,
     effort: Effort = "optimize",
+    basis: Basis | str = "haar",
+    compression: Compression | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Return the expected error of every mechanism that can answer, best first.
 
-    `fourier-composed` is left out: its calibration takes seconds, and Gaussian noise beats it always.
+    `fourier-composed` is left out: its calibration takes seconds, and Gaussian noise beats it always. Recoveries come
+    last: what they make of data that is not sparse cannot be said beforehand. Of those, noise on all cells with
+    a threshold has had less error than a sketch on all data that was tried: a sketch is for want of memory.
 
     Args:
         workload: The queries.
@@ -229,13 +282,18 @@ def compare(
         integral: As in `plan`.
         constraint: As in `plan`; the mechanisms that project onto it are shown with the error of their noise alone.
         effort: As in `plan`.
+        basis: As in `plan`; 'threshold' is shown with the error of the noise on all cells.
+        compression: As in `plan`; 'compressive' is shown with the error of its noise alone, for data of that sparsity.
+        memory: As in `plan`; mechanisms that do not fit are shown all the same.
         progress: As in `plan`; called for one search after the other.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
     """
-    request = _checked(workload, privacy, unit, objective, max_value, integral, constraint, effort)
+    request = _checked(
+        workload, privacy, unit, objective, max_value, integral, constraint, effort, basis, compression, memory
+    )
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
     options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy != "fourier-composed"], progress)
@@ -253,9 +311,17 @@ def compare(
             "optimality": fitted.over(bound, objective),
             "inflation": fitted.inflation,
         }
-        for fitted in sorted(options, key=lambda fitted: fitted.error(objective))
+        for fitted in sorted(options, key=lambda fitted: (_guesses(fitted), fitted.error(objective)))
     )
-    return Comparison(rows, bound, least_error(automatic, objective).mechanism.name, refused, request)
+    sketches = [fitted for fitted in options if fitted.mechanism.strategy == "compressive"]
+    # With too little memory for the cells only a sketch is left.
+    chosen = least_error(sketches if sketches and _is_too_large(request) else automatic, objective)
+    return Comparison(rows, bound, chosen.mechanism.name, refused, request)
+
+
+def _guesses(fitted: Fitted) -> bool:
+    """Return whether the error depends on how sparse the data is."""
+    return fitted.mechanism.strategy in {"threshold", "compressive"}
 
 
 def privacy_for(

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from sordino import _core
-from sordino.errors import DataTypeError, MissingDependencyError, UnsupportedMechanismError
+from sordino.bases import Basis, basis_of
+from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
 from sordino.noise_law import answer_half_widths
 from sordino.projections import Projection, project
+from sordino.recoveries import Progress as RecoveryProgress
+from sordino.recoveries import RecoveryResult, hard_threshold, recover_sketch
 from sordino.workloads import Marginals, Workload
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from sordino.compression import Compression
     from sordino.plans import Plan
 
 __all__ = ["Interval", "Release"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class Release:
         post_processing: Methods applied to `values`, in order.
         workload: What `values` answer: the plan's workload, or the one given to `answer`.
         projection: How `values` were projected onto the plan's constraint, None if they were not.
+        recovery: The sparse table that was recovered, for mechanisms that look for one.
     """
 
     plan: Plan
@@ -64,6 +72,7 @@ class Release:
     post_processing: tuple[str, ...] = ()
     other: Workload | None = None
     projection: Projection | None = field(default=None, repr=False)
+    recovery: RecoveryResult | None = field(default=None, repr=False)
     _unbiased: Array | None = field(default=None, repr=False)
     _stderr: Array | None = field(default=None, repr=False)
 
@@ -74,7 +83,13 @@ class Release:
 
     @property
     def unbiased(self) -> Array:
-        """The answers before any post-processing: unbiased, up to the clamping of cells beyond `max_value`."""
+        """The answers before any post-processing: unbiased, up to the clamping of cells beyond `max_value`.
+
+        Raises:
+            UnsupportedMechanismError: Only a sketch was measured: it has no unbiased answers.
+        """
+        if self.plan.fitted.mechanism.strategy == "compressive":
+            raise UnsupportedMechanismError("a sketch has no unbiased answers, and no intervals around them")
         return self.values if self._unbiased is None else self._unbiased
 
     @property
@@ -122,7 +137,9 @@ class Release:
                 self, values=values, other=None, _unbiased=None, _stderr=None, post_processing=(), projection=None
             )
         cells = fitted.strategy.measured_len
-        if fitted.mechanism.strategy == "identity" and workload.core.input_len == cells:
+        if fitted.mechanism.strategy == "compressive":
+            raise UnsupportedMechanismError("a sketch has no unbiased answers: use query(f) on the recovered table")
+        if fitted.mechanism.measures == "identity" and workload.core.input_len == cells:
             # Every cell was measured: the answers are those of the same noise, planned for the other workload.
             strategy = _core.Strategy(workload.core, "identity", fitted.mechanism.law)
             values, variances = _core.decode(strategy, self.measured), strategy.variances()
@@ -142,7 +159,79 @@ class Release:
         )
 
     def _processed(self, values: Array, name: str) -> Release:
-        return replace(self, values=values, _unbiased=self.unbiased, post_processing=(*self.post_processing, name))
+        sketched = self.plan.fitted.mechanism.strategy == "compressive"
+        unbiased = None if sketched else self.unbiased
+        return replace(self, values=values, _unbiased=unbiased, post_processing=(*self.post_processing, name))
+
+    @property
+    def cells(self) -> Array:
+        """The estimated table, in the shape of the input: recovered from a sketch, or with noise on every cell.
+
+        Raises:
+            UnsupportedMechanismError: Neither a sketch nor the cells were measured.
+        """
+        fitted, shape = self.plan.fitted, self.plan.workload.input_shape
+        if self.recovery is not None:
+            return self.recovery.values.reshape(shape)
+        if fitted.mechanism.measures != "identity":
+            raise UnsupportedMechanismError("this mechanism does not estimate cells")
+        return self.measured.values().reshape(shape)
+
+    def query(self, f: Callable[[Array], _T]) -> _T:
+        """Return any function of the estimated table: free, as often as wanted.
+
+        Args:
+            f: Takes the table, in the shape of the input.
+
+        Raises:
+            UnsupportedMechanismError: Neither a sketch nor the cells were measured.
+        """
+        return f(self.cells)
+
+    def thresholded(self, basis: Basis | str = "haar") -> Release:
+        """Return a release of what is not noise in a basis; `unbiased` and intervals stay.
+
+        Args:
+            basis: 'haar', 'cosine', 'standard' or an `OrthonormalBasis`.
+
+        Raises:
+            UnsupportedMechanismError: The cells were not measured, or these are other answers than the plan's.
+        """
+        fitted = self.plan.fitted
+        if fitted.mechanism.measures != "identity" or self.other is not None:
+            raise UnsupportedMechanismError("only noisy cells can be thresholded")
+        noise = float(fitted.door.noise * np.sqrt(fitted.strategy.unit_variances()[0]))
+        return self._recovered(hard_threshold(self.measured.values(), basis_of(basis), noise), "thresholded")
+
+    def reconstructed(
+        self, compression: Compression | None = None, *, progress: RecoveryProgress | None = None
+    ) -> Release:
+        """Return a release with the table recovered anew from the sketch: free, as often as wanted.
+
+        Args:
+            compression: With another sparsity, basis or recovery; the plan's own if None.
+            progress: Called with (iteration, residual); returning False ends the search with the best so far.
+
+        Raises:
+            UnsupportedMechanismError: No sketch was measured.
+            InvalidParameterError: The compression is of another sketch, or its sizes do not fit.
+        """
+        planned, fitted = self.plan.request.compression, self.plan.fitted
+        if fitted.mechanism.strategy != "compressive" or planned is None:
+            raise UnsupportedMechanismError("only a sketch can be recovered from")
+        own = planned if compression is None else compression
+        cells = int(np.prod(self.plan.workload.input_shape, dtype=np.int64))
+        if own.operator(cells) != planned.operator(cells):
+            raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")
+        noise = float(fitted.door.noise * np.sqrt(fitted.strategy.unit_variances()[0]))
+        return self._recovered(recover_sketch(own, cells, self.measured.values(), noise, progress), "recovered")
+
+    def _recovered(self, found: RecoveryResult, name: str) -> Release:
+        """Answer from an estimated table."""
+        workload = self.plan.workload
+        identity = _core.Strategy(workload.core, "identity", self.plan.fitted.mechanism.law)
+        values = identity.decode(np.ascontiguousarray(found.values)).reshape(workload.answers_shape)
+        return replace(self._processed(values, name), recovery=found)
 
     def projected(self) -> Release:
         """Return a release with answers projected onto the plan's constraint; `unbiased` and intervals stay.
@@ -165,8 +254,8 @@ class Release:
 
     def monotone(self) -> Release:
         """Return a release with answers made non-decreasing along the last axis (least squares)."""
-        flat = self.values.reshape(-1, self.values.shape[-1])
-        fitted = np.stack([_isotonic(row) for row in flat]).reshape(self.values.shape)
+        flat = np.ascontiguousarray(self.values).reshape(-1, self.values.shape[-1])
+        fitted = np.stack([_core.isotonic(row) for row in flat]).reshape(self.values.shape)
         return self._processed(fitted, "monotone")
 
     def rounded(self) -> Release:
@@ -232,19 +321,3 @@ class Release:
         from sordino.plots import plot_release  # noqa: PLC0415 - optional extra
 
         return plot_release(self, path, level=level)
-
-
-def _isotonic(row: Array) -> Array:
-    """Pool adjacent violators: the non-decreasing sequence nearest in least squares."""
-    means: list[float] = []
-    counts: list[int] = []
-    for value in row:
-        means.append(float(value))
-        counts.append(1)
-        while len(means) > 1 and means[-2] > means[-1]:
-            count = counts[-2] + counts[-1]
-            means[-2] = (means[-2] * counts[-2] + means[-1] * counts[-1]) / count
-            counts[-2] = count
-            means.pop()
-            counts.pop()
-    return np.repeat(np.array(means), counts)

@@ -20,6 +20,8 @@ from sordino.workloads.kronecker import Kronecker
 from sordino.workloads.marginals import Marginals
 from sordino.workloads.matrix import Matrix
 from sordino.workloads.ranges import AllRanges
+from sordino.workloads.running_histogram import RunningHistogram
+from sordino.workloads.sorted_histogram import SortedHistogram
 from sordino.workloads.union import Union
 
 __all__ = [
@@ -38,8 +40,10 @@ __all__ = [
     "MovingAverage",
     "PolynomialDecay",
     "RunningAverage",
+    "RunningHistogram",
     "RunningSum",
     "SlidingWindow",
+    "SortedHistogram",
     "Union",
     "Workload",
     "workload_from_spec",

@@ -1,6 +1,7 @@
 //! The door.
 
 use crate::error::PyError;
+use crate::sketch::Sketch;
 use crate::strategy::Strategy;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -67,7 +68,11 @@ impl Door {
         cells: Cells<'_>,
         key: Option<[u8; 32]>,
     ) -> PyResult<Measured> {
-        let data = cells.data()?;
+        let sketch = if let Cells::Sketch(sketch) = &cells { Some(sketch.lock()) } else { None };
+        let data = match &sketch {
+            Some(sketch) => Data::Sums(sketch.sums()),
+            None => cells.data()?,
+        };
         let (strategy, len) = (&*strategy, strategy.input_len.unwrap_or(0));
         let measured = py.detach(|| match key {
             Some(bytes) => self.core.measure_with(&*strategy.core, len, data, &Key::deterministic(bytes)),
@@ -85,6 +90,7 @@ pub(crate) enum Cells<'py> {
     Bytes(PyReadonlyArray2<'py, u8>),
     Words(PyReadonlyArray2<'py, i64>),
     Sparse(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>),
+    Sketch(PyRef<'py, Sketch>),
 }
 
 impl Cells<'_> {
@@ -94,6 +100,7 @@ impl Cells<'_> {
             Self::Reals(cells) => Data::Reals(cells.as_slice()?),
             Self::Bytes(codes) => Data::Codes(Codes::Bytes(codes.as_slice()?)),
             Self::Words(codes) => Data::Codes(Codes::Words(codes.as_slice()?)),
+            Self::Sketch(_) => return Err(PyError::from(Error::Unsupported("a sketch is locked first".into())).into()),
             Self::Sparse(cells, values) => Data::Sparse { cells: cells.as_slice()?, values: values.as_slice()? },
         })
     }
@@ -120,6 +127,14 @@ impl Measured {
     }
 }
 
+/// A neighbouring relation by name.
+pub(crate) fn unit(relation: &str, records: u32, per_cell: Option<u32>) -> Result<Unit, Error> {
+    match relation {
+        "replace_one" => Unit::replace_one(records),
+        _ => Unit::add_remove(records, per_cell),
+    }
+}
+
 /// Fits lattice and noise to a strategy, unit, domain and noise ratio.
 #[pyfunction]
 #[pyo3(signature = (strategy, relation, records, per_cell, max_value, fraction_bits, noise_ratio))]
@@ -134,10 +149,7 @@ pub(crate) fn fit(
     fraction_bits: u32,
     noise_ratio: f64,
 ) -> Result<Door, PyError> {
-    let unit = match relation {
-        "replace_one" => Unit::replace_one(records)?,
-        _ => Unit::add_remove(records, per_cell)?,
-    };
+    let unit = unit(relation, records, per_cell)?;
     let domain = Domain::real(max_value, fraction_bits)?;
     let strategy = &*strategy;
     let core = py.detach(|| door::Door::fit(&*strategy.core, unit, domain, noise_ratio))?;

@@ -9,6 +9,8 @@ mod error;
 mod estimate;
 mod noise;
 mod optimize;
+mod recovery;
+mod sketch;
 mod strategy;
 mod stream;
 mod workload;
@@ -30,6 +32,10 @@ mod _core {
     use crate::optimize::{
         Searched, condensed, dense, dense_strategy, minimum_ellipsoid, optimize_strategy, p_identity,
     };
+    #[pymodule_export]
+    use crate::recovery::{Basis, Recovered, SparsityScores, isotonic, recover};
+    #[pymodule_export]
+    use crate::sketch::{PanPrivateTree, Sketch, SketchOperator};
     #[pymodule_export]
     use crate::strategy::{Strategy, answer, decode};
     #[pymodule_export]

@@ -2,11 +2,13 @@
 
 use crate::door::{Measured, NoiseLaw};
 use crate::error::PyError;
+use crate::sketch::SketchOperator;
 use crate::workload::Workload;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
-use sordino_core::strategy::{self, Factor, Factorization, Geometry, Mechanism, Pieces, Recipe};
+use sordino_core::strategy::{self, Compression, Factor, Factorization, Geometry, Mechanism, Pieces, Recipe};
+use std::sync::Arc;
 
 /// A built strategy and the recipe it came from.
 #[pyclass(frozen, module = "sordino._core")]
@@ -75,6 +77,21 @@ impl Strategy {
         };
         let recipe = Factorization { workload: workload.0.clone(), factors, pieces };
         let core = py.detach(|| recipe.build()).map_err(PyError::from)?;
+        Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
+    }
+
+    /// A sketch of the table, of which the recovery keeps `sparsity` coefficients.
+    #[staticmethod]
+    fn sketched(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        operator: PyRef<'_, SketchOperator>,
+        law: NoiseLaw,
+        sparsity: usize,
+    ) -> Result<Self, PyError> {
+        let operator = Arc::clone(&operator.0);
+        let recipe = Compression { workload: workload.0.clone(), operator, law: law.0, sparsity };
+        let core = py.detach(|| recipe.build())?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A built mechanism for a stream.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct StreamPlan(Arc<stream::StreamPlan>);
+pub(crate) struct StreamPlan(pub Arc<stream::StreamPlan>);
 
 /// Filter by name, with its parameters.
 fn filter(kind: &str, parameters: &[f64]) -> Result<Filter, Error> {
@@ -166,7 +166,7 @@ impl StreamPlan {
 
 /// A fitted lattice and noise for a stream.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct StreamDoor(door::StreamDoor);
+pub(crate) struct StreamDoor(pub door::StreamDoor);
 
 #[pymethods]
 impl StreamDoor {

@@ -110,7 +110,7 @@ impl PanPrivateTree {
             *out = out.saturating_add(*sum).saturating_add(*base).clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT);
         }
         // Of a complete node nothing stays but what was published.
-        complete.sum.zeroize();
+        complete.sum.as_mut_slice().zeroize();
         Ok(())
     }
 

@@ -15,6 +15,7 @@ const HEADER: usize = 56;
 ///
 /// Linear: the sum of sketches is the sketch of the sum. **The sums are as private as the data**: they leave through the
 /// door. They are wiped when the sketch is dropped.
+#[derive(Clone)]
 pub struct Sketch {
     operator: Arc<Operator>,
     sums: Vec<i64>,
@@ -170,7 +171,11 @@ fn total(values: &[i64]) -> Option<u64> {
 
 /// Detects accidents, not forgers.
 fn check(bytes: &[u8]) -> u64 {
-    bytes.as_chunks::<8>().0.iter().fold(0x736B_6574, |sum: u64, word| mix(sum ^ u64::from_le_bytes(*word)).wrapping_add(1))
+    bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .fold(0x736B_6574, |sum: u64, word| mix(sum ^ u64::from_le_bytes(*word)).wrapping_add(1))
 }
 
 impl Drop for Sketch {
@@ -185,4 +190,3 @@ impl std::fmt::Debug for Sketch {
         f.debug_struct("Sketch").field("operator", &self.operator).finish_non_exhaustive()
     }
 }
-

@@ -82,7 +82,15 @@ impl Columns {
         let column = |j: usize| &entries[j * blocks..(j + 1) * blocks];
         let both = if l1 { 2 } else { 4 };
         let distance = |i: usize, j: usize| -> usize {
-            let entry = |(a, b): (&u32, &u32)| if a == b { 0 } else if a >> 1 == b >> 1 { both } else { 2 };
+            let entry = |(a, b): (&u32, &u32)| {
+                if a == b {
+                    0
+                } else if a >> 1 == b >> 1 {
+                    both
+                } else {
+                    2
+                }
+            };
             column(i).iter().zip(column(j)).map(entry).sum()
         };
         (1..cells).into_par_iter().map(|j| (0..j).map(|i| distance(i, j)).max().unwrap_or(0)).max().unwrap_or(0)

@@ -43,12 +43,7 @@ impl Compression {
             return Err(Error::invalid("sparsity", "must be from 1 to half the number of measurements"));
         }
         let geometry = if self.law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
-        Ok(Box::new(Compressive {
-            workload,
-            operator: Arc::clone(&self.operator),
-            geometry,
-            sparsity: self.sparsity,
-        }))
+        Ok(Box::new(Compressive { workload, operator: Arc::clone(&self.operator), geometry, sparsity: self.sparsity }))
     }
 }
 

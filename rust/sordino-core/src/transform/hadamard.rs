@@ -65,8 +65,15 @@ fn combine<T: Entry>(parts: [&mut [T]; 8]) {
         || {
             let [a, b, c, d, e, f, g, h] = parts;
             let len = a.len();
-            let (b, c, d, e, f, g, h) =
-                (&mut b[..len], &mut c[..len], &mut d[..len], &mut e[..len], &mut f[..len], &mut g[..len], &mut h[..len]);
+            let (b, c, d, e, f, g, h) = (
+                &mut b[..len],
+                &mut c[..len],
+                &mut d[..len],
+                &mut e[..len],
+                &mut f[..len],
+                &mut g[..len],
+                &mut h[..len],
+            );
             for i in 0..len {
                 let y = eight([a[i], b[i], c[i], d[i], e[i], f[i], g[i], h[i]]);
                 [a[i], b[i], c[i], d[i], e[i], f[i], g[i], h[i]] = y;
@@ -78,7 +85,8 @@ fn combine<T: Entry>(parts: [&mut [T]; 8]) {
 #[inline(always)]
 fn eight<T: Entry>(x: [T; 8]) -> [T; 8] {
     let (a, b) = (four([x[0], x[1], x[2], x[3]]), four([x[4], x[5], x[6], x[7]]));
-    let (sum, difference) = (std::array::from_fn::<T, 4, _>(|i| a[i] + b[i]), std::array::from_fn::<T, 4, _>(|i| a[i] - b[i]));
+    let (sum, difference) =
+        (std::array::from_fn::<T, 4, _>(|i| a[i] + b[i]), std::array::from_fn::<T, 4, _>(|i| a[i] - b[i]));
     [sum[0], sum[1], sum[2], sum[3], difference[0], difference[1], difference[2], difference[3]]
 }
 

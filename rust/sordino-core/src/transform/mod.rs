@@ -6,8 +6,8 @@ mod cosine;
 pub(crate) mod exact;
 pub(crate) mod fourier;
 pub(crate) mod group;
-pub(crate) mod hadamard;
 mod haar;
+pub(crate) mod hadamard;
 pub(crate) mod wide;
 
 pub use basis::{Basis, NamedBasis};

@@ -1,8 +1,6 @@
 //! Known sparse vectors, with and without noise; an oracle that knows the support; selection by sorting.
 
-use super::largest::Largest;
 use super::*;
-use proptest::prelude::*;
 use std::ops::ControlFlow;
 
 const ALL: [Algorithm; 3] = [Algorithm::Cosamp, Algorithm::HardThresholding, Algorithm::BasisPursuit];

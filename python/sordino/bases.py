@@ -1,0 +1,159 @@
+"""Orthonormal bases in which data may be sparse."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sordino import _core
+from sordino._checks import positive
+from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.workloads.base import Array, length_of
+
+__all__ = ["Basis", "Cosine", "Haar", "OrthonormalBasis", "Standard", "basis_of"]
+
+
+class Basis(ABC):
+    """An orthonormal basis `Psi` of tables: `x = Psi c`, `c = Psi^T x`.
+
+    Tables are flat; those of several axes are taken row by row.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def core(self, cells: int) -> _core.Basis:
+        """Return the basis in the core, for tables of so many cells."""
+
+    def size(self, cells: int) -> int:
+        """Return the number of coefficients of so many cells: more where the basis needs a power of two."""
+        return cells
+
+    def analyze(self, x: object) -> Array:
+        """Return the coefficients `Psi^T x` of public numbers, shape (cells,); padded by zeros where needed."""
+        values = np.asarray(x, dtype=np.float64).reshape(-1)
+        padded = np.zeros(self.size(len(values)))
+        padded[: len(values)] = values
+        return self.core(len(values)).analyze(padded)
+
+    def synthesize(self, coefficients: object) -> Array:
+        """Return `Psi c`, shape (coefficients,)."""
+        values = np.ascontiguousarray(np.asarray(coefficients, dtype=np.float64).reshape(-1))
+        return self.core(len(values)).synthesize(values)
+
+    def column_l1(self, cells: int) -> float:
+        """Return an upper bound of `max_j ||Psi^T e_j||_1`: what one record changes in all coefficients together."""
+        return self.core(cells).column_l1
+
+
+@dataclass(frozen=True)
+class Standard(Basis):
+    """The cells themselves: data with few cells that are not zero."""
+
+    name: ClassVar[str] = "standard"
+
+    def core(self, cells: int) -> _core.Basis:
+        """Return the basis in the core."""
+        return _core.Basis.named(self.name, cells)
+
+
+@dataclass(frozen=True)
+class Haar(Basis):
+    """Haar wavelets: data of few plateaus. Tables are padded to a power of two."""
+
+    name: ClassVar[str] = "haar"
+
+    def core(self, cells: int) -> _core.Basis:
+        """Return the basis in the core."""
+        return _core.Basis.named(self.name, self.size(cells))
+
+    def size(self, cells: int) -> int:
+        """Return the next power of two."""
+        return 1 << (length_of("cells", cells) - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Cosine(Basis):
+    """Cosines of rising frequency (DCT-II): data of few smooth waves."""
+
+    name: ClassVar[str] = "cosine"
+
+    def core(self, cells: int) -> _core.Basis:
+        """Return the basis in the core."""
+        return _core.Basis.named(self.name, cells)
+
+
+@dataclass(frozen=True)
+class OrthonormalBasis(Basis):
+    """Any orthonormal basis, given by two functions.
+
+    A recovery calls them a hundred times or so. Privacy does not depend on them, except that `column_l1` must hold
+    (and `relative_error`) where the sparsity is chosen privately.
+
+    Attributes:
+        cells: Cells of the tables.
+        to_coefficients: `x -> Psi^T x`, arrays of shape (cells,).
+        from_coefficients: `c -> Psi c`, its inverse and adjoint.
+        bound: Upper bound of `max_j ||Psi^T e_j||_1`; `sqrt(cells)` always is one.
+        relative_error: Bound of the rounding error of `to_coefficients`, relative to the l2 norm of the table.
+
+    Raises:
+        DataTypeError: The functions are no functions.
+        InvalidParameterError: A number is out of range, or the functions are not inverse to each other or not
+            orthonormal on a fixed test vector.
+    """
+
+    name: ClassVar[str] = "custom"
+    cells: int
+    to_coefficients: Callable[[Array], Array]
+    from_coefficients: Callable[[Array], Array]
+    bound: float
+    relative_error: float = 1e-9
+
+    def __post_init__(self) -> None:
+        length_of("cells", self.cells)
+        positive("bound", self.bound)
+        positive("relative_error", self.relative_error, most=1e-3)
+        if not (callable(self.to_coefficients) and callable(self.from_coefficients)):
+            raise DataTypeError("a basis is given by two functions")
+        x = np.cos(np.arange(self.cells) * 0.7) + np.arange(self.cells) % 3
+        coefficients = self.core(self.cells).analyze(x)
+        back = self.core(self.cells).synthesize(coefficients)
+        norm = float(np.linalg.norm(x))
+        if np.abs(back - x).max() > 1e-6 * norm or abs(float(np.linalg.norm(coefficients)) / norm - 1.0) > 1e-6:
+            raise InvalidParameterError("these functions are not an orthonormal transform and its inverse")
+
+    def core(self, cells: int) -> _core.Basis:
+        """Return the basis in the core.
+
+        Raises:
+            InvalidParameterError: The basis is for another number of cells.
+        """
+        if cells != self.cells:
+            raise InvalidParameterError(f"this basis is for tables of {self.cells} cells, not {cells}")
+        return _core.Basis.custom(
+            self.cells, self.to_coefficients, self.from_coefficients, self.bound, self.relative_error
+        )
+
+
+_NAMED: dict[str, Basis] = {"standard": Standard(), "haar": Haar(), "cosine": Cosine()}
+
+
+def basis_of(value: object) -> Basis:
+    """Return a basis given as such or by its name.
+
+    Raises:
+        DataTypeError: Neither.
+        InvalidParameterError: No such name.
+    """
+    if isinstance(value, str):
+        if value not in _NAMED:
+            raise InvalidParameterError(f"basis must be one of {', '.join(_NAMED)}, or an OrthonormalBasis")
+        return _NAMED[value]
+    if not isinstance(value, Basis):
+        raise DataTypeError("basis must be a name, or a basis such as sordino.Haar()")
+    return value

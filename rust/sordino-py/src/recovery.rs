@@ -1,0 +1,290 @@
+//! Sparse recovery, orthonormal bases, isotonic regression, the private choice of a sparsity.
+
+use crate::door::unit;
+use crate::error::PyError;
+use crate::optimize::Reporter;
+use crate::sketch::SketchOperator;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use sordino_core::domain::Domain;
+use sordino_core::door::{self, SparsityChoice};
+use sordino_core::error::Error;
+use sordino_core::estimate;
+use sordino_core::estimate::recovery::{self, Algorithm, Target};
+use sordino_core::random::Key;
+use sordino_core::sketch::Measuring;
+use sordino_core::transform::{self, NamedBasis};
+use sordino_core::unit::Unit;
+use sordino_core::upper::Upper;
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+
+/// An orthonormal basis, built in or given by two functions.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct Basis(Kind);
+
+enum Kind {
+    Named(NamedBasis),
+    Custom(Custom),
+}
+
+/// A basis that calls Python; the first exception waits until the caller can raise it.
+#[derive(Debug)]
+struct Custom {
+    len: usize,
+    analyze: Py<PyAny>,
+    synthesize: Py<PyAny>,
+    column_l1: Upper,
+    relative_error: f64,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Custom {
+    fn call(&self, function: &Py<PyAny>, x: &mut [f64]) {
+        let called = Python::attach(|py| -> PyResult<()> {
+            let result = function.bind(py).call1((PyArray1::from_slice(py, x),))?;
+            let values: PyReadonlyArray1<'_, f64> = result.extract()?;
+            let values = values.as_slice()?;
+            if values.len() != x.len() || values.iter().any(|v| !v.is_finite()) {
+                return Err(PyError::from(Error::Unsupported(
+                    "a function of this basis returned another number of coefficients, or some that are not finite"
+                        .into(),
+                ))
+                .into());
+            }
+            x.copy_from_slice(values);
+            Ok(())
+        });
+        if let Err(error) = called {
+            x.fill(0.0);
+            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+}
+
+impl transform::Basis for Custom {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn analyze(&self, x: &mut [f64]) {
+        self.call(&self.analyze, x);
+    }
+
+    fn synthesize(&self, c: &mut [f64]) {
+        self.call(&self.synthesize, c);
+    }
+
+    fn column_l1(&self) -> Upper {
+        self.column_l1
+    }
+
+    fn relative_error(&self) -> f64 {
+        self.relative_error
+    }
+}
+
+impl Basis {
+    fn core(&self) -> &dyn transform::Basis {
+        match &self.0 {
+            Kind::Named(basis) => basis,
+            Kind::Custom(basis) => basis,
+        }
+    }
+
+    /// Whether a function of the basis has raised.
+    fn failed(&self) -> bool {
+        matches!(&self.0, Kind::Custom(basis) if basis.raised.lock().unwrap_or_else(PoisonError::into_inner).is_some())
+    }
+
+    /// Raises what a function of the basis raised.
+    fn check(&self) -> PyResult<()> {
+        match &self.0 {
+            Kind::Custom(basis) => {
+                basis.raised.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+            }
+            Kind::Named(_) => Ok(()),
+        }
+    }
+
+    fn transformed<'py>(
+        &self,
+        py: Python<'py>,
+        x: &PyReadonlyArray1<'py, f64>,
+        run: impl FnOnce(&dyn transform::Basis, &mut [f64]) + Send,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut values = x.as_slice()?.to_vec();
+        if values.len() != self.core().len() {
+            let (expected, got) = (self.core().len(), values.len());
+            return Err(PyError::from(Error::Shape { name: "values", expected, got }).into());
+        }
+        py.detach(|| run(self.core(), &mut values));
+        self.check()?;
+        Ok(values.into_pyarray(py))
+    }
+}
+
+#[pymethods]
+impl Basis {
+    /// "standard", "haar" or "cosine" with so many elements.
+    #[staticmethod]
+    fn named(name: &str, len: usize) -> Result<Self, PyError> {
+        Ok(Self(Kind::Named(NamedBasis::named(name, len)?)))
+    }
+
+    /// A basis given by its two functions, a bound on the l1 norm of a cell's coefficients, and its accuracy.
+    #[staticmethod]
+    fn custom(len: usize, analyze: Py<PyAny>, synthesize: Py<PyAny>, column_l1: f64, relative_error: f64) -> Self {
+        let column_l1 = Upper::rounded(column_l1, 1);
+        Self(Kind::Custom(Custom { len, analyze, synthesize, column_l1, relative_error, raised: Mutex::new(None) }))
+    }
+
+    #[getter]
+    fn len(&self) -> usize {
+        self.core().len()
+    }
+
+    #[getter]
+    fn column_l1(&self) -> f64 {
+        self.core().column_l1().get()
+    }
+
+    fn analyze<'py>(&self, py: Python<'py>, x: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        self.transformed(py, &x, |basis, x| basis.analyze(x))
+    }
+
+    fn synthesize<'py>(&self, py: Python<'py>, c: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        self.transformed(py, &c, |basis, c| basis.synthesize(c))
+    }
+}
+
+/// What a recovery found.
+#[pyclass(frozen, get_all, module = "sordino._core")]
+pub(crate) struct Recovered {
+    support: Py<PyArray1<i64>>,
+    coefficients: Py<PyArray1<f64>>,
+    residual: f64,
+    iterations: usize,
+    converged: bool,
+    /// Whether a signal ended it.
+    interrupted: bool,
+}
+
+/// Recovers the coefficients of a table from a normalised sketch with noise of this standard deviation.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // the problem, once
+pub(crate) fn recover(
+    py: Python<'_>,
+    operator: PyRef<'_, SketchOperator>,
+    basis: PyRef<'_, Basis>,
+    y: PyReadonlyArray1<'_, f64>,
+    algorithm: &str,
+    sparsity: Option<usize>,
+    noise: f64,
+    iterations: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Recovered> {
+    let algorithm = match algorithm {
+        "cosamp" => Algorithm::Cosamp,
+        "hard-thresholding" => Algorithm::HardThresholding,
+        _ => Algorithm::BasisPursuit,
+    };
+    let y = y.as_slice()?;
+    let target = Target { sparsity, noise, iterations };
+    let (operator, basis) = (&*operator, &*basis);
+    let mut reporter = Reporter::new(progress);
+    let found = py.detach(|| {
+        let measuring = Measuring::new(&operator.0, basis.core())?;
+        recovery::recover(&measuring, y, algorithm, target, &mut |iteration, residual| {
+            if basis.failed() { ControlFlow::Break(()) } else { reporter.report(iteration, residual) }
+        })
+    });
+    basis.check()?;
+    let interrupted = reporter.interrupted(py)?;
+    let found = found.map_err(PyError::from)?;
+    Ok(Recovered {
+        support: found.support.iter().map(|i| *i as i64).collect::<Vec<_>>().into_pyarray(py).unbind(),
+        coefficients: found.values.into_pyarray(py).unbind(),
+        residual: found.residual,
+        iterations: found.iterations,
+        converged: found.converged,
+        interrupted,
+    })
+}
+
+/// The non-decreasing sequence nearest to these values.
+#[pyfunction]
+pub(crate) fn isotonic<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'py, f64>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let values = values.as_slice()?;
+    Ok(py.detach(|| estimate::isotonic(values)).into_pyarray(py))
+}
+
+/// Cells, all finite.
+#[derive(FromPyObject)]
+pub(crate) enum Cells<'py> {
+    Integers(PyReadonlyArray1<'py, i64>),
+    Reals(PyReadonlyArray1<'py, f64>),
+}
+
+/// What is public about the choice of a sparsity.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct SparsityScores {
+    candidates: Vec<usize>,
+    penalties: Vec<f64>,
+    unit: Unit,
+    domain: Domain,
+    epsilon: f64,
+}
+
+impl SparsityScores {
+    fn choice(&self) -> SparsityChoice<'_> {
+        let Self { candidates, penalties, unit, domain, epsilon } = self;
+        SparsityChoice { candidates, penalties, unit: *unit, domain: *domain, epsilon: *epsilon }
+    }
+}
+
+#[pymethods]
+impl SparsityScores {
+    #[new]
+    #[allow(clippy::too_many_arguments)] // the public facts, once
+    fn new(
+        candidates: Vec<usize>,
+        penalties: Vec<f64>,
+        relation: &str,
+        records: u32,
+        per_cell: Option<u32>,
+        max_value: u64,
+        fraction_bits: u32,
+        epsilon: f64,
+    ) -> Result<Self, PyError> {
+        let (unit, domain) = (unit(relation, records, per_cell)?, Domain::real(max_value, fraction_bits)?);
+        Ok(Self { candidates, penalties, unit, domain, epsilon })
+    }
+
+    /// Bound of what neighbours' scores differ by.
+    fn sensitivity(&self, basis: PyRef<'_, Basis>) -> Result<f64, PyError> {
+        Ok(self.choice().sensitivity(basis.core())?.get())
+    }
+
+    /// Index of the chosen candidate.
+    #[pyo3(signature = (basis, cells, key=None))]
+    fn select(
+        &self,
+        py: Python<'_>,
+        basis: PyRef<'_, Basis>,
+        cells: Cells<'_>,
+        key: Option<[u8; 32]>,
+    ) -> PyResult<usize> {
+        let cells = match &cells {
+            Cells::Integers(cells) => door::Cells::Integers(cells.as_slice()?),
+            Cells::Reals(cells) => door::Cells::Reals(cells.as_slice()?),
+        };
+        let (basis, key) = (&*basis, key.map(Key::deterministic));
+        let chosen = py.detach(|| self.choice().select(basis.core(), cells, key.as_ref()));
+        basis.check()?;
+        Ok(chosen.map_err(PyError::from)?)
+    }
+}

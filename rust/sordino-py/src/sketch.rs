@@ -1,0 +1,187 @@
+//! Sketches, their operators, and private running sums of them that bear one look at their state.
+
+use crate::error::PyError;
+use crate::stream::{StreamDoor, StreamPlan};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use sordino_core::door;
+use sordino_core::error::Error;
+use sordino_core::sketch::{self, Kind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+fn check(name: &'static str, expected: usize, got: usize) -> Result<(), Error> {
+    if expected == got { Ok(()) } else { Err(Error::Shape { name, expected, got }) }
+}
+
+/// A random matrix of signs from a public seed.
+#[pyclass(frozen, eq, module = "sordino._core")]
+#[derive(PartialEq)]
+pub(crate) struct SketchOperator(pub Arc<sketch::Operator>);
+
+#[pymethods]
+impl SketchOperator {
+    #[new]
+    fn new(kind: &str, cells: usize, measurements: usize, seed: u64, nonzeros: u32) -> Result<Self, PyError> {
+        let kind = match kind {
+            "bernoulli" => Kind::Bernoulli,
+            "hadamard" => Kind::Hadamard,
+            "sparse" => Kind::Sparse { nonzeros },
+            _ => return Err(Error::Unsupported("unknown kind of sketch".into()).into()),
+        };
+        Ok(Self(Arc::new(sketch::Operator::new(kind, cells, measurements, seed)?)))
+    }
+
+    /// Kind, cells, measurements, seed, entries of a sparse column.
+    #[getter]
+    fn description(&self) -> (&'static str, usize, usize, u64, u32) {
+        let (kind, nonzeros) = match self.0.kind() {
+            Kind::Bernoulli => ("bernoulli", 0),
+            Kind::Hadamard => ("hadamard", 0),
+            Kind::Sparse { nonzeros } => ("sparse", nonzeros),
+        };
+        (kind, self.0.cells(), self.0.measurements(), self.0.seed(), nonzeros)
+    }
+
+    #[getter]
+    fn column_entries(&self) -> usize {
+        self.0.column_entries()
+    }
+
+    /// Signs of a column, shape (measurements,).
+    fn column<'py>(&self, py: Python<'py>, cell: usize) -> Result<Bound<'py, PyArray1<i64>>, PyError> {
+        if cell >= self.0.cells() {
+            return Err(Error::Shape { name: "cell", expected: self.0.cells(), got: cell }.into());
+        }
+        let mut column = vec![0; self.0.measurements()];
+        self.0.add_column(cell, 1, &mut column);
+        Ok(column.into_pyarray(py))
+    }
+
+    /// Products of a public vector with the normalised matrix.
+    fn apply<'py>(&self, py: Python<'py>, x: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let x = x.as_slice()?;
+        check("x", self.0.cells(), x.len()).map_err(PyError::from)?;
+        let mut y = vec![0.0; self.0.measurements()];
+        py.detach(|| self.0.apply(x, &mut y));
+        Ok(y.into_pyarray(py))
+    }
+
+    /// Products with its transpose.
+    fn adjoint<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let y = y.as_slice()?;
+        check("y", self.0.measurements(), y.len()).map_err(PyError::from)?;
+        let mut x = vec![0.0; self.0.cells()];
+        py.detach(|| self.0.adjoint(y, &mut x));
+        Ok(x.into_pyarray(py))
+    }
+}
+
+/// Integer sums that grow and merge; as private as the data.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct Sketch(Mutex<sketch::Sketch>);
+
+impl Sketch {
+    pub fn lock(&self) -> MutexGuard<'_, sketch::Sketch> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Sketch {
+    #[new]
+    fn new(operator: PyRef<'_, SketchOperator>) -> Self {
+        Self(Mutex::new(sketch::Sketch::new(Arc::clone(&operator.0))))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> Result<Self, PyError> {
+        Ok(Self(Mutex::new(py.detach(|| sketch::Sketch::from_bytes(bytes))?)))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = py.detach(|| self.lock().to_bytes());
+        PyBytes::new(py, &bytes)
+    }
+
+    #[getter]
+    fn operator(&self) -> SketchOperator {
+        SketchOperator(Arc::clone(self.lock().operator()))
+    }
+
+    fn update_one(&self, cell: i64, count: i64) -> Result<(), PyError> {
+        Ok(self.lock().update(&[cell], Some(&[count]))?)
+    }
+
+    #[pyo3(signature = (cells, counts=None))]
+    fn update(
+        &self,
+        py: Python<'_>,
+        cells: PyReadonlyArray1<'_, i64>,
+        counts: Option<PyReadonlyArray1<'_, i64>>,
+    ) -> PyResult<()> {
+        let (cells, counts) = (cells.as_slice()?, counts.as_ref().map(PyReadonlyArray1::as_slice).transpose()?);
+        Ok(py.detach(|| self.lock().update(cells, counts)).map_err(PyError::from)?)
+    }
+
+    fn add_table(&self, py: Python<'_>, table: PyReadonlyArray1<'_, i64>) -> PyResult<()> {
+        let table = table.as_slice()?;
+        Ok(py.detach(|| self.lock().add_table(table)).map_err(PyError::from)?)
+    }
+
+    /// Adds another sketch, which stays as it is.
+    fn merge(&self, py: Python<'_>, other: PyRef<'_, Self>) -> Result<(), PyError> {
+        // A copy, so that two sketches added to each other at once never wait for one another.
+        let copy = other.lock().clone();
+        Ok(py.detach(|| self.lock().merge(&copy))?)
+    }
+
+    fn copy(&self) -> Self {
+        Self(Mutex::new(self.lock().clone()))
+    }
+
+    /// The sums: private, for what a stream is fed with.
+    fn sums<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_slice(py, self.lock().sums())
+    }
+}
+
+/// Running sums that bear one look at their state.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct PanPrivateTree(Mutex<door::PanPrivateTree>);
+
+impl PanPrivateTree {
+    fn lock(&self) -> MutexGuard<'_, door::PanPrivateTree> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PanPrivateTree {
+    #[new]
+    #[pyo3(signature = (plan, door, dim, key=None))]
+    fn new(
+        plan: PyRef<'_, StreamPlan>,
+        door: PyRef<'_, StreamDoor>,
+        dim: usize,
+        key: Option<[u8; 32]>,
+    ) -> Result<Self, PyError> {
+        Ok(Self(Mutex::new(plan.0.open_pan_private(door.0, dim, key)?)))
+    }
+
+    #[getter]
+    fn step(&self) -> u64 {
+        self.lock().step()
+    }
+
+    /// Publishes the next step.
+    fn update(&self, py: Python<'_>, item: PyReadonlyArray1<'_, i64>) -> PyResult<()> {
+        let item = item.as_slice()?;
+        Ok(py.detach(|| self.lock().update(item)).map_err(PyError::from)?)
+    }
+
+    /// The sums published last.
+    fn answers<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.lock().answers().into_pyarray(py)
+    }
+}
