@@ -54,7 +54,7 @@ def haar_sparse(n: int, sparsity: int, *, height: int = 100, seed: int = 1) -> H
         step = int(rng.integers(1, height + 1)) * (1 if rng.random() < 0.5 else -1)
         x[start : start + half] += step
         x[start + half : start + 2 * half] -= step
-    return x - x.min()
+    return np.asarray(x - x.min())
 
 
 def plateaus(n: int, count: int, *, height: int = 20, seed: int = 1) -> Histogram:
