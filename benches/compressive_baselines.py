@@ -111,7 +111,8 @@ class BernoulliSketch:
     def adjoint(self, y: Array) -> Array:
         """Return the transpose times a vector."""
         starts = range(0, self.columns, self._BLOCK)
-        return 2.0 * np.concatenate([self._bits(start).astype(np.float64) @ y for start in starts]) - y.sum()
+        x: Array = np.concatenate([self._bits(start).astype(np.float64) @ y for start in starts])
+        return 2.0 * x - float(y.sum())
 
     def dense(self, start: int, stop: int) -> Array:
         """Return rows `start .. stop` of the matrix, multiples of 8."""
@@ -485,11 +486,11 @@ def transform_sensitivity(n: int, basis: str) -> float:
     about `0.9003 sqrt n`.
     """
     if basis == "haar":
-        return n**-0.5 + sum(2.0 ** (-level / 2.0) for level in range(1, n.bit_length()))
+        return 1.0 / math.sqrt(n) + sum(math.exp2(-level / 2.0) for level in range(1, n.bit_length()))
     frequencies = np.arange(1, n) * (np.pi / (2 * n))
     starts = range(0, n, 256)
     blocks = (np.abs(np.cos(np.outer(2 * np.arange(j, min(j + 256, n)) + 1, frequencies))).sum(axis=1) for j in starts)
-    return n**-0.5 + math.sqrt(2.0 / n) * max(float(sums.max()) for sums in blocks)
+    return 1.0 / math.sqrt(n) + math.sqrt(2.0 / n) * max(float(sums.max()) for sums in blocks)
 
 
 def sparsity_scores(
