@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 EXTENSION := $(VENV)/.extension
+# A process of pytest for each core, and then no threads of BLAS besides: they would wait for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 # Property tests repeat; set another seed to search further.
 export PROPTEST_RNG_SEED ?= 20261121
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
@@ -53,12 +55,12 @@ test-rust: ## Rust tests, documentation examples, benches as tests
 
 .PHONY: test-python
 test-python: build ## Python tests, with the code of README and docs
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 .PHONY: test-slow
 test-slow: build docs package ## Slow markers, the docs site, wheel and sdist in empty environments
 	cargo test --locked -p sordino-core -- --ignored --skip generate
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 	@echo "all slow checks passed"
 
 .PHONY: docs

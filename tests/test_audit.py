@@ -12,6 +12,7 @@ BENCHES = Path(__file__).resolve().parent.parent / "benches"
 
 @pytest.mark.slow
 @pytest.mark.statistical
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["audit.py", "audit_streams.py"])
 def test_no_mechanism_is_caught_and_planted_under_noise_is(name):
     """Fresh keys: a false alarm in less than one run in a hundred (see `benches/audit.py`)."""
