@@ -44,8 +44,8 @@ pub enum Algorithm {
 pub struct Target {
     /// `S`, entries of `θ` that are not zero: at most.
     pub sparsity: Option<usize>,
-    /// Standard deviation of each entry of `w`. The greedy algorithms stop once the residual is at most
-    /// `noise √k`, and return zero if `‖y‖` is.
+    /// Standard deviation of each entry of `w`. An algorithm stops where the residual `r = y − A θ` looks like noise,
+    /// `‖r‖ ≤ noise √k` and `‖Aᵀ r‖_∞ ≤ noise √(2 ln N)`: before it begins, if `y` does.
     pub noise: f64,
     /// Iterations after which the best so far is returned.
     pub iterations: usize,
@@ -71,8 +71,10 @@ pub struct Recovery {
 /// When an algorithm stops.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
-    /// The residual that noise alone explains, or rounding.
-    noise: f64,
+    /// `‖y − A θ‖` that noise alone explains, or rounding.
+    residual: f64,
+    /// `‖Aᵀ(y − A θ)‖_∞` that noise alone explains.
+    proxy: f64,
     iterations: usize,
 }
 
@@ -101,10 +103,15 @@ pub fn recover(
     progress: Progress<'_>,
 ) -> Result<Recovery, Error> {
     check(a, y, algorithm, target)?;
-    let mut problem = LeastSquares::new(a, y);
-    let level = target.noise * (y.len() as f64).sqrt();
-    let rule = Rule { noise: level.max(ROUNDING * problem.norm()), iterations: target.iterations };
-    let found = if problem.norm() <= level {
+    let mut problem = LeastSquares::new(a, y, target.noise);
+    let rule = if target.noise > 0.0 {
+        let residual = target.noise * (y.len() as f64).sqrt();
+        let proxy = target.noise * (2.0 * (a.columns() as f64).ln()).sqrt();
+        Rule { residual, proxy, iterations: target.iterations }
+    } else {
+        Rule { residual: ROUNDING * problem.norm(), proxy: f64::INFINITY, iterations: target.iterations }
+    };
+    let found = if problem.explained(rule) {
         Found { converged: true, ..Found::default() }
     } else {
         match (algorithm, target.sparsity) {
@@ -112,7 +119,7 @@ pub fn recover(
             (Algorithm::HardThresholding, Some(sparsity)) => {
                 hard_thresholding::hard_thresholding(&mut problem, sparsity, rule, progress)
             }
-            (_, sparsity) => basis_pursuit::basis_pursuit(&mut problem, sparsity, target.noise, rule, progress),
+            (_, sparsity) => basis_pursuit::basis_pursuit(&mut problem, sparsity, rule, progress),
         }
     };
     finish(&mut problem, found)
@@ -122,6 +129,10 @@ fn check(a: &dyn Operator, y: &[f64], algorithm: Algorithm, target: Target) -> R
     Error::check_len("y", a.rows(), y.len())?;
     if y.iter().any(|y| !y.is_finite()) {
         return Err(Error::invalid("y", "every number must be finite"));
+    }
+    // A margin for the sizes of A.
+    if least_squares::dot(y, y) > 1e280 {
+        return Err(Error::invalid("y", "too large: its square overflows"));
     }
     match target.sparsity {
         None if algorithm != Algorithm::BasisPursuit => {
