@@ -1,7 +1,8 @@
 //! Basis pursuit denoising.
 
 use super::largest::Largest;
-use super::least_squares::{Depth, LeastSquares, dot, largest_magnitude, norm};
+use super::least_squares::{Depth, LeastSquares};
+use super::vectors::{absolute_sum, dot, largest_magnitude, norm, squared_distance, sum};
 use super::{Found, Rule};
 use crate::optimize::Progress;
 
@@ -20,12 +21,13 @@ const NOISELESS: f64 = 1e-6;
 /// The inverse of the norm of a column, squared: the step that is right for one coordinate.
 const LONGEST_STEP: f64 = 1.0;
 
-/// `min ½‖A θ − y‖² + λ‖θ‖₁`, `λ` what noise alone reaches, and least squares on the support:
-/// on at most `sparsity` and half as many columns as there are rows, those with the largest values.
+/// `min ½‖A θ − y‖² + λ‖θ‖₁`, `λ` the correlations that noise alone reaches, and least squares on the support: on at
+/// most `sparsity` and half as many columns as there are rows, those with the largest values.
 ///
 /// FISTA (Beck & Teboulle 2009) with the gradient restart of O'Donoghue & Candès (2015, Section 3.2), through a falling
-/// sequence of `λ`, each with steps found by backtracking and lengthened at a restart. Without noise it falls until least squares on the support explain `y`, or to [`NOISELESS`].
-/// An iteration costs one `A` and one `Aᵀ`.
+/// sequence of `λ`. Steps are found by backtracking from the longest and lengthen at a restart: those of `1/‖A‖²` are
+/// for vectors that are not sparse, and far shorter. Without noise `λ` falls until least squares on the support explain
+/// `y`, or to [`NOISELESS`]. An iteration costs one `A` and one `Aᵀ`, and one `A` more for a step that was too long.
 pub(super) fn basis_pursuit(
     problem: &mut LeastSquares<'_>,
     sparsity: Option<usize>,
@@ -129,18 +131,20 @@ impl Fista {
             below = below.max(multiple * match_y - 0.5 * multiple * multiple * square);
             let rounding = 1e-24 * dot(&self.image_z, &self.image_z);
             loop {
-                let length = self.shrink(&problem.proxy, lambda);
+                self.shrink(&problem.proxy, lambda);
                 operator.apply(&self.next, &mut self.image_next);
-                let image: f64 = self.image_next.iter().zip(&self.image_z).map(|(a, b)| (a - b).powi(2)).sum();
+                let length = squared_distance(&self.next, &self.z);
+                let image = squared_distance(&self.image_next, &self.image_z);
                 // Negated: what is not a number ends the search.
                 if !(self.step * image > length + self.step * rounding) {
                     break;
                 }
                 self.step *= 0.5;
             }
-            let (size, ascent) = self.look();
-            let square: f64 = y.iter().zip(&self.image_next).map(|(y, image)| (y - image).powi(2)).sum();
-            let value = 0.5 * square + lambda * size;
+            let square = squared_distance(y, &self.image_next);
+            let value = 0.5 * square + lambda * absolute_sum(&self.next);
+            // Positive where the step leads uphill.
+            let ascent = sum(&self.next, &self.z, &self.x, |next, z, x| (z - next) * (next - x));
             let weight = if ascent > 0.0 {
                 momentum = 1.0;
                 // A new run, which may find that the support has become kinder.
@@ -164,26 +168,13 @@ impl Fista {
         }
     }
 
-    /// `next`, soft thresholding of a gradient step from `z`; returns `‖next − z‖²`.
-    fn shrink(&mut self, proxy: &[f64], lambda: f64) -> f64 {
+    /// `next`: soft thresholding of a gradient step from `z`.
+    fn shrink(&mut self, proxy: &[f64], lambda: f64) {
         let bound = lambda * self.step;
-        let mut length = 0.0;
         for ((next, z), proxy) in self.next.iter_mut().zip(&self.z).zip(proxy) {
             let moved = z + self.step * proxy;
             *next = moved - moved.clamp(-bound, bound);
-            length += (*next - z).powi(2);
         }
-        length
-    }
-
-    /// `‖next‖₁`, and `⟨z − next, next − x⟩`: positive where the step leads uphill.
-    fn look(&self) -> (f64, f64) {
-        let (mut size, mut ascent) = (0.0, 0.0);
-        for ((next, z), x) in self.next.iter().zip(&self.z).zip(&self.x) {
-            size += next.abs();
-            ascent += (z - next) * (next - x);
-        }
-        (size, ascent)
     }
 }
 

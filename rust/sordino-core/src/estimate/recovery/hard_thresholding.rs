@@ -1,7 +1,8 @@
 //! Normalised iterative hard thresholding.
 
 use super::largest::Largest;
-use super::least_squares::{Depth, LeastSquares, dot, norm};
+use super::least_squares::{Depth, LeastSquares};
+use super::vectors::{dot, norm, squared_distance};
 use super::{Found, Rule};
 use crate::optimize::Progress;
 
@@ -57,7 +58,7 @@ pub(super) fn hard_thresholding(
             }
             problem.evaluate(&next, &values);
             problem.carry(&now.support, &now.values, &next, &mut old);
-            let image: f64 = before.iter().zip(&problem.residual).map(|(a, b)| (a - b).powi(2)).sum();
+            let image = squared_distance(&before, &problem.residual);
             if next == now.support || step * image <= (1.0 - MARGIN) * change(&now, &next, &values, &old) {
                 break;
             }
@@ -83,7 +84,6 @@ pub(super) fn hard_thresholding(
 
 /// `‖θ' − θ‖²`, `old` being `θ` where `θ'` is not zero.
 fn change(now: &Found, next: &[usize], values: &[f64], old: &[f64]) -> f64 {
-    let stayed: f64 = values.iter().zip(old).map(|(a, b)| (a - b).powi(2)).sum();
     let left = now.support.iter().zip(&now.values).filter(|(j, _)| next.binary_search(j).is_err());
-    stayed + left.map(|(_, value)| value.powi(2)).sum::<f64>()
+    squared_distance(values, old) + left.map(|(_, value)| value.powi(2)).sum::<f64>()
 }

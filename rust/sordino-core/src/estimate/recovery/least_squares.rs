@@ -1,5 +1,6 @@
 //! Least squares on few columns: `min ½‖A_T z − y‖² + ½ρ‖z‖²`.
 
+use super::vectors::{add, dot, largest_magnitude, norm};
 use super::{Operator, Rule};
 
 /// `ρ`, where columns have norm about 1: repeated columns share their coefficient, and the others move by this
@@ -155,33 +156,4 @@ impl<'a> LeastSquares<'a> {
         self.slope.clear();
         self.slope.extend(support.iter().zip(values).map(|(j, value)| self.proxy[*j] - RIDGE * value));
     }
-}
-
-/// `x += factor p`.
-pub(super) fn add(x: &mut [f64], factor: f64, p: &[f64]) {
-    x.iter_mut().zip(p).for_each(|(x, p)| *x += factor * p);
-}
-
-/// `‖x‖_∞`.
-pub(super) fn largest_magnitude(x: &[f64]) -> f64 {
-    x.iter().fold(0.0, |most, x| most.max(x.abs()))
-}
-
-/// `‖x‖`.
-pub(super) fn norm(x: &[f64]) -> f64 {
-    dot(x, x).sqrt()
-}
-
-/// `⟨a, b⟩`, in an order that the compiler can vectorise and that no number of threads changes.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    const LANES: usize = 16;
-    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
-    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
-    let mut sums = [0.0; LANES];
-    for (x, y) in a_blocks.iter().zip(b_blocks) {
-        for lane in 0..LANES {
-            sums[lane] += x[lane] * y[lane];
-        }
-    }
-    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum::<f64>()
 }

@@ -83,7 +83,7 @@ impl Operator for Dense {
 
     fn adjoint(&self, y: &[f64], out: &mut [f64]) {
         for (out, column) in out.iter_mut().zip(self.entries.chunks_exact(self.rows)) {
-            *out = least_squares::dot(column, y);
+            *out = vectors::dot(column, y);
         }
     }
 }
