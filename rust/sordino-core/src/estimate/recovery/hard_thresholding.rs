@@ -44,8 +44,8 @@ pub(super) fn hard_thresholding(
         before.clone_from(&problem.residual);
         let image = problem.image(&now.support, &slope);
         let best = dot(&slope, &slope) / dot(image, image);
-        // At a minimum on this support there is none.
-        step = if best.is_finite() { best } else { step };
+        // At a minimum on this support there is none: the last one stays.
+        step = if best.is_finite() && rested < SETTLED { best } else { step };
         for attempt in 0..ATTEMPTS {
             moved.iter_mut().zip(&problem.proxy).for_each(|(slot, proxy)| *slot = step * proxy);
             now.support.iter().zip(&now.values).for_each(|(j, value)| moved[*j] += value);

@@ -262,9 +262,9 @@ fn ends_where_only_noise_is_left() {
     (theta[7], theta[300]) = (200.0, -9.0);
     let y: Vec<f64> = image(&a, &theta).iter().zip(&noise).map(|(y, w)| y + w).collect();
     for algorithm in ALL {
-        let found = run(&a, &y, algorithm, target(Some(2), 1.05 * sigma));
+        let found = run(&a, &y, algorithm, target(Some(2), 1.3 * sigma));
         assert_eq!(found.support, [7, 300], "{algorithm:?}");
-        assert!(found.converged && found.residual <= 1.05 * sigma * (k as f64).sqrt());
+        assert!(found.converged && found.residual <= 1.3 * sigma * (k as f64).sqrt());
     }
     // An ample sparsity: without a level the greedy searches go on.
     for algorithm in [Algorithm::Cosamp, Algorithm::HardThresholding] {
@@ -275,9 +275,9 @@ fn ends_where_only_noise_is_left() {
 }
 
 #[test]
-fn hard_thresholding_never_climbs() {
+fn hard_thresholding_never_climbs_and_ends_at_a_fixed_point() {
     let random = &mut Random(4);
-    for (n, k, sparsity) in [(256, 64, 16), (256, 40, 30), (128, 100, 10)] {
+    for (n, k, sparsity) in [(256, 64, 16), (256, 40, 30), (128, 100, 10), (256, 128, 20)].repeat(5) {
         let a = Dense::bernoulli(k, n, random);
         let y: Vec<f64> = (0..k).map(|_| random.gaussian()).collect();
         let mut last = length(&y);
@@ -286,7 +286,16 @@ fn hard_thresholding_never_climbs() {
             last = residual;
             ControlFlow::Continue(())
         };
-        recover(&a, &y, Algorithm::HardThresholding, target(Some(sparsity), 0.0), progress).unwrap();
+        let found = recover(&a, &y, Algorithm::HardThresholding, target(Some(sparsity), 0.0), progress).unwrap();
+        assert!(found.converged);
+        // Steps fit the few columns of the support: they are at least 2/‖A‖². Such a step moves no other entry above
+        // the least of the support.
+        let fit = image(&a, &dense(&found, n));
+        let mut slopes = vec![0.0; n];
+        a.adjoint(&y.iter().zip(&fit).map(|(y, fit)| y - fit).collect::<Vec<_>>(), &mut slopes);
+        let least = found.values.iter().fold(f64::INFINITY, |least, value| least.min(value.abs()));
+        let step = 2.0 / (1.0 + (n as f64 / k as f64).sqrt()).powi(2);
+        assert!(step * vectors::largest_magnitude(&slopes) <= least, "n {n}, k {k}");
     }
 }
 
