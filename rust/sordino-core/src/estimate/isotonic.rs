@@ -10,7 +10,7 @@ pub fn isotonic(values: &[f64]) -> Vec<f64> {
     for value in values {
         let mut last = Pool { mean: *value, sum: *value, count: 1 };
         while let Some(before) = pools.pop_if(|before| before.mean >= last.mean) {
-            last.join(before);
+            last.join(&before);
         }
         pools.push(last);
     }
@@ -25,7 +25,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn join(&mut self, before: Pool) {
+    fn join(&mut self, before: &Pool) {
         self.sum += before.sum;
         self.count += before.count;
         self.mean = self.sum / self.count as f64;

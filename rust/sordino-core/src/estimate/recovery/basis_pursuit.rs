@@ -135,8 +135,9 @@ impl Fista {
                 operator.apply(&self.next, &mut self.image_next);
                 let length = squared_distance(&self.next, &self.z);
                 let image = squared_distance(&self.image_next, &self.image_z);
-                // Negated: what is not a number ends the search.
-                if !(self.step * image > length + self.step * rounding) {
+                // False for what is not a number, too.
+                let too_long = self.step * image > length + self.step * rounding;
+                if !too_long {
                     break;
                 }
                 self.step *= 0.5;

@@ -87,7 +87,9 @@ impl<'a> LeastSquares<'a> {
     pub fn image(&mut self, support: &[usize], values: &[f64]) -> &[f64] {
         support.iter().zip(values).for_each(|(j, value)| self.spread[*j] = *value);
         self.operator.apply(&self.spread, &mut self.image);
-        support.iter().for_each(|j| self.spread[*j] = 0.0);
+        for j in support {
+            self.spread[*j] = 0.0;
+        }
         &self.image
     }
 
@@ -120,7 +122,9 @@ impl<'a> LeastSquares<'a> {
         support.iter().zip(values).for_each(|(j, value)| self.spread[*j] = *value);
         out.clear();
         out.extend(wanted.iter().map(|j| self.spread[*j]));
-        support.iter().for_each(|j| self.spread[*j] = 0.0);
+        for j in support {
+            self.spread[*j] = 0.0;
+        }
     }
 
     /// Conjugate gradients on the normal equations (CGLS) from `values`, whose residual and proxy are known; both are

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ALL: [Algorithm; 3] = [Algorithm::Cosamp, Algorithm::HardThresholding, Algorithm::BasisPursuit];
 
-/// SplitMix64 (Steele, Lea & Flood 2014).
+/// `SplitMix64` (Steele, Lea & Flood 2014).
 struct Random(u64);
 
 impl Random {
@@ -54,7 +54,9 @@ impl Dense {
         for _ in 0..3 {
             let mut v: Vec<f64> = (0..self.columns()).map(|_| random.gaussian()).collect();
             let length = v.iter().map(|v| v * v).sum::<f64>().sqrt();
-            v.iter_mut().for_each(|v| *v /= length);
+            for v in &mut v {
+                *v /= length;
+            }
             let mut image = vec![0.0; self.rows];
             self.apply(&v, &mut image);
             for (column, v) in self.entries.chunks_exact_mut(self.rows).zip(&v) {
@@ -121,7 +123,9 @@ impl Operator for Sparse {
         out.fill(0.0);
         let per_column = self.entries.len() / self.columns;
         for (column, x) in self.entries.chunks_exact(per_column).zip(x).filter(|(_, x)| **x != 0.0) {
-            column.iter().for_each(|(row, c)| out[*row as usize] += c * x);
+            for (row, c) in column {
+                out[*row as usize] += c * x;
+            }
         }
     }
 
@@ -433,7 +437,9 @@ fn bad_arguments_are_refused() {
             (refused(&[1.0; 4], algorithm, target(Some(2), -1.0)), "noise: must be finite and not negative, got -1"),
             (refused(&[1.0; 4], algorithm, Target { iterations: 0, ..good }), "iterations: must be at least 1"),
         ];
-        reasons.iter().for_each(|(found, expected)| assert_eq!(found, expected));
+        for (found, expected) in reasons {
+            assert_eq!(found, expected);
+        }
     }
     for algorithm in [Algorithm::Cosamp, Algorithm::HardThresholding] {
         assert_eq!(refused(&[1.0; 4], algorithm, target(None, 0.0)), "sparsity: this algorithm needs it");

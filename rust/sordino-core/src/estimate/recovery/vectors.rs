@@ -3,7 +3,7 @@
 const LANES: usize = 8;
 
 /// `Σᵢ term(aᵢ, bᵢ, cᵢ)`.
-#[inline(always)]
+#[inline]
 pub(super) fn sum(a: &[f64], b: &[f64], c: &[f64], term: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let (a_blocks, a_rest) = a.as_chunks::<LANES>();
     let (b_blocks, b_rest) = b.as_chunks::<LANES>();
