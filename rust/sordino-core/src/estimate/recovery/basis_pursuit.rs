@@ -1,7 +1,8 @@
 //! Basis pursuit denoising.
 
 use super::largest::Largest;
-use super::least_squares::{Depth, LeastSquares, dot, norm};
+use super::least_squares::{Depth, LeastSquares};
+use super::vectors::{absolute_sum, dot, largest_magnitude, norm, squared_distance, sum};
 use super::{Found, Rule};
 use crate::optimize::Progress;
 
@@ -17,35 +18,36 @@ const DESCENT: f64 = 0.25;
 /// The least `λ` without noise, relative to the least at which `θ = 0` is optimal.
 const NOISELESS: f64 = 1e-6;
 
-/// Steps of power iteration for `‖A‖²`.
-const POWER_STEPS: usize = 12;
+/// The inverse of the norm of a column, squared: the step that is right for one coordinate.
+const LONGEST_STEP: f64 = 1.0;
 
-/// `min ½‖A θ − y‖² + λ‖θ‖₁`, `λ = w √(2 ln N)` for noise of standard deviation w, and least squares on the support:
-/// on at most `sparsity` and half as many columns as there are rows, those with the largest values.
+/// `min ½‖A θ − y‖² + λ‖θ‖₁`, `λ` the correlations that noise alone reaches, and least squares on the support: on at
+/// most `sparsity` and half as many columns as there are rows, those with the largest values.
 ///
 /// FISTA (Beck & Teboulle 2009) with the gradient restart of O'Donoghue & Candès (2015, Section 3.2), through a falling
-/// sequence of `λ`. Without noise it falls until least squares on the support explain `y`, or to [`NOISELESS`].
-/// An iteration costs one `A` and one `Aᵀ`.
+/// sequence of `λ`. Steps are found by backtracking from the longest and lengthen at a restart: those of `1/‖A‖²` are
+/// for vectors that are not sparse, and far shorter. Without noise `λ` falls until least squares on the support explain
+/// `y`, or to [`NOISELESS`]. An iteration costs one `A` and one `Aᵀ`, and one `A` more for a step that was too long.
 pub(super) fn basis_pursuit(
     problem: &mut LeastSquares<'_>,
     sparsity: Option<usize>,
-    deviation: f64,
     rule: Rule,
     progress: Progress<'_>,
 ) -> Found {
     let most = (problem.y().len() / 2).max(1).min(sparsity.unwrap_or(usize::MAX));
     let top = largest_magnitude(&problem.proxy);
-    let last =
-        if deviation > 0.0 { deviation * (2.0 * (problem.proxy.len() as f64).ln()).sqrt() } else { NOISELESS * top };
+    let noisy = rule.proxy.is_finite();
+    let last = if noisy { rule.proxy } else { NOISELESS * top };
     let mut largest = Largest::default();
     let mut search = Fista::new(problem);
-    let mut found = Found::default();
+    // Zero is optimal where the loop is not entered.
+    let mut found = Found { converged: top <= last, ..Found::default() };
     let mut lambda = top;
-    while lambda > last && !found.converged {
+    while !found.converged && lambda > last {
         lambda = last.max(DESCENT * lambda);
         let end = search.minimise(problem, lambda, if lambda == last { GAP } else { ROUGH_GAP }, rule, progress);
         let stopped = end != End::Solved;
-        if deviation > 0.0 && lambda > last && !stopped {
+        if noisy && lambda > last && !stopped {
             continue;
         }
         found.iterations = search.iterations;
@@ -55,7 +57,7 @@ pub(super) fn basis_pursuit(
         problem.evaluate(&found.support, &found.values);
         problem.differentiate();
         problem.solve(&found.support, &mut found.values, Depth::Exact);
-        found.converged = if deviation > 0.0 { !stopped } else { norm(&problem.residual) <= rule.noise };
+        found.converged = if noisy { !stopped } else { norm(&problem.residual) <= rule.residual };
         if stopped {
             break;
         }
@@ -78,7 +80,7 @@ struct Fista {
     image_x: Vec<f64>,
     image_next: Vec<f64>,
     image_z: Vec<f64>,
-    /// `1/L`, `L` the Lipschitz constant of the gradient as far as it was met.
+    /// `1/L`, `L` the Lipschitz constant of the gradient as far as it was met: for sparse `θ` far below `‖A‖²`.
     step: f64,
     iterations: usize,
 }
@@ -93,7 +95,7 @@ impl Fista {
             image_x: vec![0.0; rows],
             image_next: vec![0.0; rows],
             image_z: vec![0.0; rows],
-            step: 1.0 / squared_norm(problem),
+            step: LONGEST_STEP,
             iterations: 0,
         }
     }
@@ -129,21 +131,31 @@ impl Fista {
             below = below.max(multiple * match_y - 0.5 * multiple * multiple * square);
             let rounding = 1e-24 * dot(&self.image_z, &self.image_z);
             loop {
-                let length = self.shrink(&problem.proxy, lambda);
+                self.shrink(&problem.proxy, lambda);
                 operator.apply(&self.next, &mut self.image_next);
-                let image: f64 = self.image_next.iter().zip(&self.image_z).map(|(a, b)| (a - b).powi(2)).sum();
-                // Negated: what is not a number ends the search.
-                if !(self.step * image > length + self.step * rounding) {
+                let length = squared_distance(&self.next, &self.z);
+                let image = squared_distance(&self.image_next, &self.image_z);
+                // False for what is not a number, too.
+                let too_long = self.step * image > length + self.step * rounding;
+                if !too_long {
                     break;
                 }
                 self.step *= 0.5;
             }
-            let (size, ascent) = self.look();
-            let square: f64 = y.iter().zip(&self.image_next).map(|(y, image)| (y - image).powi(2)).sum();
-            let value = 0.5 * square + lambda * size;
-            let grown = 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt());
-            let weight = if ascent > 0.0 { 0.0 } else { (momentum - 1.0) / grown };
-            momentum = if ascent > 0.0 { 1.0 } else { grown };
+            let square = squared_distance(y, &self.image_next);
+            let value = 0.5 * square + lambda * absolute_sum(&self.next);
+            // Positive where the step leads uphill.
+            let ascent = sum(&self.next, &self.z, &self.x, |next, z, x| (z - next) * (next - x));
+            let weight = if ascent > 0.0 {
+                momentum = 1.0;
+                // A new run, which may find that the support has become kinder.
+                self.step = LONGEST_STEP.min(2.0 * self.step);
+                0.0
+            } else {
+                let last = momentum;
+                momentum = 0.5 * (1.0 + (1.0 + 4.0 * last * last).sqrt());
+                (last - 1.0) / momentum
+            };
             extrapolate(weight, &self.next, &self.x, &mut self.z);
             extrapolate(weight, &self.image_next, &self.image_x, &mut self.image_z);
             std::mem::swap(&mut self.x, &mut self.next);
@@ -157,26 +169,13 @@ impl Fista {
         }
     }
 
-    /// `next`, soft thresholding of a gradient step from `z`; returns `‖next − z‖²`.
-    fn shrink(&mut self, proxy: &[f64], lambda: f64) -> f64 {
+    /// `next`: soft thresholding of a gradient step from `z`.
+    fn shrink(&mut self, proxy: &[f64], lambda: f64) {
         let bound = lambda * self.step;
-        let mut length = 0.0;
         for ((next, z), proxy) in self.next.iter_mut().zip(&self.z).zip(proxy) {
             let moved = z + self.step * proxy;
             *next = moved - moved.clamp(-bound, bound);
-            length += (*next - z).powi(2);
         }
-        length
-    }
-
-    /// `‖next‖₁`, and `⟨z − next, next − x⟩`: positive where the step leads uphill.
-    fn look(&self) -> (f64, f64) {
-        let (mut size, mut ascent) = (0.0, 0.0);
-        for ((next, z), x) in self.next.iter().zip(&self.z).zip(&self.x) {
-            size += next.abs();
-            ascent += (z - next) * (next - x);
-        }
-        (size, ascent)
     }
 }
 
@@ -187,27 +186,13 @@ fn extrapolate(weight: f64, next: &[f64], x: &[f64], z: &mut [f64]) {
     }
 }
 
-/// About `‖A‖²`, from below.
-fn squared_norm(problem: &LeastSquares<'_>) -> f64 {
-    let operator = problem.operator();
-    // From Aᵀ y: has a part in every direction that matters here.
-    let mut x = problem.proxy.clone();
-    let mut image = vec![0.0; problem.y().len()];
-    let mut found = 1.0f64;
-    for _ in 0..POWER_STEPS {
-        let length = norm(&x);
-        if !(length > 0.0) {
-            break;
-        }
-        x.iter_mut().for_each(|x| *x /= length);
-        operator.apply(&x, &mut image);
-        found = found.max(dot(&image, &image));
-        operator.adjoint(&image, &mut x);
-    }
-    found
-}
-
-/// `‖x‖_∞`.
-fn largest_magnitude(x: &[f64]) -> f64 {
-    x.iter().fold(0.0, |most, x| most.max(x.abs()))
+/// The minimum for one `λ`, to a relative gap.
+#[cfg(test)]
+pub(super) fn minimum(operator: &dyn super::Operator, y: &[f64], lambda: f64, gap: f64) -> Vec<f64> {
+    let mut problem = LeastSquares::new(operator, y, 0.0);
+    let mut search = Fista::new(&problem);
+    let rule = Rule { residual: 0.0, proxy: f64::INFINITY, iterations: 100_000 };
+    let end = search.minimise(&mut problem, lambda, gap, rule, &mut |_, _| std::ops::ControlFlow::Continue(()));
+    assert_eq!(end, End::Solved);
+    search.x
 }

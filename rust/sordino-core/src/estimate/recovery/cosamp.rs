@@ -45,12 +45,12 @@ pub(super) fn cosamp(problem: &mut LeastSquares<'_>, sparsity: usize, rule: Rule
             (mark, since) = (residual, 0);
         }
         let stopped = progress(iteration, residual).is_break();
+        problem.differentiate();
         best.iterations = iteration;
-        best.converged = residual <= rule.noise || settled || since >= PATIENCE;
+        best.converged = settled || since >= PATIENCE || problem.explained(rule);
         if stopped || best.converged {
             break;
         }
-        problem.differentiate();
     }
     best
 }

@@ -1,7 +1,8 @@
 //! Normalised iterative hard thresholding.
 
 use super::largest::Largest;
-use super::least_squares::{Depth, LeastSquares, dot, norm};
+use super::least_squares::{Depth, LeastSquares};
+use super::vectors::{dot, norm, squared_distance};
 use super::{Found, Rule};
 use crate::optimize::Progress;
 
@@ -21,7 +22,7 @@ const SETTLED: usize = 8;
 /// best step on the present support; where the support changes, it shrinks until the residual surely falls.
 ///
 /// Once the support rests, `θ` jumps to the least squares solution on it, the limit of all further steps if it stays
-/// so. Ends there if no step of the last length would change the support. An iteration costs two `A` and one `Aᵀ`,
+/// so. Ends there if the next step does not change the support. An iteration costs two `A` and one `Aᵀ`,
 /// one `A` less while the support stays.
 pub(super) fn hard_thresholding(
     problem: &mut LeastSquares<'_>,
@@ -32,7 +33,7 @@ pub(super) fn hard_thresholding(
     let mut largest = Largest::default();
     let mut moved = vec![0.0; problem.proxy.len()];
     let mut before = vec![0.0; problem.y().len()];
-    let (mut next, mut values, mut slope) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut next, mut values, mut slope, mut old) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut now = Found::default();
     largest.select(&problem.proxy, sparsity, &mut now.support);
     now.values.resize(now.support.len(), 0.0);
@@ -43,8 +44,8 @@ pub(super) fn hard_thresholding(
         before.clone_from(&problem.residual);
         let image = problem.image(&now.support, &slope);
         let best = dot(&slope, &slope) / dot(image, image);
-        // At a minimum on this support there is none.
-        step = if best.is_finite() { best } else { step };
+        // At a minimum on this support there is none: the last one stays.
+        step = if best.is_finite() && rested < SETTLED { best } else { step };
         for attempt in 0..ATTEMPTS {
             moved.iter_mut().zip(&problem.proxy).for_each(|(slot, proxy)| *slot = step * proxy);
             now.support.iter().zip(&now.values).for_each(|(j, value)| moved[*j] += value);
@@ -56,8 +57,9 @@ pub(super) fn hard_thresholding(
                 break;
             }
             problem.evaluate(&next, &values);
-            let image: f64 = before.iter().zip(&problem.residual).map(|(a, b)| (a - b).powi(2)).sum();
-            if next == now.support || step * image <= (1.0 - MARGIN) * change(problem, &now, &next, &values) {
+            problem.carry(&now.support, &now.values, &next, &mut old);
+            let image = squared_distance(&before, &problem.residual);
+            if next == now.support || step * image <= (1.0 - MARGIN) * change(&now, &next, &values, &old) {
                 break;
             }
             step /= SHRINK;
@@ -68,11 +70,11 @@ pub(super) fn hard_thresholding(
         now.iterations = iteration;
         let residual = norm(&problem.residual);
         let stopped = progress(iteration, residual).is_break();
-        now.converged = residual <= rule.noise || rested > SETTLED;
+        problem.differentiate();
+        now.converged = rested > SETTLED || problem.explained(rule);
         if stopped || now.converged {
             break;
         }
-        problem.differentiate();
         if rested == SETTLED {
             problem.solve(&now.support, &mut now.values, Depth::Exact);
         }
@@ -80,11 +82,8 @@ pub(super) fn hard_thresholding(
     now
 }
 
-/// `‖θ' − θ‖²`.
-fn change(problem: &mut LeastSquares<'_>, now: &Found, next: &[usize], values: &[f64]) -> f64 {
-    let mut old = Vec::new();
-    problem.carry(&now.support, &now.values, next, &mut old);
-    let stayed: f64 = values.iter().zip(&old).map(|(a, b)| (a - b).powi(2)).sum();
+/// `‖θ' − θ‖²`, `old` being `θ` where `θ'` is not zero.
+fn change(now: &Found, next: &[usize], values: &[f64], old: &[f64]) -> f64 {
     let left = now.support.iter().zip(&now.values).filter(|(j, _)| next.binary_search(j).is_err());
-    stayed + left.map(|(_, value)| value.powi(2)).sum::<f64>()
+    squared_distance(values, old) + left.map(|(_, value)| value.powi(2)).sum::<f64>()
 }

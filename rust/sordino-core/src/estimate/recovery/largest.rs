@@ -17,18 +17,14 @@ impl Largest {
         // Magnitudes are ordered as their bits are.
         self.keys.clear();
         self.keys.extend(values.iter().map(|v| v.abs().to_bits()).filter(|key| *key > 0));
-        let least = if self.keys.len() > count {
+        let (least, mut ties) = if self.keys.len() > count {
             let rank = self.keys.len() - count;
-            *self.keys.select_nth_unstable(rank).1
+            let (_, least, above) = self.keys.select_nth_unstable(rank);
+            let least = *least;
+            (least, count - above.iter().filter(|key| **key > least).count())
         } else {
-            1
+            (1, count)
         };
-        let above = if self.keys.len() > count {
-            self.keys[self.keys.len() - count..].iter().filter(|key| **key > least).count()
-        } else {
-            0
-        };
-        let mut ties = if self.keys.len() > count { count - above } else { count };
         for (j, value) in values.iter().enumerate() {
             let key = value.abs().to_bits();
             if key > least {

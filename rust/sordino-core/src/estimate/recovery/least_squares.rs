@@ -1,10 +1,14 @@
 //! Least squares on few columns: `min ½‖A_T z − y‖² + ½ρ‖z‖²`.
 
-use super::Operator;
+use super::vectors::{add, dot, largest_magnitude, norm};
+use super::{Operator, Rule};
 
 /// `ρ`, where columns have norm about 1: repeated columns share their coefficient, and the others move by this
 /// fraction over the smallest eigenvalue of `A_Tᵀ A_T`.
 const RIDGE: f64 = 1e-13;
+
+/// Of the gradient, in a rough solution.
+const REDUCTION: f64 = 0.03;
 
 /// How far a solution is carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +16,7 @@ pub(super) enum Depth {
     /// Enough to tell large entries from small: Needell & Tropp (2009, Section 5) show that a fixed number of steps,
     /// begun at the last iterate, does.
     Rough,
-    /// To rounding.
+    /// To rounding, or to where noise is all that is left.
     Exact,
 }
 
@@ -21,16 +25,7 @@ impl Depth {
     fn steps(self) -> usize {
         match self {
             Depth::Rough => 12,
-            Depth::Exact => 400,
-        }
-    }
-
-    /// The norm of the gradient at which to stop, from that at the start and that of `y`.
-    fn goal(self, start: f64, y: f64) -> f64 {
-        let rounding = 1e-15 * y;
-        match self {
-            Depth::Rough => rounding.max(0.01 * start),
-            Depth::Exact => rounding,
+            Depth::Exact => 300,
         }
     }
 }
@@ -40,6 +35,8 @@ pub(super) struct LeastSquares<'a> {
     operator: &'a dyn Operator,
     y: &'a [f64],
     norm: f64,
+    /// The gradient of an exact solution, at most: rounding, or far below what noise does to a single entry.
+    exact: f64,
     /// `y − A θ` of the last `θ` seen.
     pub residual: Vec<f64>,
     /// `Aᵀ (y − A θ)`, of the same unless [`Self::evaluate`] came later than [`Self::differentiate`].
@@ -52,13 +49,14 @@ pub(super) struct LeastSquares<'a> {
 }
 
 impl<'a> LeastSquares<'a> {
-    /// At `θ = 0`.
-    pub fn new(operator: &'a dyn Operator, y: &'a [f64]) -> Self {
+    /// At `θ = 0`; `noise` is the standard deviation of an entry of `w`.
+    pub fn new(operator: &'a dyn Operator, y: &'a [f64], noise: f64) -> Self {
         let (rows, columns) = (operator.rows(), operator.columns());
         let mut created = Self {
             operator,
             y,
             norm: norm(y),
+            exact: (1e-14 * norm(y)).max(1e-4 * noise),
             residual: y.to_vec(),
             proxy: vec![0.0; columns],
             spread: vec![0.0; columns],
@@ -89,7 +87,9 @@ impl<'a> LeastSquares<'a> {
     pub fn image(&mut self, support: &[usize], values: &[f64]) -> &[f64] {
         support.iter().zip(values).for_each(|(j, value)| self.spread[*j] = *value);
         self.operator.apply(&self.spread, &mut self.image);
-        support.iter().for_each(|j| self.spread[*j] = 0.0);
+        for j in support {
+            self.spread[*j] = 0.0;
+        }
         &self.image
     }
 
@@ -112,12 +112,19 @@ impl<'a> LeastSquares<'a> {
         self.operator.adjoint(&self.residual, &mut self.proxy);
     }
 
+    /// Whether the residual, whose proxy is known, is no more than noise.
+    pub fn explained(&self, rule: Rule) -> bool {
+        norm(&self.residual) <= rule.residual && largest_magnitude(&self.proxy) <= rule.proxy
+    }
+
     /// Writes to `out` the entries at `wanted` of the vector with these `values` on its `support`.
     pub fn carry(&mut self, support: &[usize], values: &[f64], wanted: &[usize], out: &mut Vec<f64>) {
         support.iter().zip(values).for_each(|(j, value)| self.spread[*j] = *value);
         out.clear();
         out.extend(wanted.iter().map(|j| self.spread[*j]));
-        support.iter().for_each(|j| self.spread[*j] = 0.0);
+        for j in support {
+            self.spread[*j] = 0.0;
+        }
     }
 
     /// Conjugate gradients on the normal equations (CGLS) from `values`, whose residual and proxy are known; both are
@@ -125,7 +132,7 @@ impl<'a> LeastSquares<'a> {
     pub fn solve(&mut self, support: &[usize], values: &mut [f64], depth: Depth) {
         self.read_slope(support, values);
         let mut gamma = dot(&self.slope, &self.slope);
-        let goal = depth.goal(gamma.sqrt(), self.norm);
+        let goal = if depth == Depth::Rough { self.exact.max(REDUCTION * gamma.sqrt()) } else { self.exact };
         let mut direction = std::mem::take(&mut self.direction);
         direction.clone_from(&self.slope);
         for _ in 0..depth.steps() {
@@ -153,28 +160,4 @@ impl<'a> LeastSquares<'a> {
         self.slope.clear();
         self.slope.extend(support.iter().zip(values).map(|(j, value)| self.proxy[*j] - RIDGE * value));
     }
-}
-
-/// `x += factor p`.
-pub(super) fn add(x: &mut [f64], factor: f64, p: &[f64]) {
-    x.iter_mut().zip(p).for_each(|(x, p)| *x += factor * p);
-}
-
-/// `‖x‖`.
-pub(super) fn norm(x: &[f64]) -> f64 {
-    dot(x, x).sqrt()
-}
-
-/// `⟨a, b⟩`, in an order that the compiler can vectorise and that no number of threads changes.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    const LANES: usize = 16;
-    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
-    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
-    let mut sums = [0.0; LANES];
-    for (x, y) in a_blocks.iter().zip(b_blocks) {
-        for lane in 0..LANES {
-            sums[lane] += x[lane] * y[lane];
-        }
-    }
-    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum::<f64>()
 }

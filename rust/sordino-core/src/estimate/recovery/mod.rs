@@ -8,6 +8,38 @@
 //! | `basis_pursuit.rs` | basis pursuit denoising |
 //! | `least_squares.rs` | least squares on few columns, which all of them end with |
 //! | `largest.rs` | the largest entries of a vector |
+//! | `vectors.rs` | sums over long vectors |
+//!
+//! ```
+//! use sordino_core::estimate::recovery::{Algorithm, Operator, Target, recover};
+//! use std::ops::ControlFlow;
+//!
+//! /// The identity beside a rotation by half a right angle.
+//! struct Pair;
+//!
+//! impl Operator for Pair {
+//!     fn rows(&self) -> usize {
+//!         2
+//!     }
+//!     fn columns(&self) -> usize {
+//!         4
+//!     }
+//!     fn apply(&self, x: &[f64], out: &mut [f64]) {
+//!         let c = 0.5f64.sqrt();
+//!         out.copy_from_slice(&[x[0] + c * (x[2] - x[3]), x[1] + c * (x[2] + x[3])]);
+//!     }
+//!     fn adjoint(&self, y: &[f64], out: &mut [f64]) {
+//!         let c = 0.5f64.sqrt();
+//!         out.copy_from_slice(&[y[0], y[1], c * (y[0] + y[1]), c * (y[1] - y[0])]);
+//!     }
+//! }
+//!
+//! let target = Target { sparsity: Some(1), noise: 0.0, iterations: 100 };
+//! let found = recover(&Pair, &[3.0, 3.0], Algorithm::Cosamp, target, &mut |_, _| ControlFlow::Continue(()))?;
+//! assert_eq!(found.support, [2]);
+//! assert!((found.values[0] - 18f64.sqrt()).abs() < 1e-9);
+//! # Ok::<(), sordino_core::error::Error>(())
+//! ```
 
 mod basis_pursuit;
 mod cosamp;
@@ -17,12 +49,14 @@ mod least_squares;
 mod operator;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 pub use operator::Operator;
 
 use crate::error::Error;
 use crate::optimize::Progress;
 use least_squares::{Depth, LeastSquares};
+use vectors::{dot, largest_magnitude};
 
 /// Relative to `‖y‖` or to the largest value: what rounding leaves.
 const ROUNDING: f64 = 1e-12;
@@ -44,8 +78,8 @@ pub enum Algorithm {
 pub struct Target {
     /// `S`, entries of `θ` that are not zero: at most.
     pub sparsity: Option<usize>,
-    /// Standard deviation of each entry of `w`. The greedy algorithms stop once the residual is at most
-    /// `noise √k`, and return zero if `‖y‖` is.
+    /// Standard deviation of each entry of `w`. An algorithm stops where the residual `r = y − A θ` looks like noise,
+    /// `‖r‖ ≤ noise √k` and `‖Aᵀ r‖_∞ ≤ noise √(2 ln N)`: before it begins, if `y` does.
     pub noise: f64,
     /// Iterations after which the best so far is returned.
     pub iterations: usize,
@@ -71,8 +105,10 @@ pub struct Recovery {
 /// When an algorithm stops.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
-    /// The residual that noise alone explains, or rounding.
-    noise: f64,
+    /// `‖y − A θ‖` that noise alone explains, or rounding.
+    residual: f64,
+    /// `‖Aᵀ(y − A θ)‖_∞` that noise alone explains.
+    proxy: f64,
     iterations: usize,
 }
 
@@ -101,10 +137,18 @@ pub fn recover(
     progress: Progress<'_>,
 ) -> Result<Recovery, Error> {
     check(a, y, algorithm, target)?;
-    let mut problem = LeastSquares::new(a, y);
-    let level = target.noise * (y.len() as f64).sqrt();
-    let rule = Rule { noise: level.max(ROUNDING * problem.norm()), iterations: target.iterations };
-    let found = if problem.norm() <= level {
+    let mut problem = LeastSquares::new(a, y, target.noise);
+    let rounding = ROUNDING * problem.norm();
+    let rule = Rule {
+        residual: rounding.max(target.noise * (y.len() as f64).sqrt()),
+        proxy: if target.noise > 0.0 {
+            rounding.max(target.noise * (2.0 * (a.columns().max(2) as f64).ln()).sqrt())
+        } else {
+            f64::INFINITY
+        },
+        iterations: target.iterations,
+    };
+    let found = if problem.explained(rule) {
         Found { converged: true, ..Found::default() }
     } else {
         match (algorithm, target.sparsity) {
@@ -112,7 +156,7 @@ pub fn recover(
             (Algorithm::HardThresholding, Some(sparsity)) => {
                 hard_thresholding::hard_thresholding(&mut problem, sparsity, rule, progress)
             }
-            (_, sparsity) => basis_pursuit::basis_pursuit(&mut problem, sparsity, target.noise, rule, progress),
+            (_, sparsity) => basis_pursuit::basis_pursuit(&mut problem, sparsity, rule, progress),
         }
     };
     finish(&mut problem, found)
@@ -122,6 +166,10 @@ fn check(a: &dyn Operator, y: &[f64], algorithm: Algorithm, target: Target) -> R
     Error::check_len("y", a.rows(), y.len())?;
     if y.iter().any(|y| !y.is_finite()) {
         return Err(Error::invalid("y", "every number must be finite"));
+    }
+    // A margin for the sizes of A.
+    if dot(y, y) > 1e280 {
+        return Err(Error::invalid("y", "too large: its square overflows"));
     }
     match target.sparsity {
         None if algorithm != Algorithm::BasisPursuit => {
@@ -148,7 +196,7 @@ fn finish(problem: &mut LeastSquares<'_>, found: Found) -> Result<Recovery, Erro
         problem.evaluate(&support, &values);
         problem.differentiate();
         problem.solve(&support, &mut values, Depth::Exact);
-        let least = ROUNDING * values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+        let least = ROUNDING * largest_magnitude(&values);
         let kept: Vec<bool> = values.iter().map(|value| value.abs() > least).collect();
         let mut keep = kept.iter();
         support.retain(|_| keep.next() == Some(&true));
