@@ -13,7 +13,9 @@ private data makes one *release*.
 from sordino import noise, testing
 from sordino._core import __version__
 from sordino.accounting import Ledger
+from sordino.bases import Cosine, Haar, OrthonormalBasis, Standard
 from sordino.bounds import Bound, Spectrum, spectrum
+from sordino.compression import ChosenSparsity, Compression
 from sordino.constraints import PublicBound, PublicTotal, SignedBound
 from sordino.errors import (
     BudgetExceededError,
@@ -38,12 +40,15 @@ from sordino.errors import (
 from sordino.events import ApproxEvent, GaussianEvent, PureEvent
 from sordino.factorizations import Certificate, Factorization
 from sordino.geometry import Discrepancy, discrepancy, lower_bounds
+from sordino.histogram_streams import HistogramStream, HistogramStreamPlan
 from sordino.planning import Comparison, compare, plan, privacy_for
 from sordino.plans import Plan
 from sordino.privacy import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
 from sordino.projections import Projection
+from sordino.recoveries import RecoveryResult
 from sordino.release import Interval, Release
 from sordino.searches import factorize
+from sordino.sketches import Sketch
 from sordino.step_store import FileStepStore, InMemoryStepStore, StepEntry, StepStore
 from sordino.stream_planning import StreamComparison, compare_stream, plan_stream
 from sordino.stream_plans import StreamPlan, StreamRelease
@@ -64,8 +69,10 @@ from sordino.workloads import (
     MovingAverage,
     PolynomialDecay,
     RunningAverage,
+    RunningHistogram,
     RunningSum,
     SlidingWindow,
+    SortedHistogram,
     Union,
     Workload,
 )
@@ -80,8 +87,11 @@ __all__ = [
     "BudgetExceededError",
     "Certificate",
     "CheckpointError",
+    "ChosenSparsity",
     "Comparison",
+    "Compression",
     "Convolution",
+    "Cosine",
     "DataTypeError",
     "Difference",
     "Discrepancy",
@@ -94,7 +104,10 @@ __all__ = [
     "GaussianDP",
     "GaussianEvent",
     "GroupConvolution",
+    "Haar",
     "Histogram",
+    "HistogramStream",
+    "HistogramStreamPlan",
     "HorizonError",
     "InMemoryStepStore",
     "InputFileError",
@@ -106,6 +119,7 @@ __all__ = [
     "Matrix",
     "MissingDependencyError",
     "MovingAverage",
+    "OrthonormalBasis",
     "Plan",
     "PlanFileError",
     "PolynomialDecay",
@@ -114,15 +128,20 @@ __all__ = [
     "PublicTotal",
     "PureDP",
     "PureEvent",
+    "RecoveryResult",
     "Release",
     "ReplaceOne",
     "RunningAverage",
+    "RunningHistogram",
     "RunningSum",
     "ShapeError",
     "SignedBound",
+    "Sketch",
     "SlidingWindow",
     "SordinoError",
+    "SortedHistogram",
     "Spectrum",
+    "Standard",
     "StepConflictError",
     "StepEntry",
     "StepStore",

@@ -7,11 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Basis",
     "Discrepancy",
     "Door",
     "LowerBounds",
     "Measured",
+    "PanPrivateTree",
+    "Recovered",
     "Searched",
+    "Sketch",
+    "SketchOperator",
+    "SparsityScores",
     "Strategy",
     "Stream",
     "StreamDoor",
@@ -27,12 +33,14 @@ __all__ = [
     "discrepancy",
     "fit",
     "gaussian_noise",
+    "isotonic",
     "laplace_noise",
     "lower_bounds",
     "minimum_ellipsoid",
     "optimize_strategy",
     "p_identity",
     "project",
+    "recover",
     "select",
 ]
 
@@ -93,6 +101,8 @@ class Strategy:
         blocks: list[int] | None = None,
         body: bool = False,
     ) -> Strategy: ...
+    @staticmethod
+    def sketched(workload: Workload, operator: SketchOperator, law: str, sparsity: int) -> Strategy: ...
     def decode(self, measured: NDArray[np.float64]) -> NDArray[np.float64]: ...
     @property
     def measured_len(self) -> int: ...
@@ -209,10 +219,10 @@ class Door:
     def measure(
         self,
         strategy: Strategy,
-        cells: NDArray[np.int64 | np.float64 | np.uint8] | tuple[NDArray[np.int64], NDArray[np.int64]],
+        cells: NDArray[np.int64 | np.float64 | np.uint8] | tuple[NDArray[np.int64], NDArray[np.int64]] | Sketch,
         key: bytes | None = None,
     ) -> Measured:
-        """Publish cells or record codes under a fresh key, or a known one (not private)."""
+        """Publish cells, record codes or a sketch under a fresh key, or a known one (not private)."""
 
 @final
 class Measured:
@@ -275,6 +285,118 @@ class StreamDoor:
         """Ideal sensitivity, and what encoding and rounding add, in units of the items."""
     @property
     def noise(self) -> float: ...
+
+@final
+class SketchOperator:
+    """A random matrix of signs from a public seed."""
+
+    def __new__(cls, kind: str, cells: int, measurements: int, seed: int, nonzeros: int) -> SketchOperator: ...
+    @property
+    def description(self) -> tuple[str, int, int, int, int]:
+        """Kind, cells, measurements, seed, entries of a sparse column."""
+    @property
+    def column_entries(self) -> int: ...
+    def column(self, cell: int) -> NDArray[np.int64]: ...
+    def apply(self, x: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def adjoint(self, y: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __ne__(self, other: object) -> bool: ...
+
+@final
+class Sketch:
+    """Integer sums that grow and merge; as private as the data."""
+
+    def __new__(cls, operator: SketchOperator) -> Sketch: ...
+    @staticmethod
+    def from_bytes(bytes: _Bytes) -> Sketch: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def operator(self) -> SketchOperator: ...
+    def update_one(self, cell: int, count: int) -> None: ...
+    def update(self, cells: NDArray[np.int64], counts: NDArray[np.int64] | None = None) -> None: ...
+    def add_table(self, table: NDArray[np.int64]) -> None: ...
+    def merge(self, other: Sketch) -> None: ...
+    def copy(self) -> Sketch: ...
+    def sums(self) -> NDArray[np.int64]:
+        """The sums: private, for what a stream is fed with."""
+
+@final
+class PanPrivateTree:
+    """Running sums that bear one look at their state."""
+
+    def __new__(cls, plan: StreamPlan, door: StreamDoor, dim: int, key: bytes | None = None) -> PanPrivateTree: ...
+    @property
+    def step(self) -> int: ...
+    def update(self, item: NDArray[np.int64]) -> None: ...
+    def answers(self) -> NDArray[np.float64]: ...
+
+@final
+class Basis:
+    """An orthonormal basis, built in or given by two functions."""
+
+    @staticmethod
+    def named(name: str, len: int) -> Basis: ...
+    @staticmethod
+    def custom(
+        len: int,
+        analyze: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        synthesize: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        column_l1: float,
+        relative_error: float,
+    ) -> Basis: ...
+    @property
+    def len(self) -> int: ...
+    @property
+    def column_l1(self) -> float: ...
+    def analyze(self, x: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def synthesize(self, c: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+@final
+class Recovered:
+    """What a recovery found."""
+
+    @property
+    def support(self) -> NDArray[np.int64]: ...
+    @property
+    def coefficients(self) -> NDArray[np.float64]: ...
+    @property
+    def residual(self) -> float: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def interrupted(self) -> bool: ...
+
+@final
+class SparsityScores:
+    """What is public about the choice of a sparsity."""
+
+    def __new__(
+        cls,
+        candidates: list[int],
+        penalties: list[float],
+        relation: str,
+        records: int,
+        per_cell: int | None,
+        max_value: int,
+        fraction_bits: int,
+        epsilon: float,
+    ) -> SparsityScores: ...
+    def sensitivity(self, basis: Basis) -> float: ...
+    def select(self, basis: Basis, cells: NDArray[np.int64 | np.float64], key: bytes | None = None) -> int: ...
+
+def recover(
+    operator: SketchOperator,
+    basis: Basis,
+    y: NDArray[np.float64],
+    algorithm: str,
+    sparsity: int | None,
+    noise: float,
+    iterations: int,
+    progress: Callable[[int, float], object] | None,
+) -> Recovered: ...
+def isotonic(values: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 @final
 class Stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -48,8 +49,8 @@ def sparsity_for(measurements: int, cells: int) -> int:
 class ChosenSparsity:
     """Let the data choose the sparsity, privately: a share of the budget goes to the choice.
 
-    The choice is the noisy minimum of `||c - c_S||_1/sqrt(S) + noise(S)` over the candidates, `c` the coefficients; it needs
-    the table, not a sketch. With cosines the choice is nearly blind at a small budget: a record changes all coefficients.
+    The choice is the noisy minimum of `||c - c_S||_1/sqrt(S) + noise(S)` over the candidates, `c` the coefficients; it
+    needs the table, not a sketch. With cosines it is nearly blind at a small budget: a record changes all coefficients.
 
     Attributes:
         share: Part of epsilon that the choice may spend (under `GaussianDP` and `ZeroConcentratedDP` with Gaussian
@@ -68,7 +69,7 @@ class ChosenSparsity:
         open_unit("share", self.share)
         if self.candidates is not None:
             found = tuple(integer("candidates", value, least=1) for value in self.candidates)
-            if not found or any(a >= b for a, b in zip(found, found[1:], strict=False)):
+            if not found or any(a >= b for a, b in itertools.pairwise(found)):
                 raise InvalidParameterError("candidates must rise, and there must be one at least")
             object.__setattr__(self, "candidates", found)
 
@@ -80,7 +81,9 @@ class ChosenSparsity:
         """
         found = self.candidates or tuple(2**i for i in range(max((cells // 8).bit_length(), 1)))
         if found[-1] > cells / math.e:
-            raise InvalidParameterError("candidates must be at most cells/e: beyond, the error is not that of the sketch")
+            raise InvalidParameterError(
+                "candidates must be at most cells/e: beyond, the error is not that of the sketch"
+            )
         return found
 
 
@@ -95,8 +98,8 @@ class Compression:
         measurements: k; if None, `min(n/2, 2 S log2(n/S))`.
         sparsity: S; if None, the largest that k allows. `ChosenSparsity` has it chosen privately.
         basis: In which the data is sparse: 'haar', 'cosine', 'standard', or an `OrthonormalBasis`.
-        sketch: 'sparse' (few signs a column: least noise under pure privacy, O(s) a record), 'bernoulli' (dense signs), or
-            'hadamard' (rows of a Hadamard matrix).
+        sketch: 'sparse' (few signs a column: least noise under pure privacy, O(s) a record), 'bernoulli' (dense
+            signs), or 'hadamard' (rows of a Hadamard matrix).
         nonzeros: s, signs a column of the sparse sketch.
         seed: Of the sketch: public, stored in the plan. Sketches with one seed can be added.
         recovery: 'cosamp', 'hard-thresholding' or 'basis-pursuit'.
@@ -141,8 +144,13 @@ class Compression:
         """How the sparsity is chosen, if it is."""
         return self.sparsity if isinstance(self.sparsity, ChosenSparsity) else None
 
+    @property
+    def made(self) -> bool:
+        """Whether the sparsity is known: given, or chosen already."""
+        return self.choice is None or self._chosen is not None
+
     def sizes(self, cells: int) -> tuple[int, int]:
-        """Return (k, S) for tables of so many cells; with a choice that is not made yet, those of the largest candidate.
+        """Return (k, S) for tables of so many cells; with a choice still to be made, those of the largest candidate.
 
         Raises:
             InvalidParameterError: k is more than n, or S is more than n/e or k/2.
@@ -155,7 +163,9 @@ class Compression:
         if measurements is None:
             measurements = measurements_for(cast("int", sparsity), cells)
         if measurements > cells:
-            raise InvalidParameterError(f"measurements must be at most the number of cells, {cells}: a sketch is smaller")
+            raise InvalidParameterError(
+                f"measurements must be at most the number of cells, {cells}: a sketch is smaller"
+            )
         if sparsity is None:
             sparsity = sparsity_for(measurements, cells)
         if sparsity > cells / math.e:
@@ -190,7 +200,7 @@ class Compression:
         return _core.SketchOperator(self.sketch, cells, self.sizes(cells)[0], self.seed, self.nonzeros)
 
     def shares(self, privacy: Privacy, law: Law) -> tuple[float | None, float, Event]:
-        """Return epsilon of the choice (None without one), the noise ratio of the sketch, and what both cost together."""
+        """Return epsilon of the choice (None without one), the noise ratio of the sketch, and what both cost."""
         whole = calibrated_event(privacy, law)
         if self.choice is None:
             return None, noise_ratio(privacy, law), whole

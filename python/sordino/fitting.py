@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
@@ -77,7 +77,7 @@ class Request:
     integral: bool = True
     constraint: Constraint | None = None
     effort: Effort = "optimize"
-    basis: Basis = Haar()
+    basis: Basis = field(default_factory=Haar)
     compression: Compression | None = None
     memory: int | None = None
 
@@ -358,7 +358,9 @@ def _sketched(request: Request, mechanism: Mechanism) -> _core.Strategy:
         UnsupportedMechanismError: There is no compression, or the workload has no table or sorts it.
     """
     if request.compression is None:
-        raise UnsupportedMechanismError("a compressive mechanism needs compression=sordino.Compression(...), or memory=")
+        raise UnsupportedMechanismError(
+            "a compressive mechanism needs compression=sordino.Compression(...), or memory="
+        )
     cells = request.workload.core.input_len
     if cells is None or not mechanism.serves(request.workload):
         raise UnsupportedMechanismError("a sketch is of a table of cells at their places")

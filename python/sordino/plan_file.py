@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sordino.bases import basis_of
+from sordino.compression import compression_from_json
 from sordino.constraints import PublicTotal, constraint_from_json
-from sordino.errors import InputFileError, PlanFileError, SordinoError
+from sordino.errors import InputFileError, PlanFileError, SordinoError, UnsupportedMechanismError
 from sordino.events import event_from_json
 from sordino.factorizations import Factorization
 from sordino.fitting import Request, fit
@@ -53,6 +55,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
             "law": fitted.mechanism.law,
             "branching": fitted.branching,
             **({} if found is None else {"factorization": found.to_json()}),
+            **_recovery_record(plan),
         },
         "noise_ratio": fitted.ratio,
         "door": {"grid": door.grid, "quarter_units": door.quarter_units},
@@ -66,6 +69,22 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "post_processing": [] if plan.constraint is None else [plan.constraint.to_json()],
         "effort": plan.request.effort,
     }
+
+
+def _recovery_record(plan: Plan) -> dict[str, Any]:
+    """Return what a recovery looks for, where there is one.
+
+    Raises:
+        UnsupportedMechanismError: A basis is given by functions.
+    """
+    request, strategy = plan.request, plan.fitted.mechanism.strategy
+    if strategy == "threshold":
+        if request.basis.name == "custom":
+            raise UnsupportedMechanismError("a basis given by functions cannot be saved: keep the plan in memory")
+        return {"basis": request.basis.name}
+    if strategy == "compressive" and request.compression is not None:
+        return {"compression": request.compression.saved, "memory": request.memory}
+    return {}
 
 
 def _split(value: Any, arrays: dict[str, Array]) -> Any:
@@ -203,6 +222,9 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
         record["domain"]["integral"],
         constraint_from_json(steps[0]) if steps else None,
         record.get("effort", "optimize"),
+        basis_of(record["recipe"].get("basis", "haar")),
+        compression_from_json(record["recipe"]["compression"]) if mechanism.strategy == "compressive" else None,
+        record["recipe"].get("memory"),
     )
     if isinstance(request.constraint, PublicTotal) and not isinstance(unit, ReplaceOne):
         raise PlanFileError("the plan's total cannot be public for its unit")

@@ -102,6 +102,8 @@ def plan(
         fitted = fit(request, mechanism_named(named, privacy), factorization=factorization)
     elif named == "auto":
         fitted = least_error(_candidates(request, progress), objective)
+    elif mechanism == "auto" and named == "compressive":
+        fitted = least_error(_sketches(request), objective)
     else:
         fitted = _best_branching(request, mechanism_named(named, privacy), progress)
     return Plan(request=request, requested=mechanism, fitted=fitted)
@@ -150,6 +152,11 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
         compression,
         memory,
     )
+
+
+def _sketches(request: Request) -> list[Fitted]:
+    """Return the compressive mechanisms that the privacy allows, fitted."""
+    return _fit_all(request, [m for m in MECHANISMS if m.strategy == "compressive"])[0]
 
 
 def _is_too_large(request: Request) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +13,21 @@ from sordino.accounting import Ledger
 from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
 from sordino.constraints import Constraint
 from sordino.data import read_cells
-from sordino.errors import DataTypeError, DuplicateRequestError, InvalidParameterError
+from sordino.errors import (
+    DataTypeError,
+    DuplicateRequestError,
+    InvalidParameterError,
+    UnsupportedMechanismError,
+)
 from sordino.events import Event
 from sordino.factorizations import Factorization
-from sordino.fitting import Domain, Fitted, Objective, Request, least_gaussian_error
+from sordino.fitting import Domain, Fitted, Objective, Request, fit, least_gaussian_error
 from sordino.privacy import Privacy
 from sordino.projections import zero_is_better
 from sordino.promises import promise_of
 from sordino.release import Release
+from sordino.sketches import Sketch
+from sordino.sparsity_choice import SparsityChoice
 from sordino.testing import current_key
 from sordino.units import Unit
 from sordino.workloads import Filter, GroupConvolution, Workload
@@ -193,7 +200,8 @@ class Plan:
         answered from the ledger's record if it was made from the same plan, and refused otherwise.
 
         Args:
-            data: Table of shape `workload.input_shape` (array, list or column), or record codes for marginals.
+            data: Table of shape `workload.input_shape` (array, list or column), or record codes for marginals; for a
+                compressive plan also a `Sketch` that was made with the same compression.
             ledger: Where the cost is charged; None leaves the release unaccounted.
             request_id: Name of the request, charged at most once.
 
@@ -222,23 +230,85 @@ class Plan:
             if isinstance(charged.record, Release) and charged.record.plan.digest == self.digest:
                 return charged.record
             raise DuplicateRequestError("this request_id was charged before, for another plan or a failed release")
-        cells = read_cells(data, self.workload, self.integral, counted=self.fitted.mechanism.factored)
+        values, index = self._read(data)
         if ledger is not None:
             ledger.charge(self.event, request_id=request_id, label=self.unit.label)
-        measured = self.fitted.door.measure(self.fitted.strategy, cells.values, key)
+        plan = self._with_choice(values, key)
+        measured = plan.fitted.door.measure(plan.fitted.strategy, values, key)
         release = Release(
-            plan=self,
+            plan=plan,
             measured=measured,
-            values=_core.decode(self.fitted.strategy, measured).reshape(self.workload.answers_shape),
-            index=cells.index,
+            values=_core.decode(plan.fitted.strategy, measured).reshape(self.workload.answers_shape),
+            index=index,
             private=key is None,
             accounted=ledger is not None,
         )
-        if self.constraint is not None:
-            release = release.projected()
+        release = plan._processed(release)
         if ledger is not None and request_id is not None:
             ledger.attach(request_id, release)
         return release
+
+    def sketch(self) -> Sketch:
+        """Return an empty sketch for this plan, to be filled here or elsewhere and released once.
+
+        Raises:
+            UnsupportedMechanismError: The mechanism measures no sketch, or its sparsity is chosen from the table.
+        """
+        compression = self.request.compression
+        if self.fitted.mechanism.strategy != "compressive" or compression is None:
+            raise UnsupportedMechanismError("only a compressive plan measures a sketch")
+        if self._open_choice is not None:
+            raise UnsupportedMechanismError("a sparsity chosen from the data needs the table: give it as a number")
+        return Sketch.of(compression.operator(self.workload.core.input_len or 0))
+
+    def _read(self, data: object) -> tuple[Any, Any]:
+        """Return what the door takes, checked, and labels of the input."""
+        if isinstance(data, Sketch):
+            return self._sums(data), None
+        mechanism = self.fitted.mechanism
+        counted = mechanism.factored or mechanism.strategy == "compressive"
+        return read_cells(data, self.workload, self.integral, counted=counted)
+
+    def _processed(self, release: Release) -> Release:
+        """Do what the mechanism does with what was measured."""
+        match self.fitted.mechanism.strategy:
+            case "compressive":
+                return release.reconstructed()
+            case "threshold":
+                return release.thresholded(self.request.basis)
+            case "isotonic":
+                return release.monotone()
+            case _:
+                return release if self.constraint is None else release.projected()
+
+    def _sums(self, sketch: Sketch) -> _core.Sketch:
+        """Return the sums of a sketch that this plan measures.
+
+        Raises:
+            InvalidParameterError: It was made with another kind, seed or size, or the plan has real cells.
+        """
+        if sketch.operator != self.sketch().operator:
+            raise InvalidParameterError("the sketch was made with another kind, seed or size than the plan's")
+        if not self.integral:
+            raise InvalidParameterError("a sketch has sums of integers: plan with integral=True")
+        return sketch.core
+
+    @property
+    def _open_choice(self) -> SparsityChoice | None:
+        """The choice of a sparsity that a release makes first, if any."""
+        compression = self.request.compression
+        if self.fitted.mechanism.strategy != "compressive" or compression is None or compression.choice is None:
+            return None
+        return None if compression.made else SparsityChoice(compression)
+
+    def _with_choice(self, values: Any, key: bytes | None) -> Plan:
+        """Return the plan with its sparsity chosen from the data, if it is to be: the first half of a release."""
+        choice = self._open_choice
+        if choice is None or self.request.compression is None:
+            return self
+        sparsity = choice.select(self.request, self.fitted, values, key)
+        request = replace(self.request, compression=self.request.compression.chosen(sparsity))
+        return replace(self, request=request, fitted=fit(request, self.fitted.mechanism))
 
     def record(self) -> dict[str, Any]:
         """Return the plan as a JSON-like record; arrays of the workload stay arrays."""
@@ -288,6 +358,9 @@ class Plan:
             integral=self.integral,
             constraint=self.constraint,
             effort=self.request.effort,
+            basis=self.request.basis,
+            compression=self.request.compression,
+            memory=self.request.memory,
         )
 
     def explain(self) -> str:
@@ -307,14 +380,15 @@ class Plan:
             f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}",
         ]
         lines.extend(self._search_lines())
+        lines.extend(self._recovery_lines())
         bound = self.gaussian_bound
         if bound is None:
             lines.append("bound          under pure privacy no Gaussian mechanism exists")
         elif self.optimality is not None:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")
             lines.append(f"optimality     {self.optimality:.6g} times the least error of any Gaussian mechanism")
-        elif self.fitted.mechanism.projected:
-            lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind projected answers")
+        elif self.fitted.mechanism.projected or self.fitted.mechanism.recovered:
+            lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind biased answers")
         elif self.rmse < bound.value:
             lines.append(
                 f"bound          no Gaussian mechanism gets below {bound.value:.6g} ({bound.name}); "
@@ -353,6 +427,25 @@ class Plan:
                     "unless the projection helps much, so few records say little at this privacy"
                 )
         return lines
+
+    def _recovery_lines(self) -> list[str]:
+        """Say what is looked for in what was measured, and what that can do."""
+        compression, strategy = self.request.compression, self.fitted.mechanism.strategy
+        if strategy == "threshold":
+            return [f"recovery       coefficients above the noise in the {self.request.basis.name} basis are kept"]
+        if strategy == "isotonic":
+            return ["recovery       the nearest rising table: never further from the truth than the noise"]
+        if strategy != "compressive" or compression is None:
+            return []
+        cells = self.workload.core.input_len or 0
+        measurements, sparsity = compression.sizes(cells)
+        chosen = " (the largest candidate; chosen privately)" if self._open_choice is not None else ""
+        return [
+            f"sketch         {compression.sketch}, {measurements} numbers in place of {cells}, seed {compression.seed}",
+            f"recovery       {compression.recovery}, {sparsity} coefficients{chosen} in the "
+            f"{compression.transform.name} basis; the rmse holds for data that has no more",
+            "               with room for all cells, a threshold on them has less error: mechanism='threshold'",
+        ]
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the expected error of every answer and, for convolutions, the spectrum.

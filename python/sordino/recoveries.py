@@ -38,8 +38,8 @@ class RecoveryResult:
         residual: l2 norm of what is left unexplained; for thresholds, of what was dropped.
         noise_level: What noise alone would leave, in the same unit.
         iterations: Of the algorithm; 0 for thresholds.
-        converged: Whether it ended by itself. No promise that the table is right: with fewer coefficients, or more noise,
-            than the data has, nothing can be recovered, and a residual far above the noise level says so.
+        converged: Whether it ended by itself. No promise that the table is right: of data with more coefficients than
+            are looked for little can be recovered, and a residual far above the noise level says so.
         algorithm: Which.
     """
 
@@ -80,7 +80,7 @@ def recover_sketch(
     )
 
 
-def recover(
+def recover(  # noqa: PLR0917 - the problem, in its order
     operator: _core.SketchOperator,
     basis: Basis,
     y: Array,

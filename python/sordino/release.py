@@ -134,7 +134,14 @@ class Release:
         if workload == self.plan.workload:
             values = _core.decode(fitted.strategy, self.measured).reshape(workload.answers_shape)
             return replace(
-                self, values=values, other=None, _unbiased=None, _stderr=None, post_processing=(), projection=None
+                self,
+                values=values,
+                other=None,
+                _unbiased=None,
+                _stderr=None,
+                post_processing=(),
+                projection=None,
+                recovery=None,
             )
         cells = fitted.strategy.measured_len
         if fitted.mechanism.strategy == "compressive":
@@ -154,6 +161,7 @@ class Release:
             index=self.index if keep_index else None,
             post_processing=(),
             projection=None,
+            recovery=None,
             _unbiased=None,
             _stderr=(self.plan.fitted.door.noise * np.sqrt(variances)).reshape(shape),
         )

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from sordino._checks import integer
+from sordino.bases import Basis
 from sordino.bounds import Bound, stream_bound
+from sordino.compression import Compression
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.fitting import Objective, check_request, least_error
+from sordino.histogram_streams import HistogramStreamPlan, plan_histogram_stream
 from sordino.privacy import Privacy
 from sordino.stream_fitting import StreamFitted, StreamRequest, fit_stream
 from sordino.stream_mechanisms import STREAM_MECHANISMS, Horizon, StreamMechanism, stream_mechanism_named
 from sordino.stream_plans import StreamPlan
 from sordino.units import AddRemove, Unit
-from sordino.workloads import Workload
+from sordino.workloads import RunningHistogram, Workload
 
 __all__ = ["StreamComparison", "compare_request", "compare_stream", "plan_stream"]
 
@@ -29,6 +32,41 @@ _AUTO_OPTIMAL = 32
 _SHOWN = (1, 2**4, 2**8, 2**10, 2**16, 2**20, 2**30)
 
 
+@overload
+def plan_stream(
+    workload: RunningHistogram,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    horizon: Horizon | None = ...,
+    mechanism: str = ...,
+    objective: Objective = ...,
+    max_value: int | None = ...,
+    memory: int | None = ...,
+    effort: Effort = ...,
+    option: int | None = ...,
+    compression: Compression | None = ...,
+    basis: Basis | str = ...,
+    pan_private: bool = ...,
+) -> HistogramStreamPlan: ...
+@overload
+def plan_stream(
+    workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    horizon: Horizon | None = ...,
+    mechanism: str = ...,
+    objective: Objective = ...,
+    dim: int = ...,
+    touched: int = ...,
+    signed: bool = ...,
+    max_value: int | None = ...,
+    integral: bool = ...,
+    memory: int | None = ...,
+    effort: Effort = ...,
+    option: int | None = ...,
+) -> StreamPlan: ...
 def plan_stream(
     workload: Workload,
     privacy: Privacy,
@@ -45,7 +83,10 @@ def plan_stream(
     memory: int | None = None,
     effort: Effort = "optimize",
     option: int | None = None,
-) -> StreamPlan:
+    compression: Compression | None = None,
+    basis: Basis | str = "haar",
+    pan_private: bool = False,
+) -> StreamPlan | HistogramStreamPlan:
     """Plan a stream: touches no data, costs nothing.
 
     `auto` takes the least error among the mechanisms that serve the stream; of those within 1 % the simplest. The
@@ -58,7 +99,7 @@ def plan_stream(
 
     Args:
         workload: `RunningSum`, `RunningAverage`, or a causal filter such as `ExponentialSmoothing`, `MovingAverage`,
-            `SlidingWindow`, `Convolution(..., boundary="causal")`.
+            `SlidingWindow`, `Convolution(..., boundary="causal")`; or a `RunningHistogram`.
         privacy: The guarantee of the whole stream.
         unit: What one protected thing can change; `AddRemove(1)` if None.
         horizon: 'hard': the stream ends after `length` steps; the default if the workload has a length. 'soft': made
@@ -75,15 +116,49 @@ def plan_stream(
         memory: Most bytes of noise state a coordinate, for `auto`.
         effort: 'closed_form' keeps `auto` from solving for the optimum of a short stream.
         option: Degree of `blt`, or branching of `subtraction-tree`.
+        compression: `RunningHistogram` only: keep a sketch, and recover the table when asked. Without it every cell is
+            counted, unless the `memory` (of the whole state, here) is too small for that.
+        basis: `RunningHistogram` only: in which estimates from noisy cells look for what is not noise.
+        pan_private: `RunningHistogram` only: the state may be looked at once, by an intruder who then has what was
+            published too; the same budget covers it, with twice the variance of a binary tree. Otherwise the state is
+            as secret as the data.
 
     Returns:
-        The plan.
+        The plan: a `HistogramStreamPlan` for a `RunningHistogram`.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: No mechanism, or not the one named, serves this stream.
     """
+    if isinstance(workload, RunningHistogram):
+        if memory is not None:
+            memory = integer("memory", memory, least=1)
+        options = {
+            "privacy": privacy,
+            "unit": unit,
+            "horizon": horizon,
+            "objective": objective,
+            "dim": dim,
+            "touched": touched,
+            "signed": signed,
+            "max_value": max_value,
+            "integral": integral,
+            "effort": effort,
+            "option": option,
+        }
+        return plan_histogram_stream(
+            workload,
+            plan_stream,
+            mechanism=mechanism,
+            compression=compression,
+            basis=basis,
+            memory=memory,
+            pan_private=pan_private,
+            options=options,
+        )
+    if compression is not None or pan_private:
+        raise InvalidParameterError("compression and pan_private belong to a RunningHistogram")
     request = _checked(
         workload,
         privacy,

@@ -10,9 +10,9 @@ __all__ = ["SortedHistogram"]
 class SortedHistogram(Histogram):
     """The counts in rising order, whatever their places: degree sequences, frequency tables, anonymous tallies.
 
-    Cells are sorted before anything else. Sorting moves no two tables further apart, in any lp norm, and keeps sums: what
-    neighbours differ by in order is a difference that some neighbours have unsorted, so every sensitivity holds as
-    it is. Isotonic regression of the noisy counts then takes most of the noise off again: it is what `auto` does.
+    Cells are sorted before anything else. Sorting moves no two tables further apart, in any lp norm, and keeps sums:
+    what neighbours differ by in order is a difference that some neighbours have unsorted, so every sensitivity holds
+    as it is. Isotonic regression of the noisy counts then takes most of the noise off again: it is what `auto` does.
 
     Source: Hay, Rastogi, Miklau and Suciu 2010, Section 3.
 

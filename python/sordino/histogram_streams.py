@@ -1,0 +1,452 @@
+"""Histograms after every step of a stream: a counter for each cell, for each step, or for each number of a sketch.
+
+==============  ======================================================================================================
+`per-cell`      a private running sum for each of the n cells
+`compressive`   a private running sum for each of the k numbers of a sketch; the table is recovered when asked for
+`per-item`      where step t fills cell t - 1 and no other: every cell gets noise once (parallel composition)
+`differenced`   the same table as differences of one private running sum: what the paper compares itself with
+==============  ======================================================================================================
+
+A record adds one column of the sketch to the counters: `||Phi e_j||` is the square root of its entries (l1: their number), so the
+counters *together* have that times the sensitivity of one. The guarantee covers all of them and all steps.
+
+Source: Li, Zhang, Winslett and Yang 2011, Section 5 (the continual compressive mechanism), with the joint sensitivity:
+k counters that spend epsilon each, as printed there, spend k epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sordino import _core
+from sordino.accounting import Ledger
+from sordino.bases import Basis, basis_of
+from sordino.compression import Compression
+from sordino.errors import (
+    DataTypeError,
+    ForkError,
+    InvalidParameterError,
+    ShapeError,
+    StreamClosedError,
+    UnsupportedMechanismError,
+)
+from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
+from sordino.sketches import integers
+from sordino.stream_plans import StreamPlan
+from sordino.testing import current_key
+from sordino.workloads import RunningHistogram, RunningSum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sordino.events import Event
+    from sordino.privacy import Privacy
+    from sordino.step_store import StepStore
+    from sordino.streams import Stream
+    from sordino.units import Unit
+    from sordino.workloads.base import Array
+
+__all__ = ["HistogramStream", "HistogramStreamPlan", "Way", "ways"]
+
+Way = Literal["per-cell", "compressive", "per-item", "differenced"]
+
+
+def ways(workload: RunningHistogram, compression: Compression | None) -> tuple[Way, ...]:
+    """Return the ways to keep this histogram."""
+    single: tuple[Way, ...] = ("per-item", "differenced") if workload.once else ()
+    sketched: tuple[Way, ...] = () if compression is None else ("compressive",)
+    return (*single, "per-cell", *sketched)
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramStreamPlan:
+    """How a changing histogram will be kept: made by `sordino.plan_stream`, costs nothing.
+
+    Attributes:
+        workload: Cells and steps.
+        way: 'per-cell', 'compressive', 'per-item' or 'differenced'.
+        counters: The plan of the running sums, all of them together.
+        compression: What the sketch is and how the table is recovered from it.
+        basis: In which `HistogramStream.estimate` looks for what is not noise, where all cells are counted.
+        pan_private: Whether the state may be looked at once without harm.
+    """
+
+    workload: RunningHistogram
+    way: Way
+    counters: StreamPlan = field(repr=False)
+    compression: Compression | None
+    basis: Basis
+    pan_private: bool = False
+
+    @property
+    def privacy(self) -> Privacy:
+        """What everything that is published guarantees; with `pan_private`, together with one look at the state."""
+        return self.counters.privacy
+
+    @property
+    def unit(self) -> Unit:
+        """For whom: what one protected thing can change."""
+        return self.counters.unit
+
+    @property
+    def event(self) -> Event:
+        """What the whole stream costs."""
+        return self.counters.event
+
+    @property
+    def mechanism(self) -> str:
+        """Full name, such as 'compressive: blt-gaussian'."""
+        tree = "pan-private " if self.pan_private else ""
+        return f"{self.way}: {tree}{self.counters.mechanism}"
+
+    @property
+    def numbers(self) -> int:
+        """Private running sums: n, k or 1."""
+        return self.counters.dim
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the state at the last step: independent of the number of cells for a sketch."""
+        return self.numbers * self.counters.memory
+
+    @cached_property
+    def operator(self) -> _core.SketchOperator | None:
+        """The sketch in the core."""
+        return None if self.compression is None else self.compression.operator(self.workload.cells)
+
+    def noise(self, step: int) -> float:
+        """Standard deviation of the noise in each private number after a step.
+
+        Raises:
+            InvalidParameterError: The step is out of range.
+        """
+        # A pan-private node has noise before and after.
+        return float(self.counters.std([step])[0]) * (math.sqrt(2.0) if self.pan_private else 1.0)
+
+    def rmse(self, step: int) -> float:
+        """Root mean squared error of the table after a step.
+
+        For a sketch: of its noise alone, for data with no more coefficients than are recovered. Elsewhere exact, for the
+        noisy table before any threshold.
+
+        Raises:
+            InvalidParameterError: The step is out of range.
+        """
+        noise = self.noise(step)
+        match self.way:
+            case "compressive":
+                assert self.operator is not None
+                assert self.compression is not None
+                k, s = self.compression.sizes(self.workload.cells)
+                return noise * math.sqrt(s * k / (k - s) / self.operator.column_entries / self.workload.cells)
+            case "per-cell":
+                return noise
+            case "per-item":
+                return float(self.counters.std([1])[0]) * math.sqrt(step / self.workload.cells)
+            case "differenced":
+                # Differences of neighbouring sums are no less noisy than independent ones in the mean of a tree.
+                variances = self.counters.std(np.arange(1, step + 1)) ** 2
+                return math.sqrt(float(variances[:-1].sum() + variances.sum()) / self.workload.cells)
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in one plain sentence."""
+        looks = " together with one look at the state" if self.pan_private else ", but not by its state: that is secret"
+        return f"{self.counters.guarantee()[:-1]}, by everything that the stream publishes{looks}."
+
+    def open(
+        self, ledger: Ledger | None = None, *, request_id: str | None = None, store: StepStore | None = None
+    ) -> HistogramStream:
+        """Open the stream: the budget of all its steps is charged now.
+
+        Args:
+            ledger: Where the cost is charged; None leaves the stream unaccounted.
+            request_id: Name of the request, charged at most once.
+            store: Where published steps are kept, for checkpoints of `HistogramStream.counters`.
+
+        Raises:
+            DataTypeError: The ledger is no ledger.
+            InvalidParameterError: Noise is deterministic and a ledger is given; a pan-private stream is given a store.
+            BudgetExceededError: The ledger's total would be exceeded.
+            UnsupportedEventError: The ledger cannot count this event.
+            DuplicateRequestError: The request was charged before.
+            EntropyError: The operating system gives no randomness; the budget stays charged.
+        """
+        if not self.pan_private:
+            return HistogramStream(self, self.counters.open(ledger, request_id=request_id, store=store))
+        if store is not None:
+            raise InvalidParameterError("a pan-private stream keeps no key: it has no checkpoints and needs no store")
+        key = current_key()
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise DataTypeError("ledger must be a sordino.Ledger")
+        if ledger is not None and key is not None:
+            raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
+        if ledger is not None:
+            ledger.charge(self.event, request_id=request_id, label=self.unit.label)
+        fitted = self.counters.fitted
+        return HistogramStream(self, _core.PanPrivateTree(fitted.plan, fitted.door, self.counters.dim, key))
+
+    def attach(self, counters: Stream) -> HistogramStream:
+        """Go on with counters that `sordino.restore` brought back.
+
+        Raises:
+            InvalidParameterError: They are not those of this plan.
+        """
+        if self.pan_private or counters.plan.digest != self.counters.digest:
+            raise InvalidParameterError("these counters belong to another plan")
+        return HistogramStream(self, counters)
+
+    def explain(self) -> str:
+        """Return what will happen and why, in a few lines of text."""
+        last = self.workload.length or 2**20
+        lines = [
+            repr(self.workload),
+            f"mechanism      {self.mechanism}, {self.numbers} private running sums",
+            f"guarantee      {self.promise}",
+            f"error          rmse {self.rmse(last):.6g} of a cell after step {last}"
+            + (", noise only" if self.way == "compressive" else ""),
+            f"state          {self.memory} bytes",
+        ]
+        if self.compression is not None and self.way == "compressive":
+            measurements, sparsity = self.compression.sizes(self.workload.cells)
+            lines.append(
+                f"sketch         {self.compression.sketch}, {measurements} numbers in place of {self.workload.cells}, "
+                f"{sparsity} coefficients recovered in the {self.compression.transform.name} basis"
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"HistogramStreamPlan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r})"
+
+
+class HistogramStream:
+    """An open stream of a changing histogram; `HistogramStreamPlan.open` makes it.
+
+    Its state is as secret as the data, unless it is pan-private. It belongs to one process.
+
+    Attributes:
+        plan: How it was planned.
+        counters: The private running sums: a `sordino.Stream`, or a tree of the core if pan-private.
+    """
+
+    def __init__(self, plan: HistogramStreamPlan, counters: Stream | _core.PanPrivateTree) -> None:
+        self.plan = plan
+        self.counters = counters
+        self._process = os.getpid()
+        # Differences of sums are what was published of each cell.
+        self._sums: list[float] = []
+        self._closed = False
+
+    @property
+    def step(self) -> int:
+        """Steps published so far."""
+        return self.counters.step
+
+    def update(self, cells: object, counts: object = None) -> None:
+        """Publish the next step.
+
+        Args:
+            cells: What the step changes: an integer or an array of them; with `once`, the count of the next cell.
+            counts: By how much, for each of them: integers, negative to take records away; 1 if None.
+
+        Raises:
+            DataTypeError: Not integers.
+            ShapeError: Another number of counts; with `once`, not one count.
+            InvalidParameterError: A cell that does not exist.
+            HorizonError: No steps are left.
+            StreamClosedError: The stream was closed.
+            ForkError: The stream belongs to another process.
+        """
+        if self._closed:
+            raise StreamClosedError("this stream is closed; nothing was released")
+        if os.getpid() != self._process:
+            raise ForkError("this stream belongs to another process")
+        plan = self.plan
+        places, amounts = integers("cells", cells), None if counts is None else integers("counts", counts)
+        if plan.workload.once:
+            if counts is not None or len(places) != 1:
+                raise ShapeError("with once=True a step is one count: that of the next cell")
+            places, amounts = np.array([min(self.step, plan.workload.cells - 1)]), places
+        if plan.way in {"per-item", "differenced"}:
+            assert amounts is not None
+            row = amounts
+        elif plan.operator is not None and plan.way == "compressive":
+            sketch = _core.Sketch(plan.operator)
+            sketch.update(places, amounts)
+            row = sketch.sums()
+        else:
+            row = _table(places, amounts, plan.workload.cells)
+        if isinstance(self.counters, _core.PanPrivateTree):
+            self.counters.update(row)
+        else:
+            value = self.counters.update(row.reshape(1, -1) if plan.numbers > 1 else row)
+            if plan.numbers == 1:
+                self._sums.append(float(np.asarray(value).reshape(-1)[0]))
+
+    @property
+    def sums(self) -> Array:
+        """The private numbers published last: of the sketch, of the cells, or of all so far; zeros before the first step."""
+        if isinstance(self.counters, _core.PanPrivateTree):
+            return self.counters.answers()
+        if self.step == 0:
+            return np.zeros(self.plan.numbers)
+        return np.atleast_1d(np.asarray(self.counters.value))
+
+    def noisy(self) -> Array:
+        """Return the noisy table before any estimate, shape (cells,).
+
+        Raises:
+            UnsupportedMechanismError: Only a sketch is kept: use `estimate`.
+        """
+        plan = self.plan
+        if plan.way == "compressive":
+            raise UnsupportedMechanismError("a sketch has no noisy cells: use estimate()")
+        if plan.way == "per-cell":
+            return self.sums
+        table = np.zeros(plan.workload.cells)
+        table[: len(self._sums)] = np.diff(self._sums, prepend=0.0)
+        return table
+
+    def estimate(
+        self,
+        basis: Basis | str | None = None,
+        *,
+        compression: Compression | None = None,
+        progress: Progress | None = None,
+    ) -> RecoveryResult:
+        """Return the table so far: free, as often as wanted.
+
+        From a sketch the sparse table that explains it; otherwise what is not noise in the basis.
+
+        Args:
+            basis: In place of the plan's.
+            compression: With another sparsity or recovery than the plan's, of the same sketch.
+            progress: Called with (iteration, residual); returning False ends a recovery with the best so far.
+
+        Raises:
+            InvalidParameterError: Nothing was published yet, or the compression is of another sketch.
+        """
+        plan = self.plan
+        if self.step == 0:
+            raise InvalidParameterError("nothing was published yet")
+        cells = plan.workload.cells
+        if plan.way == "compressive":
+            own = compression or plan.compression
+            assert own is not None
+            if own.operator(cells) != plan.operator:
+                raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")
+            own = own if basis is None else replace(own, basis=basis_of(basis))
+            return recover_sketch(own, cells, self.sums, plan.noise(self.step), progress)
+        noise = plan.noise(self.step)
+        if plan.way == "per-item":
+            noise = float(plan.counters.std([1])[0])
+        elif plan.way == "differenced":
+            noise *= math.sqrt(2.0)
+        return hard_threshold(self.noisy(), plan.basis if basis is None else basis_of(basis), noise)
+
+    def close(self) -> None:
+        """Wipe key and noise; the stream refuses everything from now on."""
+        self._closed = True
+        if not isinstance(self.counters, _core.PanPrivateTree):
+            self.counters.close()
+
+    def __enter__(self) -> HistogramStream:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<HistogramStream {self.plan.mechanism}: step {self.step}>"
+
+
+def _table(places: Any, amounts: Any, cells: int) -> Any:
+    """Return the changes of one step as a table.
+
+    Raises:
+        InvalidParameterError: A cell does not exist.
+        ShapeError: Another number of counts.
+    """
+    if len(places) and (places.min() < 0 or places.max() >= cells):
+        raise InvalidParameterError("cells: must be from 0 to the number of cells less one")
+    if amounts is not None and len(amounts) != len(places):
+        raise ShapeError("counts must be as many as cells")
+    table = np.zeros(cells, dtype=np.int64)
+    np.add.at(table, places, 1 if amounts is None else amounts)
+    return table
+
+
+def plan_histogram_stream(
+    workload: RunningHistogram,
+    plan_counters: Callable[..., StreamPlan],
+    *,
+    mechanism: str,
+    compression: Compression | None,
+    basis: Basis | str,
+    memory: int | None,
+    pan_private: bool,
+    options: dict[str, Any],
+) -> HistogramStreamPlan:
+    """Plan the counters of a changing histogram.
+
+    `auto` counts every cell (with `once`, every cell once), which has less error on all data that was tried; a sketch is
+    taken where `compression` is given, or `memory` leaves no room for the counters of all cells.
+
+    Raises:
+        InvalidParameterError: An argument is out of range.
+        UnsupportedMechanismError: No mechanism serves.
+    """
+    if compression is not None and not isinstance(compression, Compression):
+        raise DataTypeError("compression must be a sordino.Compression")
+    if compression is not None and not compression.made:
+        raise InvalidParameterError(
+            "a stream cannot choose its sparsity from data that is still to come: give a number"
+        )
+    if not isinstance(pan_private, bool):
+        raise DataTypeError("pan_private must be True or False")
+    if options["dim"] != 1 or options["touched"] != 1 or options["signed"] or not options["integral"]:
+        raise InvalidParameterError("a RunningHistogram has its own coordinates, and integer counts")
+    if pan_private:
+        if mechanism not in {"auto", "binary-tree"}:
+            raise UnsupportedMechanismError("only a binary tree is pan-private: mechanism='binary-tree' or 'auto'")
+        mechanism = "binary-tree"
+    basis = basis_of(basis)
+    sums = RunningSum(workload.length)
+
+    def counters(way: Way) -> StreamPlan:
+        asked = {**options, "mechanism": mechanism}
+        if way == "per-item":
+            return plan_counters(sums, **{**asked, "mechanism": "identity"})
+        if way == "differenced":
+            return plan_counters(sums, **{**asked, "mechanism": "auto" if mechanism == "differenced" else mechanism})
+        if way == "compressive":
+            assert compression is not None
+            operator = compression.operator(workload.cells)
+            # A sparse column touches a few numbers, a dense one all.
+            asked |= {"dim": operator.description[2], "touched": operator.column_entries, "signed": True}
+            return plan_counters(sums, **asked)
+        if workload.cells > 2**20:
+            raise UnsupportedMechanismError("more than 2**20 counters: give a compression")
+        return plan_counters(sums, **{**asked, "dim": workload.cells})
+
+    way: Way = "compressive" if compression is not None else "per-cell"
+    if mechanism in {"per-item", "differenced"}:
+        if not workload.once:
+            raise UnsupportedMechanismError(f"{mechanism} needs once=True: every step fills a cell of its own")
+        way = "per-item" if mechanism == "per-item" else "differenced"
+    elif workload.once and compression is None and mechanism == "auto" and not pan_private:
+        way = "per-item"
+    if memory is not None and way == "per-cell":
+        one = plan_counters(sums, **{**options, "mechanism": mechanism}).memory
+        if workload.cells * one > memory:
+            way, compression = "compressive", Compression(measurements=max(memory // one, 1))
+    if pan_private and way in {"per-item", "differenced"}:
+        raise UnsupportedMechanismError("only counters of cells or of a sketch are pan-private")
+    kept = compression if way == "compressive" else None
+    return HistogramStreamPlan(workload, way, counters(way), kept, basis, pan_private)
