@@ -78,8 +78,8 @@ pub enum Algorithm {
 pub struct Target {
     /// `S`, entries of `θ` that are not zero: at most.
     pub sparsity: Option<usize>,
-    /// Standard deviation of each entry of `w`. An algorithm stops where the residual `r = y − A θ` looks like noise,
-    /// `‖r‖ ≤ noise √k` and `‖Aᵀ r‖_∞ ≤ noise √(2 ln N)`: before it begins, if `y` does.
+    /// Standard deviation of each entry of `w`. The greedy algorithms stop where the residual `r = y − A θ` looks like
+    /// noise, `‖r‖ ≤ noise √k` and `‖Aᵀ r‖_∞ ≤ noise √(2 ln N)`; every algorithm returns zero if `y` does.
     pub noise: f64,
     /// Iterations after which the best so far is returned.
     pub iterations: usize,
@@ -127,8 +127,8 @@ struct Found {
 /// Memory: a few vectors of N and of k numbers. The result does not depend on the number of threads.
 ///
 /// # Errors
-/// If `y` has the wrong length or is not finite, the sparsity is 0, above k, or missing where it is needed, the noise
-/// is negative or not finite, or `iterations` is 0.
+/// If `y` has the wrong length, is not finite or its square overflows, the sparsity is 0, above k, or missing where it
+/// is needed, the noise is negative or not finite, `iterations` is 0, or a product with `A` overflows.
 pub fn recover(
     a: &dyn Operator,
     y: &[f64],
