@@ -40,7 +40,7 @@ from sordino.errors import (
 from sordino.events import ApproxEvent, GaussianEvent, PureEvent
 from sordino.factorizations import Certificate, Factorization
 from sordino.geometry import Discrepancy, discrepancy, lower_bounds
-from sordino.histogram_streams import HistogramStream, HistogramStreamPlan
+from sordino.histogram_streams import HistogramStream, HistogramStreamComparison, HistogramStreamPlan
 from sordino.planning import Comparison, compare, plan, privacy_for
 from sordino.plans import Plan
 from sordino.privacy import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
@@ -107,6 +107,7 @@ __all__ = [
     "Haar",
     "Histogram",
     "HistogramStream",
+    "HistogramStreamComparison",
     "HistogramStreamPlan",
     "HorizonError",
     "InMemoryStepStore",

@@ -296,7 +296,7 @@ def fit(
         UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
         InvalidParameterError: Public sizes do not fit.
     """
-    workload, privacy = request.workload, request.privacy
+    workload = request.workload
     _check_served(request, mechanism)
     if mechanism.strategy == "compressive":
         strategy = _sketched(request, mechanism)
@@ -309,12 +309,11 @@ def fit(
         found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
         fits = (fit(request, mechanism, branching, each) for each in found)
         return min(fits, key=lambda fitted: fitted.error(request.objective))
+    ratio, event = _ratio_and_event(request, mechanism)
     if mechanism.strategy == "fourier-composed":
         ratio, domain, door = _composed(strategy, request)
     else:
-        ratio = noise_ratio(privacy, mechanism.law) * (1.0 if factorization is None else factorization.excess)
-        if mechanism.strategy == "compressive" and request.compression is not None:
-            ratio = request.compression.shares(privacy, mechanism.law)[1]
+        ratio *= 1.0 if factorization is None else factorization.excess
         domain, door = _choose_domain(strategy, request, ratio)
     if isinstance(request.constraint, PublicTotal):
         _check_total(request.constraint.total, workload, domain)
@@ -327,12 +326,6 @@ def fit(
     else:
         single = _door(strategy, AddRemove(1), domain, ratio).sensitivity[0]
         ideal_rmse = ideal / single * math.sqrt(ideal_square)
-    if mechanism.strategy == "fourier-composed" and isinstance(privacy, ApproxDP):
-        event: Event = ApproxEvent(privacy.epsilon, privacy.delta)
-    elif mechanism.strategy == "compressive" and request.compression is not None:
-        event = request.compression.shares(privacy, mechanism.law)[2]
-    else:
-        event = calibrated_event(privacy, mechanism.law)
     fitted = Fitted(
         mechanism=mechanism,
         branching=branching,
@@ -349,6 +342,17 @@ def fit(
     if mechanism.name == "universal-gaussian":
         return replace(fitted, rmse=universal_bound(request, fitted))
     return fitted
+
+
+def _ratio_and_event(request: Request, mechanism: Mechanism) -> tuple[float, Event]:
+    """Return noise over sensitivity as the privacy asks for, and what a release costs."""
+    privacy = request.privacy
+    if mechanism.strategy == "compressive" and request.compression is not None:
+        _, ratio, event = request.compression.shares(privacy, mechanism.law)
+        return ratio, event
+    if mechanism.strategy == "fourier-composed" and isinstance(privacy, ApproxDP):
+        return noise_ratio(privacy, mechanism.law), ApproxEvent(privacy.epsilon, privacy.delta)
+    return noise_ratio(privacy, mechanism.law), calibrated_event(privacy, mechanism.law)
 
 
 def _sketched(request: Request, mechanism: Mechanism) -> _core.Strategy:

@@ -4,11 +4,12 @@
 `per-cell`      a private running sum for each of the n cells
 `compressive`   a private running sum for each of the k numbers of a sketch; the table is recovered when asked for
 `per-item`      where step t fills cell t - 1 and no other: every cell gets noise once (parallel composition)
-`differenced`   the same table as differences of one private running sum: what the paper compares itself with
+`differenced`   the same table as differences of one running sum by a binary tree: what the paper compares itself with
 ==============  ======================================================================================================
 
-A record adds one column of the sketch to the counters: `||Phi e_j||` is the square root of its entries (l1: their number), so the
-counters *together* have that times the sensitivity of one. The guarantee covers all of them and all steps.
+A record adds one column of the sketch to the counters: `||Phi e_j||` is the square root of its entries (l1: their
+number), so the counters *together* have that times the sensitivity of one. The guarantee covers all of them and all
+steps.
 
 Source: Li, Zhang, Winslett and Yang 2011, Section 5 (the continual compressive mechanism), with the joint sensitivity:
 k counters that spend epsilon each, as printed there, spend k epsilon.
@@ -36,6 +37,7 @@ from sordino.errors import (
     StreamClosedError,
     UnsupportedMechanismError,
 )
+from sordino.privacy import PureDP
 from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
 from sordino.sketches import integers
 from sordino.stream_plans import StreamPlan
@@ -52,16 +54,9 @@ if TYPE_CHECKING:
     from sordino.units import Unit
     from sordino.workloads.base import Array
 
-__all__ = ["HistogramStream", "HistogramStreamPlan", "Way", "ways"]
+__all__ = ["HistogramStream", "HistogramStreamComparison", "HistogramStreamPlan", "compare_histogram_stream"]
 
 Way = Literal["per-cell", "compressive", "per-item", "differenced"]
-
-
-def ways(workload: RunningHistogram, compression: Compression | None) -> tuple[Way, ...]:
-    """Return the ways to keep this histogram."""
-    single: tuple[Way, ...] = ("per-item", "differenced") if workload.once else ()
-    sketched: tuple[Way, ...] = () if compression is None else ("compressive",)
-    return (*single, "per-cell", *sketched)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +108,7 @@ class HistogramStreamPlan:
     @property
     def memory(self) -> int:
         """Bytes of the state at the last step: independent of the number of cells for a sketch."""
-        return self.numbers * self.counters.memory
+        return self.counters.memory
 
     @cached_property
     def operator(self) -> _core.SketchOperator | None:
@@ -132,8 +127,8 @@ class HistogramStreamPlan:
     def rmse(self, step: int) -> float:
         """Root mean squared error of the table after a step.
 
-        For a sketch: of its noise alone, for data with no more coefficients than are recovered. Elsewhere exact, for the
-        noisy table before any threshold.
+        For a sketch: of its noise alone, for data with no more coefficients than are recovered. Elsewhere exact, for
+        the noisy table before any threshold.
 
         Raises:
             InvalidParameterError: The step is out of range.
@@ -150,9 +145,17 @@ class HistogramStreamPlan:
             case "per-item":
                 return float(self.counters.std([1])[0]) * math.sqrt(step / self.workload.cells)
             case "differenced":
-                # Differences of neighbouring sums are no less noisy than independent ones in the mean of a tree.
-                variances = self.counters.std(np.arange(1, step + 1)) ** 2
-                return math.sqrt(float(variances[:-1].sum() + variances.sum()) / self.workload.cells)
+                return self._difference(step) * math.sqrt(step / self.workload.cells)
+
+    def _difference(self, step: int) -> float:
+        """Root mean square of the noise in the differences of `step` sums of a binary tree.
+
+        The sums of steps t - 1 and t share all nodes but the one that ends with t and those that it replaces, one for
+        each trailing zero of t.
+        """
+        steps = np.arange(1, step + 1)
+        zeros = np.log2(steps & -steps)
+        return float(self.counters.std([1])[0]) * math.sqrt(float(1.0 + zeros.mean()))
 
     @property
     def promise(self) -> str:
@@ -291,7 +294,7 @@ class HistogramStream:
 
     @property
     def sums(self) -> Array:
-        """The private numbers published last: of the sketch, of the cells, or of all so far; zeros before the first step."""
+        """The private numbers published last: of the sketch, of the cells, or of all so far; zeros at first."""
         if isinstance(self.counters, _core.PanPrivateTree):
             return self.counters.answers()
         if self.step == 0:
@@ -347,7 +350,7 @@ class HistogramStream:
         if plan.way == "per-item":
             noise = float(plan.counters.std([1])[0])
         elif plan.way == "differenced":
-            noise *= math.sqrt(2.0)
+            noise = plan._difference(self.step)
         return hard_threshold(self.noisy(), plan.basis if basis is None else basis_of(basis), noise)
 
     def close(self) -> None:
@@ -395,8 +398,8 @@ def plan_histogram_stream(
 ) -> HistogramStreamPlan:
     """Plan the counters of a changing histogram.
 
-    `auto` counts every cell (with `once`, every cell once), which has less error on all data that was tried; a sketch is
-    taken where `compression` is given, or `memory` leaves no room for the counters of all cells.
+    `auto` counts every cell (with `once`, every cell once), which has less error on all data that was tried; a sketch
+    is taken where `compression` is given, or `memory` leaves no room for the counters of all cells.
 
     Raises:
         InvalidParameterError: An argument is out of range.
@@ -422,9 +425,13 @@ def plan_histogram_stream(
     def counters(way: Way) -> StreamPlan:
         asked = {**options, "mechanism": mechanism}
         if way == "per-item":
-            return plan_counters(sums, **{**asked, "mechanism": "identity"})
+            laplace = plan_counters(sums, **{**asked, "mechanism": "identity-laplace"})
+            if isinstance(options["privacy"], PureDP):
+                return laplace
+            gaussian = plan_counters(sums, **{**asked, "mechanism": "identity-gaussian"})
+            return min(laplace, gaussian, key=lambda plan: float(plan.std([1])[0]))
         if way == "differenced":
-            return plan_counters(sums, **{**asked, "mechanism": "auto" if mechanism == "differenced" else mechanism})
+            return plan_counters(sums, **{**asked, "mechanism": "binary-tree"})
         if way == "compressive":
             assert compression is not None
             operator = compression.operator(workload.cells)
@@ -450,3 +457,83 @@ def plan_histogram_stream(
         raise UnsupportedMechanismError("only counters of cells or of a sketch are pan-private")
     kept = compression if way == "compressive" else None
     return HistogramStreamPlan(workload, way, counters(way), kept, basis, pan_private)
+
+
+@dataclass(frozen=True)
+class HistogramStreamComparison:
+    """The ways to keep a changing histogram side by side, before anything is spent; sketches last.
+
+    What a threshold or a recovery makes of the data cannot be said beforehand. On all data that was tried, noisy cells
+    with a threshold had less error than a sketch: a sketch is for want of memory.
+
+    Attributes:
+        rows: For each: mechanism, rmse of a cell after the last step, rmse_kind ('exact', or 'noise only' for data that
+            is sparse enough), private numbers, bytes of state.
+        step: The last step.
+        chosen: What `auto` takes.
+        refused: Ways that do not serve, with the reason.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    step: int
+    chosen: str
+    refused: dict[str, str]
+
+    def __str__(self) -> str:
+        lines = [f"{'mechanism':<44}{'rmse':>12}{'kind':>12}{'numbers':>10}{'bytes':>14}"]
+        for row in self.rows:
+            mark = " *" if row["mechanism"] == self.chosen else ""
+            lines.append(
+                f"{row['mechanism']:<44}{row['rmse']:>12.6g}{row['rmse_kind']:>12}{row['numbers']:>10}{row['bytes']:>14}"
+                + mark
+            )
+        return "\n".join(lines)
+
+
+def compare_histogram_stream(
+    workload: RunningHistogram,
+    plan: Callable[..., HistogramStreamPlan],
+    compression: Compression | None,
+    memory: int | None,
+) -> HistogramStreamComparison:
+    """Return the expected error and the state of every way to keep a changing histogram.
+
+    Args:
+        workload: Cells and steps.
+        plan: Plans a way by the arguments `mechanism`, `compression` and `memory`.
+        compression: Of the sketch; without one no sketch is shown.
+        memory: What `auto` has room for.
+
+    Raises:
+        UnsupportedMechanismError: No way serves.
+    """
+    asked: dict[str, dict[str, Any]] = {"per-cell": {}}
+    if workload.once:
+        asked = {"per-item": {"mechanism": "per-item"}, "differenced": {"mechanism": "differenced"}}
+        # Counters of all cells are not what `auto` means here.
+        asked["per-cell"] = {"mechanism": "binary-tree"}
+    if compression is not None:
+        asked["compressive"] = {"compression": compression}
+    refused: dict[str, str] = {}
+    step = workload.length or 2**20
+    rows = []
+    for way, arguments in asked.items():
+        try:
+            made = plan(**arguments)
+        except (UnsupportedMechanismError, InvalidParameterError) as error:
+            refused[way] = str(error)
+            continue
+        kind = "noise only" if way == "compressive" else "exact"
+        rows.append(
+            {
+                "mechanism": made.mechanism,
+                "rmse": made.rmse(step),
+                "rmse_kind": kind,
+                "numbers": made.numbers,
+                "bytes": made.memory,
+            }
+        )
+    if not rows:
+        raise UnsupportedMechanismError("no mechanism serves this stream and privacy: " + "; ".join(refused.values()))
+    rows.sort(key=lambda row: (row["rmse_kind"] != "exact", row["rmse"]))
+    return HistogramStreamComparison(tuple(rows), step, plan(memory=memory).mechanism, refused)

@@ -30,9 +30,9 @@ class SparsityChoice:
     def scores(self, request: Request, fitted: Fitted) -> _core.SparsityScores:
         """Return what is public about the choice: candidates, errors by noise, sensitivity, epsilon.
 
-        The noise of a candidate is what its sketch has on S coefficients, `sqrt(S log2(n/S) k/(k - S))` times the standard
-        deviation of one number of the sketch with unit columns; that is the same for all candidates, but for Laplace
-        noise on dense columns, where it grows with the root of k.
+        The noise of a candidate is what its sketch has on S coefficients, `sqrt(S log2(n/S) k/(k - S))` times the
+        standard deviation of one number of the sketch with unit columns; that is the same for all candidates, but for
+        Laplace noise on dense columns, where it grows with the root of k.
         """
         cells = request.workload.core.input_len or 0
         options = self.compression.options(cells)

@@ -15,7 +15,12 @@ from sordino.bounds import Bound, stream_bound
 from sordino.compression import Compression
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.fitting import Objective, check_request, least_error
-from sordino.histogram_streams import HistogramStreamPlan, plan_histogram_stream
+from sordino.histogram_streams import (
+    HistogramStreamComparison,
+    HistogramStreamPlan,
+    compare_histogram_stream,
+    plan_histogram_stream,
+)
 from sordino.privacy import Privacy
 from sordino.stream_fitting import StreamFitted, StreamRequest, fit_stream
 from sordino.stream_mechanisms import STREAM_MECHANISMS, Horizon, StreamMechanism, stream_mechanism_named
@@ -33,7 +38,7 @@ _SHOWN = (1, 2**4, 2**8, 2**10, 2**16, 2**20, 2**30)
 
 
 @overload
-def plan_stream(
+def plan_stream(  # type: ignore[overload-overlap] # a RunningHistogram is a workload with another plan
     workload: RunningHistogram,
     privacy: Privacy,
     *,
@@ -309,6 +314,31 @@ def _power(step: int) -> str:
     return f"t=2^{exponent}" if step > 16 and step == 1 << exponent else f"t={step}"
 
 
+@overload
+def compare_stream(  # type: ignore[overload-overlap] # as for plan_stream
+    workload: RunningHistogram,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    horizon: Horizon | None = ...,
+    max_value: int | None = ...,
+    memory: int | None = ...,
+    compression: Compression | None = ...,
+) -> HistogramStreamComparison: ...
+@overload
+def compare_stream(
+    workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    horizon: Horizon | None = ...,
+    objective: Objective = ...,
+    dim: int = ...,
+    touched: int = ...,
+    signed: bool = ...,
+    max_value: int | None = ...,
+    integral: bool = ...,
+) -> StreamComparison: ...
 def compare_stream(
     workload: Workload,
     privacy: Privacy,
@@ -321,7 +351,9 @@ def compare_stream(
     signed: bool = False,
     max_value: int | None = None,
     integral: bool = True,
-) -> StreamComparison:
+    memory: int | None = None,
+    compression: Compression | None = None,
+) -> StreamComparison | HistogramStreamComparison:
     """Return the expected errors, memory and time of every mechanism that serves a stream, best first.
 
     Args:
@@ -335,12 +367,31 @@ def compare_stream(
         signed: Whether entries of a record may be negative.
         max_value: Public bound on an entry.
         integral: Whether entries are integers.
+        memory: `RunningHistogram` only: what `auto` has room for.
+        compression: `RunningHistogram` only: the sketch that is shown beside the counters.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: No mechanism serves this stream.
     """
+    if isinstance(workload, RunningHistogram):
+
+        def planned(
+            mechanism: str = "auto", compression: Compression | None = None, memory: int | None = None
+        ) -> HistogramStreamPlan:
+            return plan_stream(
+                workload,
+                privacy,
+                unit=unit,
+                horizon=horizon,
+                mechanism=mechanism,
+                max_value=max_value,
+                memory=memory,
+                compression=compression,
+            )
+
+        return compare_histogram_stream(workload, planned, compression, memory)
     return compare_request(
         _checked(
             workload,
