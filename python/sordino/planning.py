@@ -12,7 +12,7 @@ from sordino._checks import integer, open_unit, positive
 from sordino.bases import Basis, basis_of
 from sordino.bounds import Bound
 from sordino.calibration import epsilon_of_mu, noise_ratio
-from sordino.compression import Compression
+from sordino.compression import Compression, compression_within
 from sordino.constraints import Constraint, PublicTotal, check_constraint
 from sordino.effort import affords, improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
@@ -136,7 +136,7 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
         memory = integer("memory", memory, least=1)
         cells = workload.core.input_len
         if compression is None and cells is not None and 8 * cells > memory:
-            compression = Compression(measurements=max(memory // 8, 1))
+            compression = compression_within(memory // 8)
         elif compression is not None and cells is not None and 8 * compression.sizes(cells)[0] > memory:
             raise InvalidParameterError("this compression has more numbers than the memory")
     return Request(
@@ -155,8 +155,16 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
 
 
 def _sketches(request: Request) -> list[Fitted]:
-    """Return the compressive mechanisms that the privacy allows, fitted."""
-    return _fit_all(request, [m for m in MECHANISMS if m.strategy == "compressive"])[0]
+    """Return the compressive mechanisms that the privacy allows, fitted.
+
+    Raises:
+        UnsupportedMechanismError: There are none.
+    """
+    fitted, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy == "compressive"])
+    if not fitted:
+        reasons = sorted(set(refused.values())) or ["no sketch serves this workload"]
+        raise UnsupportedMechanismError("the cells need more than the memory, and a sketch: " + "; ".join(reasons))
+    return fitted
 
 
 def _is_too_large(request: Request) -> bool:
