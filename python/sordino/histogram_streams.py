@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sordino import _core
-from sordino.accounting import Ledger
+from sordino.accounting import key_beside
 from sordino.bases import Basis, basis_of
 from sordino.compression import Compression, compression_within
 from sordino.errors import (
@@ -41,12 +41,12 @@ from sordino.privacy import PureDP
 from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
 from sordino.sketches import integers
 from sordino.stream_plans import StreamPlan
-from sordino.testing import current_key
 from sordino.workloads import RunningHistogram, RunningSum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sordino.accounting import Ledger
     from sordino.events import Event
     from sordino.privacy import Privacy
     from sordino.step_store import StepStore
@@ -189,11 +189,7 @@ class HistogramStreamPlan:
             return HistogramStream(self, self.counters.open(ledger, request_id=request_id, store=store))
         if store is not None:
             raise InvalidParameterError("a pan-private stream keeps no key: it has no checkpoints and needs no store")
-        key = current_key()
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise DataTypeError("ledger must be a sordino.Ledger")
-        if ledger is not None and key is not None:
-            raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
+        key = key_beside(ledger)
         if ledger is not None:
             ledger.charge(self.event, request_id=request_id, label=self.unit.label)
         fitted = self.counters.fitted

@@ -23,7 +23,7 @@ from sordino.plans import Plan
 from sordino.privacy import ApproxDP, Privacy, PureDP
 from sordino.searches import Progress
 from sordino.units import AddRemove, ReplaceOne, Unit
-from sordino.workloads import RunningHistogram, Workload
+from sordino.workloads import Histogram, RunningHistogram, Workload
 
 __all__ = ["Comparison", "compare", "plan", "privacy_for"]
 
@@ -285,7 +285,7 @@ def compare(
     """Return the expected error of every mechanism that can answer, best first.
 
     `fourier-composed` is left out: its calibration takes seconds, and Gaussian noise beats it always. Recoveries come
-    last: what they make of data that is not sparse cannot be said beforehand. Of those, noise on all cells with
+    last, thresholds beside histograms only: what they make of data that is not sparse cannot be said beforehand. Of those, noise on all cells with
     a threshold has had less error than a sketch on all data that was tried: a sketch is for want of memory.
 
     Args:
@@ -311,7 +311,9 @@ def compare(
     )
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
-    options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy != "fourier-composed"], progress)
+    # Thresholds serve every table, but are judged by its cells.
+    left_out = {"fourier-composed"} | (set() if isinstance(workload, Histogram) else {"threshold"})
+    options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy not in left_out], progress)
     if not options:
         raise UnsupportedMechanismError("no mechanism serves this workload and privacy")
     automatic = [fitted for fitted in options if _is_automatic(fitted.mechanism, request)]
