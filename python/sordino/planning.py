@@ -285,8 +285,9 @@ def compare(
     """Return the expected error of every mechanism that can answer, best first.
 
     `fourier-composed` is left out: its calibration takes seconds, and Gaussian noise beats it always. Recoveries come
-    last, thresholds beside histograms only: what they make of data that is not sparse cannot be said beforehand. Of those, noise on all cells with
-    a threshold has had less error than a sketch on all data that was tried: a sketch is for want of memory.
+    last, thresholds beside histograms only: what they make of data that is not sparse cannot be said beforehand. Of
+    those, noise on all cells with a threshold has had less error than a sketch on all data that was tried: a sketch
+    is for want of memory.
 
     Args:
         workload: The queries.
