@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HistogramStream", "HistogramStreamComparison", "HistogramStreamPlan", "compare_histogram_stream"]
 
-_LARGEST_STEP = 2.0**62
+_HALF = 2**31 - 1
 # Bytes of a running sum, which is kept even where its noise is not.
 _SUM = 8
 
@@ -269,7 +269,8 @@ class HistogramStream:
         Raises:
             DataTypeError: Not integers.
             ShapeError: Another number of counts; with `once`, not one count.
-            InvalidParameterError: A cell that does not exist, or counts beyond 2**62 in all; nothing was added.
+            InvalidParameterError: A cell that does not exist, or counts beyond 2**62 in all for a sketch; nothing was
+                added.
             HorizonError: No steps are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
@@ -384,19 +385,23 @@ def _table(places: Any, amounts: Any, cells: int) -> Any:
     """Return the changes of one step as a table.
 
     Raises:
-        InvalidParameterError: A cell does not exist, or the counts are beyond 2^62 in all.
+        InvalidParameterError: A cell does not exist.
         ShapeError: Another number of counts.
     """
     if len(places) and (places.min() < 0 or places.max() >= cells):
         raise InvalidParameterError("cells: must be from 0 to the number of cells less one")
     if amounts is not None and len(amounts) != len(places):
         raise ShapeError("counts must be as many as cells")
-    if amounts is not None and float(np.abs(amounts.astype(np.float64)).sum()) >= _LARGEST_STEP:
-        # A sum that wrapped around would be far from that of a neighbour.
-        raise InvalidParameterError("the counts of a step must stay below 2^62 in all; nothing was added")
     table = np.zeros(cells, dtype=np.int64)
-    np.add.at(table, places, 1 if amounts is None else amounts)
-    return table
+    if amounts is None:
+        np.add.at(table, places, 1)
+        return table
+    # In halves: a sum that wrapped around would be far from that of a neighbour. Clamped beyond all that a door takes.
+    high = np.zeros(cells, dtype=np.int64)
+    np.add.at(high, places, amounts >> 31)
+    np.add.at(table, places, amounts & _HALF)
+    high = np.clip(high + (table >> 31), -(2**31), _HALF)
+    return (high << 31) + (table & _HALF)
 
 
 def _check_pan_private(workload: RunningHistogram, mechanism: str, horizon: str | None) -> None:
