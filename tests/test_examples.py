@@ -47,6 +47,20 @@ def test_any_matrix(tmp_path):
     assert abs(published - true) < 6.0 * stderr
 
 
+def test_sketch_services(tmp_path):
+    text = run("sketch_services.py", cwd=tmp_path)
+    assert "compressive-laplace, as asked" in text
+    sent, cells = map(int, re.search(r"each service: (\d+) in place of (\d+)", text).groups())
+    assert sent < cells / 25
+    sketch, zero = map(float, re.search(r"from the sketch: ([0-9.]+) \(an answer of zero: ([0-9.]+)\)", text).groups())
+    threshold = float(re.search(r"with a threshold: ([0-9.]+)", text)[1])
+    # The table is found; all cells say more.
+    assert sketch < zero / 10
+    assert threshold < sketch
+    assert "1 charged" in text
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", ["quickstart.py", "marginals.py", "any_matrix.py"])
 def test_short_examples_are_short(name):
     assert len((EXAMPLES / name).read_text().splitlines()) < 40

@@ -22,8 +22,9 @@ class Sketch:
     """`Phi x`: k integer sums of a table that arrives record by record, at any number of places, in any order.
 
     Linear: `a + b` is the sketch of the data of both, bit for bit, and a record taken away (`counts=-1`) leaves
-    nothing behind. **A sketch is as private as the data it was made from**, until `Plan.release` adds noise: what
-    `to_bytes` and `save` write is not encrypted and not noisy. Its representation shows sizes alone.
+    nothing behind in the sums (`to_bytes` also says how many records came and went). **A sketch is as private as the
+    data it was made from**, until `Plan.release` adds noise: what `to_bytes` and `save` write is not encrypted and not
+    noisy. Its representation shows sizes alone.
 
     Args:
         cells: Cells of the table.

@@ -13,7 +13,8 @@ from sordino.cli.guarantee import number_list
 from sordino.cli.inputs import SOURCE_OPTIONS, Source, read_source
 from sordino.cli.options import Choices, plan_options
 from sordino.cli.progress import working
-from sordino.cli.published import check_names, release_text
+from sordino.cli.published import check_names, write_release
+from sordino.cli.sketch_command import sketch_group
 from sordino.cli.stream_command import stream_command
 from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
@@ -119,6 +120,7 @@ def application(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+application.add_command(sketch_group)
 application.add_command(stream_command)
 
 
@@ -207,7 +209,7 @@ def _require_unit(plan: so.Plan, max_records: int | None) -> None:
 @click.option("--max-records", type=int, help="With users: records of each that count; the first ones.")
 @plan_options
 @click.option("--plan", "plan_file", type=_FILE, help="A saved plan, instead of the options for one.")
-@click.option("--output", type=_FILE, help="Write to this .json or .csv file.  [default: JSON to stdout]")
+@click.option("--output", type=_FILE, help="Write to this .json, .csv or .parquet file.  [default: JSON to stdout]")
 @click.option("--plot", type=_FILE, help="Draw the published answers with their intervals.")
 @click.option(
     "--level",
@@ -243,7 +245,7 @@ def release_command(
     """
     if insecure_show_truth and plot is None:
         raise InvalidParameterError("--insecure-show-truth needs --plot: there is no picture otherwise")
-    outputs.check_output(output, (".json", ".csv"))
+    outputs.check_output(output, (".json", ".csv", ".parquet"))
     outputs.check_output(save_plan, ())
     if plot is not None:
         outputs.check_output(check_picture(plot), ())
@@ -254,11 +256,7 @@ def release_command(
     cells = source.cells_for(plan.workload)
     truth = true_answers(plan, cells) if insecure_show_truth else None
     release = replace(plan.release(cells), index=source.labels)
-    text = release_text(release, level, source, output)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        outputs.write_text(output, text)
+    write_release(release, level, source, output)
     if save_plan is not None:
         plan.save(save_plan)
     if plot is not None:

@@ -1,4 +1,4 @@
-"""What `release` writes: names and numbers of the answers, as JSON or CSV."""
+"""What releases write: names and numbers of the answers, as JSON, CSV or Parquet."""
 
 import csv
 import io
@@ -6,16 +6,18 @@ import math
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 import sordino as so
 from sordino.cli.answers import Columns, name_answers, tables_of
 from sordino.cli.inputs import Source
-from sordino.cli.outputs import to_json
+from sordino.cli.outputs import to_json, write_text
+from sordino.cli.tables import require_arrow, write_parquet
 from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array
 
-__all__ = ["check_names", "release_text"]
+__all__ = ["check_names", "write_release"]
 
 _NUMBERS = ("value", "unbiased", "stderr", "lower", "upper")
 
@@ -24,37 +26,74 @@ def check_names(source: Source, path: Path | None) -> None:
     """Find out before anything is spent that a column of the output would be called like one of the input.
 
     Raises:
-        InvalidParameterError: A column of records has such a name, and the output is a CSV file.
+        InvalidParameterError: A column of records has such a name, and the output is a file of columns.
+        MissingDependencyError: A Parquet file needs pyarrow.
     """
+    suffix = "" if path is None else path.suffix.lower()
+    if suffix == ".parquet":
+        require_arrow()
     taken = [attribute.name for attribute in source.attributes if attribute.name in _NUMBERS]
-    if taken and _is_csv(path):
+    if taken and suffix in {".csv", ".parquet"}:
+        kind = "CSV" if suffix == ".csv" else "Parquet"
         raise InvalidParameterError(
-            f"a CSV file has its own column {taken[0]!r}: rename that of the input, or use .json"
+            f"a {kind} file has its own column {taken[0]!r}: rename that of the input, or use .json"
         )
 
 
-def _is_csv(path: Path | None) -> bool:
-    return path is not None and path.suffix.lower() == ".csv"
+def write_release(
+    release: so.Release, level: float, source: Source, path: Path | None, extra: dict[str, Any] | None = None
+) -> None:
+    """Write what is published, as JSON (to the standard output without a path), CSV or Parquet.
 
+    Names, values, standard errors, intervals. Answers that were projected or otherwise changed come with the unbiased
+    ones, which standard errors and intervals are about; tables recovered from a sketch have values only.
 
-def release_text(release: so.Release, level: float, source: Source, path: Path | None) -> str:
-    """Return what is published, as JSON or CSV: names, values, standard errors, intervals.
+    Args:
+        release: What is published.
+        level: Of the intervals.
+        source: What the cells are called.
+        path: Where to.
+        extra: Further facts, for JSON.
 
-    Projected answers come with the unbiased ones, which the standard errors and intervals are about.
+    Raises:
+        InputFileError: The file cannot be written.
+        MissingDependencyError: A Parquet file needs pyarrow.
     """
+    numbers = _numbers(release, level)
+    suffix = "" if path is None else path.suffix.lower()
+    if path is not None and suffix in {".csv", ".parquet"}:
+        columns = name_answers(release.workload, source) | {name: column.tolist() for name, column in numbers.items()}
+        _write_columns(columns, path)
+        return
+    record = _release_record(release, source, numbers)
+    levels = {} if list(numbers) == ["value"] else {"level": level}
+    text = to_json(record | levels | (extra or {})) + "\n"
+    if path is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(path, text)
+
+
+def _numbers(release: so.Release, level: float) -> dict[str, Array]:
+    if release.plan.fitted.mechanism.strategy == "compressive":
+        return {"value": release.values.reshape(-1)}
     interval = release.interval(level)
     found = (release.values, release.unbiased, release.stderr, interval.lower, interval.upper)
     numbers = {name: np.asarray(column).reshape(-1) for name, column in zip(_NUMBERS, found, strict=True)}
-    if release.projection is None:
+    if not release.post_processing:
         del numbers["unbiased"]
-    if _is_csv(path):
-        names = name_answers(release.workload, source)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*names, *numbers])
-        writer.writerows(zip(*names.values(), *(column.tolist() for column in numbers.values()), strict=True))
-        return text.getvalue()
-    return to_json(_release_record(release, source, numbers) | {"level": level}) + "\n"
+    return numbers
+
+
+def _write_columns(columns: dict[str, list[Any]], path: Path) -> None:
+    if path.suffix.lower() == ".parquet":
+        write_parquet(path, columns)
+        return
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    write_text(path, text.getvalue())
 
 
 def _release_record(release: so.Release, source: Source, numbers: dict[str, Array]) -> dict[str, Any]:

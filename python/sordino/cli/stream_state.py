@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import sordino as so
+from sordino.cli.private_files import write_private
 from sordino.cli.stream_options import StreamChoices
 from sordino.errors import InputFileError, InvalidParameterError, StepStoreError
 
@@ -48,7 +49,7 @@ class StreamState:
         if self._saved == self.stream.step:
             return
         started = time.monotonic()
-        _write_private(self._path, self.stream.checkpoint(self._key))
+        write_private(self._path, self.stream.checkpoint(self._key))
         self._saved, self._time = self.stream.step, time.monotonic()
         self._cost = self._time - started
 
@@ -144,29 +145,5 @@ def _read_key(path: Path) -> bytes | None:
 
 def _make_key(path: Path) -> bytes:
     key = secrets.token_bytes(32)
-    _write_private(path, f"{key.hex()}\n".encode())
+    write_private(path, f"{key.hex()}\n".encode())
     return key
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read: whole, or not at all.
-
-    Raises:
-        InputFileError: It cannot be written.
-    """
-    beside = path.with_name(f"{path.name}.new")
-    try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-        if os.name == "posix":
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-    except OSError as error:
-        raise InputFileError(f"the state or key file cannot be written: {error.strerror}") from None

@@ -1,20 +1,26 @@
 """Columns of CSV and Parquet files. No message says how many rows there are or what is in them."""
 
 import csv
+import io
 import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from sordino.errors import InputFileError, MissingDependencyError
 
-__all__ = ["Column", "place_of", "read_columns", "real"]
+__all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]
 
 Column = list[Any]
 """Entries as read: strings, numbers, numpy dates, None."""
 
 _PARQUET = (".parquet", ".pq")
+_CHUNK = 2**16
 
 
 def read_columns(path: Path, names: list[str]) -> list[Column]:
@@ -25,6 +31,44 @@ def read_columns(path: Path, names: list[str]) -> list[Column]:
         MissingDependencyError: A Parquet file needs pyarrow.
     """
     return _parquet(path, names) if path.suffix.lower() in _PARQUET else _csv(path, names)
+
+
+def read_chunks(path: Path, names: list[str]) -> Iterator[list[Column]]:
+    """Read the named columns piece by piece, so that a long file needs little memory; `-` is the standard input, CSV.
+
+    Raises:
+        InputFileError: The file cannot be read, or lacks a column.
+        MissingDependencyError: A Parquet file needs pyarrow.
+    """
+    return _parquet_chunks(path, names) if path.suffix.lower() in _PARQUET else _csv_chunks(path, names)
+
+
+def require_arrow() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module.
+
+    Raises:
+        MissingDependencyError: It is not installed.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional extra
+        import pyarrow.parquet as pq  # noqa: PLC0415 - optional extra
+    except ImportError:
+        raise MissingDependencyError("Parquet files need pyarrow: pip install 'sordino[arrow]'") from None
+    return pa, pq
+
+
+def write_parquet(path: Path, columns: dict[str, Column]) -> None:
+    """Write columns to a Parquet file.
+
+    Raises:
+        InputFileError: The file cannot be written.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    pa, pq = require_arrow()
+    try:
+        pq.write_table(pa.table(columns), path)
+    except (OSError, pa.ArrowException):
+        raise InputFileError("the output cannot be written as Parquet") from None
 
 
 def place_of(name: str, header: list[str]) -> int:
@@ -38,6 +82,12 @@ def place_of(name: str, header: list[str]) -> int:
     return header.index(name)
 
 
+def _places(header: list[str], names: list[str]) -> list[int]:
+    if not header:
+        raise InputFileError("the input file is empty: it must begin with a line of column names")
+    return [place_of(name, header) for name in names]
+
+
 def _csv(path: Path, names: list[str]) -> list[Column]:
     try:
         with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
@@ -48,18 +98,54 @@ def _csv(path: Path, names: list[str]) -> list[Column]:
         raise InputFileError("the input file is not a CSV file") from None
     while rows and not rows[-1]:
         rows.pop()
-    if not rows:
-        raise InputFileError("the input file is empty: it must begin with a line of column names")
-    places = [place_of(name, rows[0]) for name in names]
+    places = _places(rows[0] if rows else [], names)
     return [[row[place] if place < len(row) else None for row in rows[1:]] for place in places]
 
 
-def _parquet(path: Path, names: list[str]) -> list[Column]:
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    if str(path) != "-":
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            yield file
+        return
+    wrapped = io.TextIOWrapper(sys.stdin.buffer, newline="", encoding="utf-8-sig", errors="replace")
     try:
-        import pyarrow as pa  # noqa: PLC0415 - optional extra
-        import pyarrow.parquet as pq  # noqa: PLC0415 - optional extra
-    except ImportError:
-        raise MissingDependencyError("Parquet files need pyarrow: pip install 'sordino[arrow]'") from None
+        yield wrapped
+    finally:
+        wrapped.detach()
+
+
+def _csv_chunks(path: Path, names: list[str]) -> Iterator[list[Column]]:
+    try:
+        with _opened(path) as file:
+            rows = csv.reader(file)
+            places = _places(next(rows, []), names)
+            while chunk := list(islice(rows, _CHUNK)):
+                yield [[row[place] if place < len(row) else None for row in chunk if row] for place in places]
+    except InputFileError:
+        raise
+    except OSError as error:
+        raise InputFileError(f"the input file cannot be read: {error.strerror}") from None
+    except csv.Error:
+        raise InputFileError("the input file is not a CSV file") from None
+
+
+def _parquet_chunks(path: Path, names: list[str]) -> Iterator[list[Column]]:
+    pa, pq = require_arrow()
+    try:
+        with pq.ParquetFile(path) as file:
+            for name in names:
+                place_of(name, list(file.schema_arrow.names))
+            for batch in file.iter_batches(batch_size=_CHUNK, columns=sorted(set(names))):
+                yield [_entries(pa, batch.column(name)) for name in names]
+    except InputFileError:
+        raise
+    except (OSError, pa.ArrowException):
+        raise InputFileError("the input file cannot be read as Parquet") from None
+
+
+def _parquet(path: Path, names: list[str]) -> list[Column]:
+    pa, pq = require_arrow()
     try:
         with pq.ParquetFile(path) as file:
             for name in names:
