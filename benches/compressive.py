@@ -1,7 +1,7 @@
 """Sketches, bases and sparse recovery: time, against numpy, scipy and scikit-learn.
 
 Baselines are in `compressive_baselines.py`: signs made in blocks and multiplied by BLAS, butterflies in numpy, stored
-columns in scipy, CoSaMP over operators. A sketch of theirs has the law and the size of ours and a seed of its own. Where
+columns in scipy, CoSaMP over operators. Their sketches have the law and the size of ours and seeds of their own. Where
 a matrix is explicit it is made before the clock starts. Recoveries look for the same signal under the same noise, and
 the rows say how far from it they end. Libraries of others have one thread.
 
@@ -128,20 +128,21 @@ def _added_at(sketch: cb.SparseSketch, cells: NDArray[np.int64], *, counted: boo
     return y
 
 
+def _tabulated(columns: Any, cells: NDArray[np.int64]) -> Array:
+    return np.asarray(columns @ np.bincount(cells, minlength=_CELLS).astype(np.float64))
+
+
 def _updates() -> list[Row]:
     """Records one by one, in a batch: the cells in random order."""
     rows = []
     cells = np.random.default_rng(4).integers(0, _CELLS, _INCREMENTS)
     for nonzeros in (4, 8):
         theirs = cb.SparseSketch(_MEASUREMENTS, _CELLS, nonzeros)
-        columns = theirs.matrix()
         contestants: dict[str, Callable[[], object]] = {
             "ours": partial(_sketch("sparse", nonzeros=nonzeros).update, cells),
             "numpy: add.at of stored columns": partial(_added_at, theirs, cells, counted=False),
             "numpy: bincount of stored columns": partial(_added_at, theirs, cells, counted=True),
-            "scipy: a table by bincount, then CSC": (
-                lambda columns=columns: columns @ np.bincount(cells, minlength=_CELLS).astype(np.float64)
-            ),
+            "scipy: a table by bincount, then CSC": partial(_tabulated, theirs.matrix(), cells),
         }
         times = race(contestants, 3)
         what = f"{_INCREMENTS:,} records to a sketch of {nonzeros} signs a column"
@@ -227,8 +228,9 @@ _RECOVERIES = {"cosamp": "CoSaMP", "hard-thresholding": "hard thresholding", "ba
 
 
 def _noise(kind: str) -> tuple[Array, float]:
-    """Return noise on a sketch with unit columns and its deviation: Laplace at epsilon 1 on sparse columns, else
-    Gaussian at (1, 1e-6).
+    """Return noise on a sketch with unit columns, and its deviation.
+
+    Laplace at epsilon 1 on sparse columns, else Gaussian at (1, 1e-6).
     """
     rng = np.random.default_rng(5)
     if kind == "sparse":
@@ -345,12 +347,12 @@ def _isotonic() -> list[Row]:
             "scipy": partial(isotonic_regression, v),
         }
         times = race(contestants, 9)
-        what = f"isotonic regression, {what}, {power(_CELLS)}"
-        rows += [versus(what, times["ours"], name, times[name]) for name in ("scikit-learn", "scipy")]
+        title = f"isotonic regression, {what}, {power(_CELLS)}"
+        rows += [versus(title, times["ours"], name, times[name]) for name in ("scikit-learn", "scipy")]
     return rows
 
 
-_SECTIONS = {
+_SECTIONS: dict[str, Callable[[], list[Row]]] = {
     "dense": _dense,
     "hadamard": _hadamard,
     "sparse": _sparse,
