@@ -57,6 +57,17 @@ def _once(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, found
 
 
+def _turns(contestants: dict[str, Callable[[], Any]], full_rounds: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return medians and answers, taking turns; for calls that need no run to warm up."""
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    answers = {}
+    for _ in range(rounds(full_rounds)):
+        for name, call in contestants.items():
+            elapsed, answers[name] = _once(call)
+            seconds[name].append(elapsed)
+    return {name: median(values) for name, values in seconds.items()}, answers
+
+
 # Sketches of a table.
 
 
@@ -75,7 +86,7 @@ def _dense() -> list[Row]:
     x, sketch = _table(), _sketch("bernoulli")
     baseline = cb.BernoulliSketch(_MEASUREMENTS, _CELLS)
     bits = "numpy: bits unpacked in blocks, sgemv"
-    times = race({"ours": partial(sketch.add, x), bits: partial(baseline.forward, x)}, 5)
+    times, _ = _turns({"ours": partial(sketch.add, x), bits: partial(baseline.forward, x)}, 3)
     # Linear in the cells, and slow.
     plain = 16 * _once(partial(_products_of_signs, x[: _CELLS // 16], _MEASUREMENTS))[0]
     what = f"dense signs, {_SIZE}"
@@ -140,23 +151,25 @@ def _tabulated(columns: Any, cells: NDArray[np.int64]) -> Array:
 
 
 def _updates() -> list[Row]:
-    """Records one by one, in a batch: the cells in random order."""
+    """Records in random order, in one batch; the slow baselines get a tenth of them."""
     rows = []
     cells = np.random.default_rng(4).integers(0, _CELLS, _INCREMENTS)
+    few = cells[: _INCREMENTS // 10]
     for nonzeros in (4, 8):
         theirs = cb.SparseSketch(_MEASUREMENTS, _CELLS, nonzeros)
-        contestants: dict[str, Callable[[], object]] = {
-            "ours": partial(_sketch("sparse", nonzeros=nonzeros).update, cells),
-            "numpy: add.at of stored columns": partial(_added_at, theirs, cells, counted=False),
-            "numpy: bincount of stored columns": partial(_added_at, theirs, cells, counted=True),
-            "scipy: a table by bincount, then CSC": partial(_tabulated, theirs.matrix(), cells),
+        contestants: dict[str, tuple[Callable[[], object], int]] = {
+            "ours": (partial(_sketch("sparse", nonzeros=nonzeros).update, cells), len(cells)),
+            "numpy: add.at of stored columns": (partial(_added_at, theirs, few, counted=False), len(few)),
+            "numpy: bincount of stored columns": (partial(_added_at, theirs, few, counted=True), len(few)),
+            "scipy: a table by bincount, then CSC": (partial(_tabulated, theirs.matrix(), cells), len(cells)),
         }
-        times = race(contestants, 3)
+        times, _ = _turns({name: call for name, (call, _) in contestants.items()}, 5)
+        each = {name: seconds / contestants[name][1] for name, seconds in times.items()}
         what = f"{_INCREMENTS:,} records to a sketch of {nonzeros} signs a column"
-        rate = _INCREMENTS / times["ours"] / 1e6
+        rate = 1e-6 / each["ours"]
         goal = "≥ 20 M/s" if nonzeros == 4 else ""
         rows.append(noted(what, f"{rate:.3g} million/s", 20.0 / rate, 1.0 if goal else None, goal))
-        rows += [versus(what, times["ours"], name, times[name]) for name in contestants if name != "ours"]
+        rows += [versus(what, each["ours"], name, each[name], per="/record") for name in contestants if name != "ours"]
     return rows
 
 
@@ -205,7 +218,7 @@ def _adjoints() -> list[Row]:
     rows = []
     for kind, others in theirs.items():
         operator = _sketch(kind).operator
-        times = race({"ours": partial(operator.adjoint, y), **others}, 3 if kind == "bernoulli" else 7)
+        times, _ = _turns({"ours": partial(operator.adjoint, y), **others}, 1 if kind == "bernoulli" else 9)
         rows += [versus(f"transpose, {kind}, {_SIZE}", times["ours"], name, times[name]) for name in others]
     return rows
 
@@ -244,17 +257,6 @@ def _noise(kind: str) -> tuple[Array, float]:
         return rng.laplace(0.0, 2.0, _KEPT), 2.0 * math.sqrt(2.0)
     deviation = 1.0 / gaussian_mu(so.ApproxDP(epsilon=1.0, delta=1e-6))
     return deviation * rng.normal(size=_KEPT), deviation
-
-
-def _turns(contestants: dict[str, Callable[[], Any]], full_rounds: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return medians and answers, taking turns; for calls that need no run to warm up."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    answers = {}
-    for _ in range(rounds(full_rounds)):
-        for name, call in contestants.items():
-            elapsed, answers[name] = _once(call)
-            seconds[name].append(elapsed)
-    return {name: median(values) for name, values in seconds.items()}, answers
 
 
 def _pursued(A: LinearOperator, y: Array, penalty: float) -> Array:
