@@ -33,6 +33,7 @@ def test_errors(section):
         assert all(row["ratio"] > 1.0 for row in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", ["dense", "hadamard", "sparse", "updates", "adjoints", "bases", "growth"])
 def test_speed(section):
     """Nothing is asserted about time."""
@@ -40,6 +41,7 @@ def test_speed(section):
     assert all(row["ours"] for row in rows("compressive.py", section))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", ["recovery from sparse", "recovery from hadamard", "isotonic"])
 def test_speed_beside_scikit_learn(section):
     pytest.importorskip("sklearn")
