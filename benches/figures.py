@@ -16,6 +16,8 @@ from pathlib import Path
 import audit
 import audit_streams
 import calibration
+import compressive
+import compressive_errors
 import fourier
 import geometry_errors
 import import_and_size
@@ -73,9 +75,11 @@ def _main() -> int:
         "stream_errors": stream_errors.figures,
         "geometry": geometry.figures,
         "geometry_errors": geometry_errors.figures,
+        "compressive": compressive.figures,
+        "compressive_errors": compressive_errors.figures,
         "paper_figures": paper_figures.figures,
         "import_and_size": partial(import_and_size.figures, wheel),
-        "audit": partial(in_process, audit.__file__, "all", threads=1),
+        "audit": audit.attacks,
         "audit_streams": partial(in_process, audit_streams.__file__, "all", threads=1),
     }
     chosen = [argument for argument in sys.argv[1:] if argument != "--wheel"] or list(benches)

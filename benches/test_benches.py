@@ -88,6 +88,27 @@ def _calibration() -> Callable[[], object]:
     return lambda: gaussian_mu(_PRIVACY)
 
 
+def _sketch(kind: Any) -> Callable[[], object]:
+    table, sketch = np.arange(_LENGTH) % 10, so.Sketch(_LENGTH, 256, sketch=kind)
+    return lambda: sketch.add(table)
+
+
+def _records() -> Callable[[], object]:
+    cells, sketch = np.random.default_rng(1).integers(0, _LENGTH, 10**5), so.Sketch(_LENGTH, 256)
+    return lambda: sketch.update(cells)
+
+
+def _recovery(algorithm: str) -> Callable[[], object]:
+    operator, basis = so.Sketch(_LENGTH, 256).operator, _core.Basis.named("haar", _LENGTH)
+    y = operator.apply(np.repeat(np.arange(8.0), _LENGTH // 8))
+    return lambda: _core.recover(operator, basis, y, algorithm, 8, 0.1, 300, None)
+
+
+def _isotonic() -> Callable[[], object]:
+    values = np.arange(_LENGTH) + 100.0 * np.random.default_rng(1).normal(size=_LENGTH)
+    return lambda: _core.isotonic(values)
+
+
 _CASES = {
     "gaussian noise, 10^5": _noise,
     "numpy normals, 10^5": _numpy_noise,
@@ -108,6 +129,12 @@ _CASES = {
     "release of the optimal strategy, 8 cells": partial(_named, "optimal", _PRIVACY),
     "release with K-norm noise, 8 cells": partial(_named, "k-norm", so.PureDP(epsilon=1.0)),
     "gaussian_mu": _calibration,
+    "dense sketch, 2^14 cells to 256 numbers": partial(_sketch, "bernoulli"),
+    "Hadamard sketch, 2^14 cells to 256 numbers": partial(_sketch, "hadamard"),
+    "sparse sketch, 10^5 records to 256 numbers": _records,
+    "CoSaMP, 2^14 cells from 256 numbers": partial(_recovery, "cosamp"),
+    "basis pursuit, 2^14 cells from 256 numbers": partial(_recovery, "basis-pursuit"),
+    "isotonic regression, 2^14": _isotonic,
 }
 
 

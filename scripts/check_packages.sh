@@ -5,6 +5,8 @@ set -euo pipefail
 bin=$(cd "$1" && pwd)
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
+# The sdist is compiled with what was compiled before of other people's crates.
+export CARGO_TARGET_DIR="$root/target"
 trap 'rm -rf "$work"' EXIT
 cd "$root"
 "$bin/maturin" build --release --locked --quiet --sdist --out "$work/dist"

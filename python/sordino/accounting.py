@@ -20,8 +20,9 @@ from sordino.filters import BasicRule, ConcentratedRule, GaussianRule, PureRule,
 from sordino.ledger_storage import InMemoryStorage, LedgerEntry, LedgerStorage
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.rounding import float_down, float_up, sqrt_down
+from sordino.testing import current_key
 
-__all__ = ["Charged", "Composition", "Ledger"]
+__all__ = ["Charged", "Composition", "Ledger", "key_beside"]
 
 Composition = Literal["adaptive", "basic", "schedule"]
 
@@ -376,3 +377,18 @@ def _largest_events(rule: Rule, left: _Sums) -> dict[str, float]:
         case BasicRule():
             return {"pure_epsilon": float_down(left["epsilon"]), "delta": float_down(left["delta"])}
     return {"pure_epsilon": float_down(left["epsilon"])}
+
+
+def key_beside(ledger: object) -> bytes | None:
+    """Return the known key of tests and tutorials, None otherwise, for a release that this ledger is charged for.
+
+    Raises:
+        DataTypeError: It is neither a ledger nor None.
+        InvalidParameterError: Noise is deterministic and there is a ledger.
+    """
+    key = current_key()
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise DataTypeError("ledger must be a sordino.Ledger")
+    if ledger is not None and key is not None:
+        raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
+    return key

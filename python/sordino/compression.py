@@ -45,6 +45,17 @@ def sparsity_for(measurements: int, cells: int) -> int:
     return low
 
 
+def compression_within(numbers: int) -> Compression:
+    """Return the default sketch of so many numbers.
+
+    Raises:
+        InvalidParameterError: There are less than two.
+    """
+    if numbers < 2:
+        raise InvalidParameterError("memory must have room for two numbers at least")
+    return Compression(measurements=numbers, nonzeros=min(4, numbers))
+
+
 @dataclass(frozen=True)
 class ChosenSparsity:
     """Let the data choose the sparsity, privately: a share of the budget goes to the choice.

@@ -378,6 +378,8 @@ def _check_served(request: Request, mechanism: Mechanism) -> None:
         raise UnsupportedMechanismError(f"{mechanism.name} projects: it needs a constraint, such as PublicBound(1000)")
     if request.constraint is not None and not mechanism.projected:
         raise UnsupportedMechanismError(f"{mechanism.name} does not use a constraint; 'sparse' does")
+    if mechanism.strategy == "isotonic" and not mechanism.serves(request.workload):
+        raise UnsupportedMechanismError("isotonic regression is for cells in order: plan a SortedHistogram")
     if not mechanism.allows(request.privacy):
         raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(request.privacy).__name__}")
 

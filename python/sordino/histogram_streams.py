@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sordino import _core
-from sordino.accounting import Ledger
+from sordino.accounting import key_beside
 from sordino.bases import Basis, basis_of
-from sordino.compression import Compression
+from sordino.compression import Compression, compression_within
 from sordino.errors import (
     DataTypeError,
     ForkError,
@@ -41,12 +41,12 @@ from sordino.privacy import PureDP
 from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
 from sordino.sketches import integers
 from sordino.stream_plans import StreamPlan
-from sordino.testing import current_key
 from sordino.workloads import RunningHistogram, RunningSum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sordino.accounting import Ledger
     from sordino.events import Event
     from sordino.privacy import Privacy
     from sordino.step_store import StepStore
@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from sordino.workloads.base import Array
 
 __all__ = ["HistogramStream", "HistogramStreamComparison", "HistogramStreamPlan", "compare_histogram_stream"]
+
+_HALF = 2**31 - 1
+# Bytes of a running sum, which is kept even where its noise is not.
+_SUM = 8
 
 Way = Literal["per-cell", "compressive", "per-item", "differenced"]
 
@@ -108,7 +112,7 @@ class HistogramStreamPlan:
     @property
     def memory(self) -> int:
         """Bytes of the state at the last step: independent of the number of cells for a sketch."""
-        return self.counters.memory
+        return max(self.counters.memory, _SUM * self.numbers)
 
     @cached_property
     def operator(self) -> _core.SketchOperator | None:
@@ -185,11 +189,7 @@ class HistogramStreamPlan:
             return HistogramStream(self, self.counters.open(ledger, request_id=request_id, store=store))
         if store is not None:
             raise InvalidParameterError("a pan-private stream keeps no key: it has no checkpoints and needs no store")
-        key = current_key()
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise DataTypeError("ledger must be a sordino.Ledger")
-        if ledger is not None and key is not None:
-            raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
+        key = key_beside(ledger)
         if ledger is not None:
             ledger.charge(self.event, request_id=request_id, label=self.unit.label)
         fitted = self.counters.fitted
@@ -199,8 +199,16 @@ class HistogramStreamPlan:
         """Go on with counters that `sordino.restore` brought back.
 
         Raises:
+            DataTypeError: They are no stream.
             InvalidParameterError: They are not those of this plan.
+            UnsupportedMechanismError: The way publishes differences: the sums before the checkpoint are not in it.
         """
+        from sordino.streams import Stream  # noqa: PLC0415 - most plans open none
+
+        if not isinstance(counters, Stream):
+            raise DataTypeError("counters must be what sordino.restore returned")
+        if self.way in {"per-item", "differenced"}:
+            raise UnsupportedMechanismError(f"{self.way} keeps what it published, which is not in a checkpoint")
         if self.pan_private or counters.plan.digest != self.counters.digest:
             raise InvalidParameterError("these counters belong to another plan")
         return HistogramStream(self, counters)
@@ -261,7 +269,8 @@ class HistogramStream:
         Raises:
             DataTypeError: Not integers.
             ShapeError: Another number of counts; with `once`, not one count.
-            InvalidParameterError: A cell that does not exist.
+            InvalidParameterError: A cell that does not exist, or counts beyond 2**62 in all for a sketch; nothing was
+                added.
             HorizonError: No steps are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
@@ -333,9 +342,12 @@ class HistogramStream:
             progress: Called with (iteration, residual); returning False ends a recovery with the best so far.
 
         Raises:
+            DataTypeError: The compression or the basis is none.
             InvalidParameterError: Nothing was published yet, or the compression is of another sketch.
         """
         plan = self.plan
+        if compression is not None and not isinstance(compression, Compression):
+            raise DataTypeError("compression must be a sordino.Compression")
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
         cells = plan.workload.cells
@@ -381,8 +393,27 @@ def _table(places: Any, amounts: Any, cells: int) -> Any:
     if amounts is not None and len(amounts) != len(places):
         raise ShapeError("counts must be as many as cells")
     table = np.zeros(cells, dtype=np.int64)
-    np.add.at(table, places, 1 if amounts is None else amounts)
-    return table
+    if amounts is None:
+        np.add.at(table, places, 1)
+        return table
+    # In halves: a sum that wrapped around would be far from that of a neighbour. Clamped beyond all that a door takes.
+    high = np.zeros(cells, dtype=np.int64)
+    np.add.at(high, places, amounts >> 31)
+    np.add.at(table, places, amounts & _HALF)
+    high = np.clip(high + (table >> 31), -(2**31), _HALF)
+    return (high << 31) + (table & _HALF)
+
+
+def _check_pan_private(workload: RunningHistogram, mechanism: str, horizon: str | None) -> None:
+    """Refuse what no pan-private stream can do, before any budget is charged.
+
+    Raises:
+        UnsupportedMechanismError: Another mechanism than the tree, or no last step.
+    """
+    if mechanism not in {"auto", "binary-tree"}:
+        raise UnsupportedMechanismError("only a binary tree is pan-private: mechanism='binary-tree' or 'auto'")
+    if horizon not in {"hard", None} or workload.length is None:
+        raise UnsupportedMechanismError("a pan-private stream needs a length, and ends there: horizon='hard'")
 
 
 def plan_histogram_stream(
@@ -416,8 +447,7 @@ def plan_histogram_stream(
     if options["dim"] != 1 or options["touched"] != 1 or options["signed"] or not options["integral"]:
         raise InvalidParameterError("a RunningHistogram has its own coordinates, and integer counts")
     if pan_private:
-        if mechanism not in {"auto", "binary-tree"}:
-            raise UnsupportedMechanismError("only a binary tree is pan-private: mechanism='binary-tree' or 'auto'")
+        _check_pan_private(workload, mechanism, options["horizon"])
         mechanism = "binary-tree"
     basis = basis_of(basis)
     sums = RunningSum(workload.length)
@@ -450,9 +480,9 @@ def plan_histogram_stream(
     elif workload.once and compression is None and mechanism == "auto" and not pan_private:
         way = "per-item"
     if memory is not None and way == "per-cell":
-        one = plan_counters(sums, **{**options, "mechanism": mechanism}).memory
+        one = max(plan_counters(sums, **{**options, "mechanism": mechanism}).memory, _SUM)
         if workload.cells * one > memory:
-            way, compression = "compressive", Compression(measurements=max(memory // one, 1))
+            way, compression = "compressive", compression_within(memory // one)
     if pan_private and way in {"per-item", "differenced"}:
         raise UnsupportedMechanismError("only counters of cells or of a sketch are pan-private")
     kept = compression if way == "compressive" else None

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sordino.bases import basis_of
+from sordino.bases import Basis, basis_of
 from sordino.compression import compression_from_json
 from sordino.constraints import PublicTotal, constraint_from_json
-from sordino.errors import InputFileError, PlanFileError, SordinoError, UnsupportedMechanismError
+from sordino.errors import InputFileError, InvalidParameterError, PlanFileError, SordinoError, UnsupportedMechanismError
 from sordino.events import event_from_json
 from sordino.factorizations import Factorization
 from sordino.fitting import Request, fit
@@ -194,6 +194,21 @@ def load_plan(path: Path) -> Plan:
         raise PlanFileError("the plan lacks a field, or a field is of the wrong type") from None
 
 
+def _basis(name: object) -> Basis:
+    if not isinstance(name, str):
+        raise PlanFileError("the plan's basis is no name")
+    try:
+        return basis_of(name)
+    except InvalidParameterError:
+        raise PlanFileError("the plan's basis is unknown; it may need a newer sordino") from None
+
+
+def _memory(value: object) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise PlanFileError("the plan's memory is out of range")
+    return value
+
+
 def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
     from sordino.plans import Plan  # noqa: PLC0415 - plan uses this module
 
@@ -222,9 +237,9 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, Array]) -> Plan:
         record["domain"]["integral"],
         constraint_from_json(steps[0]) if steps else None,
         record.get("effort", "optimize"),
-        basis_of(record["recipe"].get("basis", "haar")),
+        _basis(record["recipe"].get("basis", "haar")),
         compression_from_json(record["recipe"]["compression"]) if mechanism.strategy == "compressive" else None,
-        record["recipe"].get("memory"),
+        _memory(record["recipe"].get("memory")),
     )
     if isinstance(request.constraint, PublicTotal) and not isinstance(unit, ReplaceOne):
         raise PlanFileError("the plan's total cannot be public for its unit")

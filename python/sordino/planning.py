@@ -12,7 +12,7 @@ from sordino._checks import integer, open_unit, positive
 from sordino.bases import Basis, basis_of
 from sordino.bounds import Bound
 from sordino.calibration import epsilon_of_mu, noise_ratio
-from sordino.compression import Compression
+from sordino.compression import Compression, compression_within
 from sordino.constraints import Constraint, PublicTotal, check_constraint
 from sordino.effort import affords, improves
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
@@ -23,7 +23,7 @@ from sordino.plans import Plan
 from sordino.privacy import ApproxDP, Privacy, PureDP
 from sordino.searches import Progress
 from sordino.units import AddRemove, ReplaceOne, Unit
-from sordino.workloads import RunningHistogram, Workload
+from sordino.workloads import Histogram, RunningHistogram, Workload
 
 __all__ = ["Comparison", "compare", "plan", "privacy_for"]
 
@@ -136,7 +136,7 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
         memory = integer("memory", memory, least=1)
         cells = workload.core.input_len
         if compression is None and cells is not None and 8 * cells > memory:
-            compression = Compression(measurements=max(memory // 8, 1))
+            compression = compression_within(memory // 8)
         elif compression is not None and cells is not None and 8 * compression.sizes(cells)[0] > memory:
             raise InvalidParameterError("this compression has more numbers than the memory")
     return Request(
@@ -155,8 +155,16 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
 
 
 def _sketches(request: Request) -> list[Fitted]:
-    """Return the compressive mechanisms that the privacy allows, fitted."""
-    return _fit_all(request, [m for m in MECHANISMS if m.strategy == "compressive"])[0]
+    """Return the compressive mechanisms that the privacy allows, fitted.
+
+    Raises:
+        UnsupportedMechanismError: There are none.
+    """
+    fitted, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy == "compressive"])
+    if not fitted:
+        reasons = sorted(set(refused.values())) or ["no sketch serves this workload"]
+        raise UnsupportedMechanismError("the cells need more than the memory, and a sketch: " + "; ".join(reasons))
+    return fitted
 
 
 def _is_too_large(request: Request) -> bool:
@@ -277,8 +285,9 @@ def compare(
     """Return the expected error of every mechanism that can answer, best first.
 
     `fourier-composed` is left out: its calibration takes seconds, and Gaussian noise beats it always. Recoveries come
-    last: what they make of data that is not sparse cannot be said beforehand. Of those, noise on all cells with
-    a threshold has had less error than a sketch on all data that was tried: a sketch is for want of memory.
+    last, thresholds beside histograms only: what they make of data that is not sparse cannot be said beforehand. Of
+    those, noise on all cells with a threshold has had less error than a sketch on all data that was tried: a sketch
+    is for want of memory.
 
     Args:
         workload: The queries.
@@ -303,7 +312,9 @@ def compare(
     )
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
-    options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy != "fourier-composed"], progress)
+    # Thresholds serve every table, but are judged by its cells.
+    left_out = {"fourier-composed"} | (set() if isinstance(workload, Histogram) else {"threshold"})
+    options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy not in left_out], progress)
     if not options:
         raise UnsupportedMechanismError("no mechanism serves this workload and privacy")
     automatic = [fitted for fitted in options if _is_automatic(fitted.mechanism, request)]

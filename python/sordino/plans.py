@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sordino import _core
 from sordino._checks import integer
-from sordino.accounting import Ledger
+from sordino.accounting import Ledger, key_beside
 from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
 from sordino.constraints import Constraint
 from sordino.data import read_cells
@@ -28,7 +28,6 @@ from sordino.promises import promise_of
 from sordino.release import Release
 from sordino.sketches import Sketch
 from sordino.sparsity_choice import SparsityChoice
-from sordino.testing import current_key
 from sordino.units import Unit
 from sordino.workloads import Filter, GroupConvolution, Workload
 from sordino.workloads.base import Array
@@ -219,15 +218,11 @@ class Plan:
             ForkError: The ledger belongs to another process.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        key = current_key()
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise DataTypeError("ledger must be a sordino.Ledger")
+        key = key_beside(ledger)
         if request_id is not None and not isinstance(request_id, str):
             raise DataTypeError("request_id must be a string")
-        if ledger is not None and key is not None:
-            raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
         if ledger is not None and request_id is not None and (charged := ledger.find(request_id)) is not None:
-            if isinstance(charged.record, Release) and charged.record.plan.digest == self.digest:
+            if isinstance(charged.record, Release) and self._asks_the_same_as(charged.record.asked):
                 return charged.record
             raise DuplicateRequestError("this request_id was charged before, for another plan or a failed release")
         values, index = self._read(data)
@@ -242,6 +237,7 @@ class Plan:
             index=index,
             private=key is None,
             accounted=ledger is not None,
+            asked=self,
         )
         release = plan._processed(release)
         if ledger is not None and request_id is not None:
@@ -309,6 +305,16 @@ class Plan:
         sparsity = choice.select(self.request, self.fitted, values, key)
         request = replace(self.request, compression=self.request.compression.chosen(sparsity))
         return replace(self, request=request, fitted=fit(request, self.fitted.mechanism))
+
+    def _asks_the_same_as(self, other: Plan | None) -> bool:
+        """Return whether a release of another plan answers this one."""
+        if other is None or other is self:
+            return other is self
+        try:
+            return other.digest == self.digest
+        except UnsupportedMechanismError:
+            # A basis given by functions has no digest: such a plan is itself alone.
+            return False
 
     def record(self) -> dict[str, Any]:
         """Return the plan as a JSON-like record; arrays of the workload stay arrays."""

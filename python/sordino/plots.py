@@ -240,9 +240,8 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
         InvalidParameterError: The level is out of range, or the picture's format is unknown.
         InputFileError: The picture cannot be written.
     """
-    interval = release.interval(level)
-    half = (interval.upper - interval.lower).reshape(-1) / 2.0
-    shown = f"{100 * level:g} % interval ± {float(half.max()):.3g}"
+    half = _half_widths(release, level)
+    shown = f"{100 * level:g} % interval ± {float(half.max()):.3g}" if half.any() else "no intervals: from a sketch"
     shown += "" if release.projection is None else " around the answers before projection"
     if isinstance(release.workload, AllRanges):
         figure = new_figure(8.0, 6.0)
@@ -255,23 +254,33 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
         where = _draw_answers(axes, release, half)
         _place(axes, where)
         bottom, top = axes.get_ylim()
-        shown += ", too small to be seen" if 2.0 * float(half.max()) < 0.006 * (top - bottom) else ""
+        shown += ", too small to be seen" if 0.0 < 2.0 * float(half.max()) < 0.006 * (top - bottom) else ""
         dress(axes, where.label, "released answer")
     warning = "" if release.private else "KNOWN NOISE, NOT PRIVATE; "
     heading(axes, f"{describe(release.workload)}, released", f"{warning}{_promise(release.plan)}; {shown}")
     return save_figure(figure, path)
 
 
+def _half_widths(release: Release, level: float) -> Array:
+    """Return half the length of each interval; zeros for a sketch, which has none."""
+    if release.plan.fitted.mechanism.strategy == "compressive":
+        return np.zeros(release.values.size)
+    interval = release.interval(level)
+    return (interval.upper - interval.lower).reshape(-1) / 2.0
+
+
 def _draw_answers(axes: Axes, release: Release, half: Array) -> Positions:
     """Draw answers with their intervals, whose half widths are given, and say where they lie."""
     where, workload = positions(release), release.workload
-    values, center = release.values.reshape(-1), release.unbiased.reshape(-1)
+    values = release.values.reshape(-1)
+    center = release.unbiased.reshape(-1) if half.any() else values
     if len(values) <= FEW and not isinstance(workload, Filter):
         if isinstance(workload, Histogram):
             axes.bar(where.at, values, width=_spacing(where), color=ACCENT, alpha=0.55, linewidth=0)
         else:
             axes.plot(where.at, values, color=ACCENT, linewidth=0, marker="o", markersize=4)
-        axes.errorbar(where.at, center, yerr=half, fmt="none", ecolor=INK, elinewidth=1.0)
+        if half.any():
+            axes.errorbar(where.at, center, yerr=half, fmt="none", ecolor=INK, elinewidth=1.0)
     else:
         order = drawing_order(workload, values)
         lower, upper = (center - half)[order], (center + half)[order]

@@ -10,6 +10,7 @@ import numpy as np
 
 from sordino import _core
 from sordino.bases import Basis, basis_of
+from sordino.compression import Compression
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
 from sordino.noise_law import answer_half_widths
 from sordino.projections import Projection, project
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sordino.compression import Compression
     from sordino.plans import Plan
 
 __all__ = ["Interval", "Release"]
@@ -52,7 +52,7 @@ class Release:
     """Published answers: post-processing of them costs no privacy.
 
     Attributes:
-        plan: How they were made.
+        plan: How they were made, with its sparsity chosen.
         values: The answers, perhaps post-processed.
         index: Row labels of the input, where it had any.
         private: False only under `sordino.testing.deterministic_noise`.
@@ -61,6 +61,7 @@ class Release:
         workload: What `values` answer: the plan's workload, or the one given to `answer`.
         projection: How `values` were projected onto the plan's constraint, None if they were not.
         recovery: The sparse table that was recovered, for mechanisms that look for one.
+        asked: The plan as it was asked for, before any choice.
     """
 
     plan: Plan
@@ -73,6 +74,7 @@ class Release:
     other: Workload | None = None
     projection: Projection | None = field(default=None, repr=False)
     recovery: RecoveryResult | None = field(default=None, repr=False)
+    asked: Plan | None = field(default=None, repr=False)
     _unbiased: Array | None = field(default=None, repr=False)
     _stderr: Array | None = field(default=None, repr=False)
 
@@ -109,9 +111,11 @@ class Release:
 
         Raises:
             InvalidParameterError: The level is out of range.
+            UnsupportedMechanismError: Only a sketch was measured.
         """
-        width = answer_half_widths(self, level, simultaneous).reshape(self.unbiased.shape)
-        return Interval(self.unbiased - width, self.unbiased + width, level, simultaneous)
+        unbiased = self.unbiased
+        width = answer_half_widths(self, level, simultaneous).reshape(unbiased.shape)
+        return Interval(unbiased - width, unbiased + width, level, simultaneous)
 
     def answer(self, workload: Workload) -> Release:
         """Answer further queries from the same measurements: free.
@@ -126,11 +130,14 @@ class Release:
         Raises:
             DataTypeError: No workload.
             ShapeError: Another number of cells.
-            UnsupportedMechanismError: Outside the measured row space, or too many rows.
+            UnsupportedMechanismError: Outside the measured row space, too many rows, no linear query of the cells, or
+                only a sketch was measured.
         """
         if not isinstance(workload, Workload):
             raise DataTypeError("answer takes a workload")
         fitted = self.plan.fitted
+        if fitted.mechanism.strategy == "compressive":
+            raise UnsupportedMechanismError("a sketch has no unbiased answers: use query(f) on the recovered table")
         if workload == self.plan.workload:
             values = _core.decode(fitted.strategy, self.measured).reshape(workload.answers_shape)
             return replace(
@@ -143,9 +150,11 @@ class Release:
                 projection=None,
                 recovery=None,
             )
+        if not workload.linear:
+            raise UnsupportedMechanismError(
+                f"{workload.kind} is no linear query of the cells: plan a release of its own"
+            )
         cells = fitted.strategy.measured_len
-        if fitted.mechanism.strategy == "compressive":
-            raise UnsupportedMechanismError("a sketch has no unbiased answers: use query(f) on the recovered table")
         if fitted.mechanism.measures == "identity" and workload.core.input_len == cells:
             # Every cell was measured: the answers are those of the same noise, planned for the other workload.
             strategy = _core.Strategy(workload.core, "identity", fitted.mechanism.law)
@@ -222,12 +231,15 @@ class Release:
 
         Raises:
             UnsupportedMechanismError: No sketch was measured.
+            DataTypeError: The compression is none.
             InvalidParameterError: The compression is of another sketch, or its sizes do not fit.
         """
         planned, fitted = self.plan.request.compression, self.plan.fitted
         if fitted.mechanism.strategy != "compressive" or planned is None:
             raise UnsupportedMechanismError("only a sketch can be recovered from")
         own = planned if compression is None else compression
+        if not isinstance(own, Compression):
+            raise DataTypeError("compression must be a sordino.Compression")
         cells = int(np.prod(self.plan.workload.input_shape, dtype=np.int64))
         if own.operator(cells) != planned.operator(cells):
             raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sordino._checks import integer
-from sordino.accounting import Ledger
+from sordino.accounting import Ledger, key_beside
 from sordino.bounds import Bound, stream_bound
 from sordino.data import read_items
 from sordino.errors import (
@@ -35,7 +35,6 @@ from sordino.release import Interval
 from sordino.stream_fitting import StreamFitted, StreamRequest, fit_stream
 from sordino.stream_mechanisms import STREAM_MECHANISMS
 from sordino.streams import Stream, open_stream
-from sordino.testing import current_key
 from sordino.units import Unit, unit_from_json
 from sordino.workloads import Filter, Workload, workload_from_spec
 from sordino.workloads.base import Array
@@ -297,11 +296,7 @@ class StreamPlan:
             StepStoreError: The store is in use, or belongs to another stream.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        key = current_key()
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise DataTypeError("ledger must be a sordino.Ledger")
-        if ledger is not None and key is not None:
-            raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
+        key = key_beside(ledger)
         if ledger is not None:
             ledger.check(self.event, request_id)
 

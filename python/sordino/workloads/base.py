@@ -86,13 +86,15 @@ def workloads_of(name: str, values: object) -> tuple["Workload", ...]:
 
     Raises:
         DataTypeError: Something else.
-        InvalidParameterError: There are none.
+        InvalidParameterError: There are none, or one sorts the cells or is a stream: it stands alone.
     """
     found = tuple(values) if isinstance(values, Iterable) else None
     if found is None or not all(isinstance(item, Workload) for item in found):
         raise DataTypeError(f"{name} must be a sequence of workloads")
     if not found:
         raise InvalidParameterError(f"{name} must name at least one workload")
+    if not all(item.linear for item in found):
+        raise InvalidParameterError(f"{name} must be linear queries: a sorted or running histogram stands alone")
     return found
 
 
@@ -115,12 +117,14 @@ class Workload(ABC):
 
     Attributes:
         kind: Name in plan files; never re-meant.
+        linear: Whether the answers are linear in the cells as they come, so that it can be a part of others.
     """
 
     # Of numpy: `numpy.float64(3) * a` is left to `a`.
     __array_ufunc__: ClassVar[None] = None
 
     kind: ClassVar[str]
+    linear: ClassVar[bool] = True
     _kinds: ClassVar[dict[str, type["Workload"]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -5,6 +5,7 @@
 //! same with the tile transposed.
 
 use super::words::{PublicWords, Use};
+use pulp::Arch;
 use rayon::prelude::*;
 use std::ops::{Add, Neg};
 
@@ -16,9 +17,25 @@ const TASK: usize = 1 << 16;
 const ADJOINT_TASK: usize = 1 << 12;
 
 /// Integers, or floats.
-pub(super) trait Number: Copy + Default + Send + Sync + Add<Output = Self> + Neg<Output = Self> {}
-impl Number for i64 {}
-impl Number for f64 {}
+pub(super) trait Number: Copy + Default + Send + Sync + Add<Output = Self> + Neg<Output = Self> {
+    /// The number, or its negative, without a branch.
+    fn signed(self, plus: bool) -> Self;
+}
+
+impl Number for i64 {
+    #[inline(always)]
+    fn signed(self, plus: bool) -> Self {
+        let mask = i64::from(plus) - 1;
+        (self ^ mask) - mask
+    }
+}
+
+impl Number for f64 {
+    #[inline(always)]
+    fn signed(self, plus: bool) -> Self {
+        f64::from_bits(self.to_bits() ^ (u64::from(!plus) << 63))
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Signs {
@@ -40,6 +57,20 @@ fn tabulate<T: Number>(x: &[T], table: &mut Table<T>) {
             *to = *from + (cell + cell);
         }
     }
+}
+
+/// Adds to eight sums what the bytes of one tile for each table name. Eight variables, for an array would be kept in
+/// memory.
+#[inline(always)]
+fn look_up<T: Number>(sums: [T; 8], tables: &[Table<T>], tile: impl Fn(usize) -> u64) -> [T; 8] {
+    let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = sums;
+    for (number, table) in tables.iter().enumerate() {
+        let tile = tile(number);
+        let at = |byte: u32| table[usize::from((tile >> (8 * byte)) as u8)];
+        (a, b, c, d) = (a + at(0), b + at(1), c + at(2), d + at(3));
+        (e, f, g, h) = (e + at(4), f + at(5), g + at(6), h + at(7));
+    }
+    [a, b, c, d, e, f, g, h]
 }
 
 impl Signs {
@@ -86,13 +117,7 @@ impl Signs {
         }
         let (sums, _) = sums.as_chunks_mut::<8>();
         for (row_group, sums) in sums.iter_mut().enumerate() {
-            let mut rows = *sums;
-            for (c, table) in tables.iter().enumerate() {
-                for (row, byte) in rows.iter_mut().zip(self.tile(first + c, row_group).to_le_bytes()) {
-                    *row = *row + table[usize::from(byte)];
-                }
-            }
-            *sums = rows;
+            *sums = look_up(*sums, tables, |c| self.tile(first + c, row_group));
         }
     }
 
@@ -106,22 +131,32 @@ impl Signs {
                 for (rows, table) in rows.chunks(8).zip(tables.iter_mut()) {
                     tabulate(rows, table);
                 }
+                let tables = &tables[..rows.len().div_ceil(8)];
                 for (c, sums) in sums.iter_mut().enumerate() {
                     let column_group = task * (ADJOINT_TASK / 8) + c;
-                    let mut columns = *sums;
-                    for (g, table) in tables[..rows.len().div_ceil(8)].iter().enumerate() {
-                        let tile = transpose(self.tile(column_group, at * TABLES + g));
-                        for (column, byte) in columns.iter_mut().zip(tile.to_le_bytes()) {
-                            *column += table[usize::from(byte)];
-                        }
-                    }
-                    *sums = columns;
+                    *sums = look_up(*sums, tables, |g| transpose(self.tile(column_group, at * TABLES + g)));
                 }
             }
             for (slot, sum) in out.iter_mut().zip(sums.as_flattened()) {
                 *slot = *sum;
             }
         });
+    }
+
+    /// `out += weight·column`.
+    pub fn add_column(self, cell: usize, weight: i64, out: &mut [i64]) {
+        let bit = cell % 8;
+        Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (row_group, out) in out.chunks_mut(8).enumerate() {
+                    let tile = self.tile(cell / 8, row_group) >> bit;
+                    for (i, out) in out.iter_mut().enumerate() {
+                        *out += weight.signed((tile >> (8 * i)) & 1 == 1);
+                    }
+                }
+            },
+        );
     }
 
     /// Calls `add(row, is_plus)` for every entry of a column.

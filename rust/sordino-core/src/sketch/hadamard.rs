@@ -1,7 +1,9 @@
 //! Some rows of a Hadamard matrix with the signs of its columns turned at random.
 
+use super::bernoulli::Number;
 use super::words::{PublicWords, Use};
 use crate::transform::hadamard::{Entry, walsh_hadamard};
+use pulp::Arch;
 use std::collections::HashMap;
 
 /// Longest table of which the inner products of all columns are computed.
@@ -11,7 +13,7 @@ const MOST_PAIRS: usize = 1 << 24;
 pub(super) struct Rows {
     flips: PublicWords,
     /// Rows of the Hadamard matrix, rising.
-    rows: Vec<u32>,
+    chosen: Vec<u32>,
     padded: usize,
 }
 
@@ -21,7 +23,7 @@ impl Rows {
     pub fn new(seed: u64, measurements: usize, padded: usize) -> Self {
         let words = PublicWords::new(seed, Use::Rows);
         let mut moved: HashMap<usize, usize> = HashMap::new();
-        let mut rows: Vec<u32> = (0..measurements)
+        let mut chosen: Vec<u32> = (0..measurements)
             .map(|i| {
                 let left = (padded - i) as u128;
                 let other = i + ((u128::from(words.word(i as u64)) * left) >> 64) as usize;
@@ -32,8 +34,8 @@ impl Rows {
                 drawn as u32
             })
             .collect();
-        rows.sort_unstable();
-        Self { flips: PublicWords::new(seed, Use::Flips), rows, padded }
+        chosen.sort_unstable();
+        Self { flips: PublicWords::new(seed, Use::Flips), chosen, padded }
     }
 
     fn flip<T: Entry>(&self, x: &mut [T], zero: T) {
@@ -53,7 +55,7 @@ impl Rows {
         work[x.len()..].fill(zero);
         self.flip(&mut work[..x.len()], zero);
         walsh_hadamard(work);
-        for (slot, row) in out.iter_mut().zip(&self.rows) {
+        for (slot, row) in out.iter_mut().zip(&self.chosen) {
             *slot = *slot + work[*row as usize];
         }
     }
@@ -61,7 +63,7 @@ impl Rows {
     /// `out_j = Σ_r sign_rj·y_r`.
     pub fn adjoint(&self, y: &[f64], work: &mut [f64], out: &mut [f64]) {
         work.fill(0.0);
-        for (value, row) in y.iter().zip(&self.rows) {
+        for (value, row) in y.iter().zip(&self.chosen) {
             work[*row as usize] = *value;
         }
         walsh_hadamard(work);
@@ -73,11 +75,19 @@ impl Rows {
         self.padded
     }
 
+    /// `out += weight·column`.
+    pub fn add_column(&self, cell: usize, weight: i64, out: &mut [i64]) {
+        Arch::new().dispatch(
+            #[inline(always)]
+            || self.column(cell, |row, plus| out[row] += weight.signed(plus)),
+        );
+    }
+
     /// Calls `add(row, is_plus)` for every entry of a column.
     #[inline(always)]
     pub fn column(&self, cell: usize, mut add: impl FnMut(usize, bool)) {
         let minus = ((self.flips.word((cell / 64) as u64) >> (cell % 64)) & 1) as u32;
-        for (row, character) in self.rows.iter().enumerate() {
+        for (row, character) in self.chosen.iter().enumerate() {
             add(row, ((character & cell as u32).count_ones() + minus).is_multiple_of(2));
         }
     }
@@ -86,16 +96,16 @@ impl Rows {
     ///
     /// The inner product of columns `i` and `j` is up to its sign the transform of the chosen rows at `i ⊕ j`.
     pub fn largest_difference(&self) -> usize {
-        let k = self.rows.len();
+        let k = self.chosen.len();
         if self.padded > MOST_PAIRS {
             return k;
         }
-        let mut chosen = vec![0i64; self.padded];
-        for row in &self.rows {
-            chosen[*row as usize] = 1;
+        let mut products = vec![0i64; self.padded];
+        for row in &self.chosen {
+            products[*row as usize] = 1;
         }
-        walsh_hadamard(&mut chosen);
-        let inner = chosen[1..].iter().map(|v| v.unsigned_abs() as usize).max().unwrap_or(0);
+        walsh_hadamard(&mut products);
+        let inner = products[1..].iter().map(|v| v.unsigned_abs() as usize).max().unwrap_or(0);
         // The inner product −p leaves (k + p)/2 entries that differ.
         usize::midpoint(k, inner).min(k)
     }

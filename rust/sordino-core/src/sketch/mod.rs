@@ -35,6 +35,7 @@ use crate::error::Error;
 use crate::scratch::{INTEGERS, REALS};
 use crate::upper::Upper;
 use crate::workload::MAX_LEN;
+use bernoulli::Number;
 
 /// Most entries of a sparse column.
 const MOST_NONZEROS: u32 = 64;
@@ -154,7 +155,11 @@ impl Operator {
     /// `out += weight·Φ e_cell`.
     #[inline]
     pub fn add_column(&self, cell: usize, weight: i64, out: &mut [i64]) {
-        self.column(cell, |row, plus| out[row] += if plus { weight } else { -weight });
+        match &self.matrix {
+            Matrix::Bernoulli(signs) => signs.add_column(cell, weight, out),
+            Matrix::Hadamard(rows) => rows.add_column(cell, weight, out),
+            Matrix::Sparse(columns) => columns.column(cell, |row, plus| out[row] += weight.signed(plus)),
+        }
     }
 
     /// Calls `add(row, is_plus)` for every entry of a column that is not zero, in the order of the rows.
@@ -190,7 +195,9 @@ impl Operator {
 
     fn normalize(&self, values: &mut [f64]) {
         let scale = (self.column_entries() as f64).sqrt().recip();
-        values.iter_mut().for_each(|value| *value *= scale);
+        for value in values {
+            *value *= scale;
+        }
     }
 
     /// Bound of `‖Φ(e_i − e_j)‖` over `i ≠ j`, in ℓ1 or ℓ2: exact where all pairs can be compared.

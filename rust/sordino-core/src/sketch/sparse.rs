@@ -52,7 +52,7 @@ impl Columns {
 
     fn sum<T: Number>(&self, first: usize, x: &[T], out: &mut [T]) {
         for (j, value) in x.iter().enumerate() {
-            self.column(first + j, |row, plus| out[row] = out[row] + [-*value, *value][usize::from(plus)]);
+            self.column(first + j, |row, plus| out[row] = out[row] + value.signed(plus));
         }
     }
 
@@ -61,7 +61,7 @@ impl Columns {
         out.par_chunks_mut(1 << 13).enumerate().for_each(|(task, out)| {
             for (j, slot) in out.iter_mut().enumerate() {
                 let mut sum = 0.0;
-                self.column((task << 13) + j, |row, plus| sum += [-y[row], y[row]][usize::from(plus)]);
+                self.column((task << 13) + j, |row, plus| sum += y[row].signed(plus));
                 *slot = sum;
             }
         });

@@ -243,7 +243,9 @@ proptest! {
             backward.update(&places[i..=i], Some(&counts[i..=i])).unwrap();
         }
         let mut table = vec![0; 200];
-        cells.iter().for_each(|(cell, count)| table[*cell as usize] += count);
+        for (cell, count) in &cells {
+            table[*cell as usize] += count;
+        }
         let mut whole = vec![0; 40];
         operator.add_table(&table, &mut whole);
         prop_assert_eq!(forward.sums(), backward.sums());

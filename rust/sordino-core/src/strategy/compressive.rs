@@ -107,7 +107,9 @@ impl Strategy for Compressive {
         let mut cells = vec![0.0; self.operator.cells()];
         self.operator.adjoint(y, &mut cells);
         let scale = (self.operator.column_entries() as f64).sqrt().recip();
-        cells.iter_mut().for_each(|cell| *cell *= scale);
+        for cell in &mut cells {
+            *cell *= scale;
+        }
         self.workload.apply(&cells, out);
     }
 
@@ -119,7 +121,9 @@ impl Strategy for Compressive {
         let coefficient = noise / self.operator.column_entries() as f64 * k / (k - s);
         let cell = coefficient * s / self.operator.cells() as f64;
         self.workload.row_squares(out);
-        out.iter_mut().for_each(|variance| *variance *= cell);
+        for variance in out {
+            *variance *= cell;
+        }
     }
 
     fn weights(&self, _row: &[f64]) -> Result<Vec<f64>, Error> {

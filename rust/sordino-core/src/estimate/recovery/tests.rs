@@ -1,6 +1,8 @@
 //! Known sparse vectors, with and without noise; an oracle that knows the support; selection by sorting.
 
+use super::largest::Largest;
 use super::*;
+use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
