@@ -247,8 +247,6 @@ def test_a_basis_of_ones_own(known_noise):
     # Views, lists and integers are arrays of numbers too.
     flipped = so.OrthonormalBasis(4, lambda x: x[::-1], lambda c: list(c[::-1]), 1.0)
     assert np.array_equal(flipped.analyze([1, 2, 3, 4]), [4, 3, 2, 1])
-    with pytest.raises(so.InvalidParameterError, match="64 cells, not 63"):
-        plan_of(63, PURE, so.Compression(measurements=40, sparsity=2, basis=basis)).release(np.zeros(63))
 
 
 class CustomFailureError(Exception):
@@ -1020,3 +1018,26 @@ def test_auto_takes_a_sketch_for_want_of_memory(privacy):
 def test_auto_sorts_with_isotonic_regression(privacy):
     assert so.plan(so.SortedHistogram(64), privacy).mechanism.startswith("isotonic")
     assert so.compare(so.SortedHistogram(64), privacy).chosen.startswith("isotonic")
+
+
+def test_a_basis_of_other_cells_costs_nothing():
+    """It is refused by the plan, not by a release that was charged."""
+    basis = so.OrthonormalBasis(4, np.copy, np.copy, 1.0)
+    with pytest.raises(so.InvalidParameterError, match="4 cells, not 8"):
+        so.plan(so.Histogram(8), PURE, mechanism="threshold", basis=basis)
+    compression = so.Compression(measurements=4, nonzeros=2, basis=basis)
+    with pytest.raises(so.InvalidParameterError, match="4 cells, not 8"):
+        plan_of(8, PURE, compression)
+    for options in ({"compression": compression}, {"basis": basis}):
+        with pytest.raises(so.InvalidParameterError, match="4 cells, not 8"):
+            so.plan_stream(so.RunningHistogram(8, 4), PURE, **options)
+
+
+def test_numbers_of_numpy_are_numbers():
+    plain = so.Compression(measurements=32, sparsity=3, seed=5, nonzeros=3)
+    own = so.Compression(measurements=np.int64(32), sparsity=np.int32(3), seed=np.uint64(5), nonzeros=np.int8(3))
+    assert plan_of(64, PURE, own).digest == plan_of(64, PURE, plain).digest
+    choices = [so.ChosenSparsity(np.float32(0.25), [np.int64(1), 2]), so.ChosenSparsity(0.25, (1, 2))]
+    assert len({plan_of(64, PURE, so.Compression(sparsity=choice)).digest for choice in choices}) == 1
+    with pytest.raises(so.DataTypeError):
+        so.ChosenSparsity(0.1, 5)

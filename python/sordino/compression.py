@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, cast
@@ -77,8 +78,10 @@ class ChosenSparsity:
     candidates: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        open_unit("share", self.share)
+        object.__setattr__(self, "share", open_unit("share", self.share))
         if self.candidates is not None:
+            if not isinstance(self.candidates, Iterable):
+                raise DataTypeError("candidates must be a sequence of integers")
             found = tuple(integer("candidates", value, least=1) for value in self.candidates)
             if not found or any(a >= b for a, b in itertools.pairwise(found)):
                 raise InvalidParameterError("candidates must rise, and there must be one at least")
@@ -133,16 +136,17 @@ class Compression:
         if self.measurements is None and self.sparsity is None:
             raise InvalidParameterError("give measurements or sparsity")
         if self.measurements is not None:
-            integer("measurements", self.measurements, least=1)
+            object.__setattr__(self, "measurements", integer("measurements", self.measurements, least=1))
         if self.sparsity is not None and not isinstance(self.sparsity, ChosenSparsity):
-            integer("sparsity", self.sparsity, least=1)
+            object.__setattr__(self, "sparsity", integer("sparsity", self.sparsity, least=1))
         object.__setattr__(self, "basis", basis_of(self.basis))
         if self.sketch not in KINDS:
             raise InvalidParameterError(f"sketch must be one of {', '.join(KINDS)}")
         if self.recovery not in RECOVERIES:
             raise InvalidParameterError(f"recovery must be one of {', '.join(RECOVERIES)}")
-        integer("nonzeros", self.nonzeros, least=1)
-        if integer("seed", self.seed, least=0) >= 2**64:
+        object.__setattr__(self, "nonzeros", integer("nonzeros", self.nonzeros, least=1))
+        object.__setattr__(self, "seed", integer("seed", self.seed, least=0))
+        if self.seed >= 2**64:
             raise InvalidParameterError("seed must be below 2**64")
 
     @property

@@ -301,6 +301,8 @@ def fit(
     if mechanism.strategy == "compressive":
         strategy = _sketched(request, mechanism)
     elif not mechanism.factored:
+        if mechanism.strategy == "threshold":
+            request.basis.core(workload.core.input_len or 0)
         strategy = _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
     elif factorization is not None:
         _check_factorization(mechanism, factorization)
@@ -368,6 +370,8 @@ def _sketched(request: Request, mechanism: Mechanism) -> _core.Strategy:
     cells = request.workload.core.input_len
     if cells is None or not mechanism.serves(request.workload):
         raise UnsupportedMechanismError("a sketch is of a table of cells at their places")
+    # A basis of other cells would be found out when the budget is spent.
+    request.compression.transform.core(cells)
     operator = request.compression.operator(cells)
     sparsity = request.compression.sizes(cells)[1]
     return _core.Strategy.sketched(request.workload.core, operator, mechanism.law, sparsity)

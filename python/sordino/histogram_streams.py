@@ -486,6 +486,7 @@ def plan_histogram_stream(
     if pan_private and way in {"per-item", "differenced"}:
         raise UnsupportedMechanismError("only counters of cells or of a sketch are pan-private")
     kept = compression if way == "compressive" else None
+    (basis if kept is None else kept.transform).core(workload.cells)
     return HistogramStreamPlan(workload, way, counters(way), kept, basis, pan_private)
 
 
