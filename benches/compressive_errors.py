@@ -38,7 +38,7 @@ _PICTURES = Path(__file__).resolve().parent / "pictures"
 _DOTS_PER_INCH = 100
 _DELTA = 1e-6
 _CELLS = 256 if quick() else 4096
-_DRAWS = 1 if quick() else 3
+_DRAWS = 1 if quick() else 2
 _EPSILONS = (0.1, 1.0) if quick() else (0.01, 0.1, 1.0)
 
 Array = NDArray[np.float64]
@@ -223,6 +223,8 @@ def _draw_static() -> None:
         axes.annotate("answering zero", (_EPSILONS[-1], norm), fontsize=8, color=MUTED, ha="right", va="bottom")
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.set_xticks(_EPSILONS, [f"{epsilon:g}" for epsilon in _EPSILONS])
+        axes.set_xticks([], minor=True)
         heading(axes, data.name, f"{power(len(data.x))} cells, basis {data.basis}")
         dress(axes, "epsilon", "l2 error of the table")
     figure.legend(list(handles.values()), list(handles), frameon=False, fontsize=9, loc="outside lower center", ncols=4)
@@ -481,7 +483,9 @@ def _draw_streams() -> None:
     for axes, name in zip(np.ravel(figure.subplots(1, len(names))), names, strict=True):
         errors = _streamed(name, 1.0)
         for key, style in _STREAM_LINES.items():
-            axes.plot(_times(), errors[key], linewidth=1.7, marker="o", markersize=3, label=key, **style)
+            # Before the first record an estimate may be zero, and right.
+            drawn = [error if error >= 1.0 else math.nan for error in errors[key]]
+            axes.plot(_times(), drawn, linewidth=1.7, marker="o", markersize=3, label=key, **style)
         axes.set_yscale("log")
         heading(axes, name, f"{_NUMBERS} numbers in place of {_STEPS:,} cells, epsilon 1")
         dress(axes, "step", "l2 error of the table so far")
@@ -567,9 +571,13 @@ def _draw_phase() -> None:
         )
         if len(_PHASE_CELLS) > 1:
             axes.contour(undersampling, density, _rates(_PHASE_CELLS[1], algorithm), [0.5], colors=[SIGNAL])
-        heading(axes, label, f"share of signals found, {power(_PHASE_CELLS[0])} cells")
+        heading(
+            axes,
+            label,
+            f"share of signals found, {power(_PHASE_CELLS[0])} cells; line: half, {power(_PHASE_CELLS[-1])}",
+        )
         dress(axes, "k / n", "S / k")
-    figure.colorbar(image, ax=list(panels), shrink=0.8)
+    figure.colorbar(image, ax=list(panels), pad=0.01).outline.set_visible(False)  # type: ignore[operator]
     _save(figure, "compressive-phase.png")
 
 
