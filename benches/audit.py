@@ -315,7 +315,8 @@ def _attacks(number: int) -> list[Row]:
     for mechanism in MECHANISMS:
         # Noise on cells or on a sketch does not depend on the queries; what is projected is attacked unprojected, too.
         apart = mechanism.measures in {"identity", "compressive"} or (quick() and mechanism.projected)
-        if number > 0 and apart and mechanism.strategy != "isotonic":
+        ordered = isinstance(_workloads()[number], so.SortedHistogram)
+        if (ordered and mechanism.strategy != "isotonic") or (number > 0 and apart and not ordered):
             continue
         for plan in _plans(_workloads()[number], mechanism):
             rows.append(_row(plan))

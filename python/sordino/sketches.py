@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,13 +144,15 @@ class Sketch:
         return cls._wrap(_core.Sketch.from_bytes(bytes(data)))
 
     def save(self, path: str | Path) -> Path:
-        """Write the sketch to a file: as private as the data.
+        """Write the sketch to a file that its owner alone can read: as private as the data.
 
         Raises:
             InputFileError: The file cannot be written.
         """
         try:
-            Path(path).write_bytes(self.to_bytes())
+            # Readable by its owner alone.
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(self.to_bytes())
         except OSError as error:
             raise InputFileError(f"the sketch cannot be written: {error.strerror}") from None
         return Path(path)
