@@ -91,8 +91,8 @@ class Cosine(Basis):
 class OrthonormalBasis(Basis):
     """Any orthonormal basis, given by two functions.
 
-    A recovery calls them a hundred times or so. Privacy does not depend on them, except that `column_l1` must hold
-    (and `relative_error`) where the sparsity is chosen privately.
+    A recovery calls them a hundred times or so, on published numbers. Where the sparsity is chosen privately,
+    `to_coefficients` is called once with the private table, and privacy depends on `bound` and `relative_error`.
 
     Attributes:
         cells: Cells of the tables.

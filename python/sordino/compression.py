@@ -63,6 +63,8 @@ class ChosenSparsity:
 
     The choice is the noisy minimum of `||c - c_S||_1/sqrt(S) + noise(S)` over the candidates, `c` the coefficients; it
     needs the table, not a sketch. With cosines it is nearly blind at a small budget: a record changes all coefficients.
+    Under `ApproxDP` Gaussian noise behind a choice costs an `ApproxEvent`: a ledger that sums those is made with
+    `composition="basic"`.
 
     Attributes:
         share: Part of epsilon that the choice may spend (under `GaussianDP` and `ZeroConcentratedDP` with Gaussian

@@ -198,6 +198,8 @@ class HistogramStreamPlan:
     def attach(self, counters: Stream) -> HistogramStream:
         """Go on with counters that `sordino.restore` brought back.
 
+        Cells, basis and seed of a sketch are not in the checkpoint: they must be those of the plan that made it.
+
         Raises:
             DataTypeError: They are no stream.
             InvalidParameterError: They are not those of this plan.
