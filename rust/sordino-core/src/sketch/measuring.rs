@@ -1,6 +1,6 @@
 //! The sketch of a signal given by its coefficients: what recoveries invert.
 
-use super::Operator;
+use super::{Operator, sparse};
 use crate::estimate::recovery;
 use crate::scratch::REALS;
 use crate::transform::Basis;
@@ -10,6 +10,7 @@ use crate::transform::Basis;
 pub struct Measuring<'a> {
     sketch: &'a Operator,
     basis: &'a dyn Basis,
+    stored: Option<sparse::Stored>,
 }
 
 impl<'a> Measuring<'a> {
@@ -21,7 +22,7 @@ impl<'a> Measuring<'a> {
         if basis.len() < sketch.cells() || basis.len() > sketch.padded() {
             return Err(crate::error::Error::invalid("basis", "must have as many elements as there are cells"));
         }
-        Ok(Self { sketch, basis })
+        Ok(Self { sketch, basis, stored: sketch.stored() })
     }
 }
 
@@ -38,11 +39,23 @@ impl recovery::Operator for Measuring<'_> {
         let mut signal = REALS.take(x.len());
         signal.copy_from_slice(x);
         self.basis.synthesize(&mut signal);
-        self.sketch.apply(&signal, out);
+        match &self.stored {
+            Some(columns) => {
+                columns.forward(&signal, out);
+                self.sketch.normalize(out);
+            }
+            None => self.sketch.apply(&signal, out),
+        }
     }
 
     fn adjoint(&self, y: &[f64], out: &mut [f64]) {
-        self.sketch.adjoint(y, out);
+        match &self.stored {
+            Some(columns) => {
+                columns.adjoint(y, out);
+                self.sketch.normalize(out);
+            }
+            None => self.sketch.adjoint(y, out),
+        }
         self.basis.analyze(out);
     }
 }

@@ -41,6 +41,8 @@ use bernoulli::Number;
 const MOST_NONZEROS: u32 = 64;
 /// Most numbers of a sketch.
 const MOST_MEASUREMENTS: usize = 1 << 22;
+/// Entries of sparse columns that a recovery keeps: 64 MB.
+const MOST_STORED: usize = 1 << 24;
 /// Word operations that may be spent on comparing all pairs of columns.
 const PAIR_WORK: usize = 1 << 31;
 
@@ -191,6 +193,16 @@ impl Operator {
             Matrix::Sparse(columns) => columns.adjoint(y, out),
         }
         self.normalize(out);
+    }
+
+    /// The columns of a sparse sketch, written down if they are not too many: products then need no hashing.
+    fn stored(&self) -> Option<sparse::Stored> {
+        match &self.matrix {
+            Matrix::Sparse(columns) if self.padded() * self.column_entries() <= MOST_STORED => {
+                Some(columns.stored(self.padded()))
+            }
+            _ => None,
+        }
     }
 
     fn normalize(&self, values: &mut [f64]) {

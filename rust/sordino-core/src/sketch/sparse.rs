@@ -7,6 +7,35 @@ use rayon::prelude::*;
 /// Columns that one task sums: fixed, so that floating sums do not depend on threads.
 const TASK: usize = 1 << 18;
 
+/// Columns written down: `2·row + 1` for a plus, `2·row` for a minus.
+#[derive(Debug)]
+pub(super) struct Stored {
+    entries: Vec<u32>,
+    nonzeros: usize,
+}
+
+impl Stored {
+    /// `out = Σ_j column_j·x_j`.
+    pub fn forward(&self, x: &[f64], out: &mut [f64]) {
+        out.fill(0.0);
+        for (entries, x) in self.entries.chunks_exact(self.nonzeros).zip(x) {
+            for entry in entries {
+                out[(entry >> 1) as usize] += x.signed(entry & 1 == 1);
+            }
+        }
+    }
+
+    /// `out_j = Σ_r sign_rj·y_r`.
+    pub fn adjoint(&self, y: &[f64], out: &mut [f64]) {
+        let both: Vec<f64> = y.iter().flat_map(|y| [-y, *y]).collect();
+        out.par_chunks_mut(1 << 14).zip(self.entries.par_chunks(self.nonzeros << 14)).for_each(|(out, entries)| {
+            for (slot, entries) in out.iter_mut().zip(entries.chunks_exact(self.nonzeros)) {
+                *slot = entries.iter().map(|entry| both[*entry as usize]).sum();
+            }
+        });
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Columns {
     words: PublicWords,
@@ -67,18 +96,26 @@ impl Columns {
         });
     }
 
+    /// Places and signs of these columns, written down for those who need them often.
+    pub fn stored(&self, cells: usize) -> Stored {
+        let nonzeros = self.starts.len() - 1;
+        let mut entries = vec![0u32; cells * nonzeros];
+        entries.par_chunks_mut(TASK * nonzeros).enumerate().for_each(|(task, entries)| {
+            for (j, entries) in entries.chunks_exact_mut(nonzeros).enumerate() {
+                let mut slots = entries.iter_mut();
+                self.column(task * TASK + j, |row, plus| {
+                    if let Some(slot) = slots.next() {
+                        *slot = 2 * row as u32 + u32::from(plus);
+                    }
+                });
+            }
+        });
+        Stored { entries, nonzeros }
+    }
+
     /// Largest ℓ1 norm, or square of the ℓ2 norm, of the difference of two of these columns.
     pub fn largest_difference(&self, cells: usize, l1: bool) -> usize {
-        let blocks = self.starts.len() - 1;
-        let mut entries = vec![0u32; cells * blocks];
-        for (cell, entries) in entries.chunks_exact_mut(blocks).enumerate() {
-            let mut slots = entries.iter_mut();
-            self.column(cell, |row, plus| {
-                if let Some(slot) = slots.next() {
-                    *slot = 2 * row as u32 + u32::from(plus);
-                }
-            });
-        }
+        let Stored { entries, nonzeros: blocks } = self.stored(cells);
         let column = |j: usize| &entries[j * blocks..(j + 1) * blocks];
         let both = if l1 { 2 } else { 4 };
         let distance = |i: usize, j: usize| -> usize {

@@ -1,6 +1,8 @@
-use super::{Kind, Operator, Sketch};
+use super::{Kind, Measuring, Operator, Sketch};
+use crate::estimate::recovery::Operator as _;
 use crate::random::NoiseLaw;
 use crate::strategy::Compression;
+use crate::transform::NamedBasis;
 use crate::unit::Unit;
 use crate::workload::Workload;
 use proptest::prelude::*;
@@ -78,6 +80,30 @@ fn tables_columns_and_adjoints_are_one_matrix() {
             }
         }
     }
+}
+
+/// A recovery has the columns of small sparse sketches written down: the same products.
+#[test]
+fn stored_columns_are_the_columns() {
+    for (kind, cells, k) in
+        [(Kind::Sparse { nonzeros: 3 }, 300, 40), (Kind::Hadamard, 300, 40), (Kind::Bernoulli, 90, 9)]
+    {
+        let operator = Operator::new(kind, cells, k, 2).unwrap();
+        let basis = NamedBasis::named("standard", operator.padded()).unwrap();
+        let measuring = Measuring::new(&operator, &basis).unwrap();
+        let x: Vec<f64> = (0..operator.padded()).map(|j| (j as f64 * 0.37).sin()).collect();
+        let y: Vec<f64> = (0..k).map(|r| (r as f64 * 0.77).cos()).collect();
+        let (mut sketch, mut direct) = (vec![f64::NAN; k], vec![f64::NAN; k]);
+        measuring.apply(&x, &mut sketch);
+        operator.apply(&x, &mut direct);
+        assert!(sketch.iter().zip(&direct).all(|(a, b)| (a - b).abs() < 1e-12));
+        let (mut back, mut direct) = (vec![f64::NAN; x.len()], vec![f64::NAN; x.len()]);
+        measuring.adjoint(&y, &mut back);
+        operator.adjoint(&y, &mut direct);
+        assert!(back.iter().zip(&direct).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+    let other = NamedBasis::named("standard", 299).unwrap();
+    assert!(Measuring::new(&Operator::new(Kind::Hadamard, 300, 40, 2).unwrap(), &other).is_err());
 }
 
 /// Neighbours differ in the hull of plus and minus unit vectors: the extreme points attain the norms.
