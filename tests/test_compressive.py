@@ -516,11 +516,12 @@ def scores_of(plan, x):
 
 
 def winners(scores, scale):
-    """Exact probabilities of the noisy maximum with Laplace noise of this scale, by quadrature."""
-    grid = np.linspace(scores.min() - 40.0 * scale, scores.max() + 40.0 * scale, 50_001)
+    """Exact probabilities of the noisy maximum with exponential noise of this scale, by quadrature."""
+    # No score can win below the largest, where the integrand is smooth from.
+    grid = np.linspace(scores.max(), scores.max() + 40.0 * scale, 50_001)
     z = (grid[None, :] - scores[:, None]) / scale
-    density = 0.5 * np.exp(-np.abs(z)) / scale
-    below = np.where(z < 0.0, 0.5 * np.exp(np.minimum(z, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(z, 0.0)))
+    density = np.exp(-z) / scale
+    below = -np.expm1(-z)
     others = np.stack([np.prod(np.delete(below, i, axis=0), axis=0) for i in range(len(scores))])
     return np.trapezoid(density * others, grid, axis=1)
 
