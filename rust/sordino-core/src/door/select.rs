@@ -5,8 +5,8 @@
 //! `i` is at least some `r`, which moves by at most `2Δ`, and `P(noise ≥ r + 2Δ) ≥ e^{−ε} P(noise ≥ r)`. On the
 //! lattice as well; rounding the scores adds one grid step to `Δ`, which is charged. Ties go to the lower index.
 //!
-//! This is the permute-and-flip mechanism (McKenna & Sheldon 2020; Ding, Kifer, Sayed Hassan & others 2021), whose
-//! expected score is nowhere below that of the exponential mechanism, nor below that with Laplace noise.
+//! This is the permute-and-flip mechanism (Ding, Kifer & others 2021, `arXiv:2105.07260`), whose expected score is
+//! nowhere below that of the exponential mechanism.
 
 use crate::error::Error;
 use crate::lattice::float_to_units;
