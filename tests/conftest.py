@@ -1,6 +1,7 @@
 """Shared fixtures: hypothesis profiles, and a silenced deterministic key."""
 
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 
@@ -8,6 +9,9 @@ import pytest
 from hypothesis import settings
 
 import sordino as so
+
+# What runs in the background of a shell ignores Ctrl-C, and so would the programs that the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("slow", max_examples=400, deadline=None)
