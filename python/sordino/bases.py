@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,7 +16,7 @@ from sordino.workloads.base import Array, length_of
 __all__ = ["Basis", "Cosine", "Haar", "OrthonormalBasis", "Standard", "basis_of"]
 
 
-class Basis(ABC):
+class Basis:
     """An orthonormal basis `Psi` of tables: `x = Psi c`, `c = Psi^T x`.
 
     Tables are flat; those of several axes are taken row by row.
@@ -25,9 +24,9 @@ class Basis(ABC):
 
     name: ClassVar[str]
 
-    @abstractmethod
     def core(self, cells: int) -> _core.Basis:
         """Return the basis in the core, for tables of so many cells."""
+        return _core.Basis.named(self.name, self.size(cells))
 
     def size(self, cells: int) -> int:
         """Return the number of coefficients of so many cells: more where the basis needs a power of two."""
@@ -56,20 +55,12 @@ class Standard(Basis):
 
     name: ClassVar[str] = "standard"
 
-    def core(self, cells: int) -> _core.Basis:
-        """Return the basis in the core."""
-        return _core.Basis.named(self.name, cells)
-
 
 @dataclass(frozen=True)
 class Haar(Basis):
     """Haar wavelets: data of few plateaus. Tables are padded to a power of two."""
 
     name: ClassVar[str] = "haar"
-
-    def core(self, cells: int) -> _core.Basis:
-        """Return the basis in the core."""
-        return _core.Basis.named(self.name, self.size(cells))
 
     def size(self, cells: int) -> int:
         """Return the next power of two."""
@@ -81,10 +72,6 @@ class Cosine(Basis):
     """Cosines of rising frequency (DCT-II): data of few smooth waves."""
 
     name: ClassVar[str] = "cosine"
-
-    def core(self, cells: int) -> _core.Basis:
-        """Return the basis in the core."""
-        return _core.Basis.named(self.name, cells)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, cast
 
 from sordino import _core
@@ -44,6 +44,12 @@ def sparsity_for(measurements: int, cells: int) -> int:
         else:
             high = middle - 1
     return low
+
+
+@lru_cache(maxsize=8)
+def _operator(kind: str, cells: int, measurements: int, seed: int, nonzeros: int) -> _core.SketchOperator:
+    """Return the sketch in the core; the last ones are kept, for a release asks for its own several times."""
+    return _core.SketchOperator(kind, cells, measurements, seed, nonzeros)
 
 
 def compression_within(numbers: int) -> Compression:
@@ -214,7 +220,7 @@ class Compression:
         Raises:
             InvalidParameterError: Sizes do not fit.
         """
-        return _core.SketchOperator(self.sketch, cells, self.sizes(cells)[0], self.seed, self.nonzeros)
+        return _operator(self.sketch, cells, self.sizes(cells)[0], self.seed, self.nonzeros)
 
     def shares(self, privacy: Privacy, law: Law) -> tuple[float | None, float, Event]:
         """Return epsilon of the choice (None without one), the noise ratio of the sketch, and what both cost."""

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sordino import _core
 from sordino._checks import integer
 from sordino.accounting import Ledger, key_beside
@@ -233,7 +235,7 @@ class Plan:
         release = Release(
             plan=plan,
             measured=measured,
-            values=_core.decode(plan.fitted.strategy, measured).reshape(self.workload.answers_shape),
+            values=plan._decoded(measured),
             index=index,
             private=key is None,
             accounted=ledger is not None,
@@ -265,6 +267,12 @@ class Plan:
         counted = mechanism.factored or mechanism.strategy == "compressive"
         return read_cells(data, self.workload, self.integral, counted=counted)
 
+    def _decoded(self, measured: _core.Measured) -> Array:
+        """Return the answers as they were measured; a sketch has none before its table is recovered."""
+        if self.fitted.mechanism.strategy == "compressive":
+            return np.full(self.workload.answers_shape, np.nan)
+        return _core.decode(self.fitted.strategy, measured).reshape(self.workload.answers_shape)
+
     def _processed(self, release: Release) -> Release:
         """Do what the mechanism does with what was measured."""
         match self.fitted.mechanism.strategy:
@@ -293,9 +301,9 @@ class Plan:
     def _open_choice(self) -> SparsityChoice | None:
         """The choice of a sparsity that a release makes first, if any."""
         compression = self.request.compression
-        if self.fitted.mechanism.strategy != "compressive" or compression is None or compression.choice is None:
+        if self.fitted.mechanism.strategy != "compressive" or compression is None or compression.made:
             return None
-        return None if compression.made else SparsityChoice(compression)
+        return SparsityChoice(compression)
 
     def _with_choice(self, values: Any, key: bytes | None) -> Plan:
         """Return the plan with its sparsity chosen from the data, if it is to be: the first half of a release."""

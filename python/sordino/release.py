@@ -217,8 +217,7 @@ class Release:
         fitted = self.plan.fitted
         if fitted.mechanism.measures != "identity" or self.other is not None:
             raise UnsupportedMechanismError("only noisy cells can be thresholded")
-        noise = float(fitted.door.noise * np.sqrt(fitted.strategy.unit_variances()[0]))
-        return self._recovered(hard_threshold(self.measured.values(), basis_of(basis), noise), "thresholded")
+        return self._recovered(hard_threshold(self.measured.values(), basis_of(basis), self._noise), "thresholded")
 
     def reconstructed(
         self, compression: Compression | None = None, *, progress: RecoveryProgress | None = None
@@ -243,8 +242,14 @@ class Release:
         cells = int(np.prod(self.plan.workload.input_shape, dtype=np.int64))
         if own.operator(cells) != planned.operator(cells):
             raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")
-        noise = float(fitted.door.noise * np.sqrt(fitted.strategy.unit_variances()[0]))
-        return self._recovered(recover_sketch(own, cells, self.measured.values(), noise, progress), "recovered")
+        found = recover_sketch(own, cells, self.measured.values(), self._noise, progress)
+        return self._recovered(found, "recovered")
+
+    @property
+    def _noise(self) -> float:
+        """Standard deviation of each measured number, where all have the same."""
+        fitted = self.plan.fitted
+        return float(fitted.door.noise * np.sqrt(fitted.strategy.unit_variances()[0]))
 
     def _recovered(self, found: RecoveryResult, name: str) -> Release:
         """Answer from an estimated table."""
