@@ -10,16 +10,14 @@ Run `python benches/compressive.py`.
 
 import gc
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import compressive_baselines as cb
 import numpy as np
-from harness import Row, amount, in_process, main, noted, plural, power, quick, race, rounds, versus
+from harness import Row, amount, in_process, main, noted, once, plural, power, quick, race, turns, versus
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
@@ -51,23 +49,6 @@ def _sketch(kind: str, cells: int = _CELLS, measurements: int = _MEASUREMENTS, n
     return so.Sketch(cells, measurements, sketch=kind, nonzeros=nonzeros)  # type: ignore[arg-type]
 
 
-def _once(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    found = call()
-    return time.perf_counter() - start, found
-
-
-def _turns(contestants: dict[str, Callable[[], Any]], full_rounds: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return medians and answers, taking turns; for calls that need no run to warm up."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    answers = {}
-    for _ in range(rounds(full_rounds)):
-        for name, call in contestants.items():
-            elapsed, answers[name] = _once(call)
-            seconds[name].append(elapsed)
-    return {name: median(values) for name, values in seconds.items()}, answers
-
-
 # Sketches of a table.
 
 
@@ -86,9 +67,9 @@ def _dense() -> list[Row]:
     x, sketch = _table(), _sketch("bernoulli")
     baseline = cb.BernoulliSketch(_MEASUREMENTS, _CELLS)
     bits = "numpy: bits unpacked in blocks, sgemv"
-    times, _ = _turns({"ours": partial(sketch.add, x), bits: partial(baseline.forward, x)}, 3)
+    times, _ = turns({"ours": partial(sketch.add, x), bits: partial(baseline.forward, x)}, 3)
     # Linear in the cells, and slow.
-    plain = 16 * _once(partial(_products_of_signs, x[: _CELLS // 16], _MEASUREMENTS))[0]
+    plain = 16 * once(partial(_products_of_signs, x[: _CELLS // 16], _MEASUREMENTS))[0]
     what = f"dense signs, {_SIZE}"
     return [
         versus(what, times["ours"], bits, times[bits], goal=1 / 15),
@@ -163,7 +144,7 @@ def _updates() -> list[Row]:
             "numpy: bincount of stored columns": (partial(_added_at, theirs, few, counted=True), len(few)),
             "scipy: a table by bincount, then CSC": (partial(_tabulated, theirs.matrix(), cells), len(cells)),
         }
-        times, _ = _turns({name: call for name, (call, _) in contestants.items()}, 5)
+        times, _ = turns({name: call for name, (call, _) in contestants.items()}, 5)
         each = {name: seconds / contestants[name][1] for name, seconds in times.items()}
         what = f"{_INCREMENTS:,} records to a sketch of {nonzeros} signs a column"
         rate = 1e-6 / each["ours"]
@@ -218,7 +199,7 @@ def _adjoints() -> list[Row]:
     rows = []
     for kind, others in theirs.items():
         operator = _sketch(kind).operator
-        times, _ = _turns({"ours": partial(operator.adjoint, y), **others}, 1 if kind == "bernoulli" else 9)
+        times, _ = turns({"ours": partial(operator.adjoint, y), **others}, 1 if kind == "bernoulli" else 9)
         rows += [versus(f"transpose, {kind}, {_SIZE}", times["ours"], name, times[name]) for name in others]
     return rows
 
@@ -289,14 +270,14 @@ def _recovery(kind: str) -> list[Row]:
     if matrix is None:
         theirs["numpy normalised hard thresholding, operators"] = partial(cb.niht, A, z, _SPARSITY)
         theirs["numpy FISTA and least squares, operators"] = partial(_pursued, A, z, penalty)
-    times, found = _turns({**ours, **theirs}, 1 if kind == "bernoulli" else 3)
+    times, found = turns({**ours, **theirs}, 1 if kind == "bernoulli" else 3)
     if matrix is not None:
         # Once: seconds to minutes.
         for name, call in (
             ("scikit-learn OMP, matrix explicit", partial(cb.omp, matrix, z, _SPARSITY)),
             ("scikit-learn Lasso, matrix explicit", partial(cb.lasso, matrix, z, penalty, steps=100)),
         ):
-            times[name], found[name] = _once(call)
+            times[name], found[name] = once(call)
 
     def error(name: str) -> str:
         answer = found[name]
@@ -334,7 +315,7 @@ def _growth() -> list[Row]:
         operator, basis = _sketch("sparse", n, min(k, n // 2)).operator, _core.Basis.named("haar", n)
         y = operator.apply(haar_sparse(n, sparsity).astype(np.float64)) + _normals(operator.description[2])
         run = partial(_core.recover, operator, basis, y, "cosamp", sparsity, 1.0, ITERATIONS["cosamp"], None)
-        seconds, found = _once(run)
+        seconds, found = once(run)
         what = f"CoSaMP, sparse sketch, {power(n)} cells, {sparsity} coefficients, {found.iterations} iterations"
         each = seconds * 1e9 / n / found.iterations
         rows.append(noted(what, f"{amount(seconds)}; {each:.3g} ns/cell an iteration"))

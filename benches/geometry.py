@@ -10,16 +10,14 @@ Run `python benches/geometry.py`.
 """
 
 import math
-import time
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 from typing import Any
 
 import geometry_baselines as baselines
 import numpy as np
 from geometry_baselines import duality_gap
-from harness import Row, amount, in_process, main, noted, power, quick, race, rounds, versus
+from harness import Row, amount, in_process, main, noted, once, power, quick, race, turns, versus
 from numpy.typing import NDArray
 from peers import ENVIRONMENT, jax_dense
 
@@ -52,23 +50,6 @@ def _ellipsoid(queries: Array) -> _core.Searched:
     return _core.minimum_ellipsoid(queries, _GAP, _ITERATIONS, None)
 
 
-def _once(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    found = call()
-    return time.perf_counter() - start, found
-
-
-def _turns(contestants: dict[str, Callable[[], Any]], full_rounds: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return medians and answers, taking turns; for calls of seconds, that need no run to warm up."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    answers = {}
-    for _ in range(rounds(full_rounds)):
-        for name, call in contestants.items():
-            elapsed, answers[name] = _once(call)
-            seconds[name].append(elapsed)
-    return {name: median(values) for name, values in seconds.items()}, answers
-
-
 # Searches.
 
 
@@ -76,7 +57,7 @@ def _against_numpy(
     what: str, ours: Callable[[], _core.Searched], numpy: Callable[[], Any], full_rounds: int, goal: float
 ) -> tuple[float, Row]:
     """Return our time and the row of a comparison with the same iteration."""
-    times, found = _turns({"ours": ours, "numpy": numpy}, full_rounds)
+    times, found = turns({"ours": ours, "numpy": numpy}, full_rounds)
     name = f"{_NUMPY}, {found['numpy'].iterations} evaluations"
     row = versus(f"{what}, {found['ours'].iterations} evaluations", times["ours"], name, times["numpy"], goal=goal)
     return times["ours"], row
@@ -134,7 +115,7 @@ def _ellipsoids() -> list[Row]:
     seconds, row = _against_numpy(
         what, partial(_ellipsoid, queries), partial(baselines.least_volume, queries, _GAP), 7, 0.5
     )
-    theirs, (gap, steps) = _once(partial(baselines.wolfe_atwood, queries, _GAP, _PATIENCE))
+    theirs, (gap, steps) = once(partial(baselines.wolfe_atwood, queries, _GAP, _PATIENCE))
     stopped = f", stopped at gap {gap:.1e}" if gap > _GAP else ""
     name = f"Khachiyan's ascent with away steps, rank-one updates in numpy, {steps:,} steps{stopped}"
     return [row, versus(what, seconds, name, theirs, goal=0.1)]
@@ -160,12 +141,12 @@ def _projections() -> list[Row]:
             )
             for tolerance in (1e-3, 1e-9)
         }
-        times, found = _turns({**ours, "nnls": partial(baselines.nearest_by_nnls, columns, target, total)}, full_rounds)
+        times, found = turns({**ours, "nnls": partial(baselines.nearest_by_nnls, columns, target, total)}, full_rounds)
 
         def gap(x: Array, columns: Array = columns, target: Array = target, unit: float = unit) -> str:
             return f"{max(duality_gap(columns, target, 1000, x), 0.0) / unit:.0e}"
 
-        slow, x = _once(partial(baselines.nearest_by_lsq, columns, target, total, 10, lsmr_tol="auto", method="trf"))
+        slow, x = once(partial(baselines.nearest_by_lsq, columns, target, total, 10, lsmr_tol="auto", method="trf"))
         peers = {
             f"scipy nnls, gap {gap(found['nnls'])}": times["nnls"],
             f"scipy lsq_linear (trf, lsmr), gap {gap(x)}": slow,
@@ -196,7 +177,7 @@ def _k_norm() -> list[Row]:
         numpy, cells = baselines.KNormSampler(queries), np.zeros(n, dtype=np.int64)
         # Rejection: the time of one draw is random, so many are averaged.
         ours, theirs = (200, 20) if quick() or d < 16 else (50, 20)
-        times, _ = _turns(
+        times, _ = turns(
             {
                 "ours": partial(_repeat, ours, partial(plan.release, cells)),
                 "numpy": partial(_repeat, theirs, numpy.draw),
@@ -218,7 +199,7 @@ def _p_identity() -> list[Row]:
         sums = found.strategy.size // n - n
         calls: dict[str, Callable[[], Any]] = {"ours": partial(_core.p_identity, queries, _ITERATIONS, None)}
         calls |= {f"{starts}": partial(baselines.p_identity, queries, sums, starts) for starts in (1, 3)}
-        times, answers = _turns(calls, 7)
+        times, answers = turns(calls, 7)
         error = f"{amount(times['ours'])}, total squared error {n * found.upper**2:.6g}"
         for starts in ("1", "3"):
             name = f"scipy L-BFGS-B, p = {sums} given, {starts} start{'s' if starts != '1' else ''}"
@@ -278,7 +259,7 @@ def _releases() -> list[Row]:
 
 
 def _grown(what: str, search: Callable[[], _core.Searched], work: float) -> Row:
-    seconds, found = _once(search)
+    seconds, found = once(search)
     each = seconds / found.iterations
     return noted(f"{what}, {found.iterations} evaluations", f"{amount(seconds)}; {each * 1e9 / work:.3g} ns/unit each")
 

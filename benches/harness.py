@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 __all__ = [
     "Contest",
@@ -26,6 +27,7 @@ __all__ = [
     "in_process",
     "main",
     "noted",
+    "once",
     "plural",
     "power",
     "quick",
@@ -33,6 +35,7 @@ __all__ = [
     "race_apart",
     "rounds",
     "table",
+    "turns",
     "versus",
 ]
 
@@ -92,6 +95,29 @@ def race(contestants: Mapping[str, Callable[[], object]], full_rounds: int = 15)
         full_rounds: Rounds of a full run.
     """
     return _medians({name: _timed(call) for name, call in contestants.items()}, full_rounds)
+
+
+def once(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of one call, and its answer."""
+    start = time.perf_counter()
+    found = call()
+    return time.perf_counter() - start, found
+
+
+def turns(contestants: Mapping[str, Callable[[], Any]], full_rounds: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return medians and answers, taking turns; for calls of seconds, that need no run to warm up.
+
+    Args:
+        contestants: Calls by name.
+        full_rounds: Rounds of a full run.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    answers = {}
+    for _ in range(rounds(full_rounds)):
+        for name, call in contestants.items():
+            elapsed, answers[name] = once(call)
+            seconds[name].append(elapsed)
+    return {name: median(values) for name, values in seconds.items()}, answers
 
 
 def _timed(call: Callable[[], object]) -> Callable[[], float]:

@@ -9,7 +9,6 @@ Run `python benches/streams.py`.
 """
 
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.fft
 import scipy.signal
-from harness import Row, amount, in_process, main, noted, power, quick, race, race_apart, versus
+from harness import Row, amount, in_process, main, noted, once, power, quick, race, race_apart, versus
 from peers import ENVIRONMENT, JaxCounter, TreeCounter, jax_buffered, jax_dense
 
 import sordino as so
@@ -202,12 +201,6 @@ def _plan_error(plan: so.StreamPlan, objective: str) -> float:
     return float(deviations.max() if objective == "max" else math.sqrt(np.mean(deviations**2)))
 
 
-def _once(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    found = call()
-    return time.perf_counter() - start, found
-
-
 def _optimisers() -> list[Row]:
     """Parameters of buffered factors.
 
@@ -228,7 +221,7 @@ def _optimisers() -> list[Row]:
                     objective=objective,  # type: ignore[arg-type]
                 )
                 ours, error = race({"ours": make}, 7)["ours"], _plan_error(make(), objective)
-                theirs, (_, peer_error) = _once(partial(jax_buffered, length, buffers, objective, _PATIENCE))
+                theirs, (_, peer_error) = once(partial(jax_buffered, length, buffers, objective, _PATIENCE))
                 stopped = " (stopped)" if theirs > _PATIENCE else ""
                 ratio = ours / theirs
                 rows.append(
@@ -255,7 +248,7 @@ def _dense() -> list[Row]:
     for length in (32,) if quick() else (256, 512, 1024):
         for objective in ("mean", "max"):
             make = partial(so.plan_stream, so.RunningSum(length), _UNIT_NOISE, mechanism="optimal", objective=objective)
-            seconds = race({"ours": make}, 3)["ours"] if length < 1024 else _once(make)[0]
+            seconds = race({"ours": make}, 3)["ours"] if length < 1024 else once(make)[0]
             key = (length, objective)
             what = f"certified optimum, {length} steps, {objective} error, gap 1e-5"
             ours = f"{amount(seconds)}, error {_plan_error(make(), objective):.5f}"
