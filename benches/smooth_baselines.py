@@ -82,10 +82,10 @@ def wdbc(d: int) -> Array:
 
     Shape `(569, d)`, on the cube; whatever lies outside the bounds is clipped.
     """
-    from sklearn.datasets import load_breast_cancer  # noqa: PLC0415 - of the benchmarks only
-
     if not 1 <= d <= len(WDBC_BOUNDS):
         raise ValueError(f"d must be 1 to {len(WDBC_BOUNDS)}, got {d}")
+    from sklearn.datasets import load_breast_cancer  # noqa: PLC0415 - of the benchmarks only
+
     data = load_breast_cancer().data
     columns = list(WDBC_BOUNDS.items())[:d]
     scaled = [(2 * data[:, c] - low - high) / (high - low) for c, (_, low, high) in columns]
