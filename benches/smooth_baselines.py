@@ -166,8 +166,9 @@ def _blocked_sums(points: Array, features: Callable[[Array], Array], chunk: int 
     half = (d + 1) // 2
     sums: Array | None = None
     for start in range(0, n, chunk):
-        block = np.ascontiguousarray(points[start : start + chunk].T)
-        rows = [features(x) for x in block]
+        block = points[start : start + chunk].T
+        every = features(np.ravel(block)).reshape(-1, *block.shape)
+        rows = [every[:, j] for j in range(d)]
         left = _products(rows[:half])
         part = left @ _products(rows[half:]).T if half < d else left.sum(axis=1)
         sums = part if sums is None else np.add(sums, part, out=sums)
