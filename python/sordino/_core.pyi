@@ -103,6 +103,14 @@ class Strategy:
     ) -> Strategy: ...
     @staticmethod
     def sketched(workload: Workload, operator: SketchOperator, law: str, sparsity: int) -> Strategy: ...
+    @staticmethod
+    def summed(
+        features: PointFeatures,
+        weights: NDArray[np.float64] | list[list[float]],
+        law: str,
+        count_weight: float,
+    ) -> Strategy:
+        """Sums over points with weights of the features, of the axes, or none."""
     def decode(self, measured: NDArray[np.float64]) -> NDArray[np.float64]: ...
     @property
     def measured_len(self) -> int: ...
@@ -219,10 +227,13 @@ class Door:
     def measure(
         self,
         strategy: Strategy,
-        cells: NDArray[np.int64 | np.float64 | np.uint8] | tuple[NDArray[np.int64], NDArray[np.int64]] | Sketch,
+        cells: NDArray[np.int64 | np.float64 | np.uint8]
+        | tuple[NDArray[np.int64], NDArray[np.int64]]
+        | Sketch
+        | PointSums,
         key: bytes | None = None,
     ) -> Measured:
-        """Publish cells, record codes or a sketch under a fresh key, or a known one (not private)."""
+        """Publish cells, record codes, a sketch or sums of points under a fresh key, or a known one (not private)."""
 
 @final
 class Measured:
@@ -319,6 +330,50 @@ class Sketch:
     def copy(self) -> Sketch: ...
     def sums(self) -> NDArray[np.int64]:
         """The sums: private, for what a stream is fed with."""
+
+@final
+class PointFeatures:
+    @staticmethod
+    def chebyshev(
+        bounds: list[tuple[float, float]],
+        degrees: list[int],
+        points: int,
+        indices: NDArray[np.uint32] | None = None,
+    ) -> PointFeatures: ...
+    @staticmethod
+    def kernel(bounds: list[tuple[float, float]], mixings: list[NDArray[np.float64]], points: int) -> PointFeatures: ...
+    @staticmethod
+    def cells(bounds: list[tuple[float, float]], counts: list[int], points: int) -> PointFeatures: ...
+    @staticmethod
+    def declared(
+        bounds: list[tuple[float, float]],
+        profile: str,
+        scales: list[float],
+        centres: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        tolerance: float,
+        points: int,
+    ) -> PointFeatures: ...
+    @property
+    def features(self) -> int: ...
+    @property
+    def bits(self) -> int: ...
+    def indices(self) -> NDArray[np.uint32] | None: ...
+    def decoding(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...
+    def contract(self, values: NDArray[np.float64], axes: list[NDArray[np.float64]]) -> NDArray[np.float64]: ...
+
+@final
+class PointSums:
+    def __new__(cls, features: PointFeatures) -> PointSums: ...
+    @staticmethod
+    def from_bytes(features: PointFeatures, bytes: bytes) -> PointSums: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def count(self) -> int: ...
+    def add(self, points: NDArray[np.float64]) -> None: ...
+    def merge(self, other: PointSums) -> None: ...
+    def copy(self) -> PointSums: ...
+    def sums(self) -> NDArray[np.int64]: ...
 
 @final
 class PanPrivateTree:

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -22,7 +22,7 @@ from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentra
 from sordino.rounding import float_down, float_up, sqrt_down
 from sordino.testing import current_key
 
-__all__ = ["Charged", "Composition", "Ledger", "key_beside"]
+__all__ = ["Charged", "Composition", "Ledger", "key_beside", "released_before"]
 
 Composition = Literal["adaptive", "basic", "schedule"]
 
@@ -392,3 +392,24 @@ def key_beside(ledger: object) -> bytes | None:
     if ledger is not None and key is not None:
         raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
     return key
+
+
+def released_before(ledger: Ledger | None, request_id: object, same: Callable[[object], bool]) -> object:
+    """Return what was released for a request before, None if nothing was.
+
+    Args:
+        ledger: Where it was charged.
+        request_id: Its name, None for a request without one.
+        same: Whether a record answers this request.
+
+    Raises:
+        DataTypeError: The name is no string.
+        DuplicateRequestError: The request was charged for something else, or failed.
+    """
+    if request_id is not None and not isinstance(request_id, str):
+        raise DataTypeError("request_id must be a string")
+    if ledger is None or request_id is None or (charged := ledger.find(request_id)) is None:
+        return None
+    if charged.record is not None and same(charged.record):
+        return charged.record
+    raise DuplicateRequestError("this request_id was charged before, for another plan or a failed release")

@@ -15,7 +15,7 @@ from sordino.workloads.base import Array
 if TYPE_CHECKING:
     from sordino.release import Release
 
-__all__ = ["answer_half_widths"]
+__all__ = ["answer_half_widths", "factor_of_variance"]
 
 # Up to this many answers the exact weights of each are looked at; above, the variance alone.
 _EXACT_ANSWERS = 10_000
@@ -59,7 +59,7 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
     if fitted.strategy.geometry == "l1" and (len(stderr) <= most or _few_laws(release)):
         return _by_weights(release, workload, stderr, level, answers)
-    return stderr * _factor_of_variance(level, answers)
+    return stderr * factor_of_variance(level, answers)
 
 
 def _nested(scale: float, steps: int, level: float, answers: int) -> Array:
@@ -112,7 +112,7 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
     return out
 
 
-def _factor_of_variance(level: float, answers: int) -> float:
+def factor_of_variance(level: float, answers: int) -> float:
     """Half width over standard deviation that holds for any sum of (spherical) Laplace variates.
 
     With variance V the moment generating function is at most that of one Laplace variate, 1/(1 - s²V/2):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from sordino._checks import integer, open_unit, positive
 from sordino.bases import Basis, basis_of
@@ -22,6 +22,9 @@ from sordino.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from sordino.plans import Plan
 from sordino.privacy import ApproxDP, Privacy, PureDP
 from sordino.searches import Progress
+from sordino.smooth.plan import SmoothPlan
+from sordino.smooth.planning import SmoothComparison, compare_smooth, plan_smooth
+from sordino.smooth.workload import SmoothQueries
 from sordino.units import AddRemove, ReplaceOne, Unit
 from sordino.workloads import Histogram, RunningHistogram, Workload
 
@@ -31,8 +34,28 @@ __all__ = ["Comparison", "compare", "plan", "privacy_for"]
 _LEAST_RATIO = 1e-5
 
 
+@overload
+def plan(workload: SmoothQueries, privacy: Privacy, *, unit: Unit | None = ..., mechanism: str = ...) -> SmoothPlan: ...
+@overload
 def plan(
     workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    mechanism: str = ...,
+    objective: Objective = ...,
+    max_value: int | None = ...,
+    integral: bool = ...,
+    constraint: Constraint | None = ...,
+    effort: Effort = ...,
+    factorization: Factorization | None = ...,
+    basis: Basis | str = ...,
+    compression: Compression | None = ...,
+    memory: int | None = ...,
+    progress: Progress | None = ...,
+) -> Plan: ...
+def plan(
+    workload: Workload | SmoothQueries,
     privacy: Privacy,
     *,
     unit: Unit | None = None,
@@ -47,7 +70,7 @@ def plan(
     compression: Compression | None = None,
     memory: int | None = None,
     progress: Progress | None = None,
-) -> Plan:
+) -> Plan | SmoothPlan:
     """Plan a release: touches no data, costs nothing.
 
     `auto` takes the least error among the mechanisms that serve the workload and the privacy (`fourier-composed`
@@ -56,7 +79,7 @@ def plan(
     its error, which thresholds on all cells beat; it does where `memory` leaves no room for the cells.
 
     Args:
-        workload: The queries.
+        workload: The queries; for `SmoothQueries` over points `unit` and `mechanism` alone apply.
         privacy: The guarantee of one release.
         unit: What one protected thing can change; `AddRemove(1)` if None.
         mechanism: 'auto', or a name from `sordino.mechanisms`.
@@ -75,13 +98,16 @@ def plan(
         progress: Called with (iteration, gap) during searches; returning False ends one, with a larger gap.
 
     Returns:
-        The plan.
+        The plan; a `SmoothPlan` for `SmoothQueries`.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: The mechanism named does not serve this workload or privacy.
     """
+    if isinstance(workload, SmoothQueries):
+        _check_plain(objective, max_value, integral, constraint, effort, factorization, basis, compression, memory)
+        return plan_smooth(workload, privacy, unit=unit, mechanism=mechanism)
     request = _checked(
         workload, privacy, unit, objective, max_value, integral, constraint, effort, basis, compression, memory
     )
@@ -107,6 +133,16 @@ def plan(
     else:
         fitted = _best_branching(request, mechanism_named(named, privacy), progress)
     return Plan(request=request, requested=mechanism, fitted=fitted)
+
+
+def _check_plain(*given: object) -> None:
+    """Refuse options of tables for queries of points.
+
+    Raises:
+        InvalidParameterError: One was given.
+    """
+    if given != ("mean", None, True, None, "optimize", None, "haar", None, None):
+        raise InvalidParameterError("SmoothQueries take unit and mechanism; all else is said in the workload")
 
 
 def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their order
@@ -267,8 +303,26 @@ class Comparison:
         return plot_comparison(self, path)
 
 
+@overload
+def compare(workload: SmoothQueries, privacy: Privacy, *, unit: Unit | None = ...) -> SmoothComparison: ...
+@overload
 def compare(
     workload: Workload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    objective: Objective = ...,
+    max_value: int | None = ...,
+    integral: bool = ...,
+    constraint: Constraint | None = ...,
+    effort: Effort = ...,
+    basis: Basis | str = ...,
+    compression: Compression | None = ...,
+    memory: int | None = ...,
+    progress: Progress | None = ...,
+) -> Comparison: ...
+def compare(
+    workload: Workload | SmoothQueries,
     privacy: Privacy,
     *,
     unit: Unit | None = None,
@@ -281,7 +335,7 @@ def compare(
     compression: Compression | None = None,
     memory: int | None = None,
     progress: Progress | None = None,
-) -> Comparison:
+) -> Comparison | SmoothComparison:
     """Return the expected error of every mechanism that can answer, best first.
 
     `fourier-composed` is left out: its calibration takes seconds, and Gaussian noise beats it always. Recoveries come
@@ -307,6 +361,9 @@ def compare(
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
     """
+    if isinstance(workload, SmoothQueries):
+        _check_plain(objective, max_value, integral, constraint, effort, None, basis, compression, memory)
+        return compare_smooth(workload, privacy, unit=unit)
     request = _checked(
         workload, privacy, unit, objective, max_value, integral, constraint, effort, basis, compression, memory
     )

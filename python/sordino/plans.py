@@ -11,16 +11,11 @@ import numpy as np
 
 from sordino import _core
 from sordino._checks import integer
-from sordino.accounting import Ledger, key_beside
+from sordino.accounting import Ledger, key_beside, released_before
 from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
 from sordino.constraints import Constraint
 from sordino.data import read_cells
-from sordino.errors import (
-    DataTypeError,
-    DuplicateRequestError,
-    InvalidParameterError,
-    UnsupportedMechanismError,
-)
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.events import Event
 from sordino.factorizations import Factorization
 from sordino.fitting import Domain, Fitted, Objective, Request, fit, least_gaussian_error
@@ -221,12 +216,9 @@ class Plan:
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
         key = key_beside(ledger)
-        if request_id is not None and not isinstance(request_id, str):
-            raise DataTypeError("request_id must be a string")
-        if ledger is not None and request_id is not None and (charged := ledger.find(request_id)) is not None:
-            if isinstance(charged.record, Release) and self._asks_the_same_as(charged.record.asked):
-                return charged.record
-            raise DuplicateRequestError("this request_id was charged before, for another plan or a failed release")
+        before = released_before(ledger, request_id, self._answered_by)
+        if isinstance(before, Release):
+            return before
         values, index = self._read(data)
         if ledger is not None:
             ledger.charge(self.event, request_id=request_id, label=self.unit.label)
@@ -313,6 +305,10 @@ class Plan:
         sparsity = choice.select(self.request, self.fitted, values, key)
         request = replace(self.request, compression=self.request.compression.chosen(sparsity))
         return replace(self, request=request, fitted=fit(request, self.fitted.mechanism))
+
+    def _answered_by(self, record: object) -> bool:
+        """Return whether a release answers this plan."""
+        return isinstance(record, Release) and self._asks_the_same_as(record.asked)
 
     def _asks_the_same_as(self, other: Plan | None) -> bool:
         """Return whether a release of another plan answers this one."""

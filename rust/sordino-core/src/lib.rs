@@ -46,6 +46,7 @@ pub mod polytope;
 pub mod random;
 mod scratch;
 pub mod sketch;
+pub mod smooth;
 pub mod strategy;
 pub mod stream;
 pub mod toeplitz;

@@ -290,6 +290,24 @@ pub(crate) fn transposed_product_of_columns(rows: usize, x: &[f64], y: &[f64]) -
     clean(view(x).transpose() * view(y))
 }
 
+/// `Xᵀ Y` for matrices with so many rows, stored one column after another, over `out`, stored so as well.
+pub(crate) fn transposed_product_into(out: &mut [f64], rows: usize, x: &[f64], y: &[f64]) {
+    let view = |entries| MatRef::from_column_major_slice(entries, rows, <[f64]>::len(entries) / rows);
+    let (x, y): (MatRef<'_, f64>, MatRef<'_, f64>) = (view(x), view(y));
+    let out = MatMut::from_column_major_slice_mut(out, x.ncols(), y.ncols());
+    matmul(out, Accum::Replace, x.transpose(), y, 1.0, Par::Seq);
+    clean(());
+}
+
+/// Eigenvectors of a symmetric matrix and its eigenvalues, the largest first; `None` if they are not found.
+pub(crate) fn symmetric_eigen(matrix: &Matrix) -> Option<(Matrix, Vec<f64>)> {
+    let found = clean(matrix.self_adjoint_eigen(Side::Lower)).ok()?;
+    let (vectors, values) = (found.U(), found.S().column_vector());
+    let size = matrix.nrows();
+    let order = (0..size).rev();
+    Some((Mat::from_fn(size, size, |i, j| vectors[(i, size - 1 - j)]), order.map(|k| values[k]).collect()))
+}
+
 /// Whether the Cholesky factorisation of the lower triangle of a symmetric matrix runs to its end.
 pub(crate) fn is_definite(matrix: &Matrix) -> bool {
     matrix.llt(Side::Lower).is_ok()

@@ -2,6 +2,7 @@
 
 use crate::error::PyError;
 use crate::sketch::Sketch;
+use crate::smooth::PointSums;
 use crate::strategy::Strategy;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -69,9 +70,11 @@ impl Door {
         key: Option<[u8; 32]>,
     ) -> PyResult<Measured> {
         let sketch = if let Cells::Sketch(sketch) = &cells { Some(sketch.lock()) } else { None };
-        let data = match &sketch {
-            Some(sketch) => Data::Sums(sketch.sums()),
-            None => cells.data()?,
+        let points = if let Cells::Points(points) = &cells { Some(points.lock()) } else { None };
+        let data = match (&sketch, &points) {
+            (Some(sketch), _) => Data::Sums(sketch.sums()),
+            (None, Some(points)) => Data::Sums(points.sums()),
+            (None, None) => cells.data()?,
         };
         let (strategy, len) = (&*strategy, strategy.input_len.unwrap_or(0));
         let measured = py.detach(|| match key {
@@ -91,6 +94,7 @@ pub(crate) enum Cells<'py> {
     Words(PyReadonlyArray2<'py, i64>),
     Sparse(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>),
     Sketch(PyRef<'py, Sketch>),
+    Points(PyRef<'py, PointSums>),
 }
 
 impl Cells<'_> {
@@ -100,7 +104,9 @@ impl Cells<'_> {
             Self::Reals(cells) => Data::Reals(cells.as_slice()?),
             Self::Bytes(codes) => Data::Codes(Codes::Bytes(codes.as_slice()?)),
             Self::Words(codes) => Data::Codes(Codes::Words(codes.as_slice()?)),
-            Self::Sketch(_) => return Err(PyError::from(Error::Unsupported("a sketch is locked first".into())).into()),
+            Self::Sketch(_) | Self::Points(_) => {
+                return Err(PyError::from(Error::Unsupported("sums are locked first".into())).into());
+            }
             Self::Sparse(cells, values) => Data::Sparse { cells: cells.as_slice()?, values: values.as_slice()? },
         })
     }

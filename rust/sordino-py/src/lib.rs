@@ -11,6 +11,7 @@ mod noise;
 mod optimize;
 mod recovery;
 mod sketch;
+mod smooth;
 mod strategy;
 mod stream;
 mod workload;
@@ -36,6 +37,8 @@ mod _core {
     use crate::recovery::{Basis, Recovered, SparsityScores, isotonic, recover};
     #[pymodule_export]
     use crate::sketch::{PanPrivateTree, Sketch, SketchOperator};
+    #[pymodule_export]
+    use crate::smooth::{PointFeatures, PointSums};
     #[pymodule_export]
     use crate::strategy::{Strategy, answer, decode};
     #[pymodule_export]

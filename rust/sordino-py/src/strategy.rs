@@ -3,11 +3,15 @@
 use crate::door::{Measured, NoiseLaw};
 use crate::error::PyError;
 use crate::sketch::SketchOperator;
+use crate::smooth::PointFeatures;
 use crate::workload::Workload;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
-use sordino_core::strategy::{self, Compression, Factor, Factorization, Geometry, Mechanism, Pieces, Recipe};
+use sordino_core::smooth::Weights;
+use sordino_core::strategy::{
+    self, Compression, Factor, Factorization, Geometry, Mechanism, Pieces, PointSummary, Recipe,
+};
 use std::sync::Arc;
 
 /// A built strategy and the recipe it came from.
@@ -32,6 +36,13 @@ fn mechanism(name: &str, branching: usize) -> Result<Mechanism, Error> {
         "square-root" => Mechanism::SquareRoot,
         _ => return Err(Error::Unsupported("unknown mechanism".into())),
     })
+}
+
+/// Weights of the features of points.
+#[derive(FromPyObject)]
+enum PointWeights<'py> {
+    Listed(PyReadonlyArray1<'py, f64>),
+    Product(Vec<Vec<f64>>),
 }
 
 #[pymethods]
@@ -93,6 +104,27 @@ impl Strategy {
         let recipe = Compression { workload: workload.0.clone(), operator, law: law.0, sparsity };
         let core = py.detach(|| recipe.build())?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
+    }
+
+    /// Sums of the features of points: with weights of the axes, one a feature, or none; `count_weight` is that of the
+    /// number of points, 0 if it is not measured.
+    #[staticmethod]
+    fn summed(
+        py: Python<'_>,
+        features: PyRef<'_, PointFeatures>,
+        weights: PointWeights<'_>,
+        law: NoiseLaw,
+        count_weight: f64,
+    ) -> PyResult<Self> {
+        let weights = match weights {
+            PointWeights::Listed(weights) => Weights::Listed(weights.as_slice()?.to_vec()),
+            PointWeights::Product(axes) if axes.is_empty() => Weights::Uniform,
+            PointWeights::Product(axes) => Weights::Product(axes),
+        };
+        let summary = PointSummary { features: Arc::clone(&features.core), weights, law: law.0, count_weight };
+        let core = py.detach(|| summary.build()).map_err(PyError::from)?;
+        let answers_len = core.measured_len();
+        Ok(Self { core, input_len: None, answers_len })
     }
 
     /// Answers from numbers in place of the measured ones, such as projected ones.

@@ -69,7 +69,7 @@ pub enum Data<'a> {
     },
     /// Record codes.
     Codes(Codes<'a>),
-    /// The sums of a sketch of integer cells.
+    /// The sums of a sketch of integer cells, or of features of points.
     Sums(&'a [i64]),
 }
 

@@ -19,6 +19,7 @@ mod haar;
 mod identity;
 mod marginals;
 mod output;
+mod points;
 mod recipe;
 mod sparse;
 mod square_root;
@@ -30,6 +31,7 @@ pub use answer::{answer, decode};
 pub use body::Body;
 pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
+pub use points::PointSummary;
 pub use recipe::{Mechanism, Recipe};
 
 use crate::error::Error;
@@ -114,7 +116,8 @@ pub enum Input<'a> {
     },
     /// One row of attribute levels a record, row-major; levels out of range make a null record.
     Codes(Codes<'a>),
-    /// The sums of a sketch that was made elsewhere, with the operator of a compressive strategy.
+    /// The sums of a sketch that was made elsewhere, with the operator of a compressive strategy; or of the features of
+    /// points and their number.
     Sums(&'a [i64]),
 }
 

@@ -1,0 +1,156 @@
+"""Records of plans as files: JSON with a digest, large arrays beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from sordino.errors import InputFileError, PlanFileError, SordinoError
+from sordino.events import Event, event_from_json
+from sordino.workloads.base import Array
+
+__all__ = ["SCHEMA", "check_noise", "rebuilt", "record_digest", "write_record"]
+
+SCHEMA = 1
+_INLINE = 4096  # bytes: larger arrays go to the .npz
+
+_Plan = TypeVar("_Plan")
+
+
+class _Fitted(Protocol):
+    @property
+    def grid(self) -> int: ...
+    @property
+    def quarter_units(self) -> int: ...
+
+
+def _split(value: Any, arrays: dict[str, Array]) -> Any:
+    """Replace arrays by lists, or by the SHA-256 of their bytes if large."""
+    if isinstance(value, np.ndarray):
+        if value.nbytes <= _INLINE:
+            return {"array": value.reshape(-1).tolist(), "shape": list(value.shape)}
+        key = hashlib.sha256(np.ascontiguousarray(value, dtype="<f8").tobytes()).hexdigest()
+        arrays[key] = value
+        return {"sha256": key, "shape": list(value.shape)}
+    if isinstance(value, dict):
+        return {name: _split(item, arrays) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_split(item, arrays) for item in value]
+    return value
+
+
+def _join(value: Any, arrays: dict[str, Array]) -> Any:
+    if isinstance(value, dict) and set(value) == {"array", "shape"}:
+        return np.array(value["array"], dtype=np.float64).reshape(value["shape"])
+    if isinstance(value, dict) and set(value) == {"sha256", "shape"}:
+        array = arrays.get(value["sha256"])
+        if array is None:
+            raise PlanFileError("an array of the plan is missing from the file beside it")
+        if hashlib.sha256(np.ascontiguousarray(array, dtype="<f8").tobytes()).hexdigest() != value["sha256"]:
+            raise PlanFileError("an array of the plan was altered")
+        return array.reshape(value["shape"])
+    if isinstance(value, dict):
+        return {name: _join(item, arrays) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_join(item, arrays) for item in value]
+    return value
+
+
+def _canonical(record: dict[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def record_digest(record: dict[str, Any]) -> str:
+    """Return the SHA-256 of the canonical record."""
+    return hashlib.sha256(_canonical(_split(record, {})).encode()).hexdigest()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".npz")
+
+
+def write_record(record: dict[str, Any], path: Path) -> Path:
+    """Write a record with its digest, and the arrays above 4 kB beside it.
+
+    Raises:
+        InputFileError: The file cannot be written.
+    """
+    arrays: dict[str, Array] = {}
+    record = _split(record, arrays)
+    record["digest"] = hashlib.sha256(_canonical(record).encode()).hexdigest()
+    try:
+        path.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        if arrays:
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type] # numpy's stub has a flag among **kwds
+            _beside(path).write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise InputFileError(f"the plan cannot be written: {error.strerror}") from None
+    return path
+
+
+def _unpacked(packed: bytes) -> dict[str, Array]:
+    """Return the arrays of an `.npz`.
+
+    Raises:
+        PlanFileError: It is none.
+    """
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    # What a broken archive raises is documented nowhere: nine kinds of error were seen.
+    except Exception:
+        raise PlanFileError("the file beside the plan is not one that was saved with it") from None
+
+
+def rebuilt(path: Path, build: Callable[[dict[str, Any]], _Plan]) -> _Plan:
+    """Read a record, verify its digest, and build a plan of it.
+
+    Args:
+        path: The file.
+        build: Makes the plan anew from the record, and refuses one that understates noise or cost.
+
+    Raises:
+        InputFileError: The file cannot be read.
+        PlanFileError: The file is no plan or does not hold what it says.
+    """
+    try:
+        text = path.read_bytes()
+        packed = _beside(path).read_bytes() if _beside(path).exists() else None
+    except OSError as error:
+        raise InputFileError(f"the plan cannot be read: {error.strerror}") from None
+    try:
+        record = json.loads(text.decode())
+    except (ValueError, RecursionError):
+        raise PlanFileError("the file is not a saved plan") from None
+    arrays = {} if packed is None else _unpacked(packed)
+    try:
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            raise PlanFileError("the plan is of another schema; it may need a newer sordino")
+        digest = record.pop("digest", None)
+        if digest != hashlib.sha256(_canonical(record).encode()).hexdigest():
+            raise PlanFileError("the plan was altered: its digest does not match")
+        return build(_join(record, arrays))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
+        if isinstance(error, SordinoError):
+            raise
+        raise PlanFileError("the plan lacks a field, or a field is of the wrong type") from None
+
+
+def check_noise(record: dict[str, Any], door: _Fitted, event: Event) -> None:
+    """Refuse a record with less noise or another cost than fitting gives.
+
+    Raises:
+        PlanFileError: It has.
+    """
+    noise = int(record["door"]["quarter_units"]) * 2.0 ** int(record["door"]["grid"])
+    if noise < door.quarter_units * 2.0**door.grid:
+        raise PlanFileError("the plan stores less noise than its privacy needs")
+    if event_from_json(record["event"]) != event:
+        raise PlanFileError("the plan's event is not what a release costs")

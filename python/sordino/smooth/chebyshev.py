@@ -1,0 +1,140 @@
+"""Chebyshev coefficients of public functions: by cosine transforms on grids, damped or cut off, with error bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from sordino.workloads.base import Array
+
+__all__ = [
+    "APPROXIMATIONS",
+    "Approximation",
+    "coefficients",
+    "damping",
+    "jackson_bound",
+    "lebesgue",
+    "nodes",
+    "polynomials",
+    "transform",
+    "truncation_bound",
+]
+
+Approximation = Literal["truncate", "vallee-poussin", "jackson"]
+APPROXIMATIONS: tuple[Approximation, ...] = ("truncate", "vallee-poussin", "jackson")
+
+
+@lru_cache(maxsize=64)
+def nodes(count: int) -> Array:
+    """Return the Chebyshev points `cos(pi (i + 1/2)/count)`."""
+    points = np.cos(np.pi * (np.arange(count) + 0.5) / count)
+    points.flags.writeable = False
+    return points
+
+
+@lru_cache(maxsize=64)
+def transform(count: int, degree: int) -> Array:
+    """Return the matrix, shape (degree, count), from values at `nodes(count)` to Chebyshev coefficients.
+
+    `c_k = (2 - [k = 0])/count sum_i f(x_i) cos(k pi (i + 1/2)/count)`: exact for polynomials of degree below `count`.
+    """
+    k, i = np.arange(degree)[:, None], np.arange(count)[None, :]
+    # Angles are reduced exactly before they are multiplied by pi.
+    matrix = np.cos(np.pi * ((k * (2 * i + 1)) % (4 * count)) / (2 * count)) * (2.0 / count)
+    matrix[0] /= 2.0
+    matrix.flags.writeable = False
+    return matrix
+
+
+def coefficients(values: Array, degrees: Sequence[int], axis: int = 0) -> Array:
+    """Return Chebyshev coefficients of functions given at tensor grids of Chebyshev points.
+
+    Args:
+        values: Values; the axes from `axis` on belong to the grid, one each coordinate.
+        degrees: Number of coefficients of each of these axes.
+        axis: First axis of the grid.
+    """
+    for offset, degree in enumerate(degrees):
+        at = axis + offset
+        matrix = transform(values.shape[at], degree)
+        values = np.moveaxis(np.tensordot(matrix, values, axes=(1, at)), 0, at)
+    return values
+
+
+def polynomials(u: Array, degree: int) -> Array:
+    """Return `T_0(u), ..., T_{degree-1}(u)`, shape (..., degree)."""
+    return np.polynomial.chebyshev.chebvander(u, degree - 1)
+
+
+def damping(approximation: Approximation, degree: int) -> Array:
+    """Return what coefficients 0, ..., degree - 1 are multiplied by.
+
+    'truncate': 1, the interpolant cut off: as good as the best approximation up to a logarithm. 'vallee-poussin':
+    1 up to half of the degree, then falling linearly to 0: as good as the best of half the degree, up to a constant.
+    'jackson': the positive kernel of least width (Weisse et al., Rev. Mod. Phys. 78 (2006), eq. 71), of second order
+    only: for proofs, not for use.
+    """
+    k = np.arange(degree)
+    match approximation:
+        case "truncate":
+            return np.ones(degree)
+        case "vallee-poussin":
+            half = degree // 2
+            return np.clip((degree - k) / max(degree - half, 1), 0.0, 1.0)
+        case "jackson":
+            turn = math.pi / (degree + 1)
+            return ((degree + 1 - k) * np.cos(k * turn) + np.sin(k * turn) / math.tan(turn)) / (degree + 1)
+
+
+def lebesgue(degree: int) -> float:
+    """Return an upper bound of the norm of cutting off after `degree` coefficients: `4/pi^2 log(degree) + 3`.
+
+    Source: Rivlin, Chebyshev Polynomials (1990), Section 3.4: the Lebesgue constant of the Fourier projection of degree
+    n is below `4/pi^2 log(n) + 3` for n >= 1.
+    """
+    return 1.0 if degree <= 1 else 4.0 / math.pi**2 * math.log(degree) + 3.0
+
+
+def jackson_bound(order: int, degree: int) -> float:
+    """Return how far polynomials below `degree` are from functions with `|f^(order)| <= 1` on [-1, 1], at most.
+
+    `(pi/2)^K / ((n + 1) n ... (n - K + 2))` with `n = degree - 1 >= K - 1`; for fewer coefficients Taylor's
+    `1/K!`-like bound of the same functions cannot be used, and infinity is returned.
+
+    Source: Cheney, Introduction to Approximation Theory (1966), Chapter 4, Section 6 (Jackson's theorem V).
+    """
+    n = degree - 1
+    if n < order - 1:
+        return math.inf
+    return (math.pi / 2.0) ** order / math.prod(n + 1 - i for i in range(order))
+
+
+def truncation_bound(order: int, degrees: Sequence[int], approximation: Approximation) -> float:
+    """Return a bound of `|f - P f|` on the cube for derivatives of order K of at most 1 along every axis.
+
+    Axis by axis, `f - P f = sum_j P_1 ... P_{j-1} (f - P_j f)`: with norm L and best error E on each axis at most
+    `sum_j L^(j-1) (1 + L) E_j`. 'jackson' has norm 1 but only the error of its first moment: `pi/(degree + 1)`-Lipschitz.
+    """
+    total, norm = 0.0, 1.0
+    for degree in degrees:
+        match approximation:
+            case "truncate":
+                own, best = lebesgue(degree), jackson_bound(order, degree)
+            case "vallee-poussin":
+                # Reproduces polynomials up to the half; norm below 1/3 + 2 sqrt(3)/pi.
+                own, best = (
+                    1.0 / 3.0 + 2.0 * math.sqrt(3.0) / math.pi,
+                    jackson_bound(order, max(degree - degree // 2, 1)),
+                )
+            case "jackson":
+                # A positive kernel: |f - P f| is at most the Lipschitz constant in the angle times its mean width.
+                factors = damping("jackson", degree)
+                width = math.sqrt(max(2.0 * (1.0 - (factors[1] if degree > 1 else 0.0)), 0.0)) * math.pi / 2.0
+                own, best = 1.0, width / 2.0 if order >= 1 else math.inf
+        total += norm * (1.0 + own) * best
+        norm *= own
+    return total

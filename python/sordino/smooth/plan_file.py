@@ -1,0 +1,76 @@
+"""Plans of smooth queries as files. A file is not trusted: loading fits again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sordino.errors import PlanFileError, SordinoError
+from sordino.plan_records import SCHEMA, check_noise, rebuilt
+from sordino.privacy import privacy_from_json
+from sordino.smooth.fitting import SmoothRequest, fit_smooth
+from sordino.smooth.mechanisms import SMOOTH_MECHANISMS
+from sordino.smooth.workload import smooth_from_json
+from sordino.units import unit_from_json
+
+if TYPE_CHECKING:
+    from sordino.smooth.plan import SmoothPlan
+
+__all__ = ["load_smooth_plan", "smooth_record"]
+
+_KIND = "smooth-queries"
+
+
+def smooth_record(plan: SmoothPlan) -> dict[str, Any]:
+    """Return the plan as a record: schema, what was asked, what was fitted, what it means."""
+    door = plan.fitted.door
+    return {
+        "schema": SCHEMA,
+        "workload": {"kind": _KIND, "spec": plan.workload.to_json()},
+        "privacy": plan.privacy.to_json(),
+        "unit": plan.unit.to_json(),
+        "requested": plan.requested,
+        "mechanism": plan.mechanism,
+        "sizes": list(plan.sizes),
+        "noise_ratio": plan.fitted.ratio,
+        "door": {"grid": door.grid, "quarter_units": door.quarter_units},
+        "sensitivity": plan.sensitivity,
+        "event": plan.event.to_json(),
+        "rmse": plan.rmse,
+        "rmse_kind": plan.rmse_kind,
+    }
+
+
+def load_smooth_plan(path: Path) -> SmoothPlan:
+    """Read, rebuild and verify a plan.
+
+    Raises:
+        InputFileError: The file cannot be read.
+        PlanFileError: The file is no plan of smooth queries, was altered, or understates noise or cost.
+    """
+    return rebuilt(path, _rebuild)
+
+
+def _rebuild(record: dict[str, Any]) -> SmoothPlan:
+    from sordino.smooth.plan import SmoothPlan  # noqa: PLC0415 - plan uses this module
+
+    if record["workload"]["kind"] != _KIND:
+        raise PlanFileError("the file is a plan of another workload: read it with sordino.Plan.load")
+    workload = smooth_from_json(record["workload"]["spec"])
+    mechanism = next((m for m in SMOOTH_MECHANISMS if m.name == record["mechanism"]), None)
+    if mechanism is None:
+        raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
+    requested, sizes = str(record["requested"]), record["sizes"]
+    if not all(type(size) is int and size > 0 for size in sizes) or len(sizes) not in {0, workload.dimension}:
+        raise PlanFileError("the plan's sizes are out of range")
+    request = SmoothRequest(
+        workload, privacy_from_json(record["privacy"]), unit_from_json(record["unit"]), named=requested != "auto"
+    )
+    try:
+        fitted = fit_smooth(request, mechanism, tuple(sizes) or None)
+    except SordinoError as error:
+        raise PlanFileError(f"the plan cannot be fitted: {error}") from None
+    if list(fitted.sizes) != sizes:
+        raise PlanFileError("the plan's sizes are not those that fitting gives")
+    check_noise(record, fitted.door, fitted.event)
+    return SmoothPlan(request, requested, fitted)

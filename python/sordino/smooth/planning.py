@@ -1,0 +1,119 @@
+"""Choosing a mechanism for smooth queries from public facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.fitting import least_error
+from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.smooth.fitting import SmoothFitted, SmoothRequest, fit_smooth
+from sordino.smooth.mechanisms import SMOOTH_MECHANISMS, smooth_mechanism_named
+from sordino.smooth.plan import SmoothPlan
+from sordino.smooth.workload import SmoothQueries
+from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
+
+__all__ = ["SmoothComparison", "compare_smooth", "plan_smooth"]
+
+
+def plan_smooth(
+    workload: SmoothQueries, privacy: Privacy, *, unit: Unit | None = None, mechanism: str = "auto"
+) -> SmoothPlan:
+    """Plan a summary, as `sordino.plan` does for `SmoothQueries`.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: An argument is out of range.
+        UnsupportedMechanismError: The mechanism named does not serve these queries or this privacy.
+    """
+    request = _checked(workload, privacy, unit)
+    if not isinstance(mechanism, str):
+        raise DataTypeError("mechanism must be a name")
+    if mechanism != "auto":
+        fitted = fit_smooth(replace(request, named=True), smooth_mechanism_named(mechanism, privacy))
+        return SmoothPlan(replace(request, named=True), mechanism, fitted)
+    fits, refused = _all_fits(request)
+    if not fits:
+        raise UnsupportedMechanismError(
+            "no mechanism serves these queries: " + "; ".join(sorted(set(refused.values())))
+        )
+    return SmoothPlan(request, mechanism, least_error(fits, request.objective))
+
+
+def _checked(workload: object, privacy: object, unit: object) -> SmoothRequest:
+    if not isinstance(workload, SmoothQueries):
+        raise DataTypeError("workload must be sordino.SmoothQueries")
+    if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
+        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
+    if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
+        raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
+    return SmoothRequest(workload, privacy, AddRemove(1, label="one point") if unit is None else unit)
+
+
+def _all_fits(request: SmoothRequest) -> tuple[list[SmoothFitted], dict[str, str]]:
+    """Fit the mechanisms that serve; say of the others that should why they do not."""
+    fits, refused = [], {}
+    for mechanism in SMOOTH_MECHANISMS:
+        if not mechanism.allows(request.privacy) or not mechanism.serves(request.workload):
+            continue
+        try:
+            fits.append(fit_smooth(request, mechanism))
+        except (UnsupportedMechanismError, InvalidParameterError) as error:
+            refused[mechanism.name] = str(error)
+    if not fits and request.workload.declared is not None and isinstance(request.privacy, PureDP):
+        refused["kernel-gaussian"] = "declared queries are answered with Gaussian noise, which cannot give PureDP"
+    return fits, refused
+
+
+@dataclass(frozen=True)
+class SmoothComparison:
+    """Mechanisms side by side, best first, before anything is spent.
+
+    Attributes:
+        rows: One for each mechanism that can answer: name, rmse, noise, truncation, features, sizes.
+        chosen: What `auto` takes.
+        refused: Mechanisms that do not serve, with the reason.
+        request: What was asked for.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    chosen: str
+    refused: dict[str, str]
+    request: SmoothRequest
+
+    def __str__(self) -> str:
+        lines = [f"{'mechanism':<22}{'rmse':>12}{'noise':>12}{'truncation':>12}{'features':>12}"]
+        for row in self.rows:
+            mark = " *" if row["mechanism"] == self.chosen else ""
+            numbers = "".join(f"{row[name]:>12.4g}" for name in ("rmse", "noise", "truncation"))
+            lines.append(f"{row['mechanism']:<22}{numbers}{row['features']:>12}{mark}")
+        return "\n".join(lines)
+
+
+def compare_smooth(workload: SmoothQueries, privacy: Privacy, *, unit: Unit | None = None) -> SmoothComparison:
+    """Return the expected error of every mechanism, best first, as `sordino.compare` does for `SmoothQueries`.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        UnsupportedMechanismError: No mechanism serves.
+    """
+    request = _checked(workload, privacy, unit)
+    fits, refused = _all_fits(request)
+    if not fits:
+        raise UnsupportedMechanismError(
+            "no mechanism serves these queries: " + "; ".join(sorted(set(refused.values())))
+        )
+    rows = [
+        {
+            "mechanism": fitted.mechanism.name,
+            "rmse": fitted.rmse,
+            "noise": fitted.noise,
+            "truncation": fitted.truncation,
+            "features": fitted.features.features,
+            "sizes": fitted.sizes,
+        }
+        for fitted in sorted(fits, key=lambda fitted: fitted.rmse)
+    ]
+    chosen = least_error(fits, request.objective).mechanism.name
+    return SmoothComparison(tuple(rows), chosen, refused, request)

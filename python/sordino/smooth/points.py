@@ -1,0 +1,69 @@
+"""Private points: arrays, tables and batches of them, turned into what the core takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from sordino.errors import DataTypeError, ShapeError
+from sordino.workloads.base import Array
+
+__all__ = ["read_points"]
+
+
+def read_points(data: object, dimension: int) -> Iterator[Array]:
+    """Yield points piece by piece, shape (count, d); nothing here looks at their values.
+
+    Args:
+        data: An array of shape (n, d), a data frame or Arrow table of d columns, or an iterable of such batches, which
+            then need not fit into memory together.
+        dimension: d.
+
+    Raises:
+        DataTypeError: No numbers.
+        ShapeError: Another number of coordinates.
+    """
+    if _is_table(data) or isinstance(data, list | tuple):
+        yield _points(data, dimension)
+    elif isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+        for batch in data:
+            if not _is_table(batch) and not isinstance(batch, list | tuple):
+                raise DataTypeError("batches of points must be arrays or tables")
+            yield _points(batch, dimension)
+    else:
+        raise DataTypeError("points must be an array of shape (n, d), a table, or an iterable of those")
+
+
+def _is_table(data: object) -> bool:
+    return (
+        isinstance(data, np.ndarray)
+        or hasattr(data, "to_numpy")
+        or hasattr(data, "column_names")
+        or hasattr(data, "schema")
+    )
+
+
+def _points(data: Any, dimension: int) -> Array:
+    try:
+        if hasattr(data, "schema") and hasattr(data, "columns") and not hasattr(data, "to_numpy"):
+            # Arrow: a table or record batch of columns.
+            array = np.column_stack([np.asarray(column, dtype=np.float64) for column in data.columns])
+        else:
+            convert = getattr(data, "to_numpy", None)
+            array = np.asarray(convert() if callable(convert) else data)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except Exception:
+        # What went wrong may quote entries.
+        raise DataTypeError("points must be real numbers") from None
+    if array.dtype.kind not in "iubf" and array.size:
+        raise DataTypeError("points must be real numbers")
+    if array.ndim == 1 and dimension == 1:
+        array = array[:, None]
+    if array.size == 0 and array.ndim < 2:
+        array = np.empty((0, dimension))
+    if array.ndim != 2 or array.shape[1] != dimension:
+        raise ShapeError(f"points must have {dimension} coordinates, shape (n, {dimension})")
+    return np.ascontiguousarray(array, dtype=np.float64)

@@ -1,0 +1,290 @@
+"""Queries of a summary: public functions, asked after the release, as many as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
+from sordino.smooth.cube import Cube
+from sordino.smooth.query_classes import KernelClass, class_from_json
+from sordino.workloads.base import Array
+
+if TYPE_CHECKING:
+    from sordino.smooth.query_classes import GaussianKernels, LaplaceKernels, MaternKernels
+
+    AnyKernels: TypeAlias = GaussianKernels | LaplaceKernels | MaternKernels
+
+__all__ = ["Boxes", "KernelQueries", "MomentQueries", "Query", "Separable", "SeparableQueries", "values_of"]
+
+_MOST_NUMBERS = 2**26
+
+
+class SeparableQueries(Protocol):
+    """Queries `f_q(x) = sum_c weights[q, c] prod_j g_{q,c,j}(x_j)`: their coefficients need no grid of the cube."""
+
+    @property
+    def weights(self) -> Array:
+        """Shape (queries, products each)."""
+        ...
+
+    def check(self, cube: Cube) -> None:
+        """Refuse queries of other coordinates."""
+        ...
+
+    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
+        """Return `g_{q,c,axis}` at coordinates `u` of the cube, shape (queries * each, len(u))."""
+        ...
+
+
+def _array(name: str, values: object, dimensions: tuple[int, ...]) -> Array:
+    """Return a read-only array of finite numbers with one of these numbers of dimensions.
+
+    Raises:
+        DataTypeError: No such array.
+        InvalidParameterError: Not finite, empty or too large.
+    """
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise DataTypeError(f"{name} must be an array of numbers") from None
+    if array.ndim not in dimensions:
+        raise DataTypeError(f"{name} must have {' or '.join(map(str, dimensions))} dimensions")
+    if not array.size or array.size > _MOST_NUMBERS:
+        raise InvalidParameterError(f"{name} must have from 1 to 2**26 entries")
+    if not np.isfinite(array).all():
+        raise InvalidParameterError(f"{name} must be finite")
+    array.flags.writeable = False
+    return array
+
+
+class KernelQueries:
+    """Kernel queries `f_q(x) = sum_c weights[q, c] k(x, centres[q, c])`.
+
+    Args:
+        kernels: Which kernel.
+        centres: In data units, shape (queries, d), or (queries, each, d).
+        weights: Shape (queries, each); 1 if None.
+
+    Raises:
+        DataTypeError: Not arrays of numbers.
+        InvalidParameterError: Shapes do not fit, or entries are not finite.
+    """
+
+    def __init__(self, kernels: AnyKernels, centres: object, weights: object = None) -> None:
+        if not isinstance(kernels, KernelClass):
+            raise DataTypeError("kernels must be a class of kernels, such as sordino.GaussianKernels(0.5)")
+        points = _array("centres", centres, (2, 3))
+        points = points[:, None, :] if points.ndim == 2 else points
+        given = np.ones(points.shape[:2]) if weights is None else _array("weights", weights, (2,))
+        if given.shape != points.shape[:2]:
+            raise InvalidParameterError("weights must have one entry a centre, shape (queries, centres each)")
+        self.kernels: AnyKernels = kernels
+        self.centres: Array = points
+        self.weights: Array = given
+
+    def check(self, cube: Cube) -> None:
+        """Refuse centres of another dimension.
+
+        Raises:
+            InvalidParameterError: Another number of coordinates.
+        """
+        if self.centres.shape[2] != cube.dimension:
+            raise InvalidParameterError(f"centres must have {cube.dimension} coordinates")
+        self.kernels.scales(cube)
+
+    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
+        """Return the kernels of one axis, shape (queries * each, len(u))."""
+        centres = self.standard(cube)[:, axis]
+        scale = self.kernels.scales(cube)[axis]
+        return self.kernels.profile_of(np.abs(u[None, :] - centres[:, None]) / scale)
+
+    def standard(self, cube: Cube) -> Array:
+        """Return all centres in units of the cube, shape (queries * each, d)."""
+        return np.ascontiguousarray(cube.standard(self.centres.reshape(-1, cube.dimension)))
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, KernelQueries)
+            and self.kernels == other.kernels
+            and np.array_equal(self.centres, other.centres)
+            and np.array_equal(self.weights, other.weights)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.kernels, self.centres.shape))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} queries of {self.kernels!r}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the queries as a JSON object."""
+        return {
+            "kind": "kernel-queries",
+            "kernels": self.kernels.to_json(),
+            "centres": self.centres.tolist(),
+            "weights": self.weights.tolist(),
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> KernelQueries:
+        """Return the queries that `to_json` wrote.
+
+        Raises:
+            PlanFileError: `data` describes no kernel queries.
+        """
+        if data.keys() != {"kind", "kernels", "centres", "weights"}:
+            raise PlanFileError("the plan's declared queries have other fields")
+        kernels = class_from_json(data["kernels"])
+        try:
+            return KernelQueries(kernels, data["centres"], data["weights"])  # type: ignore[arg-type] # checked there
+        except (DataTypeError, InvalidParameterError):
+            raise PlanFileError("the plan's declared queries are out of range") from None
+
+
+class Separable:
+    """One query that is a product, `f(x) = prod_j factors[j](x_j)`.
+
+    Args:
+        factors: One function a coordinate, from an array of it in data units to an array of values of the same shape.
+
+    Raises:
+        DataTypeError: Not functions.
+    """
+
+    def __init__(self, factors: Sequence[Callable[[Array], Any]]) -> None:
+        if not isinstance(factors, Sequence) or not all(callable(factor) for factor in factors) or not factors:
+            raise DataTypeError("factors must be functions, one a coordinate")
+        self.factors = tuple(factors)
+        self.weights: Array = np.ones((1, 1))
+
+    def check(self, cube: Cube) -> None:
+        """Refuse another number of factors.
+
+        Raises:
+            InvalidParameterError: Another number of coordinates.
+        """
+        if len(self.factors) != cube.dimension:
+            raise InvalidParameterError(f"there must be {cube.dimension} factors, one a coordinate")
+
+    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
+        """Return one factor, shape (1, len(u))."""
+        x = cube.middle[axis] + u * cube.half[axis]
+        return values_of(self.factors[axis], x, (len(u),))[None, :]
+
+
+class MomentQueries:
+    """Moments `prod_j (x_j - origin_j)^p_j`.
+
+    Args:
+        powers: Shape (queries, d), non-negative integers.
+        origin: In data units, shape (d,); zero if None.
+
+    Raises:
+        DataTypeError: Not arrays of numbers.
+        InvalidParameterError: Negative or fractional powers.
+    """
+
+    def __init__(self, powers: object, origin: object = None) -> None:
+        array = _array("powers", powers, (2,))
+        if (array < 0).any() or (array != np.floor(array)).any() or (array > 64).any():
+            raise InvalidParameterError("powers must be integers from 0 to 64")
+        self.powers: Array = array
+        self.origin: Array = np.zeros(array.shape[1]) if origin is None else _array("origin", origin, (1,))
+        self.weights: Array = np.ones((len(array), 1))
+        if self.origin.shape != array.shape[1:]:
+            raise InvalidParameterError("origin must have one number a coordinate")
+
+    def check(self, cube: Cube) -> None:
+        """Refuse powers of another number of coordinates.
+
+        Raises:
+            InvalidParameterError: Another number of coordinates.
+        """
+        if self.powers.shape[1] != cube.dimension:
+            raise InvalidParameterError(f"powers must have {cube.dimension} columns, one a coordinate")
+
+    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
+        """Return the powers of one coordinate, shape (queries, len(u))."""
+        x = cube.middle[axis] + u * cube.half[axis] - self.origin[axis]
+        values: Array = x[None, :] ** self.powers[:, axis][:, None]
+        return values
+
+
+class Boxes:
+    """Shares of points in boxes with soft sides: `prod_j (s((x_j - lower_j)/w_j) - s((x_j - upper_j)/w_j))`.
+
+    `s` is the logistic function: a side rises from 12 % to 88 % over four widths `w`.
+
+    Args:
+        lower: In data units, shape (queries, d); may be -infinity where a side is open.
+        upper: Likewise, above `lower`.
+        smoothing: w in data units, a number or one a coordinate: the sharper, the larger the error.
+
+    Raises:
+        DataTypeError: Not arrays of numbers.
+        InvalidParameterError: Not rising, or no positive smoothing.
+    """
+
+    def __init__(self, lower: object, upper: object, smoothing: float | Sequence[float]) -> None:
+        try:
+            low, high = np.array(lower, dtype=np.float64, ndmin=2), np.array(upper, dtype=np.float64, ndmin=2)
+            width = np.array(smoothing, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataTypeError("lower, upper and smoothing must be numbers") from None
+        if low.shape != high.shape or low.ndim != 2 or not low.size or not (low < high).all():
+            raise InvalidParameterError("lower and upper must have one shape (queries, d), lower below upper")
+        if width.shape not in {(), low.shape[1:]} or not np.isfinite(width).all() or not (width > 0.0).all():
+            raise InvalidParameterError("smoothing must be positive, one number or one a coordinate")
+        self.lower: Array = low
+        self.upper: Array = high
+        self.smoothing: Array = np.broadcast_to(width, low.shape[1:])
+        self.weights: Array = np.ones((len(low), 1))
+
+    def check(self, cube: Cube) -> None:
+        """Refuse boxes in another number of coordinates.
+
+        Raises:
+            InvalidParameterError: Another number of coordinates.
+        """
+        if self.lower.shape[1] != cube.dimension:
+            raise InvalidParameterError(f"boxes must have {cube.dimension} coordinates")
+
+    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
+        """Return the sides along one coordinate, shape (queries, len(u))."""
+        x = (cube.middle[axis] + u * cube.half[axis]) / self.smoothing[axis]
+        ends = (end[:, axis][:, None] / self.smoothing[axis] for end in (self.lower, self.upper))
+        rise, fall = (0.5 * (1.0 + np.tanh((x[None, :] - end) / 2.0)) for end in ends)
+        sides: Array = rise - fall
+        return sides
+
+
+Query: TypeAlias = KernelQueries | Separable | MomentQueries | Boxes | Callable[[Array], Any]
+"""What a summary can be asked: products, or any function from points, shape (k, d) in data units, to values (k,)."""
+
+
+def values_of(f: Callable[[Array], Any], points: Array, shape: tuple[int, ...]) -> Array:
+    """Call a user's function and check what it returns: shape `shape`, or `shape + (queries,)`.
+
+    Raises:
+        InvalidParameterError: It raised an error, returned another shape, or values that are no finite numbers.
+    """
+    try:
+        found = f(points)
+    except Exception as error:
+        # Queries are public: what went wrong may be said.
+        raise InvalidParameterError(f"the query raised {type(error).__name__}: {error}") from error
+    try:
+        values = np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameterError("the query must return numbers") from None
+    if values.shape[: len(shape)] != shape or values.ndim > len(shape) + 1:
+        raise InvalidParameterError(f"the query must return an array of shape {shape}, got {values.shape}")
+    if not np.isfinite(values).all():
+        raise InvalidParameterError("the query returned values that are not finite somewhere inside the bounds")
+    return values

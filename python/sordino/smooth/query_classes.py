@@ -1,0 +1,439 @@
+"""Which queries are expected: what a summary is made for. Any smooth query can be asked of it afterwards.
+
+A class says, publicly and beforehand, how large the Chebyshev coefficients of its queries are: that decides how many are
+measured and how noise is shared among them. It restricts nobody: it only decides where the error is small.
+
+==================  ==================================================================================================
+`GaussianKernels`   `exp(-|x - y|^2 / (2 bandwidth^2))`, centres `y` anywhere in the bounds
+`LaplaceKernels`    `exp(-sum |x_j - y_j| / scale)`
+`MaternKernels`     products of Matern kernels of smoothness 3/2 or 5/2
+`KSmooth`           all functions whose derivatives up to an order are bounded: the class of the paper
+`CoefficientPrior`  any class, by the root mean square of its coefficients
+==================  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino._checks import build_record, integer, positive
+from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
+from sordino.smooth.chebyshev import Approximation, damping, jackson_bound, nodes, transform, truncation_bound
+from sordino.smooth.cube import Cube
+from sordino.workloads.base import Array
+
+if TYPE_CHECKING:
+    from sordino.smooth.queries import KernelQueries
+
+__all__ = [
+    "CoefficientPrior",
+    "GaussianKernels",
+    "KSmooth",
+    "KernelClass",
+    "LaplaceKernels",
+    "MaternKernels",
+    "QueryClass",
+    "class_from_json",
+]
+
+Lengths: TypeAlias = float | tuple[float, ...]
+Indices: TypeAlias = NDArray[np.uint32]
+
+# Coefficients and centres of an axis from which a class of kernels is judged.
+_FINE = 512
+_CENTRES = 201
+
+
+def _lengths(name: str, value: object) -> Lengths:
+    """Return a positive length, or one a coordinate.
+
+    Raises:
+        DataTypeError: Not numbers.
+        InvalidParameterError: Not positive and finite.
+    """
+    if isinstance(value, list | tuple | np.ndarray):
+        if not len(value):
+            raise InvalidParameterError(f"{name} must be a positive number, or one a coordinate")
+        return tuple(positive(name, each) for each in value)
+    return positive(name, value)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """What a class of kernels is on one axis, in units of the cube, centres uniform on it."""
+
+    moments: Array  # E c_k(y)^2
+    largest: Array  # sup_y |c_k(y)|
+    mean: float  # E k(x, y) for uniform x, y
+    square: float  # E k(x, y)^2
+    slope: float  # E (dk/dx)^2
+
+
+@lru_cache(maxsize=256)
+def _axis(profile: str, scale: float) -> _Axis:
+    count = _FINE if scale >= 8.0 / _FINE else 4 * _FINE
+    x, centres = nodes(2 * count), np.linspace(-1.0, 1.0, _CENTRES)
+    values = _PROFILES[profile](np.abs(x[:, None] - centres[None, :]) / scale)
+    found = transform(2 * count, count) @ values
+    y = np.linspace(-1.0, 1.0, 801)
+    kernel = _PROFILES[profile](np.abs(y[:, None] - y[None, :]) / scale)
+    return _Axis(
+        moments=(found**2).mean(axis=1),
+        largest=np.abs(found).max(axis=1),
+        mean=float(kernel.mean()),
+        square=float((kernel**2).mean()),
+        slope=float((np.diff(kernel, axis=0) ** 2).mean()) * 400.0**2,
+    )
+
+
+_PROFILES: dict[str, Callable[[Array], Array]] = {
+    "gaussian": lambda a: np.exp(-0.5 * a * a),
+    "laplace": lambda a: np.exp(-a),
+    "matern32": lambda a: (1.0 + math.sqrt(3.0) * a) * np.exp(-math.sqrt(3.0) * a),
+    "matern52": lambda a: (1.0 + math.sqrt(5.0) * a + 5.0 / 3.0 * a * a) * np.exp(-math.sqrt(5.0) * a),
+}
+
+
+class KernelClass:
+    """Kernels `k(x, y) = prod_j kappa(|x_j - y_j|/length_j)` with `k(x, x) = 1`, centres anywhere in the bounds."""
+
+    kind: ClassVar[str]
+    lengths_name: ClassVar[str] = "bandwidth"
+
+    @property
+    def profile(self) -> str:
+        """Name of the kernel of one axis in the core."""
+        return self.kind
+
+    @property
+    def lengths(self) -> Lengths:
+        """Length, or one a coordinate, in data units."""
+        raise NotImplementedError
+
+    def at(self, centres: object, weights: object = None) -> KernelQueries:
+        """Return queries with these centres, in data units, shape (queries, d) or (queries, each, d).
+
+        Args:
+            centres: Where.
+            weights: Of several centres a query, shape (queries, each); 1 if None.
+
+        Raises:
+            DataTypeError: Not arrays of numbers.
+            InvalidParameterError: Shapes do not fit, or entries are not finite.
+        """
+        from sordino.smooth.queries import KernelQueries  # noqa: PLC0415 - queries are made of classes
+
+        return KernelQueries(self, centres, weights)  # type: ignore[arg-type] # a class of kernels
+
+    def scales(self, cube: Cube) -> Array:
+        """Return the lengths in half widths of the bounds, shape (d,)."""
+        return cube.scales(self.lengths_name, self.lengths)
+
+    def profile_of(self, apart: Array) -> Array:
+        """Return the kernel of one axis at distances in units of its length."""
+        return _PROFILES[self.profile](apart)
+
+    def axes(self, cube: Cube) -> list[_Axis]:
+        """Return what the class is on each axis."""
+        return [_axis(self.profile, float(scale)) for scale in self.scales(cube)]
+
+    def axis_moments(self, cube: Cube) -> list[Array] | None:
+        """Mean squares of the coefficients on every axis: those of tensor products are their products."""
+        return [axis.moments for axis in self.axes(cube)]
+
+    def moments(self, indices: Indices, cube: Cube) -> Array:
+        """Return `E c_m^2` for multi-indices, shape (count,)."""
+        return _products([axis.moments for axis in self.axes(cube)], indices)
+
+    def largest(self, indices: Indices, cube: Cube) -> Array:
+        """Return `sup |c_m|` over the class."""
+        return _products([axis.largest for axis in self.axes(cube)], indices)
+
+    def truncation(self, indices: Indices | None, degrees: Sequence[int], cube: Cube) -> float:
+        """Return the root of the summed mean squares of the coefficients left out."""
+        axes = [axis.moments for axis in self.axes(cube)]
+        total = math.prod(float(axis.sum()) for axis in axes)
+        if indices is None:
+            kept = [float(axis[:degree].sum()) for axis, degree in zip(axes, degrees, strict=True)]
+            # 1 - prod(1 - tail): no cancellation for short tails.
+            tails = [float(axis[degree:].sum()) for axis, degree in zip(axes, degrees, strict=True)]
+            left = -math.expm1(
+                sum(math.log1p(-t / (k + t)) if t < k + t else -math.inf for k, t in zip(kept, tails, strict=True))
+            )
+            return math.sqrt(total * left)
+        return math.sqrt(max(total - float(_products(axes, indices).sum()), 0.0))
+
+    def truncation_bound(self, degrees: Sequence[int], cube: Cube, approximation: Approximation) -> float:
+        """Return a bound of the error of cutting off any query of the class, on the whole cube: sums of coefficients."""
+        full, kept, changed = 1.0, 1.0, 1.0
+        for axis, degree in zip(self.axes(cube), degrees, strict=True):
+            full *= float(axis.largest.sum())
+            kept *= float(axis.largest[:degree].sum())
+            changed *= float((axis.largest[:degree] * damping(approximation, degree)).sum())
+        return (full - kept) + (kept - changed)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the class as a JSON object."""
+        lengths = list(self.lengths) if isinstance(self.lengths, tuple) else self.lengths
+        return {"kind": self.kind, self.lengths_name: lengths}
+
+
+def _products(axes: Sequence[Array], indices: Indices) -> Array:
+    out = np.ones(len(indices))
+    for j, axis in enumerate(axes):
+        out *= np.where(indices[:, j] < len(axis), axis[np.minimum(indices[:, j], len(axis) - 1)], 0.0)
+    return out
+
+
+@dataclass(frozen=True)
+class GaussianKernels(KernelClass):
+    """Gaussian kernels `exp(-sum_j (x_j - y_j)^2 / (2 bandwidth_j^2))`.
+
+    Attributes:
+        bandwidth: In data units; a number, or one a coordinate.
+
+    Raises:
+        DataTypeError: No number.
+        InvalidParameterError: Not positive.
+    """
+
+    kind = "gaussian"
+    bandwidth: Lengths
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bandwidth", _lengths("bandwidth", self.bandwidth))
+
+    @property
+    def lengths(self) -> Lengths:
+        """The bandwidth."""
+        return self.bandwidth
+
+
+@dataclass(frozen=True)
+class LaplaceKernels(KernelClass):
+    """Laplace kernels `exp(-sum_j |x_j - y_j| / scale_j)`: with a kink, so summaries of them are long.
+
+    Attributes:
+        scale: In data units; a number, or one a coordinate.
+
+    Raises:
+        DataTypeError: No number.
+        InvalidParameterError: Not positive.
+    """
+
+    kind = "laplace"
+    lengths_name = "scale"
+    scale: Lengths
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", _lengths("scale", self.scale))
+
+    @property
+    def lengths(self) -> Lengths:
+        """The scale."""
+        return self.scale
+
+
+@dataclass(frozen=True)
+class MaternKernels(KernelClass):
+    """Products of Matern kernels of smoothness 3/2, `(1 + a) exp(-a)` with `a = sqrt(3) |x - y|/scale`, or 5/2.
+
+    Attributes:
+        scale: In data units; a number, or one a coordinate.
+        smoothness: 1.5 or 2.5.
+
+    Raises:
+        DataTypeError: No number.
+        InvalidParameterError: Not positive, or another smoothness.
+    """
+
+    kind = "matern"
+    lengths_name = "scale"
+    scale: Lengths
+    smoothness: float = 2.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", _lengths("scale", self.scale))
+        if self.smoothness not in (1.5, 2.5):
+            raise InvalidParameterError("smoothness must be 1.5 or 2.5")
+
+    @property
+    def profile(self) -> str:
+        """Name of the kernel of one axis in the core."""
+        return "matern32" if self.smoothness == 1.5 else "matern52"
+
+    @property
+    def lengths(self) -> Lengths:
+        """The scale."""
+        return self.scale
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the class as a JSON object."""
+        return {**super().to_json(), "smoothness": self.smoothness}
+
+
+@dataclass(frozen=True)
+class KSmooth:
+    """Functions whose derivatives along each coordinate up to `order` are at most `bound`, in units of the cube.
+
+    The class `C^K_B` of the paper: coordinates are measured from -1 to 1 between their bounds.
+
+    By Jackson's theorem `|c_m| <= 2^(number of m_j > 0) B min_j (pi/2)^K / (m_j (m_j - 1) ... (m_j - K + 1))`, and what a
+    cut-off leaves out has a bound of the same kind (`sordino.smooth.chebyshev.truncation_bound`).
+
+    Attributes:
+        order: K, at least 1.
+        bound: B.
+
+    Raises:
+        DataTypeError: No numbers.
+        InvalidParameterError: Out of range.
+    """
+
+    kind: ClassVar[str] = "k-smooth"
+    order: int
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", integer("order", self.order, least=1))
+        object.__setattr__(self, "bound", positive("bound", self.bound))
+        if self.order > 100:
+            raise InvalidParameterError("order must be at most 100")
+
+    def axis_moments(self, cube: Cube) -> list[Array] | None:
+        """None: the bounds are no products."""
+        return None
+
+    def moments(self, indices: Indices, cube: Cube) -> Array:
+        """Return squared bounds of the coefficients."""
+        return self.largest(indices, cube) ** 2
+
+    def largest(self, indices: Indices, cube: Cube) -> Array:
+        """Return bounds of the coefficients, shape (count,)."""
+        most = int(indices.max(initial=0))
+        best = np.array([1.0] + [min(jackson_bound(self.order, k), 1.0) for k in range(1, most + 1)])
+        least = np.min(best[indices], axis=1)
+        bounds: Array = self.bound * 2.0 ** (indices > 0).sum(axis=1) * least
+        return bounds
+
+    def truncation(self, indices: Indices | None, degrees: Sequence[int], cube: Cube) -> float:
+        """Return the bound for a tensor set; for a list that of the largest tensor set inside is not known: infinity."""
+        if indices is not None:
+            return self.bound * truncation_bound(self.order, [_inner(indices)] * cube.dimension, "truncate")
+        return self.truncation_bound(degrees, cube, "truncate")
+
+    def truncation_bound(self, degrees: Sequence[int], cube: Cube, approximation: Approximation) -> float:
+        """Return a bound of the error of cutting off any query of the class, on the whole cube."""
+        return self.bound * truncation_bound(self.order, degrees, approximation)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the class as a JSON object."""
+        return {"kind": self.kind, "order": self.order, "bound": self.bound}
+
+
+def _inner(indices: Indices) -> int:
+    """Return the degree of the largest tensor set that a set of bounded total degree contains."""
+    return int(indices.sum(axis=1).max()) // indices.shape[1] + 1
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientPrior:
+    """Any class of queries, by how large its coefficients are: only their ratios decide how noise is shared.
+
+    Attributes:
+        sizes: Root mean squares of the coefficients, shape (t_1, ..., t_d); beyond them there are none.
+
+    Raises:
+        DataTypeError: Not numbers.
+        InvalidParameterError: Negative, not finite, or all zero.
+    """
+
+    kind: ClassVar[str] = "coefficients"
+    sizes: Array = field(repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            sizes = np.array(self.sizes, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataTypeError("sizes must be an array of numbers") from None
+        if sizes.ndim == 0 or not np.isfinite(sizes).all() or (sizes < 0.0).any() or not sizes.any():
+            raise InvalidParameterError("sizes must be non-negative and not all zero, one axis a coordinate")
+        sizes.flags.writeable = False
+        object.__setattr__(self, "sizes", sizes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CoefficientPrior) and np.array_equal(self.sizes, other.sizes)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.sizes.shape))
+
+    def axis_moments(self, cube: Cube) -> list[Array] | None:
+        """None: the sizes are no products."""
+        return None
+
+    def moments(self, indices: Indices, cube: Cube) -> Array:
+        """Return the squared sizes."""
+        return self.largest(indices, cube) ** 2
+
+    def largest(self, indices: Indices, cube: Cube) -> Array:
+        """Return the sizes, shape (count,)."""
+        if self.sizes.ndim != cube.dimension:
+            raise InvalidParameterError("sizes must have one axis a coordinate")
+        inside = (indices < np.array(self.sizes.shape)).all(axis=1)
+        found = np.zeros(len(indices))
+        found[inside] = self.sizes[tuple(indices[inside].T)]
+        return found
+
+    def truncation(self, indices: Indices | None, degrees: Sequence[int], cube: Cube) -> float:
+        """Return the root of the summed squares of the sizes left out."""
+        kept = (
+            self.sizes[tuple(slice(0, degree) for degree in degrees)]
+            if indices is None
+            else self.largest(indices, cube)
+        )
+        return math.sqrt(max(float((self.sizes**2).sum() - (kept**2).sum()), 0.0))
+
+    def truncation_bound(self, degrees: Sequence[int], cube: Cube, approximation: Approximation) -> float:
+        """Return the sum of the sizes left out."""
+        kept = self.sizes[tuple(slice(0, degree) for degree in degrees)]
+        factors = np.ones(())
+        for size, degree in zip(kept.shape, degrees, strict=True):
+            factors = np.multiply.outer(factors, damping(approximation, degree)[:size])
+        return float(self.sizes.sum() - (kept * factors).sum())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the class as a JSON object."""
+        return {"kind": self.kind, "sizes": self.sizes.tolist()}
+
+
+QueryClass: TypeAlias = GaussianKernels | LaplaceKernels | MaternKernels | KSmooth | CoefficientPrior
+
+_KINDS: dict[str, type[QueryClass]] = {
+    "gaussian": GaussianKernels,
+    "laplace": LaplaceKernels,
+    "matern": MaternKernels,
+    "k-smooth": KSmooth,
+    "coefficients": CoefficientPrior,
+}
+
+
+def class_from_json(data: object) -> QueryClass:
+    """Return the class that `to_json` wrote.
+
+    Raises:
+        PlanFileError: `data` describes no class of queries.
+    """
+    if not isinstance(data, dict) or data.get("kind") not in _KINDS:
+        raise PlanFileError("the plan's class of queries is unknown; it may need a newer sordino")
+    fields = {name: value for name, value in data.items() if name != "kind"}
+    try:
+        return build_record("class of queries", _KINDS[data["kind"]], fields)
+    except TypeError:
+        raise PlanFileError("the plan's class of queries has other fields") from None

@@ -1,0 +1,384 @@
+"""A released summary: answers to any smooth query, as many as wanted, for free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sordino import _core
+from sordino._checks import integer, open_unit
+from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnsupportedMechanismError
+from sordino.intervals import gaussian_half_width
+from sordino.noise_law import factor_of_variance
+from sordino.smooth.measure import GridMeasure, project_summary
+from sordino.smooth.queries import KernelQueries, Query, SeparableQueries
+from sordino.smooth.query_classes import GaussianKernels, KernelClass
+from sordino.smooth.readers import Coefficients, reader_of
+from sordino.workloads.base import Array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from sordino.searches import Progress
+    from sordino.smooth.plan import SmoothPlan
+
+__all__ = ["SmoothAnswers", "SmoothRelease"]
+
+
+@dataclass(frozen=True)
+class SmoothAnswers:
+    """Answers to queries, averages over the points.
+
+    Attributes:
+        values: The answers; a single number for a single query.
+        stderr: Standard deviation of the noise in each.
+        truncation: Bound of what each query loses by being cut off, as far as its values at the sampled points show; for
+            a histogram the largest difference of the query within a cell.
+        law: Law of the noise.
+    """
+
+    values: Array
+    stderr: Array
+    truncation: Array
+    law: str
+
+    def interval(self, level: float, *, simultaneous: bool = False) -> tuple[Array, Array]:
+        """Return ends of intervals that contain the true averages: noise at this level, and the truncation on top.
+
+        Exact for Gaussian noise and a public number of points; a bound for Laplace noise; to first order in the noise
+        where the number of points is private.
+
+        Args:
+            level: Strictly between 0 and 1.
+            simultaneous: Whether all shall hold together with this probability.
+
+        Raises:
+            InvalidParameterError: The level is out of range.
+        """
+        open_unit("level", level)
+        answers = max(self.values.size, 1) if simultaneous else 1
+        if self.law == "gaussian":
+            width = gaussian_half_width(np.atleast_1d(self.stderr), level, answers).reshape(self.values.shape)
+        else:
+            width = self.stderr * factor_of_variance(level, answers)
+        return self.values - width - self.truncation, self.values + width + self.truncation
+
+    def clipped(self, low: float = 0.0, high: float = 1.0) -> SmoothAnswers:
+        """Return the answers moved into the range that the queries have."""
+        return replace(self, values=np.clip(self.values, low, high))
+
+    def __float__(self) -> float:
+        return float(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothRelease:
+    """A published summary. Queries of it cost no privacy.
+
+    Attributes:
+        plan: How it was made.
+        private: False only under `sordino.testing.deterministic_noise`.
+        accounted: Whether a ledger was charged.
+        post_processing: What was done to the summary, in order.
+        measure: The probability measure it was projected onto, if it was.
+    """
+
+    plan: SmoothPlan
+    measured: _core.Measured = field(repr=False)
+    private: bool = True
+    accounted: bool = False
+    post_processing: tuple[str, ...] = ()
+    measure: GridMeasure | None = field(default=None, repr=False)
+
+    @cached_property
+    def _decoded(self) -> Array:
+        return _core.decode(self.plan.fitted.strategy, self.measured)
+
+    @cached_property
+    def sums(self) -> Array:
+        """Estimated sums of the features over the points, shape (features,)."""
+        sums = self._decoded[: self.plan.features].copy()
+        if self._constant:
+            # The constant feature of a public number of points.
+            sums[0] = self.plan.workload.points
+        sums.flags.writeable = False
+        return sums
+
+    @cached_property
+    def variances(self) -> Array:
+        """Variances of the noise in `sums`."""
+        variances = self.plan.fitted.stderr[: self.plan.features] ** 2
+        if self._constant:
+            variances[0] = 0.0
+        variances.flags.writeable = False
+        return variances
+
+    @property
+    def _polynomial(self) -> bool:
+        return self.plan.fitted.mechanism.strategy in {"chebyshev", "weighted", "moments"}
+
+    @property
+    def _constant(self) -> bool:
+        return self.plan.count_is_public and self._polynomial
+
+    @property
+    def points(self) -> float:
+        """Number of points: public, or estimated, at least 1."""
+        if self.plan.count_is_public:
+            return float(self.plan.workload.points)
+        if self._polynomial:
+            return max(float(self.sums[0]), 1.0)
+        if self.plan.fitted.mechanism.strategy == "histogram":
+            return max(float(self.sums.sum()), 1.0)
+        return max(float(self._decoded[-1]), 1.0)
+
+    @property
+    def stderr_of_points(self) -> float:
+        """Standard deviation of the noise in the number of points; 0 if it is public."""
+        if self.plan.count_is_public:
+            return 0.0
+        if self._polynomial:
+            return float(self.plan.fitted.stderr[0])
+        if self.plan.fitted.mechanism.strategy == "histogram":
+            return float(np.sqrt(self.variances.sum()))
+        return float(self.plan.fitted.stderr[-1])
+
+    def query(self, query: Query, *, samples: int | None = None) -> SmoothAnswers:
+        """Answer a query, or a batch of queries: free, as often as wanted.
+
+        Args:
+            query: `GaussianKernels(...).at(centres)`, `Separable`, `MomentQueries`, `Boxes`; or any function from points,
+                an array of shape (k, d) in data units, to values of shape (k,), or (k, q) for q queries. A function is
+                asked once, for all points of a Chebyshev grid inside the bounds.
+            samples: Points an axis at which a function is asked; twice the number of polynomials if None.
+
+        Returns:
+            The averages of the queries over the points, with the noise and the truncation of each.
+
+        Raises:
+            InvalidParameterError: The function raised an error, or returned another shape or numbers that are not
+                finite; or the query has another number of coordinates.
+            UnsupportedMechanismError: Only declared queries were measured.
+            DataTypeError: No query.
+        """
+        if self.measure is not None:
+            return self._of_measure(query)
+        reader = reader_of(self.plan.workload, self.plan.fitted, self._noise_level)
+        if hasattr(query, "axis_values"):
+            query.check(self.plan.workload.cube)
+            return self._products(query, reader.products(query))
+        if not callable(query):
+            raise DataTypeError(
+                "a query is a function, or one of sordino's queries, such as GaussianKernels(1.0).at(y)"
+            )
+        if samples is not None:
+            samples = integer("samples", samples, least=1)
+        found = reader.function(query, samples)
+        assert found.full is not None
+        values, variances = self._of_full(found.full)
+        return self._answers(values, variances, self._shared(found.full), found.truncation, single=len(values) == 1)
+
+    def _products(self, query: SeparableQueries, blocks: Iterator[Coefficients]) -> SmoothAnswers:
+        """Answer queries that are sums of products: one weighted sum each, its noise from the summed coefficients."""
+        weights = query.weights
+        each = weights.shape[1]
+        if each > 1:
+            return self._sums_of_products(weights, list(blocks))
+        scale = weights[:, 0]
+        parts = []
+        for found in blocks:
+            if found.axes is None:
+                assert found.full is not None
+                values, variances = self._of_full(found.full)
+                parts.append((values, variances, self._shared(found.full), found.truncation))
+                continue
+            features = self.plan.fitted.features
+            squares = [np.ascontiguousarray(axis**2) for axis in found.axes]
+            if self.plan.fitted.mechanism.strategy == "histogram":
+                features = self._cells
+                shared = features.contract(self.variances, found.axes) / float(self.variances.sum())
+            elif self._polynomial:
+                shared = math.prod((axis[:, 0] for axis in found.axes), start=np.ones(1))
+            else:
+                shared = np.zeros(len(found.axes[0]))
+            values = features.contract(self.sums, found.axes)
+            variances = features.contract(self.variances, squares)
+            parts.append((values, variances, shared, found.truncation))
+        values, variances, shared, truncation = (np.concatenate(column) for column in zip(*parts, strict=True))
+        lost = np.abs(scale) * truncation
+        return self._answers(scale * values, scale**2 * variances, scale * shared, lost, single=False)
+
+    def _sums_of_products(self, weights: Array, blocks: list[Coefficients]) -> SmoothAnswers:
+        full = np.concatenate([_expanded(found, self.plan.fitted.indices) for found in blocks])
+        truncation = np.concatenate([found.truncation for found in blocks])
+        shape = weights.shape
+        summed = np.einsum("qc,qcm->qm", weights, full.reshape(*shape, -1))
+        values, variances = self._of_full(summed)
+        lost = (np.abs(weights) * truncation.reshape(shape)).sum(axis=1)
+        return self._answers(values, variances, self._shared(summed), lost, single=False)
+
+    @cached_property
+    def _cells(self) -> _core.PointFeatures:
+        from sordino.smooth.readers import contraction  # noqa: PLC0415 - for histograms alone
+
+        return contraction(self.plan.fitted.sizes)
+
+    def _of_full(self, full: Array) -> tuple[Array, Array]:
+        return full @ self.sums, full**2 @ self.variances
+
+    def _shared(self, full: Array) -> Array:
+        """Return the covariances of query sums with the number of points, over the variance of that."""
+        if self._polynomial:
+            constant: Array = full[:, 0]
+            return constant
+        if self.plan.fitted.mechanism.strategy == "histogram":
+            return full @ self.variances / float(self.variances.sum())
+        return np.zeros(len(full))
+
+    def _answers(
+        self, sums: Array, variances: Array, shared: Array, truncation: Array, *, single: bool
+    ) -> SmoothAnswers:
+        """Turn sums into averages; the noise in the number of points counts to first order.
+
+        `F/N` is off by `(z_F - a z_N)/n`, a the average: `var F + a^2 var N - 2 a cov(F, N)`.
+        """
+        values = sums / self.points
+        if not self.plan.count_is_public:
+            count = self.stderr_of_points**2
+            variances = np.maximum(variances + (values**2 - 2.0 * values * shared) * count, 0.0)
+        stderr = np.sqrt(variances) / self.points
+        if single:
+            values, stderr, truncation = values[0], stderr[0], truncation[0]
+        return SmoothAnswers(
+            np.asarray(values), np.asarray(stderr), np.asarray(truncation), self.plan.fitted.mechanism.law
+        )
+
+    @property
+    def _noise_level(self) -> float:
+        return float(self.plan.fitted.stderr[0]) / self.points
+
+    def declared(self) -> SmoothAnswers:
+        """Answer the queries that the plan declared.
+
+        Raises:
+            UnsupportedMechanismError: The plan declared a class, not queries.
+        """
+        decoding = self.plan.fitted.features.decoding()
+        if decoding is None:
+            raise UnsupportedMechanismError("no queries were declared: ask release.query")
+        matrix, lost = decoding
+        values, variances = self._of_full(matrix)
+        return self._answers(values, variances, np.zeros(len(values)), np.sqrt(lost), single=False)
+
+    def density(self, points: object, *, bandwidth: object = None) -> SmoothAnswers:
+        """Return a kernel density estimate at public points, in points per unit of volume of the data.
+
+        Each kernel is normalised to integrate to 1 over the bounds.
+
+        Args:
+            points: In data units, shape (k, d).
+            bandwidth: Of Gaussian kernels, in data units, a number or one a coordinate; the kernels of the plan's class
+                if None.
+
+        Raises:
+            DataTypeError: Not numbers.
+            ShapeError: Another number of coordinates.
+            InvalidParameterError: The class is no class of kernels and no bandwidth is given.
+        """
+        cube = self.plan.workload.cube
+        try:
+            at = np.array(points, dtype=np.float64, ndmin=2)
+        except (TypeError, ValueError):
+            raise DataTypeError("points must be numbers") from None
+        if at.ndim != 2 or at.shape[1] != cube.dimension:
+            raise ShapeError(f"points must have shape (k, {cube.dimension})")
+        kernels = self.plan.workload.query_class if bandwidth is None else GaussianKernels(bandwidth)  # type: ignore[arg-type] # checked there
+        if not isinstance(kernels, KernelClass):
+            raise InvalidParameterError("the plan's class is no class of kernels: give a bandwidth")
+        queries = kernels.at(at)
+        places, weights = np.polynomial.legendre.leggauss(128)
+        volume = np.ones(len(at))
+        for j in range(cube.dimension):
+            volume *= queries.axis_values(cube, j, places) @ weights * cube.half[j]
+        answers = self.query(KernelQueries(queries.kernels, at, 1.0 / volume[:, None]))
+        return answers
+
+    def projected(self, grid: int | None = None, *, progress: Progress | None = None) -> SmoothRelease:
+        """Return a release of the probability measure on a grid whose sums are nearest to the noisy ones.
+
+        Least squares in the noise's own metric, over all measures on the grid: never a negative density, and answers of
+        functions between 0 and 1 stay there. It helps where noise is large (few points, several coordinates) and harms
+        where it is not: then the grid's own error remains. What `query` returns as `stderr` is that of the unprojected
+        answers.
+
+        Args:
+            grid: Points of the grid on every axis; if None as many as make about 10**4 in all, at most 65.
+            progress: Called with (iteration, gap); returning False ends the search with the best so far.
+
+        Raises:
+            UnsupportedMechanismError: Only declared queries were measured.
+            InvalidParameterError: The grid is too large.
+        """
+        measure = project_summary(self, grid, progress)
+        return replace(self, measure=measure, post_processing=(*self.post_processing, "projected"))
+
+    def _of_measure(self, query: Query) -> SmoothAnswers:
+        assert self.measure is not None
+        plain = replace(self, measure=None).query(query)
+        values = self.measure.query(query, self.plan.workload.cube).reshape(plain.values.shape)
+        return replace(plain, values=values)
+
+    def sample(self, count: int, generator: np.random.Generator | None = None) -> Array:
+        """Draw synthetic points from the projected measure, uniform within its cells: public, free.
+
+        Args:
+            count: How many.
+            generator: Of ordinary, public randomness.
+
+        Returns:
+            Points in data units, shape (count, d).
+
+        Raises:
+            UnsupportedMechanismError: The release was not projected.
+        """
+        if self.measure is None:
+            raise UnsupportedMechanismError("sample from a measure: release.projected().sample(...)")
+        count = integer("count", count, least=1)
+        return self.measure.sample(
+            count, np.random.default_rng() if generator is None else generator, self.plan.workload.cube
+        )
+
+    def plot(self, path: str | Path | None = None, *, axes: tuple[int, ...] = (0, 1), bandwidth: object = None) -> Any:
+        """Draw the density of one or two coordinates, the others summed out.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        from sordino.smooth.plots import plot_density  # noqa: PLC0415 - optional extra
+
+        return plot_density(self, path, axes=axes, bandwidth=bandwidth)
+
+
+def _expanded(found: Coefficients, indices: Any) -> Array:
+    """Return all coefficients of products, shape (queries, features)."""
+    if found.axes is None:
+        assert found.full is not None
+        return found.full
+    if indices is not None:
+        out = np.ones((len(found.axes[0]), len(indices)))
+        for j, axis in enumerate(found.axes):
+            out *= axis[:, indices[:, j]]
+        return out
+    block = found.axes[0]
+    for axis in found.axes[1:]:
+        block = block[..., None] * axis.reshape(-1, *[1] * (block.ndim - 1), axis.shape[1])
+    return block.reshape(len(block), -1)

@@ -1,0 +1,131 @@
+"""Sums over points that grow and merge: built at many places, released once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sordino import _core
+from sordino.errors import DataTypeError, InputFileError, InvalidParameterError
+from sordino.smooth.points import read_points
+
+if TYPE_CHECKING:
+    from sordino.smooth.plan import SmoothPlan
+
+__all__ = ["PointSums"]
+
+
+class PointSums:
+    """What a plan of smooth queries measures, before noise: exact integer sums over points, from `SmoothPlan.sums`.
+
+    `a + b` are the sums of the points of both, bit for bit, whatever the order, the batches or the number of threads.
+    **As private as the points**, until `SmoothPlan.release` adds noise: what `to_bytes` and `save` write is not
+    encrypted and not noisy. The representation shows public sizes alone.
+    """
+
+    __slots__ = ("core", "features", "plan")
+
+    def __init__(self, plan: SmoothPlan, core: _core.PointSums | None = None) -> None:
+        self.plan = plan
+        self.features = plan.fitted.features
+        self.core = _core.PointSums(self.features) if core is None else core
+
+    def update(self, points: object) -> PointSums:
+        """Add points; nothing of a batch is added if it is refused.
+
+        Args:
+            points: An array of shape (n, d) in data units, a table of d columns, or an iterable of batches of them.
+
+        Returns:
+            The same sums.
+
+        Raises:
+            DataTypeError: No numbers.
+            ShapeError: Another number of coordinates.
+            InvalidParameterError: Points that are not finite, or more than were declared.
+        """
+        for batch in read_points(points, self.plan.workload.dimension):
+            self.core.add(batch)
+        return self
+
+    def __add__(self, other: object) -> PointSums:
+        """Return the sums of the points of both.
+
+        Raises:
+            InvalidParameterError: They have other features or bounds, or too many points.
+        """
+        if not isinstance(other, PointSums):
+            return NotImplemented
+        total = PointSums(self.plan, self.core.copy())
+        total.core.merge(other.core)
+        return total
+
+    def __iadd__(self, other: object) -> PointSums:
+        """Add other sums, which stay as they are.
+
+        Raises:
+            InvalidParameterError: They have other features or bounds, or too many points.
+        """
+        if not isinstance(other, PointSums):
+            return NotImplemented
+        self.core.merge(other.core)
+        return self
+
+    def to_bytes(self) -> bytes:
+        """Return the sums as bytes: as private as the points."""
+        return self.core.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, plan: SmoothPlan, data: bytes) -> PointSums:
+        """Read what `to_bytes` returned, for the same plan.
+
+        Raises:
+            DataTypeError: No bytes.
+            InvalidParameterError: No sums of this plan, or damaged.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise DataTypeError("sums are read from bytes")
+        return cls(plan, _core.PointSums.from_bytes(plan.fitted.features, bytes(data)))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the sums to a file that its owner alone can read: as private as the points.
+
+        Raises:
+            InputFileError: The file cannot be written.
+        """
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(self.to_bytes())
+        except OSError as error:
+            raise InputFileError(f"the sums cannot be written: {error.strerror}") from None
+        return Path(path)
+
+    @classmethod
+    def load(cls, plan: SmoothPlan, path: str | Path) -> PointSums:
+        """Read sums from a file, for the same plan.
+
+        Raises:
+            InputFileError: The file cannot be read.
+            InvalidParameterError: No sums of this plan, or damaged.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise InputFileError(f"the sums cannot be read: {error.strerror}") from None
+        return cls.from_bytes(plan, data)
+
+    def check_count(self) -> None:
+        """Refuse another number of points than a plan says, where it is public.
+
+        Raises:
+            InvalidParameterError: There are more or fewer.
+        """
+        if self.plan.count_is_public and self.core.count != self.plan.workload.points:
+            raise InvalidParameterError(
+                f"with ReplaceOne the number of points is public: the plan says {self.plan.workload.points}, "
+                "there are more or fewer"
+            )
+
+    def __repr__(self) -> str:
+        return f"<PointSums of {self.features.features} features>"

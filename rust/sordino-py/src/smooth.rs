@@ -1,0 +1,216 @@
+//! Features of points, their sums, and queries of them.
+
+use crate::error::PyError;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use sordino_core::error::Error;
+use sordino_core::smooth::{self, Axis, Cells, Chebyshev, Cube, Declared, FeatureMap, IndexSet, Kernel, Profile};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How declared queries are read off their whitened features.
+struct Decoding {
+    matrix: Vec<f64>,
+    lost: Vec<f64>,
+}
+
+/// Bounds and features of points.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct PointFeatures {
+    pub core: Arc<smooth::Features>,
+    decoding: Option<Decoding>,
+}
+
+type Bounds = Vec<(f64, f64)>;
+
+fn features(bounds: Bounds, map: Box<dyn FeatureMap>, points: u64) -> Result<PointFeatures, Error> {
+    let core = Arc::new(smooth::Features::new(Cube::new(bounds)?, map, points)?);
+    Ok(PointFeatures { core, decoding: None })
+}
+
+#[pymethods]
+impl PointFeatures {
+    /// Tensor Chebyshev polynomials below `degrees`, or those of the index set, shape (count, d).
+    #[staticmethod]
+    #[pyo3(signature = (bounds, degrees, points, indices=None))]
+    fn chebyshev(
+        py: Python<'_>,
+        bounds: Bounds,
+        degrees: Vec<usize>,
+        points: u64,
+        indices: Option<PyReadonlyArray2<'_, u32>>,
+    ) -> PyResult<Self> {
+        let listed = indices.as_ref().map(|indices| Ok::<_, PyErr>((indices.as_array().ncols(), indices.as_slice()?)));
+        let listed = listed.transpose()?;
+        let made = py.detach(|| {
+            let set = match listed {
+                Some((dimension, indices)) => IndexSet::listed(dimension, indices)?,
+                None => IndexSet::tensor(degrees)?,
+            };
+            let axes = set.sizes().iter().map(|size| Axis::chebyshev(*size)).collect::<Result<_, _>>()?;
+            features(bounds, Box::new(Chebyshev::new(axes, set, points)?), points)
+        });
+        Ok(made.map_err(PyError::from)?)
+    }
+
+    /// Features of a product kernel: `mixings[j]` of shape (features, polynomials) on axis j.
+    #[staticmethod]
+    fn kernel(py: Python<'_>, bounds: Bounds, mixings: Vec<PyReadonlyArray2<'_, f64>>, points: u64) -> PyResult<Self> {
+        let mixings: Vec<(usize, Vec<f64>)> = mixings
+            .iter()
+            .map(|mixing| Ok((mixing.as_array().ncols(), mixing.as_slice()?.to_vec())))
+            .collect::<PyResult<_>>()?;
+        let made = py.detach(|| {
+            let axes = mixings.into_iter().map(|(degree, entries)| Axis::mixed(degree, entries));
+            let axes: Vec<Axis> = axes.collect::<Result<_, _>>()?;
+            let set = IndexSet::tensor(axes.iter().map(Axis::features).collect())?;
+            features(bounds, Box::new(Chebyshev::new(axes, set, points)?), points)
+        });
+        Ok(made.map_err(PyError::from)?)
+    }
+
+    /// Cells of equal size.
+    #[staticmethod]
+    fn cells(bounds: Bounds, counts: Vec<usize>, points: u64) -> Result<Self, PyError> {
+        Ok(features(bounds, Box::new(Cells::new(counts)?), points)?)
+    }
+
+    /// Declared queries: centres of shape (queries·each, d) in units of the cube, weights of shape (queries, each).
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments)] // the public facts of declared queries, once
+    fn declared(
+        py: Python<'_>,
+        bounds: Bounds,
+        profile: &str,
+        scales: Vec<f64>,
+        centres: PyReadonlyArray2<'_, f64>,
+        weights: PyReadonlyArray2<'_, f64>,
+        tolerance: f64,
+        points: u64,
+    ) -> PyResult<Self> {
+        let queries = weights.as_array().nrows();
+        let (centres, weights) = (centres.as_slice()?.to_vec(), weights.as_slice()?.to_vec());
+        let profile = self::profile(profile).map_err(PyError::from)?;
+        let made = py.detach(|| {
+            let kernel = Kernel::new(profile, scales)?;
+            let map = Declared::new(kernel, centres, weights, queries, tolerance, points)?;
+            let decoding = Decoding { matrix: map.decoding().to_vec(), lost: map.lost().to_vec() };
+            Ok(Self { decoding: Some(decoding), ..features(bounds, Box::new(map), points)? })
+        });
+        Ok(made.map_err(|error: Error| PyError::from(error))?)
+    }
+
+    /// Number of features.
+    #[getter]
+    fn features(&self) -> usize {
+        self.core.map.features()
+    }
+
+    /// Features are multiples of `2^-bits`.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.core.map.bits()
+    }
+
+    /// Multi-indices in the order of the features, shape (features, d); None without an index set.
+    fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<u32>>>> {
+        let Some(set) = self.core.map.index_set() else { return Ok(None) };
+        let indices = py.detach(|| set.indices());
+        Ok(Some(indices.into_pyarray(py).reshape([set.len(), set.sizes().len()])?))
+    }
+
+    /// Matrix from features to declared queries, shape (queries, features), and what each loses, shape (queries,).
+    #[allow(clippy::type_complexity)] // two arrays
+    fn decoding<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>)>> {
+        let Some(decoding) = &self.decoding else { return Ok(None) };
+        let shape = [decoding.lost.len(), self.core.map.features()];
+        let matrix = PyArray1::from_slice(py, &decoding.matrix).reshape(shape)?;
+        Ok(Some((matrix, PyArray1::from_slice(py, &decoding.lost))))
+    }
+
+    /// `Σ_m values_m Π_j axes[j][q, m_j]` for queries q; axes of shape (queries, size).
+    fn contract<'py>(
+        &self,
+        py: Python<'py>,
+        values: PyReadonlyArray1<'py, f64>,
+        axes: Vec<PyReadonlyArray2<'py, f64>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let set = self.core.map.index_set();
+        let set = set.ok_or_else(|| PyError::from(Error::Unsupported("these features have no index set".into())))?;
+        let queries = axes.first().map_or(0, |axis| axis.as_array().nrows());
+        let values = values.as_slice()?;
+        let axes = axes.iter().map(PyReadonlyArray2::as_slice).collect::<Result<Vec<_>, _>>()?;
+        let answers = py.detach(|| smooth::contract(set, values, &axes, queries)).map_err(PyError::from)?;
+        Ok(answers.into_pyarray(py))
+    }
+}
+
+fn profile(name: &str) -> Result<Profile, Error> {
+    Ok(match name {
+        "gaussian" => Profile::Gaussian,
+        "laplace" => Profile::Laplace,
+        "matern32" => Profile::Matern32,
+        "matern52" => Profile::Matern52,
+        _ => return Err(Error::Unsupported("unknown kernel".into())),
+    })
+}
+
+/// Sums over points that grow and merge; as private as the points.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct PointSums(Mutex<smooth::PointSums>);
+
+impl PointSums {
+    pub fn lock(&self) -> MutexGuard<'_, smooth::PointSums> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PointSums {
+    #[new]
+    fn new(features: PyRef<'_, PointFeatures>) -> Self {
+        Self(Mutex::new(smooth::PointSums::new(Arc::clone(&features.core))))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, features: PyRef<'_, PointFeatures>, bytes: &[u8]) -> Result<Self, PyError> {
+        let features = Arc::clone(&features.core);
+        Ok(Self(Mutex::new(py.detach(|| smooth::PointSums::from_bytes(features, bytes))?)))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = py.detach(|| self.lock().to_bytes());
+        PyBytes::new(py, &bytes)
+    }
+
+    /// Number of points: private where points may be added or removed.
+    #[getter]
+    fn count(&self) -> u64 {
+        self.lock().count()
+    }
+
+    /// Adds points of shape (n, d).
+    fn add(&self, py: Python<'_>, points: PyReadonlyArray2<'_, f64>) -> PyResult<()> {
+        let points = points.as_slice()?;
+        Ok(py.detach(|| self.lock().add(points)).map_err(PyError::from)?)
+    }
+
+    /// Adds other sums, which stay as they are.
+    fn merge(&self, py: Python<'_>, other: PyRef<'_, Self>) -> PyResult<()> {
+        // A copy, so that two that are added to each other at once never wait for one another.
+        let copy = other.copy();
+        Ok(py.detach(|| self.lock().merge(&copy.lock())).map_err(PyError::from)?)
+    }
+
+    fn copy(&self) -> Self {
+        Self(Mutex::new(self.lock().clone()))
+    }
+
+    /// The sums, in units of `2^-bits`, and the number of points: private.
+    fn sums<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_slice(py, self.lock().sums())
+    }
+}
