@@ -6,6 +6,8 @@
 //! | `constraint.rs` | [`Constraint`]: what is publicly known of the data, `X` |
 //! | `columns.rs` | [`Columns`]: the matrix `C`, dense or an operator |
 //! | `working_set.rs` | the same problem on the few columns that matter |
+//! | `tensor.rs` | [`TensorColumns`]: columns that are tensor products, in weighted coordinates |
+//! | `probability.rs` | [`project_measure`]: the probability measure on a grid whose moments are nearest to published ones |
 //! | `isotonic.rs` | [`isotonic`]: the nearest non-decreasing sequence |
 //! | `recovery/` | [`recovery::recover`]: a sparse vector from few linear measurements of it |
 //!
@@ -27,8 +29,10 @@
 mod columns;
 mod constraint;
 mod isotonic;
+mod probability;
 mod projection;
 pub mod recovery;
+mod tensor;
 #[cfg(test)]
 mod tests;
 mod working_set;
@@ -36,4 +40,6 @@ mod working_set;
 pub use columns::{Columns, DenseColumns};
 pub use constraint::Constraint;
 pub use isotonic::isotonic;
+pub use probability::{Measure, project_measure};
 pub use projection::{MAX_ITERATIONS, Projection, project};
+pub use tensor::TensorColumns;
