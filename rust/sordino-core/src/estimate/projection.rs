@@ -69,18 +69,6 @@ pub fn project(
     if !tolerance.is_finite() || tolerance < 0.0 {
         return Err(Error::invalid("tolerance", format!("must be finite and not negative, got {tolerance}")));
     }
-    descend(columns, target, constraint, |_| tolerance, max_iterations, progress)
-}
-
-/// [`project`] with a tolerance that may depend on `½‖C x − t‖²`; arguments are good.
-pub(super) fn descend(
-    columns: &dyn Columns,
-    target: &[f64],
-    constraint: Constraint,
-    tolerance: impl Fn(f64) -> f64,
-    max_iterations: usize,
-    progress: Progress<'_>,
-) -> Result<Projection, Error> {
     let n = constraint.size();
     if n == 0.0 {
         return Ok(Projection { weights: Vec::new(), image: vec![0.0; target.len()], gap: 0.0, iterations: 0 });
@@ -90,9 +78,7 @@ pub(super) fn descend(
     let mut iterations = 0;
     let mut stuck = false;
     loop {
-        let residual = set.residual();
-        let tolerance = tolerance(residual.iter().map(|r| r * r).sum::<f64>() / 2.0);
-        columns.product(&residual, &mut slopes);
+        columns.product(&set.residual(), &mut slopes);
         set.read_slopes(&slopes);
         let mean = set.mean_slope();
         let gap = (n * (mean - constraint.least_slope(&slopes))).max(0.0);
