@@ -27,6 +27,9 @@ const EXACT_GAP: f64 = 1e-6;
 /// Growth of a curvature that was too small.
 const GROWTH: f64 = 1.5;
 
+/// A curvature shrinks by this factor each step: the face that the search is on may be flatter than its way there.
+const DECAY: f64 = 0.98;
+
 /// What rounding adds to the squares that the curvature is tested with.
 const ROUNDING: f64 = 1e-9;
 
@@ -125,7 +128,7 @@ struct Search<'a> {
     /// `C w − t` and `Cᵀ(C w − t)` ahead.
     residual: Vec<f64>,
     slopes: Vec<f64>,
-    /// At least `‖C δ‖²/‖δ‖²` of the last step δ.
+    /// About `‖C δ‖²/‖δ‖²` of the last step δ, from above.
     curvature: f64,
     /// Weight of the past in the momentum.
     momentum: f64,
@@ -174,6 +177,7 @@ impl<'a> Search<'a> {
         if turn.map(|((a, n), p)| (a - n) * (n - p)).sum::<f64>() > 0.0 {
             self.momentum = 1.0;
         }
+        self.curvature *= DECAY;
         let momentum = f64::midpoint(1.0, (1.0 + 4.0 * self.momentum * self.momentum).sqrt());
         let by = (self.momentum - 1.0) / momentum;
         self.momentum = momentum;

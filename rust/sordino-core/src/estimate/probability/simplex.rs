@@ -5,15 +5,16 @@
 /// The active set of Michelot 1986: what is below the threshold τ of those left leaves, until nothing does. Exact but
 /// for rounding.
 pub(super) fn project_simplex(x: &mut [f64]) {
-    let (mut threshold, mut left) = (f64::NEG_INFINITY, usize::MAX);
+    // Measured from the largest one, which alone would have τ = −1, sums are of small numbers.
+    let largest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (mut threshold, mut left) = (-1.0, usize::MAX);
     loop {
-        let above = x.iter().filter(|value| **value > threshold);
+        let above = x.iter().map(|value| value - largest).filter(|value| *value > threshold);
         let (count, sum) = above.fold((0usize, 0.0), |(count, sum), value| (count + 1, sum + value));
-        // By rounding alone nothing may be above: then the one that was is all there is.
-        if count == left || count == 0 {
+        if count == left {
             break;
         }
         (threshold, left) = ((sum - 1.0) / count as f64, count);
     }
-    x.iter_mut().for_each(|value| *value = (*value - threshold).max(0.0));
+    x.iter_mut().for_each(|value| *value = (*value - largest - threshold).max(0.0));
 }

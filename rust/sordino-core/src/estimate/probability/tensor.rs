@@ -71,11 +71,8 @@ impl TensorOperator {
         array.copy_from_slice(values);
         // Each axis goes from the front to the back once; in the end they are in order again.
         for factor in &self.factors {
-            let (from, to) = if transposed {
-                (factor.nrows(), factor.ncols())
-            } else {
-                (factor.ncols(), factor.nrows())
-            };
+            let (from, to) =
+                if transposed { (factor.nrows(), factor.ncols()) } else { (factor.ncols(), factor.nrows()) };
             let mut image = REALS.take(array.len() / from * to);
             rotate_axis_into(&mut image, factor, transposed, &array);
             array = image;
