@@ -16,5 +16,7 @@ pub(super) fn project_simplex(x: &mut [f64]) {
         }
         (threshold, left) = ((sum - 1.0) / count as f64, count);
     }
-    x.iter_mut().for_each(|value| *value = (*value - largest - threshold).max(0.0));
+    for value in x {
+        *value = (*value - largest - threshold).max(0.0);
+    }
 }
