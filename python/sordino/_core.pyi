@@ -40,6 +40,7 @@ __all__ = [
     "optimize_strategy",
     "p_identity",
     "project",
+    "project_measure",
     "recover",
     "select",
 ]
@@ -210,6 +211,18 @@ def project(
     tolerance: float,
     iterations: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]: ...
+def project_measure(
+    factors: list[NDArray[np.float64]],
+    target: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    max_iterations: int,
+    progress: _Report = None,
+) -> tuple[NDArray[np.float64], float, int]:
+    """Probabilities on a tensor grid whose features are nearest to a target, duality gap and iterations.
+
+    Factor j has shape (T_j, G_j); target and weights are flat in C order, of T_1·…·T_d numbers, the result of
+    G_1·…·G_d. Minimises half of the sum of (weight·(feature - target))².
+    """
 
 @final
 class Door:

@@ -217,6 +217,18 @@ pub(crate) fn along_axis(matrix: &Matrix, transposed: bool, values: &[f64], inne
     out
 }
 
+/// `M` or `Mᵀ` along the first axis of a row-major array, which becomes the last one, over `out`.
+pub(crate) fn rotate_axis_into(out: &mut [f64], matrix: &Matrix, transposed: bool, values: &[f64]) {
+    let matrix = if transposed { matrix.transpose() } else { matrix.as_ref() };
+    let (to, from) = (matrix.nrows(), matrix.ncols());
+    let rest = values.len() / from;
+    // Row-major from × rest is column-major rest × from; so is what is written, of to × rest.
+    let values = MatRef::from_column_major_slice(values, rest, from);
+    let out = MatMut::from_column_major_slice_mut(out, to, rest);
+    matmul(out, Accum::Replace, matrix, values.transpose(), 1.0, Par::Seq);
+    clean(());
+}
+
 /// `R^{-1} X` for upper triangular `R`.
 pub(crate) fn solve_upper(upper: &Matrix, mut x: Matrix) -> Matrix {
     solve_upper_triangular_in_place(upper.as_ref(), x.as_mut(), Par::Seq);

@@ -1,10 +1,11 @@
 //! Estimates from what was published.
 
 use crate::error::PyError;
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use crate::optimize::Reporter;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
-use sordino_core::estimate::{self, Constraint, DenseColumns};
+use sordino_core::estimate::{self, Constraint, DenseColumns, Factor};
 use std::ops::ControlFlow;
 
 /// Cells, their weights, duality gap and iterations.
@@ -36,4 +37,37 @@ pub(crate) fn project(
     let (cells, weights): (Vec<i64>, Vec<f64>) =
         found.weights.iter().map(|(cell, weight)| (*cell as i64, *weight)).unzip();
     Ok((PyArray1::from_vec(py, cells).unbind(), PyArray1::from_vec(py, weights).unbind(), found.gap, found.iterations))
+}
+
+/// Probabilities of grid points, duality gap and iterations.
+type Measure = (Py<PyArray1<f64>>, f64, usize);
+
+/// Projects `target` onto the features of probability measures on a grid; each factor of shape (features, points).
+#[pyfunction]
+#[pyo3(signature = (factors, target, weights, max_iterations, progress=None))]
+pub(crate) fn project_measure(
+    py: Python<'_>,
+    factors: Vec<PyReadonlyArray2<'_, f64>>,
+    target: PyReadonlyArray1<'_, f64>,
+    weights: PyReadonlyArray1<'_, f64>,
+    max_iterations: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Measure> {
+    let factor = |f: &PyReadonlyArray2<'_, f64>| (f.as_array().nrows(), f.as_array().ncols());
+    let sizes: Vec<(usize, usize)> = factors.iter().map(factor).collect();
+    let entries = factors.iter().map(|f| f.as_slice()).collect::<Result<Vec<_>, _>>()?;
+    let factors: Vec<Factor<'_>> = sizes.into_iter().zip(entries).map(|((t, g), f)| (t, g, f)).collect();
+    let (target, weights) = (target.as_slice()?, weights.as_slice()?);
+    let mut reporter = Reporter::new(progress);
+    let found = py.detach(|| {
+        estimate::project_measure(&factors, target, weights, max_iterations, &mut |iteration, gap| {
+            reporter.report(iteration, gap)
+        })
+    });
+    // A signal as well: nobody could tell its result from one that has converged.
+    if let Some(raised) = reporter.raised {
+        return Err(raised);
+    }
+    let found = found.map_err(PyError::from)?;
+    Ok((found.weights.into_pyarray(py).unbind(), found.gap, found.iterations))
 }

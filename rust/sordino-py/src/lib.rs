@@ -26,7 +26,7 @@ mod _core {
     #[pymodule_export]
     use crate::door::{Door, Measured, fit, select};
     #[pymodule_export]
-    use crate::estimate::project;
+    use crate::estimate::{project, project_measure};
     #[pymodule_export]
     use crate::noise::{gaussian_noise, laplace_noise};
     #[pymodule_export]

@@ -6,6 +6,7 @@
 //! | `constraint.rs` | [`Constraint`]: what is publicly known of the data, `X` |
 //! | `columns.rs` | [`Columns`]: the matrix `C`, dense or an operator |
 //! | `working_set.rs` | the same problem on the few columns that matter |
+//! | `probability/` | [`project_measure`]: the probability measure on a grid whose features are nearest to published ones |
 //! | `isotonic.rs` | [`isotonic`]: the nearest non-decreasing sequence |
 //! | `recovery/` | [`recovery::recover`]: a sparse vector from few linear measurements of it |
 //!
@@ -27,6 +28,7 @@
 mod columns;
 mod constraint;
 mod isotonic;
+mod probability;
 mod projection;
 pub mod recovery;
 #[cfg(test)]
@@ -36,4 +38,5 @@ mod working_set;
 pub use columns::{Columns, DenseColumns};
 pub use constraint::Constraint;
 pub use isotonic::isotonic;
+pub use probability::{Factor, Measure, project_measure};
 pub use projection::{MAX_ITERATIONS, Projection, project};
