@@ -61,13 +61,14 @@ def coefficients(values: Array, degrees: Sequence[int], axis: int = 0) -> Array:
     for offset, degree in enumerate(degrees):
         at = axis + offset
         matrix = transform(values.shape[at], degree)
-        values = np.moveaxis(np.tensordot(matrix, values, axes=(1, at)), 0, at)
+        values = np.moveaxis(np.tensordot(matrix, values, axes=(1, at)), 0, at).astype(np.float64, copy=False)
     return values
 
 
 def polynomials(u: Array, degree: int) -> Array:
     """Return `T_0(u), ..., T_{degree-1}(u)`, shape (..., degree)."""
-    return np.polynomial.chebyshev.chebvander(u, degree - 1)
+    made: Array = np.polynomial.chebyshev.chebvander(u, degree - 1)
+    return made
 
 
 def damping(approximation: Approximation, degree: int) -> Array:
@@ -87,7 +88,8 @@ def damping(approximation: Approximation, degree: int) -> Array:
             return np.clip((degree - k) / max(degree - half, 1), 0.0, 1.0)
         case "jackson":
             turn = math.pi / (degree + 1)
-            return ((degree + 1 - k) * np.cos(k * turn) + np.sin(k * turn) / math.tan(turn)) / (degree + 1)
+            factors: Array = ((degree + 1 - k) * np.cos(k * turn) + np.sin(k * turn) / math.tan(turn)) / (degree + 1)
+            return factors
 
 
 def lebesgue(degree: int) -> float:
@@ -117,7 +119,7 @@ def truncation_bound(order: int, degrees: Sequence[int], approximation: Approxim
     """Return a bound of `|f - P f|` on the cube for derivatives of order K of at most 1 along every axis.
 
     Axis by axis, `f - P f = sum_j P_1 ... P_{j-1} (f - P_j f)`: with norm L and best error E on each axis at most
-    `sum_j L^(j-1) (1 + L) E_j`. 'jackson' has norm 1 but only the error of its first moment: `pi/(degree + 1)`-Lipschitz.
+    `sum_j L^(j-1) (1 + L) E_j`. 'jackson' has norm 1, and the error of Lipschitz functions of the angle.
     """
     total, norm = 0.0, 1.0
     for degree in degrees:

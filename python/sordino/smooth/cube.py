@@ -29,11 +29,10 @@ def bounds_of(bounds: object, dimension: int) -> tuple[tuple[float, float], ...]
     try:
         pairs = [tuple(pair) for pair in bounds]  # type: ignore[attr-defined] # checked by trying
     except TypeError:
-        try:
-            low, high = bounds  # type: ignore[misc]
-        except (TypeError, ValueError):
+        # One pair alone.
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
             raise DataTypeError("bounds must be pairs (low, high)") from None
-        pairs = [(low, high)] * dimension
+        pairs = [tuple(bounds)] * dimension
     if len(pairs) != dimension or any(len(pair) != 2 for pair in pairs):
         raise InvalidParameterError(f"bounds must be {dimension} pairs (low, high), one a coordinate")
     checked = tuple((real("a bound", low), real("a bound", high)) for low, high in pairs)

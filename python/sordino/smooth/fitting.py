@@ -1,10 +1,11 @@
-"""From public facts to a fitted summary: features, sizes, weights, lattice, noise and expected error. Touches no data."""
+"""From public facts to a fitted summary: features, sizes, weights, lattice, noise and error. Touches no data."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,12 +19,15 @@ from sordino.privacy import Privacy
 from sordino.smooth.chebyshev import damping
 from sordino.smooth.kernel_axes import KernelAxis, kernel_axis
 from sordino.smooth.mechanisms import SmoothMechanism
+from sordino.smooth.queries import KernelQueries
 from sordino.smooth.query_classes import CoefficientPrior, Indices, KernelClass, KSmooth, QueryClass
 from sordino.smooth.workload import MOST_FEATURES, SmoothQueries, memory, total_degree
 from sordino.units import ReplaceOne, Unit
 from sordino.workloads.base import Array
 
 __all__ = ["SmoothFitted", "SmoothRequest", "count_is_public", "fit_smooth"]
+
+Weights: TypeAlias = Array | list[list[float]]
 
 # Features that sizes chosen automatically may have.
 _AUTOMATIC = 2**20
@@ -158,14 +162,15 @@ class _Sizer:
 
     @property
     def query_class(self) -> QueryClass:
+        """The class; declared queries are served apart."""
         found = self.workload.query_class
-        assert not hasattr(found, "centres")
-        return found  # type: ignore[return-value] # declared queries were served before
+        assert not isinstance(found, KernelQueries)
+        return found
 
-    def fitted(
+    def fitted(  # noqa: PLR0917 - what was found out about a mechanism, put together once
         self,
         features: _core.PointFeatures,
-        weights: object,
+        weights: Weights,
         count_weight: float,
         noise: Callable[[Array], float],
         truncation: float,
@@ -230,8 +235,8 @@ class _Sizer:
                 out *= damping(self.workload.approximation, degree)[indices[:, j]]
         return out
 
-    def _weights(self, degrees: Sequence[int], moments: Array, listed: bool) -> object:
-        """Return weights `v^(1/4)` for Gaussian and `v^(1/3)` for Laplace noise, largest 1: noise falls as weights rise.
+    def _weights(self, degrees: Sequence[int], moments: Array, listed: bool) -> Weights:
+        """Return weights `v^(1/4)` for Gaussian and `v^(1/3)` for Laplace noise, the largest 1.
 
         They minimise `sum v_m/w_m^2` for a given l2 (l1) norm of w: by the inequalities of Cauchy-Schwarz and Hoelder
         the least values are `(sum v^(1/2))^2` and `(sum v^(1/3))^3`.
@@ -351,8 +356,8 @@ class _Sizer:
             tolerance *= 10.0
         if count > _MOST_KERNEL:
             raise UnsupportedMechanismError(
-                f"the kernel's features in {len(scales)} coordinates are {count}, {memory(count)}: declare the queries, "
-                "query_class=GaussianKernels(...).at(centres), or name 'weighted'"
+                f"the kernel's features in {len(scales)} coordinates are {count}, {memory(count)}: declare the "
+                "queries, query_class=GaussianKernels(...).at(centres), or name 'weighted'"
             )
         features = _core.PointFeatures.kernel(self.bounds, [axis.mixing for axis in axes], self.most)
         # Averages are ratios where the number of points is measured: weigh it by what an average is worth.
@@ -407,8 +412,8 @@ class _Sizer:
     def _cells(self, sizes: tuple[int, ...] | None) -> tuple[tuple[int, ...], float, float]:
         """Return cells an axis, the summed mean squares of a query over cells, and what cells blur.
 
-        In a cell of half width h a query with derivative f' is off by `h^2/3 f' p'/p` on average, `p` the density of the
-        points: sizes are chosen for densities whose logarithm changes by 1 per half width of the bounds.
+        In a cell of half width h a query with derivative f' is off by `h^2/3 f' p'/p` on average, `p` the density of
+        the points: sizes are chosen for densities whose logarithm changes by 1 per half width of the bounds.
         """
         kernels, dimension = self.query_class, self.workload.dimension
         if isinstance(kernels, KernelClass):

@@ -1,4 +1,4 @@
-"""Kernels of one coordinate as finite sums of features: the reproducing-kernel space, cut off where it no longer shows."""
+"""Kernels of one coordinate as finite sums of features: the reproducing-kernel space, cut off where it hardly shows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _cut(kernels: KernelClass, scale: float, degree: int, tolerance: float) -> K
     matrix = transform(samples, degree)
     gram = matrix @ kernels.profile_of(np.abs(u[:, None] - u[None, :]) / scale) @ matrix.T
     values, vectors = np.linalg.eigh((gram + gram.T) / 2.0)
-    # Half of the tolerance for eigenvalues that are left out, each worth at most itself times the number of polynomials.
+    # Half of the tolerance for eigenvalues left out: each is worth at most itself times the number of polynomials.
     kept = np.flatnonzero(values > max(0.5 * tolerance / degree, 1e-14 * values[-1]))[::-1]
     mixing = np.ascontiguousarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
     grid = np.cos(np.pi * np.linspace(0.0, 1.0, 4 * degree + 65))

@@ -95,7 +95,7 @@ class SmoothPlan:
 
     @property
     def stderr(self) -> Array:
-        """Standard deviations of the estimated sums, shape (features,), and of the number of points if it is measured."""
+        """Standard deviations of the estimated sums, shape (features,), then of the number of points if measured."""
         return self.fitted.stderr
 
     @property
@@ -149,11 +149,8 @@ class SmoothPlan:
             InvalidParameterError: `records` is below 1.
         """
         if records is None:
-            subject = (
-                f"Where {self.unit.label} is"
-                if self.count_is_public
-                else f"Whether {self.unit.label} is there, and where,"
-            )
+            label = self.unit.label
+            subject = f"Where {label} lies" if self.count_is_public else f"Whether {label} is there, and where,"
             return f"{subject} is protected by {self.promise}."
         count = integer("records", records, least=1)
         promise = promise_of(self.event, -(-count // self.unit.records), self.privacy)
@@ -180,8 +177,8 @@ class SmoothPlan:
         `request_id` is answered from the ledger's record if it was made from the same plan, and refused otherwise.
 
         Args:
-            data: Points, shape (n, d) in data units, a table of d columns, an iterable of batches of them; or `PointSums`
-                of this plan. Points outside the bounds are moved to the nearest inside.
+            data: Points, shape (n, d) in data units, a table of d columns, an iterable of batches of them; or
+                `PointSums` of this plan. Points outside the bounds are moved to the nearest inside.
             ledger: Where the cost is charged; None leaves the release unaccounted.
             request_id: Name of the request, charged at most once.
 
@@ -262,10 +259,9 @@ class SmoothPlan:
         fitted, workload = self.fitted, self.workload
         chosen = "chosen by auto" if self.requested == "auto" else "as asked"
         what = "declared queries, whitened" if workload.declared is not None else _SUMMED[fitted.mechanism.strategy]
-        shape = " x ".join(map(str, fitted.sizes)) if fitted.indices is None else f"degrees below {max(fitted.sizes)}"
-        count = (
-            f"{workload.points}, public" if self.count_is_public else f"private; about {workload.points} are expected"
-        )
+        shape = " x ".join(map(str, fitted.sizes)) if fitted.indices is None else f"below {max(fitted.sizes)}"
+        expected = f"private; about {workload.points} are expected"
+        count = f"{workload.points}, public" if self.count_is_public else expected
         lines = [
             f"{workload!r}",
             f"mechanism      {self.mechanism}, {chosen}",

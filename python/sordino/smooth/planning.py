@@ -33,11 +33,7 @@ def plan_smooth(
     if mechanism != "auto":
         fitted = fit_smooth(replace(request, named=True), smooth_mechanism_named(mechanism, privacy))
         return SmoothPlan(replace(request, named=True), mechanism, fitted)
-    fits, refused = _all_fits(request)
-    if not fits:
-        raise UnsupportedMechanismError(
-            "no mechanism serves these queries: " + "; ".join(sorted(set(refused.values())))
-        )
+    fits, _ = _all_fits(request)
     return SmoothPlan(request, mechanism, least_error(fits, request.objective))
 
 
@@ -52,7 +48,11 @@ def _checked(workload: object, privacy: object, unit: object) -> SmoothRequest:
 
 
 def _all_fits(request: SmoothRequest) -> tuple[list[SmoothFitted], dict[str, str]]:
-    """Fit the mechanisms that serve; say of the others that should why they do not."""
+    """Fit the mechanisms that serve; say of the others that should why they do not.
+
+    Raises:
+        UnsupportedMechanismError: None serves.
+    """
     fits, refused = [], {}
     for mechanism in SMOOTH_MECHANISMS:
         if not mechanism.allows(request.privacy) or not mechanism.serves(request.workload):
@@ -63,6 +63,9 @@ def _all_fits(request: SmoothRequest) -> tuple[list[SmoothFitted], dict[str, str
             refused[mechanism.name] = str(error)
     if not fits and request.workload.declared is not None and isinstance(request.privacy, PureDP):
         refused["kernel-gaussian"] = "declared queries are answered with Gaussian noise, which cannot give PureDP"
+    if not fits:
+        reasons = "; ".join(sorted(set(refused.values())))
+        raise UnsupportedMechanismError(f"no mechanism serves these queries: {reasons}")
     return fits, refused
 
 
@@ -100,10 +103,6 @@ def compare_smooth(workload: SmoothQueries, privacy: Privacy, *, unit: Unit | No
     """
     request = _checked(workload, privacy, unit)
     fits, refused = _all_fits(request)
-    if not fits:
-        raise UnsupportedMechanismError(
-            "no mechanism serves these queries: " + "; ".join(sorted(set(refused.values())))
-        )
     rows = [
         {
             "mechanism": fitted.mechanism.name,

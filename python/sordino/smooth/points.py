@@ -37,12 +37,7 @@ def read_points(data: object, dimension: int) -> Iterator[Array]:
 
 
 def _is_table(data: object) -> bool:
-    return (
-        isinstance(data, np.ndarray)
-        or hasattr(data, "to_numpy")
-        or hasattr(data, "column_names")
-        or hasattr(data, "schema")
-    )
+    return isinstance(data, np.ndarray) or hasattr(data, "to_numpy") or hasattr(data, "schema")
 
 
 def _points(data: Any, dimension: int) -> Array:

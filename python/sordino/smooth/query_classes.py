@@ -1,7 +1,7 @@
 """Which queries are expected: what a summary is made for. Any smooth query can be asked of it afterwards.
 
-A class says, publicly and beforehand, how large the Chebyshev coefficients of its queries are: that decides how many are
-measured and how noise is shared among them. It restricts nobody: it only decides where the error is small.
+A class says, publicly and beforehand, how large the Chebyshev coefficients of its queries are: that decides how many
+are measured and how noise is shared among them. It restricts nobody: it only decides where the error is small.
 
 ==================  ==================================================================================================
 `GaussianKernels`   `exp(-|x - y|^2 / (2 bandwidth^2))`, centres `y` anywhere in the bounds
@@ -171,7 +171,7 @@ class KernelClass:
         return math.sqrt(max(total - float(_products(axes, indices).sum()), 0.0))
 
     def truncation_bound(self, degrees: Sequence[int], cube: Cube, approximation: Approximation) -> float:
-        """Return a bound of the error of cutting off any query of the class, on the whole cube: sums of coefficients."""
+        """Return a bound of the error of cutting off any query of the class, on the whole cube."""
         full, kept, changed = 1.0, 1.0, 1.0
         for axis, degree in zip(self.axes(cube), degrees, strict=True):
             full *= float(axis.largest.sum())
@@ -285,8 +285,8 @@ class KSmooth:
 
     The class `C^K_B` of the paper: coordinates are measured from -1 to 1 between their bounds.
 
-    By Jackson's theorem `|c_m| <= 2^(number of m_j > 0) B min_j (pi/2)^K / (m_j (m_j - 1) ... (m_j - K + 1))`, and what a
-    cut-off leaves out has a bound of the same kind (`sordino.smooth.chebyshev.truncation_bound`).
+    By Jackson's theorem `|c_m| <= 2^(number of m_j > 0) B min_j (pi/2)^K / (m_j (m_j - 1) ... (m_j - K + 1))`, and what
+    a cut-off leaves out has a bound of the same kind (`sordino.smooth.chebyshev.truncation_bound`).
 
     Attributes:
         order: K, at least 1.
@@ -324,7 +324,7 @@ class KSmooth:
         return bounds
 
     def truncation(self, indices: Indices | None, degrees: Sequence[int], cube: Cube) -> float:
-        """Return the bound for a tensor set; for a list that of the largest tensor set inside is not known: infinity."""
+        """Return a bound for a tensor set; for a list, that of the largest tensor set inside, an estimate."""
         if indices is not None:
             return self.bound * truncation_bound(self.order, [_inner(indices)] * cube.dimension, "truncate")
         return self.truncation_bound(degrees, cube, "truncate")
@@ -340,7 +340,7 @@ class KSmooth:
 
 def _inner(indices: Indices) -> int:
     """Return the degree of the largest tensor set that a set of bounded total degree contains."""
-    return int(indices.sum(axis=1).max()) // indices.shape[1] + 1
+    return int(indices.sum(axis=1).max()) // int(indices.shape[1]) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,6 +434,7 @@ def class_from_json(data: object) -> QueryClass:
         raise PlanFileError("the plan's class of queries is unknown; it may need a newer sordino")
     fields = {name: value for name, value in data.items() if name != "kind"}
     try:
-        return build_record("class of queries", _KINDS[data["kind"]], fields)
+        build: Callable[..., QueryClass] = _KINDS[data["kind"]]
+        return build_record("class of queries", build, fields)
     except TypeError:
         raise PlanFileError("the plan's class of queries has other fields") from None

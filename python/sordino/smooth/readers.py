@@ -69,13 +69,18 @@ class _Reader:
                 f"a function in {len(shape)} coordinates would be asked for {math.prod(shape)} values: ask a product, "
                 "such as sordino.Separable, or give fewer samples"
             )
-        values = values_of(
-            f,
-            grid_points([self.cube.middle[j] + u * self.cube.half[j] for j, u in enumerate(axes)]),
-            (math.prod(shape),),
-        )
+        points = grid_points([self.cube.middle[j] + u * self.cube.half[j] for j, u in enumerate(axes)])
+        values = values_of(f, points, (len(points),))
         values = values[:, None] if values.ndim == 1 else values
         return np.ascontiguousarray(values.T).reshape(-1, *shape)
+
+
+def _spread(changes: list[Array], sizes: list[Array]) -> Array:
+    """Return `sum_j changes_j prod_{i != j} sizes_i`: a bound of how far products are apart whose factors are."""
+    total = np.zeros(len(changes[0]))
+    for j, change in enumerate(changes):
+        total += change * math.prod((size for i, size in enumerate(sizes) if i != j), start=np.ones(1))
+    return total
 
 
 def grid_points(axes: list[Array]) -> Array:
@@ -98,16 +103,12 @@ class _Chebyshev(_Reader):
             kept_sums.append(np.abs(own))
             lost.append(np.abs(found[:, :degree] - own).sum(axis=1) + np.abs(found[:, degree:]).sum(axis=1))
         if self.fitted.indices is None:
-            # |prod f - prod g| <= sum_j |f_j - g_j| prod_{i != j} |f_i|.
-            truncation = sum(
-                lost[j] * math.prod((all_sums[i] for i in range(len(axes)) if i != j), start=1.0)
-                for j in range(len(axes))
-            )
+            truncation = _spread(lost, all_sums)
         else:
             ones = np.ones(self.fitted.features.features)
             kept = self.fitted.features.contract(ones, [np.ascontiguousarray(axis) for axis in kept_sums])
             truncation = np.maximum(math.prod(all_sums, start=np.ones(1)) - kept, 0.0)
-        yield Coefficients(axes, None, np.asarray(truncation))
+        yield Coefficients(axes, None, truncation)
 
     def function(self, f: Callable[[Array], Any], samples: int | None) -> Coefficients:
         sizes = self.fitted.sizes
@@ -138,8 +139,7 @@ class _Kernel(_Reader):
     """Features of a product kernel."""
 
     def products(self, queries: SeparableQueries) -> Iterator[Coefficients]:
-        own = self.workload.query_class
-        if isinstance(queries, KernelQueries) and queries.kernels == own:
+        if isinstance(queries, KernelQueries) and queries.kernels == self.workload.query_class:
             u = queries.standard(self.cube)
             if np.abs(u).max() <= 1.0:
                 axes = [np.ascontiguousarray(axis.features(u[:, j])) for j, axis in enumerate(self.fitted.axes)]
@@ -155,17 +155,14 @@ class _Kernel(_Reader):
             sizes.append(np.abs(found).sum(axis=1))
             lost.append(np.abs(found[:, axis.degree :]).sum(axis=1))
             made.append(found[:, : axis.degree])
-        beyond = sum(
-            lost[j] * math.prod((sizes[i] for i in range(len(sizes)) if i != j), start=1.0) for j in range(len(sizes))
-        )
+        beyond = _spread(lost, sizes)
         step = max(_BLOCK // max(math.prod(axis.degree for axis in self.fitted.axes), 1), 1)
         for first in range(0, len(made[0]), step):
             block = made[0][first : first + step]
-            for axis in made[1:]:
-                block = block[..., None] * axis[first : first + step].reshape(
-                    -1, *[1] * (block.ndim - 1), axis.shape[1]
-                )
-            yield self._fitted(block, np.asarray(beyond)[first : first + step])
+            for other in made[1:]:
+                own = other[first : first + step]
+                block = block[..., None] * own.reshape(-1, *[1] * (block.ndim - 1), own.shape[1])
+            yield self._fitted(block, beyond[first : first + step])
 
     def function(self, f: Callable[[Array], Any], samples: int | None) -> Coefficients:
         degrees = [axis.degree for axis in self.fitted.axes]
@@ -217,10 +214,8 @@ class _Histogram(_Reader):
             axes.append(np.ascontiguousarray(mean))
             ranges.append(np.abs(values - mean[..., None]).max(axis=(1, 2)))
             largest.append(np.abs(values).max(axis=(1, 2)))
-        truncation = sum(
-            ranges[j] * math.prod((largest[i] for i in range(len(axes)) if i != j), start=1.0) for j in range(len(axes))
-        )
-        yield Coefficients(axes, None, np.asarray(truncation))
+        truncation = _spread(ranges, largest)
+        yield Coefficients(axes, None, truncation)
 
     def function(self, f: Callable[[Array], Any], samples: int | None) -> Coefficients:
         cells = self.fitted.sizes

@@ -16,7 +16,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, Uns
 from sordino.intervals import gaussian_half_width
 from sordino.noise_law import factor_of_variance
 from sordino.smooth.measure import GridMeasure, project_summary
-from sordino.smooth.queries import KernelQueries, Query, SeparableQueries
+from sordino.smooth.queries import Boxes, KernelQueries, MomentQueries, Query, Separable, SeparableQueries
 from sordino.smooth.query_classes import GaussianKernels, KernelClass
 from sordino.smooth.readers import Coefficients, reader_of
 from sordino.workloads.base import Array
@@ -38,8 +38,8 @@ class SmoothAnswers:
     Attributes:
         values: The answers; a single number for a single query.
         stderr: Standard deviation of the noise in each.
-        truncation: Bound of what each query loses by being cut off, as far as its values at the sampled points show; for
-            a histogram the largest difference of the query within a cell.
+        truncation: Bound of what each query loses by being cut off, as far as its values at the sampled points show;
+            for a histogram the largest difference of the query within a cell.
         law: Law of the noise.
     """
 
@@ -153,9 +153,9 @@ class SmoothRelease:
         """Answer a query, or a batch of queries: free, as often as wanted.
 
         Args:
-            query: `GaussianKernels(...).at(centres)`, `Separable`, `MomentQueries`, `Boxes`; or any function from points,
-                an array of shape (k, d) in data units, to values of shape (k,), or (k, q) for q queries. A function is
-                asked once, for all points of a Chebyshev grid inside the bounds.
+            query: `GaussianKernels(...).at(centres)`, `Separable`, `MomentQueries`, `Boxes`; or any function from
+                points, an array of shape (k, d) in data units, to values of shape (k,), or (k, q) for q queries. A
+                function is asked once, for all points of a Chebyshev grid inside the bounds.
             samples: Points an axis at which a function is asked; twice the number of polynomials if None.
 
         Returns:
@@ -170,13 +170,11 @@ class SmoothRelease:
         if self.measure is not None:
             return self._of_measure(query)
         reader = reader_of(self.plan.workload, self.plan.fitted, self._noise_level)
-        if hasattr(query, "axis_values"):
+        if isinstance(query, KernelQueries | Separable | MomentQueries | Boxes):
             query.check(self.plan.workload.cube)
             return self._products(query, reader.products(query))
         if not callable(query):
-            raise DataTypeError(
-                "a query is a function, or one of sordino's queries, such as GaussianKernels(1.0).at(y)"
-            )
+            raise DataTypeError("a query is a function, or one of sordino's, such as GaussianKernels(1.0).at(y)")
         if samples is not None:
             samples = integer("samples", samples, least=1)
         found = reader.function(query, samples)

@@ -9,6 +9,7 @@ import numpy as np
 from sordino.errors import UnsupportedMechanismError
 from sordino.intervals import gaussian_half_width
 from sordino.smooth.fitting import SmoothFitted, SmoothRequest, count_is_public
+from sordino.smooth.queries import KernelQueries
 from sordino.smooth.query_classes import KernelClass, KSmooth
 from sordino.workloads.base import Array
 
@@ -21,9 +22,9 @@ _FINENESS = 4
 def uniform_error(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> float:
     """Return a bound for all queries of the class together that fails with probability at most `beta`.
 
-    Chebyshev sums: `|f - Pf|` by Jackson's theorem or summed coefficients, and the noise `|sum c_m z_m|/n` by the smaller
-    of `|c|_2 |z|_2` and `sum sup|c_m| |z_m|`. Kernels: their averages are trigonometric polynomials of the centre, so that a
-    bound at the points of a grid, all at once, holds everywhere up to a factor.
+    Chebyshev sums: `|f - Pf|` by Jackson's theorem or summed coefficients, and the noise `|sum c_m z_m|/n` by the
+    smaller of `|c|_2 |z|_2` and `sum sup|c_m| |z_m|`. Kernels: their averages are trigonometric polynomials of the
+    centre, so that a bound at the points of a grid, all at once, holds everywhere up to a factor.
 
     Raises:
         UnsupportedMechanismError: There is no bound for this mechanism or set of indices.
@@ -61,14 +62,14 @@ def _chebyshev(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> flo
     kind = workload.query_class
     if fitted.indices is not None:
         raise UnsupportedMechanismError("there is a bound over a whole class for tensor sets alone")
-    assert isinstance(kind, KSmooth) or not hasattr(kind, "centres")
-    truncation = kind.truncation_bound(fitted.sizes, workload.cube, workload.approximation)  # type: ignore[union-attr] # no declared queries
+    assert not isinstance(kind, KernelQueries)
+    truncation = kind.truncation_bound(fitted.sizes, workload.cube, workload.approximation)
     if not math.isfinite(truncation):
         raise UnsupportedMechanismError("the degree is too low for a bound over this class")
     public = count_is_public(request.unit)
     # Two bounds, of the queries and of the number of points, share what may fail.
     first, beta = (1, beta) if public else (0, beta / 2.0)
-    largest = kind.largest(indices, workload.cube)[first:]  # type: ignore[union-attr] # no declared queries
+    largest = kind.largest(indices, workload.cube)[first:]
     deviations = fitted.stderr[first:]
     bounds = [_weighted(largest * deviations, fitted.mechanism.law, beta)]
     if isinstance(kind, KSmooth):

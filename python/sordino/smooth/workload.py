@@ -152,9 +152,9 @@ class SmoothQueries:
 
 
 def _degree(degree: object, dimension: int) -> Degree:
-    if degree == "auto" or degree == "paper":
-        return "auto" if degree == "auto" else "paper"
     if isinstance(degree, str):
+        if degree in {"auto", "paper"}:
+            return "auto" if degree == "auto" else "paper"
         raise InvalidParameterError("degree must be a number, one an axis, 'auto' or 'paper'")
     several = isinstance(degree, Sequence | np.ndarray)
     each = tuple(degree) if isinstance(degree, Sequence | np.ndarray) else (degree,) * dimension
@@ -236,6 +236,6 @@ def smooth_from_json(data: object) -> SmoothQueries:
     if isinstance(fields.get("index_set"), list):
         fields["index_set"] = np.array(fields["index_set"], dtype=np.int64)
     try:
-        return build_record("workload", lambda dimension, **rest: SmoothQueries(dimension, **rest), fields)
+        return build_record("workload", SmoothQueries, fields)
     except TypeError:
         raise PlanFileError("the plan's workload has other fields") from None

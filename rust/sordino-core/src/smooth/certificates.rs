@@ -117,6 +117,7 @@ fn cosine(numerator: usize, denominator: usize) -> f64 {
 mod tests {
     use super::{cosine_range, kernel_range, lower_bound};
     use proptest::prelude::*;
+    use std::f64::consts::PI;
 
     fn value(a: &[f64], theta: f64) -> f64 {
         a.iter().enumerate().map(|(k, a)| a * (k as f64 * theta).cos()).sum()
@@ -132,16 +133,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_contain_every_value(a in prop::collection::vec(-1.0f64..1.0, 1..12), theta in 0.0f64..3.14159) {
+        fn ranges_contain_every_value(a in prop::collection::vec(-1.0f64..1.0, 1..12), theta in 0.0f64..PI) {
             let (low, high) = cosine_range(&a);
             prop_assert!(low <= value(&a, theta) && value(&a, theta) <= high);
-            let least = (0..20_000).map(|i| value(&a, f64::from(i) * std::f64::consts::PI / 19_999.0)).fold(f64::INFINITY, f64::min);
+            let least = (0..20_000).map(|i| value(&a, f64::from(i) * PI / 19_999.0)).fold(f64::INFINITY, f64::min);
             prop_assert!(low >= least - 1e-5 * (high - low + 1e-9));
         }
 
         #[test]
         fn bounds_of_several_angles_hold(
-            a in prop::collection::vec(-1.0f64..1.0, 12), theta in 0.0f64..3.14159, phi in 0.0f64..3.14159,
+            a in prop::collection::vec(-1.0f64..1.0, 12), theta in 0.0f64..PI, phi in 0.0f64..PI,
         ) {
             let bound = lower_bound(&[3, 4], &a).unwrap();
             let at: f64 = (0..12).map(|i| a[i] * ((i / 4) as f64 * theta).cos() * ((i % 4) as f64 * phi).cos()).sum();
@@ -149,7 +150,7 @@ mod tests {
         }
 
         #[test]
-        fn kernels_stay_in_their_range(gamma in prop::collection::vec(-1.0f64..1.0, 8), u in 0.0f64..3.14159, v in 0.0f64..3.14159) {
+        fn kernels_stay_in_their_range(gamma in prop::collection::vec(-1.0f64..1.0, 8), u in 0.0f64..PI, v in 0.0f64..PI) {
             let (squared, least) = kernel_range(4, &gamma);
             let k = |u: f64, v: f64| gamma.chunks(4).map(|row| value(row, u) * value(row, v)).sum::<f64>();
             prop_assert!(k(u, u) <= squared && least <= k(u, v));

@@ -26,7 +26,7 @@ use rayon::prelude::*;
 const CHUNK: usize = 512;
 const MOST_BITS: u32 = 42;
 /// Sums stay below this.
-const SUM_BITS: u32 = 60;
+const SUM_BITS: u32 = 57;
 /// Products are accumulated in so many floats at a time.
 const BLOCK: usize = 1 << 16;
 /// With more features than this, threads share the sums instead of the points.
@@ -142,7 +142,7 @@ impl Chebyshev {
         self.set.pairs.as_ref().map_or(a * self.set.right.len, |pairs| pairs.starts[a])
     }
 
-    fn add_alone(&self, points: &[f64], sums: &mut [i64]) {
+    pub(super) fn add_alone(&self, points: &[f64], sums: &mut [i64]) {
         let (mut work, mut products) = (Work::new(self.axes.len()), Vec::new());
         for chunk in points.chunks(CHUNK * self.axes.len()) {
             let len = chunk.len() / self.axes.len();
@@ -184,26 +184,6 @@ impl Chebyshev {
         (all.sqrt(), negative.fold(positive, f64::max).sqrt())
     }
 
-    /// `(column, pair)` for weights that are products over the axes.
-    fn product_norms(&self, axes: &[Vec<f64>], l1: bool) -> (f64, f64) {
-        if l1 {
-            let column: f64 = axes.iter().map(|axis| axis.iter().sum::<f64>()).product();
-            return (column, column - least_product(axes));
-        }
-        let weights: Vec<Vec<f64>> = axes.iter().map(|axis| axis.iter().map(|w| w * w).collect()).collect();
-        let squares: Vec<f64> = weights.iter().map(|axis| axis.iter().sum()).collect();
-        let all: f64 = squares.iter().product();
-        let single = |j: usize| all / squares[j] * axis_pair(&axes[j]);
-        let moving: Vec<usize> = (0..axes.len()).filter(|j| axes[*j].len() > 1).collect();
-        let apart = match moving[..] {
-            [] => 0.0,
-            [j] => single(j),
-            _ => moving.iter().map(|j| single(*j)).fold(2.0 * all, f64::max),
-        };
-        // Also (φ_m(u) − φ_m(v))² ≤ 2 |φ_m(u) − φ_m(v)|.
-        (all.sqrt(), apart.min(2.0 * (all - least_product(&weights))).sqrt())
-    }
-
     /// `(column, pair)` for any weights: by a grid, or else by the triangle inequality.
     fn listed_norms(&self, weights: &[f64], l1: bool) -> (f64, f64) {
         let power = |w: &f64| if l1 { *w } else { w * w };
@@ -228,6 +208,26 @@ impl Chebyshev {
         let pair = lower_bound(self.set.sizes(), &coefficients).map_or(crude, |low| factor * (moving - low));
         finish(all, pair.min(crude))
     }
+}
+
+/// `(column, pair)` for weights that are products over the axes.
+fn product_norms(axes: &[Vec<f64>], l1: bool) -> (f64, f64) {
+    if l1 {
+        let column: f64 = axes.iter().map(|axis| axis.iter().sum::<f64>()).product();
+        return (column, column - least_product(axes));
+    }
+    let weights: Vec<Vec<f64>> = axes.iter().map(|axis| axis.iter().map(|w| w * w).collect()).collect();
+    let squares: Vec<f64> = weights.iter().map(|axis| axis.iter().sum()).collect();
+    let all: f64 = squares.iter().product();
+    let single = |j: usize| all / squares[j] * axis_pair(&axes[j]);
+    let moving: Vec<usize> = (0..axes.len()).filter(|j| axes[*j].len() > 1).collect();
+    let apart = match moving[..] {
+        [] => 0.0,
+        [j] => single(j),
+        _ => moving.iter().map(|j| single(*j)).fold(2.0 * all, f64::max),
+    };
+    // Also (φ_m(u) − φ_m(v))² ≤ 2 |φ_m(u) − φ_m(v)|.
+    (all.sqrt(), apart.min(2.0 * (all - least_product(&weights))).sqrt())
 }
 
 /// Lower bound of `min_u Σ_m w_m φ_m(u) = Π_j min…max` for weights that are products: the least product of numbers from
@@ -330,9 +330,9 @@ impl FeatureMap for Chebyshev {
                 return Err(Error::Unsupported("the features of a kernel go with Gaussian noise, unweighted".into()));
             }
             Weights::Uniform if mixed => self.kernel_norms(),
-            Weights::Uniform if self.set.is_tensor() => self.product_norms(&ones(), l1),
+            Weights::Uniform if self.set.is_tensor() => product_norms(&ones(), l1),
             Weights::Uniform => self.listed_norms(&vec![1.0; features], l1),
-            Weights::Product(axes) if self.set.is_tensor() => self.product_norms(axes, l1),
+            Weights::Product(axes) if self.set.is_tensor() => product_norms(axes, l1),
             Weights::Product(_) => return Err(Error::invalid("weights", "of the axes need a tensor set")),
             Weights::Listed(w) => self.listed_norms(w, l1),
         };

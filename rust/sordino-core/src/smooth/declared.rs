@@ -20,7 +20,7 @@ use rayon::prelude::*;
 /// What the error bound of the certificate may add to the squared sensitivity.
 const MOST_ERROR: f64 = 5e-3;
 const MOST_BITS: u32 = 42;
-const SUM_BITS: u32 = 60;
+const SUM_BITS: u32 = 57;
 /// Most declared queries: their Gram matrix is dense.
 const MOST_QUERIES: usize = 1 << 13;
 

@@ -205,7 +205,9 @@ impl Half {
         if rounded {
             // Adding and taking away 1.5·2^52 rounds to the nearest integer, ties to even.
             let magic = 1.5 * 2f64.powi(52);
-            out.iter_mut().for_each(|value| *value = (*value + magic) - magic);
+            for value in out.iter_mut() {
+                *value = (*value + magic) - magic;
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crate::upper::Upper;
 use std::sync::Arc;
 
 /// Measured integers stay below this.
-const VALUE_BITS: u32 = 59;
+const VALUE_BITS: u32 = 58;
 
 /// Sums over points as data.
 #[derive(Debug, Clone)]
@@ -106,7 +106,9 @@ impl Strategy for Points {
     }
 
     fn encoding(&self, _max_abs: u64) -> Result<Encoding, Error> {
-        Ok(Encoding::Exact { max_abs: 1 << VALUE_BITS })
+        let most = self.features.most_points() as f64 * self.features.map.largest();
+        // Doubled for rounding; the number of points has a weight of at most 1.
+        Ok(Encoding::Exact { max_abs: (2.0 * most * 2f64.powi(self.unit_bits as i32)).ceil() as u64 })
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
