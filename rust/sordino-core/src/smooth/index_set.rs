@@ -172,7 +172,7 @@ impl Half {
     }
 
     /// Products of the features of the axes, in units of `2^-bits`: `values[j]` has one row of `points` entries for
-    /// every feature of axis `j`. Rounded to integers if `rounded`.
+    /// every feature of axis `j`, the first of them 1 if `rounded`: then products are rounded to integers.
     #[inline(always)]
     pub fn fill(&self, values: &[Vec<f64>], points: usize, bits: u32, rounded: bool, out: &mut Vec<f64>) {
         let scale = 2f64.powi(bits as i32);
@@ -183,7 +183,8 @@ impl Half {
             for index in listed {
                 let start = all.len();
                 all.resize(start + points, scale);
-                for (axis, m) in (self.first..).zip(index).filter(|(_, m)| **m > 0) {
+                // T_0 = 1 needs no product, but the coefficient of a query does.
+                for (axis, m) in (self.first..).zip(index).filter(|(_, m)| **m > 0 || !rounded) {
                     let row = &values[axis][*m as usize * points..][..points];
                     all[start..].iter_mut().zip(row).for_each(|(product, value)| *product *= value);
                 }
