@@ -215,18 +215,44 @@ class _Sizer:
 
     def _chebyshev(self, degrees: tuple[int, ...], listed: Indices | None) -> SmoothFitted:
         features = _core.PointFeatures.chebyshev(self.bounds, list(degrees), self.most, listed)
+        # A public number of points: the constant needs no noise.
+        first = 1 if self.replace else 0
+        axes = self._axes(degrees)
+        if listed is None and axes is not None:
+            truncation = self.query_class.truncation(None, degrees, self.cube)
+            moments = [axis[None, :] for axis in axes]
+            constant = math.prod(float(axis[0]) for axis in axes)
+
+            def noise(variances: Array) -> float:
+                total = float(features.contract(variances, moments)[0])
+                return math.sqrt(max(total - first * constant * float(variances[0]), 0.0))
+
+            return self.fitted(features, self._axis_weights(axes), 0.0, noise, truncation, degrees)
         indices = features.indices()
         assert indices is not None
-        moments = self.query_class.moments(indices, self.cube) * self._damping(indices, degrees) ** 2
-        weights = self._weights(degrees, moments, listed is not None)
-
-        def noise(variances: Array) -> float:
-            # A public number of points: the constant needs no noise.
-            first = 1 if self.replace else 0
-            return math.sqrt(float(moments[first:] @ variances[first:]))
-
+        values = self.query_class.moments(indices, self.cube) * self._damping(indices, degrees) ** 2
         truncation = self.query_class.truncation(None if listed is None else indices, degrees, self.cube)
-        return self.fitted(features, weights, 0.0, noise, truncation, degrees, None if listed is None else indices)
+        return self.fitted(
+            features,
+            self._listed_weights(values),
+            0.0,
+            lambda variances: math.sqrt(float(values[first:] @ variances[first:])),
+            truncation,
+            degrees,
+            None if listed is None else indices,
+        )
+
+    def _axes(self, degrees: Sequence[int]) -> list[Array] | None:
+        """Return the mean squares of damped coefficients on every axis, where those of products are their products."""
+        axes = self.query_class.axis_moments(self.cube)
+        if axes is None:
+            return None
+        made = []
+        for axis, degree in zip(axes, degrees, strict=True):
+            own = np.zeros(degree)
+            own[: len(axis)] = axis[:degree]
+            made.append(own * damping(self.workload.approximation, degree) ** 2)
+        return made
 
     def _damping(self, indices: Indices, degrees: Sequence[int]) -> Array:
         out = np.ones(len(indices))
@@ -235,25 +261,30 @@ class _Sizer:
                 out *= damping(self.workload.approximation, degree)[indices[:, j]]
         return out
 
-    def _weights(self, degrees: Sequence[int], moments: Array, listed: bool) -> Weights:
-        """Return weights `v^(1/4)` for Gaussian and `v^(1/3)` for Laplace noise, the largest 1.
+    @property
+    def _power(self) -> float | None:
+        """Weights are this power of the mean squares v of coefficients: 1/4 for Gaussian noise, 1/3 for Laplace noise.
 
         They minimise `sum v_m/w_m^2` for a given l2 (l1) norm of w: by the inequalities of Cauchy-Schwarz and Hoelder
-        the least values are `(sum v^(1/2))^2` and `(sum v^(1/3))^3`.
+        the least values are `(sum v^(1/2))^2` and `(sum v^(1/3))^3`. None: all weights are 1.
         """
         if self.mechanism.strategy != "weighted":
+            return None
+        return 0.25 if self.gaussian else 1.0 / 3.0
+
+    def _axis_weights(self, axes: list[Array]) -> Weights:
+        """Return weights of the axes, the largest 1."""
+        power, least = self._power, _LEAST_WEIGHT ** (1.0 / len(axes))
+        if power is None:
             return []
-        power = 0.25 if self.gaussian else 1.0 / 3.0
-        axes = self.query_class.axis_moments(self.cube)
-        if axes is None or listed:
-            scaled = (moments / moments.max()) ** power
-            weights: Array = np.ascontiguousarray(np.maximum(scaled, _LEAST_WEIGHT))
-            return weights
-        least = _LEAST_WEIGHT ** (1.0 / len(axes))
-        return [
-            np.maximum((axis[:degree] / axis[:degree].max()) ** power, least).tolist()
-            for axis, degree in zip(axes, degrees, strict=True)
-        ]
+        return [np.maximum((axis / axis.max()) ** power, least).tolist() for axis in axes]
+
+    def _listed_weights(self, moments: Array) -> Weights:
+        """Return one weight a feature, the largest 1."""
+        if self._power is None:
+            return []
+        weights: Array = np.maximum((moments / moments.max()) ** self._power, _LEAST_WEIGHT)
+        return weights
 
     def _degrees(self) -> tuple[int, ...]:
         """Return the number of polynomials on every axis."""

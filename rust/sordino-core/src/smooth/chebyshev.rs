@@ -21,14 +21,18 @@ use crate::upper::Upper;
 use pulp::Arch;
 use rayon::prelude::*;
 
-/// Points whose features are in memory at once. With at most 42 bits and features of at most 2 their products add up
-/// to less than 2^53: the matrix products of floats are exact.
+/// Points whose features are in memory at once: few where sums fit the cache, more where reading them takes time. With at
+/// most 42 bits and features of at most 2 the products of 2^10 points add up to less than 2^53: the matrix products of
+/// floats are exact.
 const CHUNK: usize = 256;
+const LONG_CHUNK: usize = 1024;
 const MOST_BITS: u32 = 42;
 /// Sums stay below this.
 const SUM_BITS: u32 = 57;
 /// Products are accumulated in so many floats at a time.
 const BLOCK: usize = 1 << 16;
+/// But for at least so many left rows: the right features are packed anew for every product.
+const LEAST_ROWS: usize = 128;
 /// With more features than this, threads share the sums instead of the points.
 const SHARED: usize = 1 << 18;
 /// Points of a thread's own sums.
@@ -130,9 +134,14 @@ impl Chebyshev {
         }
     }
 
+    /// Points whose features are in memory at once.
+    fn chunk(&self) -> usize {
+        if self.set.len() > SHARED { LONG_CHUNK } else { CHUNK }
+    }
+
     /// Left rows that are multiplied together.
     fn block(&self) -> usize {
-        let most = (BLOCK / self.set.right.len).clamp(8, self.set.left.len.max(8));
+        let most = (BLOCK / self.set.right.len).max(LEAST_ROWS);
         // Rows of a list have right indices of different number: few at a time waste little.
         if self.set.is_tensor() { most } else { most.min(16) }
     }
@@ -144,7 +153,7 @@ impl Chebyshev {
 
     pub(super) fn add_alone(&self, points: &[f64], sums: &mut [i64]) {
         let (mut work, mut products) = (Work::new(self.axes.len()), Vec::new());
-        for chunk in points.chunks(CHUNK * self.axes.len()) {
+        for chunk in points.chunks(self.chunk() * self.axes.len()) {
             let len = chunk.len() / self.axes.len();
             self.halves(chunk, &mut work);
             for first in (0..self.set.left.len).step_by(self.block()) {
@@ -157,7 +166,7 @@ impl Chebyshev {
 
     fn add_shared(&self, points: &[f64], sums: &mut [i64]) {
         let mut work = Work::new(self.axes.len());
-        for chunk in points.chunks(CHUNK * self.axes.len()) {
+        for chunk in points.chunks(self.chunk() * self.axes.len()) {
             let len = chunk.len() / self.axes.len();
             self.halves(chunk, &mut work);
             let mut parts = Vec::new();
