@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,10 @@ from sordino.smooth.measure import GridMeasure, project_summary
 from sordino.smooth.queries import Boxes, KernelQueries, MomentQueries, Query, Separable, SeparableQueries
 from sordino.smooth.query_classes import GaussianKernels, KernelClass
 from sordino.smooth.readers import Coefficients, reader_of
+from sordino.smooth.release_file import Published, load_release, save_release
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Any
 
     from sordino.searches import Progress
@@ -83,6 +84,7 @@ class SmoothRelease:
 
     Attributes:
         plan: How it was made.
+        measured: What was published, noisy integers.
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.
         post_processing: What was done to the summary, in order.
@@ -90,7 +92,7 @@ class SmoothRelease:
     """
 
     plan: SmoothPlan
-    measured: _core.Measured = field(repr=False)
+    measured: _core.Measured | Published = field(repr=False)
     private: bool = True
     accounted: bool = False
     post_processing: tuple[str, ...] = ()
@@ -98,7 +100,7 @@ class SmoothRelease:
 
     @cached_property
     def _decoded(self) -> Array:
-        return _core.decode(self.plan.fitted.strategy, self.measured)
+        return self.plan.fitted.strategy.decode(self.measured.values())
 
     @cached_property
     def sums(self) -> Array:
@@ -351,6 +353,27 @@ class SmoothRelease:
         return self.measure.sample(
             count, np.random.default_rng() if generator is None else generator, self.plan.workload.cube
         )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the summary as JSON, large arrays in an `.npz` beside it: public, and with its plan all that queries need.
+
+        The measure of a projected release is not kept: `projected` finds it again.
+
+        Raises:
+            InputFileError: The file cannot be written.
+        """
+        return save_release(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> SmoothRelease:
+        """Read a summary and verify it: its plan is fitted again, and must be the one that it was made with.
+
+        Raises:
+            InputFileError: The file cannot be read.
+            PlanFileError: The file is no summary, was altered, or does not fit its plan; or declared queries are
+                whitened otherwise on this machine.
+        """
+        return load_release(Path(path))
 
     def plot(self, path: str | Path | None = None, *, axes: tuple[int, ...] = (0, 1), bandwidth: object = None) -> Any:
         """Draw the density of one or two coordinates, the others summed out.
