@@ -50,6 +50,7 @@ def plot_density(
     )
     if not 1 <= len(chosen) <= 2:
         raise InvalidParameterError("a picture shows one coordinate or two: give axes")
+    names = release.names if names is None else names
     if names is not None and len(names) != cube.dimension:
         raise InvalidParameterError(f"there must be {cube.dimension} names, one a coordinate")
     if max(chosen) >= cube.dimension:

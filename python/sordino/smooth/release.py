@@ -99,6 +99,7 @@ class SmoothRelease:
         accounted: Whether a ledger was charged.
         post_processing: What was done to the summary, in order.
         measure: The probability measure it was projected onto, if it was.
+        names: What the coordinates are called, if they have names: public.
     """
 
     plan: SmoothPlan
@@ -107,6 +108,7 @@ class SmoothRelease:
     accounted: bool = False
     post_processing: tuple[str, ...] = ()
     measure: GridMeasure | None = field(default=None, repr=False)
+    names: tuple[str, ...] | None = None
 
     @cached_property
     def _decoded(self) -> Array:
@@ -403,7 +405,7 @@ class SmoothRelease:
             path: Where the picture is written, if anywhere.
             axes: Which coordinates; the first two, or the only one, if None.
             bandwidth: As `density` takes it.
-            names: What the coordinates are called, one each.
+            names: What the coordinates are called, one each; the release's own if None.
 
         Returns:
             The matplotlib figure.

@@ -54,6 +54,7 @@ def save_release(release: SmoothRelease, path: Path) -> Path:
         "features": _mark(release.plan),
         "grid": release.measured.grid,
         "units": np.asarray(release.measured.units, dtype=np.int64),
+        "names": None if release.names is None else list(release.names),
         "private": release.private,
         "accounted": release.accounted,
     }
@@ -86,11 +87,15 @@ def _rebuild(record: dict[str, Any]) -> SmoothRelease:
         raise PlanFileError("the summary holds no integers")
     if units.shape != (plan.fitted.strategy.measured_len,):
         raise PlanFileError("the summary has another number of sums than its plan")
+    names = record["names"]
+    if names is not None and not (len(names) == plan.workload.dimension and all(type(name) is str for name in names)):
+        raise PlanFileError("the summary's names are not one a coordinate")
     return SmoothRelease(
         plan,
         Published(units.astype(np.int64), grid),
         private=record["private"] is True,
         accounted=record["accounted"] is True,
+        names=None if names is None else tuple(names),
     )
 
 
