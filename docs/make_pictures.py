@@ -117,7 +117,7 @@ def draw_projection() -> None:
 
 
 def draw_density() -> None:
-    """A private density of few points beside the truth and beside a private histogram."""
+    """Private averages of kernels over few points, by two mechanisms, beside the truth."""
     rng = np.random.default_rng(5)
     n, bounds = 600, [(18.0, 100.0), (30.0, 200.0)]
     age = np.where(rng.random(n) < 0.6, rng.normal(45, 8, n), rng.normal(74, 6, n))
@@ -131,7 +131,7 @@ def draw_density() -> None:
     apart = (grid[:, None, :] - points) / kernels.bandwidth
     near = np.exp(-0.5 * (apart**2).sum(axis=2)).mean(axis=1)
     panels = [("True averages of kernels", near)]
-    for name, title in (("kernel", "Kernel mechanism"), ("chebyshev-laplace", "As in the paper, noise corrected")):
+    for name, title in (("kernel", "Kernel mechanism"), ("chebyshev-laplace", "Laplace noise on Chebyshev sums")):
         release = so.plan(workload, privacy, unit=unit, mechanism=name).release(points)
         panels.append((title, release.query(kernels.at(grid)).values))
     levels = np.linspace(-0.05, 1.05, 23) * near.max()
