@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from sordino.cli import tables
 from sordino.cli.commands import application
+from sordino.smooth import fitting
 
 N = 5000
 COLUMNS = ["--column", "age:18..100", "--column", "weight:30..200"]
@@ -320,6 +322,30 @@ def test_large_summaries_have_a_file_beside_them(tmp_path):
     beside.unlink()
     with pytest.raises(so.PlanFileError, match="missing"):
         so.SmoothRelease.load(path)
+
+
+def test_other_machines_may_find_other_eigenvectors(tmp_path, monkeypatch):
+    """Files carry the features of a kernel: what was made elsewhere is read with the features from there."""
+    points = np.random.default_rng(2).normal(0, 0.3, (4000, 2))
+    workload = so.SmoothQueries(2, points=4000, bounds=(-1, 1), query_class=so.GaussianKernels(0.6))
+    privacy, found = so.ApproxDP(epsilon=1, delta=1e-6), fitting.kernel_axis
+
+    def elsewhere(*arguments):
+        axis = found(*arguments)
+        return replace(axis, mixing=np.ascontiguousarray(axis.mixing * (-1.0) ** np.arange(len(axis.mixing))[:, None]))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting, "kernel_axis", elsewhere)
+        plan = so.plan(workload, privacy, mechanism="kernel")
+    release = plan.release(points)
+    loaded = so.SmoothRelease.load(release.save(tmp_path / "s.json"))
+    at = so.GaussianKernels(0.6).at([[0.1, 0.0]])
+    assert np.array_equal(loaded.query(at).values, release.query(at).values)
+    # Sums for the plan that was sent merge; for one that was fitted here they do not.
+    sent = so.SmoothPlan.load(plan.save(tmp_path / "p.json"))
+    assert (plan.sums(points) + sent.sums(points)).core.count == 8000
+    with pytest.raises(so.InvalidParameterError, match="other features"):
+        plan.sums() + so.plan(workload, privacy, mechanism="kernel").sums(points)
 
 
 # Refusals.
