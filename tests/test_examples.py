@@ -61,6 +61,18 @@ def test_sketch_services(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_smooth_services(tmp_path):
+    text = run("smooth_services.py", cwd=tmp_path)
+    assert "kernel-gaussian, chosen by auto" in text
+    error, planned = map(float, re.search(r"error ([0-9.]+), as planned ([0-9.]+)", text).groups())
+    # Errors of neighbouring kernels go together, so one run may be off; a factor of three it is not.
+    assert planned / 3 < error < 3 * planned
+    drawn, true = map(float, re.search(r"synthetic patients: ([0-9.]+), of the patients ([0-9.]+)", text).groups())
+    assert abs(drawn - true) < 1.5
+    assert "1 charged" in text
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", ["quickstart.py", "marginals.py", "any_matrix.py"])
 def test_short_examples_are_short(name):
     assert len((EXAMPLES / name).read_text().splitlines()) < 40

@@ -302,3 +302,53 @@ def test_every_mechanism_is_drawn_or_named():
     places = sorted(text.xyann[1] for text in axes.texts if text.get_text() in texts and text.xyann[0] > 1.0)
     assert np.diff(places[:-1]).min() > 0.04
     assert comparison.fitted[0].mechanism.name == comparison.rows[0]["mechanism"]
+
+
+@pytest.fixture(scope="module")
+def summary():
+    points = np.random.default_rng(3).normal((50, 80, 5), (10, 15, 1), (2000, 3))
+    workload = so.SmoothQueries(
+        3, points=2000, bounds=[(18, 100), (30, 200), (0, 10)], query_class=so.GaussianKernels((10, 15, 1))
+    )
+    return so.plan(workload, PRIVACY, mechanism="weighted").release(points)
+
+
+def test_densities(summary, tmp_path):
+    names = ("age", "weight", "dose")
+    curve = summary.plot(tmp_path / "curve.png", axes=[2], names=names)
+    map_ = summary.plot(tmp_path / "map.svg", names=names)
+    assert (tmp_path / "curve.png").read_bytes().startswith(PNG)
+    assert curve.axes[0].get_xlabel() == "dose"
+    x, y = curve.axes[0].lines[0].get_data()
+    assert np.trapezoid(y, x) == pytest.approx(1.0, abs=0.1)
+    assert x[np.argmax(y)] == pytest.approx(5.0, abs=1.0)
+    assert [map_.axes[0].get_xlabel(), map_.axes[0].get_ylabel()] == ["age", "weight"]
+    assert summary.plot(axes=(1, 0)).axes[0].get_xlabel() == "coordinate 1"
+
+
+def test_bands_of_densities_are_intervals(summary):
+    x = np.linspace(0, 10, 241)[:, None]
+    answers = summary.density(x, axes=[2])
+    outer, inner = summary.plot(axes=[2]).axes[0].collections
+    for band, lost in ((outer, answers.truncation), (inner, 0.0)):
+        low, high = answers.interval(0.95)
+        height = np.ptp(band.get_paths()[0].vertices[:, 1])
+        assert height == pytest.approx(
+            (high - answers.truncation + lost).max() - (low + answers.truncation - lost).min()
+        )
+
+
+def test_marginal_densities_are_those_of_some_coordinates(summary):
+    ages = summary.density([[50.0]], axes=[0]).values[0]
+    apart = np.linspace(18, 100, 2)
+    assert summary.density(apart[:, None], axes=[0]).values.max() < ages
+    swapped = summary.density([[80.0, 50.0]], axes=[1, 0])
+    assert swapped.values == pytest.approx(summary.density([[50.0, 80.0]], axes=[0, 1]).values)
+
+
+@pytest.mark.parametrize("axes", [(), (0, 1, 2), (3,), (0, 0)])
+def test_densities_that_cannot_be_drawn(summary, axes):
+    with pytest.raises(so.InvalidParameterError):
+        summary.plot(axes=axes)
+    with pytest.raises(so.InvalidParameterError):
+        summary.plot(names=("age",))

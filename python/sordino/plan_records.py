@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino.errors import InputFileError, PlanFileError, SordinoError
 from sordino.events import Event, event_from_json
@@ -30,12 +31,18 @@ class _Fitted(Protocol):
     def quarter_units(self) -> int: ...
 
 
+def _key(array: NDArray[Any]) -> str:
+    stored = "<i8" if array.dtype.kind == "i" else "<f8"
+    return hashlib.sha256(np.ascontiguousarray(array, dtype=stored).tobytes()).hexdigest()
+
+
 def _split(value: Any, arrays: dict[str, Array]) -> Any:
     """Replace arrays by lists, or by the SHA-256 of their bytes if large."""
     if isinstance(value, np.ndarray):
         if value.nbytes <= _INLINE:
-            return {"array": value.reshape(-1).tolist(), "shape": list(value.shape)}
-        key = hashlib.sha256(np.ascontiguousarray(value, dtype="<f8").tobytes()).hexdigest()
+            name = "integers" if value.dtype.kind == "i" else "array"
+            return {name: value.reshape(-1).tolist(), "shape": list(value.shape)}
+        key = _key(value)
         arrays[key] = value
         return {"sha256": key, "shape": list(value.shape)}
     if isinstance(value, dict):
@@ -48,11 +55,13 @@ def _split(value: Any, arrays: dict[str, Array]) -> Any:
 def _join(value: Any, arrays: dict[str, Array]) -> Any:
     if isinstance(value, dict) and set(value) == {"array", "shape"}:
         return np.array(value["array"], dtype=np.float64).reshape(value["shape"])
+    if isinstance(value, dict) and set(value) == {"integers", "shape"}:
+        return np.array(value["integers"], dtype=np.int64).reshape(value["shape"])
     if isinstance(value, dict) and set(value) == {"sha256", "shape"}:
         array = arrays.get(value["sha256"])
         if array is None:
             raise PlanFileError("an array of the plan is missing from the file beside it")
-        if hashlib.sha256(np.ascontiguousarray(array, dtype="<f8").tobytes()).hexdigest() != value["sha256"]:
+        if _key(array) != value["sha256"]:
             raise PlanFileError("an array of the plan was altered")
         return array.reshape(value["shape"])
     if isinstance(value, dict):
@@ -75,8 +84,13 @@ def _beside(path: Path) -> Path:
     return path.with_name(path.name + ".npz")
 
 
-def write_record(record: dict[str, Any], path: Path) -> Path:
+def write_record(record: dict[str, Any], path: Path, what: str = "plan") -> Path:
     """Write a record with its digest, and the arrays above 4 kB beside it.
+
+    Args:
+        record: What to write; arrays may stand anywhere in it.
+        path: The file.
+        what: What it holds, for messages.
 
     Raises:
         InputFileError: The file cannot be written.
@@ -91,7 +105,7 @@ def write_record(record: dict[str, Any], path: Path) -> Path:
             np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type] # numpy's stub has a flag among **kwds
             _beside(path).write_bytes(buffer.getvalue())
     except OSError as error:
-        raise InputFileError(f"the plan cannot be written: {error.strerror}") from None
+        raise InputFileError(f"the {what} cannot be written: {error.strerror}") from None
     return path
 
 
@@ -109,12 +123,13 @@ def _unpacked(packed: bytes) -> dict[str, Array]:
         raise PlanFileError("the file beside the plan is not one that was saved with it") from None
 
 
-def rebuilt(path: Path, build: Callable[[dict[str, Any]], _Plan]) -> _Plan:
+def rebuilt(path: Path, build: Callable[[dict[str, Any]], _Plan], what: str = "plan") -> _Plan:
     """Read a record, verify its digest, and build a plan of it.
 
     Args:
         path: The file.
         build: Makes the plan anew from the record, and refuses one that understates noise or cost.
+        what: What the file holds, for messages.
 
     Raises:
         InputFileError: The file cannot be read.
@@ -124,23 +139,23 @@ def rebuilt(path: Path, build: Callable[[dict[str, Any]], _Plan]) -> _Plan:
         text = path.read_bytes()
         packed = _beside(path).read_bytes() if _beside(path).exists() else None
     except OSError as error:
-        raise InputFileError(f"the plan cannot be read: {error.strerror}") from None
+        raise InputFileError(f"the {what} cannot be read: {error.strerror}") from None
     try:
         record = json.loads(text.decode())
     except (ValueError, RecursionError):
-        raise PlanFileError("the file is not a saved plan") from None
+        raise PlanFileError(f"the file is not a saved {what}") from None
     arrays = {} if packed is None else _unpacked(packed)
     try:
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            raise PlanFileError("the plan is of another schema; it may need a newer sordino")
+            raise PlanFileError(f"the {what} is of another schema; it may need a newer sordino")
         digest = record.pop("digest", None)
         if digest != hashlib.sha256(_canonical(record).encode()).hexdigest():
-            raise PlanFileError("the plan was altered: its digest does not match")
+            raise PlanFileError(f"the {what} was altered: its digest does not match")
         return build(_join(record, arrays))
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
         if isinstance(error, SordinoError):
             raise
-        raise PlanFileError("the plan lacks a field, or a field is of the wrong type") from None
+        raise PlanFileError(f"the {what} lacks a field, or a field is of the wrong type") from None
 
 
 def check_noise(record: dict[str, Any], door: _Fitted, event: Event) -> None:

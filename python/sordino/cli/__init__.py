@@ -1,4 +1,4 @@
-"""The command line: `sordino plan`, `compare`, `explain`, `release`, `sketch` and `stream`. Needs the extra `cli`."""
+"""The command line: `sordino plan`, `compare`, `release`, `stream` and others. Needs the extra `cli`."""
 
 import sys
 from importlib.util import find_spec

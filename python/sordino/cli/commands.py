@@ -15,6 +15,7 @@ from sordino.cli.options import Choices, plan_options
 from sordino.cli.progress import working
 from sordino.cli.published import check_names, write_release
 from sordino.cli.sketch_command import sketch_group
+from sordino.cli.smooth_command import smooth_group
 from sordino.cli.stream_command import stream_command
 from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
@@ -121,6 +122,7 @@ def application(ctx: click.Context) -> None:
 
 
 application.add_command(sketch_group)
+application.add_command(smooth_group)
 application.add_command(stream_command)
 
 

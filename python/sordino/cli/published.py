@@ -17,7 +17,7 @@ from sordino.cli.tables import require_arrow, write_parquet
 from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array
 
-__all__ = ["check_names", "write_release"]
+__all__ = ["check_names", "write_columns", "write_release"]
 
 _NUMBERS = ("value", "unbiased", "stderr", "lower", "upper")
 
@@ -63,7 +63,7 @@ def write_release(
     suffix = "" if path is None else path.suffix.lower()
     if path is not None and suffix in {".csv", ".parquet"}:
         columns = name_answers(release.workload, source) | {name: column.tolist() for name, column in numbers.items()}
-        _write_columns(columns, path)
+        write_columns(columns, path)
         return
     record = _release_record(release, source, numbers)
     levels = {} if list(numbers) == ["value"] else {"level": level}
@@ -85,7 +85,13 @@ def _numbers(release: so.Release, level: float) -> dict[str, Array]:
     return numbers
 
 
-def _write_columns(columns: dict[str, list[Any]], path: Path) -> None:
+def write_columns(columns: dict[str, list[Any]], path: Path) -> None:
+    """Write columns as CSV or Parquet.
+
+    Raises:
+        InputFileError: The file cannot be written.
+        MissingDependencyError: A Parquet file needs pyarrow.
+    """
     if path.suffix.lower() == ".parquet":
         write_parquet(path, columns)
         return

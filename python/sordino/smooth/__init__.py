@@ -3,7 +3,7 @@
 from sordino.smooth.measure import GridMeasure
 from sordino.smooth.plan import SmoothPlan
 from sordino.smooth.planning import SmoothComparison
-from sordino.smooth.queries import Boxes, KernelQueries, MomentQueries, Separable
+from sordino.smooth.queries import Boxes, KernelQueries, MarginalKernels, MomentQueries, Separable
 from sordino.smooth.query_classes import CoefficientPrior, GaussianKernels, KSmooth, LaplaceKernels, MaternKernels
 from sordino.smooth.release import SmoothAnswers, SmoothRelease
 from sordino.smooth.sums import PointSums
@@ -17,6 +17,7 @@ __all__ = [
     "KSmooth",
     "KernelQueries",
     "LaplaceKernels",
+    "MarginalKernels",
     "MaternKernels",
     "MomentQueries",
     "PointSums",

@@ -68,7 +68,7 @@ def coefficients(values: Array, degrees: Sequence[int], axis: int = 0) -> Array:
 
 def polynomials(u: Array, degree: int) -> Array:
     """Return `T_0(u), ..., T_{degree-1}(u)`, shape (..., degree)."""
-    made: Array = np.polynomial.chebyshev.chebvander(u, degree - 1)
+    made: Array = np.asarray(np.polynomial.chebyshev.chebvander(u, degree - 1), dtype=np.float64)
     return made
 
 

@@ -17,7 +17,7 @@ from sordino.events import Event
 from sordino.fitting import Objective
 from sordino.privacy import Privacy
 from sordino.smooth.chebyshev import damping
-from sordino.smooth.kernel_axes import KernelAxis, kernel_axis
+from sordino.smooth.kernel_axes import KernelAxis, kernel_axis, stored_axis
 from sordino.smooth.mechanisms import SmoothMechanism
 from sordino.smooth.queries import KernelQueries
 from sordino.smooth.query_classes import CoefficientPrior, Indices, KernelClass, KSmooth, QueryClass
@@ -112,7 +112,10 @@ def count_is_public(unit: Unit) -> bool:
 
 
 def fit_smooth(
-    request: SmoothRequest, mechanism: SmoothMechanism, sizes: tuple[int, ...] | None = None
+    request: SmoothRequest,
+    mechanism: SmoothMechanism,
+    sizes: tuple[int, ...] | None = None,
+    mixings: Sequence[Array] = (),
 ) -> SmoothFitted:
     """Choose sizes, build the features and fit the door to them.
 
@@ -120,6 +123,7 @@ def fit_smooth(
         request: What is asked for.
         mechanism: Which mechanism.
         sizes: Polynomials, cells or features on every axis, if they were chosen before.
+        mixings: Features of the kernel on every axis, if they were found before.
 
     Raises:
         UnsupportedMechanismError: The mechanism serves neither these queries nor this privacy.
@@ -138,7 +142,7 @@ def fit_smooth(
         case "kernel" if request.workload.declared is not None:
             return sizer.declared()
         case "kernel":
-            return sizer.kernel(sizes)
+            return sizer.kernel(mixings)
         case "histogram":
             return sizer.histogram(sizes)
         case _:
@@ -370,10 +374,29 @@ class _Sizer:
 
     # Kernels.
 
-    def kernel(self, sizes: tuple[int, ...] | None) -> SmoothFitted:
+    def kernel(self, mixings: Sequence[Array]) -> SmoothFitted:
         kernels = self.query_class
         assert isinstance(kernels, KernelClass)
         scales = kernels.scales(self.cube)
+        if mixings:
+            axes = tuple(
+                stored_axis(kernels, float(scale), mixing) for scale, mixing in zip(scales, mixings, strict=True)
+            )
+        else:
+            axes = self._kernel_axes(kernels, scales)
+        features = _core.PointFeatures.kernel(self.bounds, [axis.mixing for axis in axes], self.most)
+        # Averages are ratios where the number of points is measured: weigh it by what an average is worth.
+        mean = math.prod(axis.mean for axis in kernels.axes(self.cube))
+        count_weight = 0.0 if self.replace else math.sqrt(mean)
+
+        def noise(variances: Array) -> float:
+            return math.sqrt(float(variances[0]) + (0.0 if self.replace else mean**2 * float(variances[-1])))
+
+        growth = math.prod(1.0 + axis.error for axis in axes) - 1.0
+        found = tuple(len(axis.eigenvalues) for axis in axes)
+        return self.fitted(features, [], count_weight, noise, growth, found, axes=axes)
+
+    def _kernel_axes(self, kernels: KernelClass, scales: Array) -> tuple[KernelAxis, ...]:
         degrees = self._explicit()
         tolerance = min(max(1e-3 * self.ratio * self.records / self.workload.points / len(scales), 1e-7), 1e-2)
         while True:
@@ -390,17 +413,7 @@ class _Sizer:
                 f"the kernel's features in {len(scales)} coordinates are {count}, {memory(count)}: declare the "
                 "queries, query_class=GaussianKernels(...).at(centres), or name 'weighted'"
             )
-        features = _core.PointFeatures.kernel(self.bounds, [axis.mixing for axis in axes], self.most)
-        # Averages are ratios where the number of points is measured: weigh it by what an average is worth.
-        mean = math.prod(axis.mean for axis in kernels.axes(self.cube))
-        count_weight = 0.0 if self.replace else math.sqrt(mean)
-
-        def noise(variances: Array) -> float:
-            return math.sqrt(float(variances[0]) + (0.0 if self.replace else mean**2 * float(variances[-1])))
-
-        growth = math.prod(1.0 + axis.error for axis in axes) - 1.0
-        found = tuple(len(axis.eigenvalues) for axis in axes)
-        return self.fitted(features, [], count_weight, noise, growth, found, axes=axes)
+        return axes
 
     def declared(self) -> SmoothFitted:
         queries = self.workload.declared

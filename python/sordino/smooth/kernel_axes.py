@@ -11,7 +11,7 @@ from sordino.smooth.chebyshev import nodes, polynomials, transform
 from sordino.smooth.query_classes import KernelClass
 from sordino.workloads.base import Array
 
-__all__ = ["KernelAxis", "kernel_axis"]
+__all__ = ["KernelAxis", "kernel_axis", "stored_axis"]
 
 _DEGREES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256)
 
@@ -67,7 +67,20 @@ def _cut(kernels: KernelClass, scale: float, degree: int, tolerance: float) -> K
     # Half of the tolerance for eigenvalues left out: each is worth at most itself times the number of polynomials.
     kept = np.flatnonzero(values > max(0.5 * tolerance / degree, 1e-14 * values[-1]))[::-1]
     mixing = np.ascontiguousarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+    return KernelAxis(mixing, values[kept], _error(kernels, scale, mixing))
+
+
+def stored_axis(kernels: KernelClass, scale: float, mixing: Array) -> KernelAxis:
+    """Return features as they were found before, perhaps elsewhere: eigenvectors differ between machines.
+
+    Sensitivities are certified for the mixing as it is, so a poor one costs accuracy alone.
+    """
+    return KernelAxis(mixing, (mixing**2).sum(axis=1), _error(kernels, scale, mixing))
+
+
+def _error(kernels: KernelClass, scale: float, mixing: Array) -> float:
+    degree = mixing.shape[1]
     grid = np.cos(np.pi * np.linspace(0.0, 1.0, 4 * degree + 65))
     features = polynomials(grid, degree) @ mixing.T
     exact = kernels.profile_of(np.abs(grid[:, None] - grid[None, :]) / scale)
-    return KernelAxis(mixing, values[kept], float(np.abs(features @ features.T - exact).max()))
+    return float(np.abs(features @ features.T - exact).max())

@@ -13,7 +13,7 @@ from sordino._checks import integer
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.smooth.chebyshev import polynomials
 from sordino.smooth.cube import Cube
-from sordino.smooth.queries import Boxes, KernelQueries, MomentQueries, Query, Separable, values_of
+from sordino.smooth.queries import Boxes, KernelQueries, MarginalKernels, MomentQueries, Query, Separable, values_of
 from sordino.smooth.readers import grid_points
 from sordino.workloads.base import Array
 
@@ -55,7 +55,7 @@ class GridMeasure:
     def query(self, query: Query, cube: Cube) -> Array:
         """Return the averages of queries under the measure, shape (queries,)."""
         flat = self.weights.reshape(-1)
-        if not isinstance(query, KernelQueries | Separable | MomentQueries | Boxes):
+        if not isinstance(query, KernelQueries | MarginalKernels | Separable | MomentQueries | Boxes):
             points = cube.data(grid_points(self.nodes))
             found = values_of(query, points, (len(points),))
             return np.atleast_1d(found.T @ flat)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sordino.errors import PlanFileError, SordinoError
 from sordino.plan_records import SCHEMA, check_noise, rebuilt
 from sordino.privacy import privacy_from_json
@@ -16,7 +18,7 @@ from sordino.units import unit_from_json
 if TYPE_CHECKING:
     from sordino.smooth.plan import SmoothPlan
 
-__all__ = ["load_smooth_plan", "smooth_record"]
+__all__ = ["load_smooth_plan", "rebuild_smooth", "smooth_record"]
 
 _KIND = "smooth-queries"
 
@@ -32,6 +34,7 @@ def smooth_record(plan: SmoothPlan) -> dict[str, Any]:
         "requested": plan.requested,
         "mechanism": plan.mechanism,
         "sizes": list(plan.sizes),
+        "mixings": [axis.mixing for axis in plan.fitted.axes],
         "noise_ratio": plan.fitted.ratio,
         "door": {"grid": door.grid, "quarter_units": door.quarter_units},
         "sensitivity": plan.sensitivity,
@@ -48,10 +51,15 @@ def load_smooth_plan(path: Path) -> SmoothPlan:
         InputFileError: The file cannot be read.
         PlanFileError: The file is no plan of smooth queries, was altered, or understates noise or cost.
     """
-    return rebuilt(path, _rebuild)
+    return rebuilt(path, rebuild_smooth)
 
 
-def _rebuild(record: dict[str, Any]) -> SmoothPlan:
+def rebuild_smooth(record: dict[str, Any]) -> SmoothPlan:
+    """Fit a recorded plan again.
+
+    Raises:
+        PlanFileError: It is no plan of smooth queries, or understates noise or cost.
+    """
     from sordino.smooth.plan import SmoothPlan  # noqa: PLC0415 - plan uses this module
 
     if record["workload"]["kind"] != _KIND:
@@ -63,11 +71,16 @@ def _rebuild(record: dict[str, Any]) -> SmoothPlan:
     requested, sizes = str(record["requested"]), record["sizes"]
     if not all(type(size) is int and size > 0 for size in sizes) or len(sizes) not in {0, workload.dimension}:
         raise PlanFileError("the plan's sizes are out of range")
+    mixings = record["mixings"]
+    if not all(isinstance(mixing, np.ndarray) and mixing.ndim == 2 for mixing in mixings) or (
+        len(mixings) not in {0, workload.dimension}
+    ):
+        raise PlanFileError("the plan's features of a kernel are out of range")
     request = SmoothRequest(
         workload, privacy_from_json(record["privacy"]), unit_from_json(record["unit"]), named=requested != "auto"
     )
     try:
-        fitted = fit_smooth(request, mechanism, tuple(sizes) or None)
+        fitted = fit_smooth(request, mechanism, tuple(sizes) or None, mixings)
     except SordinoError as error:
         raise PlanFileError(f"the plan cannot be fitted: {error}") from None
     if list(fitted.sizes) != sizes:

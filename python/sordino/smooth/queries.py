@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 
     AnyKernels: TypeAlias = GaussianKernels | LaplaceKernels | MaternKernels
 
-__all__ = ["Boxes", "KernelQueries", "MomentQueries", "Query", "Separable", "SeparableQueries", "values_of"]
+__all__ = [
+    "Boxes",
+    "KernelQueries",
+    "MarginalKernels",
+    "MomentQueries",
+    "Query",
+    "Separable",
+    "SeparableQueries",
+    "values_of",
+]
 
 _MOST_NUMBERS = 2**26
 
@@ -147,6 +156,49 @@ class KernelQueries:
             raise PlanFileError("the plan's declared queries are out of range") from None
 
 
+class MarginalKernels:
+    """Kernels of some coordinates, the others averaged over: `f_q(x) = weights[q] prod_j k_j(x_j, centres[q, j])`.
+
+    Args:
+        kernels: Which kernel.
+        centres: In data units, shape (queries, len(axes)).
+        axes: Coordinates that the centres have.
+        weights: Shape (queries,); 1 if None.
+
+    Raises:
+        DataTypeError: Not arrays of numbers.
+        InvalidParameterError: Shapes do not fit, coordinates repeat, or entries are not finite.
+    """
+
+    def __init__(self, kernels: AnyKernels, centres: object, axes: Sequence[int], weights: object = None) -> None:
+        self.kernels: AnyKernels = kernels
+        self.centres: Array = _array("centres", centres, (2,))
+        self.axes = tuple(axes)
+        if len(set(self.axes)) != len(self.axes) or self.centres.shape[1] != len(self.axes):
+            raise InvalidParameterError("centres must have one column for each of the axes, which must not repeat")
+        given = np.ones(len(self.centres)) if weights is None else _array("weights", weights, (1,))
+        if given.shape != self.centres.shape[:1]:
+            raise InvalidParameterError("weights must have one entry a centre")
+        self.weights: Array = given[:, None]
+
+    def check(self, cube: Cube) -> None:
+        """Refuse axes that are not there.
+
+        Raises:
+            InvalidParameterError: Some are not.
+        """
+        if not all(0 <= axis < cube.dimension for axis in self.axes):
+            raise InvalidParameterError(f"axes must be from 0 to {cube.dimension - 1}")
+        self.kernels.scales(cube)
+
+    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
+        """Return the kernels of one coordinate, 1 where it is averaged over, shape (queries, len(u))."""
+        if axis not in self.axes:
+            return np.ones((len(self.centres), len(u)))
+        centres = (self.centres[:, self.axes.index(axis)] - cube.middle[axis]) / cube.half[axis]
+        return self.kernels.profile_of(np.abs(u[None, :] - centres[:, None]) / self.kernels.scales(cube)[axis])
+
+
 class Separable:
     """One query that is a product, `f(x) = prod_j factors[j](x_j)`.
 
@@ -264,7 +316,7 @@ class Boxes:
         return sides
 
 
-Query: TypeAlias = KernelQueries | Separable | MomentQueries | Boxes | Callable[[Array], Any]
+Query: TypeAlias = KernelQueries | MarginalKernels | Separable | MomentQueries | Boxes | Callable[[Array], Any]
 """What a summary can be asked: products, or any function from points, shape (k, d) in data units, to values (k,)."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,14 +17,24 @@ from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, Uns
 from sordino.intervals import gaussian_half_width
 from sordino.noise_law import factor_of_variance
 from sordino.smooth.measure import GridMeasure, project_summary
-from sordino.smooth.queries import Boxes, KernelQueries, MomentQueries, Query, Separable, SeparableQueries
+from sordino.smooth.queries import (
+    Boxes,
+    KernelQueries,
+    MarginalKernels,
+    MomentQueries,
+    Query,
+    Separable,
+    SeparableQueries,
+)
 from sordino.smooth.query_classes import GaussianKernels, KernelClass
 from sordino.smooth.readers import Coefficients, reader_of
+from sordino.smooth.release_file import Published, load_release, save_release
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Any
+
+    from matplotlib.figure import Figure
 
     from sordino.searches import Progress
     from sordino.smooth.plan import SmoothPlan
@@ -83,22 +94,25 @@ class SmoothRelease:
 
     Attributes:
         plan: How it was made.
+        measured: What was published, noisy integers.
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.
         post_processing: What was done to the summary, in order.
         measure: The probability measure it was projected onto, if it was.
+        names: What the coordinates are called, if they have names: public.
     """
 
     plan: SmoothPlan
-    measured: _core.Measured = field(repr=False)
+    measured: _core.Measured | Published = field(repr=False)
     private: bool = True
     accounted: bool = False
     post_processing: tuple[str, ...] = ()
     measure: GridMeasure | None = field(default=None, repr=False)
+    names: tuple[str, ...] | None = None
 
     @cached_property
     def _decoded(self) -> Array:
-        return _core.decode(self.plan.fitted.strategy, self.measured)
+        return self.plan.fitted.strategy.decode(self.measured.values())
 
     @cached_property
     def sums(self) -> Array:
@@ -170,7 +184,7 @@ class SmoothRelease:
         if self.measure is not None:
             return self._of_measure(query)
         reader = reader_of(self.plan.workload, self.plan.fitted, self._noise_level)
-        if isinstance(query, KernelQueries | Separable | MomentQueries | Boxes):
+        if isinstance(query, KernelQueries | MarginalKernels | Separable | MomentQueries | Boxes):
             query.check(self.plan.workload.cube)
             return self._products(query, reader.products(query))
         if not callable(query):
@@ -274,38 +288,42 @@ class SmoothRelease:
         values, variances = self._of_full(matrix)
         return self._answers(values, variances, np.zeros(len(values)), np.sqrt(lost), single=False)
 
-    def density(self, points: object, *, bandwidth: object = None) -> SmoothAnswers:
-        """Return a kernel density estimate at public points, in points per unit of volume of the data.
+    def density(self, points: object, *, bandwidth: object = None, axes: Sequence[int] | None = None) -> SmoothAnswers:
+        """Return a kernel density estimate at public points: share of the points per unit of volume of the data.
 
         Each kernel is normalised to integrate to 1 over the bounds.
 
         Args:
-            points: In data units, shape (k, d).
+            points: In data units, shape (k, d), or (k, len(axes)).
             bandwidth: Of Gaussian kernels, in data units, a number or one a coordinate; the kernels of the plan's class
                 if None.
+            axes: Coordinates whose density is asked for, the others summed out; all if None.
 
         Raises:
             DataTypeError: Not numbers.
             ShapeError: Another number of coordinates.
-            InvalidParameterError: The class is no class of kernels and no bandwidth is given.
+            InvalidParameterError: The class is no class of kernels and no bandwidth is given; or axes are not there.
         """
         cube = self.plan.workload.cube
+        chosen = tuple(range(cube.dimension)) if axes is None else tuple(integer("an axis", j, least=0) for j in axes)
         try:
             at = np.array(points, dtype=np.float64, ndmin=2)
         except (TypeError, ValueError):
             raise DataTypeError("points must be numbers") from None
-        if at.ndim != 2 or at.shape[1] != cube.dimension:
-            raise ShapeError(f"points must have shape (k, {cube.dimension})")
+        if at.ndim != 2 or at.shape[1] != len(chosen):
+            raise ShapeError(f"points must have shape (k, {len(chosen)})")
         kernels = self.plan.workload.query_class if bandwidth is None else GaussianKernels(bandwidth)  # type: ignore[arg-type] # checked there
         if not isinstance(kernels, KernelClass):
             raise InvalidParameterError("the plan's class is no class of kernels: give a bandwidth")
-        queries = kernels.at(at)
+        marginal = MarginalKernels(kernels, at, chosen)
+        marginal.check(cube)
         places, weights = np.polynomial.legendre.leggauss(128)
         volume = np.ones(len(at))
-        for j in range(cube.dimension):
-            volume *= queries.axis_values(cube, j, places) @ weights * cube.half[j]
-        answers = self.query(KernelQueries(queries.kernels, at, 1.0 / volume[:, None]))
-        return answers
+        for j in chosen:
+            volume *= marginal.axis_values(cube, j, places) @ weights * cube.half[j]
+        if chosen == tuple(range(cube.dimension)):
+            return self.query(KernelQueries(marginal.kernels, at, 1.0 / volume[:, None]))
+        return self.query(MarginalKernels(marginal.kernels, at, chosen, 1.0 / volume))
 
     def projected(self, grid: int | None = None, *, progress: Progress | None = None) -> SmoothRelease:
         """Return a release of the probability measure on a grid whose sums are nearest to the noisy ones.
@@ -352,18 +370,55 @@ class SmoothRelease:
             count, np.random.default_rng() if generator is None else generator, self.plan.workload.cube
         )
 
-    def plot(self, path: str | Path | None = None, *, axes: tuple[int, ...] = (0, 1), bandwidth: object = None) -> Any:
+    def save(self, path: str | Path) -> Path:
+        """Write the summary as JSON, large arrays in an `.npz` beside it: public, and all that queries need.
+
+        The measure of a projected release is not kept: `projected` finds it again.
+
+        Raises:
+            InputFileError: The file cannot be written.
+        """
+        return save_release(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> SmoothRelease:
+        """Read a summary and verify it: its plan is fitted again, and must be the one that it was made with.
+
+        Raises:
+            InputFileError: The file cannot be read.
+            PlanFileError: The file is no summary, was altered, or does not fit its plan; or declared queries are
+                whitened otherwise on this machine.
+        """
+        return load_release(Path(path))
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        axes: Sequence[int] | None = None,
+        bandwidth: object = None,
+        names: Sequence[str] | None = None,
+    ) -> Figure:
         """Draw the density of one or two coordinates, the others summed out.
+
+        Args:
+            path: Where the picture is written, if anywhere.
+            axes: Which coordinates; the first two, or the only one, if None.
+            bandwidth: As `density` takes it.
+            names: What the coordinates are called, one each; the release's own if None.
 
         Returns:
             The matplotlib figure.
 
         Raises:
             MissingDependencyError: matplotlib is not installed.
+            InvalidParameterError: There are no such coordinates or not one or two, or another number of names.
+            UnsupportedMechanismError: Only declared queries were measured.
+            InputFileError: The picture cannot be written.
         """
         from sordino.smooth.plots import plot_density  # noqa: PLC0415 - optional extra
 
-        return plot_density(self, path, axes=axes, bandwidth=bandwidth)
+        return plot_density(self, path, axes=axes, bandwidth=bandwidth, names=names)
 
 
 def _expanded(found: Coefficients, indices: Any) -> Array:
