@@ -186,8 +186,17 @@ def farthest(value, d, seed=1, starts=24):
     return best
 
 
-@pytest.mark.parametrize("degree", ["auto", 3])
-@pytest.mark.parametrize("name", KERNELS)
+ROUGH = {"laplace", "matern32"}
+
+
+@pytest.mark.parametrize(
+    ("name", "degree"),
+    [
+        pytest.param(name, degree, marks=[pytest.mark.slow] if name in ROUGH and degree == "auto" else [])
+        for name in KERNELS
+        for degree in ("auto", 3, 24)
+    ],
+)
 def test_kernel_features_against_a_search(name, degree):
     """Distances and norms in the space of the features, from their own definition by numpy."""
     plans = {unit: made(2, "kernel-gaussian", unit, degree=degree, query_class=KERNELS[name]) for unit in UNITS[::2]}
