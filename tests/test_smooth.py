@@ -275,7 +275,7 @@ def test_batches_are_many_queries(mechanism, unit):
     fs = [lambda z: np.sin(z[:, 0]), lambda z: z[:, 1] ** 2, lambda z: np.ones(len(z))]
     batch = release.query(lambda z: np.stack([f(z) for f in fs], axis=1))
     for name in ("values", "stderr", "truncation"):
-        alone = [getattr(release.query(f), name) for f in fs]
+        alone = [float(getattr(release.query(f), name)) for f in fs]
         assert getattr(batch, name) == pytest.approx(alone, rel=1e-9, abs=1e-12)
     rng = np.random.default_rng(2)
     centres, weights = rng.uniform([10, -3], [20, 1], (7, 3, 2)), rng.normal(size=(7, 3))

@@ -320,6 +320,8 @@ class _Sizer:
             def total(p: float) -> float:
                 return math.prod(float((axis[:d] ** p).sum()) for axis, d in zip(axes, degrees, strict=True))
 
+            constant = math.prod(float(axis[0]) for axis in axes)
+
             truncation = self.query_class.truncation(None, degrees, self.cube)
         else:
             indices = total_degree(len(degrees), max(degrees)) if listed else _all(degrees)
@@ -328,13 +330,18 @@ class _Sizer:
             def total(p: float) -> float:
                 return float((moments[moments > 0.0] ** p).sum())
 
+            constant = float(moments[0])
+
             truncation = self.query_class.truncation(indices if listed else None, degrees, self.cube)
         count = self._count(degrees)
+        # A public number of points: the constant needs no noise. With weights `v_m/w_m^2 = v_m^p`.
+        free = constant ** (power if weighted else 1.0) if self.replace else 0.0
+        noisy = max(total(power) - free, 0.0)
         if self.gaussian:
-            square = (2.0 if self.replace else 1.0) * (total(power) ** 2 if weighted else count * total(1.0))
+            square = (2.0 if self.replace else 1.0) * (total(power) if weighted else count) * noisy
         else:
             excess = _PURE_EXCESS if self.replace else 1.0
-            square = 2.0 * excess**2 * (total(power) ** 3 if weighted else count**2 * total(1.0))
+            square = 2.0 * excess**2 * (total(power) if weighted else count) ** 2 * noisy
         return math.hypot(self.ratio * self.records * math.sqrt(square) / self.workload.points, truncation)
 
     # Kernels.
