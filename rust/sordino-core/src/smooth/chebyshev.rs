@@ -23,7 +23,7 @@ use rayon::prelude::*;
 
 /// Points whose features are in memory at once. With at most 42 bits and features of at most 2 their products add up
 /// to less than 2^53: the matrix products of floats are exact.
-const CHUNK: usize = 512;
+const CHUNK: usize = 256;
 const MOST_BITS: u32 = 42;
 /// Sums stay below this.
 const SUM_BITS: u32 = 57;

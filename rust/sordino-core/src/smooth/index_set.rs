@@ -140,6 +140,13 @@ impl Pairs {
     }
 }
 
+/// The nearest integer, ties to even: adding 1.5·2^52 leaves no bits for a fraction.
+#[inline(always)]
+fn nearest_integer(value: f64) -> f64 {
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    (value + MAGIC) - MAGIC
+}
+
 /// The distinct ones, the most frequent first among those of the same degree, and the number of each.
 fn distinct<'a>(rows: impl Iterator<Item = &'a [u32]> + Clone) -> (Vec<Vec<u32>>, Vec<u32>) {
     let mut counts: HashMap<&[u32], usize> = HashMap::new();
@@ -172,42 +179,45 @@ impl Half {
     }
 
     /// Products of the features of the axes, in units of `2^-bits`: `values[j]` has one row of `points` entries for
-    /// every feature of axis `j`. Rounded to integers if `rounded`.
+    /// every feature of axis `j`, the first of them 1 if `rounded`: then products are rounded to integers.
     #[inline(always)]
     pub fn fill(&self, values: &[Vec<f64>], points: usize, bits: u32, rounded: bool, out: &mut Vec<f64>) {
         let scale = 2f64.powi(bits as i32);
         out.clear();
-        out.resize(points, scale);
         if let Some(listed) = &self.listed {
-            let mut all = Vec::with_capacity(self.len * points);
             for index in listed {
-                let start = all.len();
-                all.resize(start + points, scale);
-                for (axis, m) in (self.first..).zip(index).filter(|(_, m)| **m > 0) {
+                let start = out.len();
+                out.resize(start + points, scale);
+                // T_0 = 1 needs no product, but the coefficient of a query does.
+                for (axis, m) in (self.first..).zip(index).filter(|(_, m)| **m > 0 || !rounded) {
                     let row = &values[axis][*m as usize * points..][..points];
-                    all[start..].iter_mut().zip(row).for_each(|(product, value)| *product *= value);
+                    out[start..].iter_mut().zip(row).for_each(|(product, value)| *product *= value);
+                }
+                if rounded {
+                    out[start..].iter_mut().for_each(|product| *product = nearest_integer(*product));
                 }
             }
-            *out = all;
-        } else {
-            let mut next = Vec::new();
-            for axis in self.first..self.last {
-                next.clear();
-                next.reserve(out.len() / points * values[axis].len());
-                for product in out.chunks_exact(points) {
-                    for row in values[axis].chunks_exact(points) {
-                        next.extend(product.iter().zip(row).map(|(product, value)| product * value));
+            return;
+        }
+        out.resize(points, scale);
+        let mut next = Vec::new();
+        for axis in self.first..self.last {
+            next.clear();
+            next.resize(out.len() / points * values[axis].len(), 0.0);
+            let finish = rounded && axis + 1 == self.last;
+            let mut rows = next.chunks_exact_mut(points);
+            for product in out.chunks_exact(points) {
+                // The values come first: a pair that lacks one must not use up a row.
+                for (value, row) in values[axis].chunks_exact(points).zip(rows.by_ref()) {
+                    let entries = row.iter_mut().zip(product).zip(value);
+                    if finish {
+                        entries.for_each(|((entry, product), value)| *entry = nearest_integer(product * value));
+                    } else {
+                        entries.for_each(|((entry, product), value)| *entry = product * value);
                     }
                 }
-                std::mem::swap(out, &mut next);
             }
-        }
-        if rounded {
-            // Adding and taking away 1.5·2^52 rounds to the nearest integer, ties to even.
-            let magic = 1.5 * 2f64.powi(52);
-            for value in out.iter_mut() {
-                *value = (*value + magic) - magic;
-            }
+            std::mem::swap(out, &mut next);
         }
     }
 

@@ -75,7 +75,8 @@ proptest! {
         merged.merge(&add(&[&data[..2 * cut]])).unwrap();
         prop_assert_eq!(whole.sums(), merged.sums());
         let reversed: Vec<f64> = data.chunks(2).rev().flatten().copied().collect();
-        prop_assert_eq!(whole.sums(), add(&[&reversed]).sums());
+        let backwards = add(&[&reversed]);
+        prop_assert_eq!(whole.sums(), backwards.sums());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let alone = pool.install(|| add(&[&data.repeat(40)]));
         let several = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(|| add(&[&data.repeat(40)]));
