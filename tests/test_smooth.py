@@ -194,7 +194,12 @@ def test_functions_products_and_kernels_agree(mechanism, unit):
         alone = release.query(lambda z, y=y: np.exp(-0.5 * (((z - y) / [4.0, 1.6]) ** 2).sum(axis=1)))
         assert alone.values.shape == () and float(alone) == pytest.approx(by_kernel.values[i], abs=5e-5)
         product = release.query(
-            so.Separable([lambda c, y=y: np.exp(-0.5 * ((c - y[0]) / 4) ** 2), lambda c, y=y: np.exp(-0.5 * ((c - y[1]) / 1.6) ** 2)])
+            so.Separable(
+                [
+                    lambda c, y=y: np.exp(-0.5 * ((c - y[0]) / 4) ** 2),
+                    lambda c, y=y: np.exp(-0.5 * ((c - y[1]) / 1.6) ** 2),
+                ]
+            )
         )
         assert product.values.shape == (1,)
         assert product.values[0] == pytest.approx(by_kernel.values[i], abs=5e-5)
@@ -286,7 +291,9 @@ def test_batches_are_many_queries(mechanism, unit):
     once = release.query(KERNELS.at(centres[:, 0]))
     assert twice.values == pytest.approx(1.5 * once.values, rel=1e-9)
     assert twice.stderr == pytest.approx(1.5 * once.stderr, rel=1e-6, abs=1e-12)
-    assert release.query(KERNELS.at(centres[:, 0], np.full((7, 1), 1.5))).stderr == pytest.approx(twice.stderr, rel=1e-6)
+    assert release.query(KERNELS.at(centres[:, 0], np.full((7, 1), 1.5))).stderr == pytest.approx(
+        twice.stderr, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("unit", PUBLIC)
@@ -300,7 +307,9 @@ def test_declared_queries_are_answered_as_declared(unit):
     assert answers.values == pytest.approx(naive(queries, x), abs=1e-4)
     assert (np.abs(answers.values - naive(queries, x)) <= answers.truncation + 8 * answers.stderr).all()
     noisy = so.plan(workload, APPROX, unit=unit).release(x)
-    assert (np.abs(noisy.declared().values - naive(queries, x)) <= 6 * noisy.declared().stderr + noisy.declared().truncation).all()
+    assert (
+        np.abs(noisy.declared().values - naive(queries, x)) <= 6 * noisy.declared().stderr + noisy.declared().truncation
+    ).all()
     for query in (queries, lambda z: z[:, 0]):
         with pytest.raises(so.UnsupportedMechanismError):
             noisy.query(query)
@@ -356,7 +365,7 @@ def test_projections_are_probability_measures(mechanism, unit):
     values = np.exp(-0.5 * (((grid[:, None] - queries.centres[:, 0]) / [4, 1.6]) ** 2).sum(axis=-1))
     assert projected.query(queries).values == pytest.approx(weights.ravel() @ values, rel=1e-9)
     for query, shape in ((lambda z: z[:, 0], ()), (lambda z: z, (2,))):
-        assert projected.query(query).values == pytest.approx(weights.ravel() @ query(grid)) 
+        assert projected.query(query).values == pytest.approx(weights.ravel() @ query(grid))
         assert projected.query(query).values.shape == shape
     sample = projected.sample(5000, np.random.default_rng(1))
     low, high = np.array(plan.workload.bounds).T
@@ -453,7 +462,9 @@ def test_sums_merge_and_points_are_clipped(rows, data):
 
 
 @settings(max_examples=15)
-@given(st.floats(-3, 3), st.floats(-3, 3), st.sampled_from(["weighted-laplace", "kernel-gaussian", "histogram-laplace"]))
+@given(
+    st.floats(-3, 3), st.floats(-3, 3), st.sampled_from(["weighted-laplace", "kernel-gaussian", "histogram-laplace"])
+)
 def test_answers_are_linear_in_the_query(a, b, mechanism):
     """Also under a private number of points: both are over the same one."""
     release = made(200, mechanism=mechanism, unit=so.AddRemove()).release(points(200))
@@ -469,7 +480,11 @@ def test_answers_are_linear_in_the_query(a, b, mechanism):
 
 
 @settings(max_examples=10)
-@given(st.integers(-20, 20), st.integers(-1000, 1000), st.sampled_from(["weighted-laplace", "kernel-gaussian", "histogram-laplace"]))
+@given(
+    st.integers(-20, 20),
+    st.integers(-1000, 1000),
+    st.sampled_from(["weighted-laplace", "kernel-gaussian", "histogram-laplace"]),
+)
 def test_units_change_nothing(power, shift, mechanism):
     """Points, bounds, bandwidths and centres in other units: the same answers; scales by powers of two are exact."""
     scale = 2.0**power

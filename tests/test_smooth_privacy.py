@@ -174,7 +174,7 @@ def farthest(value, d, seed=1, starts=24):
     """The largest value of a function of two points, by simplex searches from corners and anywhere."""
     rng = np.random.default_rng(seed)
     corners = rng.choice([-1.0, 1.0], (starts, 2 * d))
-    corners[:: 2, d:] = -corners[:: 2, :d]
+    corners[::2, d:] = -corners[::2, :d]
     corners[0] = [-1.0] * d + [1.0] * d
     corners[starts // 2 :] = rng.uniform(-1, 1, (starts - starts // 2, 2 * d))
     best = max(value(z) for z in corners)
@@ -263,15 +263,15 @@ def test_one_declared_query_has_the_noise_of_its_kernel():
     assert plan.features == 1
     release = plan.release(np.full((100, 2), [12.0, 0.0]))
     least = np.sqrt(1 - np.exp(-(64 + 9) / 8))
-    assert release.declared().stderr == pytest.approx(
-        plan.fitted.ratio * np.sqrt(2) * np.ones(2) / 100, rel=1 - least
-    )
+    assert release.declared().stderr == pytest.approx(plan.fitted.ratio * np.sqrt(2) * np.ones(2) / 100, rel=1 - least)
 
 
 # The integers of a point depend on the point alone.
 
 
-@pytest.mark.parametrize("mechanism", ["chebyshev-laplace", "weighted-gaussian", "kernel-gaussian", "histogram-laplace"])
+@pytest.mark.parametrize(
+    "mechanism", ["chebyshev-laplace", "weighted-gaussian", "kernel-gaussian", "histogram-laplace"]
+)
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_other_points_change_nothing(mechanism, d):
     """Order, batches, memory layout and number of points: the sums of neighbours differ by one point's own."""
@@ -339,7 +339,9 @@ def test_sums_of_many_points_are_coarser_and_their_rounding_counts(points):
         u = hard_points(2, seed=4)
         features = np.array([one(plan, x) for x in data(plan, u)])[:, : plan.features]
         if mechanism != "kernel-gaussian":
-            assert features == pytest.approx(oracles.monomials(u, index_set_of(plan)), abs=2e-2 if points > 2**30 else 1e-4)
+            assert features == pytest.approx(
+                oracles.monomials(u, index_set_of(plan)), abs=2e-2 if points > 2**30 else 1e-4
+            )
 
 
 # What is known in closed form.
@@ -360,9 +362,7 @@ def test_the_table_of_excess_over_the_literal_noise(d):
 def test_low_degrees_cost_nearly_twice_the_literal_noise(d, size, least):
     """The authors' own sets of monomials, with noise for as many as there are: too little by this factor or more."""
     index_set = oracles.graded_set(d, size)
-    workload = so.SmoothQueries(
-        d, points=569, bounds=(-1, 1), query_class=so.GaussianKernels(2.0), index_set=index_set
-    )
+    workload = so.SmoothQueries(d, points=569, bounds=(-1, 1), query_class=so.GaussianKernels(2.0), index_set=index_set)
     plan = so.plan(workload, PURE, unit=so.ReplaceOne(), mechanism="chebyshev")
     assert least <= scales_of_noise(plan).min() / size <= 2
     # A pair of points that shows it: searched, and attained by the integers.

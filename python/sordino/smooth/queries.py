@@ -280,9 +280,13 @@ def values_of(f: Callable[[Array], Any], points: Array, shape: tuple[int, ...]) 
         # Queries are public: what went wrong may be said.
         raise InvalidParameterError(f"the query raised {type(error).__name__}: {error}") from error
     try:
-        values = np.asarray(found, dtype=np.float64)
+        array = np.asarray(found)
+        if array.dtype.kind not in "iubfO":
+            # Numbers in text are no numbers, and of complex ones a half would be lost.
+            raise TypeError
+        values = array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        raise InvalidParameterError("the query must return numbers") from None
+        raise InvalidParameterError("the query must return real numbers") from None
     if values.shape[: len(shape)] != shape or values.ndim > len(shape) + 1:
         raise InvalidParameterError(f"the query must return an array of shape {shape}, got {values.shape}")
     if not np.isfinite(values).all():
