@@ -206,6 +206,23 @@ def test_functions_products_and_kernels_agree(mechanism, unit):
         assert product.stderr[0] == pytest.approx(alone.stderr, rel=1e-3, abs=1e-12)
 
 
+@pytest.mark.parametrize("mechanism", ["weighted-gaussian", "kernel-gaussian", "histogram-gaussian"])
+def test_shapes_of_answers(mechanism):
+    """A number for (k,), q numbers for (k, q): also for q = 1, and of a projection."""
+    release = made(mechanism=mechanism, degree=5).release(points(500))
+    for each in (release, release.projected()):
+        for query, shape in (
+            (lambda z: z[:, 0], ()),
+            (lambda z: z[:, :1], (1,)),
+            (lambda z: z, (2,)),
+            (KERNELS.at([[12.0, 0.0]]), (1,)),
+            (so.MomentQueries([[1, 0]]), (1,)),
+            (so.Boxes([11.0, -1.0], [12.0, 0.0], 0.5), (1,)),
+        ):
+            answer = each.query(query)
+            assert answer.values.shape == answer.stderr.shape == answer.truncation.shape == shape
+
+
 def test_an_answer_is_the_weighted_sum_of_the_released_sums():
     """Against the sum term by term, with coefficients by a transform of scipy."""
     plan, x, release = noiseless(d=2, degree=(6, 9), mechanism="chebyshev-gaussian")
@@ -350,6 +367,27 @@ def test_the_density_integrates_to_one(mechanism, bandwidth):
     assert answers.values.min() > -0.05
 
 
+@pytest.mark.parametrize("width", [1e-4, 0.01, 0.3, 5.0])
+def test_kernels_of_a_density_integrate_to_one(width):
+    """Narrow ones and ones with a kink too, against closed forms."""
+    release = made(200, 1, "histogram-gaussian", degree=4).release(points(200, 1))
+    at = np.array([[10.0], [13.0], [19.99]])
+    scale, lengths = 5 * width, (np.array([[0.0, -10], [3, -7], [9.99, -0.01]]) / (5 * width)).clip(-700, 700)
+    density = release.density(at, bandwidth=scale)
+    normal = (
+        scale * math.sqrt(2 * math.pi) * (scipy.stats.norm.cdf(lengths[:, 0]) - scipy.stats.norm.cdf(lengths[:, 1]))
+    )
+    plain = release.query(so.GaussianKernels(scale).at(at))
+    assert density.values == pytest.approx(plain.values / normal, rel=1e-9)
+    laplace = made(200, 1, "histogram-gaussian", degree=4, query_class=so.LaplaceKernels(scale)).release(points(200, 1))
+    volume = scale * (2 - np.exp(-lengths[:, 0]) - np.exp(lengths[:, 1]))
+    plain = laplace.query(so.LaplaceKernels(scale).at(at))
+    assert laplace.density(at).values == pytest.approx(plain.values / volume, rel=1e-9)
+    for outside in ([[9.9]], [[21.0]]):
+        with pytest.raises(so.InvalidParameterError, match="bounds"):
+            release.density(outside, bandwidth=scale)
+
+
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, "moments-gaussian", *HISTOGRAMS])
 @pytest.mark.parametrize("unit", PUBLIC)
 def test_projections_are_probability_measures(mechanism, unit):
@@ -398,7 +436,7 @@ def test_a_projection_is_nearest():
 @pytest.mark.parametrize("approximation", ["truncate", "vallee-poussin", "jackson"])
 def test_approximations_damp_as_they_say(approximation):
     """And the truncation that is stated covers the damping."""
-    plan, x, release = noiseless(d=1, degree=16, approximation=approximation, query_class=so.GaussianKernels(2.5))
+    _, x, release = noiseless(d=1, degree=16, approximation=approximation, query_class=so.GaussianKernels(2.5))
 
     def f(z):
         return np.exp(-0.5 * ((z[:, 0] - 16.5) / 2.5) ** 2)

@@ -105,7 +105,7 @@ def test_options_of_tables_are_refused(options):
 
 
 FILES = {
-    "kernel": lambda: made(),
+    "kernel": made,
     "kernel-degree": lambda: made(mechanism="kernel", degree=6),
     "private": lambda: made(unit=UNITS[1]),
     "pure": lambda: made(privacy=PURE, unit=UNITS[2]),
@@ -673,6 +673,7 @@ def raising(_):
         (raising, "KeyError"),
         (lambda z: z[:-1, 0], "shape"),
         (lambda z: 1.0, "shape"),
+        (lambda z: z[:, :0], "shape"),
         (lambda z: z[:, :, None], "shape"),
         (lambda z: z[:, 0] * np.nan, "finite"),
         (lambda z: z[:, 0] / 0.0, "finite"),
