@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import smooth_oracles as oracles
 import sordino as so
+from sordino.smooth.chebyshev import jackson_bound
 from sordino.testing import deterministic_noise
 
 PURE, APPROX = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -313,6 +314,22 @@ def test_batches_are_many_queries(mechanism, unit):
     )
 
 
+@pytest.mark.parametrize("mechanism", ["weighted-gaussian", "kernel-gaussian", "histogram-gaussian"])
+@pytest.mark.parametrize("kernels", [KERNELS, so.LaplaceKernels([4.0, 1.6])])
+def test_many_queries_of_several_centres_are_answered_in_pieces(mechanism, kernels, monkeypatch):
+    """Whatever fits into memory, and whether the kernels are the plan's own or not."""
+    release = made(400, mechanism=mechanism, degree="auto").release(points(400))
+    rng = np.random.default_rng(3)
+    queries = kernels.at(rng.uniform([10, -3], [20, 1], (29, 3, 2)), rng.normal(size=(29, 3)))
+    whole = release.query(queries)
+    for block in (1, 1000, 5000):
+        monkeypatch.setattr("sordino.smooth.release._BLOCK", block)
+        monkeypatch.setattr("sordino.smooth.readers._BLOCK", block // 2)
+        pieces = release.query(queries)
+        for name in ("values", "stderr", "truncation"):
+            assert getattr(pieces, name) == pytest.approx(getattr(whole, name), rel=1e-9)
+
+
 @pytest.mark.parametrize("unit", PUBLIC)
 def test_declared_queries_are_answered_as_declared(unit):
     rng = np.random.default_rng(4)
@@ -451,6 +468,26 @@ def test_approximations_damp_as_they_say(approximation):
     assert float(answer) == pytest.approx(c @ release.sums / len(x), abs=1e-6)
     by_kernel = release.query(so.GaussianKernels(2.5).at([[16.5]]))
     assert by_kernel.values[0] == pytest.approx(float(answer), abs=1e-6)
+
+
+@pytest.mark.parametrize("order", [1, 2, 5, 20])
+def test_best_approximations_of_smooth_functions(order):
+    """sin(x + b) has all derivatives within 1: how far polynomials are, by interpolation, is within twice the bound."""
+    for degree in range(1, 12):
+        bound = jackson_bound(order, degree)
+        u = np.linspace(-1, 1, 400)
+        for b in (0.0, 0.7, 1.5):
+            best = np.polynomial.chebyshev.Chebyshev.interpolate(lambda z, b=b: np.sin(z + b), degree - 1)
+            # The interpolant is no better than the best polynomial, and at most 1 + Lebesgue's constant times worse.
+            assert np.abs(best(u) - np.sin(u + b)).max() <= (2 + 2 / math.pi * math.log(degree)) * bound
+        # Functions of higher order are functions of the lower one.
+        assert bound <= jackson_bound(max(order - 1, 1), degree) < math.inf
+
+
+@pytest.mark.parametrize("order", [3, 20, 100])
+def test_any_order_of_smoothness_can_be_planned(order):
+    plan = made(10**6, 2, "chebyshev-gaussian", query_class=so.KSmooth(order))
+    assert plan.rmse < 0.05 and plan.uniform_error(0.1) < 0.2
 
 
 def test_degree_of_the_paper():

@@ -57,6 +57,13 @@ def test_auto_takes_the_least_error(name, privacy, unit):
     assert plan.mechanism in str(table) and " *" in str(table)
 
 
+def test_a_prior_without_any_of_the_indices_weighs_nothing():
+    prior = so.CoefficientPrior(np.diag([0.0, 0.0, 1.0]))
+    workload = so.SmoothQueries(2, points=50, bounds=BOUNDS, query_class=prior, index_set=[[1, 0], [0, 1]])
+    plan = so.plan(workload, APPROX, unit=so.ReplaceOne(), mechanism="weighted")
+    assert np.isfinite(plan.stderr).all() and plan.truncation == 1 and len(set(plan.stderr)) == 1
+
+
 def test_more_privacy_or_more_records_mean_more_noise():
     least = made(privacy=so.ApproxDP(epsilon=2.0, delta=1e-6), mechanism="weighted", degree=6)
     assert made(mechanism="weighted", degree=6).noise > least.noise

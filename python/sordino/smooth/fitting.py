@@ -241,7 +241,7 @@ class _Sizer:
         They minimise `sum v_m/w_m^2` for a given l2 (l1) norm of w: by the inequalities of Cauchy-Schwarz and Hoelder
         the least values are `(sum v^(1/2))^2` and `(sum v^(1/3))^3`.
         """
-        if self.mechanism.strategy != "weighted":
+        if self.mechanism.strategy != "weighted" or not moments.any():
             return []
         power = 0.25 if self.gaussian else 1.0 / 3.0
         axes = self.query_class.axis_moments(self.cube)

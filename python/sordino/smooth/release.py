@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SmoothAnswers", "SmoothRelease"]
 
+# Coefficients of sums of products that are in memory at once.
+_BLOCK = 2**22
+
 
 @dataclass(frozen=True)
 class SmoothAnswers:
@@ -196,7 +199,7 @@ class SmoothRelease:
         weights = query.weights
         each = weights.shape[1]
         if each > 1:
-            return self._sums_of_products(weights, list(blocks))
+            return self._sums_of_products(weights, blocks)
         scale = weights[:, 0]
         parts = []
         for found in blocks:
@@ -221,14 +224,17 @@ class SmoothRelease:
         lost = np.abs(scale) * truncation
         return self._answers(scale * values, scale**2 * variances, scale * shared, lost, single=False)
 
-    def _sums_of_products(self, weights: Array, blocks: list[Coefficients]) -> SmoothAnswers:
-        full = np.concatenate([_expanded(found, self.plan.fitted.indices) for found in blocks])
-        truncation = np.concatenate([found.truncation for found in blocks])
-        shape = weights.shape
-        summed = np.einsum("qc,qcm->qm", weights, full.reshape(*shape, -1))
-        values, variances = self._of_full(summed)
-        lost = (np.abs(weights) * truncation.reshape(shape)).sum(axis=1)
-        return self._answers(values, variances, self._shared(summed), lost, single=False)
+    def _sums_of_products(self, weights: Array, blocks: Iterator[Coefficients]) -> SmoothAnswers:
+        each, features = weights.shape[1], self.plan.features
+        parts, first = [], 0
+        for full, truncation in _in_rows(blocks, self.plan.fitted.indices, max(_BLOCK // (each * features), 1) * each):
+            own = weights[first : first + len(full) // each]
+            first += len(own)
+            summed = np.einsum("qc,qcm->qm", own, full.reshape(*own.shape, -1))
+            lost = (np.abs(own) * truncation.reshape(own.shape)).sum(axis=1)
+            parts.append((*self._of_full(summed), self._shared(summed), lost))
+        values, variances, shared, lost = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return self._answers(values, variances, shared, lost, single=False)
 
     @cached_property
     def _cells(self) -> _core.PointFeatures:
@@ -390,17 +396,36 @@ def _volumes(queries: KernelQueries, cube: Cube) -> Array:
     return volume
 
 
-def _expanded(found: Coefficients, indices: Any) -> Array:
-    """Return all coefficients of products, shape (queries, features)."""
+def _in_rows(blocks: Iterator[Coefficients], indices: Any, count: int) -> Iterator[tuple[Array, Array]]:
+    """Yield all coefficients of so many products at a time, and what they lose; of the rest at the end."""
+    full, truncation = [], []
+    waiting = 0
+    for found in blocks:
+        for first in range(0, len(found.truncation), count):
+            part = slice(first, first + count)
+            full.append(_expanded(found, indices, part))
+            truncation.append(found.truncation[part])
+            waiting += len(full[-1])
+            if waiting >= count:
+                rows, lost = np.concatenate(full), np.concatenate(truncation)
+                yield rows[:count], lost[:count]
+                full, truncation, waiting = [rows[count:]], [lost[count:]], waiting - count
+    if waiting:
+        yield np.concatenate(full), np.concatenate(truncation)
+
+
+def _expanded(found: Coefficients, indices: Any, part: slice) -> Array:
+    """Return all coefficients of some of the products, shape (products, features)."""
     if found.axes is None:
         assert found.full is not None
-        return found.full
+        return found.full[part]
+    axes = [axis[part] for axis in found.axes]
     if indices is not None:
-        out = np.ones((len(found.axes[0]), len(indices)))
-        for j, axis in enumerate(found.axes):
+        out = np.ones((len(axes[0]), len(indices)))
+        for j, axis in enumerate(axes):
             out *= axis[:, indices[:, j]]
         return out
-    block = found.axes[0]
-    for axis in found.axes[1:]:
+    block = axes[0]
+    for axis in axes[1:]:
         block = block[..., None] * axis.reshape(-1, *[1] * (block.ndim - 1), axis.shape[1])
     return block.reshape(len(block), -1)
