@@ -186,7 +186,7 @@ def farthest(value, d, seed=1, starts=24):
     return best
 
 
-ROUGH = {"laplace", "matern32"}
+ROUGH = {"laplace", "matern32", "matern52", "narrow"}
 
 
 @pytest.mark.parametrize(
@@ -342,6 +342,23 @@ def test_sums_of_many_points_are_coarser_and_their_rounding_counts(points):
             assert features == pytest.approx(
                 oracles.monomials(u, index_set_of(plan)), abs=2e-2 if points > 2**30 else 1e-4
             )
+
+
+def test_high_degrees_are_still_polynomials():
+    """The recurrence's own error is counted, and small."""
+    u = np.array([1.0, -1.0, 0.0, 0.5, np.nextafter(1, 0), np.nextafter(-1, 0), 1 - 1e-9, 0.7, -0.123456789])
+    k = np.arange(4000)
+    for mechanism in ("chebyshev-laplace", "chebyshev-gaussian"):
+        plan = so.plan(
+            so.SmoothQueries(1, points=9, bounds=(-1, 1), query_class=so.KSmooth(1), degree=len(k)),
+            PURE if mechanism.endswith("laplace") else APPROX,
+            unit=so.AddRemove(),
+            mechanism=mechanism,
+        )
+        found = np.array([one(plan, [[x]]) for x in u])
+        assert np.abs(found - np.cos(np.outer(np.arccos(u), k))).max() < 1e-6
+        assert np.linalg.norm(found / scales_of_noise(plan), ord=norm_of(plan), axis=1).max() <= 1
+        assert scales_of_noise(plan) == pytest.approx(len(k) ** (1.0 / norm_of(plan)), rel=1e-4)
 
 
 # What is known in closed form.
