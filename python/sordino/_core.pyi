@@ -13,6 +13,8 @@ __all__ = [
     "LowerBounds",
     "Measured",
     "PanPrivateTree",
+    "PointFeatures",
+    "PointSums",
     "Recovered",
     "Searched",
     "Sketch",

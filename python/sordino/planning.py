@@ -23,7 +23,7 @@ from sordino.plans import Plan
 from sordino.privacy import ApproxDP, Privacy, PureDP
 from sordino.searches import Progress
 from sordino.smooth.plan import SmoothPlan
-from sordino.smooth.planning import SmoothComparison, compare_smooth, plan_smooth
+from sordino.smooth.planning import SmoothComparison, compare_smooth, plan_smooth, privacy_for_smooth
 from sordino.smooth.workload import SmoothQueries
 from sordino.units import AddRemove, ReplaceOne, Unit
 from sordino.workloads import Histogram, RunningHistogram, Workload
@@ -400,7 +400,7 @@ def _guesses(fitted: Fitted) -> bool:
 
 
 def privacy_for(
-    workload: Workload,
+    workload: Workload | SmoothQueries,
     *,
     rmse: float | None = None,
     max_stderr: float | None = None,
@@ -413,7 +413,7 @@ def privacy_for(
     """Return the least epsilon with which the error target is met: the question people ask first.
 
     Args:
-        workload: The queries.
+        workload: The queries; for `SmoothQueries` within a thousandth of the least epsilon, from 1e-6 to 1e6.
         rmse: Wanted root mean squared error; give this or `max_stderr`.
         max_stderr: Wanted largest standard error.
         delta: For `ApproxDP`; None asks for `PureDP`.
@@ -440,6 +440,10 @@ def privacy_for(
 
     if delta is not None:
         open_unit("delta", delta)
+    if isinstance(workload, SmoothQueries):
+        if rmse is None or max_value is not None or not integral:
+            raise InvalidParameterError("SmoothQueries take an rmse, a delta, unit and mechanism")
+        return privacy_for_smooth(workload, target, guarantee, unit=unit, mechanism=mechanism)
     reference = guarantee(1.0)
     request = _checked(workload, reference, unit, objective, max_value, integral)
     # The error of a strategy is proportional to its noise ratio, so one plan at epsilon = 1 tells the

@@ -61,7 +61,8 @@ def coefficients(values: Array, degrees: Sequence[int], axis: int = 0) -> Array:
     for offset, degree in enumerate(degrees):
         at = axis + offset
         matrix = transform(values.shape[at], degree)
-        values = np.moveaxis(np.tensordot(matrix, values, axes=(1, at)), 0, at).astype(np.float64, copy=False)
+        product: Array = np.tensordot(matrix, values, axes=(1, at)).astype(np.float64, copy=False)
+        values = np.moveaxis(product, 0, at)
     return values
 
 

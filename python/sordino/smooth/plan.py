@@ -277,9 +277,9 @@ class SmoothPlan:
             f"error          {self.rmse:.4g} in an average of the class: noise {self.noise:.4g}, "
             f"truncation {self.truncation:.4g}",
         ]
-        if fitted.mechanism.strategy == "kernel":
+        if fitted.mechanism.strategy == "kernel" and self.count_is_public:
             lines.append(
-                "               no mechanism with Gaussian noise of this kind has less error over all kernel queries"
+                "               the least that Gaussian noise allows for kernel queries anywhere in the bounds"
             )
         return "\n".join(lines)
 

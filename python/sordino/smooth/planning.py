@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +13,14 @@ from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentra
 from sordino.smooth.fitting import SmoothFitted, SmoothRequest, fit_smooth
 from sordino.smooth.mechanisms import SMOOTH_MECHANISMS, smooth_mechanism_named
 from sordino.smooth.plan import SmoothPlan
+from sordino.smooth.query_classes import KSmooth
 from sordino.smooth.workload import SmoothQueries
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 
-__all__ = ["SmoothComparison", "compare_smooth", "plan_smooth"]
+__all__ = ["SmoothComparison", "compare_smooth", "plan_smooth", "privacy_for_smooth"]
+
+_LEAST, _MOST = 1e-6, 1e6
+_WITHIN = 1e-3
 
 
 def plan_smooth(
@@ -34,7 +40,7 @@ def plan_smooth(
         fitted = fit_smooth(replace(request, named=True), smooth_mechanism_named(mechanism, privacy))
         return SmoothPlan(replace(request, named=True), mechanism, fitted)
     fits, _ = _all_fits(request)
-    return SmoothPlan(request, mechanism, least_error(fits, request.objective))
+    return SmoothPlan(request, mechanism, _best(request, fits))
 
 
 def _checked(workload: object, privacy: object, unit: object) -> SmoothRequest:
@@ -45,6 +51,12 @@ def _checked(workload: object, privacy: object, unit: object) -> SmoothRequest:
     if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
         raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
     return SmoothRequest(workload, privacy, AddRemove(1, label="one point") if unit is None else unit)
+
+
+def _best(request: SmoothRequest, fits: list[SmoothFitted]) -> SmoothFitted:
+    """Return what `auto` takes: for a class of all smooth functions only mechanisms with a bound over the class."""
+    bounded = [fitted for fitted in fits if fitted.mechanism.strategy != "histogram"]
+    return least_error(bounded if isinstance(request.workload.query_class, KSmooth) else fits, request.objective)
 
 
 def _all_fits(request: SmoothRequest) -> tuple[list[SmoothFitted], dict[str, str]]:
@@ -114,5 +126,44 @@ def compare_smooth(workload: SmoothQueries, privacy: Privacy, *, unit: Unit | No
         }
         for fitted in sorted(fits, key=lambda fitted: fitted.rmse)
     ]
-    chosen = least_error(fits, request.objective).mechanism.name
+    chosen = _best(request, fits).mechanism.name
     return SmoothComparison(tuple(rows), chosen, refused, request)
+
+
+def privacy_for_smooth(
+    workload: SmoothQueries,
+    rmse: float,
+    guarantee: Callable[[float], Privacy],
+    *,
+    unit: Unit | None = None,
+    mechanism: str = "auto",
+) -> Privacy:
+    """Return a guarantee whose plan meets an expected error, within a thousandth of the least epsilon.
+
+    Args:
+        workload: The queries.
+        rmse: Wanted error of an average.
+        guarantee: Makes the guarantee of an epsilon.
+        unit: What one protected thing can change.
+        mechanism: As in `plan_smooth`.
+
+    Raises:
+        InvalidParameterError: No epsilon from 1e-6 to 1e6 is enough.
+    """
+
+    def meets(epsilon: float) -> bool:
+        try:
+            return plan_smooth(workload, guarantee(epsilon), unit=unit, mechanism=mechanism).rmse <= rmse
+        except InvalidParameterError:
+            # Too much or too little noise for the lattice.
+            return epsilon > 1.0
+
+    low, high = _LEAST, _MOST
+    # Sizes change with epsilon, but a larger one never asks for more error.
+    while high / low > 1.0 + _WITHIN:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    chosen = guarantee(high)
+    if high >= _MOST or plan_smooth(workload, chosen, unit=unit, mechanism=mechanism).rmse > rmse:
+        raise InvalidParameterError("no epsilon from 1e-6 to 1e6 meets this target")
+    return chosen

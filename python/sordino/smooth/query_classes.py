@@ -312,8 +312,13 @@ class KSmooth:
         return None
 
     def moments(self, indices: Indices, cube: Cube) -> Array:
-        """Return squared bounds of the coefficients."""
-        return self.largest(indices, cube) ** 2
+        """Return squared bounds of the coefficients, scaled down to what a function of size `bound` can have in all.
+
+        By Parseval's equation `sum c_m^2 2^-(number of m_j > 0) <= B^2`.
+        """
+        squares = self.largest(indices, cube) ** 2
+        energy = float((squares * 0.5 ** (indices > 0).sum(axis=1)).sum())
+        return squares * min(1.0, self.bound**2 / energy)
 
     def largest(self, indices: Indices, cube: Cube) -> Array:
         """Return bounds of the coefficients, shape (count,)."""

@@ -67,7 +67,9 @@ proptest! {
         let features = Arc::new(Features::new(cube(2), Box::new(plain(IndexSet::tensor(vec![9, 6]).unwrap(), 1 << 20)), 1 << 20).unwrap());
         let add = |parts: &[&[f64]]| {
             let mut sums = PointSums::new(Arc::clone(&features));
-            parts.iter().for_each(|part| sums.add(part).unwrap());
+            for part in parts {
+                sums.add(part).unwrap();
+            }
             sums
         };
         let whole = add(&[&data]);
