@@ -103,21 +103,22 @@ def lebesgue(degree: int) -> float:
 
 
 def jackson_bound(order: int, degree: int) -> float:
-    """Return how far polynomials below `degree` are from functions with `|f^(order)| <= 1` on [-1, 1], at most.
+    """Return how far polynomials below `degree` are from functions with derivatives up to `order` in [-1, 1], at most.
 
-    `(pi/2)^K / ((n + 1) n ... (n - K + 2))` with `n = degree - 1 >= K - 1`; for fewer coefficients Taylor's
-    `1/K!`-like bound of the same functions cannot be used, and infinity is returned.
+    The least `(pi/2)^k / ((n + 1) n ... (n - k + 2))` with `n = degree - 1` over `1 <= k <= order`, `k <= n + 1`: high
+    orders help from a few coefficients on.
 
     Source: Cheney, Introduction to Approximation Theory (1966), Chapter 4, Section 6 (Jackson's theorem V).
     """
-    n = degree - 1
-    if n < order - 1:
-        return math.inf
-    return (math.pi / 2.0) ** order / math.prod(n + 1 - i for i in range(order))
+    bound, best = 1.0, math.inf
+    for left in range(degree, max(degree - order, 0), -1):
+        bound *= math.pi / 2.0 / left
+        best = min(best, bound)
+    return best
 
 
 def truncation_bound(order: int, degrees: Sequence[int], approximation: Approximation) -> float:
-    """Return a bound of `|f - P f|` on the cube for derivatives of order K of at most 1 along every axis.
+    """Return a bound of `|f - P f|` on the cube for derivatives up to order K of at most 1 along every axis.
 
     Axis by axis, `f - P f = sum_j P_1 ... P_{j-1} (f - P_j f)`: with norm L and best error E on each axis at most
     `sum_j L^(j-1) (1 + L) E_j`. 'jackson' has norm 1, and the error of Lipschitz functions of the angle.

@@ -279,13 +279,13 @@ class _Sizer:
     def _axis_weights(self, axes: list[Array]) -> Weights:
         """Return weights of the axes, the largest 1."""
         power, least = self._power, _LEAST_WEIGHT ** (1.0 / len(axes))
-        if power is None:
+        if power is None or not all(axis.any() for axis in axes):
             return []
         return [np.maximum((axis / axis.max()) ** power, least).tolist() for axis in axes]
 
     def _listed_weights(self, moments: Array) -> Weights:
         """Return one weight a feature, the largest 1."""
-        if self._power is None:
+        if self._power is None or not moments.any():
             return []
         weights: Array = np.maximum((moments / moments.max()) ** self._power, _LEAST_WEIGHT)
         return weights
@@ -355,6 +355,8 @@ class _Sizer:
             def total(p: float) -> float:
                 return math.prod(float((axis[:d] ** p).sum()) for axis, d in zip(axes, degrees, strict=True))
 
+            constant = math.prod(float(axis[0]) for axis in axes)
+
             truncation = self.query_class.truncation(None, degrees, self.cube)
         else:
             indices = total_degree(len(degrees), max(degrees)) if listed else _all(degrees)
@@ -363,13 +365,18 @@ class _Sizer:
             def total(p: float) -> float:
                 return float((moments[moments > 0.0] ** p).sum())
 
+            constant = float(moments[0])
+
             truncation = self.query_class.truncation(indices if listed else None, degrees, self.cube)
         count = self._count(degrees)
+        # A public number of points: the constant needs no noise. With weights `v_m/w_m^2 = v_m^p`.
+        free = constant ** (power if weighted else 1.0) if self.replace else 0.0
+        noisy = max(total(power) - free, 0.0)
         if self.gaussian:
-            square = (2.0 if self.replace else 1.0) * (total(power) ** 2 if weighted else count * total(1.0))
+            square = (2.0 if self.replace else 1.0) * (total(power) if weighted else count) * noisy
         else:
             excess = _PURE_EXCESS if self.replace else 1.0
-            square = 2.0 * excess**2 * (total(power) ** 3 if weighted else count**2 * total(1.0))
+            square = 2.0 * excess**2 * (total(power) if weighted else count) ** 2 * noisy
         return math.hypot(self.ratio * self.records * math.sqrt(square) / self.workload.points, truncation)
 
     # Kernels.

@@ -197,7 +197,7 @@ class SmoothPlan:
         before = released_before(ledger, request_id, self._answered_by)
         if isinstance(before, SmoothRelease):
             return before
-        sums = data if isinstance(data, PointSums) else self.sums(data)
+        sums = data if isinstance(data, PointSums) else self.sums().update(data)
         if sums.features is not self.fitted.features:
             # Sums of an equal plan that was made elsewhere are checked feature by feature.
             sums = self.sums() + sums

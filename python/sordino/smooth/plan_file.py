@@ -11,7 +11,7 @@ from sordino.errors import PlanFileError, SordinoError
 from sordino.plan_records import SCHEMA, check_noise, rebuilt
 from sordino.privacy import privacy_from_json
 from sordino.smooth.fitting import SmoothRequest, fit_smooth
-from sordino.smooth.mechanisms import SMOOTH_MECHANISMS
+from sordino.smooth.mechanisms import SMOOTH_MECHANISMS, smooth_mechanism_named
 from sordino.smooth.workload import smooth_from_json
 from sordino.units import unit_from_json
 
@@ -68,7 +68,10 @@ def rebuild_smooth(record: dict[str, Any]) -> SmoothPlan:
     mechanism = next((m for m in SMOOTH_MECHANISMS if m.name == record["mechanism"]), None)
     if mechanism is None:
         raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
-    requested, sizes = str(record["requested"]), record["sizes"]
+    requested, sizes = record["requested"], record["sizes"]
+    privacy = privacy_from_json(record["privacy"])
+    if requested != "auto" and smooth_mechanism_named(requested, privacy) is not mechanism:
+        raise PlanFileError("the plan's mechanism is not the one that was asked for")
     if not all(type(size) is int and size > 0 for size in sizes) or len(sizes) not in {0, workload.dimension}:
         raise PlanFileError("the plan's sizes are out of range")
     mixings = record["mixings"]
@@ -76,9 +79,7 @@ def rebuild_smooth(record: dict[str, Any]) -> SmoothPlan:
         len(mixings) not in {0, workload.dimension}
     ):
         raise PlanFileError("the plan's features of a kernel are out of range")
-    request = SmoothRequest(
-        workload, privacy_from_json(record["privacy"]), unit_from_json(record["unit"]), named=requested != "auto"
-    )
+    request = SmoothRequest(workload, privacy, unit_from_json(record["unit"]), named=requested != "auto")
     try:
         fitted = fit_smooth(request, mechanism, tuple(sizes) or None, mixings)
     except SordinoError as error:

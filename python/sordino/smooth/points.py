@@ -44,17 +44,14 @@ def _points(data: Any, dimension: int) -> Array:
     try:
         if hasattr(data, "schema") and hasattr(data, "columns") and not hasattr(data, "to_numpy"):
             # Arrow: a table or record batch of columns.
-            array = np.column_stack([np.asarray(column, dtype=np.float64) for column in data.columns])
+            array = np.column_stack([_real(np.asarray(column)) for column in data.columns])
         else:
             convert = getattr(data, "to_numpy", None)
             array = np.asarray(convert() if callable(convert) else data)
-        if array.dtype.kind == "O":
-            array = array.astype(np.float64)
+        array = _real(array)
     except Exception:
         # What went wrong may quote entries.
         raise DataTypeError("points must be real numbers") from None
-    if array.dtype.kind not in "iubf" and array.size:
-        raise DataTypeError("points must be real numbers")
     if array.ndim == 1 and dimension == 1:
         array = array[:, None]
     if array.size == 0 and array.ndim < 2:
@@ -62,3 +59,16 @@ def _points(data: Any, dimension: int) -> Array:
     if array.ndim != 2 or array.shape[1] != dimension:
         raise ShapeError(f"points must have {dimension} coordinates, shape (n, {dimension})")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _real(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array of numbers; those in a column of objects are converted, but text is never read as numbers.
+
+    Raises:
+        DataTypeError: No real numbers.
+    """
+    if array.dtype.kind == "O" and not any(isinstance(entry, str | bytes) for entry in array.flat):
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "iubf" and array.size:
+        raise DataTypeError("points must be real numbers")
+    return array

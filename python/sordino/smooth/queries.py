@@ -332,10 +332,14 @@ def values_of(f: Callable[[Array], Any], points: Array, shape: tuple[int, ...]) 
         # Queries are public: what went wrong may be said.
         raise InvalidParameterError(f"the query raised {type(error).__name__}: {error}") from error
     try:
-        values = np.asarray(found, dtype=np.float64)
+        array = np.asarray(found)
+        values = array.astype(np.float64) if array.dtype.kind in "iubfO" else None
     except (TypeError, ValueError):
-        raise InvalidParameterError("the query must return numbers") from None
-    if values.shape[: len(shape)] != shape or values.ndim > len(shape) + 1:
+        values = None
+    if values is None:
+        # Numbers in text are no numbers, and of complex ones a half would be lost.
+        raise InvalidParameterError("the query must return real numbers")
+    if values.shape[: len(shape)] != shape or values.ndim > len(shape) + 1 or not values.size:
         raise InvalidParameterError(f"the query must return an array of shape {shape}, got {values.shape}")
     if not np.isfinite(values).all():
         raise InvalidParameterError("the query returned values that are not finite somewhere inside the bounds")

@@ -16,6 +16,7 @@ from sordino._checks import integer, open_unit
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnsupportedMechanismError
 from sordino.intervals import gaussian_half_width
 from sordino.noise_law import factor_of_variance
+from sordino.smooth.cube import Cube
 from sordino.smooth.measure import GridMeasure, project_summary
 from sordino.smooth.queries import (
     Boxes,
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from sordino.smooth.plan import SmoothPlan
 
 __all__ = ["SmoothAnswers", "SmoothRelease"]
+
+# Coefficients of sums of products that are in memory at once.
+_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -191,17 +195,25 @@ class SmoothRelease:
             raise DataTypeError("a query is a function, or one of sordino's, such as GaussianKernels(1.0).at(y)")
         if samples is not None:
             samples = integer("samples", samples, least=1)
-        found = reader.function(query, samples)
+        dimensions = []
+
+        def asked(points: Array) -> Any:
+            values = query(points)
+            dimensions.append(np.ndim(values))
+            return values
+
+        found = reader.function(asked, samples)
         assert found.full is not None
         values, variances = self._of_full(found.full)
-        return self._answers(values, variances, self._shared(found.full), found.truncation, single=len(values) == 1)
+        single = dimensions == [1]
+        return self._answers(values, variances, self._shared(found.full), found.truncation, single=single)
 
     def _products(self, query: SeparableQueries, blocks: Iterator[Coefficients]) -> SmoothAnswers:
         """Answer queries that are sums of products: one weighted sum each, its noise from the summed coefficients."""
         weights = query.weights
         each = weights.shape[1]
         if each > 1:
-            return self._sums_of_products(weights, list(blocks))
+            return self._sums_of_products(weights, blocks)
         scale = weights[:, 0]
         parts = []
         for found in blocks:
@@ -226,14 +238,17 @@ class SmoothRelease:
         lost = np.abs(scale) * truncation
         return self._answers(scale * values, scale**2 * variances, scale * shared, lost, single=False)
 
-    def _sums_of_products(self, weights: Array, blocks: list[Coefficients]) -> SmoothAnswers:
-        full = np.concatenate([_expanded(found, self.plan.fitted.indices) for found in blocks])
-        truncation = np.concatenate([found.truncation for found in blocks])
-        shape = weights.shape
-        summed = np.einsum("qc,qcm->qm", weights, full.reshape(*shape, -1))
-        values, variances = self._of_full(summed)
-        lost = (np.abs(weights) * truncation.reshape(shape)).sum(axis=1)
-        return self._answers(values, variances, self._shared(summed), lost, single=False)
+    def _sums_of_products(self, weights: Array, blocks: Iterator[Coefficients]) -> SmoothAnswers:
+        each, features = weights.shape[1], self.plan.features
+        parts, first = [], 0
+        for full, truncation in _in_rows(blocks, self.plan.fitted.indices, max(_BLOCK // (each * features), 1) * each):
+            own = weights[first : first + len(full) // each]
+            first += len(own)
+            summed = np.einsum("qc,qcm->qm", own, full.reshape(*own.shape, -1))
+            lost = (np.abs(own) * truncation.reshape(own.shape)).sum(axis=1)
+            parts.append((*self._of_full(summed), self._shared(summed), lost))
+        values, variances, shared, lost = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return self._answers(values, variances, shared, lost, single=False)
 
     @cached_property
     def _cells(self) -> _core.PointFeatures:
@@ -302,7 +317,8 @@ class SmoothRelease:
         Raises:
             DataTypeError: Not numbers.
             ShapeError: Another number of coordinates.
-            InvalidParameterError: The class is no class of kernels and no bandwidth is given; or axes are not there.
+            InvalidParameterError: The class is no class of kernels and no bandwidth is given, axes are not there, or
+                points are outside the bounds.
         """
         cube = self.plan.workload.cube
         chosen = tuple(range(cube.dimension)) if axes is None else tuple(integer("an axis", j, least=0) for j in axes)
@@ -317,10 +333,12 @@ class SmoothRelease:
             raise InvalidParameterError("the plan's class is no class of kernels: give a bandwidth")
         marginal = MarginalKernels(kernels, at, chosen)
         marginal.check(cube)
-        places, weights = np.polynomial.legendre.leggauss(128)
-        volume = np.ones(len(at))
-        for j in chosen:
-            volume *= marginal.axis_values(cube, j, places) @ weights * cube.half[j]
+        if not all(
+            ((low <= x) & (x <= high)).all()
+            for x, (low, high) in zip(at.T, (cube.bounds[j] for j in chosen), strict=True)
+        ):
+            raise InvalidParameterError("points must be inside the bounds: the density is one over them")
+        volume = _volumes(kernels, at, cube, chosen)
         if chosen == tuple(range(cube.dimension)):
             return self.query(KernelQueries(marginal.kernels, at, 1.0 / volume[:, None]))
         return self.query(MarginalKernels(marginal.kernels, at, chosen, 1.0 / volume))
@@ -421,17 +439,52 @@ class SmoothRelease:
         return plot_density(self, path, axes=axes, bandwidth=bandwidth, names=names)
 
 
-def _expanded(found: Coefficients, indices: Any) -> Array:
-    """Return all coefficients of products, shape (queries, features)."""
+def _volumes(kernels: KernelClass, points: Array, cube: Cube, axes: tuple[int, ...]) -> Array:
+    """Return the integrals of kernels with centres inside the bounds over some axes of them, shape (k,).
+
+    On both sides of the centre, where kernels may have a kink, by Gauss-Legendre points; beyond 40 lengths all is over.
+    """
+    places, weights = np.polynomial.legendre.leggauss(128)
+    places, weights = (places + 1.0) / 2.0, weights / 2.0
+    volume = np.ones(len(points))
+    for centres, j in zip(points.T, axes, strict=True):
+        u, scale = (centres - cube.middle[j]) / cube.half[j], float(kernels.scales(cube)[j])
+        sides = [np.clip((1.0 + sign * u) / scale, 0.0, 40.0) for sign in (-1.0, 1.0)]
+        found = sum(side * (kernels.profile_of(side[:, None] * places) @ weights) for side in sides)
+        volume *= found * scale * cube.half[j]
+    return volume
+
+
+def _in_rows(blocks: Iterator[Coefficients], indices: Any, count: int) -> Iterator[tuple[Array, Array]]:
+    """Yield all coefficients of so many products at a time, and what they lose; of the rest at the end."""
+    full, truncation = [], []
+    waiting = 0
+    for found in blocks:
+        for first in range(0, len(found.truncation), count):
+            part = slice(first, first + count)
+            full.append(_expanded(found, indices, part))
+            truncation.append(found.truncation[part])
+            waiting += len(full[-1])
+            if waiting >= count:
+                rows, lost = np.concatenate(full), np.concatenate(truncation)
+                yield rows[:count], lost[:count]
+                full, truncation, waiting = [rows[count:]], [lost[count:]], waiting - count
+    if waiting:
+        yield np.concatenate(full), np.concatenate(truncation)
+
+
+def _expanded(found: Coefficients, indices: Any, part: slice) -> Array:
+    """Return all coefficients of some of the products, shape (products, features)."""
     if found.axes is None:
         assert found.full is not None
-        return found.full
+        return found.full[part]
+    axes = [axis[part] for axis in found.axes]
     if indices is not None:
-        out = np.ones((len(found.axes[0]), len(indices)))
-        for j, axis in enumerate(found.axes):
+        out = np.ones((len(axes[0]), len(indices)))
+        for j, axis in enumerate(axes):
             out *= axis[:, indices[:, j]]
         return out
-    block = found.axes[0]
-    for axis in found.axes[1:]:
+    block = axes[0]
+    for axis in axes[1:]:
         block = block[..., None] * axis.reshape(-1, *[1] * (block.ndim - 1), axis.shape[1])
     return block.reshape(len(block), -1)

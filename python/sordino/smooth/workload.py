@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -229,6 +230,8 @@ def smooth_from_json(data: object) -> SmoothQueries:
     if not isinstance(data, dict) or not isinstance(data.get("query_class"), dict):
         raise PlanFileError("the plan's workload is no workload of smooth queries")
     fields = dict(data)
+    if fields.keys() != {each.name for each in dataclass_fields(SmoothQueries)}:
+        raise PlanFileError("the plan's workload has other fields")
     found = fields["query_class"]
     fields["query_class"] = (
         KernelQueries.from_json(found) if found.get("kind") == "kernel-queries" else class_from_json(found)
