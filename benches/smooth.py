@@ -111,6 +111,10 @@ def _at_once(summary: Array, queries: sb.GaussianKernels) -> Array:
     return sb.answers_at_once(summary, sb.coefficient_factors(queries, summary.shape[0]))
 
 
+def _kernel_at_once(mean: Array, queries: sb.GaussianKernels, form: sb.KernelForm) -> Array:
+    return sb.answers_at_once(mean, sb.kernel_factors(queries, form))
+
+
 def _queries() -> list[Row]:
     """Kernel queries after the release. Ours come with their noise and truncation, the others' without."""
     rows = []
@@ -132,9 +136,7 @@ def _queries() -> list[Row]:
         if d == 3:
             form = sb.kernel_form(_BANDWIDTH, 16)
             mean = sb.kernel_summary(points, form, 0.0, np.random.default_rng(3))
-            others["numpy: kernel features at once, BLAS"] = lambda: sb.answers_at_once(
-                mean, sb.kernel_factors(theirs, form)
-            )
+            others["numpy: kernel features at once, BLAS"] = partial(_kernel_at_once, mean, theirs, form)
         times = race(contestants | others, 11)
         for name, plan in released.items():
             sizes = " x ".join(map(str, plan.sizes))
@@ -166,9 +168,8 @@ def _function() -> list[Row]:
 # Growth.
 
 
-def _rate(n: int, d: int, degree: int, peak: float, plan: so.SmoothPlan | None = None) -> Row:
-    plan = _plan("chebyshev", n, d, degree) if plan is None else plan
-    points = _points(n, d)
+def _rate(n: int, d: int, degree: int, peak: float) -> Row:
+    plan, points = _plan("chebyshev", n, d, degree), _points(n, d)
     seconds = min(once(partial(plan.sums, points))[0] for _ in range(2))
     products = float(n) * degree**d
     each = seconds / products
@@ -237,9 +238,7 @@ def _memory() -> list[Row]:
 
 
 def _planning() -> list[Row]:
-    """Plans of one mechanism, of all of them, and of declared queries. What a first plan finds out about a class, the
-    next ones know.
-    """
+    """Plans of one mechanism, of all of them, and of declared queries; what is known of a class is not found again."""
     rows = []
     n = 10**5
     for d in (2, 3, 4):
