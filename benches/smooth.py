@@ -11,9 +11,11 @@ Run `python benches/smooth.py`.
 
 import gc
 import math
+import operator
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import smooth_baselines as sb
@@ -195,15 +197,17 @@ def _status(field: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field + ":"))
 
 
-def _peak_memory(call: Callable[[], object]) -> tuple[float, int]:
-    """Return seconds, and the peak of resident memory over what was resident before."""
+def _peak_memory(call: Callable[[], Any]) -> tuple[float, int, Any]:
+    """Return seconds, the peak of resident memory over what was resident before, and the answer."""
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again
     before = _status("VmRSS")
-    seconds, kept = once(call)
-    most = _status("VmHWM") - before
-    del kept
-    return seconds, most
+    seconds, answer = once(call)
+    return seconds, _status("VmHWM") - before, answer
+
+
+def _estimates(plan: so.SmoothPlan, sums: so.PointSums) -> Array:
+    return plan.release(sums).sums
 
 
 def _memory() -> list[Row]:
@@ -211,26 +215,24 @@ def _memory() -> list[Row]:
     rows = []
     _plan("chebyshev", 1000, 3).sums(_points(1000))  # code pages and threads
     n, points, plan = _POINTS, _points(), _plan("chebyshev", _POINTS, 3)
-    _, most = _peak_memory(partial(plan.sums, points))
+    _, most, _ = _peak_memory(partial(plan.sums, points))
     what = f"peak memory of sums over their input, n = {n:,}, d = 3, t = {_DEGREE}"
     rows.append(noted(what, f"{most / 2**20:.2f} MiB, {most / points.nbytes:.3f} of the points"))
     del points
     for d, t in ((6, 3),) if quick() else ((6, 16), (6, 20), (2, 8192)):
         n, count = 1000, t**d
         size = f"n = {n:,}, d = {d}, t = {t}, 2^{math.log2(count):.3g} products"
-        made: list[so.SmoothPlan] = []
-        seconds, most = _peak_memory(lambda d=d, t=t, made=made: made.append(_plan("chebyshev", 1000, d, t)))
+        seconds, most, plan = _peak_memory(partial(_plan, "chebyshev", n, d, t))
         arrays = f"{most / 2**20:.0f} MiB, {most / (8 * count):.3g} arrays of t^d doubles"
         rows.append(noted(f"plan, {size}", f"{amount(seconds)}; peak {arrays}"))
         points = _points(n, d)
-        seconds, most = _peak_memory(partial(made[0].sums, points))
+        seconds, most, sums = _peak_memory(partial(plan.sums, points))
         arrays = f"{most / 2**20:.0f} MiB, {most / (8 * count):.3g} arrays of t^d doubles"
         rows.append(noted(f"sums, {size}", f"{amount(seconds)}; peak {arrays}"))
-        sums = made[0].sums(points)
-        seconds, most = _peak_memory(lambda made=made, sums=sums: made[0].release(sums).sums)
+        seconds, most, _ = _peak_memory(partial(_estimates, plan, sums))
         arrays = f"{most / 2**20:.0f} MiB, {most / (8 * count):.3g} arrays of t^d doubles"
         rows.append(noted(f"noise and estimates, {size}", f"{amount(seconds)}; peak {arrays}"))
-        made.clear()
+        del plan, sums
     return rows
 
 
@@ -272,7 +274,7 @@ def _merging() -> list[Row]:
         plan = _plan("chebyshev", 2000, d, t)
         one, other = (plan.sums(_points(1000, d)) for _ in range(2))
         a, b = (np.ones(t**d) for _ in range(2))
-        times = race({"ours": lambda one=one, other=other: one + other, "numpy": lambda a=a, b=b: a + b}, 11)
+        times = race({"ours": partial(operator.add, one, other), "numpy": partial(np.add, a, b)}, 11)
         what = f"sums merged, {t**d:,} products"
         rows.append(versus(what, times["ours"], "numpy: sum of two arrays of doubles", times["numpy"]))
         data = one.to_bytes()

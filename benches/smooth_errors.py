@@ -518,7 +518,7 @@ def _densities() -> list[Row]:
     truth = sb.exact_answers(points, kernels) / (4.0 * sb.uniform_guess(kernels))
     plan = so.plan(workload, _privacy("gaussian"), unit=so.ReplaceOne(), mechanism="kernel")
     cells = so.plan(workload, _privacy("laplace"), unit=so.ReplaceOne(), mechanism="histogram-laplace")
-    drawn: dict[str, Array] = {"kernel density of the points": truth}
+    drawn: dict[str, Array] = {"kernel density: not private; dots: the points": truth}
     found: dict[str, list[Array]] = {}
     for draw in range(_DRAWS):
         with deterministic_noise(_key("density", draw)):
@@ -528,12 +528,14 @@ def _densities() -> list[Row]:
         )
         area = 4.0 / math.prod(cells.sizes)
         for name, values in {
-            "kernel mechanism": release.density(grid).values,
-            "kernel mechanism, projected": release.projected().density(grid).values,
-            f"Laplace grid, {cells.sizes[0]} x {cells.sizes[1]} cells": counted.sums.reshape(cells.sizes)[places]
+            "kernel mechanism: epsilon 1, delta 1e-6": release.density(grid).values,
+            "kernel, projected: the nearest measure": release.projected().density(grid).values,
+            f"Laplace grid: epsilon 1, {cells.sizes[0]} x {cells.sizes[1]} cells as they are": counted.sums.reshape(
+                cells.sizes
+            )[places]
             / n
             / area,
-            "Laplace grid, smoothed by the kernel": counted.density(grid).values,
+            "Laplace grid, smoothed: by the kernel": counted.density(grid).values,
         }.items():
             found.setdefault(name, []).append(values)
             drawn.setdefault(name, values)
@@ -549,16 +551,15 @@ def _densities() -> list[Row]:
 
 
 def _draw_densities(drawn: dict[str, Array], ticks: Array, points: Array) -> None:
-    shown = [name for name in drawn if "smoothed" not in name]
-    figure = new_figure(15.0, 4.4)
-    scale = float(drawn[shown[0]].max())
+    figure = new_figure(17.0, 4.3)
+    scale = float(drawn[next(iter(drawn))].max())
     colors = LinearSegmentedColormap.from_list("density", ["white", ACCENT, INK])
     colors.set_under("#efc4b4")
     (_, *horizontal), (_, *vertical) = (sb.WDBC_BOUNDS[column] for column in (0, 1))
     (x_name, *_), (y_name, *_) = (sb.WDBC_BOUNDS[column] for column in (0, 1))
     edges = [[low + (u + 1.0) / 2.0 * (high - low) for u in ticks] for low, high in (horizontal, vertical)]
-    panels = np.ravel(figure.subplots(1, len(shown), sharey=True))
-    for number, (axes, name) in enumerate(zip(panels, shown, strict=True)):
+    panels = np.ravel(figure.subplots(1, len(drawn), sharey=True))
+    for number, (axes, name) in enumerate(zip(panels, drawn, strict=True)):
         values = drawn[name].reshape(len(ticks), len(ticks)).T / scale
         norm = Normalize(-0.005, 1.0)
         image = axes.pcolormesh(*edges, values, cmap=colors, norm=norm, shading="nearest", rasterized=True)
@@ -567,19 +568,14 @@ def _draw_densities(drawn: dict[str, Array], ticks: Array, points: Array) -> Non
                 low + (points[:, j] + 1.0) / 2.0 * (high - low) for j, (low, high) in enumerate((horizontal, vertical))
             ]
             axes.plot(*data, ".", color=SIGNAL, markersize=1.6, alpha=0.7)
-        notes = (
-            "not private; dots: the points",
-            "epsilon 1, delta 1e-6",
-            "nearest measure; never negative",
-            "epsilon 1",
-        )
-        heading(axes, name[0].upper() + name[1:], notes[number])
+        title, _, note = name.partition(": ")
+        heading(axes, title[0].upper() + title[1:], note)
         dress(axes, x_name, y_name if number == 0 else "")
         axes.grid(visible=False)
         axes.xaxis.set_major_locator(FixedLocator([5, 10, 15, 20, 25, 30]))
         axes.xaxis.set_minor_locator(NullLocator())
     bar = figure.colorbar(image, ax=list(panels), pad=0.01, extend="min")
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     bar.set_label("density over the largest; pale red: negative", fontsize=9, color=INK)
     bar.ax.tick_params(labelsize=9, colors=INK)
     _save(figure, "smooth_density.png")
