@@ -187,7 +187,7 @@ def _growth() -> list[Row]:
     rows = [_rate(10**e, 3, _DEGREE, peak) for e in (range(3, 5) if quick() else range(4, 8))]
     rows += [_rate(10**3 if quick() else 10**5, d, 8, peak) for d in (range(1, 4) if quick() else range(1, 7))]
     rows += [_rate(10**3 if quick() else 10**5, 3, t, peak) for t in ((4, 8) if quick() else (2, 4, 8, 16, 32, 64))]
-    rows += [_rate(10**3 if quick() else 10**5, 2, t, peak) for t in ((4, 8) if quick() else (4, 16, 64, 256, 1024))]
+    rows += [_rate(10**3 if quick() else 10**5, 2, t, peak) for t in ((4, 8) if quick() else (4, 16, 64, 256))]
     return rows
 
 
