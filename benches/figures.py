@@ -25,6 +25,8 @@ import marginals
 import noise
 import numpy as np
 import paper_figures
+import smooth
+import smooth_errors
 import stream_errors
 import streams
 from harness import Row, in_process, quick, table
@@ -77,6 +79,8 @@ def _main() -> int:
         "geometry_errors": geometry_errors.figures,
         "compressive": compressive.figures,
         "compressive_errors": compressive_errors.figures,
+        "smooth": smooth.figures,
+        "smooth_errors": smooth_errors.figures,
         "paper_figures": paper_figures.figures,
         "import_and_size": partial(import_and_size.figures, wheel),
         "audit": audit.attacks,

@@ -109,6 +109,31 @@ def _isotonic() -> Callable[[], object]:
     return lambda: _core.isotonic(values)
 
 
+def _smooth_plan(mechanism: str) -> so.SmoothPlan:
+    workload = so.SmoothQueries(2, points=10**4, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(0.5), degree=8)
+    return so.plan(workload, _PRIVACY, unit=so.ReplaceOne(), mechanism=mechanism)
+
+
+def _points() -> Any:
+    return np.random.default_rng(1).uniform(-1.0, 1.0, (10**4, 2))
+
+
+def _point_sums(mechanism: str) -> Callable[[], object]:
+    plan, points = _smooth_plan(mechanism), _points()
+    return lambda: plan.sums(points)
+
+
+def _kernel_queries(mechanism: str) -> Callable[[], object]:
+    release = _smooth_plan(mechanism).release(_points())
+    queries = so.GaussianKernels(0.5).at(np.random.default_rng(2).uniform(-1.0, 1.0, (100, 2)))
+    return lambda: release.query(queries)
+
+
+def _measure() -> Callable[[], object]:
+    release = _smooth_plan("kernel").release(_points())
+    return lambda: release.projected(9)
+
+
 _CASES = {
     "gaussian noise, 10^5": _noise,
     "numpy normals, 10^5": _numpy_noise,
@@ -135,6 +160,12 @@ _CASES = {
     "CoSaMP, 2^14 cells from 256 numbers": partial(_recovery, "cosamp"),
     "basis pursuit, 2^14 cells from 256 numbers": partial(_recovery, "basis-pursuit"),
     "isotonic regression, 2^14": _isotonic,
+    "plan of smooth queries, d = 2": lambda: partial(_smooth_plan, "kernel"),
+    "Chebyshev sums of 10^4 points, 8 x 8": partial(_point_sums, "chebyshev"),
+    "kernel sums of 10^4 points": partial(_point_sums, "kernel"),
+    "100 kernel queries of Chebyshev sums": partial(_kernel_queries, "chebyshev"),
+    "100 kernel queries of kernel sums": partial(_kernel_queries, "kernel"),
+    "projection of kernel sums onto measures, 9 x 9": _measure,
 }
 
 

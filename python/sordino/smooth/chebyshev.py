@@ -14,6 +14,7 @@ from sordino.workloads.base import Array
 __all__ = [
     "APPROXIMATIONS",
     "Approximation",
+    "class_bound",
     "coefficients",
     "damping",
     "jackson_bound",
@@ -117,6 +118,15 @@ def jackson_bound(order: int, degree: int) -> float:
     return best
 
 
+@lru_cache(maxsize=4096)
+def class_bound(order: int, degree: int) -> float:
+    """Return how far polynomials below `degree` are from functions with `|f^(k)| <= 1` for all `k <= order`, at most.
+
+    The least of `jackson_bound` over the orders up to `order`: for few polynomials a low order bounds better, or alone.
+    """
+    return min(jackson_bound(k, degree) for k in range(1, order + 1))
+
+
 def truncation_bound(order: int, degrees: Sequence[int], approximation: Approximation) -> float:
     """Return a bound of `|f - P f|` on the cube for derivatives up to order K of at most 1 along every axis.
 
@@ -127,12 +137,12 @@ def truncation_bound(order: int, degrees: Sequence[int], approximation: Approxim
     for degree in degrees:
         match approximation:
             case "truncate":
-                own, best = lebesgue(degree), jackson_bound(order, degree)
+                own, best = lebesgue(degree), class_bound(order, degree)
             case "vallee-poussin":
                 # Reproduces polynomials up to the half; norm below 1/3 + 2 sqrt(3)/pi.
                 own, best = (
                     1.0 / 3.0 + 2.0 * math.sqrt(3.0) / math.pi,
-                    jackson_bound(order, max(degree - degree // 2, 1)),
+                    class_bound(order, max(degree - degree // 2, 1)),
                 )
             case "jackson":
                 # A positive kernel: |f - P f| is at most the Lipschitz constant in the angle times its mean width.

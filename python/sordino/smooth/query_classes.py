@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sordino._checks import build_record, integer, positive
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
-from sordino.smooth.chebyshev import Approximation, damping, jackson_bound, nodes, transform, truncation_bound
+from sordino.smooth.chebyshev import Approximation, class_bound, damping, nodes, transform, truncation_bound
 from sordino.smooth.cube import Cube
 from sordino.workloads.base import Array
 
@@ -285,8 +285,9 @@ class KSmooth:
 
     The class `C^K_B` of the paper: coordinates are measured from -1 to 1 between their bounds.
 
-    By Jackson's theorem `|c_m| <= 2^(number of m_j > 0) B min_j (pi/2)^K / (m_j (m_j - 1) ... (m_j - K + 1))`, and what
-    a cut-off leaves out has a bound of the same kind (`sordino.smooth.chebyshev.truncation_bound`).
+    By Jackson's theorem `|c_m| <= 2^(number of m_j > 0) B min_j (pi/2)^k / (m_j (m_j - 1) ... (m_j - k + 1))` for every
+    k up to K, and what a cut-off leaves out has a bound of the same kind
+    (`sordino.smooth.chebyshev.truncation_bound`).
 
     Attributes:
         order: K, at least 1.
@@ -323,7 +324,7 @@ class KSmooth:
     def largest(self, indices: Indices, cube: Cube) -> Array:
         """Return bounds of the coefficients, shape (count,)."""
         most = int(indices.max(initial=0))
-        best = np.array([1.0] + [min(jackson_bound(self.order, k), 1.0) for k in range(1, most + 1)])
+        best = np.array([1.0] + [min(class_bound(self.order, k), 1.0) for k in range(1, most + 1)])
         least = np.min(best[indices], axis=1)
         bounds: Array = self.bound * 2.0 ** (indices > 0).sum(axis=1) * least
         return bounds

@@ -223,7 +223,6 @@ class SmoothRelease:
                 parts.append((values, variances, self._shared(found.full), found.truncation))
                 continue
             features = self.plan.fitted.features
-            squares = [np.ascontiguousarray(axis**2) for axis in found.axes]
             if self.plan.fitted.mechanism.strategy == "histogram":
                 features = self._cells
                 shared = features.contract(self.variances, found.axes) / float(self.variances.sum())
@@ -232,11 +231,28 @@ class SmoothRelease:
             else:
                 shared = np.zeros(len(found.axes[0]))
             values = features.contract(self.sums, found.axes)
-            variances = features.contract(self.variances, squares)
-            parts.append((values, variances, shared, found.truncation))
+            parts.append((values, self._of_squares(features, found.axes), shared, found.truncation))
         values, variances, shared, truncation = (np.concatenate(column) for column in zip(*parts, strict=True))
         lost = np.abs(scale) * truncation
         return self._answers(scale * values, scale**2 * variances, scale * shared, lost, single=False)
+
+    def _of_squares(self, features: _core.PointFeatures, axes: list[Array]) -> Array:
+        """Return the variances of products of coefficients: in closed form where all sums have the same noise."""
+        squares = [np.ascontiguousarray(axis**2) for axis in axes]
+        if self._level is None:
+            return features.contract(self.variances, squares)
+        total: Array = math.prod((square.sum(axis=1) for square in squares), start=np.ones(1))
+        if self._constant:
+            total = np.maximum(total - math.prod((square[:, 0] for square in squares), start=np.ones(1)), 0.0)
+        return self._level * total
+
+    @cached_property
+    def _level(self) -> float | None:
+        """Variance of the noise in every sum but a constant that is known, if it is one and the set is a tensor."""
+        noisy = self.variances[1:] if self._constant else self.variances
+        if self.plan.fitted.indices is not None or not len(noisy) or noisy.min() != noisy.max():
+            return None
+        return float(noisy[0])
 
     def _sums_of_products(self, weights: Array, blocks: Iterator[Coefficients]) -> SmoothAnswers:
         each, features = weights.shape[1], self.plan.features
