@@ -123,7 +123,7 @@ def fit_smooth(
         request: What is asked for.
         mechanism: Which mechanism.
         sizes: Polynomials, cells or features on every axis, if they were chosen before.
-        mixings: Features of the kernel on every axis, if they were found before.
+        mixings: Features of the kernel on every axis, or the whitening of declared queries, if found before.
 
     Raises:
         UnsupportedMechanismError: The mechanism serves neither these queries nor this privacy.
@@ -140,7 +140,7 @@ def fit_smooth(
     sizer = _Sizer(request, mechanism)
     match mechanism.strategy:
         case "kernel" if request.workload.declared is not None:
-            return sizer.declared()
+            return sizer.declared(mixings[0] if mixings else None)
         case "kernel":
             return sizer.kernel(mixings)
         case "histogram":
@@ -422,7 +422,7 @@ class _Sizer:
             )
         return axes
 
-    def declared(self) -> SmoothFitted:
+    def declared(self, whitening: Array | None) -> SmoothFitted:
         queries = self.workload.declared
         assert queries is not None
         kernels, noise_level = queries.kernels, self.ratio * self.records / self.workload.points
@@ -434,6 +434,7 @@ class _Sizer:
             np.ascontiguousarray(queries.weights),
             _LOST * noise_level,
             self.most,
+            None if whitening is None else np.ascontiguousarray(whitening),
         )
         decoding = features.decoding()
         assert decoding is not None

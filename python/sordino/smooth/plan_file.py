@@ -12,8 +12,9 @@ from sordino.plan_records import SCHEMA, check_noise, rebuilt
 from sordino.privacy import privacy_from_json
 from sordino.smooth.fitting import SmoothRequest, fit_smooth
 from sordino.smooth.mechanisms import SMOOTH_MECHANISMS, smooth_mechanism_named
-from sordino.smooth.workload import smooth_from_json
+from sordino.smooth.workload import MOST_FEATURES, smooth_from_json
 from sordino.units import unit_from_json
+from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
     from sordino.smooth.plan import SmoothPlan
@@ -34,7 +35,7 @@ def smooth_record(plan: SmoothPlan) -> dict[str, Any]:
         "requested": plan.requested,
         "mechanism": plan.mechanism,
         "sizes": list(plan.sizes),
-        "mixings": [axis.mixing for axis in plan.fitted.axes],
+        "mixings": _mixings(plan),
         "noise_ratio": plan.fitted.ratio,
         "door": {"grid": door.grid, "quarter_units": door.quarter_units},
         "sensitivity": plan.sensitivity,
@@ -42,6 +43,12 @@ def smooth_record(plan: SmoothPlan) -> dict[str, Any]:
         "rmse": plan.rmse,
         "rmse_kind": plan.rmse_kind,
     }
+
+
+def _mixings(plan: SmoothPlan) -> list[Array]:
+    """Return the matrices that make a kernel's features: eigenvectors differ in their last bits between machines."""
+    whitening = plan.fitted.features.whitening()
+    return [axis.mixing for axis in plan.fitted.axes] if whitening is None else [whitening]
 
 
 def load_smooth_plan(path: Path) -> SmoothPlan:
@@ -74,11 +81,13 @@ def rebuild_smooth(record: dict[str, Any]) -> SmoothPlan:
         raise PlanFileError("the plan's mechanism is not the one that was asked for")
     if not all(type(size) is int and size > 0 for size in sizes) or len(sizes) not in {0, workload.dimension}:
         raise PlanFileError("the plan's sizes are out of range")
-    mixings = record["mixings"]
-    if not all(isinstance(mixing, np.ndarray) and mixing.ndim == 2 for mixing in mixings) or (
-        len(mixings) not in {0, workload.dimension}
+    mixings, several = record["mixings"], 1 if workload.declared is not None else workload.dimension
+    if not all(
+        isinstance(mixing, np.ndarray) and mixing.ndim == 2 and mixing.size <= MOST_FEATURES for mixing in mixings
     ):
         raise PlanFileError("the plan's features of a kernel are out of range")
+    if len(mixings) != (several if mechanism.strategy == "kernel" else 0):
+        raise PlanFileError("the plan's features of a kernel are not there, or too many")
     request = SmoothRequest(workload, privacy, unit_from_json(record["unit"]), named=requested != "auto")
     try:
         fitted = fit_smooth(request, mechanism, tuple(sizes) or None, mixings)

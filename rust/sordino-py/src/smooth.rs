@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Decoding {
     matrix: Vec<f64>,
     lost: Vec<f64>,
+    whitening: Vec<f64>,
 }
 
 /// Bounds and features of points.
@@ -75,8 +76,10 @@ impl PointFeatures {
         Ok(features(bounds, Box::new(Cells::new(counts)?), points)?)
     }
 
-    /// Declared queries: centres of shape (queries·each, d) in units of the cube, weights of shape (queries, each).
+    /// Declared queries: centres of shape (queries·each, d) in units of the cube, weights of shape (queries, each); the
+    /// whitening, shape (features, queries), if it was made elsewhere.
     #[staticmethod]
+    #[pyo3(signature = (bounds, profile, scales, centres, weights, tolerance, points, whitening=None))]
     #[allow(clippy::too_many_arguments)] // the public facts of declared queries, once
     fn declared(
         py: Python<'_>,
@@ -87,14 +90,23 @@ impl PointFeatures {
         weights: PyReadonlyArray2<'_, f64>,
         tolerance: f64,
         points: u64,
+        whitening: Option<PyReadonlyArray2<'_, f64>>,
     ) -> PyResult<Self> {
+        let whitening = whitening.as_ref().map(PyReadonlyArray2::as_slice).transpose()?.map(<[f64]>::to_vec);
         let queries = weights.as_array().nrows();
         let (centres, weights) = (centres.as_slice()?.to_vec(), weights.as_slice()?.to_vec());
         let profile = self::profile(profile).map_err(PyError::from)?;
         let made = py.detach(|| {
             let kernel = Kernel::new(profile, scales)?;
-            let map = Declared::new(kernel, centres, weights, queries, tolerance, points)?;
-            let decoding = Decoding { matrix: map.decoding().to_vec(), lost: map.lost().to_vec() };
+            let map = match whitening {
+                Some(matrix) => Declared::with_whitening(kernel, centres, weights, queries, matrix, points)?,
+                None => Declared::new(kernel, centres, weights, queries, tolerance, points)?,
+            };
+            let decoding = Decoding {
+                matrix: map.decoding().to_vec(),
+                lost: map.lost().to_vec(),
+                whitening: map.whitening().to_vec(),
+            };
             Ok(Self { decoding: Some(decoding), ..features(bounds, Box::new(map), points)? })
         });
         Ok(made.map_err(|error: Error| PyError::from(error))?)
@@ -129,6 +141,13 @@ impl PointFeatures {
         let shape = [decoding.lost.len(), self.core.map.features()];
         let matrix = PyArray1::from_slice(py, &decoding.matrix).reshape(shape)?;
         Ok(Some((matrix, PyArray1::from_slice(py, &decoding.lost))))
+    }
+
+    /// Matrix from declared queries to features, shape (features, queries).
+    fn whitening<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let Some(decoding) = &self.decoding else { return Ok(None) };
+        let shape = [self.core.map.features(), decoding.lost.len()];
+        Ok(Some(PyArray1::from_slice(py, &decoding.whitening).reshape(shape)?))
     }
 
     /// `Σ_m values_m Π_j axes[j][q, m_j]` for queries q; axes of shape (queries, size).

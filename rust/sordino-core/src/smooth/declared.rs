@@ -58,66 +58,97 @@ impl Declared {
         tolerance: f64,
         points: u64,
     ) -> Result<Self, Error> {
-        let each = weights.len().checked_div(queries).unwrap_or(0);
-        let fits = each > 0 && weights.len() == each * queries && centres.len() == weights.len() * kernel.dimension();
-        if !fits || queries > MOST_QUERIES {
-            return Err(Error::invalid("queries", format!("must be from 1 to {MOST_QUERIES}, each with its centres")));
-        }
-        if !centres.iter().chain(&weights).all(|value| value.abs() <= 1e6) {
-            return Err(Error::invalid("queries", "must have finite centres and weights up to 1e6"));
-        }
-        let bits = SUM_BITS.saturating_sub((points.max(1) as f64 * 2.0).log2().ceil() as u32).min(MOST_BITS);
-        if bits < 16 {
-            return Err(Error::Overflow("the sums of so many points do not fit 64 bits; declare fewer points".into()));
-        }
-        let absolute: Vec<f64> = weights.chunks_exact(each).map(|row| row.iter().map(|w| w.abs()).sum()).collect();
+        let absolute = check(&kernel, &centres, &weights, queries)?;
         let gram = gram(&kernel, &centres, &weights, queries);
-        let matrix = la::from_rows(queries, queries, &gram);
         let failed =
             || Error::Unsupported("the Gram matrix of these queries has no eigenvalues in floating point".into());
-        let (vectors, values) = la::symmetric_eigen(&matrix).ok_or_else(failed)?;
+        let (vectors, values) = la::symmetric_eigen(&la::from_rows(queries, queries, &gram)).ok_or_else(failed)?;
         let total: f64 = values.iter().filter(|value| **value > 0.0).sum();
         if total.is_nan() || total <= 0.0 {
             return Err(Error::invalid("queries", "must not all be zero"));
         }
-        // Errors of G: kernels, and sums of `each²` products; of the products with M: `queries` terms, twice.
-        let entry = kernel.error() + 2.0 * (each as f64 + 2.0) * f64::EPSILON;
-        let rounding = 4.0 * (queries as f64 + 4.0) * f64::EPSILON;
-        let (mut kept, mut rows, mut spread) = (0, Vec::new(), 0.0);
-        let mut left = total;
+        let unit = entry_error(&kernel, weights.len() / queries) + rounding(queries);
+        let (mut rows, mut spread, mut left) = (Vec::new(), 0.0, total);
         for (k, value) in values.iter().enumerate() {
             if *value <= 0.0 || left <= tolerance * tolerance * queries as f64 {
                 break;
             }
             let row: Vec<f64> = (0..queries).map(|i| vectors[(i, k)] / value.sqrt()).collect();
-            let reach: f64 = row.iter().zip(&absolute).map(|(m, a)| m.abs() * a).sum();
-            if (spread + reach * reach) * (entry + rounding) > MOST_ERROR && kept > 0 {
+            spread += reach(&row, &absolute).powi(2);
+            if spread * unit > MOST_ERROR && !rows.is_empty() {
                 break;
             }
-            spread += reach * reach;
             rows.extend(row);
-            kept += 1;
             left -= value;
         }
-        let whitening = la::from_rows(kept, queries, &rows);
-        let product = la::product(&la::product(&whitening, &matrix), &la::transpose(&whitening));
+        Self::certified(kernel, centres, weights, queries, rows, &gram, points)
+    }
+
+    /// The same queries with a whitening that was made elsewhere: eigenvectors differ in their last bits between machines,
+    /// and sums add up only where points add the same numbers. Whatever the matrix, its sensitivity is certified.
+    ///
+    /// # Errors
+    /// As [`Self::new`], or if the matrix has other columns, is not finite, or is no whitening of these queries.
+    pub fn with_whitening(
+        kernel: Kernel,
+        centres: Vec<f64>,
+        weights: Vec<f64>,
+        queries: usize,
+        whitening: Vec<f64>,
+        points: u64,
+    ) -> Result<Self, Error> {
+        check(&kernel, &centres, &weights, queries)?;
+        let rows = whitening.len() / queries;
+        if rows == 0 || rows > queries || whitening.len() != rows * queries || !whitening.iter().all(|m| m.is_finite())
+        {
+            return Err(Error::invalid("whitening", "must have one finite column a query, and at most as many rows"));
+        }
+        let gram = gram(&kernel, &centres, &weights, queries);
+        Self::certified(kernel, centres, weights, queries, whitening, &gram, points)
+    }
+
+    fn certified(
+        kernel: Kernel,
+        centres: Vec<f64>,
+        weights: Vec<f64>,
+        queries: usize,
+        whitening: Vec<f64>,
+        gram: &[f64],
+        points: u64,
+    ) -> Result<Self, Error> {
+        let bits = SUM_BITS.saturating_sub((points.max(1) as f64 * 2.0).log2().ceil() as u32).min(MOST_BITS);
+        if bits < 16 {
+            return Err(Error::Overflow("the sums of so many points do not fit 64 bits; declare fewer points".into()));
+        }
+        let absolute = check(&kernel, &centres, &weights, queries)?;
+        let unit = entry_error(&kernel, weights.len() / queries) + rounding(queries);
+        let kept = whitening.len() / queries;
+        let spread: f64 = whitening.chunks_exact(queries).map(|row| reach(row, &absolute).powi(2)).sum();
+        let matrix = la::from_rows(kept, queries, &whitening);
+        let whitened = la::product(&matrix, &la::from_rows(queries, queries, gram));
+        let product = la::product(&whitened, &la::transpose(&matrix));
         let identity = la::identity(kept);
         let apart: f64 = la::to_rows(&product).iter().zip(la::to_rows(&identity)).map(|(x, y)| (x - y) * (x - y)).sum();
-        let growth = (1.0 + apart.sqrt() * 1.001 + spread * (entry + rounding)) * (1.0 + 1e-12);
-        let norm = rows.iter().map(|m| m * m).sum::<f64>().sqrt();
+        let growth = (1.0 + apart.sqrt() * 1.001 + spread * unit) * (1.0 + 1e-12);
+        if growth.is_nan() || growth > 2.0 {
+            return Err(Error::invalid(
+                "whitening",
+                "must be one of these queries: their features are not orthonormal",
+            ));
+        }
+        let norm = whitening.iter().map(|m| m * m).sum::<f64>().sqrt();
         let largest = absolute.iter().copied().fold(0.0, f64::max);
-        let error = norm * (queries as f64).sqrt() * largest * (entry + rounding);
-        let decoding = (0..queries)
-            .flat_map(|i| (0..kept).map(move |k| (i, k)))
-            .map(|(i, k)| vectors[(i, k)] * values[k].sqrt())
-            .collect::<Vec<_>>();
-        let lost = (0..queries)
-            .map(|i| {
-                (gram[i * queries + i] - la::inner(&decoding[i * kept..][..kept], &decoding[i * kept..][..kept]))
-                    .max(0.0)
-            })
-            .collect();
-        Ok(Self { kernel, centres, weights, queries, whitening: rows, decoding, lost, growth, error, bits })
+        let error = norm * (queries as f64).sqrt() * largest * unit;
+        // G Mᵀ = V Λ^{1/2}.
+        let decoding = la::to_rows(&la::transpose(&whitened));
+        let size = |i: usize| la::inner(&decoding[i * kept..][..kept], &decoding[i * kept..][..kept]);
+        let lost = (0..queries).map(|i| (gram[i * queries + i] - size(i)).max(0.0)).collect();
+        Ok(Self { kernel, centres, weights, queries, whitening, decoding, lost, growth, error, bits })
+    }
+
+    /// `M`, features × queries, row-major: what the same sums elsewhere must be made with.
+    pub fn whitening(&self) -> &[f64] {
+        &self.whitening
     }
 
     /// `V Λ^{1/2}`: sums of the queries from sums of the features, row-major.
@@ -153,6 +184,34 @@ impl Declared {
             }
         }
     }
+}
+
+/// Checks shapes and entries; returns the summed magnitudes of the weights of every query.
+fn check(kernel: &Kernel, centres: &[f64], weights: &[f64], queries: usize) -> Result<Vec<f64>, Error> {
+    let each = weights.len().checked_div(queries).unwrap_or(0);
+    let fits = each > 0 && weights.len() == each * queries && centres.len() == weights.len() * kernel.dimension();
+    if !fits || queries > MOST_QUERIES {
+        return Err(Error::invalid("queries", format!("must be from 1 to {MOST_QUERIES}, each with its centres")));
+    }
+    if !centres.iter().chain(weights).all(|value| value.abs() <= 1e6) {
+        return Err(Error::invalid("queries", "must have finite centres and weights up to 1e6"));
+    }
+    Ok(weights.chunks_exact(each).map(|row| row.iter().map(|w| w.abs()).sum()).collect())
+}
+
+/// Error of an entry of G over the product of the weights: kernels, and sums of `each²` products.
+fn entry_error(kernel: &Kernel, each: usize) -> f64 {
+    kernel.error() + 2.0 * (each as f64 + 2.0) * f64::EPSILON
+}
+
+/// Error of products with M over those of magnitudes: `queries` terms, twice.
+fn rounding(queries: usize) -> f64 {
+    4.0 * (queries as f64 + 4.0) * f64::EPSILON
+}
+
+/// `Σ_i |m_i| a_i`: what a feature can be, term by term.
+fn reach(row: &[f64], absolute: &[f64]) -> f64 {
+    row.iter().zip(absolute).map(|(m, a)| m.abs() * a).sum()
 }
 
 /// `⟨x, y⟩` in one order whatever the machine: eight partial sums.

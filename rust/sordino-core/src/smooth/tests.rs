@@ -142,6 +142,12 @@ proptest! {
             let kernel = Kernel::new(profile, vec![0.5, 0.8, 1.0]).unwrap();
             let map = Declared::new(kernel.clone(), centres.clone(), vec![0.25; 12], 6, 0.0, 1 << 10).unwrap();
             let norms = map.norms(&Weights::Uniform, false).unwrap();
+            let given = |m: Vec<f64>| Declared::with_whitening(kernel.clone(), centres.clone(), vec![0.25; 12], 6, m, 1 << 10);
+            prop_assert_eq!(given(map.whitening().to_vec()).unwrap().norms(&Weights::Uniform, false).unwrap(), norms);
+            // Features twice as large are no whitening; a little larger ones cost a little noise.
+            prop_assert!(given(map.whitening().iter().map(|m| 2.0 * m).collect()).is_err());
+            let larger = given(map.whitening().iter().map(|m| 1.001 * m).collect()).unwrap();
+            prop_assert!(larger.norms(&Weights::Uniform, false).unwrap().pair > norms.pair);
             prop_assert!(norms.pair.get() <= 1.0026 * 2f64.sqrt() && norms.column.get() <= 1.0026);
             let of = |point: &[f64]| {
                 let mut sums = vec![0; map.features()];
