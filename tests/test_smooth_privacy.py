@@ -407,19 +407,19 @@ def test_histograms_have_the_sensitivity_of_counts():
 # The attack of the literal mechanism, at releases.
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("points", [pytest.param(flipped(3), id="three"), pytest.param(opposite(5), id="low-degree")])
-def test_releases_withstand_the_attack_narrowly(points):
-    """Fresh noise of the operating system: a false alarm in one of 10^6 runs."""
+def attacked(points, epsilon, event, draws=30_000):
+    """A lower bound of the epsilon of releases that were planned for `epsilon`, with noise of the operating system.
+
+    The event is a log-ratio of nearly `event` or more.
+    """
     x, other, index_set = points
-    epsilon, draws, n = 3.0, 30_000, 20
-    d = len(x)
-    workload = so.SmoothQueries(d, points=n, bounds=(-1, 1), query_class=so.GaussianKernels(2.0), index_set=index_set)
+    workload = so.SmoothQueries(
+        len(x), points=20, bounds=(-1, 1), query_class=so.GaussianKernels(2.0), index_set=index_set
+    )
     plan = so.plan(workload, so.PureDP(epsilon=epsilon), unit=so.ReplaceOne(), mechanism="chebyshev")
-    known = np.random.default_rng(0).uniform(-1, 1, (n - 1, d))
+    known = np.random.default_rng(0).uniform(-1, 1, (19, len(x)))
     sums = [plan.sums(np.vstack([known, point])) for point in (x, other)]
-    order = index_set_of(plan)
-    means = [oracles.exact_sums(np.vstack([known, point]), order) for point in (x, other)]
+    means = [oracles.exact_sums(np.vstack([known, point]), index_set_of(plan))[1:] for point in (x, other)]
     scale = plan.stderr[1:] / np.sqrt(2.0)
 
     def draw(of_other, count):
@@ -427,11 +427,22 @@ def test_releases_withstand_the_attack_narrowly(points):
         return np.array([_core.decode(strategy, door.measure(strategy, core)) for _ in range(count)])[:, 1:]
 
     def log_ratio(outputs):
-        return ((np.abs(outputs - means[1][1:]) - np.abs(outputs - means[0][1:])) / scale).sum(axis=1)
+        return ((np.abs(outputs - means[1]) - np.abs(outputs - means[0])) / scale).sum(axis=1)
 
-    # An event that an honest mechanism has as often as allowed: rounding costs it a millionth.
-    measured = measured_epsilon(draw, log_ratio, epsilon * (1 - 1e-4), draws, ALPHA)
-    assert 0.75 * epsilon < measured <= epsilon
+    return measured_epsilon(draw, log_ratio, event * (1 - 1e-4), draws, ALPHA)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("points", [pytest.param(flipped(3), id="three"), pytest.param(opposite(5), id="low-degree")])
+def test_releases_withstand_the_attack(points):
+    """A false alarm in one of 10^6 runs; that the attack is any good is far from failing too (2.7 and 2.2)."""
+    assert 1.8 < attacked(points, 3.0, 3.0) <= 3.0
+
+
+@pytest.mark.statistical
+def test_the_attack_catches_the_literal_noise():
+    """Noise for as many monomials as there are is that of a plan for 10/6 times the epsilon."""
+    assert attacked(opposite(5), 10 / 6 * 3.0, 4.0) > 3.0
 
 
 @pytest.mark.statistical
