@@ -3,7 +3,7 @@
 A full name is `strategy-noise`; the strategy alone means Gaussian noise where the privacy allows it.
 
 =============  =======================================================================================================
-`kernel`       a class of kernels: noise in their reproducing-kernel space; the least error of all for kernel queries
+`kernel`       a class of kernels: noise in their reproducing-kernel space; mostly the least error
 `chebyshev`    the same noise on every Chebyshev sum
 `weighted`     noise on Chebyshev sums in proportion to how much they matter to the class
 `histogram`    counts of a coarse grid: few numbers, at small n under pure privacy hard to beat

@@ -277,10 +277,8 @@ class SmoothPlan:
             f"error          {self.rmse:.4g} in an average of the class: noise {self.noise:.4g}, "
             f"truncation {self.truncation:.4g}",
         ]
-        if fitted.mechanism.strategy == "kernel" and self.count_is_public:
-            lines.append(
-                "               the least that Gaussian noise allows for kernel queries anywhere in the bounds"
-            )
+        if fitted.mechanism.strategy == "kernel":
+            lines.append("               the same noise for every kernel query, whatever the number of coordinates")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -62,8 +62,15 @@ impl PointFeatures {
             .map(|mixing| Ok((mixing.as_array().ncols(), mixing.as_slice()?.to_vec())))
             .collect::<PyResult<_>>()?;
         let made = py.detach(|| {
-            let axes = mixings.into_iter().map(|(degree, entries)| Axis::mixed(degree, entries));
-            let axes: Vec<Axis> = axes.collect::<Result<_, _>>()?;
+            let mut axes: Vec<Axis> = Vec::new();
+            for (j, (degree, entries)) in mixings.iter().enumerate() {
+                // Equal axes are certified once.
+                let axis = match mixings[..j].iter().position(|earlier| *earlier == mixings[j]) {
+                    Some(earlier) => axes[earlier].clone(),
+                    None => Axis::mixed(*degree, entries.clone())?,
+                };
+                axes.push(axis);
+            }
             let set = IndexSet::tensor(axes.iter().map(Axis::features).collect())?;
             features(bounds, Box::new(Chebyshev::new(axes, set, points)?), points)
         });

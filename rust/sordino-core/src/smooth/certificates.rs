@@ -55,18 +55,19 @@ pub(super) fn kernel_range(degree: usize, mixing: &[f64]) -> (f64, f64) {
     let row_sums = mixing.chunks_exact(degree).map(|row| row.iter().map(|entry| entry.abs()).sum::<f64>());
     let error = row_sums.map(|sum| sum * sum).sum::<f64>() * (degree as f64 + 8.0) * 4.0 * f64::EPSILON;
     // Features × (intervals + 1), stored by columns.
+    let transposed: Vec<f64> = (0..degree).flat_map(|k| mixing.iter().skip(k).step_by(degree).copied()).collect();
     let on_grid = |intervals: usize| -> Vec<f64> {
-        (0..=intervals)
-            .flat_map(|i| {
-                let cosines: Vec<f64> = (0..degree).map(|k| cosine(i * k, intervals)).collect();
-                mixing.chunks_exact(degree).map(move |row| la::inner(row, &cosines)).collect::<Vec<_>>()
-            })
-            .collect()
+        let cosines: Vec<f64> =
+            (0..=intervals).flat_map(|i| (0..degree).map(move |k| cosine(i * k, intervals))).collect();
+        let mut grid = vec![0.0; features * (intervals + 1)];
+        la::product_into(&mut grid, &transposed, &cosines, degree);
+        grid
     };
-    let fine = (FINEST * degree).max(1 << 12);
+    // Of k(u, u), which hardly moves, a coarse grid says enough.
+    let fine = (32 * degree).max(1 << 10);
     let squares = on_grid(fine).chunks_exact(features).map(|column| la::inner(column, column)).collect::<Vec<_>>();
     let squared = extended(range(squares), overshoot(2 * (degree - 1), fine), error).1;
-    let intervals = (32 * degree).max(2048);
+    let intervals = (32 * degree).clamp(2048, (16 * degree).max(4096));
     let grid = on_grid(intervals);
     let mut products = Vec::new();
     let mut found = (f64::INFINITY, f64::NEG_INFINITY);
