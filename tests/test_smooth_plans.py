@@ -233,6 +233,12 @@ def test_no_number_can_be_changed_into_less_noise(name, tmp_path):
             except so.PlanFileError:
                 continue
             # What is loaded is what planning gives for what the file says.
+            if at[0] == "mixings":
+                # Other features of the kernel are another plan, with the noise that those need.
+                fitted = loaded.fitted
+                assert fitted.door.noise >= fitted.ratio * sum(fitted.door.sensitivity) * (1 - 1e-12)
+                assert fitted.ratio == plan.fitted.ratio
+                continue
             own = so.plan(loaded.workload, loaded.privacy, unit=loaded.unit, mechanism=loaded.mechanism)
             if loaded.sizes == own.sizes:
                 assert loaded.fitted.door.noise == own.fitted.door.noise
