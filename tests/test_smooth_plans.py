@@ -233,14 +233,9 @@ def test_no_number_can_be_changed_into_less_noise(name, tmp_path):
             except so.PlanFileError:
                 continue
             # What is loaded is what planning gives for what the file says.
-            if at[0] == "mixings":
-                # Other features of the kernel are another plan, with the noise that those need.
-                fitted = loaded.fitted
-                assert fitted.door.noise >= fitted.ratio * sum(fitted.door.sensitivity) * (1 - 1e-12)
-                assert fitted.ratio == plan.fitted.ratio
-                continue
             own = so.plan(loaded.workload, loaded.privacy, unit=loaded.unit, mechanism=loaded.mechanism)
-            if loaded.sizes == own.sizes:
+            # Features of a kernel are read from the file: others have the noise that those need.
+            if loaded.sizes == own.sizes and not loaded.record()["mixings"]:
                 assert loaded.fitted.door.noise == own.fitted.door.noise
             assert loaded.fitted.door.noise >= loaded.fitted.ratio * sum(loaded.sensitivity.values()) * (1 - 1e-12)
             assert loaded.event == own.event
