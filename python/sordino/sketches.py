@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from sordino import _core
 from sordino.compression import Compression, SketchKind
-from sordino.errors import DataTypeError, InputFileError, InvalidParameterError, ShapeError
+from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.private_files import read_private, write_private
 from sordino.workloads.base import length_of
 
 if TYPE_CHECKING:
@@ -149,12 +149,7 @@ class Sketch:
         Raises:
             InputFileError: The file cannot be written.
         """
-        try:
-            # Readable by its owner alone.
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(self.to_bytes())
-        except OSError as error:
-            raise InputFileError(f"the sketch cannot be written: {error.strerror}") from None
+        write_private(Path(path), self.to_bytes())
         return Path(path)
 
     @classmethod
@@ -165,11 +160,7 @@ class Sketch:
             InputFileError: The file cannot be read.
             InvalidParameterError: It is no sketch, damaged, or of another version.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise InputFileError(f"the sketch cannot be read: {error.strerror}") from None
-        return cls.from_bytes(data)
+        return cls.from_bytes(read_private(Path(path)))
 
     def __repr__(self) -> str:
         kind, cells, measurements, seed, _ = self.operator.description

@@ -13,12 +13,12 @@ import sordino as so
 from sordino.cli import outputs
 from sordino.cli.guarantee import Guarantee, add_options, flag, guarantee_options
 from sordino.cli.inputs import Source
-from sordino.cli.private_files import write_private
 from sordino.cli.progress import working
 from sordino.cli.published import check_names, write_release
 from sordino.cli.tables import Column, read_chunks, real
 from sordino.compression import KINDS, RECOVERIES
 from sordino.errors import InputFileError, InvalidParameterError
+from sordino.private_files import write_private
 
 __all__ = ["sketch_group"]
 

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import sordino as so
-from sordino.cli.private_files import write_private
 from sordino.cli.stream_options import StreamChoices
 from sordino.errors import InputFileError, InvalidParameterError, StepStoreError
+from sordino.private_files import write_private
 
 __all__ = ["StreamState", "open_stored"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sordino import _core
-from sordino.errors import DataTypeError, InputFileError, InvalidParameterError
+from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.private_files import read_private, write_private
 from sordino.smooth.points import read_points
 
 if TYPE_CHECKING:
@@ -94,11 +94,7 @@ class PointSums:
         Raises:
             InputFileError: The file cannot be written.
         """
-        try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(self.to_bytes())
-        except OSError as error:
-            raise InputFileError(f"the sums cannot be written: {error.strerror}") from None
+        write_private(Path(path), self.to_bytes())
         return Path(path)
 
     @classmethod
@@ -109,11 +105,7 @@ class PointSums:
             InputFileError: The file cannot be read.
             InvalidParameterError: No sums of this plan, or damaged.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise InputFileError(f"the sums cannot be read: {error.strerror}") from None
-        return cls.from_bytes(plan, data)
+        return cls.from_bytes(plan, read_private(Path(path)))
 
     def check_count(self) -> None:
         """Refuse another number of points than a plan says, where it is public.

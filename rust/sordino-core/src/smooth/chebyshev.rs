@@ -14,7 +14,7 @@
 use super::axis::Axis;
 use super::certificates::{cosine_range, lower_bound};
 use super::index_set::Half;
-use super::{FeatureMap, IndexSet, Norms, Weights};
+use super::{FeatureMap, IndexSet, Norms, Weights, add_in_parts};
 use crate::error::Error;
 use crate::linear_algebra as la;
 use crate::upper::Upper;
@@ -307,18 +307,7 @@ impl FeatureMap for Chebyshev {
         } else if sums.len() > SHARED {
             self.add_shared(points, sums);
         } else {
-            let parts = points.par_chunks(own).fold(
-                || vec![0i64; sums.len()],
-                |mut part, points| {
-                    self.add_alone(points, &mut part);
-                    part
-                },
-            );
-            let total = parts.reduce_with(|mut total, part| {
-                total.iter_mut().zip(&part).for_each(|(sum, more)| *sum += more);
-                total
-            });
-            sums.iter_mut().zip(total.iter().flatten()).for_each(|(sum, more)| *sum += more);
+            add_in_parts(points, own, sums, |points, sums| self.add_alone(points, sums));
         }
     }
 

@@ -11,7 +11,7 @@
 //! out; what that costs each query is reported.
 
 use super::kernel::Kernel;
-use super::{FeatureMap, Norms, Weights};
+use super::{FeatureMap, Norms, Weights, add_in_parts};
 use crate::error::Error;
 use crate::linear_algebra as la;
 use crate::upper::Upper;
@@ -270,18 +270,7 @@ impl FeatureMap for Declared {
         if rayon::current_num_threads() == 1 || points.len() <= part {
             return self.add_alone(points, sums);
         }
-        let parts = points.par_chunks(part).fold(
-            || vec![0i64; sums.len()],
-            |mut part, points| {
-                self.add_alone(points, &mut part);
-                part
-            },
-        );
-        let total = parts.reduce_with(|mut total, part| {
-            total.iter_mut().zip(&part).for_each(|(sum, more)| *sum += more);
-            total
-        });
-        sums.iter_mut().zip(total.iter().flatten()).for_each(|(sum, more)| *sum += more);
+        add_in_parts(points, part, sums, |points, sums| self.add_alone(points, sums));
     }
 
     fn norms(&self, weights: &Weights, l1: bool) -> Result<Norms, Error> {

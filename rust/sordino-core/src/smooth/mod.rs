@@ -43,6 +43,7 @@ pub use weights::Weights;
 
 use crate::error::Error;
 use crate::upper::Upper;
+use rayon::prelude::*;
 
 /// Largest number of features that are summed.
 pub const MOST_FEATURES: usize = 1 << 26;
@@ -86,4 +87,21 @@ pub trait FeatureMap: Send + Sync + std::fmt::Debug {
 
     /// Everything that decides what a point adds, as words.
     fn describe(&self, words: &mut Vec<u64>);
+}
+
+/// Adds points part by part, each thread to sums of its own, which are added up: exact, so in any order.
+fn add_in_parts(points: &[f64], part: usize, sums: &mut [i64], add: impl Fn(&[f64], &mut [i64]) + Sync) {
+    let sum = |mut total: Vec<i64>, part: Vec<i64>| {
+        total.iter_mut().zip(&part).for_each(|(sum, more)| *sum += more);
+        total
+    };
+    let parts = points.par_chunks(part).fold(
+        || vec![0; sums.len()],
+        |mut own, points| {
+            add(points, &mut own);
+            own
+        },
+    );
+    let total = parts.reduce_with(sum);
+    sums.iter_mut().zip(total.iter().flatten()).for_each(|(sum, more)| *sum += more);
 }

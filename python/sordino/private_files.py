@@ -1,11 +1,11 @@
-"""Files that only their owner may read: states and keys of streams, sketches."""
+"""Files that only their owner may read: states and keys of streams, sketches, sums of points."""
 
 import os
 from pathlib import Path
 
 from sordino.errors import InputFileError
 
-__all__ = ["write_private"]
+__all__ = ["read_private", "write_private"]
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -30,3 +30,15 @@ def write_private(path: Path, content: bytes) -> None:
                 os.close(folder)
     except OSError as error:
         raise InputFileError(f"a private file cannot be written: {error.strerror}") from None
+
+
+def read_private(path: Path) -> bytes:
+    """Read a file.
+
+    Raises:
+        InputFileError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputFileError(f"a private file cannot be read: {error.strerror}") from None
