@@ -313,20 +313,18 @@ class KSmooth:
         return None
 
     def moments(self, indices: Indices, cube: Cube) -> Array:
-        """Return squared bounds of the coefficients, scaled down to what a function of size `bound` can have in all.
-
-        By Parseval's equation `sum c_m^2 2^-(number of m_j > 0) <= B^2`.
-        """
-        squares = self.largest(indices, cube) ** 2
-        energy = float((squares * 0.5 ** (indices > 0).sum(axis=1)).sum())
-        return squares * min(1.0, self.bound**2 / energy)
+        """Return squared bounds of the coefficients: as careful as the bound of what a cut-off leaves out."""
+        return self.largest(indices, cube) ** 2
 
     def largest(self, indices: Indices, cube: Cube) -> Array:
-        """Return bounds of the coefficients, shape (count,)."""
+        """Return bounds of the coefficients, shape (count,).
+
+        Of functions below B by Parseval's equation, `sum c_m^2 2^-(axes with m_j > 0) <= B^2`, and by Jackson's.
+        """
         most = int(indices.max(initial=0))
         best = np.array([1.0] + [min(class_bound(self.order, k), 1.0) for k in range(1, most + 1)])
-        least = np.min(best[indices], axis=1)
-        bounds: Array = self.bound * 2.0 ** (indices > 0).sum(axis=1) * least
+        size = np.sqrt(2.0) ** (indices > 0).sum(axis=1)
+        bounds: Array = self.bound * np.minimum(size, size**2 * np.min(best[indices], axis=1))
         return bounds
 
     def truncation(self, indices: Indices | None, degrees: Sequence[int], cube: Cube) -> float:
