@@ -48,14 +48,12 @@ class SmoothRequest:
         workload: The queries.
         privacy: The guarantee of one release.
         unit: What one protected thing can change.
-        objective: Error that is minimised.
         named: Whether the mechanism was named: only then does an explicit degree mean cells or a kernel's polynomials.
     """
 
     workload: SmoothQueries
     privacy: Privacy
     unit: Unit
-    objective: Objective = "mean"
     named: bool = False
 
 
@@ -102,7 +100,7 @@ class SmoothFitted:
         return max(self.door.noise / (self.ratio * self.door.sensitivity[0]) - 1.0, 0.0)
 
     def error(self, objective: Objective) -> float:
-        """Return what is minimised."""
+        """Return what is minimised: of a whole class only the mean is known."""
         return self.rmse
 
 

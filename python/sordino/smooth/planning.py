@@ -56,7 +56,7 @@ def _checked(workload: object, privacy: object, unit: object) -> SmoothRequest:
 def _best(request: SmoothRequest, fits: list[SmoothFitted]) -> SmoothFitted:
     """Return what `auto` takes: for a class of all smooth functions only mechanisms with a bound over the class."""
     bounded = [fitted for fitted in fits if fitted.mechanism.strategy != "histogram"]
-    return least_error(bounded if isinstance(request.workload.query_class, KSmooth) else fits, request.objective)
+    return least_error(bounded if isinstance(request.workload.query_class, KSmooth) else fits, "mean")
 
 
 def _all_fits(request: SmoothRequest) -> tuple[list[SmoothFitted], dict[str, str]]:
