@@ -36,6 +36,8 @@ _MOST_KERNEL = 2**22
 _LEAST_WEIGHT = 2.0**-24
 # Numerically known limit of 1 + kappa_t/t: the l1 sensitivity over the number of features, for choosing sizes only.
 _PURE_EXCESS = 1.21723
+# By how much the logarithm of a density is supposed to change per half width of the bounds, where cells blur it.
+_ROUGHNESS = 3.0
 # Bias of an answer by declared queries left out, as a share of its noise.
 _LOST = 0.03
 
@@ -463,7 +465,7 @@ class _Sizer:
         """Return cells an axis, the summed mean squares of a query over cells, and what cells blur.
 
         In a cell of half width h a query with derivative f' is off by `h^2/3 f' p'/p` on average, `p` the density of
-        the points: sizes are chosen for densities whose logarithm changes by 1 per half width of the bounds.
+        the points: sizes are chosen for densities whose logarithm changes by 3 per half width of the bounds.
         """
         kernels, dimension = self.query_class, self.workload.dimension
         if isinstance(kernels, KernelClass):
@@ -478,7 +480,7 @@ class _Sizer:
             blurred = sum(
                 slopes[j] * product / squares[j] * (1.0 / (3.0 * cells[j] ** 2)) ** 2 for j in range(dimension)
             )
-            return math.prod(cells) * product, math.sqrt(blurred)
+            return math.prod(cells) * product, _ROUGHNESS * math.sqrt(blurred)
 
         chosen = self._explicit() if sizes is None else sizes
         if chosen is not None:
