@@ -11,7 +11,7 @@ from sordino._checks import real
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.workloads.base import Array
 
-__all__ = ["Cube", "bounds_of"]
+__all__ = ["Cube", "bounds_of", "middles"]
 
 
 def bounds_of(bounds: object, dimension: int) -> tuple[tuple[float, float], ...]:
@@ -93,3 +93,8 @@ class Cube:
         if not ((scaled >= 1e-6) & (scaled <= 1e6)).all():
             raise InvalidParameterError(f"{name} must be positive, and from 1e-6 to 1e6 half widths of the bounds")
         return scaled
+
+
+def middles(size: int) -> Array:
+    """Return the middles of equal cells of an axis of the cube, shape (size,)."""
+    return (np.arange(size) + 0.5) * 2.0 / size - 1.0

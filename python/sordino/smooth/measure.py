@@ -12,8 +12,8 @@ from sordino import _core
 from sordino._checks import integer
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.smooth.chebyshev import polynomials
-from sordino.smooth.cube import Cube
-from sordino.smooth.queries import Boxes, KernelQueries, MarginalKernels, MomentQueries, Query, Separable, values_of
+from sordino.smooth.cube import Cube, middles
+from sordino.smooth.queries import ProductQueries, Query, values_of
 from sordino.smooth.readers import grid_points
 from sordino.workloads.base import Array
 
@@ -50,12 +50,12 @@ class GridMeasure:
     @property
     def nodes(self) -> list[Array]:
         """Middles of the cells on every axis, in units of the cube."""
-        return [_middles(size) for size in self.sizes]
+        return [middles(size) for size in self.sizes]
 
     def query(self, query: Query, cube: Cube) -> Array:
         """Return the averages of queries under the measure, shape (queries,)."""
         flat = self.weights.reshape(-1)
-        if not isinstance(query, KernelQueries | MarginalKernels | Separable | MomentQueries | Boxes):
+        if not isinstance(query, ProductQueries):
             points = cube.data(grid_points(self.nodes))
             found = values_of(query, points, (len(points),))
             return np.atleast_1d(found.T @ flat)
@@ -74,13 +74,9 @@ class GridMeasure:
         """Draw points, uniform within cells, in data units."""
         cells = generator.choice(self.weights.size, size=count, p=self.weights.reshape(-1))
         places = np.unravel_index(cells, self.sizes)
-        u = np.stack([_middles(size)[place] for size, place in zip(self.sizes, places, strict=True)], axis=1)
+        u = np.stack([middles(size)[place] for size, place in zip(self.sizes, places, strict=True)], axis=1)
         jitter = generator.uniform(-1.0, 1.0, size=u.shape) / np.array(self.sizes)
         return cube.data(np.clip(u + jitter, -1.0, 1.0))
-
-
-def _middles(size: int) -> Array:
-    return (np.arange(size) + 0.5) * 2.0 / size - 1.0
 
 
 def project_summary(release: SmoothRelease, grid: int | None, progress: Progress | None) -> GridMeasure:
@@ -109,7 +105,7 @@ def project_summary(release: SmoothRelease, grid: int | None, progress: Progress
         sizes = (side,) * dimension
         if math.prod(sizes) > _MOST:
             raise InvalidParameterError(f"a grid of {math.prod(sizes)} points is too large: at most 2**18")
-        u = [_middles(size) for size in sizes]
+        u = [middles(size) for size in sizes]
         if fitted.mechanism.strategy == "kernel":
             factors = [axis.features(u[j]).T for j, axis in enumerate(fitted.axes)]
         else:

@@ -22,6 +22,7 @@ __all__ = [
     "KernelQueries",
     "MarginalKernels",
     "MomentQueries",
+    "ProductQueries",
     "Query",
     "Separable",
     "SeparableQueries",
@@ -316,7 +317,10 @@ class Boxes:
         return sides
 
 
-Query: TypeAlias = KernelQueries | MarginalKernels | Separable | MomentQueries | Boxes | Callable[[Array], Any]
+ProductQueries: TypeAlias = KernelQueries | MarginalKernels | Separable | MomentQueries | Boxes
+"""Sums of products of functions of one coordinate each."""
+
+Query: TypeAlias = ProductQueries | Callable[[Array], Any]
 """What a summary can be asked: products, or any function from points, shape (k, d) in data units, to values (k,)."""
 
 

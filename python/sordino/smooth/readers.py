@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.smooth.chebyshev import coefficients, damping, nodes, transform
+from sordino.smooth.cube import middles
 from sordino.smooth.fitting import SmoothFitted
 from sordino.smooth.kernel_axes import KernelAxis
 from sordino.smooth.queries import KernelQueries, SeparableQueries, values_of
 from sordino.smooth.workload import SmoothQueries
 from sordino.workloads.base import Array
 
-__all__ = ["MOST_GRID", "Coefficients", "grid_points", "reader_of"]
+__all__ = ["MOST_GRID", "Coefficients", "contraction", "grid_points", "outer_products", "reader_of"]
 
 MOST_GRID = 2**24
 """Values of a function that are asked for at most."""
@@ -61,6 +62,19 @@ class _Reader:
         """Return coefficients of a function, or of several at once."""
         raise NotImplementedError
 
+    def _transformed(self, queries: SeparableQueries, axis: int, degree: int) -> Array:
+        """Return Chebyshev coefficients of the factors of one axis, well beyond `degree`, shape (products, samples)."""
+        samples = max(2 * degree, 32)
+        found: Array = queries.axis_values(self.cube, axis, nodes(samples)) @ transform(samples, samples).T
+        return found
+
+    def _coefficients(self, f: Callable[[Array], Any], degrees: Sequence[int], samples: int | None) -> Array:
+        """Return Chebyshev coefficients of a function, beyond the degrees where that many values can be asked for."""
+        count = [max(2 * t, 8) if samples is None else max(samples, t) for t in degrees]
+        if samples is None and math.prod(count) > MOST_GRID:
+            count = [max(t, 2) for t in degrees]
+        return coefficients(self._grid(f, [nodes(c) for c in count]), count, axis=1)
+
     def _grid(self, f: Callable[[Array], Any], axes: list[Array]) -> Array:
         """Return the values of a function on a tensor grid, shape (queries, grid)."""
         shape = tuple(len(axis) for axis in axes)
@@ -73,6 +87,14 @@ class _Reader:
         values = values_of(f, points, (len(points),))
         values = values[:, None] if values.ndim == 1 else values
         return np.ascontiguousarray(values.T).reshape(-1, *shape)
+
+
+def outer_products(axes: list[Array]) -> Array:
+    """Return the products of one factor of each axis, shape (queries, size, size, ...)."""
+    block = axes[0]
+    for axis in axes[1:]:
+        block = block[..., None] * axis.reshape(-1, *[1] * (block.ndim - 1), axis.shape[1])
+    return block
 
 
 def _spread(changes: list[Array], sizes: list[Array]) -> Array:
@@ -94,9 +116,7 @@ class _Chebyshev(_Reader):
     def products(self, queries: SeparableQueries) -> Iterator[Coefficients]:
         axes, all_sums, kept_sums, lost = [], [], [], []
         for j, degree in enumerate(self.fitted.sizes):
-            samples = max(2 * degree, 32)
-            values = queries.axis_values(self.cube, j, nodes(samples))
-            found = values @ transform(samples, samples).T
+            found = self._transformed(queries, j, degree)
             own = found[:, :degree] * damping(self.workload.approximation, degree)
             axes.append(np.ascontiguousarray(own))
             all_sums.append(np.abs(found).sum(axis=1))
@@ -112,11 +132,7 @@ class _Chebyshev(_Reader):
 
     def function(self, f: Callable[[Array], Any], samples: int | None) -> Coefficients:
         sizes = self.fitted.sizes
-        count = [max(2 * t, 8) if samples is None else max(samples, t) for t in sizes]
-        if samples is None and math.prod(count) > MOST_GRID:
-            count = [max(t, 2) for t in sizes]
-        values = self._grid(f, [nodes(c) for c in count])
-        found = coefficients(values, count, axis=1)
+        found = self._coefficients(f, sizes, samples)
         kept = found[(slice(None), *(slice(0, t) for t in sizes))]
         for j, degree in enumerate(sizes):
             shape = [1] * kept.ndim
@@ -149,27 +165,19 @@ class _Kernel(_Reader):
         # Each query is fitted by features whose noise it is worth: no product any more.
         made, lost, sizes = [], [], []
         for j, axis in enumerate(self.fitted.axes):
-            samples = max(2 * axis.degree, 32)
-            values = queries.axis_values(self.cube, j, nodes(samples))
-            found = values @ transform(samples, samples).T
+            found = self._transformed(queries, j, axis.degree)
             sizes.append(np.abs(found).sum(axis=1))
             lost.append(np.abs(found[:, axis.degree :]).sum(axis=1))
             made.append(found[:, : axis.degree])
         beyond = _spread(lost, sizes)
         step = max(_BLOCK // max(math.prod(axis.degree for axis in self.fitted.axes), 1), 1)
         for first in range(0, len(made[0]), step):
-            block = made[0][first : first + step]
-            for other in made[1:]:
-                own = other[first : first + step]
-                block = block[..., None] * own.reshape(-1, *[1] * (block.ndim - 1), own.shape[1])
+            block = outer_products([own[first : first + step] for own in made])
             yield self._fitted(block, beyond[first : first + step])
 
     def function(self, f: Callable[[Array], Any], samples: int | None) -> Coefficients:
         degrees = [axis.degree for axis in self.fitted.axes]
-        count = [max(2 * t, 8) if samples is None else max(samples, t) for t in degrees]
-        if samples is None and math.prod(count) > MOST_GRID:
-            count = [max(t, 2) for t in degrees]
-        found = coefficients(self._grid(f, [nodes(c) for c in count]), count, axis=1)
+        found = self._coefficients(f, degrees, samples)
         inner = (slice(None), *(slice(0, t) for t in degrees))
         kept = found[inner].copy()
         found[inner] = 0.0
@@ -202,8 +210,7 @@ class _Histogram(_Reader):
     def _nodes(self, cells: int) -> tuple[Array, Array]:
         """Return coordinates in all cells of an axis, and their weights within a cell."""
         places, weights = np.polynomial.legendre.leggauss(_CELL_NODES)
-        middles = (np.arange(cells) + 0.5) * 2.0 / cells - 1.0
-        return (middles[:, None] + places[None, :] / cells).reshape(-1), weights / 2.0
+        return (middles(cells)[:, None] + places[None, :] / cells).reshape(-1), weights / 2.0
 
     def products(self, queries: SeparableQueries) -> Iterator[Coefficients]:
         axes, ranges, largest = [], [], []

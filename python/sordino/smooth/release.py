@@ -18,17 +18,9 @@ from sordino.intervals import gaussian_half_width
 from sordino.noise_law import factor_of_variance
 from sordino.smooth.cube import Cube
 from sordino.smooth.measure import GridMeasure, project_summary
-from sordino.smooth.queries import (
-    Boxes,
-    KernelQueries,
-    MarginalKernels,
-    MomentQueries,
-    Query,
-    Separable,
-    SeparableQueries,
-)
+from sordino.smooth.queries import KernelQueries, MarginalKernels, ProductQueries, Query, SeparableQueries
 from sordino.smooth.query_classes import GaussianKernels, KernelClass
-from sordino.smooth.readers import Coefficients, reader_of
+from sordino.smooth.readers import Coefficients, contraction, outer_products, reader_of
 from sordino.smooth.release_file import Published, load_release, save_release
 from sordino.workloads.base import Array
 
@@ -188,7 +180,7 @@ class SmoothRelease:
         if self.measure is not None:
             return self._of_measure(query)
         reader = reader_of(self.plan.workload, self.plan.fitted, self._noise_level)
-        if isinstance(query, KernelQueries | MarginalKernels | Separable | MomentQueries | Boxes):
+        if isinstance(query, ProductQueries):
             query.check(self.plan.workload.cube)
             return self._products(query, reader.products(query))
         if not callable(query):
@@ -268,8 +260,6 @@ class SmoothRelease:
 
     @cached_property
     def _cells(self) -> _core.PointFeatures:
-        from sordino.smooth.readers import contraction  # noqa: PLC0415 - for histograms alone
-
         return contraction(self.plan.fitted.sizes)
 
     def _of_full(self, full: Array) -> tuple[Array, Array]:
@@ -500,7 +490,4 @@ def _expanded(found: Coefficients, indices: Any, part: slice) -> Array:
         for j, axis in enumerate(axes):
             out *= axis[:, indices[:, j]]
         return out
-    block = axes[0]
-    for axis in axes[1:]:
-        block = block[..., None] * axis.reshape(-1, *[1] * (block.ndim - 1), axis.shape[1])
-    return block.reshape(len(block), -1)
+    return outer_products(axes).reshape(len(axes[0]), -1)
