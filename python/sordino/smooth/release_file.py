@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino import _core
 from sordino.errors import PlanFileError
 from sordino.plan_records import SCHEMA, rebuilt, write_record
 from sordino.smooth.plan_file import rebuild_smooth
@@ -101,4 +100,4 @@ def _rebuild(record: dict[str, Any]) -> SmoothRelease:
 
 def _mark(plan: SmoothPlan) -> str:
     """Return what the core tells features apart by: of everything that decides what a point adds."""
-    return _core.PointSums(plan.fitted.features).to_bytes()[8:16].hex()
+    return plan.fitted.features.mark.to_bytes(8, "little").hex()

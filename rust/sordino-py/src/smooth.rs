@@ -131,6 +131,12 @@ impl PointFeatures {
         self.core.map.bits()
     }
 
+    /// What tells these features from others.
+    #[getter]
+    fn mark(&self) -> u64 {
+        self.core.mark()
+    }
+
     /// Multi-indices in the order of the features, shape (features, d); None without an index set.
     fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<u32>>>> {
         let Some(set) = self.core.map.index_set() else { return Ok(None) };

@@ -14,7 +14,7 @@
 use super::axis::Axis;
 use super::certificates::{cosine_range, lower_bound};
 use super::index_set::Half;
-use super::{FeatureMap, IndexSet, Norms, Weights, add_in_parts};
+use super::{FeatureMap, IndexSet, Norms, Weights, add_in_parts, fitting_bits, too_many_points};
 use crate::error::Error;
 use crate::linear_algebra as la;
 use crate::upper::Upper;
@@ -22,13 +22,10 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 /// Points whose features are in memory at once: few where sums fit the cache, more where reading them takes time. With at
-/// most 42 bits and features of at most 2 the products of 2^10 points add up to less than 2^53: the matrix products of
+/// most 42 bits (`fitting_bits`) and features of at most 2 the products of 2^10 points add up to less than 2^53: the matrix products of
 /// floats are exact.
 const CHUNK: usize = 256;
 const LONG_CHUNK: usize = 1024;
-const MOST_BITS: u32 = 42;
-/// Sums stay below this.
-const SUM_BITS: u32 = 57;
 /// Products are accumulated in so many floats at a time.
 const BLOCK: usize = 1 << 16;
 /// But for at least so many left rows: the right features are packed anew for every product.
@@ -62,11 +59,10 @@ impl Chebyshev {
             return Err(Error::invalid("axes", "must all be mixed, with a tensor set, or none"));
         }
         let largest = set.left.error(&axes).1 * set.right.error(&axes).1;
-        let needed = (points.max(1) as f64 * largest * 1.01).log2().ceil() as u32;
-        let bits = SUM_BITS.saturating_sub(needed).min(MOST_BITS);
-        if bits < 16 || largest > 2.0 {
-            return Err(Error::Overflow("the sums of so many points do not fit 64 bits; declare fewer points".into()));
+        if largest > 2.0 {
+            return Err(too_many_points());
         }
+        let bits = fitting_bits(points, largest * 1.01)?;
         let left = if set.right.first == set.right.last { bits } else { bits.div_ceil(2) };
         Ok(Self { axes, set, bits: (left, bits - left), largest })
     }
@@ -204,7 +200,7 @@ impl Chebyshev {
         }
         let crude = if l1 { 2.0 * moving } else { 4.0 * moving };
         let factor = if l1 { 1.0 } else { 2.0 };
-        // Neither norm can be beaten by more than the hull's number of entries can be afforded.
+        // The grid is one of all indices below the sizes, of which a list may be few.
         let hull = self.set.sizes().iter().try_fold(1usize, |product, size| product.checked_mul(*size));
         let Some(hull) = hull.filter(|hull| *hull <= 1 << 22) else { return finish(all, crude) };
         let mut coefficients = vec![0.0; hull];

@@ -11,7 +11,7 @@
 //! out; what that costs each query is reported.
 
 use super::kernel::Kernel;
-use super::{FeatureMap, Norms, Weights, add_in_parts};
+use super::{FeatureMap, Norms, Weights, add_in_parts, fitting_bits};
 use crate::error::Error;
 use crate::linear_algebra as la;
 use crate::upper::Upper;
@@ -19,8 +19,8 @@ use rayon::prelude::*;
 
 /// What the error bound of the certificate may add to the squared sensitivity.
 const MOST_ERROR: f64 = 5e-3;
-const MOST_BITS: u32 = 42;
-const SUM_BITS: u32 = 57;
+/// Bound of a feature: their squares add up to at most `growth`.
+const LARGEST: f64 = 2.0;
 /// Most declared queries: their Gram matrix is dense.
 const MOST_QUERIES: usize = 1 << 13;
 
@@ -116,10 +116,7 @@ impl Declared {
         gram: &[f64],
         points: u64,
     ) -> Result<Self, Error> {
-        let bits = SUM_BITS.saturating_sub((points.max(1) as f64 * 2.0).log2().ceil() as u32).min(MOST_BITS);
-        if bits < 16 {
-            return Err(Error::Overflow("the sums of so many points do not fit 64 bits; declare fewer points".into()));
-        }
+        let bits = fitting_bits(points, LARGEST)?;
         let absolute = check(&kernel, &centres, &weights, queries)?;
         let unit = entry_error(&kernel, weights.len() / queries) + rounding(queries);
         let kept = whitening.len() / queries;
@@ -262,7 +259,7 @@ impl FeatureMap for Declared {
     }
 
     fn largest(&self) -> f64 {
-        2.0
+        LARGEST
     }
 
     fn add(&self, points: &[f64], sums: &mut [i64]) {

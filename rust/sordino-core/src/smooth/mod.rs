@@ -89,6 +89,18 @@ pub trait FeatureMap: Send + Sync + std::fmt::Debug {
     fn describe(&self, words: &mut Vec<u64>);
 }
 
+/// Bits after the binary point with which the sums of so many features, each at most `largest`, stay below 2^57: at most
+/// 42, so that sums of products of floats are exact.
+fn fitting_bits(points: u64, largest: f64) -> Result<u32, Error> {
+    let needed = (points.max(1) as f64 * largest).log2().ceil() as u32;
+    let bits = 57u32.saturating_sub(needed).min(42);
+    if bits < 16 { Err(too_many_points()) } else { Ok(bits) }
+}
+
+fn too_many_points() -> Error {
+    Error::Overflow("the sums of so many points do not fit 64 bits; declare fewer points".into())
+}
+
 /// Adds points part by part, each thread to sums of its own, which are added up: exact, so in any order.
 fn add_in_parts(points: &[f64], part: usize, sums: &mut [i64], add: impl Fn(&[f64], &mut [i64]) + Sync) {
     let sum = |mut total: Vec<i64>, part: Vec<i64>| {

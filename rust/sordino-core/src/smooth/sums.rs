@@ -1,6 +1,6 @@
 //! Sums that grow: exact integers, private until they are released.
 
-use super::{Cube, FeatureMap};
+use super::{Cube, FeatureMap, too_many_points};
 use crate::error::Error;
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -30,13 +30,18 @@ impl Features {
         Error::check_len("bounds", map.dimension(), cube.dimension())?;
         let sum = most_points as f64 * map.largest() * 2f64.powi(map.bits() as i32);
         if most_points == 0 || sum >= 2f64.powi(61) {
-            return Err(Error::Overflow("the sums of so many points do not fit 64 bits; declare fewer points".into()));
+            return Err(too_many_points());
         }
         let mut words = vec![VERSION];
         words.extend(cube.bounds().iter().flat_map(|(low, high)| [low.to_bits(), high.to_bits()]));
         map.describe(&mut words);
         let mark = words.into_iter().fold(0, mix);
         Ok(Self { cube, map, most_points, mark })
+    }
+
+    /// What tells these features from others: of everything that decides what a point adds.
+    pub fn mark(&self) -> u64 {
+        self.mark
     }
 
     /// Most points whose sums fit.
