@@ -119,7 +119,7 @@ fn huge_items_are_clamped() {
             let domain = Domain::real(bound, 4).unwrap();
             let single = Participation::single();
             // Doubling the noise until it does not fit the lattice.
-            let fits = |ratio: f64| plan.fit(&single, domain, ratio).ok();
+            let fits = |ratio: f64| plan.fit(&[single], domain, ratio).ok();
             let ratio = std::iter::successors(Some(1.0), |r| Some(r * 2.0)).find(|r| fits(r * 2.0).is_none()).unwrap();
             for door in [fits(1.0).unwrap(), fits(ratio).unwrap()] {
                 assert!(ratio < 1e15 && door.quarter_units() <= MAX_QUARTER_UNITS);

@@ -146,7 +146,7 @@ static COUNTER: LazyLock<Arc<StreamPlan>> = LazyLock::new(|| {
 });
 
 fn counter(key: Option<u8>) -> Stream {
-    let door = COUNTER.fit(&Participation::single(), Domain::integral(1 << 16).unwrap(), 11.4).unwrap();
+    let door = COUNTER.fit(&[Participation::single()], Domain::integral(1 << 16).unwrap(), 11.4).unwrap();
     match key {
         Some(key) => Stream::open_with(Arc::clone(&COUNTER), door, 1, Key::deterministic([key; 32])).unwrap(),
         None => Stream::open(Arc::clone(&COUNTER), door, 1).unwrap(),

@@ -20,7 +20,7 @@ fn buffered(degree: usize) -> StreamMechanism {
 
 /// Standard deviations at these steps at noise multiplier 1.
 fn stderrs(plan: &StreamPlan, steps: &[u64]) -> Vec<f64> {
-    let norm = plan.sensitivity(&Participation::single()).get();
+    let norm = plan.sensitivity(&[Participation::single()]).get();
     plan.variances(steps).unwrap().into_iter().map(|v| v.sqrt() * norm).collect()
 }
 

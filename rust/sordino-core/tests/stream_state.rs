@@ -108,19 +108,19 @@ fn checkpoints_of_other_plans_are_refused() {
     // The same number of buffers, other parameters.
     for other in [sums(three, Horizon::Hard(201)), sums(three, Horizon::Soft(200))] {
         assert!(refused(&other, door, 2));
-        assert!(refused(&other, other.fit(&single, domain, 4.0).unwrap(), 2));
+        assert!(refused(&other, other.fit(&[single], domain, 4.0).unwrap(), 2));
     }
     let average = plan(Filter::RunningAverage, three, NoiseLaw::Gaussian, Horizon::Hard(200), Objective::Max);
     assert!(refused(&average, door, 2));
     // The same plan with less noise, another domain, another participation, another shape.
-    assert!(refused(&own, own.fit(&single, domain, 2.0).unwrap(), 2));
-    assert!(refused(&own, own.fit(&single, Domain::real(1 << 15, 8).unwrap(), 4.0).unwrap(), 2));
-    assert!(refused(&own, own.fit(&Participation::new(2, 1, 1).unwrap(), domain, 4.0).unwrap(), 2));
+    assert!(refused(&own, own.fit(&[single], domain, 2.0).unwrap(), 2));
+    assert!(refused(&own, own.fit(&[single], Domain::real(1 << 15, 8).unwrap(), 4.0).unwrap(), 2));
+    assert!(refused(&own, own.fit(&[Participation::new(2, 1, 1).unwrap()], domain, 4.0).unwrap(), 2));
     assert!(refused(&own, door, 1));
     assert!(refused(&sums(StreamMechanism::SquareRoot, Horizon::Hard(200)), door, 2));
     // Made anew from the same recipe it is the same plan.
     let again = sums(three, Horizon::Hard(200));
-    assert!(!refused(&again, again.fit(&single, domain, 4.0).unwrap(), 2));
+    assert!(!refused(&again, again.fit(&[single], domain, 4.0).unwrap(), 2));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn shapes_and_recipes_are_checked() {
         assert!(StreamPlan::new(sordino_core::stream::StreamRecipe { horizon, ..recipe.clone() }).is_err());
     }
     for ratio in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-        assert!(plan.fit(&Participation::single(), Domain::integral(1 << 16).unwrap(), ratio).is_err());
+        assert!(plan.fit(&[Participation::single()], Domain::integral(1 << 16).unwrap(), ratio).is_err());
     }
     // Two openings of one plan have different noise.
     let mut one = Stream::open(Arc::clone(plan), door, 1).unwrap();

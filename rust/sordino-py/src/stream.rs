@@ -49,11 +49,17 @@ fn mechanism(name: &str, option: Option<u32>) -> Result<StreamMechanism, Error> 
     })
 }
 
-/// What one protected unit changes: count, weight, separation, and of an item: squared norm, l1 norm, coordinates.
-type Pattern = (u64, u32, u64, u64, u64, u64);
+/// What one protected unit changes: count (0: an exchange), weight, separation, and of an item: squared norm, l1 norm,
+/// coordinates.
+type Pattern = (u64, u32, u64, u128, u64, u64);
 
 fn pattern((count, weight, separation, squared, l1, touched): Pattern) -> Result<Participation, Error> {
-    Participation::new(count, weight, separation)?.with_items(squared, l1, touched)
+    let pattern = Participation::new(count.max(1), weight, separation)?.with_items(squared, l1, touched)?;
+    Ok(if count == 0 { pattern.exchanged() } else { pattern })
+}
+
+fn patterns(patterns: Vec<Pattern>) -> Result<Vec<Participation>, Error> {
+    patterns.into_iter().map(pattern).collect()
 }
 
 #[pymethods]
@@ -121,6 +127,17 @@ impl StreamPlan {
         self.0.one_sign()
     }
 
+    /// Whether products of columns never grow with their distance.
+    #[getter]
+    fn falling_products(&self) -> bool {
+        self.0.falling_products()
+    }
+
+    /// Operations that reading one coordinate takes, where nothing is computed before it is read.
+    fn read_operations(&self, step: u64) -> f64 {
+        self.0.read_operations(step)
+    }
+
     /// Lower bound on the error of every Gaussian strategy at noise multiplier 1, if the mechanism has one.
     #[getter]
     fn certificate(&self) -> Option<f64> {
@@ -137,8 +154,9 @@ impl StreamPlan {
         PyBytes::new(py, &self.0.parameters())
     }
 
-    fn sensitivity(&self, pattern: Pattern) -> Result<f64, PyError> {
-        Ok(self.0.sensitivity(&self::pattern(pattern)?).get())
+    /// Of patterns that concern different coordinates, together.
+    fn sensitivity(&self, patterns: Vec<Pattern>) -> Result<f64, PyError> {
+        Ok(self.0.sensitivity(&self::patterns(patterns)?).get())
     }
 
     fn variances<'py>(
@@ -153,14 +171,14 @@ impl StreamPlan {
     fn fit(
         &self,
         py: Python<'_>,
-        pattern: Pattern,
+        patterns: Vec<Pattern>,
         max_value: u64,
         fraction_bits: u32,
         noise_ratio: f64,
     ) -> Result<StreamDoor, PyError> {
-        let pattern = self::pattern(pattern)?;
+        let patterns = self::patterns(patterns)?;
         let domain = Domain::real(max_value, fraction_bits)?;
-        Ok(StreamDoor(py.detach(|| self.0.fit(&pattern, domain, noise_ratio))?))
+        Ok(StreamDoor(py.detach(|| self.0.fit(&patterns, domain, noise_ratio))?))
     }
 }
 

@@ -5,7 +5,7 @@
 //! batches anywhere, and what was drawn can be drawn again.
 
 use super::Key;
-use super::words::{ChaChaWords, FurtherWords};
+use super::words::{ChaChaWords, FurtherWords, word_at};
 use super::ziggurat::{self, Exponential, Gaussian, Law, NoiseLaw, check_quarter_units};
 use crate::error::Error;
 use rayon::prelude::*;
@@ -82,6 +82,18 @@ impl NoiseSource {
         &self.key
     }
 
+    /// Sample `index`, wherever the source stands: for samples that are far apart.
+    pub fn single(&self, index: u64, quarter_units: u64) -> i64 {
+        match self.law {
+            NoiseLaw::Gaussian => self.single_of::<Gaussian>(index, quarter_units),
+            NoiseLaw::Laplace => self.single_of::<Exponential>(index, quarter_units),
+        }
+    }
+
+    fn single_of<L: Law>(&self, index: u64, quarter_units: u64) -> i64 {
+        sample::<L>(&self.key, word_at(&self.key, MAIN, index), index, quarter_units)
+    }
+
     /// Overwrites `row` with the next samples `round(quarter_units/4·Z)`.
     ///
     /// `quarter_units` is from 1 to [`super::MAX_QUARTER_UNITS`]: whoever fits a door has checked it.
@@ -126,6 +138,14 @@ impl NoiseSource {
     }
 }
 
+/// Sample `index`, which starts with `word`.
+#[inline]
+fn sample<L: Law>(key: &Key, word: u64, index: u64, quarter_units: u64) -> i64 {
+    ziggurat::fast::<L>(word, |layer| quarter_units * L::WIDTH[layer]).unwrap_or_else(|| {
+        ziggurat::slow::<L>(word, quarter_units, false, &mut FurtherWords::new(key, index))
+    })
+}
+
 /// Samples `first, first + 1, …` from `words`, which stand at `first`.
 #[inline]
 fn draw<L: Law>(key: &Key, words: &mut ChaChaWords, first: u64, row: &mut [i64], quarter_units: u64) {
@@ -133,10 +153,7 @@ fn draw<L: Law>(key: &Key, words: &mut ChaChaWords, first: u64, row: &mut [i64],
     while done < row.len() {
         let mut taken = 0;
         for (k, word) in row[done..].iter_mut().zip(words.available()) {
-            *k = ziggurat::fast::<L>(*word, |layer| quarter_units * L::WIDTH[layer]).unwrap_or_else(|| {
-                let mut further = FurtherWords::new(key, first + (done + taken) as u64);
-                ziggurat::slow::<L>(*word, quarter_units, false, &mut further)
-            });
+            *k = sample::<L>(key, *word, first + (done + taken) as u64, quarter_units);
             taken += 1;
         }
         words.take(taken);
@@ -168,6 +185,9 @@ mod tests {
             let mut row = [0];
             one_by_one.fill(&mut row, 1 << 30);
             assert_eq!(row[0], *expected);
+        }
+        for index in [0, 1, 77, 2999, 3000, 19_999] {
+            assert_eq!(source(5).single(index, 1 << 30), whole[index as usize]);
         }
         let mut later = vec![0; 10_000];
         source(10_000).fill(&mut later, 1 << 30);

@@ -77,6 +77,14 @@ impl ChaChaWords {
     }
 }
 
+/// Word `index` of a stream, without the buffer: for words that are far apart.
+pub(super) fn word_at(key: &Key, stream: u64, index: u64) -> u64 {
+    let mut rng = ChaCha12Rng::from_seed(*key.bytes());
+    rng.set_stream(stream);
+    rng.set_word_pos(2 * u128::from(index));
+    rng.next_u64()
+}
+
 impl Words for ChaChaWords {
     #[inline]
     fn next(&mut self, _purpose: Purpose) -> u64 {

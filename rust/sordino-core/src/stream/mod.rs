@@ -9,6 +9,7 @@
 //! | `process/` | its noise, step by step, in exact integers |
 //! | `plan.rs` | a strategy before it is opened |
 //! | `machine.rs`, `checkpoint.rs` | an open stream, its state |
+//! | `lazy.rs` | an open stream of very many coordinates, computed where it is read |
 //!
 //! A stream publishes `y_t = x_t + v_t` (`door/stream.rs` says why that is private); the answers are the filter of
 //! what was published. For a strategy `C`, unit lower triangular, `v = C^{-1}k` up to rounding, so a running sum has
@@ -16,6 +17,7 @@
 
 mod checkpoint;
 mod filter;
+mod lazy;
 mod machine;
 mod participation;
 mod plan;
@@ -28,6 +30,7 @@ mod tests;
 
 pub use checkpoint::header;
 pub use filter::Filter;
+pub use lazy::LazyStream;
 pub use machine::{Items, Stream};
 pub use participation::Participation;
 pub use plan::StreamPlan;

@@ -7,15 +7,19 @@ use crate::upper::Upper;
 ///
 /// At most `count` steps, at least `separation` apart; at each of them by at most `weight` records, each of which
 /// changes the item by a vector of squared ℓ2 norm `item_squared` and ℓ1 norm `item_l1`; all records of the unit
-/// together touch at most `touched` coordinates.
+/// together touch at most `touched` coordinates. Or, in an *exchange*, records that leave one step and enter another, or
+/// none, in the same coordinates.
+///
+/// What changes in several ways is a list of these, in coordinates of their own: squared norms add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Participation {
     count: u64,
     weight: u32,
     separation: u64,
-    item_squared: u64,
+    item_squared: u128,
     item_l1: u64,
     touched: u64,
+    exchange: bool,
 }
 
 impl Participation {
@@ -37,7 +41,7 @@ impl Participation {
     ///
     /// # Errors
     /// If a number is zero.
-    pub fn with_items(self, item_squared: u64, item_l1: u64, touched: u64) -> Result<Self, Error> {
+    pub fn with_items(self, item_squared: u128, item_l1: u64, touched: u64) -> Result<Self, Error> {
         if item_squared == 0 || item_l1 == 0 || touched == 0 {
             return Err(Error::invalid("unit", "items that change nothing need no privacy"));
         }
@@ -46,7 +50,18 @@ impl Participation {
 
     /// One record of one coordinate at one step.
     pub fn single() -> Self {
-        Self { count: 1, weight: 1, separation: 1, item_squared: 1, item_l1: 1, touched: 1 }
+        Self { count: 1, weight: 1, separation: 1, item_squared: 1, item_l1: 1, touched: 1, exchange: false }
+    }
+
+    /// The same records leaving one step and entering another, or none, in place of `count` times.
+    #[must_use]
+    pub fn exchanged(self) -> Self {
+        Self { count: 1, exchange: true, ..self }
+    }
+
+    /// Whether records move from one step to another.
+    pub fn is_exchange(&self) -> bool {
+        self.exchange
     }
 
     /// Steps that the unit takes part in, of a stream of so many.
@@ -67,7 +82,7 @@ impl Participation {
     /// Norm of one step's change: `weight·√item_squared`. With `G = CᵀC ≥ 0` entrywise, a pattern of items has at
     /// most this times the norm of the pattern of ones: `⟨w_r, w_s⟩ ≤ item_squared` for any two records.
     pub fn item_norm(&self) -> Upper {
-        Upper::exact(f64::from(self.weight)) * Upper::integer(self.item_squared.into()).sqrt()
+        Upper::exact(f64::from(self.weight)) * Upper::integer(self.item_squared).sqrt()
     }
 
     /// The same in ℓ1, for Laplace noise.

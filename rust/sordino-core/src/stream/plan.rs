@@ -54,21 +54,37 @@ impl StreamPlan {
         &*self.strategy
     }
 
-    /// Upper bound of `‖C(x − x')‖` for items whose entries change by at most 1: ℓ2, or ℓ1 for Laplace noise.
-    pub fn sensitivity(&self, pattern: &Participation) -> Upper {
-        let norm = self.strategy.norm(pattern, self.steps());
-        norm * if self.recipe.law == NoiseLaw::Laplace { pattern.item_l1() } else { pattern.item_norm() }
+    /// Upper bound of `‖C(x − x')‖`: ℓ2, or ℓ1 for Laplace noise; of all patterns together, which concern different
+    /// coordinates.
+    pub fn sensitivity(&self, patterns: &[Participation]) -> Upper {
+        let l1 = self.recipe.law == NoiseLaw::Laplace;
+        let parts = patterns.iter().map(|pattern| {
+            let norm = if pattern.is_exchange() {
+                self.strategy.exchange_norm(self.steps(), l1)
+            } else {
+                self.strategy.norm(pattern, self.steps())
+            };
+            norm * if l1 { pattern.item_l1() } else { pattern.item_norm() }
+        });
+        match patterns.len() {
+            1 => parts.fold(Upper::ZERO, |_, part| part),
+            _ if l1 => parts.fold(Upper::ZERO, |sum, part| sum + part),
+            _ => parts.fold(Upper::ZERO, |sum, part| sum + part * part).sqrt(),
+        }
     }
 
     /// Fits lattice and noise.
     ///
     /// # Errors
-    /// If magnitudes or the noise do not fit the lattice.
-    pub fn fit(&self, pattern: &Participation, domain: Domain, noise_ratio: f64) -> Result<StreamDoor, Error> {
-        let touched = Upper::integer(pattern.touched().into());
+    /// If magnitudes or the noise do not fit the lattice, or there is no pattern.
+    pub fn fit(&self, patterns: &[Participation], domain: Domain, noise_ratio: f64) -> Result<StreamDoor, Error> {
+        if patterns.is_empty() {
+            return Err(Error::invalid("unit", "a unit that changes nothing needs no privacy"));
+        }
+        let touched = Upper::integer(patterns.iter().map(|pattern| u128::from(pattern.touched())).sum());
         let rounding = self.strategy.rounding(self.steps()) * touched.sqrt();
         let shift =
-            StreamShift { ideal: self.sensitivity(pattern), rounding, largest_scale: self.strategy.largest_scale() };
+            StreamShift { ideal: self.sensitivity(patterns), rounding, largest_scale: self.strategy.largest_scale() };
         StreamDoor::fit(shift, domain, noise_ratio)
     }
 
@@ -86,6 +102,11 @@ impl StreamPlan {
     /// Whether no product of two columns of the strategy is negative.
     pub fn one_sign(&self) -> bool {
         self.strategy.one_sign()
+    }
+
+    /// Whether no product of a column with a later one grows with their distance.
+    pub fn falling_products(&self) -> bool {
+        self.strategy.falling_products()
     }
 
     /// Proved lower bound on the error of every Gaussian strategy for sums at noise multiplier 1, in the norm of the
@@ -128,6 +149,11 @@ impl StreamPlan {
     /// Bytes that the noise keeps for one coordinate at the last step.
     pub fn state_bytes(&self) -> u64 {
         self.strategy.state_bytes(self.recipe.horizon.design().unwrap_or(self.steps()))
+    }
+
+    /// Operations that reading one coordinate takes after so many steps, where nothing is computed before it is read.
+    pub fn read_operations(&self, step: u64) -> f64 {
+        self.strategy.summed_operations(step)
     }
 
     /// Multiplications and additions of the noise a step and coordinate, amortised.

@@ -49,6 +49,6 @@ pub static EVERY: LazyLock<Vec<Arc<StreamPlan>>> = LazyLock::new(|| {
 
 /// A stream of items with eight binary places up to 2^16 under a known key.
 pub fn open(plan: &Arc<StreamPlan>, dim: usize, key: u8) -> Stream {
-    let door = plan.fit(&Participation::single(), Domain::real(1 << 16, 8).unwrap(), 4.0).unwrap();
+    let door = plan.fit(&[Participation::single()], Domain::real(1 << 16, 8).unwrap(), 4.0).unwrap();
     Stream::open_with(Arc::clone(plan), door, dim, Key::deterministic([key; 32])).unwrap()
 }

@@ -1,5 +1,6 @@
 //! Buffered linear Toeplitz strategies.
 
+use super::correlation::{MOST_EXCHANGED, exchange_norm};
 use super::{StreamStrategy, averaged, sums_only};
 use crate::error::Error;
 use crate::stream::filter::Filter;
@@ -62,6 +63,19 @@ impl StreamStrategy for Buffered {
                 part * Upper::integer(count.div_ceil(MOST_EXACT).into())
             }
         }
+    }
+
+    fn exchange_norm(&self, steps: u64, _l1: bool) -> Upper {
+        let single = self.norm(&Participation::single(), steps);
+        match usize::try_from(steps) {
+            // An endless column is longer than one of these steps.
+            Ok(n) if n <= MOST_EXCHANGED => exchange_norm(&self.toeplitz.coefficients(n)),
+            _ => single * Upper::exact(2.0).sqrt(),
+        }
+    }
+
+    fn falling_products(&self) -> bool {
+        true // the kernel is neither negative nor rising
     }
 
     fn rounding(&self, steps: u64) -> Upper {

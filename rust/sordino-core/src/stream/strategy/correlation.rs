@@ -50,12 +50,53 @@ fn autocorrelation(kernel: &[f64]) -> Vec<f64> {
     padded
 }
 
+/// Longest stream whose exchanges are followed one by one.
+pub(super) const MOST_EXCHANGED: usize = 1 << 13;
+
+/// Upper bound of `‖C(e_a − e_b)‖₂` and `‖C e_a‖₂` for the lower triangular Toeplitz matrix with this kernel.
+///
+/// `G_aa + G_bb − 2 G_ab`, `G_ab = Σ_{m < n − b} c_m c_{m + b − a}` for a ≤ b, every pair of columns in turn.
+pub(super) fn exchange_norm(kernel: &[f64]) -> Upper {
+    let n = kernel.len();
+    let sums = |lag: usize| {
+        kernel.iter().zip(&kernel[lag..]).scan(0.0, |sum, (a, b)| {
+            *sum += a * b;
+            Some(*sum)
+        })
+    };
+    let squares: Vec<f64> = sums(0).collect();
+    let mut worst = squares[n - 1];
+    for lag in 1..n {
+        // The k-th sum is of columns that end k + 1 and k + 1 + lag entries before the last.
+        for (k, product) in sums(lag).enumerate() {
+            worst = worst.max(squares[k] + squares[k + lag] - 2.0 * product);
+        }
+    }
+    let size: f64 = squares[n - 1];
+    Upper::rounded(worst + 1e-11 * size, 1).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn no_exchange_exceeds_the_bound_and_one_attains_it(kernel in prop::collection::vec(-1.0f64..1.0, 1..12)) {
+            let n = kernel.len();
+            let column = |a: usize| -> Vec<f64> {
+                (0..n).map(|t| if t >= a { kernel[t - a] } else { 0.0 }).collect()
+            };
+            let norm = |v: Vec<f64>| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+            let mut worst = norm(column(0));
+            for (a, b) in (0..n).flat_map(|a| (0..n).map(move |b| (a, b))) {
+                worst = worst.max(norm(column(a).iter().zip(column(b)).map(|(x, y)| x - y).collect()));
+            }
+            let bound = exchange_norm(&kernel).get();
+            prop_assert!(worst <= bound && bound <= worst * (1.0 + 1e-9) + 1e-5, "{worst} {bound}");
+        }
+
         #[test]
         fn no_pattern_exceeds_the_bound(
             kernel in prop::collection::vec(-1.0f64..1.0, 1..12),

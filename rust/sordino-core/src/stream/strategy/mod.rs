@@ -22,6 +22,7 @@ use super::participation::Participation;
 use super::process::Process;
 use super::state::Writer;
 use crate::error::Error;
+use crate::random::NoiseSource;
 use crate::upper::Upper;
 
 /// The public side of a noise process. Noise of scale 1 throughout.
@@ -29,6 +30,12 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
     /// Upper bound of `‖C δ‖` over the patterns in time of a unit that takes part with weight 1: ℓ2 for Gaussian
     /// noise, ℓ1 for Laplace noise, in `steps` steps.
     fn norm(&self, pattern: &Participation, steps: u64) -> Upper;
+
+    /// Upper bound of `‖C(e_a − e_b)‖` and `‖C e_a‖` over all steps a and b.
+    fn exchange_norm(&self, steps: u64, l1: bool) -> Upper {
+        let square = Upper::exact(if self.one_sign() && !l1 { 2.0 } else { 4.0 });
+        self.norm(&Participation::single(), steps) * square.sqrt()
+    }
 
     /// Bound of `‖e‖₂` in lattice units over so many steps: what rounding of fed back noise adds.
     fn rounding(&self, _steps: u64) -> Upper {
@@ -56,6 +63,27 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
         true
     }
 
+    /// Whether `⟨C e_i, C e_j⟩`, for every fixed j, does not grow as i < j moves away, and is never negative.
+    fn falling_products(&self) -> bool {
+        false
+    }
+
+    /// Noise of the running sum of one coordinate after so many steps: the samples of its process are those from `first`
+    /// on, [`Self::samples`] of them.
+    fn summed_noise(&self, source: &mut NoiseSource, first: u64, quarter_units: u64, steps: u64) -> i128 {
+        processed(self.process(1, quarter_units), source, first, steps)
+    }
+
+    /// At most so many samples a coordinate in so many steps.
+    fn samples(&self, steps: u64) -> u64 {
+        steps
+    }
+
+    /// Operations that [`Self::summed_noise`] takes.
+    fn summed_operations(&self, steps: u64) -> f64 {
+        steps as f64 * (self.operations(steps) + 10.0)
+    }
+
     /// Proved lower bound on the error of every Gaussian strategy at noise multiplier 1, in the norm of the recipe's
     /// objective, where the strategy was solved for.
     fn certificate(&self) -> Option<f64> {
@@ -73,6 +101,16 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
 
     /// Multiplications and additions a step and coordinate, amortised.
     fn operations(&self, steps: u64) -> f64;
+}
+
+/// The sum of the first `steps` numbers of a process of one coordinate, with samples from `first` on.
+fn processed(mut process: Box<dyn Process>, source: &mut NoiseSource, first: u64, steps: u64) -> i128 {
+    source.seek(first);
+    let mut row = [0];
+    (0..steps).fold(0, |sum, _| {
+        process.next(source, &mut row);
+        sum + i128::from(row[0])
+    })
 }
 
 /// `Σ_{k<t} b_k²` at these steps, from the impulse response of answers to unit noise.

@@ -1,6 +1,6 @@
 //! Toeplitz strategies given by their coefficients: the square root, and outer factors of filters.
 
-use super::correlation::pattern_norm;
+use super::correlation::{MOST_EXCHANGED, exchange_norm, pattern_norm};
 use super::{StreamStrategy, averaged, cumulative};
 use crate::error::Error;
 use crate::stream::filter::Filter;
@@ -67,6 +67,25 @@ impl StreamStrategy for Series {
 
     fn one_sign(&self) -> bool {
         self.kernel.taps().iter().all(|k| *k >= 0)
+    }
+
+    fn falling_products(&self) -> bool {
+        self.kernel.taps().windows(2).all(|pair| pair[1] >= 0 && pair[1] <= pair[0])
+    }
+
+    fn exchange_norm(&self, steps: u64, _l1: bool) -> Upper {
+        match usize::try_from(steps) {
+            Ok(n) if n <= MOST_EXCHANGED => {
+                let unit = 2f64.powi(-self.bits());
+                let mut kernel: Vec<f64> = self.taps(steps).iter().map(|k| *k as f64 * unit).collect();
+                kernel.resize(n, 0.0);
+                exchange_norm(&kernel)
+            }
+            _ => {
+                let square = if self.one_sign() { 2.0 } else { 4.0 };
+                self.norm(&Participation::single(), steps) * Upper::exact(square).sqrt()
+            }
+        }
     }
 
     fn rounding(&self, steps: u64) -> Upper {

@@ -4,6 +4,7 @@ use super::{StreamStrategy, averaged, cumulative, sums_only};
 use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
+use crate::random::NoiseSource;
 use crate::stream::process::{self, Process};
 use crate::upper::Upper;
 
@@ -44,6 +45,10 @@ impl StreamStrategy for Identity {
         Ok(averaged(filter, steps, doubled(self.l1, sums)))
     }
 
+    fn falling_products(&self) -> bool {
+        true
+    }
+
     fn process(&self, _dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::Identity { quarter_units })
     }
@@ -82,8 +87,25 @@ impl StreamStrategy for Output {
         Ok(averaged(filter, steps, doubled(self.l1, vec![1.0; steps.len()])))
     }
 
+    fn falling_products(&self) -> bool {
+        true
+    }
+
+    fn exchange_norm(&self, steps: u64, _l1: bool) -> Upper {
+        // Between the two steps one sum in two differs; a record that enters no other step is in all.
+        self.norm(&Participation::single(), steps)
+    }
+
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::Output::new(dim, quarter_units))
+    }
+
+    fn summed_noise(&self, source: &mut NoiseSource, first: u64, quarter_units: u64, steps: u64) -> i128 {
+        steps.checked_sub(1).map_or(0, |last| source.single(first + last, quarter_units).into())
+    }
+
+    fn summed_operations(&self, _steps: u64) -> f64 {
+        10.0
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {

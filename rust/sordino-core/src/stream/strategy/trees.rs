@@ -1,7 +1,8 @@
 //! Trees: integer combinations of measured nodes.
 
-use super::{StreamStrategy, averaged, sums_only};
+use super::{StreamStrategy, averaged, processed, sums_only};
 use crate::error::Error;
+use crate::random::NoiseSource;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process, own_weight};
@@ -42,6 +43,17 @@ impl StreamStrategy for BinaryTree {
         level_norm(pattern, steps, self.l1, (0..self.levels()).map(|height| 1 << height))
     }
 
+    fn exchange_norm(&self, steps: u64, l1: bool) -> Upper {
+        // Of two items that share no other node, both are in the root if the tree has one.
+        let own = u128::from(self.levels() - u32::from(steps.is_power_of_two()));
+        let nodes = Upper::integer((2 * own).max(self.levels().into()));
+        if l1 { nodes } else { nodes.sqrt() }
+    }
+
+    fn falling_products(&self) -> bool {
+        true // the number of nodes that hold both
+    }
+
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
         sums_only(filter)?;
         let mut node = vec![laplace_factor(self.l1)];
@@ -62,6 +74,29 @@ impl StreamStrategy for BinaryTree {
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::BinaryTree::new(self.levels(), self.averaged, dim, quarter_units))
+    }
+
+    fn summed_noise(&self, source: &mut NoiseSource, first: u64, quarter_units: u64, steps: u64) -> i128 {
+        if self.averaged {
+            return processed(self.process(1, quarter_units), source, first, steps);
+        }
+        // The node that closes with step t has the noise of that step.
+        let mut sum = 0;
+        let mut rest = steps;
+        while rest > 0 {
+            sum += i128::from(source.single(first + rest - 1, quarter_units));
+            rest &= rest - 1;
+        }
+        sum
+    }
+
+    fn samples(&self, steps: u64) -> u64 {
+        if self.averaged { 2 * steps } else { steps }
+    }
+
+    fn summed_operations(&self, steps: u64) -> f64 {
+        let each = self.operations(steps) + 10.0;
+        if self.averaged { steps as f64 * each } else { 100.0 * f64::from(steps.count_ones()) }
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {
@@ -120,6 +155,10 @@ impl StreamStrategy for SmoothTree {
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::SmoothTree::new(self.height, self.ones, dim, quarter_units))
+    }
+
+    fn samples(&self, steps: u64) -> u64 {
+        steps.saturating_mul(self.height.into())
     }
 
     fn parameters(&self, out: &mut Writer) {
@@ -199,6 +238,10 @@ impl StreamStrategy for SubtractionTree {
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {
         Box::new(process::SubtractionTree::new(self.branching, self.levels, dim, quarter_units))
+    }
+
+    fn samples(&self, steps: u64) -> u64 {
+        steps.saturating_mul(u64::from(self.levels) * u64::from(self.branching).div_ceil(2))
     }
 
     fn parameters(&self, out: &mut Writer) {

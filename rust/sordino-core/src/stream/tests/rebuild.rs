@@ -67,7 +67,7 @@ fn sensitivity_bounds_every_neighbour() {
             for (count, separation) in [(1, 1), (2, 1), (2, 3), (3, 2), (3, 1)] {
                 let found = worst(&c, count, separation, false);
                 let pattern = Participation::new(count as u64, 1, separation as u64).unwrap();
-                let bound = plan.sensitivity(&pattern).get();
+                let bound = plan.sensitivity(&[pattern]).get();
                 // What is found is known to the rounding of the impulses.
                 assert!(found <= bound * (1.0 + 1e-11), "{:?} {n} {count} {separation} {found} {bound}", plan.recipe());
                 let attained = if count == 1 { one } else { many };
@@ -166,7 +166,8 @@ fn items_in_several_coordinates() {
         for b in 1..=dim {
             let bound = |squared: usize, touched: usize| {
                 let (squared, touched) = (squared as u64, touched.min(dim) as u64);
-                plan.sensitivity(&Participation::single().with_items(squared, squared, touched).unwrap()).get()
+                let pattern = Participation::single().with_items(squared.into(), squared, touched).unwrap();
+                plan.sensitivity(&[pattern]).get()
             };
             let unsigned = vectors(b, 0);
             let (mut null, mut replaced, mut signed) = (0.0f64, 0.0f64, 0.0f64);

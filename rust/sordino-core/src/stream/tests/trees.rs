@@ -99,7 +99,7 @@ fn trees_rebuilt() {
             for (count, separation) in [(1, 1), (2, 1), (2, 3), (3, 1), (3, 2)] {
                 let found = worst(&c, count, separation, l1);
                 let pattern = Participation::new(count as u64, 1, separation as u64).unwrap();
-                let bound = plan.sensitivity(&pattern).get();
+                let bound = plan.sensitivity(&[pattern]).get();
                 assert!(found <= bound * (1.0 + 1e-12), "{mechanism:?} {law:?} {n} {count} {found} {bound}");
                 let whole = n.is_power_of_two() || mechanism == StreamMechanism::HonakerTree;
                 let binary = matches!(mechanism, StreamMechanism::BinaryTree | StreamMechanism::HonakerTree);
@@ -118,7 +118,7 @@ fn ends_in_l1() {
             let c = colouring(&plan, n).0.inverse();
             for (count, separation) in [(1, 1), (2, 1), (2, 3), (3, 2)] {
                 let pattern = Participation::new(count as u64, 1, separation as u64).unwrap();
-                let bound = plan.sensitivity(&pattern).get();
+                let bound = plan.sensitivity(&[pattern]).get();
                 assert!((worst(&c, count, separation, true) / bound - 1.0).abs() < 1e-9, "{mechanism:?} {n} {count}");
             }
         }

@@ -1,0 +1,223 @@
+//! Running sums of very many coordinates, of which few are ever looked at.
+//!
+//! What is released is what [`super::Stream`] would publish of all coordinates at every step: the sum of the items so
+//! far plus the noise of a process of its own, whose samples are a function of the key and the coordinate. Here nothing
+//! is computed before it is read: a step costs as much as its items, a read one run of the process (a few samples for a
+//! tree). Which coordinates are read may depend on what was read before, not on the items.
+
+use super::plan::StreamPlan;
+use crate::door::StreamDoor;
+use crate::error::Error;
+use crate::random::{Key, NoiseSource};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+use zeroize::Zeroize;
+
+/// Most coordinates whose sums are kept in a table.
+const MOST_TABLE: u64 = 1 << 25;
+/// Most samples under one key.
+const MOST_SAMPLES: u64 = 1 << 62;
+/// Coordinates that are read by one task.
+const TASK: usize = 64;
+
+/// Exact sums by coordinate.
+enum Sums {
+    Table(Vec<i64>),
+    Map(HashMap<u64, i64>),
+}
+
+impl Sums {
+    fn new(dim: u64) -> Self {
+        match usize::try_from(dim) {
+            Ok(len) if dim <= MOST_TABLE => Self::Table(vec![0; len]),
+            _ => Self::Map(HashMap::new()),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, coordinate: u64, amount: i64) {
+        let sum = match self {
+            Self::Table(sums) => &mut sums[coordinate as usize],
+            Self::Map(sums) => sums.entry(coordinate).or_default(),
+        };
+        *sum = sum.saturating_add(amount);
+    }
+
+    fn get(&self, coordinate: u64) -> i64 {
+        match self {
+            Self::Table(sums) => sums[coordinate as usize],
+            Self::Map(sums) => sums.get(&coordinate).copied().unwrap_or(0),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Table(sums) => 8 * sums.len(),
+            Self::Map(sums) => 24 * sums.capacity(),
+        }
+    }
+
+    fn wipe(&mut self) {
+        match self {
+            Self::Table(sums) => sums.zeroize(),
+            Self::Map(sums) => sums.values_mut().for_each(Zeroize::zeroize),
+        }
+    }
+}
+
+/// Open running sums that are read by coordinate: one key, one position.
+pub struct LazyStream {
+    plan: Arc<StreamPlan>,
+    door: StreamDoor,
+    dim: u64,
+    step: u64,
+    key: Key,
+    sums: Sums,
+    /// Samples set aside for a coordinate.
+    stride: u64,
+    owner: u32,
+    closed: bool,
+}
+
+impl LazyStream {
+    /// Opens sums of `dim` coordinates under a fresh key, or a known one for tests.
+    ///
+    /// # Errors
+    /// If the plan is not of running sums, there are more coordinates and steps than one key has samples for, or the
+    /// operating system gives no randomness.
+    pub fn open(plan: Arc<StreamPlan>, door: StreamDoor, dim: u64, key: Option<[u8; 32]>) -> Result<Self, Error> {
+        if plan.recipe().filter != super::Filter::RunningSum {
+            return Err(Error::Unsupported("coordinates are read as running sums".into()));
+        }
+        let stride = plan.strategy().samples(plan.steps()).max(1);
+        if dim == 0 || dim.checked_mul(stride).is_none_or(|samples| samples > MOST_SAMPLES) {
+            return Err(Error::invalid("dim", "coordinates times steps must be from 1 to 2^62: declare fewer steps"));
+        }
+        NoiseSource::check(door.quarter_units())?;
+        let key = match key {
+            Some(bytes) => Key::deterministic(bytes),
+            None => Key::from_entropy()?,
+        };
+        let (sums, owner) = (Sums::new(dim), std::process::id());
+        Ok(Self { plan, door, dim, step: 0, key, sums, stride, owner, closed: false })
+    }
+
+    /// Steps so far.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Number of coordinates.
+    pub fn dim(&self) -> u64 {
+        self.dim
+    }
+
+    /// Whether the stream was closed.
+    pub fn closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Refuses steps that cannot be taken, before anything happens.
+    ///
+    /// # Errors
+    /// If the stream is closed or belongs to another process, or fewer steps are left.
+    pub fn check(&self, steps: u64) -> Result<(), Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        if std::process::id() != self.owner {
+            return Err(Error::Fork);
+        }
+        let left = self.plan.steps() - self.step;
+        if steps > left { Err(Error::Horizon { left }) } else { Ok(()) }
+    }
+
+    /// Takes one step: `item` calls its argument with coordinates and what they change by, in steps of the domain.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; then `item` is not called.
+    #[inline]
+    pub fn advance(&mut self, item: impl FnOnce(&mut dyn FnMut(u64, i64))) -> Result<(), Error> {
+        self.check(1)?;
+        let sums = &mut self.sums;
+        item(&mut |coordinate, amount| sums.add(coordinate, amount));
+        self.step += 1;
+        Ok(())
+    }
+
+    /// Takes `steps` steps, of which `item` adds one at a time.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; then `item` is not called.
+    pub fn advance_all<F: FnMut(u64, &mut dyn FnMut(u64, i64))>(
+        &mut self,
+        steps: u64,
+        mut item: F,
+    ) -> Result<(), Error> {
+        self.check(steps)?;
+        let sums = &mut self.sums;
+        let mut add = |coordinate, amount| sums.add(coordinate, amount);
+        (0..steps).for_each(|step| item(step, &mut add));
+        self.step += steps;
+        Ok(())
+    }
+
+    /// The noisy sums of these coordinates after the last step; zeros before the first.
+    ///
+    /// # Errors
+    /// If the stream is closed or belongs to another process, or a coordinate does not exist.
+    pub fn read(&self, coordinates: &[u64], out: &mut [f64]) -> Result<(), Error> {
+        self.check(0)?;
+        Error::check_len("out", coordinates.len(), out.len())?;
+        if coordinates.iter().any(|c| *c >= self.dim) {
+            return Err(Error::invalid("coordinates", "must be below the number of coordinates"));
+        }
+        if self.step == 0 {
+            out.fill(0.0);
+            return Ok(());
+        }
+        let spacing = 2f64.powi(self.door.exponent());
+        let shift = self.door.grid().unsigned_abs();
+        let (strategy, law, quarters) = (self.plan.strategy(), self.plan.recipe().law, self.door.quarter_units());
+        let tasks = coordinates.par_chunks(TASK).zip(out.par_chunks_mut(TASK));
+        tasks.for_each(|(coordinates, out)| {
+            let mut source = NoiseSource::new(Key::deterministic(*self.key.bytes()), law, 0);
+            for (coordinate, out) in coordinates.iter().zip(out) {
+                let noise = strategy.summed_noise(&mut source, coordinate * self.stride, quarters, self.step);
+                let sum = (i128::from(self.sums.get(*coordinate)) << shift) + noise;
+                *out = sum as f64 * spacing;
+            }
+        });
+        Ok(())
+    }
+
+    /// Operations of the noise that a read of one coordinate takes now.
+    pub fn read_operations(&self) -> f64 {
+        self.plan.read_operations(self.step)
+    }
+
+    /// Bytes of the exact sums.
+    pub fn bytes(&self) -> usize {
+        self.sums.bytes()
+    }
+
+    /// Wipes key and sums; the stream refuses everything from now on.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.key.zeroize();
+        self.sums.wipe();
+    }
+}
+
+impl Drop for LazyStream {
+    fn drop(&mut self) {
+        self.sums.wipe();
+    }
+}
+
+impl std::fmt::Debug for LazyStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LazyStream").field("step", &self.step).finish_non_exhaustive()
+    }
+}
