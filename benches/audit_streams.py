@@ -102,7 +102,7 @@ def _row(plan: so.StreamPlan) -> Row:
     delta = _DELTA if isinstance(plan.privacy, so.ApproxDP) else 0.0
     found, reachable = _bound(plan, fitted.door, delta)
     domain = fitted.domain
-    under = fitted.plan.fit(tuple(fitted.pattern), domain.max_value, domain.fraction_bits, fitted.ratio / _UNDER)
+    under = fitted.plan.fit(fitted.patterns, domain.max_value, domain.fraction_bits, fitted.ratio / _UNDER)
     planted, _ = _bound(plan, under, delta)
     return Row(
         f"{plan.mechanism}, {type(plan.workload).__name__}, {plan.horizon}, claim ({_EPSILON:g}, {delta:g})",

@@ -273,7 +273,7 @@ def test_bounds_hold_for_units_that_cannot_use_up_their_records():
 
 
 def test_units_that_no_stream_can_have():
-    for arguments in ({"dim": 0}, {"touched": 0}, {"dim": 2, "touched": 3}, {"dim": 2**20 + 1}):
+    for arguments in ({"dim": 0}, {"touched": 0}, {"dim": 2, "touched": 3}, {"dim": 2**21 + 1}):
         with pytest.raises(so.InvalidParameterError):
             so.plan_stream(so.RunningSum(4), GAUSSIAN, **arguments)
     for arguments in ({"dim": 1.0}, {"touched": "1"}, {"signed": 1}, {"integral": "yes"}, {"unit": "user"}):

@@ -1,8 +1,11 @@
 """From public facts to a fitted stream: recipe, sensitivity, lattice, error. Touches no data."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,9 @@ from sordino.workloads import (
 )
 from sordino.workloads.base import Array
 
+if TYPE_CHECKING:
+    from sordino.event_streams.workload import EventWorkload
+
 __all__ = ["StreamFitted", "StreamRequest", "fit_stream"]
 
 _FRACTION_BITS = (24, 20, 16, 12)
@@ -52,6 +58,7 @@ class StreamRequest:
         dim: Coordinates of an item.
         touched: Coordinates that one record changes, at most.
         signed: Whether a record's entries may be negative.
+        events: What the counters count, if events change them: it says what a unit changes.
     """
 
     workload: Workload
@@ -64,6 +71,7 @@ class StreamRequest:
     dim: int = 1
     touched: int = 1
     signed: bool = False
+    events: EventWorkload | None = None
 
     @property
     def length(self) -> int | None:
@@ -114,7 +122,7 @@ class StreamFitted:
         plan: The strategy in the core.
         door: Lattice and noise.
         domain: Declared bounds of an entry.
-        pattern: What the unit changes.
+        patterns: What the unit changes, in coordinates of their own.
         ratio: Noise over sensitivity that was asked for.
         event: What the whole stream costs.
         judged: Steps over which errors are averaged.
@@ -125,7 +133,7 @@ class StreamFitted:
     plan: _core.StreamPlan
     door: _core.StreamDoor
     domain: Domain
-    pattern: Pattern
+    patterns: tuple[Pattern, ...]
     ratio: float
     event: Event
     judged: int
@@ -198,11 +206,14 @@ def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int |
         request.objective,
         option,
     )
-    found = patterns(request.unit, request.dim, request.touched, request.signed, plan.one_sign)
-    pattern = min(found, key=plan.sensitivity)
+    if request.events is None:
+        found = tuple((p,) for p in patterns(request.unit, request.dim, request.touched, request.signed, plan.one_sign))
+    else:
+        found = request.events.changes(request.unit, plan)
+    changed = min(found, key=plan.sensitivity)
     ratio = noise_ratio(request.privacy, mechanism.law)
     domain, door = choose_domain(
-        lambda domain: plan.fit(pattern, domain.max_value, domain.fraction_bits, ratio),
+        lambda domain: plan.fit(changed, domain.max_value, domain.fraction_bits, ratio),
         request.max_value,
         (0,) if request.integral else _FRACTION_BITS,
     )
@@ -212,7 +223,7 @@ def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int |
         plan=plan,
         door=door,
         domain=domain,
-        pattern=pattern,
+        patterns=changed,
         ratio=ratio,
         event=calibrated_event(request.privacy, mechanism.law),
         judged=request.judged,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -14,6 +15,9 @@ from sordino.bases import Basis
 from sordino.bounds import Bound, stream_bound
 from sordino.compression import Compression
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.event_streams import EventPlan, EventWorkload
+from sordino.event_streams.planning import plan_events
+from sordino.event_streams.sparse import SparseCount, SparsePlan, plan_sparse
 from sordino.fitting import Objective, check_request, least_error
 from sordino.histogram_streams import (
     HistogramStreamComparison,
@@ -26,7 +30,7 @@ from sordino.stream_fitting import StreamFitted, StreamRequest, fit_stream
 from sordino.stream_mechanisms import STREAM_MECHANISMS, Horizon, StreamMechanism, stream_mechanism_named
 from sordino.stream_plans import StreamPlan
 from sordino.units import AddRemove, Unit
-from sordino.workloads import RunningHistogram, Workload
+from sordino.workloads import RunningHistogram, RunningSum, Workload
 
 __all__ = ["StreamComparison", "compare_request", "compare_stream", "plan_stream"]
 
@@ -54,6 +58,28 @@ def plan_stream(  # type: ignore[overload-overlap] # a RunningHistogram is a wor
     basis: Basis | str = ...,
     pan_private: bool = ...,
 ) -> HistogramStreamPlan: ...
+@overload
+def plan_stream(  # type: ignore[overload-overlap] # as above
+    workload: EventWorkload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    horizon: Horizon | None = ...,
+    mechanism: str = ...,
+    objective: Objective = ...,
+    memory: int | None = ...,
+    effort: Effort = ...,
+    option: int | None = ...,
+    reads: Literal["auto", "dense", "lazy"] = ...,
+) -> EventPlan: ...
+@overload
+def plan_stream(  # type: ignore[overload-overlap] # as above
+    workload: SparseCount,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    mechanism: str = ...,
+) -> SparsePlan: ...
 @overload
 def plan_stream(
     workload: Workload,
@@ -91,7 +117,8 @@ def plan_stream(
     compression: Compression | None = None,
     basis: Basis | str = "haar",
     pan_private: bool = False,
-) -> StreamPlan | HistogramStreamPlan:
+    reads: Literal["auto", "dense", "lazy"] = "auto",
+) -> StreamPlan | HistogramStreamPlan | EventPlan | SparsePlan:
     """Plan a stream: touches no data, costs nothing.
 
     `auto` takes the least error among the mechanisms that serve the stream; of those within 1 % the simplest. The
@@ -104,7 +131,9 @@ def plan_stream(
 
     Args:
         workload: `RunningSum`, `RunningAverage`, or a causal filter such as `ExponentialSmoothing`, `MovingAverage`,
-            `SlidingWindow`, `Convolution(..., boundary="causal")`; or a `RunningHistogram`.
+            `SlidingWindow`, `Convolution(..., boundary="causal")`; or a `RunningHistogram`; or counts of events:
+            `SyntheticGraph`, `EdgeCount`, `TriangleCount`, `StarCount`, `DegreeHistogram`, `SpanningForestCost`,
+            `SubstringCounts`, `EpisodeCounts`, whose units are edges, vertices or letters; or a `SparseCount`.
         privacy: The guarantee of the whole stream.
         unit: What one protected thing can change; `AddRemove(1)` if None.
         horizon: 'hard': the stream ends after `length` steps; the default if the workload has a length. 'soft': made
@@ -127,9 +156,12 @@ def plan_stream(
         pan_private: `RunningHistogram` only: the state may be looked at once, by an intruder who then has what was
             published too; the same budget covers it, with twice the variance of a binary tree. Otherwise the state is
             as secret as the data.
+        reads: Counts of events only. 'dense': every counter is published at every step. 'lazy': what would be published
+            is computed when it is read. 'auto': dense up to 2**21 counters and 2**32 counters times steps.
 
     Returns:
-        The plan: a `HistogramStreamPlan` for a `RunningHistogram`.
+        The plan: a `HistogramStreamPlan` for a `RunningHistogram`, an `EventPlan` for counts of events, a `SparsePlan`
+        for a `SparseCount`.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
@@ -164,6 +196,29 @@ def plan_stream(
         )
     if compression is not None or pan_private:
         raise InvalidParameterError("compression and pan_private belong to a RunningHistogram")
+    if isinstance(workload, EventWorkload | SparseCount):
+        if (dim, touched, signed, integral, max_value) != (1, 1, False, True, None):
+            raise InvalidParameterError("counts of events say themselves what an item changes")
+        plan_counters = partial(
+            plan_stream, privacy=privacy, unit=unit, horizon=horizon, objective=objective, memory=memory, effort=effort
+        )
+        if isinstance(workload, SparseCount):
+            return plan_sparse(workload, partial(plan_counters, option=option), privacy, unit, mechanism)
+        request = _checked(
+            RunningSum(workload.length),
+            privacy,
+            unit=unit,
+            horizon=horizon,
+            objective=objective,
+            dim=1,
+            touched=1,
+            signed=False,
+            max_value=None,
+            integral=True,
+        )
+        return plan_events(workload, request, reads, lambda asked: _plan(asked, mechanism, memory, effort, option))
+    if reads != "auto":
+        raise InvalidParameterError("reads belongs to counts of events")
     request = _checked(
         workload,
         privacy,
@@ -176,6 +231,14 @@ def plan_stream(
         max_value=max_value,
         integral=integral,
     )
+    return _plan(request, mechanism, memory, effort, option)
+
+
+def _plan(
+    request: StreamRequest, mechanism: str, memory: int | None, effort: Effort, option: int | None
+) -> StreamPlan:
+    """Return the mechanism that was asked for, or the best that serves."""
+    privacy, objective = request.privacy, request.objective
     if not isinstance(mechanism, str):
         raise DataTypeError("mechanism must be a name")
     if effort not in ("closed_form", "optimize"):
@@ -221,8 +284,8 @@ def _checked(
     if horizon != "unbounded" and length is None:
         raise InvalidParameterError(f"a {horizon} horizon needs a length, such as RunningSum(length=2**20)")
     dim, touched = integer("dim", dim, least=1), integer("touched", touched, least=1)
-    if dim > 2**20 or touched > dim:
-        raise InvalidParameterError("dim must be at most 2**20, and touched at most dim")
+    if dim > 2**21 or touched > dim:
+        raise InvalidParameterError("dim must be at most 2**21, and touched at most dim")
     return StreamRequest(
         workload=workload,
         privacy=privacy,

@@ -40,6 +40,7 @@ from sordino.workloads import Filter, Workload, workload_from_spec
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
+    from sordino.event_streams import EventWorkload
     from sordino.step_store import StepStore
     from sordino.stream_planning import StreamComparison
 
@@ -241,6 +242,8 @@ class StreamPlan:
 
         For `optimal` the certified dual bound on what it minimises; else a bound on the rmse.
         """
+        if self.request.events is not None:
+            return None
         bound = stream_bound(self.workload, self.privacy, self.unit, self.request.touched)
         certified = self.fitted.plan.certificate
         if certified is None or bound is None:
@@ -335,9 +338,12 @@ class StreamPlan:
             for name, value in self.workload.spec().items()
         }
         door, request = self.fitted.door, self.request
+        events = request.events
+        counted = {} if events is None else {"events": {"kind": events.kind, "spec": events.spec()}}
         return {
             "schema": SCHEMA,
             "stream": True,
+            **counted,
             "workload": {"kind": self.workload.kind, "spec": spec},
             "privacy": self.privacy.to_json(),
             "unit": self.unit.to_json(),
@@ -499,6 +505,17 @@ def _canonical(record: dict[str, Any]) -> str:
     return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def _events(record: Any) -> EventWorkload | None:
+    if record is None:
+        return None
+    from sordino.event_streams import EventWorkload  # noqa: PLC0415 - it plans streams
+
+    workload = workload_from_spec(record["kind"], record["spec"])
+    if not isinstance(workload, EventWorkload):
+        raise PlanFileError("the plan's counters count no events")
+    return workload
+
+
 def _rebuild(record: Any) -> StreamPlan:
     if not isinstance(record, dict) or record.get("schema") != SCHEMA or record.get("stream") is not True:
         raise PlanFileError("this is no plan of a stream, or it needs a newer sordino")
@@ -517,6 +534,7 @@ def _rebuild(record: Any) -> StreamPlan:
         dim=integer("dim", record["dim"], least=1),
         touched=integer("touched", record["touched"], least=1),
         signed=record["signed"],
+        events=_events(record.get("events")),
     )
     flags = isinstance(request.integral, bool) and isinstance(request.signed, bool)
     if request.horizon not in ("hard", "soft", "unbounded") or request.objective not in ("mean", "max") or not flags:

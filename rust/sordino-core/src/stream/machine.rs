@@ -67,9 +67,10 @@ impl Stream {
     /// # Errors
     /// For a bad `dim`.
     pub fn open_with(plan: Arc<StreamPlan>, door: StreamDoor, dim: usize, key: Key) -> Result<Self, Error> {
-        // Sample numbers stay below 2^63, several a step.
-        if dim == 0 || dim > 1 << 20 {
-            return Err(Error::invalid("dim", "must be from 1 to 2^20"));
+        // Sample numbers stay below 2^63.
+        let samples = plan.strategy().samples(plan.steps()).saturating_mul(dim as u64);
+        if dim == 0 || dim > 1 << 21 || samples >= 1 << 63 {
+            return Err(Error::invalid("dim", "must be from 1 to 2^21, and fewer for very many steps"));
         }
         NoiseSource::check(door.quarter_units())?;
         let process = plan.strategy().process(dim, door.quarter_units());

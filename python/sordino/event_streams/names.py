@@ -1,0 +1,84 @@
+"""Vertices and letters by name: public sets, and what is not in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino._checks import integer
+from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+
+__all__ = ["Names", "indices", "names_of", "vertex_names"]
+
+Names = tuple[str, ...]
+
+_UNKNOWN = -1
+
+
+def names_of(name: str, value: object, *, least: int, most: int) -> tuple[int, Names | None]:
+    """Return the size of a public set, and the names of its members unless it was given as a number.
+
+    Raises:
+        DataTypeError: Neither an integer nor strings.
+        InvalidParameterError: Too few or too many, or a name comes twice.
+    """
+    names: Names | None = None
+    if isinstance(value, Iterable):
+        names = tuple(value)
+        if not all(isinstance(member, str) for member in names):
+            raise DataTypeError(f"{name} must be a number, or strings")
+        if len(set(names)) < len(names):
+            raise InvalidParameterError(f"{name} must be different from each other")
+        count = len(names)
+    else:
+        count = integer(name, value, least=least)
+    if not least <= count <= most:
+        raise InvalidParameterError(f"{name} must be from {least} to {most}")
+    return count, names
+
+
+def vertex_names(count: int, names: Names | None) -> int | list[str]:
+    """Return what `names_of` was given."""
+    return count if names is None else list(names)
+
+
+def indices(name: str, values: object, count: int, names: Names | None) -> NDArray[np.int64]:
+    """Return members as indices; what is not in the set is -1, silently: a null item.
+
+    Args:
+        name: Of the argument, for messages.
+        values: One member or a sequence of them: integers, or strings if the set has names. Where all names have one
+            letter, a string is a sequence.
+        count: Size of the set.
+        names: Names of its members.
+
+    Raises:
+        DataTypeError: Neither integers nor, if there are names, strings.
+        ShapeError: More than one dimension.
+    """
+    if names is not None and isinstance(values, str):
+        values = list(values) if all(len(member) == 1 for member in names) else [values]
+    try:
+        array = np.atleast_1d(np.asarray(values))
+    except Exception:
+        raise DataTypeError(f"{name} must be integers, or the names that were declared") from None
+    if array.ndim != 1:
+        raise ShapeError(f"{name} must be one-dimensional")
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if array.dtype.kind in "iu":
+        if array.dtype.kind == "u":
+            array = np.minimum(array, np.uint64(2**62))
+        found = array.astype(np.int64)
+        return np.where((found >= 0) & (found < count), found, _UNKNOWN)
+    if names is None or array.dtype.kind not in "UOT":
+        raise DataTypeError(f"{name} must be integers" + ("" if names is None else ", or the names that were declared"))
+    return _looked_up(array.tolist(), {member: i for i, member in enumerate(names)})
+
+
+def _looked_up(values: Sequence[Any], places: dict[str, int]) -> NDArray[np.int64]:
+    known = (places.get(value, _UNKNOWN) if isinstance(value, str) else _UNKNOWN for value in values)
+    return np.fromiter(known, dtype=np.int64, count=len(values))

@@ -1,0 +1,169 @@
+"""An open stream of events: what every kind of it has in common."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino import _core
+from sordino.errors import ForkError, HorizonError, InvalidParameterError, ShapeError, StreamClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from sordino.event_streams.plan import EventPlan
+    from sordino.streams import Stream
+    from sordino.workloads.base import Array
+
+__all__ = ["EventStream", "step_ends"]
+
+
+def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
+    """Return the index after the last event of every step."""
+    return np.array([events], dtype=np.uint64) if together else np.arange(1, events + 1, dtype=np.uint64)
+
+
+class EventStream:
+    """An open stream of events; `EventPlan.open` makes it.
+
+    Everything that it publishes satisfies the plan's guarantee together, also when events are chosen after seeing earlier
+    answers. The events so far are kept: its state is as secret as they are. It belongs to one process.
+
+    Attributes:
+        plan: How it was planned.
+        counters: The private running sums: a `sordino.Stream`, or what is read by coordinate.
+        private: False only under `sordino.testing.deterministic_noise`.
+        accounted: Whether a ledger was charged.
+    """
+
+    def __init__(self, plan: EventPlan, counters: Stream | _core.LazyStream) -> None:
+        self.plan = plan
+        self.counters = counters
+        self.private: bool = getattr(counters, "private", True)
+        self.accounted: bool = getattr(counters, "accounted", False)
+        self._process = os.getpid()
+        # Steps whose events come again, None once they have come.
+        self._replayed: int | None = None
+
+    @property
+    def step(self) -> int:
+        """Steps so far."""
+        return self.counters.step if self._replayed is None else self._replayed
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream was closed."""
+        return self.counters.closed
+
+    def _check(self, steps: int) -> None:
+        """Refuse steps before an event is taken in.
+
+        Raises:
+            StreamClosedError: The stream was closed.
+            ForkError: The stream belongs to another process.
+            HorizonError: More steps than are left.
+        """
+        if self.closed:
+            raise StreamClosedError("this stream is closed; nothing was released")
+        if os.getpid() != self._process:
+            raise ForkError("this stream belongs to another process")
+        if self._replayed is not None and steps > self.counters.step - self._replayed:
+            raise InvalidParameterError("the replay has more steps than the checkpoint; nothing was released")
+        left = self.plan.steps - self.step
+        if steps > left:
+            raise HorizonError(f"steps left of the horizon that this stream's budget covers: {left}; nothing was released")
+
+    def replay(self, events: Callable[[Self], object]) -> None:
+        """Take in the events of the steps that the counters have published; `EventPlan.attach` calls this.
+
+        Args:
+            events: A function that calls `update` with them, as they were.
+
+        Raises:
+            InvalidParameterError: It took in other than the published steps.
+        """
+        self._replayed = 0
+        events(self)
+        replayed, self._replayed = self._replayed, None
+        if replayed != self.counters.step:
+            raise InvalidParameterError("the replay has fewer steps than the checkpoint: feed all events so far")
+
+    def _publish(self, rows: NDArray[np.int64], steps: int) -> Array:
+        """Publish rows of changes; return answers of shape (steps, counters)."""
+        from sordino.streams import Stream  # noqa: PLC0415 - plans open streams
+
+        assert isinstance(self.counters, Stream)
+        width = self.plan.counters.dim
+        if self._replayed is not None:
+            self._replayed += steps
+            return np.zeros((steps, width))
+        answers = self.counters.update(rows if width == 1 else rows.reshape(steps, width))
+        return self._scaled(np.asarray(answers, dtype=np.float64).reshape(steps, width))
+
+    def _scaled(self, answers: Array) -> Array:
+        """Return answers in the unit of the workload, with the public value before any event."""
+        scaled = answers * self.plan.workload.counted_unit
+        scaled[..., 0] += self.plan.workload.first
+        return scaled
+
+    def read(self, coordinates: object) -> Array:
+        """Return the noisy counters of these indices after the last step, in the order of the indices.
+
+        Which are read may depend on what was read before. It must not depend on the events: a list of all words that
+        occur says which occur.
+
+        Args:
+            coordinates: Indices from 0, one-dimensional.
+
+        Raises:
+            InvalidParameterError: An index does not exist, or no step was published.
+            ShapeError: Not one-dimensional.
+            StreamClosedError: The stream was closed, and its counters are not published at every step.
+            ForkError: The stream belongs to another process.
+        """
+        places = np.asarray(coordinates)
+        if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
+            raise ShapeError("indices must be a one-dimensional array of integers")
+        if places.size and (int(places.min()) < 0 or int(places.max()) >= self.plan.coordinates):
+            raise InvalidParameterError("there is no counter of such an index")
+        if self.step == 0:
+            raise InvalidParameterError("nothing was published yet")
+        places = np.ascontiguousarray(places, dtype=np.uint64)
+        workload = self.plan.workload
+        if isinstance(self.counters, _core.LazyStream):
+            answers = self.counters.read(places)
+        else:
+            answers = np.atleast_1d(np.asarray(self.counters.value))[places.astype(np.int64)]
+        return answers * workload.counted_unit + np.where(places == 0, workload.first, 0.0)
+
+    @property
+    def stderr(self) -> float:
+        """Standard deviation of a counter after the last step, 0 before the first."""
+        return 0.0 if self.step == 0 else float(self.plan.std([self.step])[0])
+
+    def close(self) -> None:
+        """Wipe key and noise; the stream refuses everything from now on."""
+        self.counters.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"step {self.step}"
+        return f"<{type(self).__name__} {self.plan.mechanism}: {state}>"
+
+    def __copy__(self) -> NoReturn:
+        raise ForkError("a stream cannot be copied: two copies would put different events on the same noise")
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce_ex__(self, _protocol: object) -> Any:
+        raise ForkError("a stream cannot be pickled")
