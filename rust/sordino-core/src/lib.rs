@@ -38,6 +38,7 @@ pub mod domain;
 pub mod door;
 pub mod error;
 pub mod estimate;
+pub mod events;
 pub mod lattice;
 mod linear_algebra;
 pub mod objective;
