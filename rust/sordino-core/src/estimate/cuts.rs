@@ -535,6 +535,37 @@ mod tests {
             }
         }
 
+        /// Running weights and pulls are those of the definition; a swap is the best of all, or none helps.
+        #[test]
+        fn moves_by_the_definition(n in 3usize..=9, seed in any::<u64>(), turned in any::<bool>()) {
+            let mut words = Words(seed);
+            let weights = matrix(n, |_, _| words.uniform() - 0.5);
+            let graph = Graph::new(&weights, n).unwrap();
+            let goal = if turned { CutGoal::Maximum } else { CutGoal::Minimum };
+            let mut cut = Cut::new(&graph, &(0..n).map(|v| v == 0 || (v > 1 && words.uniform() < 0.5)).collect::<Vec<_>>());
+            for _ in 0..4 {
+                let side = inside(&cut.signs);
+                let swapped = |u: usize, v: usize| {
+                    let mut side = side.clone();
+                    side.swap(u, v);
+                    score(&weights, &side, goal)
+                };
+                let least = (0..n).flat_map(|u| (0..n).map(move |v| (u, v))).map(|(u, v)| swapped(u, v));
+                let least = least.fold(f64::INFINITY, f64::min);
+                let before = cut.score(goal);
+                prop_assert_eq!(cut.swap(goal), least < before - 1e-12);
+                prop_assert!((cut.score(goal) - least).abs() <= 1e-12);
+                if n > 3 {
+                    let improved = cut.pass(goal);
+                    prop_assert!(if improved { cut.score(goal) < least } else { (cut.score(goal) - least).abs() <= 1e-12 });
+                }
+                let fresh = Cut::new(&graph, &inside(&cut.signs));
+                prop_assert!((cut.weight - weight(&weights, &inside(&cut.signs))).abs() <= 1e-12);
+                prop_assert!(cut.size == fresh.size && cut.size > 0 && cut.size < n);
+                prop_assert!(cut.pulls.iter().zip(&fresh.pulls).all(|(a, b)| (a - b).abs() <= 1e-12));
+            }
+        }
+
         /// Heavy within two blocks, light between them, noise everywhere.
         #[test]
         fn planted_cuts(n in 21usize..60, share in 0.2f64..0.5, seed in any::<u64>()) {
@@ -582,19 +613,6 @@ mod tests {
             let side = Graph::new(&weights, n).unwrap().stoer_wagner();
             prop_assert!(side.contains(&true) && side.contains(&false));
             prop_assert!((weight(&weights, &side) - brute_force(&weights, n, CutGoal::Minimum)).abs() <= 1e-9);
-        }
-    }
-
-    #[test]
-    #[ignore = "a measurement: the time of a large graph"]
-    fn time_of_a_large_graph() {
-        let mut words = Words(3);
-        let n = 2000;
-        let weights = matrix(n, |_, _| words.uniform() - 0.4);
-        for goal in GOALS {
-            let start = std::time::Instant::now();
-            let found = search(&weights, n, goal).unwrap();
-            eprintln!("{goal:?}: {} s, weight {}", start.elapsed().as_secs_f64(), found.weight);
         }
     }
 }
