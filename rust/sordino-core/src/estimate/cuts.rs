@@ -85,7 +85,9 @@ pub fn search(weights: &[f64], n: usize, goal: CutGoal) -> Result<FoundCut, Erro
     let mut side = if exact { graph.enumerate(goal) } else { graph.improve(goal) };
     let size = side.iter().filter(|inside| **inside).count();
     if 2 * size > n || (2 * size == n && !side[0]) {
-        side.iter_mut().for_each(|inside| *inside = !*inside);
+        for inside in &mut side {
+            *inside = !*inside;
+        }
     }
     Ok(FoundCut { weight: graph.cut(&side), side, exact })
 }
@@ -198,7 +200,9 @@ impl<'a> Graph<'a> {
             if norm <= 1e-10 * before {
                 break;
             }
-            next.iter_mut().for_each(|x| *x /= norm);
+            for x in &mut next {
+                *x /= norm;
+            }
             let image = laplacian(&next);
             basis.push(std::mem::replace(&mut next, image.clone()));
             images.push(image);
@@ -228,7 +232,9 @@ impl<'a> Graph<'a> {
             }
         }
         let mut side = vec![false; self.n];
-        order[..length].iter().for_each(|v| side[*v] = true);
+        for v in &order[..length] {
+            side[*v] = true;
+        }
         side
     }
 
@@ -248,7 +254,9 @@ impl<'a> Graph<'a> {
                 let strongest = |a: usize, b: usize| if pull[waiting[b]] > pull[waiting[a]] { b } else { a };
                 let v = waiting.swap_remove((0..waiting.len()).fold(0, strongest));
                 (before, last) = (last, v);
-                waiting.iter().for_each(|u| pull[*u] += w[v * n + u]);
+                for u in &waiting {
+                    pull[*u] += w[v * n + u];
+                }
             }
             if pull[last] < least {
                 least = pull[last];
@@ -264,7 +272,9 @@ impl<'a> Graph<'a> {
             left.retain(|v| *v != last);
         }
         let mut inside = vec![false; n];
-        side.iter().for_each(|v| inside[*v] = true);
+        for v in side {
+            inside[v] = true;
+        }
         inside
     }
 }
@@ -507,112 +517,111 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn small_graphs_exactly(
-            n in 2usize..=9,
-            entries in prop_oneof![
-                prop::collection::vec((-3i8..=3).prop_map(f64::from), 36),
-                prop::collection::vec(-1e3f64..1e3, 36),
-            ],
-        ) {
-            let weights = matrix(n, |i, j| entries[i * (i - 1) / 2 + j]);
-            for goal in GOALS {
-                let found = checked(&weights, n, goal);
-                let least = brute_force(&weights, n, goal);
-                prop_assert!((score(&weights, &found.side, goal) - least).abs() <= 1e-9, "{goal:?}: {least}");
-            }
-        }
-
-        /// Local search alone, where all cuts can be looked at. Not a theorem: a property of these seeds' graphs.
-        #[test]
-        fn local_search_against_enumeration(n in 4usize..=12, seed in any::<u64>()) {
-            let mut words = Words(seed);
-            let weights = matrix(n, |_, _| words.uniform() - 0.5);
-            let graph = Graph::new(&weights, n).unwrap();
-            for goal in GOALS {
-                let (found, best) = (graph.improve(goal), graph.enumerate(goal));
-                prop_assert!((score(&weights, &found, goal) - score(&weights, &best, goal)).abs() <= 1e-9, "{goal:?}");
-            }
-        }
-
-        /// Running weights and pulls are those of the definition; a swap is the best of all, or none helps.
-        #[test]
-        fn moves_by_the_definition(n in 3usize..=9, seed in any::<u64>(), turned in any::<bool>()) {
-            let mut words = Words(seed);
-            let weights = matrix(n, |_, _| words.uniform() - 0.5);
-            let graph = Graph::new(&weights, n).unwrap();
-            let goal = if turned { CutGoal::Maximum } else { CutGoal::Minimum };
-            let mut cut = Cut::new(&graph, &(0..n).map(|v| v == 0 || (v > 1 && words.uniform() < 0.5)).collect::<Vec<_>>());
-            for _ in 0..4 {
-                let side = inside(&cut.signs);
-                let swapped = |u: usize, v: usize| {
-                    let mut side = side.clone();
-                    side.swap(u, v);
-                    score(&weights, &side, goal)
-                };
-                let least = (0..n).flat_map(|u| (0..n).map(move |v| (u, v))).map(|(u, v)| swapped(u, v));
-                let least = least.fold(f64::INFINITY, f64::min);
-                let before = cut.score(goal);
-                prop_assert_eq!(cut.swap(goal), least < before - 1e-12);
-                prop_assert!((cut.score(goal) - least).abs() <= 1e-12);
-                if n > 3 {
-                    let improved = cut.pass(goal);
-                    prop_assert!(if improved { cut.score(goal) < least } else { (cut.score(goal) - least).abs() <= 1e-12 });
+            #[test]
+            fn small_graphs_exactly(
+                n in 2usize..=9,
+                entries in prop_oneof![
+                    prop::collection::vec((-3i8..=3).prop_map(f64::from), 36),
+                    prop::collection::vec(-1e3f64..1e3, 36),
+                ],
+            ) {
+                let weights = matrix(n, |i, j| entries[i * (i - 1) / 2 + j]);
+                for goal in GOALS {
+                    let found = checked(&weights, n, goal);
+                    let least = brute_force(&weights, n, goal);
+                    prop_assert!((score(&weights, &found.side, goal) - least).abs() <= 1e-9, "{goal:?}: {least}");
                 }
-                let fresh = Cut::new(&graph, &inside(&cut.signs));
-                prop_assert!((cut.weight - weight(&weights, &inside(&cut.signs))).abs() <= 1e-12);
-                prop_assert!(cut.size == fresh.size && cut.size > 0 && cut.size < n);
-                prop_assert!(cut.pulls.iter().zip(&fresh.pulls).all(|(a, b)| (a - b).abs() <= 1e-12));
+            }
+
+            /// Local search alone, where all cuts can be looked at. Not a theorem: a property of these seeds' graphs.
+            #[test]
+            fn local_search_against_enumeration(n in 4usize..=12, seed in any::<u64>()) {
+                let mut words = Words(seed);
+                let weights = matrix(n, |_, _| words.uniform() - 0.5);
+                let graph = Graph::new(&weights, n).unwrap();
+                for goal in GOALS {
+                    let (found, best) = (graph.improve(goal), graph.enumerate(goal));
+                    prop_assert!((score(&weights, &found, goal) - score(&weights, &best, goal)).abs() <= 1e-9, "{goal:?}");
+                }
+            }
+
+            /// Running weights and pulls are those of the definition; a swap is the best of all, or none helps.
+            #[test]
+            fn moves_by_the_definition(n in 3usize..=9, seed in any::<u64>(), turned in any::<bool>()) {
+                let mut words = Words(seed);
+                let weights = matrix(n, |_, _| words.uniform() - 0.5);
+                let graph = Graph::new(&weights, n).unwrap();
+                let goal = if turned { CutGoal::Maximum } else { CutGoal::Minimum };
+                let mut cut = Cut::new(&graph, &(0..n).map(|v| v == 0 || (v > 1 && words.uniform() < 0.5)).collect::<Vec<_>>());
+                for _ in 0..4 {
+                    let side = inside(&cut.signs);
+                    let swapped = |u: usize, v: usize| {
+                        let mut side = side.clone();
+                        side.swap(u, v);
+                        score(&weights, &side, goal)
+                    };
+                    let least = (0..n).flat_map(|u| (0..n).map(move |v| (u, v))).map(|(u, v)| swapped(u, v));
+                    let least = least.fold(f64::INFINITY, f64::min);
+                    let before = cut.score(goal);
+                    prop_assert_eq!(cut.swap(goal), least < before - 1e-12);
+                    prop_assert!((cut.score(goal) - least).abs() <= 1e-12);
+                    let improved = cut.pass(goal);
+                    let after = cut.score(goal);
+    prop_assert!((improved && after < least) || (!improved && (after - least).abs() <= 1e-12));
+                    let fresh = Cut::new(&graph, &inside(&cut.signs));
+                    prop_assert!((cut.weight - weight(&weights, &inside(&cut.signs))).abs() <= 1e-12);
+                    prop_assert!(cut.size == fresh.size && cut.size > 0 && cut.size < n);
+                    prop_assert!(cut.pulls.iter().zip(&fresh.pulls).all(|(a, b)| (a - b).abs() <= 1e-12));
+                }
+            }
+
+            /// Heavy within two blocks, light between them, noise everywhere.
+            #[test]
+            fn planted_cuts(n in 21usize..60, share in 0.2f64..0.5, seed in any::<u64>()) {
+                let mut words = Words(seed);
+                let inside: Vec<bool> = {
+                    let size = ((share * n as f64) as usize).max(5);
+                    let mut order: Vec<(f64, usize)> = (0..n).map(|v| (words.uniform(), v)).collect();
+                    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    let chosen: Vec<usize> = order[..size].iter().map(|(_, v)| *v).collect();
+                    (0..n).map(|v| chosen.contains(&v)).collect()
+                };
+                let weights = matrix(n, |i, j| {
+                    let base = if inside[i] == inside[j] { 4.0 } else { 0.0 };
+                    base + words.uniform() - 0.5
+                });
+                let planted = checked(&weights, n, CutGoal::Sparsest);
+                prop_assert!(planted.side.iter().zip(&inside).all(|(a, b)| a == b)
+                    || planted.side.iter().zip(&inside).all(|(a, b)| a != b));
+                let least = checked(&weights, n, CutGoal::Minimum);
+                prop_assert!(least.weight <= weight(&weights, &inside) + 1e-9);
+                // Turned around, the planted cut is the greatest.
+                let turned: Vec<f64> = weights.iter().map(|w| -w).collect();
+                let greatest = checked(&turned, n, CutGoal::Maximum);
+                prop_assert!(greatest.weight >= -least.weight - 1e-9);
+            }
+
+            /// All positive edges of a bipartite graph can be cut at once.
+            #[test]
+            fn greatest_cuts_of_bipartite_graphs(n in 21usize..60, density in 0.1f64..1.0, seed in any::<u64>()) {
+                let mut words = Words(seed);
+                let left: Vec<bool> = (0..n).map(|_| words.uniform() < 0.5).collect();
+                let weights = matrix(n, |i, j| {
+                    let present = words.uniform() < density;
+                    if present && left[i] != left[j] { 0.1 + words.uniform() } else { 0.0 }
+                });
+                let all = weights.iter().sum::<f64>() / 2.0;
+                prop_assert!((checked(&weights, n, CutGoal::Maximum).weight - all).abs() <= 1e-9);
+            }
+
+            /// Graphs of weights that are not negative: Stoer and Wagner's algorithm is exact, and local search keeps it.
+            #[test]
+            fn least_cuts_of_positive_weights(n in 2usize..=12, density in 0.2f64..1.0, seed in any::<u64>()) {
+                let mut words = Words(seed);
+                let weights = matrix(n, |_, _| if words.uniform() < density { words.uniform() } else { 0.0 });
+                let side = Graph::new(&weights, n).unwrap().stoer_wagner();
+                prop_assert!(side.contains(&true) && side.contains(&false));
+                prop_assert!((weight(&weights, &side) - brute_force(&weights, n, CutGoal::Minimum)).abs() <= 1e-9);
             }
         }
-
-        /// Heavy within two blocks, light between them, noise everywhere.
-        #[test]
-        fn planted_cuts(n in 21usize..60, share in 0.2f64..0.5, seed in any::<u64>()) {
-            let mut words = Words(seed);
-            let inside: Vec<bool> = {
-                let size = ((share * n as f64) as usize).max(5);
-                let mut order: Vec<(f64, usize)> = (0..n).map(|v| (words.uniform(), v)).collect();
-                order.sort_by(|a, b| a.0.total_cmp(&b.0));
-                let chosen: Vec<usize> = order[..size].iter().map(|(_, v)| *v).collect();
-                (0..n).map(|v| chosen.contains(&v)).collect()
-            };
-            let weights = matrix(n, |i, j| {
-                let base = if inside[i] == inside[j] { 4.0 } else { 0.0 };
-                base + words.uniform() - 0.5
-            });
-            let planted = checked(&weights, n, CutGoal::Sparsest);
-            prop_assert!(planted.side.iter().zip(&inside).all(|(a, b)| a == b)
-                || planted.side.iter().zip(&inside).all(|(a, b)| a != b));
-            let least = checked(&weights, n, CutGoal::Minimum);
-            prop_assert!(least.weight <= weight(&weights, &inside) + 1e-9);
-            // Turned around, the planted cut is the greatest.
-            let turned: Vec<f64> = weights.iter().map(|w| -w).collect();
-            let greatest = checked(&turned, n, CutGoal::Maximum);
-            prop_assert!(greatest.weight >= -least.weight - 1e-9);
-        }
-
-        /// All positive edges of a bipartite graph can be cut at once.
-        #[test]
-        fn greatest_cuts_of_bipartite_graphs(n in 21usize..60, density in 0.1f64..1.0, seed in any::<u64>()) {
-            let mut words = Words(seed);
-            let left: Vec<bool> = (0..n).map(|_| words.uniform() < 0.5).collect();
-            let weights = matrix(n, |i, j| {
-                let present = words.uniform() < density;
-                if present && left[i] != left[j] { 0.1 + words.uniform() } else { 0.0 }
-            });
-            let all = weights.iter().sum::<f64>() / 2.0;
-            prop_assert!((checked(&weights, n, CutGoal::Maximum).weight - all).abs() <= 1e-9);
-        }
-
-        /// Graphs of weights that are not negative: Stoer and Wagner's algorithm is exact, and local search keeps it.
-        #[test]
-        fn least_cuts_of_positive_weights(n in 2usize..=12, density in 0.2f64..1.0, seed in any::<u64>()) {
-            let mut words = Words(seed);
-            let weights = matrix(n, |_, _| if words.uniform() < density { words.uniform() } else { 0.0 });
-            let side = Graph::new(&weights, n).unwrap().stoer_wagner();
-            prop_assert!(side.contains(&true) && side.contains(&false));
-            prop_assert!((weight(&weights, &side) - brute_force(&weights, n, CutGoal::Minimum)).abs() <= 1e-9);
-        }
-    }
 }
