@@ -1,15 +1,18 @@
 """The Rust core: exact noise, strategies and the door. Private; use the names of `sordino`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "AboveThreshold",
     "Basis",
     "Discrepancy",
     "Door",
+    "GraphEvents",
+    "LazyStream",
     "LowerBounds",
     "Measured",
     "PanPrivateTree",
@@ -19,11 +22,13 @@ __all__ = [
     "Searched",
     "Sketch",
     "SketchOperator",
+    "SpanningForest",
     "SparsityScores",
     "Strategy",
     "Stream",
     "StreamDoor",
     "StreamPlan",
+    "Words",
     "Workload",
     "__version__",
     "answer",
@@ -44,6 +49,7 @@ __all__ = [
     "project",
     "project_measure",
     "recover",
+    "search_cut",
     "select",
 ]
 
@@ -213,6 +219,11 @@ def project(
     tolerance: float,
     iterations: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]: ...
+def search_cut(
+    weights: NDArray[np.float64], goal: Literal["minimum", "maximum", "sparsest"]
+) -> tuple[NDArray[np.bool_], float, bool]:
+    """Return a side of the best cut that is found, its weight, and whether no cut is better."""
+
 def project_measure(
     factors: list[NDArray[np.float64]],
     target: NDArray[np.float64],
@@ -288,15 +299,23 @@ class StreamPlan:
     def one_sign(self) -> bool:
         """Whether no product of two columns of the strategy is negative."""
     @property
+    def falling_products(self) -> bool:
+        """Whether products of columns never grow with their distance."""
+    def read_operations(self, step: int) -> float:
+        """Operations that reading one coordinate takes, where nothing is computed before it is read."""
+    @property
     def certificate(self) -> float | None:
         """Lower bound on the error of every Gaussian strategy at noise multiplier 1, if the mechanism has one."""
     def worst_steps(self, steps: int) -> NDArray[np.uint64]:
         """Steps among which, besides the last, the largest variance of a sum is found."""
     def parameters(self) -> bytes:
         """The numbers that the noise depends on besides the recipe."""
-    def sensitivity(self, pattern: _Pattern) -> float: ...
+    def sensitivity(self, patterns: Sequence[_Pattern]) -> float:
+        """Of patterns that concern different coordinates, together."""
     def variances(self, steps: NDArray[np.uint64]) -> NDArray[np.float64]: ...
-    def fit(self, pattern: _Pattern, max_value: int, fraction_bits: int, noise_ratio: float) -> StreamDoor: ...
+    def fit(
+        self, patterns: Sequence[_Pattern], max_value: int, fraction_bits: int, noise_ratio: float
+    ) -> StreamDoor: ...
 
 @final
 class StreamDoor:
@@ -393,6 +412,71 @@ class PointSums:
     def merge(self, other: PointSums) -> None: ...
     def copy(self) -> PointSums: ...
     def sums(self) -> NDArray[np.int64]: ...
+
+@final
+class GraphEvents:
+    """What edges add to a function of a growing graph."""
+
+    def __new__(cls, function: str, vertices: int, max_degree: int | None, k: int) -> GraphEvents: ...
+    def rows(self, source: NDArray[np.int64], target: NDArray[np.int64], ends: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """What the edges of every step change, row by row: private."""
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class SpanningForest:
+    """What weighted edges add to the cost of a minimum spanning forest."""
+
+    def __new__(cls, vertices: int, max_weight: int) -> SpanningForest: ...
+    def rows(
+        self,
+        source: NDArray[np.int64],
+        target: NDArray[np.int64],
+        weights: NDArray[np.int64],
+        ends: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """What the edges of every step change: private."""
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class Words:
+    """What letters add to the counts of short words."""
+
+    def __new__(cls, kind: str, alphabet: int, longest: int) -> Words: ...
+    def rows(self, letters: NDArray[np.int64], ends: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """What the letters of every step add, row by row: private."""
+    def feed(self, counters: LazyStream, letters: NDArray[np.int64], ends: NDArray[np.uint64]) -> None: ...
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class LazyStream:
+    """Open running sums that are read by coordinate."""
+
+    def __new__(cls, plan: StreamPlan, door: StreamDoor, dim: int, key: bytes | None = None) -> LazyStream: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def bytes(self) -> int: ...
+    def advance(
+        self, coordinates: NDArray[np.uint64], amounts: NDArray[np.int64], ends: NDArray[np.uint64]
+    ) -> None: ...
+    def read(self, coordinates: NDArray[np.uint64]) -> NDArray[np.float64]: ...
+    def close(self) -> None: ...
+
+@final
+class AboveThreshold:
+    """Segments of a stream that end when a noisy count comes above a noisy threshold."""
+
+    def __new__(cls, threshold: int, sensitivity: int, epsilon: float, key: bytes | None = None) -> AboveThreshold: ...
+    @property
+    def scale(self) -> float: ...
+    def push(self, items: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Items at which segments end (public), and the exact counts of those segments (private)."""
+    def close(self) -> None: ...
 
 @final
 class PanPrivateTree:

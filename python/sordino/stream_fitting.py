@@ -207,7 +207,8 @@ def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int |
         option,
     )
     if request.events is None:
-        found = tuple((p,) for p in patterns(request.unit, request.dim, request.touched, request.signed, plan.one_sign))
+        single = patterns(request.unit, request.dim, request.touched, request.signed, plan.one_sign)
+        found: tuple[tuple[Pattern, ...], ...] = tuple((pattern,) for pattern in single)
     else:
         found = request.events.changes(request.unit, plan)
     changed = min(found, key=plan.sensitivity)

@@ -32,7 +32,7 @@ from sordino.stream_plans import StreamPlan
 from sordino.units import AddRemove, Unit
 from sordino.workloads import RunningHistogram, RunningSum, Workload
 
-__all__ = ["StreamComparison", "compare_request", "compare_stream", "plan_stream"]
+__all__ = ["StreamComparison", "compare_request", "compare_stream", "plan_request", "plan_stream"]
 
 Effort = Literal["closed_form", "optimize"]
 
@@ -203,7 +203,7 @@ def plan_stream(
             plan_stream, privacy=privacy, unit=unit, horizon=horizon, objective=objective, memory=memory, effort=effort
         )
         if isinstance(workload, SparseCount):
-            return plan_sparse(workload, partial(plan_counters, option=option), privacy, unit, mechanism)
+            return plan_sparse(workload, partial(plan_counters, option=option), privacy, unit, mechanism)  # type: ignore[arg-type]
         request = _checked(
             RunningSum(workload.length),
             privacy,
@@ -216,7 +216,9 @@ def plan_stream(
             max_value=None,
             integral=True,
         )
-        return plan_events(workload, request, reads, lambda asked: _plan(asked, mechanism, memory, effort, option))
+        return plan_events(
+            workload, request, reads, lambda asked: plan_request(asked, mechanism, memory, effort, option)
+        )
     if reads != "auto":
         raise InvalidParameterError("reads belongs to counts of events")
     request = _checked(
@@ -231,11 +233,15 @@ def plan_stream(
         max_value=max_value,
         integral=integral,
     )
-    return _plan(request, mechanism, memory, effort, option)
+    return plan_request(request, mechanism, memory, effort, option)
 
 
-def _plan(
-    request: StreamRequest, mechanism: str, memory: int | None, effort: Effort, option: int | None
+def plan_request(
+    request: StreamRequest,
+    mechanism: str,
+    memory: int | None = None,
+    effort: Effort = "optimize",
+    option: int | None = None,
 ) -> StreamPlan:
     """Return the mechanism that was asked for, or the best that serves."""
     privacy, objective = request.privacy, request.objective

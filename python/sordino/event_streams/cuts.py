@@ -16,9 +16,14 @@ from sordino.release import Interval
 if TYPE_CHECKING:
     from sordino.event_streams.plan import EventPlan
 
-__all__ = ["Cut", "Widths"]
+__all__ = ["Cut", "Widths", "interval_around"]
 
 _MOST_VARIATES = 2**14
+
+
+def interval_around(value: float, width: float, level: float, simultaneous: bool) -> Interval:
+    """Return an interval around one number."""
+    return Interval(np.float64(value - width), np.float64(value + width), level, simultaneous)  # type: ignore[arg-type]
 
 
 def _log_binomial(n: int, k: int) -> float:
@@ -51,7 +56,7 @@ class Widths:
         return Widths(plan.workload.vertices, min(plan.steps, 2**40), stderr, laplace)  # type: ignore[attr-defined]
 
     def beforehand(self, pairs: int, level: float, answers: int = 1) -> float:
-        """Return the half width for sums over `pairs` pairs, of which `answers` chosen beforehand must hold together."""
+        """Return the half width for sums over `pairs` pairs, of which `answers` chosen beforehand hold together."""
         if self.laplace is None:
             return gaussian_half_width(self.stderr * math.sqrt(pairs), level, answers)
         scale, variates = self.laplace
@@ -63,8 +68,8 @@ class Widths:
     def afterwards(self, side: int, other: int, level: float, *, every_step: bool = False) -> float:
         """Return the half width that holds for all cuts of all sizes together, for one of these sizes.
 
-        By the union bound over the cuts of the same sizes, over the sizes, and over the steps if wanted: with probability
-        `level` every |error| is at most
+        By the union bound over the cuts of the same sizes, over the sizes, and over the steps if wanted: with
+        probability `level` every |error| is at most
 
             s sqrt(2 |S| |P| (ln(C(n, |S|) C(n - |S|, |P|)) + ln(2 n^2 T/(1 - level)))),
 
@@ -85,7 +90,7 @@ class Widths:
 
 
 def _chernoff(variates: int, log_odds: float) -> float:
-    """Return x with `P(|sum of standard Laplace variates| > x) <= 2 exp(-log_odds)/2`: any point of the bound is one."""
+    """Return x with `P(|sum of Laplace variates of scale 1| > x) <= 2 exp(-log_odds)`, by the best of some points."""
     points = np.linspace(1e-4, 1.0 - 1e-4, 4096)
     bounds = (log_odds - variates * np.log1p(-points * points)) / points
     small = math.sqrt(log_odds / max(variates, 1))
@@ -126,7 +131,7 @@ class Cut:
             InvalidParameterError: The level or the number is out of range.
         """
         width = self._widths.beforehand(self.side * self.other, level, integer("answers", answers, least=1))
-        return Interval(self.value - width, self.value + width, level, answers > 1)
+        return interval_around(self.value, width, level, answers > 1)
 
     def interval_afterwards(self, level: float, *, every_step: bool = False) -> Interval:
         """Return an interval that holds for this cut and all others together, however they were chosen.
@@ -141,4 +146,4 @@ class Cut:
         if not isinstance(every_step, bool):
             raise InvalidParameterError("every_step must be True or False")
         width = self._widths.afterwards(self.side, self.other, level, every_step=every_step)
-        return Interval(self.value - width, self.value + width, level, simultaneous=True)
+        return interval_around(self.value, width, level, simultaneous=True)

@@ -44,11 +44,11 @@ def weight_units(weights: object, edges: int, largest: float, units: int, signed
         return np.full(edges, units, dtype=np.int64)
     try:
         array = np.asarray(weights)
-        if array.dtype.kind not in "iubf":
-            raise TypeError
-        array = array.astype(np.float64)
     except Exception:
         raise DataTypeError("weights must be real numbers") from None
+    if array.dtype.kind not in "iubf":
+        raise DataTypeError("weights must be real numbers")
+    array = array.astype(np.float64)
     if array.ndim == 0:
         array = np.full(edges, float(array))
     if array.shape != (edges,):

@@ -70,7 +70,7 @@ class GraphFunctionStream(EventStream):
         else:
             rows = self._encoder.rows(u, v, ends)
         answers = self._publish(rows, len(ends))
-        single = together or np.ndim(source) == 0
+        single = together or isinstance(source, str) or np.ndim(np.asarray(source)) == 0
         if self.plan.counters.dim == 1:
             return float(answers[0, 0]) if single and len(answers) == 1 else answers[:, 0]
         return answers[0] if single and len(answers) == 1 else answers
@@ -86,8 +86,8 @@ class GraphFunctionStream(EventStream):
             UnsupportedMechanismError: Always.
         """
         raise UnsupportedMechanismError(
-            "deletions are refused: with them one edge can change these counts at every step, and no noise covers that. "
-            "SyntheticGraph(signed=True) takes them"
+            "deletions are refused: with them one edge can change these counts at every step, and no noise covers "
+            "that. SyntheticGraph(signed=True) takes them"
         )
 
     @property

@@ -21,13 +21,13 @@ workload               one kept edge: rises, falls           one vertex of degre
 =====================  ====================================  ==========================================================
 
 The first three never fall when an edge is added, so all differences have one sign, and their sum is what one more edge
-adds to the last graph. The degree histogram: a counter of one end changes by +1, -2, +1 at three steps in turn, of squared
-norm at most 6 where products of columns fall with the distance, 8 where they are only not negative; two ends may meet in a
-counter. The forest: the difference is w until the ends are connected, then min(0, w - b) for a bottleneck b that only
-falls: both its rises and its falls sum to at most W.
+adds to the last graph. The degree histogram: a counter of one end changes by +1, -2, +1 at three steps in turn, of
+squared norm at most 6 where products of columns fall with the distance, 8 where they are only not negative; two ends
+may meet in a counter. The forest: the difference is w until the ends are connected, then min(0, w - b) for a bottleneck
+b that only falls: both its rises and its falls sum to at most W.
 
-Source: Fichtenberger, Henzinger and Upadhyay 2023, Section 5.3, which leaves the sensitivities to earlier work; these are
-proved in the documentation ("Errata: Constant matters").
+Source: Fichtenberger, Henzinger and Upadhyay 2023, Section 5.3, which leaves the sensitivities to earlier work; these
+are proved in the documentation ("Errata: Constant matters").
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class GraphFunction(EventWorkload):
             raise InvalidParameterError("promised says that max_degree holds: give max_degree")
         if level == "node" and not self.promised:
             raise InvalidParameterError(
-                "node level takes a promised degree bound only: max_degree=..., promised=True. One vertex more can change "
-                "all edges that a rule keeps"
+                "node level takes a promised degree bound only: max_degree=..., promised=True. One vertex more can "
+                "change all edges that a rule keeps"
             )
 
     @property
@@ -325,7 +325,8 @@ class DegreeHistogram(GraphFunction):
 class SpanningForestCost(GraphFunction):
     """Cost of a minimum spanning forest of all weighted edges so far.
 
-    Edges may come again with another weight: the graph is a multigraph, and no degree bound is needed on the edge level.
+    Edges may come again with another weight: the graph is a multigraph, and no degree bound is needed on the edge
+    level.
 
     Args:
         vertices: Number of vertices, or their names.
@@ -370,11 +371,7 @@ class SpanningForestCost(GraphFunction):
         """Return what the unit changes: rises and falls of W each."""
         weight = times(unit) * (self.degree if self.level == "node" else 1) * (2 if isinstance(unit, ReplaceOne) else 1)
         one = self.largest
-        return (
-            change(
-                rises=one**2, falls=one**2, l1=2 * one, touched=1, weight=weight, one_sign=counters.one_sign
-            ),
-        )
+        return (change(rises=one**2, falls=one**2, l1=2 * one, touched=1, weight=weight, one_sign=counters.one_sign),)
 
     def protected(self, unit: Unit) -> str:
         """Say what is protected, as the subject of a sentence."""

@@ -104,10 +104,8 @@ class GraphStream(EventStream):
             ForkError: The stream belongs to another process.
         """
         one, n = self._side("side", side), self._workload.vertices
-        if other is None:
-            two = np.setdiff1d(np.arange(n, dtype=np.int64), one)
-        else:
-            two = self._side("other", other)
+        everybody = np.arange(n, dtype=np.int64)
+        two = np.setdiff1d(everybody, one) if other is None else self._side("other", other)
         if len(two) == 0 or len(np.intersect1d(one, two)):
             raise InvalidParameterError("the two sides of a cut must be disjoint and not empty")
         value, columns = 0.0, max(_CHUNK // len(two), 1)
@@ -147,6 +145,9 @@ class GraphStream(EventStream):
         if n > _MOST_MATRIX:
             raise UnsupportedMechanismError("a whole graph has at most 2**13 vertices here: use cut() and weights()")
         pairs = np.concatenate(
-            [self.read(np.arange(i, min(i + _CHUNK, self.plan.coordinates))) for i in range(0, self.plan.coordinates, _CHUNK)]
+            [
+                self.read(np.arange(i, min(i + _CHUNK, self.plan.coordinates)))
+                for i in range(0, self.plan.coordinates, _CHUNK)
+            ]
         )
         return PrivateGraph(n, self._workload.names, pairs, self._widths(), self.step)

@@ -40,9 +40,11 @@ def names_of(name: str, value: object, *, least: int, most: int) -> tuple[int, N
     return count, names
 
 
-def vertex_names(count: int, names: Names | None) -> int | list[str]:
-    """Return what `names_of` was given."""
-    return count if names is None else list(names)
+def vertex_names(count: int, names: Names | None) -> int | str | list[str]:
+    """Return what `names_of` takes; names of one character each as one string."""
+    if names is None:
+        return count
+    return "".join(names) if all(len(name) == 1 for name in names) else list(names)
 
 
 def indices(name: str, values: object, count: int, names: Names | None) -> NDArray[np.int64]:

@@ -82,13 +82,15 @@ class EventPlan:
 
     @property
     def sensitivity(self) -> float:
-        """Upper bound of what neighbours differ by in the measured norm, over the largest column norm of the strategy."""
+        """Bound of what neighbours differ by in the measured norm, over the norm of one column of the strategy."""
         single = self.counters.fitted.plan.sensitivity([(1, 1, 1, 1, 1, 1)])
         return self.counters.fitted.door.sensitivity[0] / single * self.workload.counted_unit
 
     @property
     def needs(self) -> str:
         """The property of the strategy that the sensitivity uses."""
+        if self.counters.fitted.mechanism.law == "laplace":
+            return "general"  # the l1 norm of all changes
         return self.workload.needs(self.counters.fitted.plan)
 
     @property
@@ -224,4 +226,3 @@ class EventPlan:
             f"EventPlan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r}, reads={self.reads!r}, "
             f"rmse={self.rmse:.6g})"
         )
-

@@ -10,7 +10,7 @@ import numpy as np
 from sordino import _core
 from sordino._checks import real
 from sordino.errors import InvalidParameterError, MissingDependencyError
-from sordino.event_streams.cuts import Cut
+from sordino.event_streams.cuts import Cut, interval_around
 from sordino.release import Interval
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class PrivateGraph:
         """
         least = float(self.degrees().min())
         width = self._widths.beforehand(self.vertices - 1, level, self.vertices)
-        return least, Interval(least - width, least + width, level, simultaneous=False)
+        return least, interval_around(least, width, level, simultaneous=False)
 
     def __repr__(self) -> str:
         return f"PrivateGraph(vertices={self.vertices}, step={self.step}, stderr={self.stderr:.6g})"

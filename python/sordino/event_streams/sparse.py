@@ -1,16 +1,16 @@
 """Counting rare events under pure differential privacy: segments that end when a noisy count says so.
 
-The stream is cut into segments by the sparse vector technique (`above` in the core): a segment ends when its noisy count
-comes above a noisy threshold tau. At its end the segment's count goes into a private running sum, with one step for each
-segment in place of one for each item. Between the ends the answer does not change. Each half costs epsilon/2: where the
-segments end, and the running sum.
+The stream is cut into segments by the sparse vector technique (`above` in the core): a segment ends when its noisy
+count comes above a noisy threshold tau. At its end the segment's count goes into a private running sum, with one step
+for each segment in place of one for each item. Between the ends the answer does not change. Each half costs epsilon/2:
+where the segments end, and the running sum.
 
 The answer lags behind by up to tau and the noise of the technique, of order ln(T)/epsilon for T steps; the running sum
-has few steps. It pays where T is huge and events are rare. Under approximate privacy it never does: one Gaussian running
-sum has an error of order sqrt(ln T) times ln T over epsilon less, and `auto` takes that.
+has few steps. It pays where T is huge and events are rare. Under approximate privacy it never does: one Gaussian
+running sum has an error of order sqrt(ln T) times ln T over epsilon less, and `auto` takes that.
 
-Source: Dwork, Naor, Reingold and Rothblum 2015 (private partitions); Fichtenberger, Henzinger and Upadhyay 2023, Section
-5.4, who use it with approximate privacy.
+Source: Dwork, Naor, Reingold and Rothblum 2015 (private partitions); Fichtenberger, Henzinger and Upadhyay 2023,
+Section 5.4, who use it with approximate privacy.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from sordino.errors import (
 )
 from sordino.events import PureEvent
 from sordino.privacy import ApproxDP, PureDP
+from sordino.promises import promise_of
 from sordino.units import AddRemove
 from sordino.workloads import RunningSum
 from sordino.workloads.base import Workload
@@ -124,11 +125,11 @@ class SparsePlan:
         if self.threshold is None:
             return self.counters.event
         if isinstance(self.privacy, PureDP):
-            return PureEvent(self.privacy.epsilon)
+            return PureEvent(epsilon=self.privacy.epsilon)
         from sordino.events import ApproxEvent  # noqa: PLC0415 - not the default
 
         assert isinstance(self.privacy, ApproxDP)
-        return ApproxEvent(self.privacy.epsilon, self.privacy.delta)
+        return ApproxEvent(epsilon=self.privacy.epsilon, delta=self.privacy.delta)
 
     @property
     def steps(self) -> int:
@@ -143,7 +144,8 @@ class SparsePlan:
     @property
     def promise(self) -> str:
         """The guarantee in one plain sentence."""
-        return self.counters.unit.protected() + f" is protected by {self.privacy}, by all that is published together."
+        promise = promise_of(self.event, 1, self.privacy)
+        return f"{self.unit.protected()} is protected by {promise}, over all steps together."
 
     def open(self, ledger: Ledger | None = None, *, request_id: str | None = None) -> SparseStream:
         """Open the stream: the budget of all its steps is charged now.
@@ -175,9 +177,7 @@ class SparsePlan:
         ways = ", ".join(f"{name} {error:.4g}" for name, error in self.alternatives.items())
         lines = [repr(self.workload), f"mechanism      {self.mechanism}", f"guarantee      {self.promise}"]
         if self.threshold is not None:
-            lines.append(
-                f"segments       end near a count of {self.threshold}, at most {self.counters.steps} of them"
-            )
+            lines.append(f"segments       end near a count of {self.threshold}, at most {self.counters.steps} of them")
         lines.append(f"largest error  with probability 0.95, planned: {ways}")
         return "\n".join(lines)
 
@@ -236,7 +236,9 @@ class SparseStream:
             raise ForkError("this stream belongs to another process")
         left = self.plan.steps - self._step
         if len(rows) > left:
-            raise HorizonError(f"steps left of the horizon that this stream's budget covers: {left}; nothing was released")
+            raise HorizonError(
+                f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
+            )
         answers: Array
         if self._above is None:
             answers = np.asarray(self._counters.update(rows))
@@ -305,9 +307,9 @@ def plan_sparse(
         raise UnsupportedMechanismError("segments are private for AddRemove: counts that come or go")
     match privacy:
         case PureDP(epsilon=epsilon):
-            half: Privacy = PureDP(epsilon / 2.0)
+            half: Privacy = PureDP(epsilon=epsilon / 2.0)
         case ApproxDP(epsilon=epsilon, delta=delta):
-            half = ApproxDP(epsilon / 2.0, delta)
+            half = ApproxDP(epsilon=epsilon / 2.0, delta=delta)
         case _:
             raise UnsupportedMechanismError("segments need PureDP, or ApproxDP and mechanism='above'")
     # k counts of one unit are k steps of one count each.

@@ -30,8 +30,8 @@ def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
 class EventStream:
     """An open stream of events; `EventPlan.open` makes it.
 
-    Everything that it publishes satisfies the plan's guarantee together, also when events are chosen after seeing earlier
-    answers. The events so far are kept: its state is as secret as they are. It belongs to one process.
+    Everything that it publishes satisfies the plan's guarantee together, also when events are chosen after seeing
+    earlier answers. The events so far are kept: its state is as secret as they are. It belongs to one process.
 
     Attributes:
         plan: How it was planned.
@@ -75,7 +75,9 @@ class EventStream:
             raise InvalidParameterError("the replay has more steps than the checkpoint; nothing was released")
         left = self.plan.steps - self.step
         if steps > left:
-            raise HorizonError(f"steps left of the horizon that this stream's budget covers: {left}; nothing was released")
+            raise HorizonError(
+                f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
+            )
 
     def replay(self, events: Callable[[Self], object]) -> None:
         """Take in the events of the steps that the counters have published; `EventPlan.attach` calls this.

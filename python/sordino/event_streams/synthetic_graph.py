@@ -1,8 +1,8 @@
 """A private weighted graph: one counter for every pair of vertices, and cuts read from them.
 
-An event adds a weight in [0, W], or [-W, W] if signed, to an edge; edges may come again. In units of W, present or not (or
-with another weight) is a change of 1, an edge replaced by another one sqrt(2) for a strategy without negative products of
-columns (2 if signed), times its column norm. No degree bound is needed.
+An event adds a weight in [0, W], or [-W, W] if signed, to an edge; edges may come again. In units of W, present or not
+(or with another weight) is a change of 1, an edge replaced by another one sqrt(2) for a strategy without negative
+products of columns (2 if signed), times its column norm. No degree bound is needed.
 
 Source: Fichtenberger, Henzinger and Upadhyay 2023, Section 5.1.
 """
@@ -91,7 +91,8 @@ class SyntheticGraph(EventWorkload):
     def pairs(self, u: NDArray[np.int64], v: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the index of each pair of different vertices: (0, 1), (0, 2), ..., (1, 2), ..."""
         low, high = np.minimum(u, v), np.maximum(u, v)
-        return low * (2 * self.vertices - low - 1) // 2 + high - low - 1
+        places: NDArray[np.int64] = low * (2 * self.vertices - low - 1) // 2 + high - low - 1
+        return places
 
     def changes(self, unit: Unit, counters: _core.StreamPlan) -> tuple[Change, ...]:
         """Return what the unit changes: events of one counter each."""

@@ -3,8 +3,8 @@
 A word of at most l letters over a public alphabet of u letters has one counter. Every letter is a step. An unknown
 letter is a null item: a step in which nothing ends; a substring does not go on across it.
 
-**Substrings.** A word is counted at every place where its letters stand one after another. One letter is in j windows of
-length j, which show the same word at different steps only in a run. With the strategy C without negative products of
+**Substrings.** A word is counted at every place where its letters stand one after another. One letter is in j windows
+of length j, which show the same word at different steps only in a run. With the strategy C without negative products of
 columns, `n_j` the norm of the sum of j columns in a row and `n_1` that of one,
 
     replaced:  ||(C x I)(d - d')||^2 <= sum_{j <= l} (j n_1^2 + n_j^2) <= l (l + 1) (l + 2)/3 n_1^2,
@@ -13,9 +13,9 @@ columns, `n_j` the norm of the sum of j columns in a row and `n_1` that of one,
 two windows that agree before the change cannot agree after it (their common letter at the changed place has changed in
 one of them only). With several letters a step the bounds on the right are used.
 
-**Episodes.** An episode is counted at every minimal occurrence: its letters in this order, others in between allowed, no
-shorter occurrence inside. One letter adds and takes away at most as many occurrences of an episode as it has that letter,
-so
+**Episodes.** An episode is counted at every minimal occurrence: its letters in this order, others in between allowed,
+no shorter occurrence inside. One letter adds and takes away at most as many occurrences of an episode as it has that
+letter, so
 
     replaced:  sum_{j <= l} (4 j u^(j-1) + 8 j (j - 1) u^(j-2)) n_1^2,        null: half of 4 and a quarter of 8.
 
@@ -113,7 +113,8 @@ class WordCounts(EventWorkload):
         place = 0
         for letter in letters:
             place = place * self.letters + letter
-        return sum(self.letters**j for j in range(1, len(letters))) + place
+        shorter: int = sum(self.letters**j for j in range(1, len(letters)))
+        return shorter + place
 
     def word(self, index: int) -> tuple[int, ...] | str | tuple[str, ...]:
         """Return the word of a counter: letters, or a string if every letter has one character.
@@ -145,9 +146,7 @@ class WordCounts(EventWorkload):
         """Return what the unit changes: the general bound."""
         square, l1, touched = self._bound(isinstance(unit, ReplaceOne))
         touched, weight = min(touched, self.coordinates), times(unit)
-        return (
-            change(rises=square, falls=0, l1=l1, touched=touched, weight=weight, one_sign=counters.one_sign),
-        )
+        return (change(rises=square, falls=0, l1=l1, touched=touched, weight=weight, one_sign=counters.one_sign),)
 
     def needs(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""

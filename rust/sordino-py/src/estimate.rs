@@ -5,6 +5,7 @@ use crate::optimize::Reporter;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
+use sordino_core::estimate::cuts::{self, CutGoal};
 use sordino_core::estimate::{self, Constraint, DenseColumns, Factor};
 use std::ops::ControlFlow;
 
@@ -70,4 +71,25 @@ pub(crate) fn project_measure(
     }
     let found = found.map_err(PyError::from)?;
     Ok((found.weights.into_pyarray(py).unbind(), found.gap, found.iterations))
+}
+
+/// A side of a cut, its weight, and whether no cut is better.
+type FoundCut<'py> = (Bound<'py, PyArray1<bool>>, f64, bool);
+
+/// The best cut that is found in a released graph with these symmetric weights.
+#[pyfunction]
+pub(crate) fn search_cut<'py>(
+    py: Python<'py>,
+    weights: PyReadonlyArray2<'py, f64>,
+    goal: &str,
+) -> PyResult<FoundCut<'py>> {
+    let n = weights.as_array().nrows();
+    let entries = weights.as_slice()?;
+    let goal = match goal {
+        "minimum" => CutGoal::Minimum,
+        "maximum" => CutGoal::Maximum,
+        _ => CutGoal::Sparsest,
+    };
+    let found = py.detach(|| cuts::search(entries, n, goal)).map_err(PyError::from)?;
+    Ok((found.side.into_pyarray(py), found.weight, found.exact))
 }

@@ -7,6 +7,7 @@ mod bounds;
 mod door;
 mod error;
 mod estimate;
+mod events;
 mod noise;
 mod optimize;
 mod recovery;
@@ -26,7 +27,9 @@ mod _core {
     #[pymodule_export]
     use crate::door::{Door, Measured, fit, select};
     #[pymodule_export]
-    use crate::estimate::{project, project_measure};
+    use crate::estimate::{project, project_measure, search_cut};
+    #[pymodule_export]
+    use crate::events::{AboveThreshold, GraphEvents, LazyStream, SpanningForest, Words};
     #[pymodule_export]
     use crate::noise::{gaussian_noise, laplace_noise};
     #[pymodule_export]

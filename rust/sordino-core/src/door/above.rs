@@ -113,6 +113,21 @@ impl AboveThreshold {
         Ok(Some(count))
     }
 
+    /// Adds items in turn; appends the places (from 0) at which segments end, and their exact counts.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; then nothing has changed.
+    pub fn push_all(&mut self, items: &[i64], places: &mut Vec<u64>, counts: &mut Vec<i64>) -> Result<(), Error> {
+        self.check()?;
+        for (place, item) in items.iter().enumerate() {
+            if let Some(count) = self.push(*item)? {
+                places.push(place as u64);
+                counts.push(count);
+            }
+        }
+        Ok(())
+    }
+
     /// Wipes key and count; everything is refused from now on.
     pub fn close(&mut self) {
         self.closed = true;

@@ -9,6 +9,7 @@
 //! | `words.rs` | numbering of words up to a length |
 //! | `substrings.rs` | words that end at a letter |
 //! | `episodes.rs` | minimal occurrences of words as serial episodes |
+//! | `text.rs` | a text, of whose words either is counted |
 //! | `steps.rs` | events grouped into steps |
 //!
 //! A malformed item (self-loop, unknown vertex or letter, weight out of range) is a null item: it changes nothing.
@@ -23,11 +24,14 @@ mod steps;
 mod substrings;
 #[cfg(test)]
 mod tests;
+mod text;
 mod words;
 
 pub use degree_bound::SimpleGraph;
 pub use episodes::Episodes;
 pub use forest::SpanningForest;
 pub use graph::{GraphEvents, GraphFunction};
+pub(crate) use steps::check_ends;
 pub use substrings::Substrings;
+pub use text::Text;
 pub use words::{Words, count};

@@ -141,9 +141,8 @@ impl NoiseSource {
 /// Sample `index`, which starts with `word`.
 #[inline]
 fn sample<L: Law>(key: &Key, word: u64, index: u64, quarter_units: u64) -> i64 {
-    ziggurat::fast::<L>(word, |layer| quarter_units * L::WIDTH[layer]).unwrap_or_else(|| {
-        ziggurat::slow::<L>(word, quarter_units, false, &mut FurtherWords::new(key, index))
-    })
+    ziggurat::fast::<L>(word, |layer| quarter_units * L::WIDTH[layer])
+        .unwrap_or_else(|| ziggurat::slow::<L>(word, quarter_units, false, &mut FurtherWords::new(key, index)))
 }
 
 /// Samples `first, first + 1, …` from `words`, which stand at `first`.

@@ -31,6 +31,7 @@ pub(crate) trait Words {
 }
 
 const BUFFER: usize = 512;
+const FIRST: usize = 32;
 
 /// One `ChaCha12` stream under a key: stream numbers never share words.
 pub(crate) struct ChaChaWords {
@@ -38,28 +39,33 @@ pub(crate) struct ChaChaWords {
     bytes: [u8; 8 * BUFFER],
     words: [u64; BUFFER],
     position: usize,
+    /// Words that the next refill makes: few after a seek, since only few may be wanted there.
+    batch: usize,
 }
 
 impl ChaChaWords {
     pub(crate) fn new(key: &Key, stream: u64) -> Self {
         let mut rng = ChaCha12Rng::from_seed(*key.bytes());
         rng.set_stream(stream);
-        Self { rng, bytes: [0; 8 * BUFFER], words: [0; BUFFER], position: BUFFER }
+        Self { rng, bytes: [0; 8 * BUFFER], words: [0; BUFFER], position: BUFFER, batch: FIRST }
     }
 
     /// Continues with word `index` of the stream.
     pub(crate) fn seek(&mut self, index: u64) {
         self.rng.set_word_pos(2 * u128::from(index)); // in words of 32 bits
         self.position = BUFFER;
+        self.batch = FIRST;
     }
 
     #[inline(never)]
     fn refill(&mut self) {
-        self.rng.fill_bytes(&mut self.bytes);
-        for (word, bytes) in self.words.iter_mut().zip(self.bytes.as_chunks::<8>().0) {
+        let bytes = &mut self.bytes[..8 * self.batch];
+        self.rng.fill_bytes(bytes);
+        self.position = BUFFER - self.batch;
+        for (word, bytes) in self.words[self.position..].iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
         }
-        self.position = 0;
+        self.batch = (2 * self.batch).min(BUFFER);
     }
 
     /// The words still in the buffer (never empty); the caller says how many it took.

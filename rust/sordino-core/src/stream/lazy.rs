@@ -8,6 +8,7 @@
 use super::plan::StreamPlan;
 use crate::door::StreamDoor;
 use crate::error::Error;
+use crate::events::check_ends;
 use crate::random::{Key, NoiseSource};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -133,34 +134,36 @@ impl LazyStream {
         if steps > left { Err(Error::Horizon { left }) } else { Ok(()) }
     }
 
-    /// Takes one step: `item` calls its argument with coordinates and what they change by, in steps of the domain.
+    /// Takes steps of events: step `t` has the events `ends[t - 1]..ends[t]`, and `event` calls its second argument with
+    /// coordinates and what they change by, in steps of the domain.
     ///
     /// # Errors
-    /// As [`Self::check`]; then `item` is not called.
+    /// As [`Self::check`]; then `event` is not called.
     #[inline]
-    pub fn advance(&mut self, item: impl FnOnce(&mut dyn FnMut(u64, i64))) -> Result<(), Error> {
-        self.check(1)?;
+    pub fn advance(
+        &mut self,
+        ends: &[usize],
+        mut event: impl FnMut(usize, &mut dyn FnMut(u64, i64)),
+    ) -> Result<(), Error> {
+        self.check(ends.len() as u64)?;
         let sums = &mut self.sums;
-        item(&mut |coordinate, amount| sums.add(coordinate, amount));
-        self.step += 1;
+        let mut add = |coordinate, amount| sums.add(coordinate, amount);
+        (0..ends.last().copied().unwrap_or(0)).for_each(|i| event(i, &mut add));
+        self.step += ends.len() as u64;
         Ok(())
     }
 
-    /// Takes `steps` steps, of which `item` adds one at a time.
+    /// As [`Self::advance`] for events that change one coordinate each.
     ///
     /// # Errors
-    /// As [`Self::check`]; then `item` is not called.
-    pub fn advance_all<F: FnMut(u64, &mut dyn FnMut(u64, i64))>(
-        &mut self,
-        steps: u64,
-        mut item: F,
-    ) -> Result<(), Error> {
-        self.check(steps)?;
-        let sums = &mut self.sums;
-        let mut add = |coordinate, amount| sums.add(coordinate, amount);
-        (0..steps).for_each(|step| item(step, &mut add));
-        self.step += steps;
-        Ok(())
+    /// As [`Self::check`], or if a coordinate does not exist or `ends` is not that of the events; then nothing has changed.
+    pub fn advance_single(&mut self, coordinates: &[u64], amounts: &[i64], ends: &[usize]) -> Result<(), Error> {
+        Error::check_len("amounts", coordinates.len(), amounts.len())?;
+        check_ends(coordinates.len(), ends)?;
+        if coordinates.iter().any(|c| *c >= self.dim) {
+            return Err(Error::invalid("coordinates", "must be below the number of coordinates"));
+        }
+        self.advance(ends, |i, add| add(coordinates[i], amounts[i]))
     }
 
     /// The noisy sums of these coordinates after the last step; zeros before the first.

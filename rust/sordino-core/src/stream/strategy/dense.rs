@@ -99,6 +99,22 @@ impl StreamStrategy for Dense {
         triangle.min((Upper::integer(count.into()) * Upper::rounded(worst * slack, 1)).sqrt())
     }
 
+    fn exchange_norm(&self, _steps: u64, _l1: bool) -> Upper {
+        let n = self.columns.len();
+        let slack = 1.0 + 8.0 * f64::EPSILON * (n as f64 + 8.0);
+        // Columns begin at the diagonal.
+        let square = |a: usize, b: usize| -> f64 {
+            let (early, late) = (&self.columns[a], &self.columns[b]);
+            let (before, beside) = early.split_at(b - a);
+            let differences = beside.iter().zip(late).map(|(x, y)| (x - y) * (x - y));
+            before.iter().map(|x| x * x).sum::<f64>() + differences.sum::<f64>()
+        };
+        let pairs = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b)));
+        let single = self.columns.iter().map(|column| column.iter().map(|x| x * x).sum::<f64>());
+        let worst = single.chain(pairs.map(|(a, b)| square(a, b))).fold(0.0, f64::max);
+        Upper::rounded(worst * slack, 1).sqrt()
+    }
+
     fn one_sign(&self) -> bool {
         self.rows.entries.iter().all(|c| *c >= 0)
     }

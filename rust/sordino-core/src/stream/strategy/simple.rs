@@ -2,9 +2,9 @@
 
 use super::{StreamStrategy, averaged, cumulative, sums_only};
 use crate::error::Error;
+use crate::random::NoiseSource;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
-use crate::random::NoiseSource;
 use crate::stream::process::{self, Process};
 use crate::upper::Upper;
 

@@ -1,0 +1,203 @@
+"""What clients are asked for: one number each, by way of a convex loss on a public grid.
+
+The grid has w steps, `theta_j = low + j (high - low)/w`. A client with the value d sends, with noise, the increments of
+`(1 + l'(theta_j; d))/2`, j = 1..w: numbers that are not negative and sum to at most 1. For `|theta - d|` that is a
+single 1, in the cell of d. So two clients differ by at most the largest of `||C (e_a - e_b)||` and `||C e_a||`, C the
+strategy of a running sum of w steps: the difference is a convex combination of such, and the norm is convex. One running
+sum at the whole budget suffices: what lies to the right of theta_j is the rest.
+
+Source: Fichtenberger, Henzinger and Upadhyay 2023, Section 5.6, after Smith, Thakurta and Upadhyay 2017. The paper uses
+two counters at half the budget each, and leaves out a constant: see "Errata: Constant matters".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from sordino._checks import integer, real
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.event_streams.workload import Change, EventWorkload, Property
+from sordino.local.loss import LocalLoss
+from sordino.participation import Pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from sordino import _core
+    from sordino.event_streams.plan import EventPlan
+    from sordino.units import Unit
+    from sordino.workloads.base import Array, Spec
+
+__all__ = ["LocalSurvey"]
+
+_MOST_INTERVALS = 2**13
+_UNITS = 16  # bits of a fraction of a client
+
+
+class LocalSurvey(EventWorkload):
+    """One number of every client, for its distribution, or for the minimiser of a convex loss.
+
+    Args:
+        clients: Public number of clients that are asked: it sets the grid.
+        bounds: Values and the parameter are between these; values beyond are clamped by the client.
+        loss: `LocalLoss.absolute()` if None.
+        intervals: w, steps of the grid; None for `ceil(epsilon sqrt(clients))`, by which the grid costs no more than
+        the
+            noise.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: A number is out of range.
+    """
+
+    kind: ClassVar[str] = "local_survey"
+
+    def __init__(
+        self,
+        clients: int,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        *,
+        loss: LocalLoss | None = None,
+        intervals: int | None = None,
+    ) -> None:
+        self.clients = integer("clients", clients, least=1)
+        low, high = (real("bounds", bound) for bound in bounds)
+        if not low < high or not math.isfinite(high - low):
+            raise InvalidParameterError("bounds must be two finite numbers, the first the smaller one")
+        self.bounds = low, high
+        self.loss = LocalLoss.absolute() if loss is None else loss
+        if not isinstance(self.loss, LocalLoss):
+            raise DataTypeError("loss must be a sordino.LocalLoss")
+        self.length = None if intervals is None else integer("intervals", intervals, least=1)
+        if self.length is not None and self.length > _MOST_INTERVALS:
+            raise InvalidParameterError("intervals must be at most 2**13")
+
+    def with_intervals(self, rate: float) -> LocalSurvey:
+        """Return the survey with the grid for so much privacy, unless it has one."""
+        if self.length is not None:
+            return self
+        intervals = min(max(math.ceil(rate * math.sqrt(self.clients)), 2), _MOST_INTERVALS)
+        return LocalSurvey(self.clients, self.bounds, loss=self.loss, intervals=intervals)
+
+    @property
+    def intervals(self) -> int:
+        """w, steps of the grid.
+
+        Raises:
+            InvalidParameterError: It was not given, and the survey was not planned.
+        """
+        if self.length is None:
+            raise InvalidParameterError("the grid is chosen by plan_local")
+        return self.length
+
+    @property
+    def grid(self) -> Array:
+        """The points theta_1, ..., theta_w."""
+        low, high = self.bounds
+        return low + (high - low) * np.arange(1, self.intervals + 1) / self.intervals
+
+    @property
+    def coordinates(self) -> int:
+        """One running sum."""
+        return 1
+
+    @property
+    def largest(self) -> int:
+        """Units of one client."""
+        return 1 if self.loss.name == "absolute" else 1 << _UNITS
+
+    @property
+    def counted_unit(self) -> float:
+        """Clients a unit."""
+        return 1.0 / self.largest
+
+    def changes(self, unit: Unit, counters: _core.StreamPlan) -> tuple[Change, ...]:
+        """Return what another value of a client changes: an exchange."""
+        one = self.largest
+        return ((Pattern(0, 1, 1, one * one, one, 1),),)
+
+    def needs(self, counters: _core.StreamPlan) -> Property:
+        """Say which property of the strategy the sensitivity uses."""
+        return "no negative products of columns" if counters.one_sign else "general"
+
+    def protected(self, unit: Unit) -> str:
+        """Say what is protected, as the subject of a sentence."""
+        return "The value of every client"
+
+    def increments(self, values: Array) -> NDArray[np.int64]:
+        """Return what clients with these finite values send but for noise, in units; shape (clients, intervals).
+
+        Raises:
+            InvalidParameterError: The derivative of the loss is out of range, or decreases.
+        """
+        low, high = self.bounds
+        w, values = self.intervals, np.clip(values, low, high)
+        if self.loss.name == "absolute":
+            rows = np.zeros((len(values), w), dtype=np.int64)
+            # The first point of the grid at or above the value.
+            cells = np.searchsorted(self.grid, values, side="left")
+            rows[np.arange(len(values)), np.minimum(cells, w - 1)] = 1
+            return rows
+        rows = np.empty((len(values), w), dtype=np.int64)
+        for row, value in zip(rows, values.tolist(), strict=True):
+            slopes = np.asarray(self.loss.derivative(self.grid, value), dtype=np.float64)
+            fits = slopes.shape == (w,) and np.isfinite(slopes).all() and (np.abs(slopes) <= 1.0 + 1e-9).all()
+            if not fits or (np.diff(slopes) < -1e-9).any():
+                raise InvalidParameterError("the derivative of the loss must be from -1 to 1, and must not decrease")
+            # Rounded sums that do not decrease: increments that are not negative and sum to at most the units of one
+            # client.
+            sums = np.maximum.accumulate(np.floor((1.0 + np.clip(slopes, -1.0, 1.0)) / 2.0 * self.largest + 0.5))
+            row[:] = np.diff(sums, prepend=0.0)
+        return rows
+
+    def starts(self, values: Array) -> NDArray[np.int64]:
+        """Return the loss of each value at the lower bound, in units of the length of the bounds; shape (clients,)."""
+        low, high = self.bounds
+        assert self.loss.start is not None
+        losses = np.array([self.loss.start(float(v)) for v in np.clip(values, low, high)], dtype=np.float64)
+        shares = np.clip(np.nan_to_num(losses / (high - low)), 0.0, 1.0)
+        return np.floor(shares * (1 << _UNITS) + 0.5).astype(np.int64)
+
+    def encoder(self) -> None:
+        """Return None: clients encode."""
+        return
+
+    def open(self, plan: EventPlan, counters: object) -> NoReturn:
+        """Refuse to open a stream.
+
+        Raises:
+            UnsupportedMechanismError: Always.
+        """
+        raise UnsupportedMechanismError("a LocalSurvey is planned by sordino.plan_local")
+
+    def spec(self) -> Spec:
+        """Return the constructor's arguments."""
+        return {
+            "clients": self.clients,
+            "bounds": list(self.bounds),
+            "loss": self.loss.to_json(self.bounds[0]),
+            "intervals": self.length,
+        }
+
+    def _shown(self) -> Mapping[str, Any]:
+        return {"clients": self.clients, "bounds": self.bounds, "loss": self.loss.name, "intervals": self.length}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalSurvey) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self.clients, self.bounds, self.loss, self.length
+
+    @classmethod
+    def _from_spec(cls, spec: Mapping[str, Any]) -> Self:
+        low, high = spec["bounds"]
+        loss = LocalLoss.from_json(spec["loss"])
+        return cls(spec["clients"], (low, high), loss=loss, intervals=spec["intervals"])
