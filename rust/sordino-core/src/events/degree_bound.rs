@@ -20,15 +20,11 @@ pub struct SimpleGraph {
 #[derive(Clone)]
 struct Vertex {
     kept: Neighbours,
-    degree: u32,
     /// Neighbours by dropped edges among the first `D`.
-    dropped: Vec<u32>,
-}
-
-impl Vertex {
-    fn has_room(&self, max_degree: u32) -> bool {
-        self.degree + (self.dropped.len() as u32) < max_degree
-    }
+    dropped: Neighbours,
+    degree: u32,
+    /// Size of both together, at most `D`.
+    remembered: u32,
 }
 
 impl SimpleGraph {
@@ -43,7 +39,7 @@ impl SimpleGraph {
         if max_degree == Some(0) {
             return Err(Error::invalid("max_degree", "must be at least 1"));
         }
-        let vertex = Vertex { kept: Neighbours::new(), degree: 0, dropped: Vec::new() };
+        let vertex = Vertex { kept: Neighbours::new(), dropped: Neighbours::new(), degree: 0, remembered: 0 };
         Ok(Self { max_degree: max_degree.unwrap_or(u32::MAX), vertices: vec![vertex; vertices as usize] })
     }
 
@@ -76,27 +72,27 @@ impl SimpleGraph {
         let [a, b] = self.vertices.get_disjoint_mut([u as usize, v as usize]).ok()?;
         // Kept edges are in both memories: look where there are fewer.
         let known = if a.degree <= b.degree { a.kept.contains(v) } else { b.kept.contains(u) };
-        if known || a.dropped.contains(&v) || b.dropped.contains(&u) {
+        if known || a.dropped.contains(v) || b.dropped.contains(u) {
             return None;
         }
-        match (a.has_room(self.max_degree), b.has_room(self.max_degree)) {
-            (true, true) => {
-                a.kept.insert(v, n);
-                b.kept.insert(u, n);
-                a.degree += 1;
-                b.degree += 1;
-                return Some((u, v));
+        let keeps = a.remembered < self.max_degree && b.remembered < self.max_degree;
+        for (vertex, other) in [(a, v), (b, u)] {
+            if keeps {
+                vertex.kept.insert(other, n);
+                vertex.degree += 1;
+            } else if vertex.remembered < self.max_degree {
+                vertex.dropped.insert(other, n);
+            } else {
+                continue;
             }
-            (true, false) => a.dropped.push(v),
-            (false, true) => b.dropped.push(u),
-            (false, false) => {}
+            vertex.remembered += 1;
         }
-        None
+        keeps.then_some((u, v))
     }
 
     /// Memory in use, about.
     pub fn bytes(&self) -> usize {
-        let lists: usize = self.vertices.iter().map(|v| v.kept.bytes() + v.dropped.capacity() * 4).sum();
+        let lists: usize = self.vertices.iter().map(|v| v.kept.bytes() + v.dropped.bytes()).sum();
         size_of::<Self>() + self.vertices.capacity() * size_of::<Vertex>() + lists
     }
 }

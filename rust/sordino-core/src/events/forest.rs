@@ -14,8 +14,6 @@ pub struct SpanningForest {
     max_weight: i64,
     /// Vertices, then edges.
     nodes: Vec<Node>,
-    /// Endpoints of the edge at node `n + i`.
-    ends: Vec<[u32; 2]>,
     /// Union–find on the vertices.
     leaders: Vec<u32>,
 }
@@ -58,7 +56,7 @@ impl SpanningForest {
         // Below every edge.
         let nodes = (0..vertices).map(|id| Node::new(id, -1)).collect();
         let leaders = (0..vertices).collect();
-        Ok(Self { vertices, max_weight: max_weight as i64, nodes, ends: Vec::new(), leaders })
+        Ok(Self { vertices, max_weight: max_weight as i64, nodes, leaders })
     }
 
     /// Inserts an edge; how much the cost of the minimum spanning forest changes.
@@ -73,7 +71,6 @@ impl SpanningForest {
             self.leaders[left as usize] = right;
             let edge = self.nodes.len() as u32;
             self.nodes.push(Node::new(edge, weight));
-            self.ends.push([u, v]);
             self.join(edge, u, v);
             return weight;
         }
@@ -83,12 +80,12 @@ impl SpanningForest {
         if weight >= max {
             return 0;
         }
-        let place = (edge - self.vertices) as usize;
-        let [a, b] = self.ends[place];
-        self.cut(edge, a);
-        self.cut(edge, b);
+        // The edge between the two parts of the path: with its neighbours on it, it has lost all it was linked to.
+        self.splay(edge);
+        for part in self.nodes[edge as usize].child {
+            self.nodes[part as usize].parent = NONE;
+        }
         self.nodes[edge as usize] = Node::new(edge, weight);
-        self.ends[place] = [u, v];
         self.join(edge, u, v);
         weight - max
     }
@@ -107,10 +104,7 @@ impl SpanningForest {
 
     /// Memory in use, about.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>()
-            + self.nodes.capacity() * size_of::<Node>()
-            + self.ends.capacity() * 8
-            + self.leaders.capacity() * 4
+        size_of::<Self>() + self.nodes.capacity() * size_of::<Node>() + self.leaders.capacity() * 4
     }
 
     /// Path halving; without ranks still `O(log n)` amortised.
@@ -128,16 +122,6 @@ impl SpanningForest {
         self.evert(u);
         self.nodes[u as usize].parent = edge;
         self.nodes[edge as usize].parent = v;
-    }
-
-    /// Removes the link between two adjacent nodes.
-    fn cut(&mut self, a: u32, b: u32) {
-        self.evert(a);
-        self.expose(b);
-        // The path is a, b, and b is the root of its splay tree.
-        self.nodes[a as usize].parent = NONE;
-        self.nodes[b as usize].child[0] = NONE;
-        self.update(b);
     }
 
     /// Makes `x` the root of its tree.

@@ -32,7 +32,9 @@ impl Neighbours {
                 list.insert(place, vertex);
                 if list.len() >= 32.max(vertices as usize / 32) {
                     let mut words = vec![0; (vertices as usize).div_ceil(64)];
-                    list.iter().for_each(|&w| set(&mut words, w));
+                    for &w in list.iter() {
+                        set(&mut words, w);
+                    }
                     *self = Self::Bits(words);
                 }
             }
