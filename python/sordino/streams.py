@@ -12,8 +12,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino import _core
+from sordino._checks import integer
 from sordino.data import read_items
 from sordino.errors import (
     CheckpointError,
@@ -257,6 +259,30 @@ class Stream:
                 raise StepStoreError(_PENDING)
             step = self._core.step
             return step, self._core.answers() if step else None
+
+    def top(self, count: int) -> tuple[NDArray[np.int64], Array]:
+        """Return the coordinates with the largest answers, and these, the largest first: free, as often as wanted.
+
+        An answer that is among the largest is there for its noise too: `interval(..., simultaneous=True)` holds for all
+        coordinates together, so also for these.
+
+        Args:
+            count: How many, at most `dim`.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Out of range, or nothing was published yet.
+            StepStoreError: The store did not keep the last step; call `resume`.
+            ForkError: The stream belongs to another process.
+        """
+        count = integer("count", count, least=1)
+        if count > self.plan.dim:
+            raise InvalidParameterError("count must be at most the number of coordinates")
+        _, answers = self._last()
+        if answers is None:
+            raise InvalidParameterError("nothing was published yet")
+        order = np.argsort(-answers, kind="stable")[:count]
+        return order.astype(np.int64), answers[order]
 
     @property
     def stderr(self) -> float | None:
