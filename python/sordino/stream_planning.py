@@ -395,7 +395,7 @@ def compare_stream(  # type: ignore[overload-overlap] # as for plan_stream
     compression: Compression | None = ...,
 ) -> HistogramStreamComparison: ...
 @overload
-def compare_stream(  # type: ignore[overload-overlap] # as for plan_stream
+def compare_stream(
     workload: EventWorkload,
     privacy: Privacy,
     *,

@@ -333,7 +333,7 @@ class SpanningForestCost(GraphFunction):
         length: Number of steps, None if it is not known.
         max_weight: W: weights are in [0, W]; an edge of another weight is a null item.
         weight_bits: Weights are rounded to W 2^-weight_bits; 0 for integers up to an integer W that is a power of two.
-        max_degree: Bound on the number of edges of a vertex, for the node level; promised.
+        max_degree: Bound on the number of edges of a vertex, for the node level; promised, and not checked.
         level: 'edge' (the unit is one event) or 'node'.
         promised: Whether `max_degree` is promised.
     """

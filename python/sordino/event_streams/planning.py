@@ -41,6 +41,8 @@ def plan_events(
     """
     if reads not in ("auto", "dense", "lazy"):
         raise InvalidParameterError("reads must be 'auto', 'dense' or 'lazy'")
+    if not workload.streamed:
+        raise UnsupportedMechanismError("a LocalSurvey is planned by sordino.plan_local")
     counters = workload.coordinates
     few = counters <= _MOST_DENSE and counters * request.judged <= _MOST_PUBLISHED
     dense = reads == "dense" or counters == 1 or (reads == "auto" and few) or isinstance(workload, GraphFunction)
