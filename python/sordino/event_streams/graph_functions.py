@@ -36,8 +36,9 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sordino import _core
-from sordino._checks import integer, positive
+from sordino._checks import integer
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.event_streams.edges import weight_grid
 from sordino.event_streams.graph_function_stream import GraphFunctionStream
 from sordino.event_streams.names import names_of, vertex_names
 from sordino.event_streams.workload import Change, EventWorkload, Property, change, counted, times
@@ -349,10 +350,7 @@ class SpanningForestCost(GraphFunction):
         weight_bits: int = 16,
         **options: Any,
     ) -> None:
-        self.max_weight = positive("max_weight", max_weight)
-        self.weight_bits = integer("weight_bits", weight_bits, least=0)
-        if self.weight_bits > 30:
-            raise InvalidParameterError("weight_bits must be at most 30")
+        self.max_weight, self.weight_bits = weight_grid(max_weight, weight_bits)
         super().__init__(vertices, length, **options)
         if self.max_degree is not None and self.level == "edge":
             raise InvalidParameterError("the forest needs no degree bound on the edge level")
