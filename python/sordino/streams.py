@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sordino.stream_plans import StreamPlan
     from sordino.workloads.base import Array
 
-__all__ = ["Stream", "restore"]
+__all__ = ["Stream", "largest_entries", "restore"]
 
 _INTEGERS = np.dtype("<i8")
 _REALS = np.dtype("<f8")
@@ -275,14 +275,10 @@ class Stream:
             StepStoreError: The store did not keep the last step; call `resume`.
             ForkError: The stream belongs to another process.
         """
-        count = integer("count", count, least=1)
-        if count > self.plan.dim:
-            raise InvalidParameterError("count must be at most the number of coordinates")
         _, answers = self._last()
         if answers is None:
             raise InvalidParameterError("nothing was published yet")
-        order = np.argsort(-answers, kind="stable")[:count]
-        return order.astype(np.int64), answers[order]
+        return largest_entries(answers, count)
 
     @property
     def stderr(self) -> float | None:
@@ -367,6 +363,20 @@ class Stream:
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise ForkError("a stream cannot be pickled: use checkpoint(key), which is encrypted")
+
+
+def largest_entries(answers: Array, count: object) -> tuple[NDArray[np.int64], Array]:
+    """Return the places of the largest answers, and these, the largest first.
+
+    Raises:
+        DataTypeError: No integer.
+        InvalidParameterError: Out of range.
+    """
+    number = integer("count", count, least=1)
+    if number > len(answers):
+        raise InvalidParameterError("count must be at most the number of coordinates")
+    order = np.argsort(-answers, kind="stable")[:number]
+    return order.astype(np.int64), answers[order]
 
 
 def _shaped(values: Array, shape: tuple[int, ...]) -> Any:

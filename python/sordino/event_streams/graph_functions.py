@@ -66,7 +66,7 @@ __all__ = [
 
 Level = Literal["edge", "node"]
 
-_MOST_VERTICES = 2**31
+_MOST_VERTICES = 2**26
 _MOST_SUBGRAPHS = 2**40
 
 
