@@ -103,6 +103,8 @@ class EventStream:
         if self._replayed is not None:
             self._replayed += steps
             return np.zeros((steps, width))
+        if steps == 0:
+            return np.zeros((0, width))
         answers = self.counters.update(rows if width == 1 else rows.reshape(steps, width))
         return self._scaled(np.asarray(answers, dtype=np.float64).reshape(steps, width))
 
