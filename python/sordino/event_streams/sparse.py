@@ -229,6 +229,8 @@ class SparseStream:
         array = np.asarray(items)
         if array.dtype.kind not in "iub" or array.ndim > 1:
             raise DataTypeError("items must be an integer or a one-dimensional array of integers")
+        if array.dtype.kind == "u":
+            array = np.minimum(array, np.uint64(2**63 - 1))
         rows = np.atleast_1d(array).astype(np.int64)
         if self._counters.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
