@@ -223,6 +223,15 @@ for workload, reads in (
     assert os.waitpid(child, 0)[1] == 0, (workload, reads)
     stream.update(*items)
     assert stream.step == 2
+stream = so.plan_stream(so.SparseCount(99, 9), so.PureDP(epsilon=1.0), mechanism="above").open()
+child = os.fork()
+if child == 0:
+    try:
+        stream.update(1)
+    except so.ForkError:
+        os._exit(0)
+    os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
 """
 
 
