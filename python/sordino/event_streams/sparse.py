@@ -241,6 +241,8 @@ class SparseStream:
             raise HorizonError(
                 f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
             )
+        if len(rows) == 0:
+            return np.zeros(0)
         answers: Array
         if self._above is None:
             answers = np.asarray(self._counters.update(rows))
@@ -252,8 +254,7 @@ class SparseStream:
             for place, count in zip(ends[:room].tolist(), counts[:room].tolist(), strict=True):
                 answers[place:] = self._counters.update(count)
         self._step += len(rows)
-        if len(rows):
-            self._value = float(answers[-1])
+        self._value = float(answers[-1])
         return float(answers[0]) if array.ndim == 0 else answers
 
     def close(self) -> None:
