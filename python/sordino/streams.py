@@ -231,6 +231,11 @@ class Stream:
         return self._core.step if pending is None else pending.step
 
     @property
+    def pending(self) -> bool:
+        """Whether the store did not keep the last update, which waits for `resume`."""
+        return self._pending is not None
+
+    @property
     def closed(self) -> bool:
         """Whether the stream was closed."""
         return self._core.closed

@@ -203,6 +203,8 @@ class EventPlan:
         request = counters.request
         if request.events is None:
             raise PlanFileError("this is a plan of a plain stream: StreamPlan.load")
+        if request.events.length != request.length:
+            raise PlanFileError("the plan counts events over another length than its counters have")
         return EventPlan(request.events, counters, "dense" if request.dim == request.events.coordinates else "lazy")
 
     def compare(self) -> StreamComparison:

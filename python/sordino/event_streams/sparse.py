@@ -229,6 +229,8 @@ class SparseStream:
         array = np.asarray(items)
         if array.dtype.kind not in "iub" or array.ndim > 1:
             raise DataTypeError("items must be an integer or a one-dimensional array of integers")
+        if array.dtype.kind == "u":
+            array = np.minimum(array, np.uint64(2**63 - 1))
         rows = np.atleast_1d(array).astype(np.int64)
         if self._counters.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
@@ -239,6 +241,8 @@ class SparseStream:
             raise HorizonError(
                 f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
             )
+        if len(rows) == 0:
+            return np.zeros(0)
         answers: Array
         if self._above is None:
             answers = np.asarray(self._counters.update(rows))
@@ -250,8 +254,7 @@ class SparseStream:
             for place, count in zip(ends[:room].tolist(), counts[:room].tolist(), strict=True):
                 answers[place:] = self._counters.update(count)
         self._step += len(rows)
-        if len(rows):
-            self._value = float(answers[-1])
+        self._value = float(answers[-1])
         return float(answers[0]) if array.ndim == 0 else answers
 
     def close(self) -> None:
