@@ -33,7 +33,7 @@ are proved in the documentation ("Errata: Constant matters").
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from sordino import _core
 from sordino._checks import integer
@@ -252,11 +252,20 @@ class StarCount(GraphFunction):
 
     kind: ClassVar[str] = "star_count"
 
-    def __init__(self, k: int, vertices: int | Sequence[str], length: int | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        k: int,
+        vertices: int | Sequence[str],
+        length: int | None = None,
+        *,
+        max_degree: int | None = None,
+        level: Level = "edge",
+        promised: bool = False,
+    ) -> None:
         self.k = integer("k", k, least=2)
         if self.k > 64:
             raise InvalidParameterError("k must be at most 64")
-        super().__init__(vertices, length, **options)
+        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
         _ = self._edge(), self._vertex() if self.level == "node" else 0
 
     def _edge(self) -> int:
@@ -284,8 +293,16 @@ class DegreeHistogram(GraphFunction):
 
     kind: ClassVar[str] = "degree_histogram"
 
-    def __init__(self, vertices: int | Sequence[str], length: int | None = None, **options: Any) -> None:
-        super().__init__(vertices, length, **options)
+    def __init__(
+        self,
+        vertices: int | Sequence[str],
+        length: int | None = None,
+        *,
+        max_degree: int | None = None,
+        level: Level = "edge",
+        promised: bool = False,
+    ) -> None:
+        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
         if self.max_degree is None:
             raise InvalidParameterError("a degree histogram needs max_degree")
 
@@ -348,10 +365,12 @@ class SpanningForestCost(GraphFunction):
         *,
         max_weight: float = 1.0,
         weight_bits: int = 16,
-        **options: Any,
+        max_degree: int | None = None,
+        level: Level = "edge",
+        promised: bool = False,
     ) -> None:
         self.max_weight, self.weight_bits = weight_grid(max_weight, weight_bits)
-        super().__init__(vertices, length, **options)
+        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
         if self.max_degree is not None and self.level == "edge":
             raise InvalidParameterError("the forest needs no degree bound on the edge level")
 
