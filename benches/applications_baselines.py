@@ -73,6 +73,11 @@ class Forest:
                     stack.append((to, at, max(dearest, (weight, at, to))))
         return None
 
+    def insert_known(self, u: int, v: int, weight: int) -> None:
+        """Insert an edge whose ends are known not to be connected."""
+        self._weights[u][v] = self._weights[v][u] = weight
+        self.cost += weight
+
     def insert(self, u: int, v: int, weight: int) -> int:
         """Return the change of the cost."""
         if u == v:

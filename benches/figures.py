@@ -18,6 +18,8 @@ import audit_streams
 import calibration
 import compressive
 import compressive_errors
+import event_errors
+import event_streams
 import fourier
 import geometry_errors
 import import_and_size
@@ -81,6 +83,8 @@ def _main() -> int:
         "compressive_errors": compressive_errors.figures,
         "smooth": smooth.figures,
         "smooth_errors": smooth_errors.figures,
+        "event_streams": event_streams.figures,
+        "event_errors": event_errors.figures,
         "paper_figures": paper_figures.figures,
         "import_and_size": partial(import_and_size.figures, wheel),
         "audit": audit.attacks,

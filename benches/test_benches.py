@@ -134,6 +134,43 @@ def _measure() -> Callable[[], object]:
     return lambda: release.projected(9)
 
 
+def _edges() -> Any:
+    return np.random.default_rng(1).integers(0, 1000, (2, 10**4))
+
+
+def _graph_events(function: str, k: int = 0) -> Callable[[], object]:
+    (u, v), ends = _edges(), np.arange(1, 10**4 + 1, dtype=np.uint64)
+    return lambda: _core.GraphEvents(function, 1000, 30, k).rows(u, v, ends)
+
+
+def _forest() -> Callable[[], object]:
+    (u, v), ends = _edges(), np.arange(1, 10**4 + 1, dtype=np.uint64)
+    weights = np.random.default_rng(2).integers(1, 2**16, 10**4)
+    return lambda: _core.SpanningForest(1000, 2**16).rows(u, v, weights, ends)
+
+
+def _graph_stream() -> Callable[[], object]:
+    plan, (u, v) = so.plan_stream(so.TriangleCount(1000, 10**4, max_degree=30), _PRIVACY, mechanism="blt"), _edges()
+    return lambda: plan.open().update(u, v)
+
+
+def _words(kind: str, longest: int) -> Callable[[], object]:
+    text, ends = np.random.default_rng(1).integers(0, 4, 10**4), np.array([10**4], dtype=np.uint64)
+    return lambda: _core.Words(kind, 4, longest).rows(text, ends)
+
+
+def _lazy_cut() -> Callable[[], object]:
+    stream = so.plan_stream(so.SyntheticGraph(10**4, 100), _PRIVACY, mechanism="binary-tree", reads="lazy").open()
+    stream.update(*_edges()[:, :99])
+    return lambda: stream.cut([0])
+
+
+def _reports() -> Callable[[], object]:
+    plan = so.plan_local(so.LocalSurvey(10**4), _PRIVACY)
+    values = np.random.default_rng(1).random(1000)
+    return lambda: plan.encode_clients(values)
+
+
 _CASES = {
     "gaussian noise, 10^5": _noise,
     "numpy normals, 10^5": _numpy_noise,
@@ -166,6 +203,14 @@ _CASES = {
     "100 kernel queries of Chebyshev sums": partial(_kernel_queries, "chebyshev"),
     "100 kernel queries of kernel sums": partial(_kernel_queries, "kernel"),
     "projection of kernel sums onto measures, 9 x 9": _measure,
+    "triangles of 10^4 edges, exact part": partial(_graph_events, "triangle_count"),
+    "3-stars of 10^4 edges, exact part": partial(_graph_events, "star_count", 3),
+    "spanning forest of 10^4 edges, exact part": _forest,
+    "triangles of 10^4 edges, whole stream": _graph_stream,
+    "substrings of up to 5 of 4 letters, 10^4 letters": partial(_words, "substring_counts", 5),
+    "episodes of up to 3 of 4 letters, 10^4 letters": partial(_words, "episode_counts", 3),
+    "cut of a vertex of 10^4, read by coordinate": _lazy_cut,
+    "local reports of 10^3 clients": _reports,
 }
 
 
