@@ -401,3 +401,10 @@ def test_an_unknown_length():
                     stream.update([0, 1], [1, 2])
             assert stream.step == 6
             assert stream.stderr == plan.std([6])[0]
+
+
+def test_more_samples_than_one_key_has_are_refused_by_the_plan() -> None:
+    privacy = so.ApproxDP(epsilon=1.0, delta=1e-6)
+    with pytest.raises(so.InvalidParameterError, match="declare fewer steps"):
+        so.plan_stream(so.SyntheticGraph(10_000), privacy)  # no length: 2^40 steps
+    assert so.plan_stream(so.SyntheticGraph(10_000, 2**30), privacy).reads == "lazy"
