@@ -56,21 +56,25 @@ def test_segments_are_taken_where_they_are_better():
 
 
 def test_the_threshold_and_the_segments():
-    """tau is twice the noise of the technique, and so many segments as counts of about tau fit, and some more."""
-    plan = so.plan_stream(RARE, PURE)
-    noise = (2.0 / 0.5) * math.log(2.0 * 2**30 / 0.05)
-    assert plan.threshold == math.ceil(2.0 * noise)
-    assert plan.counters.steps == 2 * 100 // plan.threshold + 8
-    assert plan.max_error == pytest.approx(
-        plan.threshold + 2.0 * noise + plan.counters.half_width([plan.counters.steps], 0.95, plan.counters.steps)[0]
-    )
+    """At no step does a segment without events end, by the tail of the difference of two Laplace variables."""
+    plan, scale, risk = so.plan_stream(RARE, PURE), 2.0 / 0.5, 0.05 / 3.0
+
+    def tail(x):
+        return math.exp(-x / scale) * (0.5 + x / (4.0 * scale))
+
+    assert tail(plan.threshold) * 2**30 <= risk < tail(plan.threshold - 1) * 2**30
+    assert plan.counters.steps == 4 * 100 // plan.threshold + 16
+    sums = plan.counters.half_width([plan.counters.steps], 1.0 - risk, plan.counters.steps)[0]
+    late = plan.max_error - plan.threshold - sums
+    assert tail(late) * 100 == pytest.approx(risk, rel=1e-6)
 
 
 def test_segments_never_pay_under_approximate_privacy():
     plan = so.plan_stream(RARE, APPROX)
     assert plan.threshold is None
     assert set(plan.alternatives) == {"plain"}
-    assert above(APPROX, RARE).max_error > plan.max_error
+    many = so.SparseCount(2**20, most=10**4)
+    assert above(APPROX, many).max_error > so.plan_stream(many, APPROX).max_error
     with pytest.raises(so.UnsupportedMechanismError, match="PureDP"):
         above(so.GaussianDP(mu=1.0))
     named = so.plan_stream(SHORT, PURE, mechanism="binary-tree")

@@ -276,6 +276,15 @@ class SparseStream:
         raise ForkError("a stream cannot be copied or pickled")
 
 
+def _exceeded(scale: float, odds: float) -> float:
+    """Return x with `P(X - Y >= x) <= 1/odds` for Laplace variables of this scale: `exp(-y) (1/2 + y/4)`, y = x/scale."""
+    log_odds = math.log(max(odds, 2.0))
+    y = log_odds
+    for _ in range(60):  # rises to the solution
+        y = log_odds + math.log(0.5 + y / 4.0)
+    return scale * max(y, 0.0) * (1.0 + 1e-9)
+
+
 def plan_sparse(
     workload: SparseCount,
     plan_counters: Callable[..., StreamPlan],
@@ -317,11 +326,14 @@ def plan_sparse(
             raise UnsupportedMechanismError("segments need PureDP, or ApproxDP and mechanism='above'")
     # k counts of one unit are k steps of one count each.
     share = epsilon / 2.0 / unit.records
-    noise = (2.0 / share) * math.log(2.0 * workload.length / _FAILURE)
-    threshold = max(math.ceil(2.0 * noise), 1)
-    segments = min(workload.length, 2 * workload.most // threshold + 8)
+    scale, risk = 2.0 / share, _FAILURE / 3.0
+    # At no step does a segment end whose count is 0; at no count does one that is `late` above the threshold go on.
+    threshold = max(math.ceil(_exceeded(scale, workload.length / risk)), 1)
+    late = _exceeded(scale, min(workload.most, workload.length) / risk)
+    # Room for segments that end at a quarter of the threshold.
+    segments = min(workload.length, 4 * workload.most // threshold + 16)
     sums = plan_counters(RunningSum(segments), privacy=half, unit=unit, mechanism="auto")
-    ways["above"] = threshold + 2.0 * noise + float(sums.half_width([segments], 1.0 - _FAILURE, segments)[0])
+    ways["above"] = threshold + late + float(sums.half_width([segments], 1.0 - risk, segments)[0])
     if mechanism == "auto" and ways["plain"] <= ways["above"]:
         return SparsePlan(workload, privacy, unit, None, None, plain, ways)
     return SparsePlan(workload, privacy, unit, threshold, share, sums, ways)
