@@ -429,6 +429,23 @@ def test_users_of_several_events(separation):
     check(functions, unit, differences(functions, pairs), 0.7)
 
 
+def test_streams_without_an_end_are_charged_for_all_that_follows():
+    """The strategy for ever, over its first steps: what neighbours differ by there is a part of what is charged."""
+    C = strategy(so.RunningSum(), "blt")
+    cases = [
+        (so.TriangleCount(5, max_degree=2), so.AddRemove(1), edge_pairs(5, 5, True)),
+        (so.DegreeHistogram(5, max_degree=2, promised=True), so.AddRemove(1), edge_pairs(5, 5, True, 2)),
+        (so.SubstringCounts(2, 3), so.ReplaceOne(1), word_pairs(2, 6, so.ReplaceOne(1))),
+        (so.EpisodeCounts(2, 2), so.AddRemove(1), word_pairs(2, 6, so.AddRemove(1))),
+    ]
+    for workload, unit, pairs in cases:
+        plan = so.plan_stream(workload, MU, unit=unit, mechanism="blt")
+        assert plan.horizon == "unbounded"
+        found = np.einsum("rt,ptc->prc", C, differences(workload, pairs).astype(float))
+        needed = float(np.sqrt((found**2).sum(axis=(1, 2))).max())
+        assert 0.25 * plan.counters.fitted.door.sensitivity[0] <= needed <= plan.counters.fitted.door.sensitivity[0]
+
+
 # Closed forms and tables
 
 
