@@ -402,6 +402,50 @@ def test_two_letters_are_charged_twice():
     check(workload, so.ReplaceOne(2), differences(workload, pairs), 0.6)
 
 
+@pytest.mark.parametrize("separation", [1, 3])
+def test_users_of_several_events(separation):
+    """Two events of a user, so far apart: of a graph any two, of a text any two letters made null."""
+    unit = so.UserLevel(2, separation)
+    places = [(a, b) for a in range(N) for b in range(a + separation, N)]
+    graph = so.SyntheticGraph(3, N, max_weight=2.0, weight_bits=1, signed=True)
+    events = [(u, v, w) for u, v in itertools.combinations(range(3), 2) for w in (-2, 1, 2)]
+    pairs = []
+    for (a, b), (one, two) in itertools.product(places, itertools.product(events, repeat=2)):
+        stream = [None] * N
+        stream[a], stream[b] = one, two
+        pairs.append((tuple(stream), (None,) * N))
+    check(graph, unit, differences(graph, pairs), 0.99)
+    words, pairs = so.SubstringCounts(2, 2, N), []
+    for text, (a, b) in itertools.product(itertools.product(range(2), repeat=N), places):
+        other = [None if t in (a, b) else letter for t, letter in enumerate(text)]
+        pairs.append((text, tuple(other)))
+    check(words, unit, differences(words, pairs), 0.6)
+    functions = so.TriangleCount(4, N, max_degree=3, promised=True)
+    pairs = [
+        (stream, tuple(None if item in gone else item for item in stream))
+        for stream in graphs(4, 6, repeats=False)
+        for gone in itertools.combinations(stream, 2)
+    ]
+    check(functions, unit, differences(functions, pairs), 0.7)
+
+
+def test_streams_without_an_end_are_charged_for_all_that_follows():
+    """The strategy for ever, over its first steps: what neighbours differ by there is a part of what is charged."""
+    C = strategy(so.RunningSum(), "blt")
+    cases = [
+        (so.TriangleCount(5, max_degree=2), so.AddRemove(1), edge_pairs(5, 5, True)),
+        (so.DegreeHistogram(5, max_degree=2, promised=True), so.AddRemove(1), edge_pairs(5, 5, True, 2)),
+        (so.SubstringCounts(2, 3), so.ReplaceOne(1), word_pairs(2, 6, so.ReplaceOne(1))),
+        (so.EpisodeCounts(2, 2), so.AddRemove(1), word_pairs(2, 6, so.AddRemove(1))),
+    ]
+    for workload, unit, pairs in cases:
+        plan = so.plan_stream(workload, MU, unit=unit, mechanism="blt")
+        assert plan.horizon == "unbounded"
+        found = np.einsum("rt,ptc->prc", C, differences(workload, pairs).astype(float))
+        needed = float(np.sqrt((found**2).sum(axis=(1, 2))).max())
+        assert 0.25 * plan.counters.fitted.door.sensitivity[0] <= needed <= plan.counters.fitted.door.sensitivity[0]
+
+
 # Closed forms and tables
 
 

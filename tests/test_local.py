@@ -192,9 +192,9 @@ def test_the_budget_of_a_loss_with_a_level_is_that_of_both_parts():
 
             assert math.hypot(one.mu, two.mu) <= gaussian_mu(privacy)
             assert math.hypot(one.mu, two.mu) == pytest.approx(gaussian_mu(privacy), rel=1e-9)
-        # Another value changes the level by at most one client.
-        door = plan.level.fitted.door
-        assert door.sensitivity[0] >= plan.survey.largest
+        # Another value changes the level by at most one client: a number from 0 to 1.
+        assert plan.level.fitted.door.sensitivity[0] == plan.survey.largest
+        assert plan.survey.starts(np.array([-9.0, 0.0, 0.5, 1.0, 9.0])).max() <= plan.survey.largest
 
 
 # Reports
