@@ -47,8 +47,7 @@ class LocalSurvey(EventWorkload):
         bounds: Values and the parameter are between these; values beyond are clamped by the client.
         loss: `LocalLoss.absolute()` if None.
         intervals: w, steps of the grid; None for `ceil(epsilon sqrt(clients))`, by which the grid costs no more than
-        the
-            noise.
+            the noise.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
