@@ -157,7 +157,7 @@ def plan_stream(
             published too; the same budget covers it, with twice the variance of a binary tree. Otherwise the state is
             as secret as the data.
         reads: Counts of events only. 'dense': every counter is published at every step. 'lazy': what would be published
-            is computed when it is read. 'auto': dense up to 2**21 counters and 2**32 counters times steps.
+            is computed when it is read. 'auto': dense up to 2**21 counters and 2**28 counters times steps.
 
     Returns:
         The plan: a `HistogramStreamPlan` for a `RunningHistogram`, an `EventPlan` for counts of events, a `SparsePlan`

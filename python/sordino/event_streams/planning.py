@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_events"]
 
 _MOST_DENSE = 2**21
-_MOST_PUBLISHED = 2**32
+_MOST_PUBLISHED = 2**28
 # A step of several events changes a counter by up to so many times what one event does, before it is clamped.
 _EVENTS = 2**12
 

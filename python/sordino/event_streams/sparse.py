@@ -6,8 +6,8 @@ for each segment in place of one for each item. Between the ends the answer does
 where the segments end, and the running sum.
 
 The answer lags behind by up to tau and the noise of the technique, of order ln(T)/epsilon for T steps; the running sum
-has few steps. It pays where T is huge and events are rare. Under approximate privacy it never does: one Gaussian
-running sum has an error of order sqrt(ln T) times ln T over epsilon less, and `auto` takes that.
+has few steps. It pays where T is huge and events are rare. Under approximate privacy one Gaussian running sum is as good
+or better for all T that occur, and `auto` takes that.
 
 Source: Dwork, Naor, Reingold and Rothblum 2015 (private partitions); Fichtenberger, Henzinger and Upadhyay 2023,
 Section 5.4, who use it with approximate privacy.
@@ -277,7 +277,10 @@ class SparseStream:
 
 
 def _exceeded(scale: float, odds: float) -> float:
-    """Return x with `P(X - Y >= x) <= 1/odds` for Laplace variables of this scale: `exp(-y) (1/2 + y/4)`, y = x/scale."""
+    """Return x with `P(X - Y >= x) <= 1/odds` for Laplace variables of this scale.
+
+    The probability is `exp(-y) (1/2 + y/4)`, y = x/scale.
+    """
     log_odds = math.log(max(odds, 2.0))
     y = log_odds
     for _ in range(60):  # rises to the solution
