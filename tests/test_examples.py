@@ -73,6 +73,25 @@ def test_smooth_services(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_event_services(tmp_path):
+    text = run("event_services.py", cwd=tmp_path)
+    cuts = re.findall(r"to Florida by day \d+: (\d+) ± (\d+), true (\d+)", text)
+    assert len(cuts) == 4
+    for published, stderr, true in (map(float, cut) for cut in cuts):
+        assert abs(published - true) < 6.0 * stderr + 1.0
+    # The least busy airport of the list is Sarasota, with 1203 flights.
+    least, low, high = map(float, re.search(r"airport: (\d+) flights, 95 %: (\d+) to (\d+)", text).groups())
+    assert abs(least - 1203.0) < 2.0 * (high - low)
+    assert "lightest cut: SRQ" in text
+    assert "1 charged" in text
+    width = float(re.search(r"± (\d+) for all", text)[1])
+    published, true = map(float, re.search(r"'the': published (\d+), true (\d+)", text).groups())
+    assert abs(published - true) < 2.0 * width
+    median, true = map(float, re.search(r"median wait: ([0-9.]+) minutes, true ([0-9.]+)", text).groups())
+    assert abs(median - true) < 5.0
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", ["quickstart.py", "marginals.py", "any_matrix.py"])
 def test_short_examples_are_short(name):
     assert len((EXAMPLES / name).read_text().splitlines()) < 40
@@ -107,11 +126,12 @@ def test_demo(tmp_path):
 
 def test_data_is_what_its_page_says():
     page = (EXAMPLES / "data" / "README.md").read_text()
-    files = list((EXAMPLES / "data").glob("*.csv"))
-    assert len(files) == 3
+    files = [file for file in (EXAMPLES / "data").iterdir() if file.suffix in {".csv", ".txt"}]
+    assert len(files) == 5
     for file in files:
         content = file.read_bytes()
-        rows, size = len(content.splitlines()) - 1, len(content)
-        assert size < 200_000
-        assert f"| `{file.name}` | {rows:,} | {size:,} |" in page
+        header = file.suffix == ".csv"
+        rows, size = len(content.splitlines()) - header, len(content)
+        assert size < 900_000
+        assert f"| `{file.name}` | {rows:,}{'' if header else ' (no header)'} | {size:,} |" in page
         assert f"{hashlib.sha256(content).hexdigest()}  {file.name}" in page

@@ -54,13 +54,13 @@ def _known(known_noise):
 
 
 @cache
-def strategy(workload, mechanism):
+def strategy(workload, mechanism, objective="mean"):
     """C with noise of scale 1, from what streams of zeros publish: `C v = k`, k from the stream with `C = I`.
 
     256 coordinates are as many equations for every row; the residual says how well a linear C explains them.
     """
     dim = 256
-    plan = so.plan_stream(workload, GAUSSIAN, mechanism=mechanism, dim=dim)
+    plan = so.plan_stream(workload, GAUSSIAN, mechanism=mechanism, dim=dim, objective=objective)
     white = so.plan_stream(so.SlidingWindow(1, N), GAUSSIAN, mechanism="identity", dim=dim)
     store, plain = so.InMemoryStepStore(), so.InMemoryStepStore()
     for p, kept in ((plan, store), (white, plain)):

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.accounting import key_beside
@@ -41,6 +42,7 @@ from sordino.privacy import PureDP
 from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
 from sordino.sketches import integers
 from sordino.stream_plans import StreamPlan
+from sordino.streams import largest_entries
 from sordino.workloads import RunningHistogram, RunningSum
 
 if TYPE_CHECKING:
@@ -366,6 +368,21 @@ class HistogramStream:
         elif plan.way == "differenced":
             noise = plan._difference(self.step)
         return hard_threshold(self.noisy(), plan.basis if basis is None else basis_of(basis), noise)
+
+    def top(self, count: int) -> tuple[NDArray[np.int64], Array]:
+        """Return the cells with the largest noisy counts, and these, the largest first: free, as often as wanted.
+
+        From a sketch by the recovered table.
+
+        Args:
+            count: How many, at most the number of cells.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Out of range, or nothing was published yet.
+        """
+        table = self.estimate().values if self.plan.way == "compressive" or self.step == 0 else self.noisy()
+        return largest_entries(table, count)
 
     def close(self) -> None:
         """Wipe key and noise; the stream refuses everything from now on."""

@@ -15,7 +15,13 @@ from sordino._checks import integer, open_unit
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.special import normal_quantile
 
-__all__ = ["gaussian_half_width", "k_norm_half_width", "laplace_half_width", "laplace_sum_half_width"]
+__all__ = [
+    "equal_laplace_half_width",
+    "gaussian_half_width",
+    "k_norm_half_width",
+    "laplace_half_width",
+    "laplace_sum_half_width",
+]
 
 _Vector = NDArray[np.float64]
 
@@ -27,6 +33,8 @@ _EXACT_GROUPS = 512
 # Excess in probability that aliasing and truncation may each cause, relative to p (1 - p).
 _EXCESS = 1e-3
 _MOST_TERMS = 1 << 17
+# Equal variates beyond this number are merged.
+_MOST_EQUAL = 1 << 14
 
 
 @overload
@@ -80,6 +88,25 @@ def laplace_half_width(noise_scale: float | _Vector, level: float, answers: int 
         DataTypeError: `level` is not a real number or `answers` not an integer.
     """
     return noise_scale * -_log_tail(level, answers)
+
+
+def equal_laplace_half_width(noise_scale: float, variates: int, level: float, answers: int = 1) -> float:
+    """Return the half width of an interval for an answer with the sum of so many Laplace variables of one scale.
+
+    Very many are merged into fewer with the same variance, which makes the interval wider: `-log(1 - w^2 s^2)` is
+    convex in the squared weight.
+
+    Args:
+        noise_scale: b of each.
+        variates: How many.
+        level: Strictly between 0 and 1.
+        answers: m, how many intervals must hold together.
+
+    Raises:
+        InvalidParameterError: `level` or `answers` is out of range.
+    """
+    count = min(variates, _MOST_EQUAL)
+    return noise_scale * laplace_sum_half_width(np.full(count, math.sqrt(variates / count)), level, answers)
 
 
 def k_norm_half_width(reach: _Vector, rank: int, level: float, answers: int = 1) -> _Vector:

@@ -396,6 +396,15 @@ def compare_stream(  # type: ignore[overload-overlap] # as for plan_stream
 ) -> HistogramStreamComparison: ...
 @overload
 def compare_stream(
+    workload: EventWorkload,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    horizon: Horizon | None = ...,
+    objective: Objective = ...,
+) -> StreamComparison: ...
+@overload
+def compare_stream(
     workload: Workload,
     privacy: Privacy,
     *,
@@ -444,6 +453,8 @@ def compare_stream(
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: No mechanism serves this stream.
     """
+    if isinstance(workload, EventWorkload):
+        return plan_stream(workload, privacy, unit=unit, horizon=horizon, objective=objective).compare()
     if isinstance(workload, RunningHistogram):
 
         def planned(
@@ -481,6 +492,7 @@ def compare_request(request: StreamRequest) -> StreamComparison:
     """Return the comparison for a checked request."""
     # Solving for the optimum of many steps takes seconds: it is shown for short streams.
     shown = [m for m in STREAM_MECHANISMS if m.strategy != "optimal" or (request.length or 2**40) <= 256]
+    scale = 1.0 if request.events is None else request.events.counted_unit
     options, refused = _fit_all(request, shown)
     if not options:
         raise UnsupportedMechanismError("no mechanism serves this stream and privacy")
@@ -488,14 +500,16 @@ def compare_request(request: StreamRequest) -> StreamComparison:
     chosen = least_error([f for f in options if f.mechanism.name in names], request.objective).mechanism.name
     last = request.judged if request.length is not None else 2**40
     steps = tuple(sorted({*(t for t in _SHOWN if t < last), last}))
-    bound = stream_bound(request.workload, request.privacy, request.unit, request.touched)
+    bound = None
+    if request.events is None:
+        bound = stream_bound(request.workload, request.privacy, request.unit, request.touched)
     ordered = tuple(sorted(options, key=lambda fitted: fitted.error(request.objective)))
     rows: tuple[dict[str, Any], ...] = tuple(
         {
             "mechanism": fitted.mechanism.name,
-            "rmse": fitted.rmse,
-            "max_stderr": fitted.max_stderr,
-            "std": tuple(fitted.stderr(np.array(steps, dtype=np.uint64)).tolist()),
+            "rmse": fitted.rmse * scale,
+            "max_stderr": fitted.max_stderr * scale,
+            "std": tuple((fitted.stderr(np.array(steps, dtype=np.uint64)) * scale).tolist()),
             "memory": fitted.plan.state_bytes,
             "operations": fitted.plan.operations,
             "horizon": request.horizon,

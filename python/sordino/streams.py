@@ -12,8 +12,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino import _core
+from sordino._checks import integer
 from sordino.data import read_items
 from sordino.errors import (
     CheckpointError,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from sordino.stream_plans import StreamPlan
     from sordino.workloads.base import Array
 
-__all__ = ["Stream", "restore"]
+__all__ = ["Stream", "largest_entries", "restore"]
 
 _INTEGERS = np.dtype("<i8")
 _REALS = np.dtype("<f8")
@@ -229,6 +231,11 @@ class Stream:
         return self._core.step if pending is None else pending.step
 
     @property
+    def pending(self) -> bool:
+        """Whether the store did not keep the last update, which waits for `resume`."""
+        return self._pending is not None
+
+    @property
     def closed(self) -> bool:
         """Whether the stream was closed."""
         return self._core.closed
@@ -257,6 +264,26 @@ class Stream:
                 raise StepStoreError(_PENDING)
             step = self._core.step
             return step, self._core.answers() if step else None
+
+    def top(self, count: int) -> tuple[NDArray[np.int64], Array]:
+        """Return the coordinates with the largest answers, and these, the largest first: free, as often as wanted.
+
+        An answer that is among the largest is there for its noise too: `interval(..., simultaneous=True)` holds for all
+        coordinates together, so also for these.
+
+        Args:
+            count: How many, at most `dim`.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Out of range, or nothing was published yet.
+            StepStoreError: The store did not keep the last step; call `resume`.
+            ForkError: The stream belongs to another process.
+        """
+        _, answers = self._last()
+        if answers is None:
+            raise InvalidParameterError("nothing was published yet")
+        return largest_entries(answers, count)
 
     @property
     def stderr(self) -> float | None:
@@ -341,6 +368,20 @@ class Stream:
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise ForkError("a stream cannot be pickled: use checkpoint(key), which is encrypted")
+
+
+def largest_entries(answers: Array, count: object) -> tuple[NDArray[np.int64], Array]:
+    """Return the places of the largest answers, and these, the largest first.
+
+    Raises:
+        DataTypeError: No integer.
+        InvalidParameterError: Out of range.
+    """
+    number = integer("count", count, least=1)
+    if number > len(answers):
+        raise InvalidParameterError("count must be at most the number of coordinates")
+    order = np.argsort(-answers, kind="stable")[:number]
+    return order.astype(np.int64), answers[order]
 
 
 def _shaped(values: Array, shape: tuple[int, ...]) -> Any:

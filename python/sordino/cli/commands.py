@@ -9,8 +9,10 @@ import click
 import sordino as so
 from sordino.cli import outputs
 from sordino.cli.answers import per_cell
+from sordino.cli.events_command import events_group
 from sordino.cli.guarantee import number_list
 from sordino.cli.inputs import SOURCE_OPTIONS, Source, read_source
+from sordino.cli.local_command import local_group
 from sordino.cli.options import Choices, plan_options
 from sordino.cli.progress import working
 from sordino.cli.published import check_names, write_release
@@ -121,6 +123,8 @@ def application(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+application.add_command(events_group)
+application.add_command(local_group)
 application.add_command(sketch_group)
 application.add_command(smooth_group)
 application.add_command(stream_command)

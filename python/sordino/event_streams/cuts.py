@@ -10,15 +10,13 @@ import numpy as np
 
 from sordino._checks import integer, open_unit
 from sordino.errors import InvalidParameterError
-from sordino.intervals import gaussian_half_width, laplace_sum_half_width
+from sordino.intervals import equal_laplace_half_width, gaussian_half_width
 from sordino.release import Interval
 
 if TYPE_CHECKING:
     from sordino.event_streams.plan import EventPlan
 
 __all__ = ["Cut", "Widths", "interval_around"]
-
-_MOST_VARIATES = 2**14
 
 
 def interval_around(value: float, width: float, level: float, simultaneous: bool) -> Interval:
@@ -60,10 +58,7 @@ class Widths:
         if self.laplace is None:
             return gaussian_half_width(self.stderr * math.sqrt(pairs), level, answers)
         scale, variates = self.laplace
-        # Merged into fewer with the same variance, sums of Laplace variates have wider intervals.
-        count = min(variates * pairs, _MOST_VARIATES)
-        weights = np.full(count, math.sqrt(variates * pairs / count))
-        return scale * laplace_sum_half_width(weights, level, answers)
+        return equal_laplace_half_width(scale, variates * pairs, level, answers)
 
     def afterwards(self, side: int, other: int, level: float, *, every_step: bool = False) -> float:
         """Return the half width that holds for all cuts of all sizes together, for one of these sizes.

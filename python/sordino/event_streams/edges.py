@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.errors import DataTypeError, ShapeError
+from sordino._checks import integer, positive
+from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.event_streams.names import Names, indices
 
-__all__ = ["endpoints", "weight_units"]
+__all__ = ["endpoints", "weight_grid", "weight_units"]
+
+_MOST_BITS = 30
 
 _NONE = np.int64(-(2**62))
 
@@ -24,6 +27,19 @@ def endpoints(source: object, target: object, count: int, names: Names | None) -
     if len(u) != len(v):
         raise ShapeError("source and target must be as many")
     return u, v
+
+
+def weight_grid(max_weight: object, weight_bits: object) -> tuple[float, int]:
+    """Return a checked largest weight, and the bits of a fraction of it.
+
+    Raises:
+        DataTypeError: Not numbers.
+        InvalidParameterError: Out of range.
+    """
+    bits = integer("weight_bits", weight_bits, least=0)
+    if bits > _MOST_BITS:
+        raise InvalidParameterError("weight_bits must be at most 30")
+    return positive("max_weight", max_weight), bits
 
 
 def weight_units(weights: object, edges: int, largest: float, units: int, signed: bool) -> NDArray[np.int64]:

@@ -33,11 +33,12 @@ are proved in the documentation ("Errata: Constant matters").
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from sordino import _core
-from sordino._checks import integer, positive
+from sordino._checks import integer
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.event_streams.edges import weight_grid
 from sordino.event_streams.graph_function_stream import GraphFunctionStream
 from sordino.event_streams.names import names_of, vertex_names
 from sordino.event_streams.workload import Change, EventWorkload, Property, change, counted, times
@@ -65,7 +66,7 @@ __all__ = [
 
 Level = Literal["edge", "node"]
 
-_MOST_VERTICES = 2**31
+_MOST_VERTICES = 2**26
 _MOST_SUBGRAPHS = 2**40
 
 
@@ -251,11 +252,20 @@ class StarCount(GraphFunction):
 
     kind: ClassVar[str] = "star_count"
 
-    def __init__(self, k: int, vertices: int | Sequence[str], length: int | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        k: int,
+        vertices: int | Sequence[str],
+        length: int | None = None,
+        *,
+        max_degree: int | None = None,
+        level: Level = "edge",
+        promised: bool = False,
+    ) -> None:
         self.k = integer("k", k, least=2)
         if self.k > 64:
             raise InvalidParameterError("k must be at most 64")
-        super().__init__(vertices, length, **options)
+        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
         _ = self._edge(), self._vertex() if self.level == "node" else 0
 
     def _edge(self) -> int:
@@ -283,8 +293,16 @@ class DegreeHistogram(GraphFunction):
 
     kind: ClassVar[str] = "degree_histogram"
 
-    def __init__(self, vertices: int | Sequence[str], length: int | None = None, **options: Any) -> None:
-        super().__init__(vertices, length, **options)
+    def __init__(
+        self,
+        vertices: int | Sequence[str],
+        length: int | None = None,
+        *,
+        max_degree: int | None = None,
+        level: Level = "edge",
+        promised: bool = False,
+    ) -> None:
+        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
         if self.max_degree is None:
             raise InvalidParameterError("a degree histogram needs max_degree")
 
@@ -333,7 +351,7 @@ class SpanningForestCost(GraphFunction):
         length: Number of steps, None if it is not known.
         max_weight: W: weights are in [0, W]; an edge of another weight is a null item.
         weight_bits: Weights are rounded to W 2^-weight_bits; 0 for integers up to an integer W that is a power of two.
-        max_degree: Bound on the number of edges of a vertex, for the node level; promised.
+        max_degree: Bound on the number of edges of a vertex, for the node level; promised, and not checked.
         level: 'edge' (the unit is one event) or 'node'.
         promised: Whether `max_degree` is promised.
     """
@@ -347,13 +365,12 @@ class SpanningForestCost(GraphFunction):
         *,
         max_weight: float = 1.0,
         weight_bits: int = 16,
-        **options: Any,
+        max_degree: int | None = None,
+        level: Level = "edge",
+        promised: bool = False,
     ) -> None:
-        self.max_weight = positive("max_weight", max_weight)
-        self.weight_bits = integer("weight_bits", weight_bits, least=0)
-        if self.weight_bits > 30:
-            raise InvalidParameterError("weight_bits must be at most 30")
-        super().__init__(vertices, length, **options)
+        self.max_weight, self.weight_bits = weight_grid(max_weight, weight_bits)
+        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
         if self.max_degree is not None and self.level == "edge":
             raise InvalidParameterError("the forest needs no degree bound on the edge level")
 

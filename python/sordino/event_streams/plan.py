@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sordino.events import Event
     from sordino.privacy import Privacy
     from sordino.step_store import StepStore
+    from sordino.stream_planning import StreamComparison
     from sordino.units import Unit
     from sordino.workloads.base import Array
 
@@ -202,7 +203,15 @@ class EventPlan:
         request = counters.request
         if request.events is None:
             raise PlanFileError("this is a plan of a plain stream: StreamPlan.load")
+        if request.events.length != request.length:
+            raise PlanFileError("the plan counts events over another length than its counters have")
         return EventPlan(request.events, counters, "dense" if request.dim == request.events.coordinates else "lazy")
+
+    def compare(self) -> StreamComparison:
+        """Return the expected errors of every mechanism for the same counters, in the unit of the workload."""
+        from sordino.stream_planning import compare_request  # noqa: PLC0415 - it makes plans
+
+        return compare_request(self.counters.request)
 
     def explain(self) -> str:
         """Return what will happen and why, in a few lines of text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.event_streams.graph_functions import GraphFunction
 from sordino.event_streams.plan import EventPlan
@@ -41,6 +42,8 @@ def plan_events(
     """
     if reads not in ("auto", "dense", "lazy"):
         raise InvalidParameterError("reads must be 'auto', 'dense' or 'lazy'")
+    if not workload.streamed:
+        raise UnsupportedMechanismError("a LocalSurvey is planned by sordino.plan_local")
     counters = workload.coordinates
     few = counters <= _MOST_DENSE and counters * request.judged <= _MOST_PUBLISHED
     dense = reads == "dense" or counters == 1 or (reads == "auto" and few) or isinstance(workload, GraphFunction)
@@ -54,7 +57,11 @@ def plan_events(
     for events in (_EVENTS, 2**6, 1):
         most = 1 << max((workload.largest * events - 1).bit_length(), 24 if events > 1 else 0)
         try:
-            return EventPlan(workload, plan(replace(asked, max_value=most)), "dense" if dense else "lazy")
+            planned = plan(replace(asked, max_value=most))
+            if not dense:
+                # Under a key that is thrown away: refuses, before anything is charged, what one key has no samples for.
+                _core.LazyStream(planned.fitted.plan, planned.fitted.door, counters, bytes(32)).close()
+            return EventPlan(workload, planned, "dense" if dense else "lazy")
         except InvalidParameterError as error:
             refusal = error
     raise refusal or InvalidParameterError("no bound of an entry fits")

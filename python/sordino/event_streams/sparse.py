@@ -229,6 +229,8 @@ class SparseStream:
         array = np.asarray(items)
         if array.dtype.kind not in "iub" or array.ndim > 1:
             raise DataTypeError("items must be an integer or a one-dimensional array of integers")
+        if array.dtype.kind == "u":
+            array = np.minimum(array, np.uint64(2**63 - 1))
         rows = np.atleast_1d(array).astype(np.int64)
         if self._counters.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
@@ -239,6 +241,8 @@ class SparseStream:
             raise HorizonError(
                 f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
             )
+        if len(rows) == 0:
+            return np.zeros(0)
         answers: Array
         if self._above is None:
             answers = np.asarray(self._counters.update(rows))
@@ -250,8 +254,7 @@ class SparseStream:
             for place, count in zip(ends[:room].tolist(), counts[:room].tolist(), strict=True):
                 answers[place:] = self._counters.update(count)
         self._step += len(rows)
-        if len(rows):
-            self._value = float(answers[-1])
+        self._value = float(answers[-1])
         return float(answers[0]) if array.ndim == 0 else answers
 
     def close(self) -> None:
@@ -271,6 +274,15 @@ class SparseStream:
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise ForkError("a stream cannot be copied or pickled")
+
+
+def _exceeded(scale: float, odds: float) -> float:
+    """Return x with `P(X - Y >= x) <= 1/odds` for Laplace variables of this scale: `exp(-y) (1/2 + y/4)`, y = x/scale."""
+    log_odds = math.log(max(odds, 2.0))
+    y = log_odds
+    for _ in range(60):  # rises to the solution
+        y = log_odds + math.log(0.5 + y / 4.0)
+    return scale * max(y, 0.0) * (1.0 + 1e-9)
 
 
 def plan_sparse(
@@ -314,11 +326,14 @@ def plan_sparse(
             raise UnsupportedMechanismError("segments need PureDP, or ApproxDP and mechanism='above'")
     # k counts of one unit are k steps of one count each.
     share = epsilon / 2.0 / unit.records
-    noise = (2.0 / share) * math.log(2.0 * workload.length / _FAILURE)
-    threshold = max(math.ceil(2.0 * noise), 1)
-    segments = min(workload.length, 2 * workload.most // threshold + 8)
+    scale, risk = 2.0 / share, _FAILURE / 3.0
+    # At no step does a segment end whose count is 0; at no count does one that is `late` above the threshold go on.
+    threshold = max(math.ceil(_exceeded(scale, workload.length / risk)), 1)
+    late = _exceeded(scale, min(workload.most, workload.length) / risk)
+    # Room for segments that end at a quarter of the threshold.
+    segments = min(workload.length, 4 * workload.most // threshold + 16)
     sums = plan_counters(RunningSum(segments), privacy=half, unit=unit, mechanism="auto")
-    ways["above"] = threshold + 2.0 * noise + float(sums.half_width([segments], 1.0 - _FAILURE, segments)[0])
+    ways["above"] = threshold + late + float(sums.half_width([segments], 1.0 - risk, segments)[0])
     if mechanism == "auto" and ways["plain"] <= ways["above"]:
         return SparsePlan(workload, privacy, unit, None, None, plain, ways)
     return SparsePlan(workload, privacy, unit, threshold, share, sums, ways)

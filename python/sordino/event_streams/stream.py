@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino.errors import ForkError, HorizonError, InvalidParameterError, ShapeError, StreamClosedError
+from sordino.errors import (
+    ForkError,
+    HorizonError,
+    InvalidParameterError,
+    ShapeError,
+    StepStoreError,
+    StreamClosedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +55,8 @@ class EventStream:
         self._process = os.getpid()
         # Steps whose events come again, None once they have come.
         self._replayed: int | None = None
+        # Whether events were taken in that were not published: all that would follow is of another stream.
+        self._torn = False
 
     @property
     def step(self) -> int:
@@ -66,9 +75,14 @@ class EventStream:
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
             HorizonError: More steps than are left.
+            StepStoreError: The store did not keep the last step.
         """
         if self.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
+        if self._torn:
+            raise StreamClosedError("events were taken in that were refused; attach the counters again with a replay")
+        if getattr(self.counters, "pending", False):
+            raise StepStoreError("the last step was released but not stored: call counters.resume first")
         if os.getpid() != self._process:
             raise ForkError("this stream belongs to another process")
         if self._replayed is not None and steps > self.counters.step - self._replayed:
@@ -103,7 +117,14 @@ class EventStream:
         if self._replayed is not None:
             self._replayed += steps
             return np.zeros((steps, width))
-        answers = self.counters.update(rows if width == 1 else rows.reshape(steps, width))
+        if steps == 0:
+            return np.zeros((0, width))
+        try:
+            answers = self.counters.update(rows if width == 1 else rows.reshape(steps, width))
+        except BaseException:
+            # Released but not stored: the step is taken, and `resume` publishes it.
+            self._torn = not self.counters.pending
+            raise
         return self._scaled(np.asarray(answers, dtype=np.float64).reshape(steps, width))
 
     def _scaled(self, answers: Array) -> Array:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from sordino._checks import integer, positive
-from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.errors import DataTypeError
+from sordino.event_streams.edges import weight_grid
 from sordino.event_streams.graph_stream import GraphStream
 from sordino.event_streams.names import names_of, vertex_names
 from sordino.event_streams.workload import Change, EventWorkload, Property, counted
@@ -65,13 +65,10 @@ class SyntheticGraph(EventWorkload):
     ) -> None:
         self.vertices, self.names = names_of("vertices", vertices, least=2, most=_MOST_VERTICES)
         self.length = steps_of("length", length)
-        self.max_weight = positive("max_weight", max_weight)
+        self.max_weight, self.weight_bits = weight_grid(max_weight, weight_bits)
         if not isinstance(signed, bool):
             raise DataTypeError("signed must be True or False")
         self.signed = signed
-        self.weight_bits = integer("weight_bits", weight_bits, least=0)
-        if self.weight_bits > 30:
-            raise InvalidParameterError("weight_bits must be at most 30")
 
     @property
     def coordinates(self) -> int:

@@ -39,9 +39,11 @@ class EventWorkload(Workload):
 
     Attributes:
         length: Number of steps, None if it is not known.
+        streamed: Whether `sordino.plan_stream` plans it.
     """
 
     linear: ClassVar[bool] = False
+    streamed: ClassVar[bool] = True
     length: int | None
 
     @property

@@ -26,9 +26,8 @@ class LocalLoss:
 
     Attributes:
         name: 'absolute', 'huber', or what the caller named it.
-        derivative: Of (theta, d), an array and a number, the derivative in theta: from -1 to 1, not decreasing in
-        theta. start: Of d, the loss at the lower bound of theta, from 0 to the length of the bounds; None if the level
-        of the
+        derivative: Of (theta, d), an array and a number, the derivative in theta: from -1 to 1, not decreasing in it.
+        start: Of d, the loss at the lower bound of theta, from 0 to the length of the bounds; None if the level of the
             risk is not wanted.
         width: Of 'huber'.
     """

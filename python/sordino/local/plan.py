@@ -12,7 +12,7 @@ from sordino import _core
 from sordino.accounting import key_beside
 from sordino.calibration import event as calibrated_event
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.intervals import gaussian_half_width, laplace_sum_half_width
+from sordino.intervals import equal_laplace_half_width, gaussian_half_width
 from sordino.promises import promise_of
 from sordino.stream_plans import StreamPlan
 
@@ -32,7 +32,6 @@ __all__ = ["LocalPlan"]
 
 # Clients that are encoded at once: their noise is a stream of so many coordinates.
 _CHUNK = 2**14
-_MOST_VARIATES = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,10 +170,7 @@ class LocalPlan:
         def width(deviation: float) -> float:
             variates = max(round(deviation**2 / (2.0 * scale**2)), 1)
             if variates not in known:
-                # Merged into fewer with the same variance, sums of Laplace variates have wider intervals.
-                count = min(variates, _MOST_VARIATES)
-                weights = np.full(count, math.sqrt(variates / count))
-                known[variates] = scale * laplace_sum_half_width(weights, level, answers)
+                known[variates] = equal_laplace_half_width(scale, variates, level, answers)
             return known[variates]
 
         return np.array([width(float(d)) for d in deviations])

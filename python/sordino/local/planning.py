@@ -12,7 +12,7 @@ from sordino.local.plan import LocalPlan
 from sordino.local.survey import LocalSurvey
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP
 from sordino.stream_fitting import StreamRequest
-from sordino.units import ReplaceOne
+from sordino.units import AddRemove, ReplaceOne
 from sordino.workloads import RunningSum
 
 __all__ = ["plan_local"]
@@ -59,9 +59,9 @@ def plan_local(survey: LocalSurvey, privacy: Privacy, *, mechanism: str = "auto"
     sums = plan_request(request, mechanism)
     if rest is None:
         return LocalPlan(survey, privacy, sums)
-    # The loss at the lower bound is one number from 0 to 2^16 units: it changes by as much.
+    # The loss at the lower bound is one number from 0 to 2^16 units: another value changes it by as much, not by twice.
     level = replace(
-        request, workload=RunningSum(1), privacy=rest, events=None, unit=ReplaceOne(survey.largest, label="one report")
+        request, workload=RunningSum(1), privacy=rest, events=None, unit=AddRemove(survey.largest, label="one report")
     )
     return LocalPlan(survey, privacy, sums, plan_request(level, f"identity-{sums.fitted.mechanism.law}"))
 

@@ -3,8 +3,8 @@
 The grid has w steps, `theta_j = low + j (high - low)/w`. A client with the value d sends, with noise, the increments of
 `(1 + l'(theta_j; d))/2`, j = 1..w: numbers that are not negative and sum to at most 1. For `|theta - d|` that is a
 single 1, in the cell of d. So two clients differ by at most the largest of `||C (e_a - e_b)||` and `||C e_a||`, C the
-strategy of a running sum of w steps: the difference is a convex combination of such, and the norm is convex. One running
-sum at the whole budget suffices: what lies to the right of theta_j is the rest.
+strategy of a running sum of w steps: the difference is a convex combination of such, and the norm is convex. One
+running sum at the whole budget suffices: what lies to the right of theta_j is the rest.
 
 Source: Fichtenberger, Henzinger and Upadhyay 2023, Section 5.6, after Smith, Thakurta and Upadhyay 2017. The paper uses
 two counters at half the budget each, and leaves out a constant: see "Errata: Constant matters".
@@ -47,8 +47,7 @@ class LocalSurvey(EventWorkload):
         bounds: Values and the parameter are between these; values beyond are clamped by the client.
         loss: `LocalLoss.absolute()` if None.
         intervals: w, steps of the grid; None for `ceil(epsilon sqrt(clients))`, by which the grid costs no more than
-        the
-            noise.
+            the noise.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
@@ -56,6 +55,7 @@ class LocalSurvey(EventWorkload):
     """
 
     kind: ClassVar[str] = "local_survey"
+    streamed: ClassVar[bool] = False
 
     def __init__(
         self,

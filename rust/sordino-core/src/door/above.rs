@@ -93,7 +93,7 @@ impl AboveThreshold {
         if self.closed {
             return Err(Error::Closed);
         }
-        if std::process::id() != self.owner { Err(Error::Fork) } else { Ok(()) }
+        if std::process::id() == self.owner { Ok(()) } else { Err(Error::Fork) }
     }
 
     /// Adds an item to the running segment. If the segment ends with it, the exact count of the segment comes back: it is
@@ -153,10 +153,10 @@ impl std::fmt::Debug for AboveThreshold {
 mod tests {
     use super::AboveThreshold;
 
-    fn key(i: u32) -> Option<[u8; 32]> {
+    fn key(i: u32) -> [u8; 32] {
         let mut bytes = [7; 32];
         bytes[..4].copy_from_slice(&i.to_le_bytes());
-        Some(bytes)
+        bytes
     }
 
     /// `P(Laplace of scale b − Laplace of scale b ≥ x)` for x ≥ 0.
@@ -171,7 +171,7 @@ mod tests {
             let rounds = 20_000;
             let hits = (0..rounds)
                 .filter(|i| {
-                    let mut above = AboveThreshold::open(8, 1, epsilon, key(*i)).unwrap();
+                    let mut above = AboveThreshold::open(8, 1, epsilon, Some(key(*i))).unwrap();
                     above.push(item).unwrap().is_some()
                 })
                 .count() as f64;
@@ -189,7 +189,7 @@ mod tests {
         let patterns = |items: [i64; 3], offset: u32| {
             let mut counts = [0f64; 8];
             for i in 0..1u32 << 18 {
-                let mut above = AboveThreshold::open(2, 1, 1.0, key(i + offset)).unwrap();
+                let mut above = AboveThreshold::open(2, 1, 1.0, Some(key(i + offset))).unwrap();
                 let answers = items.map(|item| usize::from(above.push(item).unwrap().is_some()));
                 counts[answers[0] | answers[1] << 1 | answers[2] << 2] += 1.0;
             }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn segments_begin_anew() {
-        let mut above = AboveThreshold::open(1000, 1, 10.0, key(1)).unwrap();
+        let mut above = AboveThreshold::open(1000, 1, 10.0, Some(key(1))).unwrap();
         assert!((above.scale() - 0.2).abs() < 1e-5);
         let ends: Vec<Option<i64>> = (0..12).map(|_| above.push(400).unwrap()).collect();
         let expected: Vec<Option<i64>> = (1..=12).map(|i| (i % 3 == 0).then_some(1200)).collect();

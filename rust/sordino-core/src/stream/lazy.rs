@@ -17,6 +17,8 @@ use zeroize::Zeroize;
 
 /// Most coordinates whose sums are kept in a table.
 const MOST_TABLE: u64 = 1 << 25;
+/// Coordinates of a page.
+const PAGE: usize = 1 << 10;
 /// Most samples under one key.
 const MOST_SAMPLES: u64 = 1 << 62;
 /// Coordinates that are read by one task.
@@ -24,14 +26,19 @@ const TASK: usize = 64;
 
 /// Exact sums by coordinate.
 enum Sums {
-    Table(Vec<i64>),
+    /// In pages that are made when they are first needed.
+    Table(Vec<Option<Box<Page>>>),
     Map(HashMap<u64, i64>),
 }
+
+type Page = [i64; PAGE];
 
 impl Sums {
     fn new(dim: u64) -> Self {
         match usize::try_from(dim) {
-            Ok(len) if dim <= MOST_TABLE => Self::Table(vec![0; len]),
+            Ok(len) if dim <= MOST_TABLE => {
+                Self::Table(std::iter::repeat_with(|| None).take(len.div_ceil(PAGE)).collect())
+            }
             _ => Self::Map(HashMap::new()),
         }
     }
@@ -39,7 +46,10 @@ impl Sums {
     #[inline]
     fn add(&mut self, coordinate: u64, amount: i64) {
         let sum = match self {
-            Self::Table(sums) => &mut sums[coordinate as usize],
+            Self::Table(pages) => {
+                let place = coordinate as usize;
+                &mut pages[place / PAGE].get_or_insert_with(|| Box::new([0; PAGE]))[place % PAGE]
+            }
             Self::Map(sums) => sums.entry(coordinate).or_default(),
         };
         *sum = sum.saturating_add(amount);
@@ -47,21 +57,23 @@ impl Sums {
 
     fn get(&self, coordinate: u64) -> i64 {
         match self {
-            Self::Table(sums) => sums[coordinate as usize],
+            Self::Table(pages) => {
+                pages[coordinate as usize / PAGE].as_ref().map_or(0, |page| page[coordinate as usize % PAGE])
+            }
             Self::Map(sums) => sums.get(&coordinate).copied().unwrap_or(0),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Table(sums) => 8 * sums.len(),
+            Self::Table(pages) => 8 * (pages.len() + PAGE * pages.iter().flatten().count()),
             Self::Map(sums) => 24 * sums.capacity(),
         }
     }
 
     fn wipe(&mut self) {
         match self {
-            Self::Table(sums) => sums.zeroize(),
+            Self::Table(pages) => pages.iter_mut().flatten().for_each(|page| page.zeroize()),
             Self::Map(sums) => sums.values_mut().for_each(Zeroize::zeroize),
         }
     }

@@ -1,6 +1,7 @@
 //! Streams from inside: what a process does with noise said beforehand.
 
 mod enumeration;
+mod lazy;
 mod paths;
 mod rebuild;
 mod replicas;

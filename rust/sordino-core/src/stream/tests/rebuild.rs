@@ -38,6 +38,28 @@ pub(super) fn worst(c: &Matrix, count: usize, separation: usize, l1: bool) -> f6
     worst
 }
 
+/// Largest `‖C(e_a − e_b)‖` and `‖C e_a‖`.
+pub(super) fn worst_exchange(c: &Matrix, l1: bool) -> f64 {
+    let norm = |a: usize, b: Option<usize>| {
+        let shifts = (0..c.rows()).map(|i| c.at(i, a) - b.map_or(0.0, |b| c.at(i, b)));
+        if l1 { shifts.map(f64::abs).sum() } else { shifts.map(|v| v * v).sum::<f64>().sqrt() }
+    };
+    (0..c.columns).flat_map(|a| (0..=a).map(move |b| norm(a, (b < a).then_some(b)))).fold(0.0, f64::max)
+}
+
+/// What a plan claims of the products of columns holds.
+pub(super) fn check_products(plan: &StreamPlan, c: &Matrix) {
+    let n = c.columns;
+    let product = |a: usize, b: usize| (0..c.rows()).map(|i| c.at(i, a) * c.at(i, b)).sum::<f64>();
+    for j in 0..n {
+        let products: Vec<f64> = (0..=j).map(|i| product(i, j)).collect();
+        assert!(!plan.one_sign() || products.iter().all(|g| *g >= -1e-9), "{:?} {products:?}", plan.recipe());
+        let earlier = &products[..j];
+        let falls = earlier.is_sorted_by(|further, nearer| *further <= nearer + 1e-9);
+        assert!(!plan.falling_products() || (falls && plan.one_sign()), "{:?} {products:?}", plan.recipe());
+    }
+}
+
 fn strategy_matrix(plan: &StreamPlan, n: usize) -> (Matrix, Matrix) {
     let (colouring, sizes) = colouring(plan, n);
     assert_eq!(sizes.len(), n, "one sample a step");
@@ -64,6 +86,19 @@ fn sensitivity_bounds_every_neighbour() {
         for plan in square_plans(n as u64) {
             let (_, c) = strategy_matrix(&plan, n);
             let (one, many) = exact(&plan);
+            check_products(&plan, &c);
+            let (found, bound) =
+                (worst_exchange(&c, false), plan.sensitivity(&[Participation::single().exchanged()]).get());
+            assert!(found <= bound * (1.0 + 1e-11), "{:?} {n} exchange {found} {bound}", plan.recipe());
+            let kinds = matches!(
+                plan.recipe().mechanism,
+                StreamMechanism::Buffered { .. } | StreamMechanism::SquareRoot | StreamMechanism::Optimal
+            );
+            assert!(
+                !(one && kinds) || n == 1 || found >= bound * (1.0 - 1e-5),
+                "{:?} {n} {found} {bound}",
+                plan.recipe()
+            );
             for (count, separation) in [(1, 1), (2, 1), (2, 3), (3, 2), (3, 1)] {
                 let found = worst(&c, count, separation, false);
                 let pattern = Participation::new(count as u64, 1, separation as u64).unwrap();

@@ -1,6 +1,6 @@
 //! Trees: node matrices from their definitions, `BC = A`, and all neighbours.
 
-use super::rebuild::worst;
+use super::rebuild::{check_products, worst, worst_exchange};
 use super::*;
 use crate::stream::Participation;
 
@@ -96,6 +96,9 @@ fn trees_rebuilt() {
                 let found: f64 = b.row(t).iter().map(|v| v * v).sum::<f64>() * if l1 { 2.0 } else { 1.0 };
                 assert!((variance / found - 1.0).abs() < 1e-8, "{mechanism:?} {n} {t} {variance} {found}");
             }
+            check_products(&plan, &c);
+            let exchange = plan.sensitivity(&[Participation::single().exchanged()]).get();
+            assert!(worst_exchange(&c, l1) <= exchange * (1.0 + 1e-12), "{mechanism:?} {n}");
             for (count, separation) in [(1, 1), (2, 1), (2, 3), (3, 1), (3, 2)] {
                 let found = worst(&c, count, separation, l1);
                 let pattern = Participation::new(count as u64, 1, separation as u64).unwrap();

@@ -1,0 +1,125 @@
+//! Running sums that are read by coordinate: the process of each, from its own samples.
+
+use super::*;
+use crate::domain::Domain;
+use crate::error::Error;
+use crate::random::Key;
+use crate::stream::{LazyStream, Participation};
+use std::sync::Arc;
+
+const STEPS: u64 = 37;
+
+fn plans() -> Vec<(StreamMechanism, NoiseLaw)> {
+    let gaussian = [
+        StreamMechanism::Identity,
+        StreamMechanism::Output,
+        StreamMechanism::Buffered { degree: None },
+        StreamMechanism::TwoDiagonals,
+        StreamMechanism::SquareRoot,
+        StreamMechanism::Optimal,
+        StreamMechanism::BinaryTree,
+        StreamMechanism::HonakerTree,
+        StreamMechanism::SmoothTree,
+    ];
+    let laplace = [
+        StreamMechanism::Identity,
+        StreamMechanism::Output,
+        StreamMechanism::BinaryTree,
+        StreamMechanism::SmoothTree,
+        StreamMechanism::SubtractionTree { branching: None },
+    ];
+    let law = |law| move |mechanism: &StreamMechanism| (*mechanism, law);
+    gaussian.iter().map(law(NoiseLaw::Gaussian)).chain(laplace.iter().map(law(NoiseLaw::Laplace))).collect()
+}
+
+fn sums(mechanism: StreamMechanism, law: NoiseLaw) -> Arc<StreamPlan> {
+    Arc::new(plan(Filter::RunningSum, mechanism, law, Horizon::Hard(STEPS), Objective::Mean))
+}
+
+fn open(plan: &Arc<StreamPlan>, dim: u64) -> LazyStream {
+    let door = plan.fit(&[Participation::single()], Domain::integral(1 << 16).unwrap(), 4.0).unwrap();
+    LazyStream::open(Arc::clone(plan), door, dim, Some([5; 32])).unwrap()
+}
+
+#[test]
+fn a_coordinate_has_the_noise_of_its_process() {
+    for (mechanism, law) in plans() {
+        let plan = sums(mechanism, law);
+        let door = plan.fit(&[Participation::single()], Domain::integral(1 << 16).unwrap(), 4.0).unwrap();
+        let stride = plan.strategy().samples(STEPS);
+        let mut stream = open(&plan, 1000);
+        let unit = 2f64.powi(door.exponent());
+        for coordinate in [0, 3, 999] {
+            let mut source = NoiseSource::new(Key::deterministic([5; 32]), law, coordinate * stride);
+            let mut process = plan.strategy().process(1, door.quarter_units());
+            let mut row = [0];
+            let mut sum = 0i128;
+            let mut expected = Vec::new();
+            for _ in 0..STEPS {
+                process.next(&mut source, &mut row);
+                sum += i128::from(row[0]);
+                expected.push(sum);
+            }
+            assert!(source.position() <= (coordinate + 1) * stride, "{mechanism:?} draws more than its share");
+            for (t, sum) in expected.iter().enumerate() {
+                let mut source = NoiseSource::new(Key::deterministic([5; 32]), law, 0);
+                let found =
+                    plan.strategy().summed_noise(&mut source, coordinate * stride, door.quarter_units(), t as u64 + 1);
+                assert_eq!(found, *sum, "{mechanism:?} {law:?} step {}", t + 1);
+            }
+            if coordinate == 3 {
+                for t in 0..STEPS as usize {
+                    stream.advance_single(&[3, 999], &[2, 1], &[2]).unwrap();
+                    let mut out = [0.0; 2];
+                    stream.read(&[3, 3], &mut out).unwrap();
+                    let exact = ((2 * (t as i128 + 1)) << door.grid().unsigned_abs()) + expected[t];
+                    assert_eq!(out, [exact as f64 * unit; 2]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn malformed_calls_change_nothing() {
+    let plan = sums(StreamMechanism::BinaryTree, NoiseLaw::Gaussian);
+    let mut stream = open(&plan, 10);
+    assert!(stream.advance_single(&[10], &[1], &[1]).is_err());
+    assert!(stream.advance_single(&[1], &[1, 2], &[1]).is_err());
+    assert!(stream.advance_single(&[1], &[1], &[0]).is_err());
+    assert!(stream.advance_single(&[], &[], &[0; STEPS as usize + 1]).is_err());
+    assert_eq!(stream.step(), 0);
+    let mut out = [1.0];
+    stream.read(&[0], &mut out).unwrap();
+    assert_eq!(out, [0.0]);
+    stream.advance_single(&[], &[], &[0; STEPS as usize]).unwrap();
+    assert!(stream.read(&[10], &mut out).is_err());
+    assert!(matches!(stream.check(1), Err(Error::Horizon { left: 0 })));
+    stream.close();
+    assert!(matches!(stream.read(&[0], &mut out), Err(Error::Closed)));
+}
+
+#[test]
+fn keys_have_room_for_every_sample() {
+    let plan = sums(StreamMechanism::BinaryTree, NoiseLaw::Gaussian);
+    let door = plan.fit(&[Participation::single()], Domain::integral(1 << 16).unwrap(), 4.0).unwrap();
+    assert!(LazyStream::open(Arc::clone(&plan), door, (1 << 62) / STEPS, None).is_ok());
+    assert!(LazyStream::open(Arc::clone(&plan), door, (1 << 62) / STEPS + 1, None).is_err());
+    assert!(LazyStream::open(plan, door, 0, None).is_err());
+}
+
+/// Column norms of exchanges and runs against the matrix, for strategies that have one.
+#[test]
+fn exchanges_and_several_patterns() {
+    for (mechanism, law) in plans() {
+        let plan = sums(mechanism, law);
+        let single = plan.sensitivity(&[Participation::single()]).get();
+        let exchange = plan.sensitivity(&[Participation::single().exchanged()]).get();
+        assert!(exchange >= single * (1.0 - 1e-12) && exchange <= 2.0 * single * (1.0 + 1e-12), "{mechanism:?}");
+        let run = Participation::new(3, 1, 1).unwrap();
+        let both = plan.sensitivity(&[Participation::single(), run]).get();
+        let other = plan.sensitivity(&[run]).get();
+        let expected = if law == NoiseLaw::Laplace { single + other } else { single.hypot(other) };
+        assert!(both >= expected * (1.0 - 1e-12) && both <= expected * (1.0 + 1e-12), "{mechanism:?}");
+    }
+}

@@ -1,0 +1,229 @@
+"""Counting rare events: segments under pure privacy, their cost, their error, and where they do not pay."""
+
+import copy
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import sordino as so
+
+PURE = so.PureDP(epsilon=1.0)
+APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
+RARE = so.SparseCount(2**30, most=100)
+SHORT = so.SparseCount(4096, most=2000)
+
+
+def key(i):
+    return i.to_bytes(32, "little")
+
+
+def above(privacy=PURE, workload=SHORT, **options):
+    return so.plan_stream(workload, privacy, mechanism="above", **options)
+
+
+def ones(steps, every):
+    items = np.zeros(steps, dtype=np.int64)
+    items[::every] = 1
+    return items
+
+
+@pytest.fixture(autouse=True)
+def _silent():
+    """The warning about known noise comes once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+# The choice
+
+
+def test_segments_are_taken_where_they_are_better():
+    """Rare events on a long stream; both ways are shown, and the better one is taken."""
+    rare, frequent = (so.plan_stream(w, PURE) for w in (RARE, so.SparseCount(2**30, most=10**6)))
+    assert rare.mechanism.startswith("above: ")
+    assert rare.max_error == rare.alternatives["above"] < rare.alternatives["plain"]
+    assert not frequent.mechanism.startswith("above")
+    assert frequent.max_error == frequent.alternatives["plain"] <= frequent.alternatives["above"]
+    assert frequent.threshold is None
+    assert frequent.epsilon is None
+    for plan in (rare, frequent):
+        assert plan.mechanism in plan.explain()
+        assert f"{plan.alternatives['above']:.4g}" in plan.explain()
+
+
+def test_the_threshold_and_the_segments():
+    """At no step does a segment without events end, by the tail of the difference of two Laplace variables."""
+    plan, scale, risk = so.plan_stream(RARE, PURE), 2.0 / 0.5, 0.05 / 3.0
+
+    def tail(x):
+        return math.exp(-x / scale) * (0.5 + x / (4.0 * scale))
+
+    assert tail(plan.threshold) * 2**30 <= risk < tail(plan.threshold - 1) * 2**30
+    assert plan.counters.steps == 4 * 100 // plan.threshold + 16
+    sums = plan.counters.half_width([plan.counters.steps], 1.0 - risk, plan.counters.steps)[0]
+    late = plan.max_error - plan.threshold - sums
+    assert tail(late) * 100 == pytest.approx(risk, rel=1e-6)
+
+
+def test_segments_never_pay_under_approximate_privacy():
+    plan = so.plan_stream(RARE, APPROX)
+    assert plan.threshold is None
+    assert set(plan.alternatives) == {"plain"}
+    many = so.SparseCount(2**20, most=10**4)
+    assert above(APPROX, many).max_error > so.plan_stream(many, APPROX).max_error
+    with pytest.raises(so.UnsupportedMechanismError, match="PureDP"):
+        above(so.GaussianDP(mu=1.0))
+    named = so.plan_stream(SHORT, PURE, mechanism="binary-tree")
+    assert named.mechanism == "binary-tree-laplace"
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_both_halves_together_cost_the_whole(records):
+    """Half for where segments end, half for the running sum; k counts of one unit cost k times as much a count."""
+    plan = above(unit=so.AddRemove(records))
+    assert plan.event == so.PureEvent(1.0)
+    assert plan.epsilon * records + plan.counters.privacy.epsilon == pytest.approx(1.0)
+    assert plan.counters.privacy == so.PureDP(epsilon=0.5)
+    assert plan.counters.unit == so.AddRemove(records)
+    assert plan.promise.count("1-differential privacy") == 1
+    approximate = above(APPROX)
+    assert approximate.event == so.ApproxEvent(epsilon=1.0, delta=1e-6)
+    assert approximate.counters.privacy == so.ApproxDP(epsilon=0.5, delta=1e-6)
+    for unit in (so.ReplaceOne(1), so.UserLevel(2)):
+        with pytest.raises(so.UnsupportedMechanismError, match="AddRemove"):
+            above(unit=unit)
+
+
+# The stream
+
+
+@pytest.mark.parametrize("privacy", [PURE, APPROX], ids=["pure", "approximate"])
+def test_answers_change_only_where_segments_end(privacy, known_noise):
+    plan = above(privacy)
+    with plan.open() as stream:
+        answers = stream.update(ones(4096, 2))
+        changes = np.flatnonzero(np.diff(answers, prepend=0.0))
+        assert 0 < len(changes) <= plan.counters.steps
+        # Segments of ones that come every other step have about tau ones.
+        assert np.diff(changes).mean() == pytest.approx(2 * plan.threshold, rel=0.3)
+        assert stream.step == 4096
+        assert stream.value == answers[-1]
+        with pytest.raises(so.HorizonError, match="nothing was released"):
+            stream.update(0)
+    with plan.open() as parts:
+        assert np.array_equal(np.concatenate([parts.update(p) for p in np.split(ones(4096, 2), [1, 9, 2000])]), answers)
+
+
+def test_many_segments_of_many_ones_rise(known_noise):
+    """With little noise the answers do not fall, and lag by at most about tau."""
+    plan = above(so.PureDP(epsilon=500.0))
+    with plan.open() as stream:
+        answers = stream.update(ones(4096, 3))
+    truth = np.cumsum(ones(4096, 3))
+    assert (np.diff(answers) > -0.5).all()
+    assert (truth - answers).max() <= plan.threshold + 2
+    assert (answers - truth).max() < 1.0
+
+
+def test_no_events_no_segments(known_noise):
+    """A noisy count comes above tau by chance with probability below 1e-9 a step."""
+    with so.plan_stream(RARE, PURE).open() as stream:
+        assert not stream.update(np.zeros(10**5, dtype=np.int64)).any()
+
+
+def test_beyond_the_declared_count_answers_stay(known_noise):
+    """Privacy holds: the running sum has no more steps than it has budget for."""
+    plan = above(workload=so.SparseCount(10**4, most=50))
+    with plan.open() as stream:
+        answers = stream.update(np.full(10**4, 1000))
+        assert len(np.unique(answers)) <= plan.counters.steps + 1
+        assert stream._counters.step == plan.counters.steps
+        assert (answers[-100:] == answers[-1]).all()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("every", [1, 2, 7, 4096])
+def test_the_planned_error_holds(every):
+    """At most 1 in 20 runs is beyond, planned: of 120 fixed keys at most 17, which 6 in 10^5 would exceed."""
+    beyond, items = 0, ones(4096, every)[: 2000 * every]
+    truth = np.cumsum(items)
+    for mechanism in ("above", "auto"):
+        plan = so.plan_stream(SHORT, PURE, mechanism=mechanism)
+        for i in range(60):
+            with so.testing.deterministic_noise(key(i)), plan.open() as stream:
+                beyond += np.abs(stream.update(items) - truth).max() > plan.max_error
+    assert beyond <= 17
+
+
+# Input and budgets
+
+
+@pytest.mark.parametrize("plan", [above(), so.plan_stream(SHORT, APPROX)], ids=["above", "plain"])
+def test_what_a_stream_refuses(plan):
+    secret = 7777777
+    with plan.open() as stream:
+        stream.update([1, 0])
+        for bad in (1.5, None, "1", [[1]], [1.0], 2**70, np.nan, [secret, 0.5]):
+            with pytest.raises(so.DataTypeError) as raised:
+                stream.update(bad)
+            assert str(secret) not in str(raised.value)
+        with pytest.raises(so.HorizonError):
+            stream.update(np.zeros(4095, dtype=np.int64))
+        assert stream.step == 2
+        for copied in (copy.deepcopy, copy.copy, pickle.dumps):
+            with pytest.raises(so.ForkError):
+                copied(stream)
+        assert stream.update(np.array([], dtype=int)).shape == (0,)
+        assert isinstance(stream.update(1), float)
+        for extreme in (2**63 - 1, -(2**63), np.uint64(2**64 - 1), True):
+            stream.update(extreme)
+        assert np.isfinite(stream.value)
+    with pytest.raises(so.StreamClosedError):
+        stream.update(1)
+
+
+def test_the_largest_unsigned_count_is_no_negative_one(known_noise):
+    with above().open() as stream:
+        assert stream.update(np.array([2**64 - 1], np.uint64))[0] > 2**20
+
+
+@pytest.mark.parametrize(
+    "plan", [above(), so.plan_stream(SHORT, PURE, mechanism="binary-tree")], ids=["above", "plain"]
+)
+def test_a_stream_is_charged_once_before_it_opens(plan):
+    ledger = so.Ledger(so.PureDP(epsilon=1.5))
+    with plan.open(ledger, request_id="a") as stream:
+        stream.update(ones(4096, 2))
+        assert [entry.event for entry in ledger.history] == [plan.event]
+    with pytest.raises(so.DuplicateRequestError):
+        plan.open(ledger, request_id="a")
+    with pytest.raises(so.BudgetExceededError):
+        plan.open(ledger)
+    with pytest.raises(so.DataTypeError):
+        plan.open("ledger")
+    with so.testing.deterministic_noise(key(1)), pytest.raises(so.InvalidParameterError, match="deterministic"):
+        plan.open(ledger)
+    assert len(ledger.history) == 1
+
+
+def test_workloads_and_plans_that_cannot_be():
+    for arguments, error in (
+        ((0, 1), so.InvalidParameterError),
+        ((1, 0), so.InvalidParameterError),
+        ((2**41, 1), so.InvalidParameterError),
+        ((4.0, 1), so.DataTypeError),
+        ((4, None), so.DataTypeError),
+    ):
+        with pytest.raises(error):
+            so.SparseCount(*arguments)
+    with pytest.raises(so.UnsupportedMechanismError, match="plan_stream"):
+        so.plan(SHORT, PURE)
+    for options in ({"dim": 2}, {"max_value": 4}, {"integral": False}):
+        with pytest.raises(so.InvalidParameterError):
+            so.plan_stream(SHORT, PURE, **options)
+    with pytest.raises(so.DataTypeError):
+        so.plan_stream(SHORT, PURE, mechanism=3)
