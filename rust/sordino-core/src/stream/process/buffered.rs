@@ -44,21 +44,44 @@ impl Buffered {
         let fractions = |values: &[Dyadic]| values.iter().map(|value| fraction(*value)).collect();
         Self { quarter_units, mu: fractions(mu), omega: fractions(omega), buffers: vec![0; dim * mu.len()] }
     }
+
+    /// The sum of the next `steps` numbers of a process of one coordinate: its noise is drawn many steps at a time.
+    pub fn sum(&mut self, source: &mut NoiseSource, steps: u64) -> i128 {
+        let (mut noise, mut sum, mut left) = ([0; AT_ONCE], 0, steps);
+        while left > 0 {
+            let noise = &mut noise[..left.min(AT_ONCE as u64) as usize];
+            source.fill(noise, self.quarter_units);
+            for k in &*noise {
+                sum += i128::from(colour(&mut self.buffers, &self.mu, &self.omega, *k));
+            }
+            left -= noise.len() as u64;
+        }
+        sum
+    }
+}
+
+/// Steps of one coordinate whose noise is drawn together.
+const AT_ONCE: usize = 512;
+
+/// `v_t` of one coordinate from `k_t`.
+#[inline]
+fn colour(buffers: &mut [i128], mu: &[u64], omega: &[u64], k: i64) -> i64 {
+    let mut sum = 1i128 << (FRACTION - 1);
+    for (a, omega) in buffers.iter().zip(omega) {
+        sum += share(*a, *omega);
+    }
+    let v = i128::from(k) - (sum >> FRACTION);
+    for (a, mu) in buffers.iter_mut().zip(mu) {
+        *a += (v << FRACTION) - share(*a, *mu);
+    }
+    saturate(v)
 }
 
 impl Process for Buffered {
     fn next(&mut self, source: &mut NoiseSource, row: &mut [i64]) {
         source.fill(row, self.quarter_units);
         for (k, buffers) in row.iter_mut().zip(self.buffers.chunks_exact_mut(self.mu.len())) {
-            let mut sum = 1i128 << (FRACTION - 1);
-            for (a, omega) in buffers.iter().zip(&self.omega) {
-                sum += share(*a, *omega);
-            }
-            let v = i128::from(*k) - (sum >> FRACTION);
-            for (a, mu) in buffers.iter_mut().zip(&self.mu) {
-                *a += (v << FRACTION) - share(*a, *mu);
-            }
-            *k = saturate(v);
+            *k = colour(buffers, &self.mu, &self.omega, *k);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::correlation::{MOST_EXCHANGED, exchange_norm};
 use super::{StreamStrategy, averaged, sums_only};
 use crate::error::Error;
+use crate::random::NoiseSource;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, FRACTION, Process};
@@ -97,6 +98,11 @@ impl StreamStrategy for Buffered {
             return Box::new(process::Identity { quarter_units });
         }
         Box::new(process::Buffered::new(self.toeplitz.mu(), self.toeplitz.omega(), dim, quarter_units))
+    }
+
+    fn summed_noise(&self, source: &mut NoiseSource, first: u64, quarter_units: u64, steps: u64) -> i128 {
+        source.seek(first);
+        process::Buffered::new(self.toeplitz.mu(), self.toeplitz.omega(), 1, quarter_units).sum(source, steps)
     }
 
     fn parameters(&self, out: &mut Writer) {
