@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.errors import (
+    DataTypeError,
     ForkError,
     HorizonError,
     InvalidParameterError,
@@ -30,7 +31,13 @@ __all__ = ["EventStream", "step_ends"]
 
 
 def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
-    """Return the index after the last event of every step."""
+    """Return the index after the last event of every step.
+
+    Raises:
+        DataTypeError: `together` is neither True nor False.
+    """
+    if not isinstance(together, bool):
+        raise DataTypeError("together must be True or False")
     return np.array([events], dtype=np.uint64) if together else np.arange(1, events + 1, dtype=np.uint64)
 
 

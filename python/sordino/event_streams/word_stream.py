@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sordino import _core
-from sordino._checks import open_unit, positive
+from sordino._checks import integer, open_unit, positive
 from sordino.errors import InvalidParameterError, ShapeError
 from sordino.event_streams.names import indices
 from sordino.event_streams.stream import EventStream, step_ends
@@ -111,7 +111,8 @@ class WordStream(EventStream):
         """
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
-        return float(self.plan.half_width([self.step], level, words or self.plan.coordinates)[0])
+        answers = self.plan.coordinates if words is None else integer("words", words, least=1)
+        return float(self.plan.half_width([self.step], level, answers)[0])
 
     def heavy_hitters(self, threshold: float | None = None, *, level: float = 0.95) -> list[HeavyWord]:
         """Return the words whose noisy count is at least a threshold, the most frequent first.
