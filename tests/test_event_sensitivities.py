@@ -185,17 +185,17 @@ def replaced_pairs(n, steps, promised=None):
 EDGE_LEVEL = [
     (so.EdgeCount, {}, (4, 5, True), 1.0),
     (so.EdgeCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
-    (so.EdgeCount, {"max_degree": 2}, (6, 6, False), 0.40),
+    (so.EdgeCount, {"max_degree": 2}, (6, 6, False), 1.0),
     (so.TriangleCount, {}, (4, 6, False), 1.0),
     (so.TriangleCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
-    (so.TriangleCount, {"max_degree": 2}, (5, 6, False), 0.40),
+    (so.TriangleCount, {"max_degree": 2}, (5, 6, False), 0.44),
     (so.StarCount, {}, (4, 6, False), 1.0),
     (so.StarCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
-    (so.StarCount, {"max_degree": 2}, (6, 6, False), 0.40),
-    (so.DegreeHistogram, {"max_degree": 3, "promised": True}, (4, 6, False), 0.5),
-    (so.DegreeHistogram, {"max_degree": 2, "promised": True}, (5, 5, True), 0.5),
-    (so.DegreeHistogram, {"max_degree": 2}, (6, 6, False), 0.2),
-    (so.DegreeHistogram, {"max_degree": 1}, (6, 5, True), 0.2),
+    (so.StarCount, {"max_degree": 2}, (6, 6, False), 1.0),
+    (so.DegreeHistogram, {"max_degree": 3, "promised": True}, (4, 6, False), 1.0),
+    (so.DegreeHistogram, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.DegreeHistogram, {"max_degree": 2}, (6, 6, False), 0.66),
+    (so.DegreeHistogram, {"max_degree": 1}, (6, 5, True), 1.0),
 ]
 
 

@@ -112,6 +112,7 @@ def bad_calls(workload):
             (([b"a"],), {}, so.DataTypeError),
             (([["a", "b"]],), {}, so.ShapeError),
             (("ab",), {"together": True}, so.ShapeError),
+            (("a",), {"together": 1}, so.DataTypeError),
             (("ab" * 5,), {}, so.HorizonError),
         ]
     found = [
@@ -120,6 +121,7 @@ def bad_calls(workload):
         ((0.5, 1), {}, so.DataTypeError),
         (("a", "b"), {}, so.DataTypeError),
         ((None, 1), {}, so.DataTypeError),
+        ((0, 1), {"together": "no"}, so.DataTypeError),
         ((np.arange(10), np.arange(10)), {}, so.HorizonError),
     ]
     if "max_weight" in workload.spec():
@@ -293,6 +295,12 @@ def test_reading_what_does_not_exist():
         with pytest.raises(so.InvalidParameterError):
             stream.half_width(0.9)
         stream.update("a")
+        for words in (0, -1, 1.5, "a", True):
+            with pytest.raises(so.SordinoError):
+                stream.half_width(0.9, words)
+        for words in ([5], [None], [[0.5]]):
+            with pytest.raises(so.DataTypeError):
+                stream.count(words)
         for word in ("", "aaa", "c"):
             with pytest.raises(so.InvalidParameterError):
                 stream.count([word])
@@ -314,6 +322,7 @@ BAD_WORKLOADS = [
     (lambda: so.EdgeCount(4, level="node"), so.InvalidParameterError),
     (lambda: so.EdgeCount(4, level="node", max_degree=2), so.InvalidParameterError),
     (lambda: so.EdgeCount(4, promised=True), so.InvalidParameterError),
+    (lambda: so.EdgeCount(4, max_degree=2, promised="no"), so.DataTypeError),
     (lambda: so.StarCount(1, 4), so.InvalidParameterError),
     (lambda: so.StarCount(65, 100), so.InvalidParameterError),
     (lambda: so.StarCount(30, 10**6), so.InvalidParameterError),

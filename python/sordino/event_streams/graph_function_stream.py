@@ -54,7 +54,7 @@ class GraphFunctionStream(EventStream):
             HorizonError: More steps than are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
-            StepStoreError: The store did not keep the step; call `counters.resume`.
+            StepStoreError: The store did not keep the step: call `counters.resume`; `step` says how far the batch came.
         """
         workload = self._workload
         u, v = endpoints(source, target, workload.vertices, workload.names)
@@ -64,16 +64,16 @@ class GraphFunctionStream(EventStream):
             w = weight_units(weights, len(u), largest, workload.largest, signed=False)
         elif weights is not None:
             raise InvalidParameterError("only a SpanningForestCost has weights")
-        self._check(len(ends))
-        if isinstance(self._encoder, _core.SpanningForest):
-            rows = self._encoder.rows(u, v, w, ends)
-        else:
-            rows = self._encoder.rows(u, v, ends)
-        answers = self._publish(rows, len(ends))
-        single = together or isinstance(source, str) or np.ndim(np.asarray(source)) == 0
-        if self.plan.counters.dim == 1:
-            return float(answers[0, 0]) if single and len(answers) == 1 else answers[:, 0]
-        return answers[0] if single and len(answers) == 1 else answers
+        with self._taking_in(len(ends)):
+            if isinstance(self._encoder, _core.SpanningForest):
+                rows = self._encoder.rows(u, v, w, ends)
+            else:
+                rows = self._encoder.rows(u, v, ends)
+            answers = self._publish(rows, len(ends))
+            single = together or isinstance(source, str) or np.ndim(np.asarray(source)) == 0
+            if self.plan.counters.dim == 1:
+                return float(answers[0, 0]) if single and len(answers) == 1 else answers[:, 0]
+            return answers[0] if single and len(answers) == 1 else answers
 
     def delete(self, *_edge: object) -> NoReturn:
         """Refuse to take an edge away.

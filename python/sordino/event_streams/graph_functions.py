@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from sordino import _core
 from sordino._checks import integer
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.event_streams.edges import weight_grid
 from sordino.event_streams.graph_function_stream import GraphFunctionStream
 from sordino.event_streams.names import names_of, vertex_names
@@ -103,7 +103,9 @@ class GraphFunction(EventWorkload):
         if level not in ("edge", "node"):
             raise InvalidParameterError("level must be 'edge' or 'node'")
         self.level: Level = level
-        self.promised = bool(promised)
+        if not isinstance(promised, bool):
+            raise DataTypeError("promised must be True or False")
+        self.promised = promised
         if self.promised and self.max_degree is None:
             raise InvalidParameterError("promised says that max_degree holds: give max_degree")
         if level == "node" and not self.promised:

@@ -55,28 +55,28 @@ class GraphStream(EventStream):
             HorizonError: More steps than are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
-            StepStoreError: The store did not keep the step; call `counters.resume`.
+            StepStoreError: The store did not keep the step: call `counters.resume`; `step` says how far the batch came.
         """
         workload = self._workload
         u, v = endpoints(source, target, workload.vertices, workload.names)
         w = weight_units(weights, len(u), workload.max_weight, workload.largest, workload.signed)
         ends = step_ends(len(u), together)
-        self._check(len(ends))
-        valid = (u >= 0) & (v >= 0) & (u != v) & (np.abs(w) <= workload.largest)
-        places = np.where(valid, workload.pairs(u, np.where(u == v, u + 1, v)), 0)
-        amounts = np.where(valid, w, 0)
-        if isinstance(self.counters, _core.LazyStream):
-            self.counters.advance(places.astype(np.uint64), amounts, ends)
-            return
-        rows = max(_CHUNK // self.plan.coordinates, 1)
-        for first in range(0, len(ends), rows):
-            part = ends[first : first + rows].astype(np.int64)
-            start = int(ends[first - 1]) if first else 0
-            inside = slice(start, int(part[-1]))
-            of_step = np.searchsorted(part, np.arange(start, int(part[-1])), side="right")
-            changes = np.zeros((len(part), self.plan.coordinates), dtype=np.int64)
-            np.add.at(changes, (of_step, places[inside]), amounts[inside])
-            self._publish(changes.reshape(-1), len(part))
+        with self._taking_in(len(ends)):
+            valid = (u >= 0) & (v >= 0) & (u != v) & (np.abs(w) <= workload.largest)
+            places = np.where(valid, workload.pairs(u, np.where(u == v, u + 1, v)), 0)
+            amounts = np.where(valid, w, 0)
+            if isinstance(self.counters, _core.LazyStream):
+                self.counters.advance(places.astype(np.uint64), amounts, ends)
+                return
+            rows = max(_CHUNK // self.plan.coordinates, 1)
+            for first in range(0, len(ends), rows):
+                part = ends[first : first + rows].astype(np.int64)
+                start = int(ends[first - 1]) if first else 0
+                inside = slice(start, int(part[-1]))
+                of_step = np.searchsorted(part, np.arange(start, int(part[-1])), side="right")
+                changes = np.zeros((len(part), self.plan.coordinates), dtype=np.int64)
+                np.add.at(changes, (of_step, places[inside]), amounts[inside])
+                self._publish(changes.reshape(-1), len(part))
 
     def _side(self, name: str, vertices: object) -> NDArray[np.int64]:
         """Return a set of vertices by index.

@@ -6,8 +6,8 @@ for each segment in place of one for each item. Between the ends the answer does
 where the segments end, and the running sum.
 
 The answer lags behind by up to tau and the noise of the technique, of order ln(T)/epsilon for T steps; the running sum
-has few steps. It pays where T is huge and events are rare. Under approximate privacy one Gaussian running sum is as
-good or better for all T that occur, and `auto` takes that.
+has few steps. It pays where T is huge and events are rare. Under approximate privacy `auto` takes one Gaussian running
+sum: its planned largest error is less for all but huge T, and its mean error too.
 
 Source: Dwork, Naor, Reingold and Rothblum 2015 (private partitions); Fichtenberger, Henzinger and Upadhyay 2023,
 Section 5.4, who use it with approximate privacy.

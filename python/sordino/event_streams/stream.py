@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.errors import (
+    DataTypeError,
     ForkError,
     HorizonError,
     InvalidParameterError,
@@ -19,7 +22,7 @@ from sordino.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Self
 
     from sordino.event_streams.plan import EventPlan
@@ -30,7 +33,13 @@ __all__ = ["EventStream", "step_ends"]
 
 
 def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
-    """Return the index after the last event of every step."""
+    """Return the index after the last event of every step.
+
+    Raises:
+        DataTypeError: `together` is neither True nor False.
+    """
+    if not isinstance(together, bool):
+        raise DataTypeError("together must be True or False")
     return np.array([events], dtype=np.uint64) if together else np.arange(1, events + 1, dtype=np.uint64)
 
 
@@ -53,6 +62,7 @@ class EventStream:
         self.private: bool = getattr(counters, "private", True)
         self.accounted: bool = getattr(counters, "accounted", False)
         self._process = os.getpid()
+        self._guard = threading.RLock()
         # Steps whose events come again, None once they have come.
         self._replayed: int | None = None
         # Whether events were taken in that were not published: all that would follow is of another stream.
@@ -92,6 +102,19 @@ class EventStream:
             raise HorizonError(
                 f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
             )
+
+    @contextmanager
+    def _taking_in(self, steps: int) -> Iterator[None]:
+        """Check so many steps, and take them in before any other thread does.
+
+        Raises:
+            SordinoError: As `_check`.
+        """
+        if os.getpid() != self._process:  # where the lock may be held for ever
+            raise ForkError("this stream belongs to another process")
+        with self._guard:
+            self._check(steps)
+            yield
 
     def replay(self, events: Callable[[Self], object]) -> None:
         """Take in the events of the steps that the counters have published; `EventPlan.attach` calls this.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sordino import _core
-from sordino._checks import open_unit, positive
+from sordino._checks import integer, open_unit, positive
 from sordino.errors import InvalidParameterError, ShapeError
 from sordino.event_streams.names import indices
 from sordino.event_streams.stream import EventStream, step_ends
@@ -65,23 +65,23 @@ class WordStream(EventStream):
             HorizonError: More steps than are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
-            StepStoreError: The store did not keep the step; call `counters.resume`.
+            StepStoreError: The store did not keep the step: call `counters.resume`; `step` says how far the batch came.
         """
         workload = self._workload
         found = indices("letters", letters, workload.letters, workload.names)
         if together and len(found) > 1 and not workload.batches:
             raise ShapeError("several letters in a step need batches=True: the noise was made for one")
         ends = step_ends(len(found), together)
-        self._check(len(ends))
-        if isinstance(self.counters, _core.LazyStream):
-            self._encoder.feed(self.counters, found, ends)
-            return
-        rows = max(_CHUNK // self.plan.coordinates, 1)
-        for first in range(0, len(ends), rows):
-            part = ends[first : first + rows]
-            start = int(ends[first - 1]) if first else 0
-            changes = self._encoder.rows(found[start : int(part[-1])], part - np.uint64(start))
-            self._publish(changes, len(part))
+        with self._taking_in(len(ends)):
+            if isinstance(self.counters, _core.LazyStream):
+                self._encoder.feed(self.counters, found, ends)
+                return
+            rows = max(_CHUNK // self.plan.coordinates, 1)
+            for first in range(0, len(ends), rows):
+                part = ends[first : first + rows]
+                start = int(ends[first - 1]) if first else 0
+                changes = self._encoder.rows(found[start : int(part[-1])], part - np.uint64(start))
+                self._publish(changes, len(part))
 
     def count(self, words: Iterable[Sequence[int] | str]) -> Array:
         """Return the noisy counts of these words after the last step.
@@ -111,7 +111,8 @@ class WordStream(EventStream):
         """
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
-        return float(self.plan.half_width([self.step], level, words or self.plan.coordinates)[0])
+        answers = self.plan.coordinates if words is None else integer("words", words, least=1)
+        return float(self.plan.half_width([self.step], level, answers)[0])
 
     def heavy_hitters(self, threshold: float | None = None, *, level: float = 0.95) -> list[HeavyWord]:
         """Return the words whose noisy count is at least a threshold, the most frequent first.

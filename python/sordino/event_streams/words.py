@@ -103,11 +103,15 @@ class WordCounts(EventWorkload):
             word: A string, or a sequence of letters.
 
         Raises:
+            DataTypeError: It is no sequence of letters.
             InvalidParameterError: The word is empty, too long, or has a letter that is not in the alphabet.
         """
         from sordino.event_streams.names import indices  # noqa: PLC0415
 
-        letters = indices("word", list(word), self.letters, self.names).tolist()
+        try:
+            letters = indices("word", list(word), self.letters, self.names).tolist()
+        except TypeError:
+            raise DataTypeError("a word must be a string, or a sequence of letters") from None
         if not 1 <= len(letters) <= self.longest or min(letters) < 0:
             raise InvalidParameterError(f"a word has 1 to {self.longest} letters of the alphabet")
         place = 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino import _core
+from sordino._checks import integer
 from sordino.accounting import key_beside
 from sordino.calibration import event as calibrated_event
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
@@ -114,9 +115,12 @@ class LocalPlan:
             EntropyError: The operating system gives no randomness.
         """
         try:
-            array = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
+            array = np.asarray(values)
+        except ValueError:
             raise DataTypeError("values must be real numbers") from None
+        if array.dtype.kind not in "iubf":
+            raise DataTypeError("values must be real numbers")
+        array = array.astype(np.float64)
         if array.ndim != 1:
             raise ShapeError("values must be one-dimensional")
         if not np.isfinite(array).all():
@@ -146,9 +150,16 @@ class LocalPlan:
 
         Args:
             clients: Number of reports; the declared number if None.
+
+        Raises:
+            DataTypeError: The number is no integer.
+            InvalidParameterError: The number is below 1.
         """
         steps = np.arange(1, self.survey.intervals + 1, dtype=np.uint64)
-        return self.sums.std(steps) * self.survey.counted_unit / math.sqrt(clients or self.survey.clients)
+        return self.sums.std(steps) * self.survey.counted_unit / math.sqrt(self._number(clients))
+
+    def _number(self, clients: int | None) -> int:
+        return self.survey.clients if clients is None else integer("clients", clients, least=1)
 
     def half_width(self, level: float, clients: int | None = None) -> Array:
         """Return half widths of intervals for the shares of the asked clients, all grid points together.
@@ -163,7 +174,7 @@ class LocalPlan:
         answers, deviations = self.survey.intervals, self.std(clients)
         if self.sums.fitted.mechanism.law == "gaussian":
             return gaussian_half_width(deviations, level, answers)
-        number = clients or self.survey.clients
+        number = self._number(clients)
         scale = self.sums.fitted.door.noise * self.survey.counted_unit / number
         known: dict[int, float] = {}
 

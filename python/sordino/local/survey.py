@@ -66,7 +66,11 @@ class LocalSurvey(EventWorkload):
         intervals: int | None = None,
     ) -> None:
         self.clients = integer("clients", clients, least=1)
-        low, high = (real("bounds", bound) for bound in bounds)
+        try:
+            low, high = bounds
+        except (TypeError, ValueError):
+            raise DataTypeError("bounds must be two numbers") from None
+        low, high = real("bounds", low), real("bounds", high)
         if not low < high or not math.isfinite(high - low):
             raise InvalidParameterError("bounds must be two finite numbers, the first the smaller one")
         self.bounds = low, high

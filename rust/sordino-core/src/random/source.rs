@@ -74,8 +74,11 @@ impl NoiseSource {
 
     /// Goes to another sample.
     pub fn seek(&mut self, next: u64) {
-        self.next = next;
-        self.words.seek(next);
+        // What is in the buffer already is not made again.
+        if next != self.next {
+            self.next = next;
+            self.words.seek(next);
+        }
     }
 
     pub fn key(&self) -> &Key {

@@ -17,8 +17,8 @@ use zeroize::Zeroize;
 
 /// Most coordinates whose sums are kept in a table.
 const MOST_TABLE: u64 = 1 << 25;
-/// Coordinates of a page.
-const PAGE: usize = 1 << 10;
+/// Coordinates of which it is known together whether they were touched.
+const BLOCK: usize = 1 << 10;
 /// Most samples under one key.
 const MOST_SAMPLES: u64 = 1 << 62;
 /// Coordinates that are read by one task.
@@ -26,18 +26,21 @@ const TASK: usize = 64;
 
 /// Exact sums by coordinate.
 enum Sums {
-    /// In pages that are made when they are first needed.
-    Table(Vec<Option<Box<Page>>>),
+    Table(Table),
     Map(HashMap<u64, i64>),
 }
 
-type Page = [i64; PAGE];
+/// One sum for every coordinate. Memory that was never touched stays untouched, also when the rest is wiped.
+struct Table {
+    sums: Vec<i64>,
+    touched: Vec<bool>,
+}
 
 impl Sums {
     fn new(dim: u64) -> Self {
         match usize::try_from(dim) {
             Ok(len) if dim <= MOST_TABLE => {
-                Self::Table(std::iter::repeat_with(|| None).take(len.div_ceil(PAGE)).collect())
+                Self::Table(Table { sums: vec![0; len], touched: vec![false; len.div_ceil(BLOCK)] })
             }
             _ => Self::Map(HashMap::new()),
         }
@@ -46,9 +49,9 @@ impl Sums {
     #[inline]
     fn add(&mut self, coordinate: u64, amount: i64) {
         let sum = match self {
-            Self::Table(pages) => {
-                let place = coordinate as usize;
-                &mut pages[place / PAGE].get_or_insert_with(|| Box::new([0; PAGE]))[place % PAGE]
+            Self::Table(table) => {
+                table.touched[coordinate as usize / BLOCK] = true;
+                &mut table.sums[coordinate as usize]
             }
             Self::Map(sums) => sums.entry(coordinate).or_default(),
         };
@@ -57,23 +60,24 @@ impl Sums {
 
     fn get(&self, coordinate: u64) -> i64 {
         match self {
-            Self::Table(pages) => {
-                pages[coordinate as usize / PAGE].as_ref().map_or(0, |page| page[coordinate as usize % PAGE])
-            }
+            Self::Table(table) => table.sums[coordinate as usize],
             Self::Map(sums) => sums.get(&coordinate).copied().unwrap_or(0),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Table(pages) => 8 * (pages.len() + PAGE * pages.iter().flatten().count()),
+            Self::Table(table) => table.touched.len() + 8 * BLOCK * table.touched.iter().filter(|t| **t).count(),
             Self::Map(sums) => 24 * sums.capacity(),
         }
     }
 
     fn wipe(&mut self) {
         match self {
-            Self::Table(pages) => pages.iter_mut().flatten().for_each(|page| page.zeroize()),
+            Self::Table(table) => {
+                let blocks = table.sums.chunks_mut(BLOCK).zip(&table.touched);
+                blocks.filter(|(_, touched)| **touched).for_each(|(sums, _)| sums.zeroize());
+            }
             Self::Map(sums) => sums.values_mut().for_each(Zeroize::zeroize),
         }
     }
