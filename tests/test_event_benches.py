@@ -62,7 +62,7 @@ def test_cuts_stay_within_their_bounds_and_leave_the_corollary():
     assert next(row["ratio"] for row in found if "Corollary" in row["what"]) == pytest.approx(0.88, abs=0.06)
 
 
-def test_one_running_sum_beats_segments_under_approximate_privacy():
+def test_segments_are_planned_worse_than_one_running_sum_under_approximate_privacy():
     found = [row for row in rows("event_errors.py", "sparse") if "approximate" in row["what"]]
     planned = [[float(re.search(r"\(([\d.e+]+)\)", row[side])[1]) for side in ("ours", "other")] for row in found]
     assert len(planned) == 3
