@@ -199,7 +199,8 @@ def count_command(
     """Count patterns in INPUT: edges (CSV or Parquet, a row each), letters of a text, or events of a column.
 
     Once, after the last row; or with --every-step after each, which needs more noise. Malformed rows count nowhere,
-    silently. By default the unit is one event: an edge, a letter or nothing.
+    silently. By default the unit is one event: an edge, a letter or nothing. How many rows or letters INPUT has is
+    public with --every-step and for texts: neighbouring files differ in what a row says, or whether it is malformed.
     """
     outputs.check_output(output, (".json", ".csv", ".parquet"))
     choices = _Choices(**{item.name: options[item.name] for item in fields(_Choices) if item.name in options})
