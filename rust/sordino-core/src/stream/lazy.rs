@@ -21,6 +21,8 @@ const MOST_TABLE: u64 = 1 << 25;
 const BLOCK: usize = 1 << 10;
 /// Most samples under one key.
 const MOST_SAMPLES: u64 = 1 << 62;
+/// Changes that are collected before they are added.
+const AT_ONCE: usize = 1 << 12;
 /// Coordinates that are read by one task.
 const TASK: usize = 64;
 
@@ -46,16 +48,23 @@ impl Sums {
         }
     }
 
-    #[inline]
-    fn add(&mut self, coordinate: u64, amount: i64) {
-        let sum = match self {
+    /// Adds amounts to coordinates; nothing but the addition is in the loop, so that misses of the cache overlap.
+    fn add(&mut self, changes: &[(u64, i64)]) {
+        match self {
             Self::Table(table) => {
-                table.touched[coordinate as usize / BLOCK] = true;
-                &mut table.sums[coordinate as usize]
+                for (coordinate, amount) in changes {
+                    table.touched[*coordinate as usize / BLOCK] = true;
+                    let sum = &mut table.sums[*coordinate as usize];
+                    *sum = sum.saturating_add(*amount);
+                }
             }
-            Self::Map(sums) => sums.entry(coordinate).or_default(),
-        };
-        *sum = sum.saturating_add(amount);
+            Self::Map(sums) => {
+                for (coordinate, amount) in changes {
+                    let sum = sums.entry(*coordinate).or_default();
+                    *sum = sum.saturating_add(*amount);
+                }
+            }
+        }
     }
 
     fn get(&self, coordinate: u64) -> i64 {
@@ -162,9 +171,15 @@ impl LazyStream {
         mut event: impl FnMut(usize, &mut dyn FnMut(u64, i64)),
     ) -> Result<(), Error> {
         self.check(ends.len() as u64)?;
-        let sums = &mut self.sums;
-        let mut add = |coordinate, amount| sums.add(coordinate, amount);
-        (0..ends.last().copied().unwrap_or(0)).for_each(|i| event(i, &mut add));
+        let mut changes: Vec<(u64, i64)> = Vec::with_capacity(2 * AT_ONCE);
+        for i in 0..ends.last().copied().unwrap_or(0) {
+            event(i, &mut |coordinate, amount| changes.push((coordinate, amount)));
+            if changes.len() >= AT_ONCE {
+                self.sums.add(&changes);
+                changes.clear();
+            }
+        }
+        self.sums.add(&changes);
         self.step += ends.len() as u64;
         Ok(())
     }
