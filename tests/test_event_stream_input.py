@@ -404,12 +404,12 @@ def test_a_stream_is_charged_once_before_it_opens(case):
 def test_nothing_is_opened_beyond_the_budget(case, monkeypatch):
     """Charged before anything is drawn: an exhausted ledger leaves no counters behind."""
     workload, reads = case
+    plan, ledger = so.plan_stream(workload, MU, reads=reads), so.Ledger(so.GaussianDP(mu=0.5))
     drawn = []
     # Whatever opens counters says so.
     for name in ("Stream", "LazyStream"):
         made = getattr(so._core, name)
         monkeypatch.setattr(so._core, name, lambda *a, made=made: drawn.append(1) or made(*a))
-    plan, ledger = so.plan_stream(workload, MU, reads=reads), so.Ledger(so.GaussianDP(mu=0.5))
     with pytest.raises(so.BudgetExceededError):
         plan.open(ledger)
     assert not drawn
