@@ -99,7 +99,7 @@ def test_huber(bounds):
     low, high = bounds
     width = 0.3 * (high - low)
     values = low + (high - low) * np.random.default_rng(1).beta(2, 4, 300)
-    survey = so.LocalSurvey(300, bounds, loss=so.LocalLoss.huber(width, low), intervals=64)
+    survey = so.LocalSurvey(300, bounds, loss=so.LocalLoss.huber(width), intervals=64)
     plan = so.plan_local(survey, LOUD)
     assert plan.numbers == 65
     assert plan.message_bytes == 8 * 65
@@ -123,16 +123,16 @@ def quadratic(theta, value):
 def test_a_loss_by_functions():
     """(theta - d)^2/2 on [0, 1]: its minimiser is the mean; with and without its level."""
     values = np.random.default_rng(2).beta(5, 2, 200)
-    for start in (None, lambda d: d * d / 2):
-        loss = so.LocalLoss("quadratic", quadratic, start)
-        assert loss.level == (start is not None)
+    for value in (None, lambda theta, d: (theta - d) ** 2 / 2):
+        loss = so.LocalLoss("quadratic", quadratic, value)
+        assert loss.level == (value is not None)
         plan = so.plan_local(so.LocalSurvey(200, loss=loss, intervals=50), LOUD)
-        assert plan.numbers == 50 + (start is not None)
+        assert plan.numbers == 50 + (value is not None)
         found = estimated(plan, values)
         assert found.minimiser == pytest.approx(values.mean(), abs=0.01)
         truth = np.array([((theta - values) ** 2 / 2).mean() for theta in (0.0, *found.grid)])
-        shift = 0.0 if start is not None else truth[0]
-        assert (found.level is None) == (start is None)
+        shift = 0.0 if value is not None else truth[0]
+        assert (found.level is None) == (value is None)
         np.testing.assert_allclose(found.risk, truth - shift, atol=0.01)
         with pytest.raises(so.InvalidParameterError, match="functions"):
             plan.save("nowhere.json")
@@ -174,7 +174,7 @@ def test_increments_are_a_mixture_of_single_ones(values, w, knots):
         assert (rows.sum(axis=1) <= survey.largest).all()
         if loss is None:
             assert (rows.sum(axis=1) == 1).all()
-        elif loss.start is not None:
+        elif loss.value is not None:
             starts = survey.starts(np.array(values))
             assert ((starts >= 0) & (starts <= survey.largest)).all()
 
@@ -345,7 +345,7 @@ def test_no_honest_report_is_left_out(privacy, loss):
 
 
 @pytest.mark.parametrize("privacy", [APPROX, PURE], ids=["gaussian", "laplace"])
-@pytest.mark.parametrize("loss", [None, so.LocalLoss.huber(0.7, -1.0)], ids=["absolute", "huber"])
+@pytest.mark.parametrize("loss", [None, so.LocalLoss.huber(0.7)], ids=["absolute", "huber"])
 def test_plans_go_through_files(privacy, loss, tmp_path):
     plan = so.plan_local(so.LocalSurvey(400, (-1.0, 3.0), loss=loss), privacy)
     again = so.LocalPlan.load(plan.save(tmp_path / "plan.json"))
@@ -409,6 +409,7 @@ def test_surveys_and_plans_that_cannot_be():
         (lambda: so.LocalSurvey(9).grid, so.InvalidParameterError),
         (lambda: so.LocalLoss.huber(0.0), so.InvalidParameterError),
         (lambda: so.LocalLoss("x", 3), so.DataTypeError),
+        (lambda: so.LocalLoss("absolute", quadratic), so.InvalidParameterError),
         (lambda: so.plan_local("survey", APPROX), so.DataTypeError),
         (lambda: so.plan_local(so.LocalSurvey(9), "privacy"), so.DataTypeError),
         (lambda: so.plan_local(so.LocalSurvey(9), PURE, mechanism="square-root"), so.SordinoError),

@@ -67,7 +67,7 @@ def plan_command(
     low, high = real(first), real(last)
     if not dots or not np.isfinite([low, high]).all():
         raise InvalidParameterError(f"--bounds {bounds}: expected two numbers, such as 0..60")
-    loss = None if huber is None else so.LocalLoss.huber(huber, low)
+    loss = None if huber is None else so.LocalLoss.huber(huber)
     survey = so.LocalSurvey(clients, (low, high), loss=loss, intervals=intervals)
     plan = so.plan_local(survey, Guarantee(**privacy).build_privacy(), mechanism=mechanism)  # type: ignore[arg-type] # by click
     if output is not None:

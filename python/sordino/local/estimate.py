@@ -90,7 +90,7 @@ class LocalEstimate:
     def level(self) -> float | None:
         """Estimated risk at the lower bound: for the absolute loss the mean distance from it, E[d] - low.
 
-        None for a loss without `start`: then risks are known up to this constant.
+        None for a loss without `value`: then risks are known up to this constant.
         """
         if self.plan.survey.loss.name != "absolute":
             return self._level

@@ -27,19 +27,21 @@ class LocalLoss:
     Attributes:
         name: 'absolute', 'huber', or what the caller named it.
         derivative: Of (theta, d), an array and a number, the derivative in theta: from -1 to 1, not decreasing in it.
-        start: Of d, the loss at the lower bound of theta, from 0 to the length of the bounds; None if the level of the
-            risk is not wanted.
+        value: Of (theta, d), the loss itself, from 0 to the length of the bounds, asked for the lower bound of theta
+            alone; None if the level of the risk is not wanted.
         width: Of 'huber'.
     """
 
     name: str
     derivative: Callable[[Array, float], Array]
-    start: Callable[[float], float] | None = None
+    value: Callable[[float, float], float] | None = None
     width: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.derivative):
             raise DataTypeError("a loss needs a name and its derivative, a function of theta and a value")
+        if self.name == "absolute" and self.derivative is not _sign:
+            raise InvalidParameterError("only LocalLoss.absolute() is named 'absolute'")
 
     @staticmethod
     def absolute() -> LocalLoss:
@@ -47,42 +49,41 @@ class LocalLoss:
         return LocalLoss("absolute", _sign)
 
     @staticmethod
-    def huber(width: float, low: float = 0.0) -> LocalLoss:
+    def huber(width: float) -> LocalLoss:
         """Return `(theta - d)^2/(2 width)` near d, `|theta - d| - width/2` further off.
 
         Args:
             width: Where it becomes linear, in units of the values.
-            low: Lower bound of the values.
 
         Raises:
             InvalidParameterError: The width is not positive.
         """
         width = positive("width", width)
 
-        def start(value: float) -> float:
-            away = abs(value - low)
+        def derivative(theta: Array, d: float) -> Array:
+            return np.asarray(np.clip((theta - d) / width, -1.0, 1.0))
+
+        def value(theta: float, d: float) -> float:
+            away = abs(theta - d)
             return away * away / (2.0 * width) if away < width else away - width / 2.0
 
-        def derivative(theta: Array, value: float) -> Array:
-            return np.asarray(np.clip((theta - value) / width, -1.0, 1.0))
-
-        return LocalLoss("huber", derivative, start, width)
+        return LocalLoss("huber", derivative, value, width)
 
     @property
     def level(self) -> bool:
         """Whether clients send the loss at the lower bound, beside the derivative."""
-        return self.start is not None
+        return self.value is not None
 
-    def to_json(self, low: float) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the loss as a record.
 
         Raises:
             InvalidParameterError: It is given by functions, which no file holds.
         """
-        if self.name == "absolute" and self.derivative is _sign:
+        if self.name == "absolute":
             return {"name": "absolute"}
         if self.width is not None:
-            return {"name": "huber", "width": self.width, "low": low}
+            return {"name": "huber", "width": self.width}
         raise InvalidParameterError("a loss that is given by functions cannot be written to a file")
 
     @staticmethod
@@ -95,10 +96,10 @@ class LocalLoss:
         match record:
             case {"name": "absolute"}:
                 return LocalLoss.absolute()
-            case {"name": "huber", "width": width, "low": low}:
-                return LocalLoss.huber(width, low)
+            case {"name": "huber", "width": width}:
+                return LocalLoss.huber(width)
         raise PlanFileError("the plan's loss is unknown")
 
 
-def _sign(theta: Array, value: float) -> Array:
-    return np.where(theta >= value, 1.0, -1.0)
+def _sign(theta: Array, d: float) -> Array:
+    return np.where(theta >= d, 1.0, -1.0)

@@ -162,8 +162,8 @@ class LocalSurvey(EventWorkload):
     def starts(self, values: Array) -> NDArray[np.int64]:
         """Return the loss of each value at the lower bound, in units of the length of the bounds; shape (clients,)."""
         low, high = self.bounds
-        assert self.loss.start is not None
-        losses = np.array([self.loss.start(float(v)) for v in np.clip(values, low, high)], dtype=np.float64)
+        assert self.loss.value is not None
+        losses = np.array([self.loss.value(low, float(v)) for v in np.clip(values, low, high)], dtype=np.float64)
         shares = np.clip(np.nan_to_num(losses / (high - low)), 0.0, 1.0)
         return np.floor(shares * (1 << _UNITS) + 0.5).astype(np.int64)
 
@@ -184,7 +184,7 @@ class LocalSurvey(EventWorkload):
         return {
             "clients": self.clients,
             "bounds": list(self.bounds),
-            "loss": self.loss.to_json(self.bounds[0]),
+            "loss": self.loss.to_json(),
             "intervals": self.length,
         }
 
