@@ -216,7 +216,6 @@ def test_a_loss(tmp_path):
     [
         ["encode", "{plan}"],
         ["encode", "{plan}", "--value", 1, "--input", "x.csv", "--column", "v"],
-        ["encode", "{plan}", "--value", "nan"],
         ["plan", "--clients", 6, "--bounds", "0-1", "--mu", 1],
         ["plan", "--clients", 6, "--bounds", "1..0", "--mu", 1],
         ["aggregate", "{plan}", "missing.npz"],

@@ -267,14 +267,40 @@ def test_vertices_and_letters_by_any_integer_type():
     for dtype in (np.int8, np.uint8, np.int32, np.uint64, np.int64, object):
         ids = np.array([0, 1, 2], dtype=np.int64).astype(dtype)
         with so.plan_stream(so.EdgeCount(3, 3), LOUD).open() as stream:
-            if dtype is object:
-                with pytest.raises(so.DataTypeError):
-                    stream.update(ids, ids[::-1])
-                continue
             assert rounded(stream.update(ids, np.roll(ids, 1))) == [1, 2, 3]
     with so.plan_stream(so.EdgeCount(3, 2), LOUD).open() as stream:
-        # Beyond every index, and beyond what a signed one holds: a null item.
+        # Beyond every index, and beyond what a signed one holds: a null item. So is what is no index in a list.
         assert rounded(stream.update(np.array([2**64 - 1, 0], np.uint64), np.array([0, 1], np.uint64))) == [0, 1]
+
+
+def test_items_that_are_none_are_null_items():
+    """Whatever else is in the list."""
+    for bad in (None, 2**70, -1, 2**63, "x", 1.5, True):
+        with so.plan_stream(so.EdgeCount(3, 2), LOUD).open() as stream:
+            assert rounded(stream.update([bad, 0], [1, 1])) == [0, 1]
+        with so.plan_stream(so.SyntheticGraph(["a", "b"], 2), LOUD).open() as graph:
+            graph.update([bad, "a"], ["b", "b"], [0.5, 0.25])
+            assert graph.weights(["a"], ["b"])[0] == pytest.approx(0.25, abs=1e-3)
+    with so.plan_stream(so.SyntheticGraph(2, 2), LOUD).open() as graph:
+        graph.update([0, 0], [1, 1], [None, 0.5])
+        assert graph.weights([0], [1])[0] == pytest.approx(0.5, abs=1e-3)
+    with so.plan_stream(so.SubstringCounts(3, 2, 4), LOUD).open() as text:
+        text.update([0, 2**70, 1, 0])
+        assert rounded(text.count([[0, 1], [1, 0]])) == [0, 1]
+
+
+@pytest.mark.parametrize("reads", ["dense", "lazy"])
+def test_a_step_without_a_letter_is_one_with_a_null_letter(reads):
+    """Else the letters before and after it would join, which the sensitivity of letters one by one does not cover."""
+    with so.plan_stream(so.SubstringCounts("ab", 2, 4), LOUD, reads=reads).open() as text:
+        text.update("a")
+        text.update("", together=True)
+        text.update("b")
+        assert rounded(text.count(["a", "b", "ab"])) == [1, 1, 0]
+    with so.plan_stream(so.SubstringCounts("ab", 2, 4, batches=True), LOUD, reads=reads).open() as text:
+        for part in ("a", "", "b"):
+            text.update(part, together=True)
+        assert rounded(text.count(["a", "b", "ab"])) == [1, 1, 1]
 
 
 # Lazy and dense

@@ -69,6 +69,22 @@ def test_the_threshold_and_the_segments():
     assert tail(late) * 100 == pytest.approx(risk, rel=1e-6)
 
 
+@pytest.mark.parametrize("privacy", [PURE, APPROX], ids=["pure", "approximate"])
+def test_counts_of_a_unit_may_come_together_in_a_segment(privacy):
+    """`per_cell` bounds what a step changes by, not what a segment does."""
+    plans = [
+        so.plan_stream(so.SparseCount(2**20, 20_000), privacy, unit=so.AddRemove(16, per_cell=c), mechanism="above")
+        for c in (None, 1)
+    ]
+    # 16 counts in one item of the running sum: 16 times what one count is charged.
+    assert plans[0].counters.sensitivity["ideal"] == plans[1].counters.sensitivity["ideal"]
+    single = so.plan_stream(so.SparseCount(2**20, 20_000), privacy, mechanism="above")
+    one = so.plan_stream(
+        so.RunningSum(plans[1].counters.steps), single.counters.privacy, mechanism=plans[1].counters.mechanism
+    )
+    assert plans[1].counters.sensitivity["ideal"] == pytest.approx(16 * one.sensitivity["ideal"])
+
+
 def test_segments_never_pay_under_approximate_privacy():
     plan = so.plan_stream(RARE, APPROX)
     assert plan.threshold is None

@@ -50,7 +50,7 @@ class Widths:
         stderr, laplace = float(plan.std([step])[0]), None
         if plan.counters.fitted.mechanism.law == "laplace":
             scale = plan.counters.fitted.door.noise * plan.workload.counted_unit
-            laplace = scale, max(round(stderr**2 / (2.0 * scale**2)), 1)
+            laplace = scale, max(math.ceil(stderr**2 / (2.0 * scale**2) - 1e-6), 1)
         return Widths(plan.workload.vertices, min(plan.steps, 2**40), stderr, laplace)  # type: ignore[attr-defined]
 
     def beforehand(self, pairs: int, level: float, answers: int = 1) -> float:

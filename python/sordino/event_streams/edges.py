@@ -62,6 +62,9 @@ def weight_units(weights: object, edges: int, largest: float, units: int, signed
         array = np.asarray(weights)
     except Exception:
         raise DataTypeError("weights must be real numbers") from None
+    if array.dtype.kind == "O" and array.ndim == 1:
+        # Item by item: what is no number is a null item.
+        array = np.array([float(w) if isinstance(w, float | int | np.number) else np.nan for w in array.tolist()])
     if array.dtype.kind not in "iubf":
         raise DataTypeError("weights must be real numbers")
     array = array.astype(np.float64)

@@ -353,7 +353,8 @@ class SpanningForestCost(GraphFunction):
         length: Number of steps, None if it is not known.
         max_weight: W: weights are in [0, W]; an edge of another weight is a null item.
         weight_bits: Weights are rounded to W 2^-weight_bits; 0 for integers up to an integer W that is a power of two.
-        max_degree: Bound on the number of edges of a vertex, for the node level; promised, and not checked.
+        max_degree: Bound on the number of events of a vertex, edges counted as often as they come, for the node level;
+            promised, and not checked.
         level: 'edge' (the unit is one event) or 'node'.
         promised: Whether `max_degree` is promised.
     """
@@ -396,7 +397,8 @@ class SpanningForestCost(GraphFunction):
         """Say what is protected, as the subject of a sentence."""
         if self.level == "edge":
             return counted(unit, "an event: an edge of any weight", "events: edges of any weights")
-        return super().protected(unit)
+        said = f"as long as no vertex is in more than {self.degree} events, a promise that is not checked,"
+        return f"{counted(unit, 'a vertex with all its edges', 'vertices with all their edges')}, {said}"
 
     def encoder(self) -> _core.SpanningForest:
         """Return what turns weighted edges into changes of the cost."""

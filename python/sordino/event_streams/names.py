@@ -58,7 +58,7 @@ def indices(name: str, values: object, count: int, names: Names | None) -> NDArr
         names: Names of its members.
 
     Raises:
-        DataTypeError: Neither integers nor, if there are names, strings.
+        DataTypeError: Neither integers nor, if there are names, strings: not one of a list.
         ShapeError: More than one dimension.
     """
     if names is not None and isinstance(values, str):
@@ -71,16 +71,32 @@ def indices(name: str, values: object, count: int, names: Names | None) -> NDArr
         raise ShapeError(f"{name} must be one-dimensional")
     if array.size == 0:
         return np.zeros(0, dtype=np.int64)
+    listed = list(values) if isinstance(values, list | tuple) else array.tolist() if array.dtype.kind == "O" else []
+    if array.dtype.kind not in "iu" and any(_of_a_type(value, names) for value in listed):
+        # Item by item: what is no member, whatever it is, is a null item.
+        return _looked_up(listed, count, names)
     if array.dtype.kind in "iu":
         if array.dtype.kind == "u":
             array = np.minimum(array, np.uint64(2**62))
         found = array.astype(np.int64)
         return np.where((found >= 0) & (found < count), found, _UNKNOWN)
-    if names is None or array.dtype.kind not in "UOT":
+    if names is None or array.dtype.kind not in "UT":
         raise DataTypeError(f"{name} must be integers" + ("" if names is None else ", or the names that were declared"))
-    return _looked_up(array.tolist(), {member: i for i, member in enumerate(names)})
+    return _looked_up(array.tolist(), count, names)
 
 
-def _looked_up(values: Sequence[Any], places: dict[str, int]) -> NDArray[np.int64]:
-    known = (places.get(value, _UNKNOWN) if isinstance(value, str) else _UNKNOWN for value in values)
-    return np.fromiter(known, dtype=np.int64, count=len(values))
+def _of_a_type(value: Any, names: Names | None) -> bool:
+    """Return whether a member may be of the type of a value."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole or value is None or (names is not None and isinstance(value, str))
+
+
+def _looked_up(values: Sequence[Any], count: int, names: Names | None) -> NDArray[np.int64]:
+    places = {} if names is None else {member: i for i, member in enumerate(names)}
+
+    def place(value: Any) -> int:
+        if isinstance(value, str):
+            return places.get(value, _UNKNOWN)
+        return int(value) if value is not None and _of_a_type(value, None) and 0 <= value < count else _UNKNOWN
+
+    return np.fromiter(map(place, values), dtype=np.int64, count=len(values))

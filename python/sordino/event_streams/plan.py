@@ -9,7 +9,7 @@ import numpy as np
 
 from sordino import _core
 from sordino.accounting import key_beside
-from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
+from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, SordinoError
 from sordino.event_streams.workload import EventWorkload
 from sordino.stream_plans import StreamPlan
 
@@ -203,9 +203,12 @@ class EventPlan:
         request = counters.request
         if request.events is None:
             raise PlanFileError("this is a plan of a plain stream: StreamPlan.load")
-        if request.events.length != request.length:
-            raise PlanFileError("the plan counts events over another length than its counters have")
-        return EventPlan(request.events, counters, "dense" if request.dim == request.events.coordinates else "lazy")
+        from sordino.event_streams.planning import checked_plan  # noqa: PLC0415 - it makes plans
+
+        try:
+            return checked_plan(request.events, counters)
+        except SordinoError as error:
+            raise PlanFileError(f"the plan's counters are not those of its events: {error}") from None
 
     def compare(self) -> StreamComparison:
         """Return the expected errors of every mechanism for the same counters, in the unit of the workload."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -197,6 +198,7 @@ class SparseStream:
         self._above = above
         self._counters = counters
         self._process = os.getpid()
+        self._guard = threading.RLock()
         self._step = 0
         self._value = 0.0
         self.private = counters.private
@@ -236,25 +238,26 @@ class SparseStream:
             raise StreamClosedError("this stream is closed; nothing was released")
         if os.getpid() != self._process:
             raise ForkError("this stream belongs to another process")
-        left = self.plan.steps - self._step
-        if len(rows) > left:
-            raise HorizonError(
-                f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
-            )
-        if len(rows) == 0:
-            return np.zeros(0)
-        answers: Array
-        if self._above is None:
-            answers = np.asarray(self._counters.update(rows))
-        else:
-            ends, counts = self._above.push(rows)
-            answers = np.full(len(rows), self._value)
-            # Segments beyond the last that the running sum has steps for change nothing.
-            room = self._counters.plan.steps - self._counters.step
-            for place, count in zip(ends[:room].tolist(), counts[:room].tolist(), strict=True):
-                answers[place:] = self._counters.update(count)
-        self._step += len(rows)
-        self._value = float(answers[-1])
+        with self._guard:
+            left = self.plan.steps - self._step
+            if len(rows) > left:
+                raise HorizonError(
+                    f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
+                )
+            if len(rows) == 0:
+                return np.zeros(0)
+            answers: Array
+            if self._above is None:
+                answers = np.asarray(self._counters.update(rows))
+            else:
+                ends, counts = self._above.push(rows)
+                answers = np.full(len(rows), self._value)
+                # Segments beyond the last that the running sum has steps for change nothing.
+                room = self._counters.plan.steps - self._counters.step
+                for place, count in zip(ends[:room].tolist(), counts[:room].tolist(), strict=True):
+                    answers[place:] = self._counters.update(count)
+            self._step += len(rows)
+            self._value = float(answers[-1])
         return float(answers[0]) if array.ndim == 0 else answers
 
     def close(self) -> None:
@@ -335,7 +338,10 @@ def plan_sparse(
     late = _exceeded(scale, min(workload.most, workload.length) / risk)
     # Room for segments that end at a quarter of the threshold.
     segments = min(workload.length, 4 * workload.most // threshold + 16)
-    sums = plan_counters(RunningSum(segments), privacy=half, unit=unit, mechanism="auto")
+    # A segment is one item, in which all counts of a unit may come together: `per_cell` is of steps.
+    sums = plan_counters(
+        RunningSum(segments), privacy=half, unit=AddRemove(unit.records, label=unit.label), mechanism="auto"
+    )
     ways["above"] = threshold + late + float(sums.half_width([segments], 1.0 - risk, segments)[0])
     if mechanism == "auto" and ways["plain"] <= ways["above"]:
         return SparsePlan(workload, privacy, unit, None, None, plain, ways)

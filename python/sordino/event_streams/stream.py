@@ -114,7 +114,13 @@ class EventStream:
             raise ForkError("this stream belongs to another process")
         with self._guard:
             self._check(steps)
-            yield
+            done = False
+            try:
+                yield
+                done = True
+            finally:
+                # Released but not stored: the step is taken, and `resume` publishes it.
+                self._torn = not (done or getattr(self.counters, "pending", False))
 
     def replay(self, events: Callable[[Self], object]) -> None:
         """Take in the events of the steps that the counters have published; `EventPlan.attach` calls this.
@@ -142,12 +148,7 @@ class EventStream:
             return np.zeros((steps, width))
         if steps == 0:
             return np.zeros((0, width))
-        try:
-            answers = self.counters.update(rows if width == 1 else rows.reshape(steps, width))
-        except BaseException:
-            # Released but not stored: the step is taken, and `resume` publishes it.
-            self._torn = not self.counters.pending
-            raise
+        answers = self.counters.update(rows if width == 1 else rows.reshape(steps, width))
         return self._scaled(np.asarray(answers, dtype=np.float64).reshape(steps, width))
 
     def _scaled(self, answers: Array) -> Array:

@@ -71,6 +71,8 @@ class WordStream(EventStream):
         found = indices("letters", letters, workload.letters, workload.names)
         if together and len(found) > 1 and not workload.batches:
             raise ShapeError("several letters in a step need batches=True: the noise was made for one")
+        if together and len(found) == 0 and not workload.batches:
+            found = np.array([-1])  # nothing is a null letter: what is before and after does not join
         ends = step_ends(len(found), together)
         with self._taking_in(len(ends)):
             if isinstance(self.counters, _core.LazyStream):

@@ -11,7 +11,9 @@ columns, `n_j` the norm of the sum of j columns in a row and `n_1` that of one,
     null:      ||(C x I)(d - d')||^2 <= sum_{j <= l} n_j^2             <= l (l + 1) (2 l + 1)/6 n_1^2:
 
 two windows that agree before the change cannot agree after it (their common letter at the changed place has changed in
-one of them only). With several letters a step the bounds on the right are used.
+one of them only). A step without a letter is one with a null letter. With several letters a step the bound on the right
+is used for replaced letters; a letter may be missing from its step, whose other letters then join: n_1^2 times the sum
+of j^2 + (j - 1)^2.
 
 **Episodes.** An episode is counted at every minimal occurrence: its letters in this order, others in between allowed,
 no shorter occurrence inside. One letter adds and takes away at most as many occurrences of an episode as it has that
@@ -19,7 +21,7 @@ letter, so
 
     replaced:  sum_{j <= l} (4 j u^(j-1) + 8 j (j - 1) u^(j-2)) n_1^2,        null: half of 4 and a quarter of 8.
 
-Inserting or deleting a letter, so that all later letters move, is not protected: it would change every later step.
+Inserting or deleting a letter, so that letters move to other steps, is not protected: it would change every later step.
 
 Source: Fichtenberger, Henzinger and Upadhyay 2023, Corollaries 4 and 5, with the sensitivities proved in the
 documentation ("Errata: Constant matters").
@@ -149,7 +151,8 @@ class WordCounts(EventWorkload):
     def changes(self, unit: Unit, counters: _core.StreamPlan) -> tuple[Change, ...]:
         """Return what the unit changes: the general bound."""
         square, l1, touched = self._bound(isinstance(unit, ReplaceOne))
-        touched, weight = min(touched, self.coordinates), times(unit)
+        weight = times(unit)
+        touched = min(touched * weight, self.coordinates)
         return (change(rises=square, falls=0, l1=l1, touched=touched, weight=weight, one_sign=counters.one_sign),)
 
     def needs(self, counters: _core.StreamPlan) -> Property:
@@ -197,6 +200,9 @@ class SubstringCounts(WordCounts):
         n = self.longest
         if replaced:
             return n * (n + 1) * (n + 2) // 3, n * (n + 1), n * (n + 1)
+        if self.batches:
+            # Nothing may be no letter at all, so that those before and after it in the step join: j - 1 new words of j.
+            return sum(j * j + (j - 1) * (j - 1) for j in range(1, n + 1)), n * n, n * n
         return n * (n + 1) * (2 * n + 1) // 6, n * (n + 1) // 2, n * (n + 1) // 2
 
     def changes(self, unit: Unit, counters: _core.StreamPlan) -> tuple[Change, ...]:
@@ -205,8 +211,10 @@ class SubstringCounts(WordCounts):
         if self.batches or not counters.one_sign:
             return general
         weight, lengths = times(unit), range(1, self.longest + 1)
-        runs = tuple(Pattern(j, weight, 1, 1, 1, j) for j in lengths)
-        others = tuple(Pattern(1, weight, 1, j, j, j) for j in lengths) if isinstance(unit, ReplaceOne) else ()
+        touched = {j: min(j * weight, self.coordinates) for j in lengths}
+        runs = tuple(Pattern(j, weight, 1, 1, 1, touched[j]) for j in lengths)
+        replaced = isinstance(unit, ReplaceOne)
+        others = tuple(Pattern(1, weight, 1, j, j, touched[j]) for j in lengths) if replaced else ()
         return (runs + others, *general)
 
 

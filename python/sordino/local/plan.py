@@ -12,7 +12,7 @@ from sordino import _core
 from sordino._checks import integer
 from sordino.accounting import key_beside
 from sordino.calibration import event as calibrated_event
-from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.errors import DataTypeError, ShapeError
 from sordino.intervals import equal_laplace_half_width, gaussian_half_width
 from sordino.promises import promise_of
 from sordino.stream_plans import StreamPlan
@@ -83,14 +83,13 @@ class LocalPlan:
         Runs on the client. A second report of the same value costs as much again.
 
         Args:
-            value: The client's number; beyond the bounds it is clamped.
+            value: The client's number; beyond the bounds it is clamped, and not-a-number is a null item: noise alone.
             ledger: The client's own budget, charged; None leaves the report unaccounted.
 
         Returns:
             Integers, shape (numbers,).
 
         Raises:
-            InvalidParameterError: The value is not finite, or the derivative of the loss is not what a loss has.
             BudgetExceededError: The ledger's total would be exceeded.
             EntropyError: The operating system gives no randomness.
         """
@@ -110,7 +109,6 @@ class LocalPlan:
         Raises:
             DataTypeError: Not numbers.
             ShapeError: Not one-dimensional.
-            InvalidParameterError: As `encode_client`.
             BudgetExceededError: The ledger's total would be exceeded.
             EntropyError: The operating system gives no randomness.
         """
@@ -123,10 +121,6 @@ class LocalPlan:
         array = array.astype(np.float64)
         if array.ndim != 1:
             raise ShapeError("values must be one-dimensional")
-        if not np.isfinite(array).all():
-            raise InvalidParameterError("a value is not finite: such a client sends nothing")
-        rows = self.survey.increments(array)
-        starts = None if self.level is None else self.survey.starts(array)
         key = key_beside(ledger)
         if ledger is not None:
             ledger.charge(self.event, label="one report")
@@ -134,9 +128,11 @@ class LocalPlan:
         w = self.survey.intervals
         for part, first in enumerate(range(0, len(array), _CHUNK)):
             chunk = slice(first, first + _CHUNK)
-            out[chunk, :w] = _noisy(self.sums, rows[chunk].T, _derived(key, 2 * part)).T
-            if self.level is not None and starts is not None:
-                out[chunk, w] = _noisy(self.level, starts[chunk][None, :], _derived(key, 2 * part + 1))[0]
+            rows = self.survey.increments(array[chunk])
+            out[chunk, :w] = _noisy(self.sums, rows.T, _derived(key, 2 * part)).T
+            if self.level is not None:
+                starts = self.survey.starts(array[chunk])
+                out[chunk, w] = _noisy(self.level, starts[None, :], _derived(key, 2 * part + 1))[0]
         return out
 
     def server(self) -> LocalServer:
@@ -179,7 +175,7 @@ class LocalPlan:
         known: dict[int, float] = {}
 
         def width(deviation: float) -> float:
-            variates = max(round(deviation**2 / (2.0 * scale**2)), 1)
+            variates = max(math.ceil(deviation**2 / (2.0 * scale**2) - 1e-6), 1)
             if variates not in known:
                 known[variates] = equal_laplace_half_width(scale, variates, level, answers)
             return known[variates]

@@ -36,7 +36,7 @@ def plan_local(survey: LocalSurvey, privacy: Privacy, *, mechanism: str = "auto"
 
     Raises:
         DataTypeError: An argument is of the wrong type.
-        InvalidParameterError: An argument is out of range.
+        InvalidParameterError: An argument is out of range, or the loss is not convex and 1-Lipschitz.
         UnsupportedMechanismError: The mechanism serves no running sum, or cannot give the guarantee.
     """
     from sordino.stream_planning import plan_request  # noqa: PLC0415 - it plans event streams
@@ -46,6 +46,7 @@ def plan_local(survey: LocalSurvey, privacy: Privacy, *, mechanism: str = "auto"
     check_request(survey, privacy, None, "max", None, True)
     rate = privacy.epsilon if isinstance(privacy, PureDP | ApproxDP) else gaussian_mu(privacy)
     survey = survey.with_intervals(rate)
+    survey.check_loss()
     main, rest = _split(privacy) if survey.loss.level else (privacy, None)
     request = StreamRequest(
         workload=RunningSum(survey.intervals),

@@ -133,37 +133,51 @@ class LocalSurvey(EventWorkload):
         """Say what is protected, as the subject of a sentence."""
         return "The value of every client"
 
-    def increments(self, values: Array) -> NDArray[np.int64]:
-        """Return what clients with these finite values send but for noise, in units; shape (clients, intervals).
+    def check_loss(self) -> None:
+        """Refuse a derivative that is none of a convex 1-Lipschitz loss, at some public values.
 
         Raises:
-            InvalidParameterError: The derivative of the loss is out of range, or decreases.
+            InvalidParameterError: It is out of range, decreases, or has another shape than its argument.
         """
-        low, high = self.bounds
-        w, values = self.intervals, np.clip(values, low, high)
-        if self.loss.name == "absolute":
-            rows = np.zeros((len(values), w), dtype=np.int64)
-            # The first point of the grid at or above the value.
-            cells = np.searchsorted(self.grid, values, side="left")
-            rows[np.arange(len(values)), np.minimum(cells, w - 1)] = 1
-            return rows
-        rows = np.empty((len(values), w), dtype=np.int64)
-        for row, value in zip(rows, values.tolist(), strict=True):
-            slopes = np.asarray(self.loss.derivative(self.grid, value), dtype=np.float64)
-            fits = slopes.shape == (w,) and np.isfinite(slopes).all() and (np.abs(slopes) <= 1.0 + 1e-9).all()
+        for value in np.linspace(*self.bounds, 17).tolist():
+            slopes = self._slopes(value)
+            fits = slopes.shape == (self.intervals,) and (np.abs(slopes) <= 1.0 + 1e-9).all()  # not-a-number is not
             if not fits or (np.diff(slopes) < -1e-9).any():
                 raise InvalidParameterError("the derivative of the loss must be from -1 to 1, and must not decrease")
+
+    def _slopes(self, value: float) -> Array:
+        return np.asarray(self.loss.derivative(self.grid, value), dtype=np.float64)
+
+    def increments(self, values: Array) -> NDArray[np.int64]:
+        """Return what clients with these values send but for noise, in units; shape (clients, intervals).
+
+        Values beyond the bounds are clamped; not-a-number is a null item, all zeros. Nothing is refused here: that
+        would depend on the value.
+        """
+        low, high = self.bounds
+        rows = np.zeros((len(values), self.intervals), dtype=np.int64)
+        known = np.flatnonzero(~np.isnan(values))
+        clamped = np.clip(values[known], low, high)
+        if self.loss.name == "absolute":
+            # The first point of the grid at or above the value.
+            cells = np.searchsorted(self.grid, clamped, side="left")
+            rows[known, np.minimum(cells, self.intervals - 1)] = 1
+            return rows
+        for place, value in zip(known.tolist(), clamped.tolist(), strict=True):
+            slopes = np.clip(np.nan_to_num(self._slopes(value)), -1.0, 1.0)
             # Rounded sums that do not decrease: increments that are not negative and sum to at most the units of one
-            # client.
-            sums = np.maximum.accumulate(np.floor((1.0 + np.clip(slopes, -1.0, 1.0)) / 2.0 * self.largest + 0.5))
-            row[:] = np.diff(sums, prepend=0.0)
+            # client, whatever the slopes.
+            sums = np.maximum.accumulate(np.floor((1.0 + slopes) / 2.0 * self.largest + 0.5))
+            rows[place] = np.diff(sums, prepend=0.0)
         return rows
 
     def starts(self, values: Array) -> NDArray[np.int64]:
         """Return the loss of each value at the lower bound, in units of the length of the bounds; shape (clients,)."""
         low, high = self.bounds
         assert self.loss.value is not None
-        losses = np.array([self.loss.value(low, float(v)) for v in np.clip(values, low, high)], dtype=np.float64)
+        clamped = np.clip(np.nan_to_num(values, nan=low), low, high)
+        losses = np.array([self.loss.value(low, value) for value in clamped.tolist()], dtype=np.float64)
+        losses[np.isnan(values)] = 0.0
         shares = np.clip(np.nan_to_num(losses / (high - low)), 0.0, 1.0)
         return np.floor(shares * (1 << _UNITS) + 0.5).astype(np.int64)
 

@@ -87,7 +87,10 @@ impl Sums {
                 let blocks = table.sums.chunks_mut(BLOCK).zip(&table.touched);
                 blocks.filter(|(_, touched)| **touched).for_each(|(sums, _)| sums.zeroize());
             }
-            Self::Map(sums) => sums.values_mut().for_each(Zeroize::zeroize),
+            Self::Map(sums) => {
+                sums.values_mut().for_each(Zeroize::zeroize);
+                sums.clear();
+            }
         }
     }
 }
