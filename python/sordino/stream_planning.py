@@ -196,33 +196,18 @@ def plan_stream(
         )
     if compression is not None or pan_private:
         raise InvalidParameterError("compression and pan_private belong to a RunningHistogram")
-    if isinstance(workload, EventWorkload | SparseCount):
-        if (dim, touched, signed, integral, max_value) != (1, 1, False, True, None):
-            raise InvalidParameterError("counts of events say themselves what an item changes")
+    plain = (dim, touched, signed, integral, max_value) == (1, 1, False, True, None)
+    if isinstance(workload, EventWorkload | SparseCount) and not plain:
+        raise InvalidParameterError("counts of events say themselves what an item changes")
+    if isinstance(workload, SparseCount):
         plan_counters = partial(
-            plan_stream, privacy=privacy, unit=unit, horizon=horizon, objective=objective, memory=memory, effort=effort
+            plan_stream, horizon=horizon, objective=objective, memory=memory, effort=effort, option=option
         )
-        if isinstance(workload, SparseCount):
-            return plan_sparse(workload, partial(plan_counters, option=option), privacy, unit, mechanism)  # type: ignore[arg-type]
-        request = _checked(
-            RunningSum(workload.length),
-            privacy,
-            unit=unit,
-            horizon=horizon,
-            objective=objective,
-            dim=1,
-            touched=1,
-            signed=False,
-            max_value=None,
-            integral=True,
-        )
-        return plan_events(
-            workload, request, reads, lambda asked: plan_request(asked, mechanism, memory, effort, option)
-        )
-    if reads != "auto":
+        return plan_sparse(workload, plan_counters, privacy, unit, mechanism)  # type: ignore[arg-type]
+    if reads != "auto" and not isinstance(workload, EventWorkload):
         raise InvalidParameterError("reads belongs to counts of events")
     request = _checked(
-        workload,
+        RunningSum(workload.length) if isinstance(workload, EventWorkload) else workload,
         privacy,
         unit=unit,
         horizon=horizon,
@@ -233,6 +218,10 @@ def plan_stream(
         max_value=max_value,
         integral=integral,
     )
+    if isinstance(workload, EventWorkload):
+        return plan_events(
+            workload, request, reads, lambda asked: plan_request(asked, mechanism, memory, effort, option)
+        )
     return plan_request(request, mechanism, memory, effort, option)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphStream"]
 
-# Counters that are read, or changes that are laid out, at once.
+# Counters that are read at once.
 _CHUNK = 2**20
 # A released graph is a matrix.
 _MOST_MATRIX = 2**13
@@ -68,14 +68,10 @@ class GraphStream(EventStream):
             if isinstance(self.counters, _core.LazyStream):
                 self.counters.advance(places.astype(np.uint64), amounts, ends)
                 return
-            rows = max(_CHUNK // self.plan.coordinates, 1)
-            for first in range(0, len(ends), rows):
-                part = ends[first : first + rows].astype(np.int64)
-                start = int(ends[first - 1]) if first else 0
-                inside = slice(start, int(part[-1]))
-                of_step = np.searchsorted(part, np.arange(start, int(part[-1])), side="right")
+            for events, part in self._parts(ends):
+                of_step = np.searchsorted(part, np.arange(events.stop - events.start, dtype=np.uint64), side="right")
                 changes = np.zeros((len(part), self.plan.coordinates), dtype=np.int64)
-                np.add.at(changes, (of_step, places[inside]), amounts[inside])
+                np.add.at(changes, (of_step, places[events]), amounts[events])
                 self._publish(changes.reshape(-1), len(part))
 
     def _side(self, name: str, vertices: object) -> NDArray[np.int64]:
@@ -112,7 +108,7 @@ class GraphStream(EventStream):
         for first in range(0, len(one), columns):
             part = np.repeat(one[first : first + columns], len(two))
             places = self._workload.pairs(part, np.tile(two, len(part) // len(two)))
-            value += sum(float(self.read(places[i : i + _CHUNK]).sum()) for i in range(0, len(places), _CHUNK))
+            value += float(self.read(places).sum())
         return Cut(value, len(one), len(two), self._widths())
 
     def weights(self, source: object, target: object) -> Array:

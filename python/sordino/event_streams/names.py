@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sordino._checks import integer
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 
-__all__ = ["Names", "indices", "names_of", "vertex_names"]
+__all__ = ["Names", "characters", "indices", "names_of", "vertex_names"]
 
 Names = tuple[str, ...]
 
@@ -40,11 +40,16 @@ def names_of(name: str, value: object, *, least: int, most: int) -> tuple[int, N
     return count, names
 
 
+def characters(names: Names) -> bool:
+    """Return whether every name is one character, so that a string is a sequence of members."""
+    return all(len(name) == 1 for name in names)
+
+
 def vertex_names(count: int, names: Names | None) -> int | str | list[str]:
     """Return what `names_of` takes; names of one character each as one string."""
     if names is None:
         return count
-    return "".join(names) if all(len(name) == 1 for name in names) else list(names)
+    return "".join(names) if characters(names) else list(names)
 
 
 def indices(name: str, values: object, count: int, names: Names | None) -> NDArray[np.int64]:
@@ -62,7 +67,7 @@ def indices(name: str, values: object, count: int, names: Names | None) -> NDArr
         ShapeError: More than one dimension.
     """
     if names is not None and isinstance(values, str):
-        values = list(values) if all(len(member) == 1 for member in names) else [values]
+        values = list(values) if characters(names) else [values]
     try:
         array = np.atleast_1d(np.asarray(values))
     except Exception:

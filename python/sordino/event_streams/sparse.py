@@ -34,7 +34,7 @@ from sordino.errors import (
     StreamClosedError,
     UnsupportedMechanismError,
 )
-from sordino.events import PureEvent
+from sordino.events import ApproxEvent, PureEvent
 from sordino.privacy import ApproxDP, PureDP
 from sordino.promises import promise_of
 from sordino.units import AddRemove
@@ -127,8 +127,6 @@ class SparsePlan:
             return self.counters.event
         if isinstance(self.privacy, PureDP):
             return PureEvent(epsilon=self.privacy.epsilon)
-        from sordino.events import ApproxEvent  # noqa: PLC0415 - not the default
-
         assert isinstance(self.privacy, ApproxDP)
         return ApproxEvent(epsilon=self.privacy.epsilon, delta=self.privacy.delta)
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EventStream", "step_ends"]
 
+# Changes of dense counters that are laid out at once.
+_LAID_OUT = 2**20
+
 
 def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
     """Return the index after the last event of every step.
@@ -83,7 +86,6 @@ class EventStream:
 
         Raises:
             StreamClosedError: The stream was closed.
-            ForkError: The stream belongs to another process.
             HorizonError: More steps than are left.
             StepStoreError: The store did not keep the last step.
         """
@@ -93,8 +95,6 @@ class EventStream:
             raise StreamClosedError("events were taken in that were refused; attach the counters again with a replay")
         if getattr(self.counters, "pending", False):
             raise StepStoreError("the last step was released but not stored: call counters.resume first")
-        if os.getpid() != self._process:
-            raise ForkError("this stream belongs to another process")
         if self._replayed is not None and steps > self.counters.step - self._replayed:
             raise InvalidParameterError("the replay has more steps than the checkpoint; nothing was released")
         left = self.plan.steps - self.step
@@ -136,6 +136,13 @@ class EventStream:
         replayed, self._replayed = self._replayed, None
         if replayed != self.counters.step:
             raise InvalidParameterError("the replay has fewer steps than the checkpoint: feed all events so far")
+
+    def _parts(self, ends: NDArray[np.uint64]) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
+        """Cut steps into parts whose changes are laid out at once: their events, and the ends among these."""
+        steps = max(_LAID_OUT // self.plan.coordinates, 1)
+        for first in range(0, len(ends), steps):
+            part, start = ends[first : first + steps], ends[first - 1] if first else np.uint64(0)
+            yield slice(int(start), int(part[-1])), part - start
 
     def _publish(self, rows: NDArray[np.int64], steps: int) -> Array:
         """Publish rows of changes; return answers of shape (steps, counters)."""

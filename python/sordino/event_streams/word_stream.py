@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HeavyWord", "WordStream"]
 
-# Counters that are read at once.
-_CHUNK = 2**20
-
 
 @dataclass(frozen=True)
 class HeavyWord:
@@ -78,12 +75,8 @@ class WordStream(EventStream):
             if isinstance(self.counters, _core.LazyStream):
                 self._encoder.feed(self.counters, found, ends)
                 return
-            rows = max(_CHUNK // self.plan.coordinates, 1)
-            for first in range(0, len(ends), rows):
-                part = ends[first : first + rows]
-                start = int(ends[first - 1]) if first else 0
-                changes = self._encoder.rows(found[start : int(part[-1])], part - np.uint64(start))
-                self._publish(changes, len(part))
+            for events, part in self._parts(ends):
+                self._publish(self._encoder.rows(found[events], part), len(part))
 
     def count(self, words: Iterable[Sequence[int] | str]) -> Array:
         """Return the noisy counts of these words after the last step.
@@ -140,8 +133,7 @@ class WordStream(EventStream):
         places = np.arange(u, dtype=np.int64)
         found: list[tuple[float, int]] = []
         for length in range(1, workload.longest + 1):
-            chunks = [places[i : i + _CHUNK] for i in range(0, len(places), _CHUNK)]
-            counts = np.concatenate([self.read(offset + chunk) for chunk in chunks])
+            counts = self.read(offset + places)
             heavy = counts >= threshold
             found += zip(counts[heavy].tolist(), (offset + places[heavy]).tolist(), strict=True)
             if not heavy.any() or length == workload.longest:

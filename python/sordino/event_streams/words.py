@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sordino import _core
 from sordino._checks import integer
 from sordino.errors import DataTypeError, InvalidParameterError
-from sordino.event_streams.names import names_of, vertex_names
+from sordino.event_streams.names import characters, indices, names_of, vertex_names
 from sordino.event_streams.word_stream import WordStream
 from sordino.event_streams.workload import Change, EventWorkload, Property, change, counted, times
 from sordino.participation import Pattern
@@ -108,19 +108,16 @@ class WordCounts(EventWorkload):
             DataTypeError: It is no sequence of letters.
             InvalidParameterError: The word is empty, too long, or has a letter that is not in the alphabet.
         """
-        from sordino.event_streams.names import indices  # noqa: PLC0415
-
         try:
             letters = indices("word", list(word), self.letters, self.names).tolist()
         except TypeError:
             raise DataTypeError("a word must be a string, or a sequence of letters") from None
         if not 1 <= len(letters) <= self.longest or min(letters) < 0:
             raise InvalidParameterError(f"a word has 1 to {self.longest} letters of the alphabet")
-        place = 0
+        place = -1
         for letter in letters:
-            place = place * self.letters + letter
-        shorter: int = sum(self.letters**j for j in range(1, len(letters)))
-        return shorter + place
+            place = (place + 1) * self.letters + letter
+        return place
 
     def word(self, index: int) -> tuple[int, ...] | str | tuple[str, ...]:
         """Return the word of a counter: letters, or a string if every letter has one character.
@@ -128,21 +125,19 @@ class WordCounts(EventWorkload):
         Raises:
             InvalidParameterError: There is no such index.
         """
-        rest, length = integer("index", index, least=0), 1
-        while rest >= self.letters**length:
-            rest -= self.letters**length
-            length += 1
-            if length > self.longest:
-                raise InvalidParameterError("there is no word of such an index")
+        rest = integer("index", index, least=0)
+        if rest >= self.coordinates:
+            raise InvalidParameterError("there is no word of such an index")
         letters = []
-        for _ in range(length):
+        while rest >= 0:
             rest, letter = divmod(rest, self.letters)
             letters.append(letter)
+            rest -= 1
         letters.reverse()
         if self.names is None:
             return tuple(letters)
         named = tuple(self.names[letter] for letter in letters)
-        return "".join(named) if all(len(name) == 1 for name in self.names) else named
+        return "".join(named) if characters(self.names) else named
 
     @abstractmethod
     def _bound(self, replaced: bool) -> tuple[int, int, int]:
