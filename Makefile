@@ -5,11 +5,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 EXTENSION := $(VENV)/.extension
-# A process of pytest for each core, and then no threads of BLAS besides: they would wait for each other.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# What was checked of the Rust sources as they are: nothing is checked twice while only Python changes.
+RUST_LINTED := target/.rust-linted
+RUST_TESTED := target/.rust-tested
+# One profile for the extension, lints, tests and documentation, so that they share what they compile.
+CARGO_FLAGS := --profile checked --locked
+CARGO_TEST := $(shell cargo nextest --version > /dev/null 2>&1 && echo nextest run --cargo-profile checked --locked \
+	--status-level fail --final-status-level slow || echo test $(CARGO_FLAGS) --lib --tests)
+IGNORED := $(if $(findstring nextest,$(CARGO_TEST)),--run-ignored only -E 'not test(generate)',-- --ignored --skip generate)
+# As maturin calls cargo; with another environment PyO3 would be compiled anew at each turn.
+AS_MATURIN = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_CONFIG_FILE=$(firstword $(wildcard $(CURDIR)/target/maturin/pyo3-config-*.txt))
+# A process of pytest for each core, and then no threads of BLAS besides: they would wait for each other. The many
+# interpreters that tests start read compiled modules.
+PYTEST := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet
 # Property tests repeat; set another seed to search further.
 export PROPTEST_RNG_SEED ?= 20261121
-RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
 
 .DEFAULT_GOAL := help
 
@@ -24,11 +35,11 @@ $(VENV)/.ready: requirements/dev.txt
 	@touch $@
 
 $(EXTENSION): $(VENV)/.ready $(RUST_SOURCES) pyproject.toml
-	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop $(CARGO_FLAGS) --quiet
 	@touch $@
 
 .PHONY: build
-build: $(EXTENSION) ## Set up .venv and build the extension
+build: $(EXTENSION) ## Set up .venv and build the extension, with its checks on
 
 .PHONY: demo
 demo: build ## Main job on real input: tables and pictures in out/
@@ -39,27 +50,35 @@ test: lint test-rust test-python ## Everything that a change must pass
 	@echo "all checks passed"
 
 .PHONY: lint
-lint: build ## Formatting, lints, types, stubs, generated tables
-	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(PYTHON) scripts/make_ziggurat_tables.py --check
+lint: build $(RUST_LINTED) ## Formatting, lints, types, stubs, generated tables
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest sordino._core --ignore-disjoint-bases
 
+$(RUST_LINTED): $(EXTENSION) scripts/make_ziggurat_tables.py
+	cargo fmt --all --check
+	$(AS_MATURIN) cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(AS_MATURIN) cargo doc $(CARGO_FLAGS) --no-deps --quiet
+	$(PYTHON) scripts/make_ziggurat_tables.py --check
+	@touch $@
+
 .PHONY: test-rust
-test-rust: ## Rust tests, documentation examples, benches as tests
-	cargo test --locked --workspace
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+test-rust: $(RUST_TESTED) ## Rust tests and documentation examples
+
+$(RUST_TESTED): $(EXTENSION)
+	cargo $(CARGO_TEST)
+	cargo test $(CARGO_FLAGS) --doc
+	@touch $@
 
 .PHONY: test-python
 test-python: build ## Python tests, with the code of README and docs
 	$(PYTEST)
 
 .PHONY: test-slow
-test-slow: build docs package ## Slow markers, the docs site, wheel and sdist in empty environments
-	cargo test --locked -p sordino-core -- --ignored --skip generate
+test-slow: build docs package ## Slow markers, benches that compile, the docs site, the release wheel and the sdist alone
+	cargo $(CARGO_TEST) $(IGNORED)
+	cargo clippy $(CARGO_FLAGS) --package sordino-bench --all-targets -- -D warnings
 	$(PYTEST) -m slow
 	@echo "all slow checks passed"
 
@@ -72,7 +91,9 @@ package: $(VENV)/.ready ## Build wheel and sdist, install each into an empty env
 	scripts/check_packages.sh $(BIN)
 
 .PHONY: bench
-bench: build ## All benchmarks; figures go to benches/README.md
+bench: $(VENV)/.ready ## All benchmarks, of the release build; figures go to benches/README.md
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
+	@rm -f $(EXTENSION)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
 	$(BIN)/python benches/figures.py
 

@@ -123,6 +123,7 @@ def test_no_substrings_are_worse():
     assert max(norms) / np.linalg.norm(C[:, 0]) == pytest.approx(2.639, abs=5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("u", "longest", "T", "pairs", "squared"),
     [(2, 2, 9, 6, 5.79), (3, 2, 8, 10, 9.16), (4, 2, 6, 14, 9.98)],

@@ -228,6 +228,7 @@ def composed_delta(losses: list[float], epsilon: float) -> float:
     return float(composed.get_delta_for_epsilon(epsilon))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "row", [[1.0, 1.0], [1.0, 0.1], [1.0, 0.5, 0.25, 0.125], [1.0] * 12, [3.0] + [0.3] * 20], ids=len
 )

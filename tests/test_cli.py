@@ -12,31 +12,13 @@ import numpy as np
 import pytest
 
 import sordino as so
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
-
-from click.testing import CliRunner
-
-from sordino.cli.commands import application
+from command_line import sordino, write
 from sordino.cli.inputs import SOURCE_OPTIONS, read_source
 from sordino.cli.truth import true_answers
 
 AVERAGE = ["--workload", "moving-average", "--window", "7", "--length", "100"]
 APPROX = ["--epsilon", "1", "--delta", "1e-6"]
 SECRET = "Zbigniew-4711"
-
-
-def sordino(*arguments):
-    return CliRunner().invoke(application, [str(argument) for argument in arguments])
-
-
-def write(path, header, rows):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    return path
 
 
 @pytest.fixture

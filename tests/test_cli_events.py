@@ -7,36 +7,12 @@ import numpy as np
 import pytest
 
 import sordino as so
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
-
-from click.testing import CliRunner
-
-from sordino.cli.commands import application
+from command_line import done, sordino, write
 
 # Nearly no noise: what is counted shows.
 EXACT = ["--mu", 1e4]
 K4 = [(0, 1, 4), (1, 2, 1), (0, 2, 2), (2, 3, 5), (1, 3, 3), (0, 3, 1)]
 ENDS = ["--source", "from", "--target", "to", "--vertices", 4]
-
-
-def sordino(*arguments, text=None):
-    return CliRunner().invoke(application, [str(argument) for argument in arguments], input=text)
-
-
-def done(*arguments, text=None):
-    result = sordino(*arguments, text=text)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def write(path, header, rows):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    return path
 
 
 def answers(*arguments):

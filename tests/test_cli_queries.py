@@ -13,15 +13,10 @@ import zipfile
 import numpy as np
 import pytest
 
+import command_line
 import sordino as so
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
-
-from click.testing import CliRunner
-
+from command_line import sordino, write
 from sordino.cli.attributes import parse_attributes
-from sordino.cli.commands import application
 from sordino.cli.inputs import SOURCE_OPTIONS, read_source
 from sordino.cli.matrices import read_matrix
 
@@ -48,14 +43,8 @@ RECORDS = [
 ]
 
 
-def sordino(*arguments):
-    return CliRunner().invoke(application, [str(argument) for argument in arguments])
-
-
 def done(*arguments):
-    result = sordino(*arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return command_line.done(*arguments).stdout
 
 
 def refused(code, *arguments):
@@ -65,14 +54,6 @@ def refused(code, *arguments):
     assert result.stderr.count("\n") == 1
     assert not result.stdout
     return result.stderr
-
-
-def write(path, header, rows):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    return path
 
 
 def rows_of(path):

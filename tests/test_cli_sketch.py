@@ -11,31 +11,13 @@ import numpy as np
 import pytest
 
 import sordino as so
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
-
-from click.testing import CliRunner
-
+from command_line import sordino, write
 from sordino.cli import tables
-from sordino.cli.commands import application
 
 CELLS, K = 256, 96
 SIZES = ["--cells", CELLS, "--measurements", K, "--seed", 5]
 RECORDS = ["--cells-column", "page", *SIZES]
 PURE = ["--epsilon", 1, "--sparsity", 8]
-
-
-def sordino(*arguments, text=None):
-    return CliRunner().invoke(application, [str(argument) for argument in arguments], input=text)
-
-
-def write(path, header, rows):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    return path
 
 
 @pytest.fixture

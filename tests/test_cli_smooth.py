@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 import sordino as so
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
-
-from click.testing import CliRunner
-
+from command_line import done, sordino, write
 from sordino.cli import tables
-from sordino.cli.commands import application
 from sordino.smooth import fitting
 
 N = 5000
@@ -23,24 +17,6 @@ COLUMNS = ["--column", "age:18..100", "--column", "weight:30..200"]
 KERNELS = ["--bandwidth", 8, "--bandwidth", 12, "--points", N]
 APPROXIMATE = ["--epsilon", 1, "--delta", 1e-6]
 PLANNED = [*COLUMNS, *KERNELS, *APPROXIMATE]
-
-
-def sordino(*arguments, text=None):
-    return CliRunner().invoke(application, [str(argument) for argument in arguments], input=text)
-
-
-def done(*arguments, text=None):
-    result = sordino(*arguments, text=text)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def write(path, header, rows):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    return path
 
 
 def read(path):

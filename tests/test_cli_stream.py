@@ -11,14 +11,8 @@ import sys
 import numpy as np
 import pytest
 
+import command_line
 import sordino as so
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
-
-from click.testing import CliRunner
-
-from sordino.cli.commands import application
 from sordino.cli.stream_lines import Interruption, LineParser, LineReader
 from sordino.cli.stream_state import open_stored
 
@@ -30,7 +24,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 
 def sordino(*arguments):
-    return CliRunner().invoke(application, ["stream", *(str(argument) for argument in arguments)])
+    return command_line.sordino("stream", *arguments)
 
 
 def piped(arguments, text, cwd):
@@ -222,6 +216,7 @@ def test_files_are_private(kept):
     assert "chmod 600" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_state_that_cannot_be_used(kept):
     options, first, _ = kept
     sealed, key, steps = first / "state", first / "key", first / "state.steps"
@@ -376,8 +371,10 @@ def test_every_stream_can_be_said(options, shown):
     "line", ["", SECRET, "nan", "inf", "1e999", "9" * 5000, "1,2", '"', "\x00", "\u00e9", "0x10", "x" * 200_000]
 )
 def test_a_malformed_line_is_zero_silently(line, tmp_path):
-    done = piped(SHARP, f"3\n{line}\n4\n", tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    path = tmp_path / "lines"
+    path.write_text(f"3\n{line}\n4\n", encoding="utf-8")
+    done = sordino(path, *SHARP)
+    assert (done.exit_code, done.stderr) == (0, "")
     assert values(done.stdout) == pytest.approx([3.0, 3.0, 7.0], abs=0.1)
     assert SECRET not in done.stdout
 

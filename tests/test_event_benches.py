@@ -1,27 +1,10 @@
 """The benchmarks of event streams, in their short form: they run, and their verdicts are those of theory."""
 
-import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-BENCHES = Path(__file__).resolve().parent.parent / "benches"
-
-
-def rows(name, section):
-    """Return the rows of one section of a short run."""
-    run = subprocess.run(
-        [sys.executable, str(BENCHES / name), "--section", section],
-        env={**os.environ, "SORDINO_BENCH_QUICK": "1"},
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    return json.loads(run.stdout.splitlines()[-1])
+from bench_runs import rows
 
 
 @pytest.fixture(autouse=True)

@@ -192,6 +192,7 @@ def test_words(privacy, reads):
 # Reports
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [so.ApproxDP(epsilon=2.0, delta=1e-6), PURE], ids=["gaussian", "laplace"])
 def test_reports(privacy):
     """All shares together, of the clients and of where they came from; the standard error of each share."""

@@ -32,12 +32,14 @@ def test_quickstart(tmp_path):
     assert "95 % interval" in text
 
 
+@pytest.mark.slow
 def test_marginals(tmp_path):
     text = run("marginals.py", cwd=tmp_path)
     assert "fourier-gaussian, chosen by auto" in text
     assert "is the same in all its 19 tables: True" in text
 
 
+@pytest.mark.slow
 def test_any_matrix(tmp_path):
     text = run("any_matrix.py", cwd=tmp_path)
     assert "optimal-gaussian, chosen by auto" in text
@@ -47,6 +49,7 @@ def test_any_matrix(tmp_path):
     assert abs(published - true) < 6.0 * stderr
 
 
+@pytest.mark.slow
 def test_sketch_services(tmp_path):
     text = run("sketch_services.py", cwd=tmp_path)
     assert "compressive-laplace, as asked" in text
@@ -61,6 +64,7 @@ def test_sketch_services(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_smooth_services(tmp_path):
     text = run("smooth_services.py", cwd=tmp_path)
     assert "kernel-gaussian, chosen by auto" in text
@@ -73,6 +77,7 @@ def test_smooth_services(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_event_services(tmp_path):
     text = run("event_services.py", cwd=tmp_path)
     cuts = re.findall(r"to Florida by day \d+: (\d+) ± (\d+), true (\d+)", text)
@@ -92,11 +97,13 @@ def test_event_services(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quickstart.py", "marginals.py", "any_matrix.py"])
 def test_short_examples_are_short(name):
     assert len((EXAMPLES / name).read_text().splitlines()) < 40
 
 
+@pytest.mark.slow
 def test_demo(tmp_path):
     pytest.importorskip("matplotlib")
     text = run("demo.py", "--out", "pictures", cwd=tmp_path)
@@ -124,6 +131,7 @@ def test_demo(tmp_path):
     assert projected["this run's rmse"] != by_name["survey: the same, not projected"]["this run's rmse"]
 
 
+@pytest.mark.slow
 def test_data_is_what_its_page_says():
     page = (EXAMPLES / "data" / "README.md").read_text()
     files = [file for file in (EXAMPLES / "data").iterdir() if file.suffix in {".csv", ".txt"}]

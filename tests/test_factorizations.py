@@ -61,6 +61,7 @@ WORST = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workload", "gamma"), WORST)
 def test_least_worst_query_error(workload, gamma):
     found = so.factorize(workload, objective="max", gap=1e-6)

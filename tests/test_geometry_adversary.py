@@ -79,6 +79,7 @@ UNITS = {
 DIFFERENCES = [np.array(d) for d in itertools.product(range(-3, 4), repeat=4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", named(FACTORED))
 @pytest.mark.parametrize("unit", UNITS)
 def test_neighbours_are_never_farther_apart_than_the_noise_covers(mechanism, unit, known_noise):
@@ -133,6 +134,7 @@ STATISTICAL = ["optimal-gaussian", "ellipsoid-laplace", "dense-laplace", "p-iden
 MANY = 4000
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", STATISTICAL)
 @pytest.mark.parametrize("workload", ["union", "product"])
@@ -166,6 +168,7 @@ def test_stated_errors_and_intervals_hold(mechanism, workload):
                 assert share <= level + 4.5 * math.sqrt(level * (1 - level) / MANY)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", STATISTICAL)
 def test_releases_of_worst_neighbours_cannot_be_told_apart_better_than_promised(mechanism):
@@ -468,6 +471,7 @@ def test_a_projection_depends_on_the_measurement_alone(known_noise):
     assert np.array_equal(moved.projected().projection.cells, release.projection.cells)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", ["k-norm-laplace", "ellipsoid-laplace", "dense-laplace"])
 @pytest.mark.parametrize("rank", [1, 2, 6])

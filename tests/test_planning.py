@@ -26,6 +26,7 @@ def test_the_trap_of_scale_and_standard_deviation():
     assert math.isclose(plan.rmse**2, 2.0, rel_tol=1e-5) and plan.rmse**2 >= 2.0
 
 
+@pytest.mark.slow
 def test_auto_takes_the_least_error_and_the_simpler_of_ties():
     for workload in [so.RunningSum(100), so.MovingAverage(64, 256), so.Marginals([2] * 6, k=2), so.Histogram(5)]:
         for privacy in [APPROX, so.PureDP(epsilon=1.0), so.GaussianDP(mu=0.5), so.ZeroConcentratedDP(rho=0.1)]:
@@ -76,6 +77,7 @@ def test_circular_plans_are_optimal(privacy, n):
     assert plan.inflation < 1e-6 and plan.max_stderr == pytest.approx(plan.rmse)
 
 
+@pytest.mark.slow
 def test_certificates_never_exceed_the_error():
     rng = np.random.default_rng(7)
     for workload in [

@@ -44,6 +44,7 @@ def plan(request):
     return so.plan(request.param, PRIVACY, unit=so.AddRemove(1, label="one flight"))
 
 
+@pytest.mark.slow
 def test_every_picture_is_a_png(plan, tmp_path):
     release = plan.release(np.arange(np.prod(plan.workload.input_shape)).reshape(plan.workload.input_shape))
     plan.plot(tmp_path / "plan.png")
@@ -222,6 +223,7 @@ def test_unions_of_many_parts_have_numbers():
     assert names == [str(number) for number in range(1, 10)]
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_queries(tmp_path):
     plan = so.plan(so.Matrix(np.random.default_rng(5).random((100_000, 3))), PRIVACY, mechanism="identity-gaussian")
     plan.plot(tmp_path / "plan.png")
@@ -265,6 +267,7 @@ STREAMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workload", "horizon"), STREAMS, ids=repr)
 def test_pictures_of_streams(workload, horizon, tmp_path):
     plan = so.plan_stream(workload, PRIVACY, horizon=horizon, unit=so.AddRemove(1, label="one flight"))

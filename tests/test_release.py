@@ -140,6 +140,7 @@ def test_post_processing_keeps_the_unbiased_answers(known_noise):
     assert (np.diff(rising.values) >= 0).all() and rising.unbiased is not rising.values
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("workload", "mechanism", "exact"),

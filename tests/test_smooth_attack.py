@@ -79,6 +79,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("points", "epsilon", "ratio"), CASES)
 def test_the_points_are_the_worst(points, epsilon, ratio):
     x, other, index_set = points

@@ -1,27 +1,10 @@
 """The benchmarks of smooth queries, in their short form: they run, and their verdicts are those of theory."""
 
-import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-BENCHES = Path(__file__).resolve().parent.parent / "benches"
-
-
-def rows(name, section):
-    """Return the rows of one section of a short run."""
-    run = subprocess.run(
-        [sys.executable, str(BENCHES / name), "--section", section],
-        env={**os.environ, "SORDINO_BENCH_QUICK": "1"},
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    return json.loads(run.stdout.splitlines()[-1])
+from bench_runs import rows
 
 
 def power_of_error(row):
@@ -47,6 +30,7 @@ def test_thirty_dimensions_beat_what_was_published():
     assert all(row["ratio"] < 1.0 for row in rows("smooth_errors.py", "thirty"))
 
 
+@pytest.mark.slow
 def test_errors_fall_with_points_where_the_degree_grows():
     pytest.importorskip("scipy")
     pytest.importorskip("matplotlib")

@@ -375,6 +375,7 @@ def test_the_table_of_excess_over_the_literal_noise(d):
         assert scales_of_noise(plan).min() >= t**d * (1 + oracles.kappa(t)[0] / t) * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "size", "least"), [(30, 64, 1.8438), (30, 79, 1.8481), (100, 128, 1.953)])
 def test_low_degrees_cost_nearly_twice_the_literal_noise(d, size, least):
     """The authors' own sets of monomials, with noise for as many as there are: too little by this factor or more."""

@@ -69,6 +69,7 @@ def test_the_threshold_and_the_segments():
     assert tail(late) * 100 == pytest.approx(risk, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [PURE, APPROX], ids=["pure", "approximate"])
 def test_counts_of_a_unit_may_come_together_in_a_segment(privacy):
     """`per_cell` bounds what a step changes by, not what a segment does."""
@@ -85,6 +86,7 @@ def test_counts_of_a_unit_may_come_together_in_a_segment(privacy):
     assert plans[1].counters.sensitivity["ideal"] == pytest.approx(16 * one.sensitivity["ideal"])
 
 
+@pytest.mark.slow
 def test_segments_never_pay_under_approximate_privacy():
     plan = so.plan_stream(RARE, APPROX)
     assert plan.threshold is None

@@ -158,6 +158,7 @@ def test_decaying_sums(decay, optimum, ratios):
         assert abs(plan.std([2**30])[0] / float(optimum) - float(ratio)) < 5e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "optimum"), [(16, 2.113), (64, 2.675), (256, 3.237)])
 def test_sliding_windows(window, optimum):
     plan = so.plan_stream(so.SlidingWindow(window), ONE, objective="max")
@@ -174,7 +175,11 @@ def cases():
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda u: type(u).__name__)
-@pytest.mark.parametrize("privacy", PRIVACIES, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    "privacy",
+    [PRIVACIES[0], *(pytest.param(privacy, marks=pytest.mark.slow) for privacy in PRIVACIES[1:])],
+    ids=lambda p: type(p).__name__,
+)
 @pytest.mark.parametrize(("workload", "horizon"), list(cases()))
 def test_every_stream_has_a_plan(workload, horizon, privacy, unit, tmp_path):
     for objective in ("max", "mean") if unit is UNITS[0] and horizon == "hard" else ("mean",):
@@ -197,6 +202,7 @@ def test_every_stream_has_a_plan(workload, horizon, privacy, unit, tmp_path):
 ORDER = [m.name for m in STREAM_MECHANISMS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["mean", "max"])
 @pytest.mark.parametrize("privacy", PRIVACIES, ids=lambda p: type(p).__name__)
 @pytest.mark.parametrize(

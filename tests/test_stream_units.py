@@ -165,6 +165,7 @@ def test_no_neighbour_is_further_in_l1(mechanism, unit):
     assert largest(C, unit, 1) <= plan.sensitivity["ideal"] * (1.0 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workload", "mechanism"), FED_BACK)
 @pytest.mark.parametrize(("dim", "touched", "signed"), [(2, 1, False), (3, 1, True), (3, 2, False), (3, 2, True)])
 def test_no_replaced_record_of_several_coordinates_is_further(workload, mechanism, dim, touched, signed):

@@ -124,6 +124,7 @@ def test_releasing_is_opening_and_updating(workload, privacy, mechanism, dim, kn
     assert np.array_equal(one_by_one, release.values)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     case=st.sampled_from(STREAMS),

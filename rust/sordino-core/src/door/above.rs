@@ -185,6 +185,7 @@ mod tests {
     /// Likelihoods of every pattern of answers to three items on neighbours; 2^18 keys. With ε = 1 the ratio is at most
     /// e; the estimates are of patterns with at least 2,000 hits, so that 5 standard errors are 16 % of each.
     #[test]
+    #[ignore = "ten seconds; run by `make test-slow`"]
     fn neighbours_answer_alike() {
         let patterns = |items: [i64; 3], offset: u32| {
             let mut counts = [0f64; 8];

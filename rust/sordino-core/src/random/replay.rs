@@ -336,6 +336,12 @@ fn replay_many(total: usize, strict: bool) {
 }
 
 #[test]
+fn a_hundred_thousand_samples() {
+    replay_many(100_000, true);
+}
+
+#[test]
+#[ignore = "half a minute; run by `make test-slow`"]
 fn a_million_samples() {
     replay_many(1_000_000, true);
 }

@@ -322,6 +322,7 @@ mod tests {
     fn encoding_error_against_a_200_bit_oracle() {
         for n in [1usize, 2, 12, 64, 97, 100, 128] {
             let workload = Workload::Circular { kernel: (0..n).map(|j| 0.9f64.powi(j as i32)).collect() };
+            let turns: Vec<_> = (0..n).map(|i| turn(i, n)).collect();
             for sharing in [Sharing::Independent, Sharing::Grouped] {
                 let basis = FourierBasis::new(&workload, sharing).unwrap();
                 let max_abs = (1i64 << 24) - 1;
@@ -341,7 +342,7 @@ mod tests {
                             .iter()
                             .enumerate()
                             .map(|(i, v)| {
-                                let (cos, sin) = turn(c.frequency * i % n, n);
+                                let (cos, sin) = &turns[c.frequency * i % n];
                                 if c.sine { sin * *v } else { cos * *v }
                             })
                             .sum();

@@ -59,6 +59,7 @@ fn covariances_are_those_of_the_factorization() {
 /// On so coarse a lattice the first few steps are an exception: what is fed back is half an integer, or nearly, and
 /// rounds neither uniformly nor independently. There the growth is up to `1 + 1/(2σ²)`; nobody's lattice is as coarse.
 #[test]
+#[ignore = "half a minute; run by `make test-slow`"]
 fn rounding_noise_is_coloured_too() {
     let (n, streams) = (200usize, 20_000);
     for mechanism in [StreamMechanism::Buffered { degree: Some(4) }, StreamMechanism::SquareRoot] {

@@ -2,16 +2,13 @@
 //!
 //! None of them is in the library: here they are oracles that show why.
 
-#[path = "common/streams.rs"]
-mod streams;
-
+use crate::common::streams::plan;
 use sordino_core::domain::Domain;
 use sordino_core::objective::Objective;
 use sordino_core::random::{Key, NoiseLaw};
 use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism, StreamPlan};
 use sordino_core::toeplitz::{square_root_coefficients, square_root_norm_squared};
 use std::sync::{Arc, LazyLock};
-use streams::plan;
 
 /// `S_1, S_2, …` and `f(k)²`.
 fn tables(n: usize) -> (Vec<f64>, Vec<f64>) {

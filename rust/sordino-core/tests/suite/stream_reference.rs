@@ -1,14 +1,11 @@
 //! Published figures of continual release, to the digits printed, through plans: sensitivity times standard deviation.
 
-#[path = "common/streams.rs"]
-mod streams;
-
+use crate::common::streams::plan;
 use sordino_core::objective::Objective;
 use sordino_core::random::NoiseLaw;
 use sordino_core::stream::{Filter, Horizon, Participation, StreamMechanism, StreamPlan};
 use sordino_core::toeplitz::square_root_norm_squared;
 use std::f64::consts::PI;
-use streams::plan;
 
 fn sums(mechanism: StreamMechanism, n: u64, objective: Objective) -> std::sync::Arc<StreamPlan> {
     plan(Filter::RunningSum, mechanism, NoiseLaw::Gaussian, Horizon::Hard(n), objective)

@@ -1,9 +1,7 @@
 //! Every strategy against its own dense matrices: sensitivities by brute force, decode as the inverse of
 //! encode, variances as norms of the decoder's rows, weights as solutions of `Bᵀw = row`.
 
-mod common;
-
-use common::norm;
+use crate::common::norm;
 use sordino_core::random::NoiseLaw;
 use sordino_core::strategy::{
     Encoded, Encoding, Factor, Factorization, Geometry, Input, Mechanism, Pieces, Recipe, Strategy,

@@ -1,11 +1,7 @@
 //! Streams: noise of every mechanism, truth, batches cut anywhere, items beyond their bounds.
 
-#[path = "common/every.rs"]
-mod every;
-#[path = "common/streams.rs"]
-mod streams;
-
-use every::{EVERY, STEPS, open};
+use crate::common::every::{EVERY, STEPS, open};
+use crate::common::streams;
 use proptest::prelude::*;
 use sordino_core::domain::Domain;
 use sordino_core::objective::Objective;

@@ -1,5 +1,8 @@
 //! What several test files need.
 
+pub mod every;
+pub mod streams;
+
 use sordino_core::strategy::Geometry;
 
 /// The norm of a strategy's sensitivity.

@@ -3,9 +3,7 @@
 //! Two inputs measured under one key differ by exactly the difference of their encoded lattice values, so
 //! the distance of neighbours after rounding and clamping can be compared with the declared sensitivity.
 
-mod common;
-
-use common::norm;
+use crate::common::norm;
 use proptest::prelude::*;
 use sordino_core::domain::Domain;
 use sordino_core::door::{Data, Door, Measured};

@@ -1,18 +1,13 @@
 //! The state of a stream: checkpoints, replays, and requests that are refused and change nothing.
 
-#[path = "common/every.rs"]
-mod every;
-#[path = "common/streams.rs"]
-mod streams;
-
-use every::{EVERY, STEPS, open};
+use crate::common::every::{EVERY, STEPS, open};
+use crate::common::streams::plan;
 use sordino_core::domain::Domain;
 use sordino_core::error::Error;
 use sordino_core::objective::Objective;
 use sordino_core::random::{Key, NoiseLaw};
 use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism, StreamPlan, header};
 use std::sync::Arc;
-use streams::plan;
 
 const KEY: [u8; 32] = [11; 32];
 

@@ -1,0 +1,1 @@
+//! Benchmarks of `sordino-core` in `benches/`: `cargo bench -p sordino-bench`.
