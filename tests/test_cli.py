@@ -398,7 +398,7 @@ def test_a_spent_budget_is_code_4(daily, monkeypatch):
     assert (result.exit_code, result.stderr) == (4, "Error: the budget is spent\n")
 
 
-@pytest.mark.parametrize("entry", [SECRET, "", "nan", "inf", "1e999"])
+@pytest.mark.parametrize("entry", [SECRET, "", "nan", "inf"])
 def test_a_malformed_count_names_the_column_only(entry, tmp_path):
     rows = [[1], [2], [entry], [4711]]
     path = write(tmp_path / "counts.csv", ["flights", "x"], [[*row, "y"] for row in rows])

@@ -530,20 +530,14 @@ def test_everything_that_shows_a_stream(options):
 @pytest.mark.parametrize(
     ("cells", "counts"),
     [
-        (64, SECRET),
-        (-1, SECRET),
-        ([0, 64], [SECRET, 1]),
         ([0, 1], [SECRET]),
         ([0], [SECRET, 1]),
         ([[0, 1]], [SECRET, 1]),
-        ([0.5], [SECRET]),
-        ([0], [float("nan")]),
-        (["3"], [SECRET]),
-        (None, SECRET),
-        ([SECRET * 10**12], [1]),
-        ([0], [SECRET * 10**12]),
+        ("3", SECRET),
+        (3j, SECRET),
+        (np.array(["3"]), [SECRET]),
     ],
-    ids=range(12),
+    ids=range(6),
 )
 @pytest.mark.parametrize(
     "options", [{}, {"compression": ROOM}, {"pan_private": True}, {"pan_private": True, "compression": ROOM}], ids=str
@@ -596,22 +590,25 @@ def test_steps_add_up_exactly_however_large_their_counts_are(known_noise):
 
 
 @pytest.mark.parametrize("pan_private", [True, False])
+@pytest.mark.parametrize("compression", [None, ROOM])
 @pytest.mark.parametrize(
-    ("cells", "counts"),
+    ("cells", "counts", "same"),
     [
-        ([0], [2**62]),
-        ([0], [-(2**63)]),
-        ([0, 0], [2**61, 2**61]),
-        ([0, 1], [2**62 - SECRET, SECRET]),
-        ([0, 0, 0], [2**62, 2**62, -(2**62)]),
+        ([0], [2**62], ([0], [2**53])),
+        ([0], [-(2**64)], ([0], [-(2**53)])),
+        ([0, 0, 0], [2**62, 2**62, -(2**62)], ([0], [2**53])),
+        ([64, -1, None, 0.5, 10**30], [SECRET] * 5, ([], [])),
+        ([0, 1], [None, 3.0], ([1], [3])),
     ],
 )
-def test_a_sketch_refuses_what_it_cannot_hold(cells, counts, pan_private):
-    stream = plan_of(PURE, 64, 8, compression=ROOM, pan_private=pan_private).open()
-    with pytest.raises(so.InvalidParameterError, match=r"2\^62") as caught:
-        stream.update(cells, counts)
-    assert str(SECRET) not in str(caught.value)
-    assert stream.step == 0
+def test_no_step_is_refused_by_its_items(cells, counts, same, compression, pan_private, known_noise):
+    options = {} if compression is None else {"compression": compression}
+    plan = plan_of(PURE, 64, 8, pan_private=pan_private, **options)
+    stream, other = plan.open(), plan.open()
+    stream.update(cells, counts)
+    other.update(*same)
+    assert np.array_equal(stream.sums, other.sums)
+    assert stream.step == 1
 
 
 def test_bad_plans_are_refused():

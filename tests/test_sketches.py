@@ -181,32 +181,17 @@ def test_sketches_of_other_data_structures_do_not_mix():
 @pytest.mark.parametrize(
     ("cells", "counts"),
     [
-        (CELLS, SECRET),
-        (-1, SECRET),
-        ([0, CELLS], [SECRET, 1]),
-        ([0, -1], [SECRET, 1]),
         ([0, 1], [SECRET]),
         ([0], [SECRET, 1]),
         ([[0, 1]], [SECRET, 1]),
         ([0, 1], [[SECRET, 1]]),
-        ([0.5], [SECRET]),
-        ([0], [SECRET + 0.5]),
-        ([0], [float("nan")]),
         ("3", SECRET),
-        (["3"], [SECRET]),
-        (None, SECRET),
-        ([0], ["many"]),
-        ([SECRET * 10**12], [1]),
-        (SECRET * 10**12, 1),
-        (0, SECRET * 10**12),
-        ([0], [SECRET * 10**12]),
-        (0, 2**62),
-        (0, -(2**63)),
-        ([0, 1], [2**61, 2**61]),
-        ([0, 1], [2**62 - SECRET, -SECRET]),
-        (np.array([2**63 + SECRET], dtype=np.uint64), None),
+        (3j, SECRET),
+        (np.array(["3"]), [SECRET]),
+        ([0], np.array([SECRET], dtype="M8[s]")),
+        (np.ma.masked_array([SECRET], [True]), None),
     ],
-    ids=range(24),
+    ids=range(9),
 )
 def test_bad_updates_add_nothing_and_say_nothing(cells, counts):
     sketch = make()
@@ -225,15 +210,12 @@ def test_bad_updates_add_nothing_and_say_nothing(cells, counts):
     [
         np.full(CELLS - 1, SECRET),
         np.full((CELLS, 1), SECRET),
-        np.full(CELLS, SECRET + 0.5),
-        np.full(CELLS, np.nan),
-        [str(SECRET)] * CELLS,
-        np.full(CELLS, 2**58),
-        [2**70] * CELLS,
+        np.full(CELLS, str(SECRET)),
+        np.full(CELLS, SECRET * 1j),
         SECRET,
         None,
     ],
-    ids=range(9),
+    ids=range(6),
 )
 def test_bad_tables_add_nothing_and_say_nothing(table):
     sketch = make()
@@ -245,22 +227,29 @@ def test_bad_tables_add_nothing_and_say_nothing(table):
     assert str(SECRET) not in str(caught.value)
 
 
-def test_no_sum_overflows_by_merging_either():
+def test_nothing_is_refused_by_its_size_and_no_sum_overflows():
+    """Totals beyond 64 bits are kept; counts are clamped; a cell that does not exist is a null item."""
     a, b = make(), make()
-    for sketch in (a, b):
-        sketch.update(0, 2**61)
-    before = a.to_bytes()
-    with pytest.raises(so.InvalidParameterError, match=r"2\^62") as caught:
-        a += b
-    with pytest.raises(so.InvalidParameterError):
-        a + b
-    assert a.to_bytes() == before
-    assert str(2**61) not in str(caught.value)
-    # A sketch added to itself is one more, and the bound is of all that ever came, up or down.
+    for _ in range(600):
+        a.update([0, CELLS, -1, 10**30], [2**53, 1, 1, 1])
+        b.update(0, 10**30)
+    assert a.to_bytes() == b.to_bytes()
+    a += a
+    b.add([2**70] + [0] * (CELLS - 1))
+    assert a.to_bytes() != b.to_bytes()
+    for _ in range(1200):
+        a.update(0, -(2**64))
+        b.update([0, 10], [-(2**53), float("nan")])
+    b.update(0, 5)
+    a.update([None, 0, 2.5], [7, 5, 9])
+    for _ in range(599):
+        b.update(0, 2**53)
+    assert a.to_bytes() == b.to_bytes()
+    assert so.Sketch.from_bytes(a.to_bytes()).to_bytes() == a.to_bytes()
     c = make()
     c.update(0, 2**60)
     c += c
-    assert sums(c) == [2 * x for x in exact(c, [2**60] + [0] * (CELLS - 1))]
+    assert sums(c) == [2 * x for x in exact(c, [2**53] + [0] * (CELLS - 1))]
 
 
 @pytest.mark.parametrize(
@@ -310,8 +299,10 @@ def test_columns_of_numbers_are_taken_from_anywhere():
     strided = make()
     strided.update(np.array([3, 0, 9, 0, 3, 0])[::2], np.array([5, 0, -1, 0, 2, 0])[::2])
     assert sums(strided) == sums(expected)
-    with pytest.raises(so.DataTypeError):
-        make().update(pandas.Series([1, None]))
+    gone, one = make(), make()
+    gone.update(pandas.Series([1, None]))
+    one.update(1)
+    assert sums(gone) == sums(one)
     empty = make()
     empty.update([])
     assert sums(empty) == [0] * K

@@ -185,7 +185,7 @@ def test_what_a_stream_refuses(plan):
     secret = 7777777
     with plan.open() as stream:
         stream.update([1, 0])
-        for bad in (1.5, None, "1", [[1]], [1.0], 2**70, np.nan, [secret, 0.5]):
+        for bad in ("1", [[secret]], 1j, np.array(["1"])):
             with pytest.raises(so.DataTypeError) as raised:
                 stream.update(bad)
             assert str(secret) not in str(raised.value)

@@ -6,11 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.private_numbers import array_of, members_or, plain, reals_of, rounded, sum_exactly, summed
+from sordino.tabulation import Tabulated
+from sordino.units import Unit
 from sordino.workloads import Marginals, SortedHistogram, Workload
 
 __all__ = ["Cells", "read_cells", "read_items"]
 
-_LARGEST = 2**53
+_INPUT = "the input"
 
 
 class Cells(NamedTuple):
@@ -26,7 +29,7 @@ class Cells(NamedTuple):
     index: Any
 
 
-def read_cells(data: object, workload: Workload, integral: bool, counted: bool = False) -> Cells:
+def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, counted: bool = False) -> Cells:
     """Check form, shape, dtype and finiteness; nothing here looks at magnitudes.
 
     Args:
@@ -37,20 +40,25 @@ def read_cells(data: object, workload: Workload, integral: bool, counted: bool =
             encode of searched strategies then takes time by their number.
         workload: What will be answered.
         integral: Whether cells are declared integers; fractions are then rounded.
+        unit: What the plan protects: it must be no less than what `tabulate` bounded.
         counted: Whether record codes are counted in their table, for strategies that take nothing else.
 
     Raises:
         DataTypeError: Not an array of real numbers.
         ShapeError: Wrong shape.
-        InvalidParameterError: Not-a-number or infinite entries.
+        InvalidParameterError: Not-a-number or infinite entries, or counts of a larger unit than the plan's.
     """
     ordered = isinstance(workload, SortedHistogram)
+    if isinstance(data, Tabulated):
+        data.require(unit)
     if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
         nonzeros = _nonzeros(data, workload, integral)
         return Cells(_sorted(nonzeros, workload) if ordered else nonzeros, None)
-    array = _array(data)
+    array = array_of(_INPUT, data)
     index = getattr(data, "index", None)
     index = None if callable(index) else index
+    if isinstance(workload, Marginals) and array.size == 0 and array.shape[:1] == (0,):
+        array = np.zeros((0, len(workload.levels)), dtype=np.int64)  # no records: their number is private
     if isinstance(workload, Marginals) and array.ndim == 2:
         codes = _codes(array, workload, integral)
         return Cells(_counted(codes, workload) if counted else codes, None)
@@ -77,18 +85,39 @@ def _nonzeros(data: Any, workload: Workload, integral: bool) -> Any:
     shape = getattr(data, "shape", None)
     if shape not in {(cells,), (cells, 1), (1, cells)}:
         raise ShapeError(f"the input must have shape {(cells,)}, {(cells, 1)} or {(1, cells)}, its own shape differs")
+    if np.ma.isMaskedArray(getattr(data, "data", None)):
+        raise DataTypeError("the input must have no mask: fill or drop what is masked first")
     try:
         entries = data.tocoo(copy=True).reshape(1, cells).tocoo()
-        entries.sum_duplicates()
-        places, values = np.asarray(entries.col, dtype=np.int64), _array(entries.data)
+        places, values = np.asarray(entries.col, dtype=np.int64), np.asarray(entries.data)
     except Exception:
         raise DataTypeError("the input must be an array of real numbers") from None
+    places, values = _without_duplicates(places, values, integral)
     if not integral:
         table = np.zeros(cells)
         table[places] = values
-        return _numbers(table, integral)
-    order = np.argsort(places)
-    return np.ascontiguousarray(places[order]), np.ascontiguousarray(_numbers(values, integral)[order])
+        return table
+    return places, values
+
+
+def _without_duplicates(places: NDArray[np.int64], values: NDArray[Any], integral: bool) -> Any:
+    """Return places in order, and one number for each: what stands several times at a place is added exactly."""
+    order = np.argsort(places, kind="stable")
+    places, values = places[order], values[order]
+    first = np.flatnonzero(np.r_[True, places[1:] != places[:-1]]) if len(places) else np.zeros(0, dtype=np.int64)
+    if len(first) == len(places):
+        return np.ascontiguousarray(places), _numbers(values, integral)
+    if integral and values.dtype.kind in "iub":
+        # Which cell a sum belongs to is its rank among the places that occur.
+        ranks = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(places)]))
+        return np.ascontiguousarray(places[first]), summed(ranks, _numbers(values, integral), len(first))
+    reals_of(_INPUT, values)
+    ends = np.r_[first[1:], len(places)]
+    sums = (_numbers(values[first], True) if integral else reals_of(_INPUT, values[first])).copy()
+    several = np.flatnonzero(ends - first > 1)
+    exact = [sum_exactly(values[first[i] : ends[i]]) for i in several]
+    sums[several] = _numbers(np.fromiter(exact, dtype=object, count=len(exact)), integral)
+    return np.ascontiguousarray(places[first]), sums
 
 
 def _numbers(flat: NDArray[Any], integral: bool) -> NDArray[Any]:
@@ -97,30 +126,21 @@ def _numbers(flat: NDArray[Any], integral: bool) -> NDArray[Any]:
     Raises:
         InvalidParameterError: Not-a-number or infinite entries.
     """
-    if flat.dtype.kind in "iub":
-        if flat.dtype.kind == "u" and flat.dtype.itemsize == 8:
-            flat = np.minimum(flat, np.uint64(_LARGEST))
-        return _plain(flat.astype(np.int64, copy=False))
-    if not np.isfinite(flat).all():
-        raise InvalidParameterError("the input has entries that are not finite; fill or drop them first")
-    reals = flat.astype(np.float64, copy=False)
-    if integral:
-        return _half_up(np.clip(reals, -_LARGEST, _LARGEST))
-    return _plain(reals)
+    if integral or flat.dtype.kind in "iub":
+        return plain(rounded(_INPUT, flat))
+    return plain(reals_of(_INPUT, flat))
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array as one aligned block, as the core reads it."""
-    return np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
-
-
-def read_items(items: object, dim: int, integral: bool) -> tuple[NDArray[Any], tuple[int, ...]]:
+def read_items(
+    items: object, dim: int, integral: bool, unit: Unit | None = None
+) -> tuple[NDArray[Any], tuple[int, ...]]:
     """Check the items of a stream; nothing here looks at magnitudes.
 
     Args:
         items: A number or an array of shape (m,) if `dim` is 1, else an array of shape (dim,) or (m, dim).
         dim: Coordinates of an item.
         integral: Whether entries are declared integers.
+        unit: What is protected, where these are all items of the stream; None where more may come.
 
     Returns:
         The items row by row, and the shape of their answers.
@@ -128,10 +148,17 @@ def read_items(items: object, dim: int, integral: bool) -> tuple[NDArray[Any], t
     Raises:
         DataTypeError: Not real numbers.
         ShapeError: Wrong shape.
-        InvalidParameterError: Not-a-number or infinite entries.
+        InvalidParameterError: Not-a-number or infinite entries, or counts of a larger unit than the plan's.
     """
-    array = _array([items] if isinstance(items, int) else items)
-    shape = () if isinstance(items, int) else array.shape
+    if isinstance(items, Tabulated):
+        if unit is None:
+            raise InvalidParameterError(
+                f"tabulate bounded what {items.unit.label} changes in this table alone, by {items.unit.records}, not "
+                "in those of other steps: give a stream its `counts` if nobody is in two of them"
+            )
+        items.require(unit)
+    array = array_of("items", items)
+    shape = array.shape
     fits = len(shape) <= 1 if dim == 1 else shape == (dim,) or (len(shape) == 2 and shape[1] == dim)
     if not fits and not (dim == 1 and len(shape) == 2 and shape[1] == 1):
         expected = "a number or shape (m,)" if dim == 1 else f"shape ({dim},) or (m, {dim})"
@@ -139,59 +166,15 @@ def read_items(items: object, dim: int, integral: bool) -> tuple[NDArray[Any], t
     return _numbers(array.reshape(-1), integral), shape
 
 
-def _array(data: object) -> NDArray[Any]:
-    """Return a numeric array; no message of numpy, which may quote entries, gets out."""
-    try:
-        convert = getattr(data, "to_numpy", None)
-        if callable(convert):
-            try:
-                array = np.asarray(convert())
-            except (TypeError, ValueError, NotImplementedError, ArithmeticError):
-                array = np.asarray(convert(zero_copy_only=False))
-        else:
-            array = np.asarray(data)
-    except Exception:
-        raise DataTypeError("the input must be an array of real numbers") from None
-    if array.dtype.kind == "O" and array.ndim > 0:
-        # Columns of nullable dtypes arrive as objects: numbers convert, anything else is refused.
-        try:
-            array = array.astype(np.float64)
-        except OverflowError:
-            array = _clipped(array)
-        except (TypeError, ValueError):
-            raise DataTypeError("the input must be an array of real numbers") from None
-    if array.dtype.kind not in "iubf":
-        raise DataTypeError("the input must be an array of real numbers")
-    return array
-
-
-def _clipped(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Return objects as numbers, integers beyond all floats at the limit: magnitudes are never refused."""
-    try:
-        flat = [min(max(v, -_LARGEST), _LARGEST) if isinstance(v, int) else float(v) for v in array.reshape(-1)]
-    except (TypeError, ValueError, OverflowError):
-        raise DataTypeError("the input must be an array of real numbers") from None
-    return np.array(flat, dtype=np.float64).reshape(array.shape)
-
-
-def _half_up(reals: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return floor(x + 1/2), exactly: unlike rounding half to even it moves neighbours by whole records at most."""
-    floor = np.floor(reals)
-    return floor.astype(np.int64) + (reals - floor >= 0.5)
-
-
 def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[Any]:
     if array.shape[1] != len(workload.levels):
         raise ShapeError(f"record codes must have {len(workload.levels)} columns; a table must come flat")
-    if array.dtype.kind not in "iub":
-        raise DataTypeError("record codes must be integers")
+    if array.dtype == np.uint8 and integral:
+        return np.ascontiguousarray(array)
+    codes = members_or("record codes", array)
     if not integral:
         raise InvalidParameterError("records are counted in integers: plan with integral=True")
-    if array.dtype == np.uint8:
-        return np.ascontiguousarray(array)
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
-        array = np.minimum(array, np.uint64(_LARGEST))
-    return _plain(array.astype(np.int64, copy=False))
+    return plain(codes)
 
 
 def _counted(codes: NDArray[Any], workload: Marginals) -> NDArray[np.int64]:

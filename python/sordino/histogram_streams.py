@@ -39,8 +39,9 @@ from sordino.errors import (
     UnsupportedMechanismError,
 )
 from sordino.privacy import PureDP
+from sordino.private_numbers import amounts_or, summed
 from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
-from sordino.sketches import integers
+from sordino.sketches import changes
 from sordino.stream_plans import StreamPlan
 from sordino.streams import largest_entries
 from sordino.workloads import RunningHistogram, RunningSum
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HistogramStream", "HistogramStreamComparison", "HistogramStreamPlan", "compare_histogram_stream"]
 
-_HALF = 2**31 - 1
 # Bytes of a running sum, which is kept even where its noise is not.
 _SUM = 8
 
@@ -267,14 +267,13 @@ class HistogramStream:
         """Publish the next step.
 
         Args:
-            cells: What the step changes: an integer or an array of them; with `once`, the count of the next cell.
-            counts: By how much, for each of them: integers, negative to take records away; 1 if None.
+            cells: What the step changes: an integer or an array of them; with `once`, the count of the next cell. A
+                cell that does not exist is a null item: the step passes, nothing is said.
+            counts: By how much, for each of them: integers, negative to take records away; 1 if None. Clamped.
 
         Raises:
             DataTypeError: Not integers.
             ShapeError: Another number of counts; with `once`, not one count.
-            InvalidParameterError: A cell that does not exist, or counts beyond 2**62 in all for a sketch; nothing was
-                added.
             HorizonError: No steps are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
@@ -284,11 +283,14 @@ class HistogramStream:
         if os.getpid() != self._process:
             raise ForkError("this stream belongs to another process")
         plan = self.plan
-        places, amounts = integers("cells", cells), None if counts is None else integers("counts", counts)
+        amounts: NDArray[np.int64] | None
         if plan.workload.once:
-            if counts is not None or len(places) != 1:
+            amounts = np.atleast_1d(amounts_or("cells", cells))
+            if counts is not None or amounts.shape != (1,):
                 raise ShapeError("with once=True a step is one count: that of the next cell")
-            places, amounts = np.array([min(self.step, plan.workload.cells - 1)]), places
+            places = np.array([min(self.step, plan.workload.cells - 1)])
+        else:
+            places, amounts = changes(cells, counts)
         if plan.way in {"per-item", "differenced"}:
             assert amounts is not None
             row = amounts
@@ -297,7 +299,7 @@ class HistogramStream:
             sketch.update(places, amounts)
             row = sketch.sums()
         else:
-            row = _table(places, amounts, plan.workload.cells)
+            row = summed(places, amounts, plan.workload.cells)
         if isinstance(self.counters, _core.PanPrivateTree):
             self.counters.update(row)
         else:
@@ -398,29 +400,6 @@ class HistogramStream:
 
     def __repr__(self) -> str:
         return f"<HistogramStream {self.plan.mechanism}: step {self.step}>"
-
-
-def _table(places: Any, amounts: Any, cells: int) -> Any:
-    """Return the changes of one step as a table.
-
-    Raises:
-        InvalidParameterError: A cell does not exist.
-        ShapeError: Another number of counts.
-    """
-    if len(places) and (places.min() < 0 or places.max() >= cells):
-        raise InvalidParameterError("cells: must be from 0 to the number of cells less one")
-    if amounts is not None and len(amounts) != len(places):
-        raise ShapeError("counts must be as many as cells")
-    table = np.zeros(cells, dtype=np.int64)
-    if amounts is None:
-        np.add.at(table, places, 1)
-        return table
-    # In halves: a sum that wrapped around would be far from that of a neighbour. Clamped beyond all that a door takes.
-    high = np.zeros(cells, dtype=np.int64)
-    np.add.at(high, places, amounts >> 31)
-    np.add.at(table, places, amounts & _HALF)
-    high = np.clip(high + (table >> 31), -(2**31), _HALF)
-    return (high << 31) + (table & _HALF)
 
 
 def _check_pan_private(workload: RunningHistogram, mechanism: str, horizon: str | None) -> None:

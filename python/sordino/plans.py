@@ -257,7 +257,7 @@ class Plan:
             return self._sums(data), None
         mechanism = self.fitted.mechanism
         counted = mechanism.factored or mechanism.strategy == "compressive"
-        return read_cells(data, self.workload, self.integral, counted=counted)
+        return read_cells(data, self.workload, self.integral, self.unit, counted=counted)
 
     def _decoded(self, measured: _core.Measured) -> Array:
         """Return the answers as they were measured; a sketch has none before its table is recovered."""

@@ -65,7 +65,6 @@ __all__ = [
 
 _KINDS = {"exact": "rmse", "upper bound": "rmse at most", "noise only": "rmse before projection"}
 _DASHED = (0, (5, 3))
-_PER_CELL = Filter | Histogram | GroupConvolution
 
 
 @dataclass(frozen=True)
@@ -89,9 +88,9 @@ def positions(release: Release) -> Positions:
     """Return where the answers of a release lie: at the labels of their cells if there are any, else by number."""
     count, workload = release.values.size, release.workload
     plain = Positions(_places(workload), _axis_name(workload, "answer"))
-    if release.index is None or len(release.index) != count or not isinstance(workload, _PER_CELL):
+    if release.labels is None:
         return plain
-    labels = np.asarray(release.index)
+    labels = np.asarray(release.labels)
     if labels.dtype.kind in "iuf":
         return Positions(labels, "")
     try:

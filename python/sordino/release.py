@@ -54,7 +54,7 @@ class Release:
     Attributes:
         plan: How they were made, with its sparsity chosen.
         values: The answers, perhaps post-processed.
-        index: Row labels of the input, where it had any.
+        index: Row labels of the input, where it had any; `labels` are those of the answers.
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.
         post_processing: Methods applied to `values`, in order.
@@ -82,6 +82,12 @@ class Release:
     def workload(self) -> Workload:
         """What `values` answer."""
         return self.plan.workload if self.other is None else self.other
+
+    @property
+    def labels(self) -> Any:
+        """Labels of the answers: those of the cells where there is one answer for each cell, else None."""
+        named = self.index is not None and self.workload.per_cell and len(self.index) == self.values.size
+        return self.index if named else None
 
     @property
     def unbiased(self) -> Array:
@@ -162,12 +168,10 @@ class Release:
         else:
             values, variances = _core.answer(fitted.strategy, self.measured, workload.core)
         shape = workload.answers_shape
-        keep_index = workload.answers_shape == self.plan.workload.input_shape
         return replace(
             self,
             values=values.reshape(shape),
             other=workload,
-            index=self.index if keep_index else None,
             post_processing=(),
             projection=None,
             recovery=None,
@@ -315,14 +319,14 @@ class Release:
         except ImportError:
             raise MissingDependencyError("to_arrow needs pyarrow: pip install 'sordino[arrow]'") from None
         columns: dict[str, Any] = {}
-        if self.index is not None and len(self.index) == self.values.size:
-            columns["index"] = pa.array(list(self.index))
+        if self.labels is not None:
+            columns["index"] = pa.array(list(self.labels))
         columns["value"] = pa.array(self.values.reshape(-1))
         columns["stderr"] = pa.array(np.ascontiguousarray(self.stderr).reshape(-1))
         return pa.table(columns)
 
     def to_pandas(self) -> Any:
-        """Return the answers as a pandas Series under the labels of the input.
+        """Return the answers as a pandas Series under their `labels`.
 
         Raises:
             MissingDependencyError: pandas is not installed.
@@ -331,8 +335,7 @@ class Release:
             import pandas as pd  # noqa: PLC0415 - optional
         except ImportError:
             raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from None
-        usable = self.index is not None and len(self.index) == self.values.size
-        return pd.Series(self.values.reshape(-1), index=self.index if usable else None, name="value")
+        return pd.Series(self.values.reshape(-1), index=self.labels, name="value")
 
     def plot(self, path: str | Path | None = None, *, level: float = 0.95) -> Any:
         """Draw the answers with their intervals.

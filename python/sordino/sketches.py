@@ -11,19 +11,21 @@ from sordino import _core
 from sordino.compression import Compression, SketchKind
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.private_files import read_private, write_private
+from sordino.private_numbers import LARGEST, NOWHERE, amounts_or, members_or, plain
+from sordino.tabulation import Tabulated
 from sordino.workloads.base import length_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Sketch", "integers"]
+__all__ = ["Sketch", "changes"]
 
 
 class Sketch:
     """`Phi x`: k integer sums of a table that arrives record by record, at any number of places, in any order.
 
     Linear: `a + b` is the sketch of the data of both, bit for bit, and a record taken away (`counts=-1`) leaves
-    nothing behind in the sums (`to_bytes` also says how many records came and went). **A sketch is as private as the
+    nothing behind. **A sketch is as private as the
     data it was made from**, until `Plan.release` adds noise: what `to_bytes` and `save` write is not encrypted and not
     noisy. Its representation shows sizes alone.
 
@@ -77,38 +79,42 @@ class Sketch:
         """Add records: `counts[i]` to cell `cells[i]`, or 1 to each.
 
         Args:
-            cells: An integer, or an array of them, from 0 to the number of cells less one.
-            counts: Integers of the same number, negative to take records away; 1 if None.
+            cells: An integer, or an array of them, from 0 to the number of cells less one. Any other is a null item.
+            counts: As many integers, negative to take records away; 1 if None. Clamped to 2**53, missing ones are 0.
 
         Raises:
-            DataTypeError: Not integers.
+            DataTypeError: Arrays of no numbers, or with a mask.
             ShapeError: Another number of counts.
-            InvalidParameterError: A cell that does not exist, or counts beyond 2**62 in all; nothing was added.
         """
         if type(cells) is int and (counts is None or type(counts) is int):
-            self.core.update_one(_within(cells), 1 if counts is None else _within(counts))
+            count = 1 if counts is None else min(max(counts, -LARGEST), LARGEST)
+            self.core.update_one(cells if 0 <= cells < LARGEST else NOWHERE, count)
             return
-        places = integers("cells", cells)
-        self.core.update(places, None if counts is None else integers("counts", counts))
+        self.core.update(*changes(cells, counts))
 
     def add(self, table: object) -> None:
         """Add a whole table of counts, in a time that does not depend on them.
 
         Args:
-            table: Integers of shape (cells,).
+            table: Integers of shape (cells,), clamped to 2**53.
 
         Raises:
-            DataTypeError: Not integers.
+            DataTypeError: Arrays of no numbers, or with a mask.
             ShapeError: Another number of cells.
-            InvalidParameterError: Counts beyond 2**62 in all; nothing was added.
+            InvalidParameterError: What `tabulate` returned: a sketch does not know whom a plan protects.
         """
-        self.core.add_table(integers("table", table))
+        if isinstance(table, Tabulated):
+            raise InvalidParameterError("a sketch knows no unit: release what tabulate returned, or add its `counts`")
+        counted = amounts_or("table", table)
+        if counted.ndim != 1:
+            raise ShapeError("a table must be one-dimensional")
+        self.core.add_table(plain(counted))
 
     def __add__(self, other: object) -> Sketch:
         """Return the sketch of the data of both.
 
         Raises:
-            InvalidParameterError: They differ in kind, seed or size, or counts are beyond 2**62 in all.
+            InvalidParameterError: They differ in kind, seed or size.
         """
         if not isinstance(other, Sketch):
             return NotImplemented
@@ -120,7 +126,7 @@ class Sketch:
         """Add another sketch, which stays as it is.
 
         Raises:
-            InvalidParameterError: They differ in kind, seed or size, or counts are beyond 2**62 in all.
+            InvalidParameterError: They differ in kind, seed or size.
         """
         if not isinstance(other, Sketch):
             return NotImplemented
@@ -170,32 +176,16 @@ class Sketch:
         return Sketch.from_bytes, (self.to_bytes(),)
 
 
-def _within(value: int) -> int:
-    if not -(2**63) <= value < 2**63:
-        raise InvalidParameterError("cells and counts must fit 64 bits; nothing was added")
-    return value
-
-
-def integers(name: str, values: object) -> NDArray[np.int64]:
-    """Return integers as one int64 block.
+def changes(cells: object, counts: object) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return cells, and what they change by: one-dimensional blocks of the same length.
 
     Raises:
-        DataTypeError: Not integers.
-        ShapeError: Not one-dimensional.
-        InvalidParameterError: One does not fit 64 bits.
+        DataTypeError: Arrays of no numbers, or with a mask.
+        ShapeError: Not one-dimensional, or another number of counts.
     """
-    try:
-        array = np.asarray(getattr(values, "to_numpy", lambda: values)())
-    except Exception:
-        raise DataTypeError(f"{name} must be integers") from None
-    if array.dtype.kind not in "iub":
-        if array.size == 0:
-            array = array.astype(np.int64)
-        else:
-            raise DataTypeError(f"{name} must be integers")
-    array = np.atleast_1d(array)
-    if array.ndim != 1:
-        raise ShapeError(f"{name} must be one-dimensional")
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and (array >= 2**63).any():
-        raise InvalidParameterError(f"{name} must fit 64 bits; nothing was added")
-    return np.require(array.astype(np.int64, copy=False), requirements=["C_CONTIGUOUS", "ALIGNED"])
+    places, amounts = members_or("cells", cells), None if counts is None else amounts_or("counts", counts)
+    if places.ndim > 1 or (amounts is not None and amounts.ndim > 1):
+        raise ShapeError("cells and counts must be one-dimensional")
+    if amounts is not None and amounts.size != places.size:
+        raise ShapeError("counts must be as many as cells")
+    return plain(places.reshape(-1)), None if amounts is None else plain(amounts.reshape(-1))

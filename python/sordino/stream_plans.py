@@ -322,7 +322,7 @@ class StreamPlan:
             HorizonError: More steps than the horizon has.
             SordinoError: As `open` and `Stream.update`.
         """
-        rows, shape = read_items(items, self.dim, self.integral)
+        rows, shape = read_items(items, self.dim, self.integral, self.unit)
         if len(shape) != (1 if self.dim == 1 else 2) or shape[0] == 0:
             raise ShapeError("a whole stream has one row a step, and at least one step")
         if shape[0] > self.steps:

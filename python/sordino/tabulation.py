@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from sordino._checks import integer
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.units import AddRemove
+from sordino.private_numbers import array_of, is_missing, reals_or
+from sordino.units import AddRemove, Unit
 from sordino.workloads.base import length_of, numbers
 
-__all__ = ["Tabulated", "tabulate"]
+__all__ = ["Tabulated", "tabulate", "within_allowance"]
 
 
 class Tabulated:
@@ -28,6 +29,19 @@ class Tabulated:
     def to_numpy(self) -> NDArray[np.int64]:
         """Return the counts; a release takes the object itself as well."""
         return self.counts
+
+    def require(self, unit: Unit) -> None:
+        """Refuse a plan that protects less than what one user can change here.
+
+        Raises:
+            InvalidParameterError: Several of the plan's units are needed to cover what one user can change.
+        """
+        most = self.unit.records
+        if unit.units_in(most) > 1:
+            raise InvalidParameterError(
+                f"{self.unit.label} can change these counts by {most}, all in one cell: plan with "
+                f"unit=sordino.AddRemove({most}), which is the `unit` of what tabulate returned"
+            )
 
     def __repr__(self) -> str:
         return f"Tabulated(<{len(self.counts)} private counts>, unit={self.unit!r})"
@@ -51,8 +65,9 @@ def tabulate(
             count nowhere, silently, and still use up their user's allowance.
         bins: Number of bins (records are codes 0, 1, ...), or increasing edges of half-open bins
             `[edge_i, edge_(i+1))`. Public: never take them from the data.
-        user: Shape (n,): whose record it is; anything hashable or an integer array. Records without one (None, NaN)
-            are null. Needs `max_records`.
+        user: Shape (n,): whose record it is; anything hashable or an integer array. Users are the same if they are
+            equal. Records without one (None, not-a-number, not-a-time, or a tuple that holds such) are null. Needs
+            `max_records`.
         max_records: Records of one user that count.
         label: What is protected, for the unit; 'one user' or 'one record' if None.
 
@@ -60,90 +75,136 @@ def tabulate(
         Counts and the unit they satisfy.
 
     Raises:
-        DataTypeError: An argument is of the wrong type.
+        DataTypeError: An argument is of the wrong type, or records are dates or categories: give their codes.
         ShapeError: Records and users differ in number.
         InvalidParameterError: Bins are not increasing, or `user` and `max_records` do not come together.
     """
     if (user is None) != (max_records is None):
         raise InvalidParameterError("user and max_records go together")
-    values = _column("records", records)
+    reals = _reals(records)
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         count = length_of("bins", bins)
-        cells = _codes(values, count)
+        cells = _codes(reals, count)
     else:
         edges = numbers("bins", bins)
         if len(edges) < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise InvalidParameterError("edges must be finite and strictly increasing, at least two")
         count = len(edges) - 1
-        reals = _reals(values)
         cells = np.searchsorted(edges, reals, side="right") - 1
         cells[(cells >= count) | np.isnan(reals)] = -1
     unit = AddRemove(1, label=label or "one record")
     if user is not None and max_records is not None:
         limit = integer("max_records", max_records, least=1)
-        users, missing = _users(user, len(cells))
-        cells = np.where((_rank_within(users) < limit) & ~missing, cells, -1)
+        cells = np.where(within_allowance(user, len(cells), limit), cells, -1)
         unit = AddRemove(limit, label=label or "one user")
     counts = np.bincount(cells[cells >= 0], minlength=count).astype(np.int64)
     return Tabulated(counts, unit)
 
 
+# Columns that hold no numbers, by the beginning of what their dtypes are called in pandas, polars and Arrow.
+_NO_NUMBERS = ("category", "categorical", "dictionary", "enum", "period", "interval", "date", "time", "duration")
+
+
 def _column(name: str, data: object) -> NDArray[Any]:
-    try:
-        convert = getattr(data, "to_numpy", None)
-        array = np.asarray(convert() if callable(convert) else data)
-    except Exception:
-        raise DataTypeError(f"{name} must be a one-dimensional array") from None
+    array = array_of(name, data, "a one-dimensional array")
     if array.ndim != 1:
         raise ShapeError(f"{name} must have one dimension, got {array.ndim}")
     return array
 
 
-def _reals(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers; what is no number is missing."""
-    if values.dtype.kind in "iubf":
-        return values.astype(np.float64)
-    out = np.full(len(values), np.nan)
-    for i, value in enumerate(values):
-        try:
-            out[i] = float(value)
-        except (TypeError, ValueError, OverflowError):
-            continue
-    return out
+def _reals(records: object) -> NDArray[np.float64]:
+    """Return numbers; what is no number is missing.
+
+    Raises:
+        DataTypeError: A column of a type that holds no numbers.
+    """
+    dtype = str(getattr(records, "dtype", getattr(records, "type", ""))).lower()
+    values = _column("records", records)
+    known = values[:1].tolist() if values.dtype.kind != "O" else [v for v in values if not is_missing(v)]
+    if (
+        values.dtype.kind in "mMcV"
+        or dtype.startswith(_NO_NUMBERS)
+        or (known and not any(isinstance(v, int | float | str | np.generic) or hasattr(v, "__float__") for v in known))
+    ):
+        raise DataTypeError("records must be numbers: give codes 0, 1, ... of what is none, such as dates, categories")
+    if values.dtype.kind in "USO":
+        values = np.array([_real(value) for value in values], dtype=np.float64)
+    return reals_or("records", values)
 
 
-def _codes(values: NDArray[Any], count: int) -> NDArray[np.int64]:
-    reals = _reals(values)
+def _real(value: Any) -> float:
+    try:
+        return np.nan if isinstance(value, complex | np.complexfloating) else float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+    except Exception:  # whatever an object's own conversion raises may quote it
+        return np.nan
+
+
+def _codes(reals: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     sound = (reals >= 0) & (reals < count) & (reals == np.floor(reals))
     return np.where(sound, reals, -1.0).astype(np.int64)
 
 
-def _users(user: object, count: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return whose record each is, and where that is missing: such records belong to nobody and cannot be bounded."""
-    users = _column("user", user)
-    if len(users) != count:
+def _groups(user: object, count: int) -> NDArray[np.int64]:
+    """Return a number for each record's user, -1 where that is missing: nobody's records cannot be bounded.
+
+    Plain numbers and strings are sorted. Everything else is told apart by hash and equality alone: an order that holds
+    only between some users would tear their records apart.
+    """
+    dtype = getattr(user, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iubUSfmM":
+        users = _column("user", user)
+        if len(users) != count:
+            raise ShapeError("user must have one entry for each record")
+        groups = np.full(count, -1, dtype=np.int64)
+        known = users == users  # noqa: PLR0124 - not-a-number and not-a-time differ from themselves
+        groups[known] = np.unique(users[known], return_inverse=True)[1].reshape(-1)
+        return groups
+    listed = _listed(user)
+    if len(listed) != count:
         raise ShapeError("user must have one entry for each record")
-    if users.dtype.kind == "O":
-        # Not-a-number, of whatever type, differs from itself.
-        missing = np.array([name is None or bool(name != name) for name in users], dtype=bool)  # noqa: PLR0124
-    elif users.dtype.kind in "fmM":
-        missing = np.isnan(users) if users.dtype.kind == "f" else np.isnat(users)
-    else:
-        missing = np.zeros(count, dtype=bool)
-    return users, missing
-
-
-def _rank_within(users: NDArray[Any]) -> NDArray[np.int64]:
-    """How many earlier records each record's user has."""
-    count = len(users)
+    names: dict[Any, int] = {}
     try:
-        _, group = np.unique(users, return_inverse=True)
-    except TypeError:
-        names: dict[Any, int] = {}
-        try:
-            group = np.array([names.setdefault(name, len(names)) for name in users])
-        except TypeError:
-            raise DataTypeError("users must be hashable") from None
+        found = (-1 if is_missing(name) else names.setdefault(name, len(names)) for name in listed)
+        return np.fromiter(found, dtype=np.int64, count=count)
+    except Exception:
+        raise DataTypeError("users must be hashable") from None
+
+
+def _listed(user: object) -> list[Any]:
+    """Return users one by one, as they are.
+
+    An array would turn not-a-number beside text into text, and large integers beside a missing one into floats.
+
+    Raises:
+        DataTypeError: No sequence, or one with a mask.
+        ShapeError: More than one dimension.
+    """
+    if isinstance(user, list | tuple):
+        return list(user)
+    _column("user", user)
+    for name in ("to_pylist", "to_list", "tolist"):
+        convert = getattr(user, name, None)
+        if callable(convert):
+            return list(convert())
+    return list(np.asarray(user, dtype=object))
+
+
+def within_allowance(user: object, count: int, limit: int) -> NDArray[np.bool_]:
+    """Return which of so many records are among the first `limit` of their user; those of nobody are not.
+
+    Raises:
+        DataTypeError: Users cannot be told apart.
+        ShapeError: Not as many users as records.
+    """
+    groups = _groups(user, count)
+    return (groups >= 0) & (_rank_within(groups) < limit)
+
+
+def _rank_within(group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many earlier records each record's user has."""
+    count = len(group)
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if count else np.zeros(0, dtype=np.int64)

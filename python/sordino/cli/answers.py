@@ -8,17 +8,12 @@ from typing import Any, TypeAlias
 import sordino as so
 from sordino.cli.attributes import Attribute
 from sordino.cli.inputs import Source
-from sordino.workloads import Filter, Workload
+from sordino.workloads import Workload
 
-__all__ = ["Columns", "name_answers", "per_cell", "tables_of"]
+__all__ = ["Columns", "name_answers", "tables_of"]
 
 Columns: TypeAlias = tuple[Attribute, ...]
 """Columns of a table, the last one running fastest."""
-
-
-def per_cell(workload: Workload) -> bool:
-    """Return whether there is one answer for each cell, so that it can be called like the cell."""
-    return isinstance(workload, so.Histogram | so.GroupConvolution | Filter)
 
 
 def tables_of(workload: Workload, source: Source) -> list[Columns]:
@@ -44,7 +39,7 @@ def name_answers(workload: Workload, source: Source) -> dict[str, list[Any]]:
         cells = _cell_names(source)
         first, last = workload.ranges.T.tolist()
         return {"first": [cells[i] for i in first], "last": [cells[j] for j in last]}
-    return {"label": _cell_names(source) if per_cell(workload) else list(range(workload.core.answers_len))}
+    return {"label": _cell_names(source) if workload.per_cell else list(range(workload.core.answers_len))}
 
 
 def _levels(tables: list[Columns]) -> dict[str, list[Any]]:

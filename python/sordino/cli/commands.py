@@ -8,7 +8,6 @@ import click
 
 import sordino as so
 from sordino.cli import outputs
-from sordino.cli.answers import per_cell
 from sordino.cli.events_command import events_group
 from sordino.cli.guarantee import number_list
 from sordino.cli.inputs import SOURCE_OPTIONS, Source, read_source
@@ -194,9 +193,7 @@ def _planned(file: Path | None, choices: Choices, progress: bool, source: Source
 
 def _require_unit(plan: so.Plan, max_records: int | None) -> None:
     """Refuse a saved plan whose unit does not cover what tabulation lets through."""
-    relation = plan.unit.relation()
-    covered = relation.records if relation.per_cell is None else min(relation.records, relation.per_cell)
-    if max_records is not None and covered < max_records:
+    if max_records is not None and plan.unit.units_in(max_records) > 1:
         raise InvalidParameterError("the saved plan protects fewer records of one user than --max-records lets through")
 
 
@@ -267,7 +264,7 @@ def release_command(
         plan.save(save_plan)
     if plot is not None:
         figure = plot_release(release, level=level)
-        if per_cell(plan.workload):
+        if plan.workload.per_cell:
             figure.axes[0].set_xlabel(source.axis)
         if truth is not None:
             click.echo("WARNING: the picture shows the private data itself. It is NOT private.", err=True)

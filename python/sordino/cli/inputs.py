@@ -1,7 +1,6 @@
 """From a file to cells: a column of counts, of event times or of values, or columns of categorical records."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ import sordino as so
 from sordino.cli.attributes import Attribute, cells_of, parse_attributes
 from sordino.cli.tables import Column, read_columns, real
 from sordino.errors import InputFileError, InvalidParameterError
+from sordino.tabulation import within_allowance
 from sordino.workloads.base import MAX_LENGTH
 
 __all__ = ["SOURCE_OPTIONS", "Source", "read_source"]
@@ -138,11 +138,11 @@ def _read_counts(path: Path, column: str, label_column: str | None) -> Source:
     """
     names = [column] if label_column is None else [column, label_column]
     entries, *labels = read_columns(path, names)
+    if not len(entries):
+        raise InputFileError("the input file has no rows below the names of its columns")
     cells = np.array([real(entry) for entry in entries], dtype=np.float64)
     if not np.isfinite(cells).all():
         raise InputFileError(f"the column {column!r} must hold a finite number in every row")
-    if not len(cells):
-        raise InputFileError("the input file has no rows below the names of its columns")
     named = np.array([str(label) for label in labels[0]]) if labels else np.arange(len(cells))
     return Source(cells, named, label_column or "row", None)
 
@@ -214,8 +214,7 @@ def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Us
     """Count records in bins; what falls in no bin is a null record, silently."""
     so.tabulate([], grid.bins)  # a mistake in public bins is found before the file is read
     entries, *names = read_columns(path, [column] if users.column is None else [column, users.column])
-    numbers: dict[str, int] = {}
-    user = [numbers.setdefault(str(name), len(numbers)) for name in names[0]] if names else None
+    user = names[0] if names else None
     counted = so.tabulate(grid.codes(entries), grid.bins, user=user, max_records=users.max_records)
     return Source(counted.counts, grid.labels(), column, users.max_records)
 
@@ -228,18 +227,8 @@ def _read_records(path: Path, attributes: tuple[Attribute, ...], users: _Users) 
     columns = read_columns(path, names if users.column is None else [*names, users.column])
     codes = np.stack([attribute.codes(column) for attribute, column in zip(attributes, columns, strict=False)], axis=1)
     if users.column is not None and users.max_records is not None:
-        codes[~_allowed(columns[-1], users.max_records)] = -1
+        codes[~within_allowance(columns[-1], len(codes), users.max_records)] = -1
     return Source(codes, None, ", ".join(names), users.max_records, attributes)
-
-
-def _allowed(names: Column, max_records: int) -> NDArray[np.bool_]:
-    """Return which records are among the first ones of their user."""
-    before: Counter[str] = Counter()
-    allowed = np.zeros(len(names), dtype=bool)
-    for row, name in enumerate(map(str, names)):
-        allowed[row] = before[name] < max_records
-        before[name] += 1
-    return allowed
 
 
 def _ticks(entry: Any) -> int | None:

@@ -10,7 +10,7 @@ from types import FrameType
 
 import numpy as np
 
-from sordino.cli.tables import place_of
+from sordino.cli.tables import place_of, real
 from sordino.errors import InputFileError
 from sordino.workloads.base import Array
 
@@ -136,7 +136,7 @@ class LineParser:
     def _numbers(self, fields: list[str]) -> list[float]:
         if self._places is not None:
             fields = [fields[place] for place in self._places]
-        numbers = [float(field) for field in fields]
+        numbers = [real(field) for field in fields]
         if len(numbers) != self._dim or not all(map(math.isfinite, numbers)):
             raise ValueError
         return numbers

@@ -6,6 +6,8 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,6 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from sordino.errors import InputFileError, MissingDependencyError
+from sordino.private_numbers import LIMIT
 
 __all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]
 
@@ -169,8 +172,19 @@ def _entries(pa: Any, column: Any) -> Column:
 
 
 def real(entry: Any) -> float:
-    """Return the number that an entry is, NaN for what is none."""
+    """Return the number that an entry is, NaN for what is none; magnitudes beyond all floats are clamped.
+
+    What is rounded to an integer later is rounded from what was written: a number just below a half stays below it.
+    """
     try:
-        return float(entry)
-    except (TypeError, ValueError, OverflowError):
+        number = float(entry)
+        if math.isnan(number) or (not math.isinf(number) and number % 1.0 != 0.5):
+            return number
+        exact = Decimal(entry.strip()) if isinstance(entry, str) else entry
+        if math.isinf(number):
+            return math.copysign(LIMIT, number) if isinstance(exact, Decimal) and exact.is_finite() else number
+        return math.nextafter(number, -math.inf) if Fraction(exact) < Fraction(number) else number
+    except OverflowError:
+        return math.copysign(LIMIT, 1 if entry > 0 else -1)
+    except (TypeError, ValueError, ArithmeticError):
         return math.nan

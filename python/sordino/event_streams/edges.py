@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino._checks import integer, positive
-from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.errors import InvalidParameterError, ShapeError
 from sordino.event_streams.names import Names, indices
+from sordino.private_numbers import reals_or
 
 __all__ = ["endpoints", "weight_grid", "weight_units"]
 
@@ -58,16 +59,7 @@ def weight_units(weights: object, edges: int, largest: float, units: int, signed
     """
     if weights is None:
         return np.full(edges, units, dtype=np.int64)
-    try:
-        array = np.asarray(weights)
-    except Exception:
-        raise DataTypeError("weights must be real numbers") from None
-    if array.dtype.kind == "O" and array.ndim == 1:
-        # Item by item: what is no number is a null item.
-        array = np.array([float(w) if isinstance(w, float | int | np.number) else np.nan for w in array.tolist()])
-    if array.dtype.kind not in "iubf":
-        raise DataTypeError("weights must be real numbers")
-    array = array.astype(np.float64)
+    array = reals_or("weights", weights)
     if array.ndim == 0:
         array = np.full(edges, float(array))
     if array.shape != (edges,):

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from sordino._checks import integer
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.private_numbers import NOWHERE, array_of, members_or
 
 __all__ = ["Names", "characters", "indices", "names_of", "vertex_names"]
 
 Names = tuple[str, ...]
-
-_UNKNOWN = -1
 
 
 def names_of(name: str, value: object, *, least: int, most: int) -> tuple[int, Names | None]:
@@ -58,42 +57,28 @@ def indices(name: str, values: object, count: int, names: Names | None) -> NDArr
     Args:
         name: Of the argument, for messages.
         values: One member or a sequence of them: integers, or strings if the set has names. Where all names have one
-            letter, a string is a sequence.
+            letter, a string is a sequence. Members of a list may be anything: what is in no set is a null item.
         count: Size of the set.
         names: Names of its members.
 
     Raises:
-        DataTypeError: Neither integers nor, if there are names, strings: not one of a list.
+        DataTypeError: An array whose dtype is neither of integers nor, if there are names, of strings; or with a mask.
         ShapeError: More than one dimension.
     """
     if names is not None and isinstance(values, str):
         values = list(values) if characters(names) else [values]
-    try:
-        array = np.atleast_1d(np.asarray(values))
-    except Exception:
-        raise DataTypeError(f"{name} must be integers, or the names that were declared") from None
+    array = np.atleast_1d(array_of(name, values, "integers, or the names that were declared"))
     if array.ndim != 1:
         raise ShapeError(f"{name} must be one-dimensional")
-    if array.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    listed = list(values) if isinstance(values, list | tuple) else array.tolist() if array.dtype.kind == "O" else []
-    if array.dtype.kind not in "iu" and any(_of_a_type(value, names) for value in listed):
+    if array.dtype.kind in "iuf":
+        found = members_or(name, array)
+        return np.where((found >= 0) & (found < count), found, NOWHERE)
+    if isinstance(values, list | tuple) or (array.dtype.kind == "O" and values is not None):
         # Item by item: what is no member, whatever it is, is a null item.
-        return _looked_up(listed, count, names)
-    if array.dtype.kind in "iu":
-        if array.dtype.kind == "u":
-            array = np.minimum(array, np.uint64(2**62))
-        found = array.astype(np.int64)
-        return np.where((found >= 0) & (found < count), found, _UNKNOWN)
-    if names is None or array.dtype.kind not in "UT":
-        raise DataTypeError(f"{name} must be integers" + ("" if names is None else ", or the names that were declared"))
-    return _looked_up(array.tolist(), count, names)
-
-
-def _of_a_type(value: Any, names: Names | None) -> bool:
-    """Return whether a member may be of the type of a value."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole or value is None or (names is not None and isinstance(value, str))
+        return _looked_up(values if isinstance(values, list | tuple) else array.tolist(), count, names)
+    if array.dtype.kind in "UT" and names is not None:
+        return _looked_up(array.tolist(), count, names)
+    raise DataTypeError(f"{name} must be integers" + ("" if names is None else ", or the names that were declared"))
 
 
 def _looked_up(values: Sequence[Any], count: int, names: Names | None) -> NDArray[np.int64]:
@@ -101,7 +86,8 @@ def _looked_up(values: Sequence[Any], count: int, names: Names | None) -> NDArra
 
     def place(value: Any) -> int:
         if isinstance(value, str):
-            return places.get(value, _UNKNOWN)
-        return int(value) if value is not None and _of_a_type(value, None) and 0 <= value < count else _UNKNOWN
+            return places.get(value, NOWHERE)
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return int(value) if whole and 0 <= value < count else NOWHERE
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))

@@ -36,6 +36,7 @@ from sordino.errors import (
 )
 from sordino.events import ApproxEvent, PureEvent
 from sordino.privacy import ApproxDP, PureDP
+from sordino.private_numbers import amounts_or
 from sordino.promises import promise_of
 from sordino.units import AddRemove
 from sordino.workloads import RunningSum
@@ -215,7 +216,7 @@ class SparseStream:
         """Take in the counts of the next step or steps, and publish the count so far after each.
 
         Args:
-            items: An integer, or an array of them, one a step.
+            items: An integer, or an array of them, one a step; clamped, missing ones are 0.
 
         Returns:
             The answers: a float for a number, an array otherwise.
@@ -226,12 +227,10 @@ class SparseStream:
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
         """
-        array = np.asarray(items)
-        if array.dtype.kind not in "iub" or array.ndim > 1:
+        array = amounts_or("items", items)
+        if array.ndim > 1:
             raise DataTypeError("items must be an integer or a one-dimensional array of integers")
-        if array.dtype.kind == "u":
-            array = np.minimum(array, np.uint64(2**63 - 1))
-        rows = np.atleast_1d(array).astype(np.int64)
+        rows = np.atleast_1d(array)
         if self._counters.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
         if os.getpid() != self._process:

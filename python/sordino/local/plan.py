@@ -12,8 +12,9 @@ from sordino import _core
 from sordino._checks import integer
 from sordino.accounting import key_beside
 from sordino.calibration import event as calibrated_event
-from sordino.errors import DataTypeError, ShapeError
+from sordino.errors import ShapeError
 from sordino.intervals import equal_laplace_half_width, gaussian_half_width
+from sordino.private_numbers import reals_or
 from sordino.promises import promise_of
 from sordino.stream_plans import StreamPlan
 
@@ -93,7 +94,10 @@ class LocalPlan:
             BudgetExceededError: The ledger's total would be exceeded.
             EntropyError: The operating system gives no randomness.
         """
-        message: NDArray[np.int64] = self.encode_clients([value], ledger=ledger)[0]
+        number = reals_or("value", value)
+        if number.ndim:
+            raise ShapeError("a client has one value")
+        message: NDArray[np.int64] = self.encode_clients(number.reshape(1), ledger=ledger)[0]
         return message
 
     def encode_clients(self, values: object, *, ledger: Ledger | None = None) -> NDArray[np.int64]:
@@ -112,13 +116,7 @@ class LocalPlan:
             BudgetExceededError: The ledger's total would be exceeded.
             EntropyError: The operating system gives no randomness.
         """
-        try:
-            array = np.asarray(values)
-        except ValueError:
-            raise DataTypeError("values must be real numbers") from None
-        if array.dtype.kind not in "iubf":
-            raise DataTypeError("values must be real numbers")
-        array = array.astype(np.float64)
+        array = reals_or("values", values)
         if array.ndim != 1:
             raise ShapeError("values must be one-dimensional")
         key = key_beside(ledger)

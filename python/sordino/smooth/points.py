@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from sordino.errors import DataTypeError, ShapeError
+from sordino.private_numbers import array_of, reals_or
 from sordino.workloads.base import Array
 
 __all__ = ["read_points"]
@@ -41,17 +43,11 @@ def _is_table(data: object) -> bool:
 
 
 def _points(data: Any, dimension: int) -> Array:
-    try:
-        if hasattr(data, "schema") and hasattr(data, "columns") and not hasattr(data, "to_numpy"):
-            # Arrow: a table or record batch of columns.
-            array = np.column_stack([_real(np.asarray(column)) for column in data.columns])
-        else:
-            convert = getattr(data, "to_numpy", None)
-            array = np.asarray(convert() if callable(convert) else data)
-        array = _real(array)
-    except Exception:
-        # What went wrong may quote entries.
-        raise DataTypeError("points must be real numbers") from None
+    if hasattr(data, "schema") and hasattr(data, "columns") and not hasattr(data, "to_numpy"):
+        # Arrow: a table or record batch of columns.
+        array = np.column_stack([_real(column) for column in data.columns])
+    else:
+        array = _real(data)
     if array.ndim == 1 and dimension == 1:
         array = array[:, None]
     if array.size == 0 and array.ndim < 2:
@@ -61,14 +57,16 @@ def _points(data: Any, dimension: int) -> Array:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _real(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array of numbers; those in a column of objects are converted, but text is never read as numbers.
+def _real(data: object) -> Array:
+    """Return numbers, not-a-number where they are missing; text is never read as numbers.
 
     Raises:
         DataTypeError: No real numbers.
     """
-    if array.dtype.kind == "O" and not any(isinstance(entry, str | bytes) for entry in array.flat):
-        array = array.astype(np.float64)
-    if array.dtype.kind not in "iubf" and array.size:
-        raise DataTypeError("points must be real numbers")
-    return array
+    array = array_of("points", data)
+    if array.dtype.kind not in "iubf" and array.size == 0:
+        return np.empty(array.shape)
+    for column in array.reshape(len(array), -1).T if array.dtype.kind == "O" and array.ndim else ():
+        if any(isinstance(entry, str | bytes) for entry in column) and not any(isinstance(e, Number) for e in column):
+            raise DataTypeError("points must be real numbers")
+    return reals_or("points", array)

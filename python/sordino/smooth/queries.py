@@ -10,7 +10,7 @@ import numpy as np
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
 from sordino.smooth.cube import Cube
 from sordino.smooth.query_classes import KernelClass, class_from_json
-from sordino.workloads.base import Array
+from sordino.workloads.base import Array, public_array
 
 if TYPE_CHECKING:
     from sordino.smooth.query_classes import GaussianKernels, LaplaceKernels, MaternKernels
@@ -56,10 +56,7 @@ def _array(name: str, values: object, dimensions: tuple[int, ...]) -> Array:
         DataTypeError: No such array.
         InvalidParameterError: Not finite, empty or too large.
     """
-    try:
-        array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise DataTypeError(f"{name} must be an array of numbers") from None
+    array = public_array(name, values)
     if array.ndim not in dimensions:
         raise DataTypeError(f"{name} must have {' or '.join(map(str, dimensions))} dimensions")
     if not array.size or array.size > _MOST_NUMBERS:

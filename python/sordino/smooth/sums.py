@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sordino import _core
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.private_files import read_private, write_private
@@ -12,6 +14,7 @@ from sordino.smooth.points import read_points
 
 if TYPE_CHECKING:
     from sordino.smooth.plan import SmoothPlan
+    from sordino.workloads.base import Array
 
 __all__ = ["PointSums"]
 
@@ -34,6 +37,10 @@ class PointSums:
     def update(self, points: object) -> PointSums:
         """Add points; nothing of a batch is added if it is refused.
 
+        A point outside of the bounds is moved to the nearest inside. A point with a coordinate that is not a number is
+        a null item: with `AddRemove` it counts nowhere, with `ReplaceOne`, where the number of points is public, it is
+        put into the middle of the bounds.
+
         Args:
             points: An array of shape (n, d) in data units, a table of d columns, or an iterable of batches of them.
 
@@ -43,17 +50,21 @@ class PointSums:
         Raises:
             DataTypeError: No numbers.
             ShapeError: Another number of coordinates.
-            InvalidParameterError: Points that are not finite, or more than were declared.
         """
         for batch in read_points(points, self.plan.workload.dimension):
-            self.core.add(batch)
+            self.core.add(self._complete(batch) if self.plan.count_is_public else batch)
         return self
+
+    def _complete(self, batch: Array) -> Array:
+        """Put points of which a coordinate is missing into the middle: their number is public, and must be right."""
+        missing = np.isnan(batch).any(axis=1, keepdims=True)
+        return np.where(missing, self.plan.workload.cube.middle, batch) if np.any(missing) else batch
 
     def __add__(self, other: object) -> PointSums:
         """Return the sums of the points of both.
 
         Raises:
-            InvalidParameterError: They have other features or bounds, or too many points.
+            InvalidParameterError: They have other features or bounds.
         """
         if not isinstance(other, PointSums):
             return NotImplemented
@@ -65,7 +76,7 @@ class PointSums:
         """Add other sums, which stay as they are.
 
         Raises:
-            InvalidParameterError: They have other features or bounds, or too many points.
+            InvalidParameterError: They have other features or bounds.
         """
         if not isinstance(other, PointSums):
             return NotImplemented

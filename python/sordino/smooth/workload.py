@@ -59,7 +59,8 @@ class SmoothQueries:
         index_set: 'tensor': all products; 'total': those of degree below t in all; or an array of multi-indices,
             shape (count, d).
         approximation: How queries are cut off: 'truncate', 'vallee-poussin', 'jackson'.
-        most_points: With `AddRemove`, most points that can ever be summed; 2**26 if None.
+        most_points: With `AddRemove`, points up to which the sums are released as they are; 2**26 if None. Sums of
+            more are clamped: nothing is refused by their number, which is private.
 
     Raises:
         DataTypeError: An argument is of the wrong type.

@@ -65,16 +65,32 @@ def steps_of(name: str, value: object) -> int | None:
     return number
 
 
+def public_array(name: str, values: object) -> Array:
+    """Return public numbers as a new contiguous float array.
+
+    Raises:
+        DataTypeError: No array of real numbers, or one with a mask.
+        InvalidParameterError: A number is too large for a float.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise DataTypeError(f"{name} must have no mask: fill or drop what is masked first")
+    try:
+        if np.asarray(values).dtype.kind in "cmM":
+            raise DataTypeError(f"{name} must be an array of real numbers")
+        return np.array(values, dtype=np.float64, order="C")
+    except OverflowError:
+        raise InvalidParameterError(f"{name} has a number that is too large") from None
+    except (TypeError, ValueError):
+        raise DataTypeError(f"{name} must be an array of real numbers") from None
+
+
 def numbers(name: str, values: object, ndim: int | None = 1) -> Array:
     """Return public numbers as a read-only contiguous float array.
 
     Raises:
         DataTypeError: Not an array of real numbers of this many dimensions.
     """
-    try:
-        array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise DataTypeError(f"{name} must be an array of real numbers") from None
+    array = public_array(name, values)
     if ndim is not None and array.ndim != ndim:
         raise DataTypeError(f"{name} must have {ndim} dimension(s), got {array.ndim}")
     array.flags.writeable = False
@@ -118,6 +134,7 @@ class Workload(ABC):
     Attributes:
         kind: Name in plan files; never re-meant.
         linear: Whether the answers are linear in the cells as they come, so that it can be a part of others.
+        per_cell: Whether there is one answer for each cell, so that it can be called like the cell.
     """
 
     # Of numpy: `numpy.float64(3) * a` is left to `a`.
@@ -125,6 +142,7 @@ class Workload(ABC):
 
     kind: ClassVar[str]
     linear: ClassVar[bool] = True
+    per_cell: ClassVar[bool] = False
     _kinds: ClassVar[dict[str, type["Workload"]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

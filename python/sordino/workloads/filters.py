@@ -49,6 +49,8 @@ class Filter(Workload):
         boundary: What happens at the ends.
     """
 
+    per_cell: ClassVar[bool] = True
+
     length: int | None
     boundary: Boundary
 

@@ -26,6 +26,7 @@ class GroupConvolution(Workload):
     """
 
     kind: ClassVar[str] = "group_convolution"
+    per_cell: ClassVar[bool] = True
 
     def __init__(self, kernel: object) -> None:
         self.kernel = numbers("kernel", kernel, ndim=None)

@@ -21,6 +21,7 @@ class Histogram(Workload):
     """
 
     kind: ClassVar[str] = "histogram"
+    per_cell: ClassVar[bool] = True
 
     def __init__(self, shape: int | tuple[int, ...] | list[int]) -> None:
         sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)

@@ -54,4 +54,5 @@ pub mod toeplitz;
 pub mod transform;
 pub mod unit;
 pub mod upper;
+pub mod wide_sums;
 pub mod workload;

@@ -142,7 +142,7 @@ impl Sketch {
 
     /// The sums: private, for what a stream is fed with.
     fn sums<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_slice(py, self.lock().sums())
+        PyArray1::from_iter(py, self.lock().sums().clamped(i64::MAX))
     }
 }
 

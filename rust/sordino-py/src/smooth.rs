@@ -243,6 +243,6 @@ impl PointSums {
 
     /// The sums, in units of `2^-bits`, and the number of points: private.
     fn sums<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_slice(py, self.lock().sums())
+        PyArray1::from_iter(py, self.lock().sums().clamped(i64::MAX))
     }
 }

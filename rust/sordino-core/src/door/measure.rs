@@ -13,6 +13,7 @@ use crate::scratch::INTEGERS;
 use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Strategy};
 use crate::unit::Unit;
 use crate::upper::Upper;
+use crate::wide_sums::WideSums;
 use rayon::prelude::*;
 
 /// Arrays longer than this are converted in parallel.
@@ -70,7 +71,7 @@ pub enum Data<'a> {
     /// Record codes.
     Codes(Codes<'a>),
     /// The sums of a sketch of integer cells, or of features of points.
-    Sums(&'a [i64]),
+    Sums(&'a WideSums),
 }
 
 /// What was published: lattice integers. Only the door makes these.

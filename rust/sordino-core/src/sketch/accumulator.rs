@@ -1,15 +1,23 @@
 //! A sketch that grows: exact integer sums, private until they are released.
+//!
+//! Nothing that is refused depends on what is counted: a cell that does not exist is a null item, counts are clamped,
+//! and sums are wide.
 
 use super::words::{VERSION, mix};
 use super::{Kind, Operator};
 use crate::error::Error;
+use crate::wide_sums::WideSums;
 use std::sync::Arc;
 use zeroize::Zeroize;
 
-/// `Σ|x|` stays below this, and so does every sum.
-const LARGEST: u64 = 1 << 62;
+/// Counts are clamped to this: beyond all that a door takes.
+const LARGEST_COUNT: i64 = 1 << 53;
+/// What tables of large counts are cut at: 2^26 cells of either half add up to less than 2^61.
+const HALF: i64 = 1 << 31;
+/// Counts whose magnitudes add up to this at most are added at once.
+const AT_ONCE: u64 = 1 << 61;
 const MAGIC: &[u8; 8] = b"sordsket";
-const HEADER: usize = 56;
+const HEADER: usize = 48;
 
 /// `Φ x` of a table `x` that arrives in pieces, in any order, at any number of places.
 ///
@@ -18,16 +26,14 @@ const HEADER: usize = 56;
 #[derive(Clone)]
 pub struct Sketch {
     operator: Arc<Operator>,
-    sums: Vec<i64>,
-    /// Bound of `Σ|x|`, so that no sum can overflow unseen.
-    magnitude: u64,
+    sums: WideSums,
 }
 
 impl Sketch {
     /// The sketch of an empty table.
     pub fn new(operator: Arc<Operator>) -> Self {
-        let sums = vec![0; operator.measurements()];
-        Self { operator, sums, magnitude: 0 }
+        let sums = WideSums::new(operator.measurements());
+        Self { operator, sums }
     }
 
     /// What it was made with.
@@ -36,55 +42,68 @@ impl Sketch {
     }
 
     /// The sums: private.
-    pub fn sums(&self) -> &[i64] {
+    pub fn sums(&self) -> &WideSums {
         &self.sums
     }
 
-    /// Adds `counts[i]` to cell `cells[i]` for every `i`; without counts, 1 to each.
+    /// Adds `counts[i]` to cell `cells[i]` for every `i`; without counts, 1 to each. A cell that does not exist is a null
+    /// item, and counts beyond 2^53 are clamped.
     ///
     /// # Errors
-    /// For a cell that does not exist, another number of counts, or sums that might leave 62 bits; then nothing changed.
+    /// For another number of counts; then nothing changed.
     pub fn update(&mut self, cells: &[i64], counts: Option<&[i64]>) -> Result<(), Error> {
         let limit = self.operator.cells() as u64;
         // A negative cell becomes a number far above every limit.
-        if cells.iter().any(|cell| *cell as u64 >= limit) {
-            return Err(Error::invalid("cells", "must be from 0 to the number of cells less one"));
-        }
-        let added = if let Some(counts) = counts {
-            Error::check_len("counts", cells.len(), counts.len())?;
-            total(counts)
-        } else {
-            Some(cells.len() as u64)
-        };
-        let magnitude = self.grown(added)?;
+        let known = |cell: i64| ((cell as u64) < limit).then_some(cell as usize);
         match counts {
-            None => cells.iter().for_each(|cell| self.operator.add_column(*cell as usize, 1, &mut self.sums)),
+            None => {
+                let sums = self.sums.grow(cells.len() as u64);
+                cells.iter().filter_map(|c| known(*c)).for_each(|cell| self.operator.add_column(cell, 1, sums));
+            }
             Some(counts) => {
-                for (cell, count) in cells.iter().zip(counts) {
-                    self.operator.add_column(*cell as usize, *count, &mut self.sums);
+                Error::check_len("counts", cells.len(), counts.len())?;
+                let most = (AT_ONCE / LARGEST_COUNT as u64) as usize;
+                for (cells, counts) in cells.chunks(most).zip(counts.chunks(most)) {
+                    let sums = self.sums.grow(counts.iter().map(|count| clamped(*count).unsigned_abs()).sum());
+                    for (cell, count) in cells.iter().zip(counts) {
+                        if let Some(cell) = known(*cell) {
+                            self.operator.add_column(cell, clamped(*count), sums);
+                        }
+                    }
                 }
             }
         }
-        self.magnitude = magnitude;
         Ok(())
     }
 
-    /// Adds a whole table, in a time that does not depend on its entries.
+    /// Adds a whole table, in a time that does not depend on its entries unless they add up to 2^61; counts beyond 2^53
+    /// are clamped.
     ///
     /// # Errors
-    /// For another number of cells, or sums that might leave 62 bits; then nothing changed.
+    /// For another number of cells; then nothing changed.
     pub fn add_table(&mut self, table: &[i64]) -> Result<(), Error> {
         Error::check_len("table", self.operator.cells(), table.len())?;
-        let magnitude = self.grown(total(table))?;
-        self.operator.add_table(table, &mut self.sums);
-        self.magnitude = magnitude;
+        // At most 2^26 cells of 2^63: no overflow.
+        let total: u128 = table.iter().map(|count| u128::from(count.unsigned_abs())).sum();
+        if total < u128::from(AT_ONCE) && table.iter().all(|count| *count == clamped(*count)) {
+            self.operator.add_table(table, self.sums.grow(total as u64));
+            return Ok(());
+        }
+        // In halves, each of which fits.
+        let mut part: Vec<i64> = table.iter().map(|count| clamped(*count) & (HALF - 1)).collect();
+        self.operator.add_table(&part, self.sums.grow(AT_ONCE - 1));
+        part.iter_mut().zip(table).for_each(|(part, count)| *part = clamped(*count) >> HALF.trailing_zeros());
+        let mut high = WideSums::new(self.operator.measurements());
+        self.operator.add_table(&part, high.grow(AT_ONCE - 1));
+        part.zeroize();
+        self.sums.add(&high, HALF);
         Ok(())
     }
 
     /// Adds the sketch of other data.
     ///
     /// # Errors
-    /// If it was made with another operator, or sums might leave 62 bits; then nothing changed.
+    /// If it was made with another operator; then nothing changed.
     pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
         if self.operator != other.operator {
             return Err(Error::invalid(
@@ -92,18 +111,8 @@ impl Sketch {
                 "sketches of another kind, seed or size cannot be added: their sums have nothing in common",
             ));
         }
-        let magnitude = self.grown(Some(other.magnitude))?;
-        for (sum, more) in self.sums.iter_mut().zip(&other.sums) {
-            *sum += more;
-        }
-        self.magnitude = magnitude;
+        self.sums.add(&other.sums, 1);
         Ok(())
-    }
-
-    fn grown(&self, added: Option<u64>) -> Result<u64, Error> {
-        added.and_then(|added| self.magnitude.checked_add(added)).filter(|total| *total < LARGEST).ok_or_else(|| {
-            Error::Overflow("the counts of a sketch must stay below 2^62 in all; nothing was added".into())
-        })
     }
 
     /// The sketch as bytes: header, sums, check word. They are as private as the data, and not encrypted.
@@ -113,15 +122,15 @@ impl Sketch {
             Kind::Hadamard => (2, 0),
             Kind::Sparse { nonzeros } => (3, nonzeros),
         };
-        let mut bytes = Vec::with_capacity(HEADER + 8 * self.sums.len() + 8);
+        let mut bytes = Vec::with_capacity(HEADER + 16 * self.sums.len() + 8);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&u64::from(VERSION).to_le_bytes());
         bytes.extend_from_slice(&kind.to_le_bytes());
         bytes.extend_from_slice(&nonzeros.to_le_bytes());
-        for word in [self.operator.cells() as u64, self.sums.len() as u64, self.operator.seed(), self.magnitude] {
+        for word in [self.operator.cells() as u64, self.sums.len() as u64, self.operator.seed()] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
-        for sum in &self.sums {
+        for sum in self.sums.totals() {
             bytes.extend_from_slice(&sum.to_le_bytes());
         }
         bytes.extend_from_slice(&check(&bytes).to_le_bytes());
@@ -151,22 +160,18 @@ impl Sketch {
         };
         let size = |word: u64| usize::try_from(word).map_err(|_| damaged());
         let operator = Operator::new(kind, size(header[3])?, size(header[4])?, header[5])?;
-        let sums: Vec<i64> = words[HEADER / 8..words.len() - 1].iter().map(|word| *word as i64).collect();
-        let magnitude = header[6];
-        if sums.len() != operator.measurements()
-            || magnitude >= LARGEST
-            || sums.iter().any(|sum| sum.unsigned_abs() > magnitude)
-        {
+        let pairs = words[HEADER / 8..words.len() - 1].as_chunks::<2>();
+        let totals = pairs.0.iter().map(|[low, high]| (u128::from(*low) | u128::from(*high) << 64) as i128).collect();
+        let sums = WideSums::from_totals(totals).ok_or_else(damaged)?;
+        if sums.len() != operator.measurements() || !pairs.1.is_empty() {
             return Err(damaged());
         }
-        Ok(Self { operator: Arc::new(operator), sums, magnitude })
+        Ok(Self { operator: Arc::new(operator), sums })
     }
 }
 
-/// `Σ|x|`, if it fits.
-fn total(values: &[i64]) -> Option<u64> {
-    let sum: u128 = values.iter().map(|value| u128::from(value.unsigned_abs())).sum();
-    u64::try_from(sum).ok()
+fn clamped(count: i64) -> i64 {
+    count.clamp(-LARGEST_COUNT, LARGEST_COUNT)
 }
 
 /// Detects accidents, not forgers.
@@ -176,13 +181,6 @@ fn check(bytes: &[u8]) -> u64 {
         .0
         .iter()
         .fold(0x736B_6574, |sum: u64, word| mix(sum ^ u64::from_le_bytes(*word)).wrapping_add(1))
-}
-
-impl Drop for Sketch {
-    fn drop(&mut self) {
-        self.sums.zeroize();
-        self.magnitude.zeroize();
-    }
 }
 
 impl std::fmt::Debug for Sketch {

@@ -2,11 +2,12 @@
 
 use super::{Cube, FeatureMap, too_many_points};
 use crate::error::Error;
+use crate::wide_sums::WideSums;
 use std::sync::Arc;
 use zeroize::Zeroize;
 
 const MAGIC: &[u8; 8] = b"sordpnts";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Points that are moved to the cube at a time.
 const BATCH: usize = 1 << 16;
 
@@ -44,7 +45,7 @@ impl Features {
         self.mark
     }
 
-    /// Most points whose sums fit.
+    /// Points up to which sums are released as they are; those of more points are clamped at the door.
     pub fn most_points(&self) -> u64 {
         self.most_points
     }
@@ -66,13 +67,13 @@ fn mix(state: u64, word: u64) -> u64 {
 pub struct PointSums {
     features: Arc<Features>,
     /// One for every feature, then the number of points.
-    sums: Vec<i64>,
+    sums: WideSums,
 }
 
 impl PointSums {
     /// The sums of no points.
     pub fn new(features: Arc<Features>) -> Self {
-        let sums = vec![0; features.map.features() + 1];
+        let sums = WideSums::new(features.map.features() + 1);
         Self { features, sums }
     }
 
@@ -82,62 +83,56 @@ impl PointSums {
     }
 
     /// The sums, and last the number of points: private.
-    pub fn sums(&self) -> &[i64] {
+    pub fn sums(&self) -> &WideSums {
         &self.sums
     }
 
     /// Number of points: private where points may be added or removed.
     pub fn count(&self) -> u64 {
-        self.sums.last().map_or(0, |count| *count as u64)
+        u64::try_from(self.sums.total(self.features.map.features())).unwrap_or(u64::MAX)
     }
 
-    /// Adds points in the units of the bounds, row-major.
+    /// Adds points in the units of the bounds, row-major. A point with a coordinate that is not a number is a null item.
     ///
     /// # Errors
-    /// If points are not finite, ragged, or more than were declared; then nothing was added.
+    /// If points are ragged; then nothing was added.
     pub fn add(&mut self, points: &[f64]) -> Result<(), Error> {
         let dimension = self.features.cube.dimension();
         if !points.len().is_multiple_of(dimension) {
             return Err(Error::invalid("points", "must have one number a coordinate"));
         }
-        if !points.iter().all(|x| x.is_finite()) {
-            return Err(Error::invalid("points", "must be finite; fill or drop missing values first"));
+        let mut known = Vec::new();
+        if points.iter().any(|x| x.is_nan()) {
+            let rows = points.chunks_exact(dimension).filter(|point| point.iter().all(|x| !x.is_nan()));
+            known.extend(rows.flatten().copied());
         }
-        let added = (points.len() / dimension) as u64;
-        self.grow(added)?;
-        let (sums, _) = self.sums.split_at_mut(self.features.map.features());
+        let points = if known.is_empty() && !points.iter().any(|x| x.is_nan()) { points } else { &known };
+        let features = self.features.map.features();
+        // Of one point each feature is at most `largest`: of a batch all sums fit.
+        let largest = (self.features.map.largest() * 2f64.powi(self.features.map.bits() as i32)).ceil() as u64;
         let mut standard = vec![0.0; points.len().min(BATCH * dimension)];
         for batch in points.chunks(BATCH * dimension) {
             let standard = &mut standard[..batch.len()];
             self.features.cube.standardize(batch, standard);
+            let count = (batch.len() / dimension) as u64;
+            let (sums, counted) = self.sums.grow(count * largest.max(1)).split_at_mut(features);
             self.features.map.add(standard, sums);
+            counted[0] += count as i64;
         }
         standard.zeroize();
+        known.zeroize();
         Ok(())
     }
 
     /// Adds the sums of other points.
     ///
     /// # Errors
-    /// If other features were summed, or there are more points than were declared; then nothing was added.
+    /// If other features were summed; then nothing was added.
     pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
         if self.features.mark != other.features.mark {
             return Err(Error::invalid("sums", "of other features or bounds cannot be added"));
         }
-        self.grow(other.count())?;
-        let features = self.features.map.features();
-        for (sum, more) in self.sums.iter_mut().zip(&other.sums[..features]) {
-            *sum += more;
-        }
-        Ok(())
-    }
-
-    fn grow(&mut self, added: u64) -> Result<(), Error> {
-        let count = self.count().checked_add(added).filter(|count| *count <= self.features.most_points);
-        let count = count.ok_or_else(|| Error::invalid("points", "are more than were declared; nothing was added"))?;
-        if let Some(last) = self.sums.last_mut() {
-            *last = count as i64;
-        }
+        self.sums.add(&other.sums, 1);
         Ok(())
     }
 
@@ -145,7 +140,7 @@ impl PointSums {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&self.features.mark.to_le_bytes());
-        self.sums.iter().for_each(|sum| bytes.extend_from_slice(&sum.to_le_bytes()));
+        self.sums.totals().for_each(|sum| bytes.extend_from_slice(&sum.to_le_bytes()));
         bytes.extend_from_slice(&check(&bytes).to_le_bytes());
         bytes
     }
@@ -157,19 +152,18 @@ impl PointSums {
     pub fn from_bytes(features: Arc<Features>, bytes: &[u8]) -> Result<Self, Error> {
         let damaged = || Error::invalid("bytes", "are no sums of these features, or damaged");
         let len = features.map.features() + 1;
-        if bytes.len() != 8 * (len + 3) || !bytes.starts_with(MAGIC) {
+        if bytes.len() != 8 * (2 * len + 3) || !bytes.starts_with(MAGIC) {
             return Err(damaged());
         }
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let sums: Vec<i64> = words[2..=len + 1].iter().map(|word| *word as i64).collect();
-        let count = sums.last().map_or(0, |count| *count as u64);
+        let pairs = words[2..words.len() - 1].as_chunks::<2>().0;
+        let totals: Vec<i128> =
+            pairs.iter().map(|[low, high]| (u128::from(*low) | u128::from(*high) << 64) as i128).collect();
+        let count = totals.last().copied().unwrap_or(0);
         let bound = count as f64 * features.map.largest() * 2f64.powi(features.map.bits() as i32);
-        let fits = sums[..len - 1].iter().all(|sum| sum.unsigned_abs() as f64 <= bound);
-        if words.last() != Some(&check(&bytes[..bytes.len() - 8]))
-            || words[1] != features.mark
-            || count > features.most_points
-            || !fits
-        {
+        let fits = count >= 0 && totals[..len - 1].iter().all(|sum| sum.unsigned_abs() as f64 <= bound * (1.0 + 1e-12));
+        let sums = WideSums::from_totals(totals).ok_or_else(damaged)?;
+        if words.last() != Some(&check(&bytes[..bytes.len() - 8])) || words[1] != features.mark || !fits {
             return Err(damaged());
         }
         Ok(Self { features, sums })
@@ -178,12 +172,6 @@ impl PointSums {
 
 fn check(bytes: &[u8]) -> u64 {
     bytes.as_chunks::<8>().0.iter().fold(1, |state, word| mix(state, u64::from_le_bytes(*word)))
-}
-
-impl Drop for PointSums {
-    fn drop(&mut self) {
-        self.sums.zeroize();
-    }
 }
 
 impl std::fmt::Debug for PointSums {

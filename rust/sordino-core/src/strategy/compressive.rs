@@ -86,7 +86,7 @@ impl Strategy for Compressive {
                 // Clamping each sum brings no two sketches further apart.
                 let bound = (self.operator.cells() as i64).saturating_mul(i64::try_from(max_abs).unwrap_or(i64::MAX));
                 Error::check_len("sketch", out.len(), sums.len())?;
-                out.iter_mut().zip(sums).for_each(|(slot, sum)| *slot = (*sum).clamp(-bound, bound));
+                out.iter_mut().zip(sums.clamped(bound)).for_each(|(slot, sum)| *slot = sum);
             }
             Input::Sparse { cells, nonzero } => {
                 out.fill(0);

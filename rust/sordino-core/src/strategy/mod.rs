@@ -37,6 +37,7 @@ pub use recipe::{Mechanism, Recipe};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
+use crate::wide_sums::WideSums;
 
 /// The norm in which a strategy's sensitivity is measured, and with it the noise.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,7 +119,7 @@ pub enum Input<'a> {
     Codes(Codes<'a>),
     /// The sums of a sketch that was made elsewhere, with the operator of a compressive strategy; or of the features of
     /// points and their number.
-    Sums(&'a [i64]),
+    Sums(&'a WideSums),
 }
 
 /// Record codes.

@@ -119,12 +119,16 @@ impl Strategy for Points {
         Error::check_len("sums", features + 1, sums.len())?;
         let out = integers(out);
         let half = if self.shift == 0 { 0 } else { 1i128 << (self.shift - 1) };
-        for (feature, (slot, sum)) in out.iter_mut().zip(&sums[..features]).enumerate() {
+        // More points than were declared: clamping each sum brings no two neighbours further apart.
+        let most = i64::try_from(self.features.most_points()).unwrap_or(i64::MAX);
+        let largest = self.features.map.largest() * 2f64.powi(self.features.map.bits() as i32);
+        let bound = (most as f64 * largest).ceil() as i64;
+        for (feature, (slot, sum)) in out.iter_mut().zip(sums.clamped(bound)).take(features).enumerate() {
             let weight = self.weights.as_ref().map_or(1, |w| i128::from(w[feature]));
-            *slot = ((weight * i128::from(*sum) + half) >> self.shift) as i64;
+            *slot = ((weight * i128::from(sum) + half) >> self.shift) as i64;
         }
         if self.count > 0 {
-            out[features] = self.count * sums[features];
+            out[features] = self.count * sums.total(features).clamp(0, most.into()) as i64;
         }
         Ok(())
     }

@@ -1,0 +1,348 @@
+"""Private numbers as callers hand them over: one reader for every family.
+
+The form of a call is checked: types, shapes, masks. Values never are: magnitudes beyond all bounds are clamped, a
+missing or malformed member of a list is a null item where the family has such items. No message quotes an entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.errors import DataTypeError, InvalidParameterError
+
+__all__ = [
+    "LARGEST",
+    "LIMIT",
+    "NOWHERE",
+    "amounts_or",
+    "array_of",
+    "half_up",
+    "is_missing",
+    "members_or",
+    "plain",
+    "reals_of",
+    "reals_or",
+    "rounded",
+    "sum_exactly",
+    "summed",
+]
+
+# Beyond every declared bound, and exact as a float.
+LARGEST = 2**53
+# A cell that no table has: a null item.
+NOWHERE = -1
+# What finite numbers that no float holds become.
+LIMIT = 1e300
+_HALF = 2**31 - 1
+# What `float` takes and is no real number.
+_NO_REALS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
+
+
+def is_missing(name: Any) -> bool:
+    """Return whether a name is none: not-a-number, of whatever type, differs from itself, or says nothing of it."""
+    if name is None:
+        return True
+    if isinstance(name, tuple | frozenset):
+        return any(map(is_missing, name))
+    if hasattr(name, "to_numpy") and hasattr(name, "__len__"):
+        return False
+    try:
+        return bool(name != name)  # noqa: PLR0124
+    except Exception:
+        return True
+
+
+def array_of(what: str, data: object, kind: str = "real numbers") -> NDArray[Any]:
+    """Return data as an array, of objects where it is of no plain dtype; no message of numpy, which may quote entries.
+
+    Raises:
+        DataTypeError: No array, or one with a mask: what is behind it would count.
+    """
+    if isinstance(data, np.ma.MaskedArray) or data is np.ma.masked or _holds_mask(data):
+        raise DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
+    try:
+        array = _converted(data)
+    except Exception:
+        if isinstance(data, list | tuple) and not any(hasattr(entry, "__len__") for entry in data):
+            return _objects(data)  # an integer beyond all dtypes is among them
+        raise DataTypeError(f"{what} must be {kind}") from None
+    if array.dtype.kind == "O" and array.ndim == 0 and not hasattr(array.item(), "__float__"):
+        raise DataTypeError(f"{what} must be {kind}")
+    return array
+
+
+def _converted(data: Any) -> NDArray[Any]:
+    convert = getattr(data, "to_numpy", None)
+    if not callable(convert):
+        return np.asarray(data)
+    try:
+        return np.asarray(convert())
+    except (TypeError, ValueError, NotImplementedError, ArithmeticError):
+        return np.asarray(convert(zero_copy_only=False))
+
+
+def _objects(entries: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    """Return an array of these objects, as they are."""
+    return np.fromiter(entries, dtype=object, count=len(entries))
+
+
+def _holds_mask(data: object) -> bool:
+    return isinstance(data, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in data)
+
+
+def plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array as one aligned block, as the core reads it."""
+    return np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
+
+
+def half_up(value: Any) -> int:
+    """Return floor(x + 1/2) of any real number, exactly, clamped: neighbours that differ by 1 still do.
+
+    Raises:
+        TypeError: Not a number.
+        ValueError: Not-a-number, infinite, or text that is none.
+    """
+    return min(max(math.floor(_exact(value) + Fraction(1, 2)), -LARGEST), LARGEST)
+
+
+def _exact(value: Any) -> Fraction:
+    """Return a number as it is; magnitudes far beyond `LARGEST` are cut, those far below 1 vanish.
+
+    Raises:
+        TypeError: Not a number.
+        ValueError: Not-a-number, infinite, or text that is none.
+    """
+    if value is None:
+        raise ValueError
+    if isinstance(value, int | np.integer | np.bool_):
+        return Fraction(int(value))
+    if isinstance(value, Decimal | str):
+        number = _decimal(value)
+        if not number.is_finite():
+            raise ValueError
+        if number and not -60 <= number.adjusted() <= 60:
+            return Fraction(0) if number.adjusted() < 0 else Fraction(10**60 if number > 0 else -(10**60))
+        return Fraction(number)
+    if isinstance(value, np.floating):
+        if not np.isfinite(value):
+            raise ValueError
+        numerator, denominator = value.as_integer_ratio()
+        return Fraction(int(numerator), int(denominator))
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, _NO_REALS):
+        raise TypeError
+    approximate = float(value)
+    if not math.isfinite(approximate):
+        raise ValueError
+    return Fraction(approximate)
+
+
+def sum_exactly(values: NDArray[Any]) -> Fraction:
+    """Return the sum of finite numbers, not rounded."""
+    return sum(map(_exact, values), Fraction(0))
+
+
+def _decimal(value: Decimal | str) -> Decimal:
+    try:
+        return Decimal(value)
+    except ArithmeticError:
+        raise ValueError from None
+
+
+def _real(value: Any) -> float:
+    """Return a number as a float, clamped where it is beyond all of them.
+
+    Raises:
+        TypeError: Not a number.
+        ValueError: Text that is none.
+    """
+    if value is None or isinstance(
+        value, Decimal | str | complex | np.complexfloating | np.datetime64 | np.timedelta64
+    ):
+        return float(_exact(value))
+    if isinstance(value, np.floating) and np.isfinite(value):
+        value = min(max(value, -LIMIT), LIMIT)
+    try:
+        return float(value)
+    except OverflowError:
+        return LIMIT if value > 0 else -LIMIT
+
+
+def _each(
+    what: str, array: NDArray[Any], convert: Callable[[Any], Any], dtype: type, null: float | None
+) -> NDArray[Any]:
+    wrong = DataTypeError(f"{what} must be an array of real numbers")
+
+    def one(value: Any) -> Any:
+        try:
+            return convert(value)
+        except Exception as error:  # whatever an object's own conversion raises may quote it
+            if null is not None:
+                return null
+            if isinstance(error, ValueError | ArithmeticError) and not isinstance(value, str | bytes):
+                return None
+            raise wrong from None
+
+    found = [one(value) for value in array.flat]
+    if None in found:
+        raise _not_finite(what)
+    return np.array(found, dtype=dtype).reshape(array.shape)
+
+
+def _not_finite(what: str) -> InvalidParameterError:
+    return InvalidParameterError(f"{what} has entries that are not finite; fill or drop them first")
+
+
+def _check_kind(what: str, array: NDArray[Any]) -> None:
+    if array.dtype.kind not in "iubfO":
+        raise DataTypeError(f"{what} must be an array of real numbers")
+
+
+def rounded(what: str, array: NDArray[Any]) -> NDArray[np.int64]:
+    """Return numbers as int64: integers clamped, all others rounded half up from what they are, not from a float.
+
+    Raises:
+        DataTypeError: Not numbers.
+        InvalidParameterError: Not-a-number or infinite entries.
+    """
+    _check_kind(what, array)
+    if array.dtype.kind == "O":
+        return _each(what, array, half_up, np.int64, None)
+    if array.dtype.kind in "iub":
+        return _clamped(array)
+    if not np.isfinite(array).all():
+        raise _not_finite(what)
+    # In the array's own precision: floor and the difference are exact there.
+    wide = np.clip(array.astype(np.promote_types(array.dtype, np.float64), copy=False), -LARGEST, LARGEST)
+    floor = np.floor(wide)
+    units: NDArray[np.int64] = floor.astype(np.int64) + (wide - floor >= 0.5)
+    return units
+
+
+def _clamped(array: NDArray[Any]) -> NDArray[np.int64]:
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        array = np.minimum(array, np.uint64(LARGEST))
+    return array.astype(np.int64, copy=False)
+
+
+def reals_of(what: str, array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return finite numbers as float64, clamped where they are beyond all of them.
+
+    Raises:
+        DataTypeError: Not numbers.
+        InvalidParameterError: Not-a-number or infinite entries.
+    """
+    _check_kind(what, array)
+    reals = _each(what, array, _real, np.float64, None) if array.dtype.kind == "O" else _float64(array)
+    if not np.isfinite(reals).all():
+        raise _not_finite(what)
+    return reals
+
+
+def _float64(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return plain numbers as float64; a finite number of a wider dtype stays finite."""
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = np.where(np.isfinite(array), np.clip(array, -LIMIT, LIMIT), array)
+    return array.astype(np.float64, copy=False)
+
+
+def reals_or(what: str, data: object) -> NDArray[np.float64]:
+    """Return numbers as float64, not-a-number for every missing or malformed entry of a list: a null item.
+
+    Raises:
+        DataTypeError: An array of a dtype that holds no real numbers, or one with a mask.
+    """
+    if not isinstance(data, np.ndarray | list | tuple) and is_missing(data):
+        return np.array(math.nan)
+    array = array_of(what, data)
+    if array.dtype.kind in "USTmMcV" and isinstance(data, list | tuple):
+        array = _objects(data)
+    _check_kind(what, array)
+    if array.dtype.kind != "O":
+        return _float64(array)
+    return _each(what, array, _number, np.float64, math.nan)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise TypeError
+    return _real(value)
+
+
+def amounts_or(what: str, data: object) -> NDArray[np.int64]:
+    """Return numbers rounded half up and clamped; 0 for every missing or malformed entry of a list: a null item.
+
+    Raises:
+        DataTypeError: An array of a dtype that holds no real numbers, or one with a mask.
+    """
+    array = _listed(what, data, "numbers")
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), 0.0, np.clip(array, -LARGEST, LARGEST))
+    return rounded(what, array) if array.dtype.kind != "O" else _each(what, array, _amount, np.int64, 0)
+
+
+def members_or(what: str, data: object) -> NDArray[np.int64]:
+    """Return indices of members of a public set; `NOWHERE` for an entry that is none: missing, a fraction, text.
+
+    Raises:
+        DataTypeError: An array of a dtype that holds no integers, or one with a mask.
+    """
+    array = _listed(what, data, "integers")
+    if array.dtype.kind == "f":
+        # A column of integers of which one is missing comes as floats.
+        whole = (np.abs(array) <= LARGEST) & (array == np.floor(array))
+        return np.where(whole, np.where(whole, array, 0.0).astype(np.int64), NOWHERE)
+    return _clamped(array) if array.dtype.kind in "iu" else _each(what, array, _member, np.int64, NOWHERE)
+
+
+def _listed(what: str, data: object, kind: str) -> NDArray[Any]:
+    """Return plain numbers, or entries of a list one by one; text alone, and arrays of it, are refused by type."""
+    if not isinstance(data, np.ndarray | list | tuple) and is_missing(data):
+        return np.array(math.nan)
+    array = array_of(what, data, kind)
+    if isinstance(data, list | tuple) and array.dtype.kind not in "iufO":
+        array = _objects(data)
+    if array.dtype.kind not in "iufO" and array.size and not (array.dtype.kind == "b" and kind == "numbers"):
+        raise DataTypeError(f"{what} must be {kind}")
+    return array if array.size else np.zeros(array.shape, dtype=np.int64)
+
+
+def _amount(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        raise TypeError
+    return half_up(value)
+
+
+def _member(value: Any) -> int:
+    if isinstance(value, bool | np.bool_ | str | bytes) or _exact(value).denominator != 1:
+        raise TypeError
+    return half_up(value)
+
+
+def summed(places: NDArray[np.int64], amounts: NDArray[np.int64] | None, cells: int) -> NDArray[np.int64]:
+    """Return a table of sums, without wrapping around; places that do not exist count nowhere.
+
+    A sum that wrapped around would be far from that of a neighbour: it is made in halves, and stops beyond all that a
+    door takes.
+    """
+    valid = (places >= 0) & (places < cells)
+    if not valid.all():
+        places, amounts = places[valid], None if amounts is None else amounts[valid]
+    table = np.zeros(cells, dtype=np.int64)
+    if amounts is None:
+        np.add.at(table, places, 1)
+        return table
+    high = np.zeros(cells, dtype=np.int64)
+    np.add.at(high, places, amounts >> 31)
+    np.add.at(table, places, amounts & _HALF)
+    high = np.clip(high + (table >> 31), -(2**31), _HALF)
+    return (high << 31) + (table & _HALF)
