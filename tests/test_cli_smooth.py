@@ -290,7 +290,7 @@ def test_large_summaries_have_a_file_beside_them(tmp_path):
     workload = so.SmoothQueries(3, points=3000, bounds=(-1, 1), query_class=so.GaussianKernels(0.5), degree=9)
     release = so.plan(workload, so.ZeroConcentratedDP(rho=0.5), mechanism="chebyshev").release(points)
     path = release.save(tmp_path / "s.json")
-    beside = tmp_path / "s.json.npz"
+    (beside,) = tmp_path.glob("s.json.*.npz")
     assert beside.exists()
     loaded = so.SmoothRelease.load(path)
     assert np.array_equal(loaded.measured.units, release.measured.units)

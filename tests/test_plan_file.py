@@ -43,7 +43,7 @@ def test_round_trip(make, tmp_path, known_noise):
 
 def test_large_arrays_lie_beside_under_their_hash(tmp_path):
     path = PLANS[2]().save(tmp_path / "plan.json")
-    beside = tmp_path / "plan.json.npz"
+    (beside,) = tmp_path.glob("plan.json.*.npz")
     assert beside.exists() and path.stat().st_size < 4096
     with np.load(beside) as stored:
         arrays = {name: stored[name] for name in stored.files}
@@ -263,7 +263,7 @@ def test_other_measurements_get_the_noise_that_they_need(name, tmp_path):
 def test_broken_archives(tmp_path):
     plan = so.plan(so.AllRanges(40), APPROX, mechanism="optimal")
     path = plan.save(tmp_path / "plan.json")
-    beside = tmp_path / "plan.json.npz"
+    (beside,) = tmp_path.glob("plan.json.*.npz")
     whole = beside.read_bytes()
     assert so.Plan.load(path).digest == plan.digest
     rng = np.random.default_rng(0)

@@ -237,7 +237,7 @@ MASKS = {
     "clients": lambda: so.plan_local(so.LocalSurvey(9, intervals=2), LOUD).encode_clients(MASKED),
     "points": lambda: so.plan(SMOOTH, LOUD).sums(MASKED),
     "sketch": lambda: so.Sketch(8, 4).update(MASKED),
-    "sketch table": lambda: so.Sketch(2, 1).add(MASKED),
+    "sketch table": lambda: so.Sketch(8, 4).add(np.ma.masked_array([0] * 8)),
     "queries": lambda: so.Matrix(np.ma.masked_array([[1.0, 2.0]], mask=[[1, 0]])),
     "bins": lambda: so.tabulate([0], np.ma.masked_array([0.0, 1.0, 2.0], mask=[0, 1, 0])),
 }  # fmt: skip

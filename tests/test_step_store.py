@@ -1,6 +1,7 @@
 """Step stores: on the disk before an answer is returned, no step twice with other items."""
 
 import copy
+import json
 import os
 import pickle
 import threading
@@ -107,8 +108,9 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     stream = PLAN.open(store=so.FileStepStore(path))
     checkpoint = stream.checkpoint(KEY)
     first, size, write = stream.update(1), path.stat().st_size, os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:9]))
-    with pytest.raises(so.StepStoreError):
+    room = [9, 9, 0]
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[: room.pop(0)]))
+    with pytest.raises(so.StepStoreError, match="full"):
         stream.update(2)
     assert path.stat().st_size == size
     monkeypatch.setattr(os, "write", write)
@@ -307,10 +309,12 @@ def used(tmp_path):
     return path, checkpoint, answers
 
 
-@pytest.mark.parametrize("torn", [b"12345678 {", b"00000000 {}" + b"\0" * 40 + b"}\n", b"\0\0\n"])
+@pytest.mark.parametrize("torn", [b"12345678 {", b"0", b"\0\0\0", "sectors"])
 def test_a_line_cut_off_by_a_crash_is_dropped(used, torn):
     path, checkpoint, answers = used
     whole = path.read_bytes()
+    if torn == "sectors":
+        torn = b"12345678 {".ljust(1024 - len(whole) % 512, b"x") + bytes(512) + b"}\n"
     path.write_bytes(whole + torn)
     again = so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True)
     assert again.update([1, 2, 3]).tolist() == answers
@@ -318,6 +322,55 @@ def test_a_line_cut_off_by_a_crash_is_dropped(used, torn):
     again.close()
     assert path.read_bytes().startswith(whole)
     assert len(lines_of(path)) == 6
+
+
+@pytest.mark.parametrize("end", [b"", b"x", b"\0", b"\r", b" "])
+def test_a_whole_line_was_published_whatever_follows(used, end):
+    """Its answer is known: another item on the same noise would tell the difference of the two exactly."""
+    path, checkpoint, answers = used
+    path.write_bytes(path.read_bytes()[:-1] + end)
+    again = so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True)
+    with pytest.raises(so.StepConflictError):
+        again.update([1, 2, 7])
+    assert again.update([1, 2, 3]).tolist() == answers
+    again.update(4)
+    again.close()
+    assert len(lines_of(path)) == 6
+
+
+def test_no_byte_that_is_altered_drops_a_step(used):
+    path, _, _ = used
+    whole = path.read_bytes()
+    rng = np.random.default_rng(5)
+    for place in range(0, len(whole), 3):
+        altered = bytearray(whole)
+        altered[place] = rng.integers(0, 256)
+        path.write_bytes(altered)
+        store = so.FileStepStore(path)
+        try:
+            store.acquire(json.loads(whole.split(b"\n")[0][9:])["stream"], new=False)
+        except so.StepStoreError:
+            continue
+        assert len(store.entries()) == 3
+        store.release()
+
+
+def test_a_gap_and_a_repeated_entry():
+    store = so.InMemoryStepStore()
+    store.acquire("a", new=True)
+    entry = so.StepEntry(0, 2, None, b"", b"")
+    for _ in range(2):
+        store.append(entry)
+    assert store.entries() == (entry,)
+    for step in (0, 1, 3):
+        with pytest.raises(so.StepStoreError, match="follow"):
+            store.append(so.StepEntry(step, 1, None, b"", b""))
+
+
+def test_what_is_no_regular_file_is_no_store(tmp_path):
+    for path in ("/dev/zero", "/dev/null"):
+        with pytest.raises(so.StepStoreError):
+            PLAN.open(store=so.FileStepStore(path))
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3])

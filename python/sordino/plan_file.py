@@ -92,7 +92,7 @@ def save_plan(plan: Plan, path: Path) -> Path:
     return write_record(plan_record(plan), path)
 
 
-def load_plan(path: Path) -> Plan:
+def load_plan(path: str | Path) -> Plan:
     """Read, rebuild and verify a plan.
 
     The strategy is built and fitted again. Refused: another digest, less noise than fitting gives, a mechanism,

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.errors import InputFileError, PlanFileError, SordinoError
+from sordino.errors import PlanFileError, SordinoError
 from sordino.events import Event, event_from_json
+from sordino.files import atomic_write, read_file
 from sordino.workloads.base import Array
 
-__all__ = ["SCHEMA", "check_noise", "rebuilt", "record_digest", "write_record"]
+__all__ = ["SCHEMA", "check_noise", "guarded", "rebuilt", "record_digest", "write_record"]
 
 SCHEMA = 1
 _INLINE = 4096  # bytes: larger arrays go to the .npz
@@ -80,10 +83,6 @@ def record_digest(record: dict[str, Any]) -> str:
     return hashlib.sha256(_canonical(_split(record, {})).encode()).hexdigest()
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + ".npz")
-
-
 def write_record(record: dict[str, Any], path: Path, what: str = "plan") -> Path:
     """Write a record with its digest, and the arrays above 4 kB beside it.
 
@@ -98,15 +97,37 @@ def write_record(record: dict[str, Any], path: Path, what: str = "plan") -> Path
     arrays: dict[str, Array] = {}
     record = _split(record, arrays)
     record["digest"] = hashlib.sha256(_canonical(record).encode()).hexdigest()
-    try:
-        path.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        if arrays:
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type] # numpy's stub has a flag among **kwds
-            _beside(path).write_bytes(buffer.getvalue())
-    except OSError as error:
-        raise InputFileError(f"the {what} cannot be written: {error.strerror}") from None
+    if not arrays:
+        return atomic_write(path, _text(record), what)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type] # numpy's stub has a flag among **kwds
+    # The name of the arrays is that of their content, and the record comes last: an old pair stays whole until then.
+    old = _named(path)
+    record["arrays"] = f"{path.name}.{hashlib.sha256(''.join(sorted(arrays)).encode()).hexdigest()[:8]}.npz"
+    atomic_write(path.with_name(record["arrays"]), buffer.getvalue(), what)
+    atomic_write(path, _text(record), what)
+    if old not in {None, record["arrays"]}:
+        with suppress(OSError):
+            path.with_name(str(old)).unlink()
     return path
+
+
+def _text(record: dict[str, Any]) -> bytes:
+    return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _named(path: Path) -> str | None:
+    """Return the name of the arrays that belong to the record that is there, if it is one."""
+    try:
+        name = json.loads(path.read_bytes()).get("arrays")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
+    return name if _is_beside(name) else None
+
+
+def _is_beside(name: object) -> bool:
+    """Return whether a name is that of arrays in the same folder: a stranger's record names no other file."""
+    return isinstance(name, str) and re.fullmatch(r"[^/\\\0]+\.[0-9a-f]{8}\.npz", name) is not None
 
 
 def _unpacked(packed: bytes) -> dict[str, Array]:
@@ -123,7 +144,7 @@ def _unpacked(packed: bytes) -> dict[str, Array]:
         raise PlanFileError("the file beside the plan is not one that was saved with it") from None
 
 
-def rebuilt(path: Path, build: Callable[[dict[str, Any]], _Plan], what: str = "plan") -> _Plan:
+def rebuilt(path: str | Path, build: Callable[[dict[str, Any]], _Plan], what: str = "plan") -> _Plan:
     """Read a record, verify its digest, and build a plan of it.
 
     Args:
@@ -135,26 +156,41 @@ def rebuilt(path: Path, build: Callable[[dict[str, Any]], _Plan], what: str = "p
         InputFileError: The file cannot be read.
         PlanFileError: The file is no plan or does not hold what it says.
     """
-    try:
-        text = path.read_bytes()
-        packed = _beside(path).read_bytes() if _beside(path).exists() else None
-    except OSError as error:
-        raise InputFileError(f"the {what} cannot be read: {error.strerror}") from None
+    text = read_file(path, what)
+    path = Path(path)
     try:
         record = json.loads(text.decode())
     except (ValueError, RecursionError):
         raise PlanFileError(f"the file is not a saved {what}") from None
-    arrays = {} if packed is None else _unpacked(packed)
-    try:
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            raise PlanFileError(f"the {what} is of another schema; it may need a newer sordino")
-        digest = record.pop("digest", None)
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise PlanFileError(f"the {what} is of another schema; it may need a newer sordino")
+    name, digest = record.pop("arrays", None), record.pop("digest", None)
+    if name is not None and not _is_beside(name):
+        raise PlanFileError(f"the arrays of the {what} must lie beside it")
+    beside = None if name is None else path.with_name(name)
+    arrays = {} if beside is None or not beside.exists() else _unpacked(read_file(beside, what))
+
+    def verified() -> _Plan:
         if digest != hashlib.sha256(_canonical(record).encode()).hexdigest():
             raise PlanFileError(f"the {what} was altered: its digest does not match")
         return build(_join(record, arrays))
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
-        if isinstance(error, SordinoError):
-            raise
+
+    return guarded(verified, what)
+
+
+def guarded(build: Callable[[], _Plan], what: str = "plan") -> _Plan:
+    """Build from a stranger's record: whatever it raises is the file's fault.
+
+    Raises:
+        PlanFileError: The record is malformed, or understates noise or cost.
+    """
+    try:
+        return build()
+    except PlanFileError:
+        raise
+    except SordinoError as error:
+        raise PlanFileError(f"the {what} cannot be fitted: {error}") from None
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError, MemoryError):
         raise PlanFileError(f"the {what} lacks a field, or a field is of the wrong type") from None
 
 

@@ -353,7 +353,7 @@ class Plan:
         """
         from sordino.plan_file import load_plan  # noqa: PLC0415
 
-        return load_plan(Path(path))
+        return load_plan(path)
 
     def compare(self) -> Comparison:
         """Return `sordino.compare` for the same request."""

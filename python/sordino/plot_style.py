@@ -5,11 +5,13 @@ matplotlib is imported when a picture is made; nothing here touches `pyplot` or 
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from sordino.errors import DataTypeError, InputFileError, InvalidParameterError, MissingDependencyError
+from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError
+from sordino.files import atomic_write
 from sordino.workloads import (
     AllRanges,
     BandPass,
@@ -109,10 +111,9 @@ def save_figure(figure: Figure, path: object) -> Figure:
     if path is None:
         return figure
     target = check_picture(path)
-    try:
-        figure.savefig(target, dpi=DPI)
-    except OSError as error:
-        raise InputFileError(f"the picture cannot be written: {error.strerror}") from None
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=DPI, format=target.suffix.lower().lstrip("."))
+    atomic_write(target, buffer.getvalue(), "picture")
     return figure
 
 

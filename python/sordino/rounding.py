@@ -1,37 +1,45 @@
 """Square roots and reciprocals rounded to a chosen side, checked by exact rational comparison."""
 
 import math
+import sys
 from fractions import Fraction
 
 __all__ = ["float_down", "float_up", "reciprocal_down", "reciprocal_up", "sqrt_down", "sqrt_up"]
 
 
+# Roots are computed to so many binary places: more than a float has below 1.
+_SHIFT = 1140
+
+
 def float_down(value: Fraction) -> float:
-    """Return the largest float that is at most the non-negative `value`."""
-    number = float(value)
+    """Return the largest float that is at most `value`; the largest of all for a value beyond all floats."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -math.inf
     return number if Fraction(number) <= value else math.nextafter(number, -math.inf)
 
 
 def float_up(value: Fraction) -> float:
-    """Return the least float that is at least the non-negative `value`."""
-    number = float(value)
-    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
+    """Return the least float that is at least `value`; infinity for a value beyond all floats."""
+    return -float_down(-value)
 
 
 def sqrt_down(value: Fraction) -> float:
-    """Return a float r with r**2 <= value, within two units in the last place of the root; value >= 0."""
-    root = math.sqrt(value)
-    while root > 0.0 and Fraction(root) ** 2 > value:
-        root = math.nextafter(root, 0.0)
-    return root
+    """Return the largest float whose square is at most `value`, for value >= 0."""
+    return float_down(Fraction(_scaled_root(value), 1 << _SHIFT))
 
 
 def sqrt_up(value: Fraction) -> float:
-    """Return a float r with r**2 >= value, within two units in the last place of the root; value >= 0."""
-    root = math.sqrt(value)
-    while Fraction(root) ** 2 < value:
-        root = math.nextafter(root, math.inf)
-    return root
+    """Return a float whose square is at least `value`, within two units in the last place of the root; value >= 0."""
+    root = _scaled_root(value)
+    exact = root * root * value.denominator == value.numerator << (2 * _SHIFT)
+    return float_up(Fraction(root + (not exact), 1 << _SHIFT))
+
+
+def _scaled_root(value: Fraction) -> int:
+    """Return the integer part of `2**_SHIFT sqrt(value)`: no float in between, so that nothing underflows."""
+    return math.isqrt((value.numerator << (2 * _SHIFT)) // value.denominator)
 
 
 def reciprocal_down(value: float) -> float:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from sordino.calibration import delta_of_mu
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.events import Event, GaussianEvent, PureEvent
+from sordino.rounding import float_down, sqrt_up
 
 __all__ = ["schedule_delta"]
 
@@ -15,6 +16,12 @@ __all__ = ["schedule_delta"]
 _LOSSES = 1_000_000
 # Relative error granted to sums of up to a million positive terms.
 _SLACK = 1.0 + 1e-9
+# Below all normal floats.
+_TINY = 2.0**-1022
+# exp of what is below is 0.
+_LEAST_GAP = -800
+# In units of mu: both tails of the Gaussian are then below `_TINY`.
+_FAR = 1e6
 
 
 def schedule_delta(events: Sequence[Event], epsilon: float) -> float:
@@ -44,36 +51,56 @@ def schedule_delta(events: Sequence[Event], epsilon: float) -> float:
     """
     mu_squared = Fraction(0)
     pure: Counter[float] = Counter()
-    for event in events:
+    for event in _checked(events):
         match event:
             case GaussianEvent():
                 mu_squared += event.mu_squared
             case PureEvent(epsilon=loss):
                 pure[loss] += 1
-            case _:
-                raise DataTypeError("a schedule holds Gaussian and pure events")
-    mu = math.sqrt(float(mu_squared)) * (1.0 + 2.0**-50)
-    losses = {0.0: 1.0}
+    mu = sqrt_up(mu_squared)
+    # All losses are multiples of one power of two: sums of them are exact integers.
+    one = max(Fraction(number).denominator for number in (epsilon, *pure))
+    losses = {0: 1.0}
     for loss, count in sorted(pure.items()):
         if len(losses) * (count + 1) > _LOSSES:
             raise InvalidParameterError("too many different pure events in one schedule")
-        up = 1.0 / (1.0 + math.exp(-loss))
-        signs = {
-            (2 * j - count) * loss: math.comb(count, j) * up**j * (1.0 - up) ** (count - j) for j in range(count + 1)
-        }
-        combined: dict[float, float] = {}
+        unit = int(Fraction(loss) * one)
+        log_up = -math.log1p(math.exp(-loss))
+        signs = [((2 * j - count) * unit, _chance(count, j, log_up, log_up - loss)) for j in range(count + 1)]
+        combined: dict[int, float] = {}
         for a, weight in losses.items():
-            for b, chance in signs.items():
+            for b, chance in signs:
                 combined[a + b] = combined.get(a + b, 0.0) + weight * chance
         losses = combined
-    total = math.fsum(chance * _delta(mu, epsilon - loss) for loss, chance in losses.items())
-    return min(1.0, total * _SLACK)
+    budget = int(Fraction(epsilon) * one)
+    total = math.fsum(chance * _delta(mu, Fraction(budget - loss, one)) for loss, chance in losses.items())
+    # Chances below the smallest float were lost.
+    lost = len(losses) * _TINY if total > 0.0 and len(losses) > 2 else 0.0
+    return min(1.0, total * _SLACK + lost)
 
 
-def _delta(mu: float, epsilon: float) -> float:
+def _checked(events: object) -> tuple[Event, ...]:
+    try:
+        found: tuple[Event, ...] = tuple(events)  # type: ignore[arg-type]
+    except TypeError:
+        raise DataTypeError("a schedule is a sequence of events") from None
+    if not all(isinstance(event, GaussianEvent | PureEvent) for event in found):
+        raise DataTypeError("a schedule holds Gaussian and pure events")
+    return found
+
+
+def _chance(count: int, j: int, log_up: float, log_down: float) -> float:
+    """Return the probability of j rises in `count`, from the logarithms of those of a rise and of a fall."""
+    log_ways = math.lgamma(count + 1.0) - math.lgamma(j + 1.0) - math.lgamma(count - j + 1.0)
+    return math.exp(log_ways + j * log_up + (count - j) * log_down)
+
+
+def _delta(mu: float, gap: Fraction) -> float:
+    """Return `delta_mu(gap)`, the gap rounded down: delta falls in it. Its sign is that of the exact gap."""
+    e = _LEAST_GAP if gap < _LEAST_GAP else float_down(gap)
+    beyond = -math.expm1(e) if gap < 0 else 0.0
     if mu == 0.0:
-        # Rounding of the loss itself must not turn an exact 0 into something, nor the reverse.
-        return max(0.0, -math.expm1(epsilon)) if epsilon < -1e-12 else 0.0
-    if epsilon >= 0.0:
-        return delta_of_mu(mu, epsilon)
-    return 1.0 - math.exp(epsilon) * (1.0 - delta_of_mu(mu, -epsilon))
+        return beyond
+    if abs(e) > _FAR * mu:  # more than the Gaussian pair reaches
+        return beyond + _TINY
+    return delta_of_mu(mu, e) if gap >= 0 else beyond + math.exp(e) * delta_of_mu(mu, -e)

@@ -10,7 +10,7 @@ import numpy as np
 from sordino import _core
 from sordino.compression import Compression, SketchKind
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.private_files import read_private, write_private
+from sordino.files import atomic_write, read_file
 from sordino.private_numbers import LARGEST, NOWHERE, amounts_or, members_or, plain
 from sordino.tabulation import Tabulated
 from sordino.workloads.base import length_of
@@ -155,8 +155,7 @@ class Sketch:
         Raises:
             InputFileError: The file cannot be written.
         """
-        write_private(Path(path), self.to_bytes())
-        return Path(path)
+        return atomic_write(path, self.to_bytes(), "sketch", private=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Sketch:
@@ -166,7 +165,7 @@ class Sketch:
             InputFileError: The file cannot be read.
             InvalidParameterError: It is no sketch, damaged, or of another version.
         """
-        return cls.from_bytes(read_private(Path(path)))
+        return cls.from_bytes(read_file(path, "sketch"))
 
     def __repr__(self) -> str:
         kind, cells, measurements, seed, _ = self.operator.description

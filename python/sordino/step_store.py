@@ -4,14 +4,16 @@ import base64
 import binascii
 import json
 import os
+import stat
 import threading
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
+from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 from sordino.errors import ForkError, StepStoreError
+from sordino.files import sync_folder
 
 __all__ = ["FileStepStore", "InMemoryStepStore", "StepEntry", "StepStore"]
 
@@ -38,6 +40,9 @@ _IN_USE = "this step store is in use: one state must not be opened twice"
 _FOREIGN = "this step store belongs to another stream: restore that one from its checkpoint, or take a new store"
 _UNKNOWN = "this step store knows no stream: it is not the one that the checkpoint's stream was opened with"
 _ALTERED = "the file is no step store, or was altered"
+# What a disk writes whole.
+_SECTOR = 512
+_DECODER = json.JSONDecoder()
 
 
 @runtime_checkable
@@ -106,7 +111,8 @@ class InMemoryStepStore:
     def append(self, entry: StepEntry) -> None:
         """Keep an entry."""
         with self._lock:
-            self._entries.append(entry)
+            if _appended(self._entries[-1] if self._entries else None, entry):
+                self._entries.append(entry)
 
     def entries(self) -> Sequence[StepEntry]:
         """Return all entries, in order."""
@@ -134,8 +140,9 @@ class FileStepStore:
         self._path = Path(path)
         self._file: int | None = None
         self._stream: str | None = None
-        self._entries: list[StepEntry] = []
-        self._end = 0
+        # Entries with the place where the next line begins: one assignment keeps both.
+        self._kept: list[tuple[StepEntry, int]] = []
+        self._first = 0
         self._lock = threading.Lock()
         self._process = os.getpid()
 
@@ -144,7 +151,9 @@ class FileStepStore:
         with self._lock:
             if self._file is not None:
                 raise StepStoreError(_IN_USE)
-            flags = os.O_RDWR | getattr(os, "O_BINARY", 0) | (os.O_CREAT if new else 0)
+            flags = os.O_RDWR | (os.O_CREAT if new else 0)
+            for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):
+                flags |= getattr(os, name, 0)
             try:
                 descriptor = os.open(self._path, flags, 0o600)
             except OSError as error:
@@ -162,14 +171,21 @@ class FileStepStore:
 
     def _claim(self, descriptor: int, stream: str, new: bool) -> None:
         if self._stream == stream:
+            # Without what a crash left, and with the last newline again.
+            end = self._end()
+            os.ftruncate(descriptor, end)
+            _write(descriptor, b"\n", end - 1)
             return
-        if self._entries or not new:
+        if self._kept or not new:
             raise StepStoreError(_UNKNOWN if self._stream is None else _FOREIGN)
         header = _line({"sordino_steps": 1, "stream": stream})
         os.ftruncate(descriptor, 0)
         _write(descriptor, header, 0)
-        _sync_directory(self._path)
-        self._stream, self._end = stream, len(header)
+        sync_folder(self._path)
+        self._stream, self._first = stream, len(header)
+
+    def _end(self) -> int:
+        return self._kept[-1][1] if self._kept else self._first
 
     def release(self) -> None:
         """Unlock the file."""
@@ -185,6 +201,9 @@ class FileStepStore:
         with self._lock:
             if self._file is None:
                 raise StepStoreError("the step store is not open")
+            if not _appended(self._kept[-1][0] if self._kept else None, entry):
+                return
+            end = self._end()
             line = _line(
                 {
                     "step": entry.step,
@@ -195,63 +214,114 @@ class FileStepStore:
                 }
             )
             try:
-                _write(self._file, line, self._end)
-            except OSError as error:
+                _write(self._file, line, end)
+            except BaseException as error:
                 with suppress(OSError):
-                    os.ftruncate(self._file, self._end)
-                raise StepStoreError(f"the step could not be stored: {error.strerror}") from None
-            self._end += len(line)
-            self._entries.append(entry)
+                    os.ftruncate(self._file, end)
+                if isinstance(error, OSError):
+                    raise StepStoreError(f"the step could not be stored: {error.strerror}") from None
+                raise
+            self._kept.append((entry, end + len(line)))
 
     def entries(self) -> Sequence[StepEntry]:
         """Return all entries, in order."""
         with self._lock:
-            return tuple(self._entries)
+            return tuple(entry for entry, _ in self._kept)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise ForkError("a step store cannot be copied or pickled: open the same path again instead")
 
     def _load(self, descriptor: int) -> None:
-        content = b""
+        self._stream, self._kept, self._first = None, [], 0
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise StepStoreError("a step store must be a regular file")
+        parts = []
         os.lseek(descriptor, 0, os.SEEK_SET)
         while block := os.read(descriptor, 1 << 20):
-            content += block
-        self._entries, self._stream, self._end = [], None, 0
-        *lines, rest = content.split(b"\n")
-        if rest and not lines:
-            raise StepStoreError(_ALTERED)
-        for number, line in enumerate(lines):
-            record = _record(line)
-            if record is None:
-                if number == len(lines) - 1 and not rest and number > 0 and b"\0" in line:
-                    break  # pages of it never reached the disk in a crash: never returned
-                raise StepStoreError(_ALTERED)
-            self._end += len(line) + 1
+            parts.append(block)
+        for number, (record, end) in enumerate(_records(b"".join(parts))):
             try:
                 if number == 0:
-                    self._stream = str(record["stream"])
+                    self._stream, self._first = str(record["stream"]), end
                     continue
                 units = base64.b64decode(record["units"], validate=True)
                 values = base64.b64decode(record["values"], validate=True)
                 entry = StepEntry(int(record["step"]), int(record["steps"]), record["id"], units, values)
-            except (KeyError, TypeError, ValueError, binascii.Error):
+            except (KeyError, TypeError, ValueError, ArithmeticError, binascii.Error):
                 raise StepStoreError(_ALTERED) from None
-            if entry.step != (self._entries[-1].step + self._entries[-1].steps if self._entries else 0):
+            if entry.step != _steps(self._kept[-1][0] if self._kept else None):
                 raise StepStoreError(_ALTERED)
-            self._entries.append(entry)
-        os.ftruncate(descriptor, self._end)
+            self._kept.append((entry, end))
+
+
+def _steps(last: StepEntry | None) -> int:
+    """Return the number of steps that are stored."""
+    return 0 if last is None else last.step + last.steps
+
+
+def _appended(last: StepEntry | None, entry: StepEntry) -> bool:
+    """Return whether an entry is to be added; the last one again is there already, after an interruption.
+
+    Raises:
+        StepStoreError: It would leave a gap, or overwrite.
+    """
+    if last == entry:
+        return False
+    if entry.step != _steps(last):
+        raise StepStoreError("this step does not follow the last one that is stored; nothing was stored")
+    return True
 
 
 def _write(descriptor: int, line: bytes, place: int) -> None:
-    """Write a whole line to the disk.
+    """Write a whole line to the disk, in as many pieces as the system takes.
 
     Raises:
         OSError: It was not written whole.
     """
     os.lseek(descriptor, place, os.SEEK_SET)
-    if os.write(descriptor, line) != len(line):
-        raise OSError(0, "the disk is full")
+    rest = memoryview(line)
+    while rest:
+        written = os.write(descriptor, rest)
+        if written == 0:
+            raise OSError(0, "the disk is full")
+        rest = rest[written:]
     os.fsync(descriptor)
+
+
+def _records(content: bytes) -> list[tuple[dict[str, Any], int]]:
+    """Return the records of a file, each with the place where the next line begins.
+
+    A line whose checksum holds was published, whatever became of the byte behind it. What follows the last one is
+    dropped only if it is what a crash leaves: the beginning of a line, or whole sectors of zeros.
+
+    Raises:
+        StepStoreError: Anything else.
+    """
+    records: list[tuple[dict[str, Any], int]] = []
+    place = 0
+    while place < len(content) and (found := _record(content, place)) is not None:
+        record, end = found
+        if end + 1 < len(content) and content[end : end + 1] != b"\n":
+            raise StepStoreError(_ALTERED)
+        place = end + 1
+        records.append((record, place))
+    if place < len(content) and not (records and _torn(content, place)):
+        raise StepStoreError(_ALTERED)
+    return records
+
+
+def _torn(content: bytes, place: int) -> bool:
+    """Return whether what a file ends with is a line that a crash cut off, or whose pages never reached the disk."""
+    rest = content[place:]
+    first = rest.find(b"\0")
+    if first < 0:
+        digits = all(digit in b"0123456789abcdef" for digit in rest[:8])
+        return b"\n" not in rest and digits and (len(rest) < 9 or rest[8:10] in {b" ", b" {"})
+    if set(rest) == {0}:
+        return True
+    sectors = range(place - place % _SECTOR, len(content), _SECTOR)
+    parts = [content[max(start, place) : start + _SECTOR] for start in sectors]
+    return (place + first) % _SECTOR == 0 and all(b"\0" not in part or set(part) == {0} for part in parts)
 
 
 def _line(record: dict[str, object]) -> bytes:
@@ -259,26 +329,16 @@ def _line(record: dict[str, object]) -> bytes:
     return b"%08x " % zlib.crc32(text) + text + b"\n"
 
 
-def _record(line: bytes) -> dict[str, str] | None:
-    """Return the record of a line, None if it is not whole."""
+def _record(content: bytes, place: int) -> tuple[dict[str, Any], int] | None:
+    """Return the record of the line that begins here and where it ends, None if it is not whole."""
+    stop = content.find(b"\n", place)
+    text = content[place + 9 : len(content) if stop < 0 else stop]
     try:
-        checksum, text = line[:8], line[9:]
-        if int(checksum, 16) != zlib.crc32(text):
-            return None
-        record = json.loads(text)
-    except ValueError:
+        record, end = _DECODER.raw_decode(text.decode("ascii", "replace"))  # a letter for every byte
+        whole = content[place + 8 : place + 9] == b" " and int(content[place : place + 8], 16) == zlib.crc32(text[:end])
+    except (ValueError, RecursionError, IndexError):
         return None
-    return record if isinstance(record, dict) else None
-
-
-def _sync_directory(path: Path) -> None:
-    """Make the name of a new file as durable as its content, where directories can be synchronised."""
-    with suppress(OSError):
-        descriptor = os.open(path.parent, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    return (record, place + 9 + end) if whole and isinstance(record, dict) else None
 
 
 def _unlock_file(descriptor: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,15 +19,14 @@ from sordino.data import read_items
 from sordino.errors import (
     DataTypeError,
     HorizonError,
-    InputFileError,
     InvalidParameterError,
     PlanFileError,
     ShapeError,
-    SordinoError,
 )
 from sordino.events import Event, event_from_json
 from sordino.fitting import Domain
 from sordino.intervals import gaussian_half_width, laplace_sum_half_width
+from sordino.plan_records import SCHEMA, guarded, rebuilt, record_digest, write_record
 from sordino.privacy import Privacy, privacy_from_json
 from sordino.promises import promise_of
 from sordino.release import Interval
@@ -45,8 +43,6 @@ if TYPE_CHECKING:
     from sordino.stream_planning import StreamComparison
 
 __all__ = ["StreamPlan", "StreamRelease"]
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +365,7 @@ class StreamPlan:
     @property
     def digest(self) -> str:
         """SHA-256 of the record: what two equal plans have in common."""
-        return hashlib.sha256(_canonical(self.record()).encode()).hexdigest()
+        return record_digest(self.record())
 
     def save(self, path: str | Path) -> Path:
         """Write the plan as JSON.
@@ -377,12 +373,7 @@ class StreamPlan:
         Raises:
             InputFileError: The file cannot be written.
         """
-        path = Path(path)
-        try:
-            path.write_text(json.dumps(self.record() | {"digest": self.digest}, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InputFileError(f"the plan cannot be written: {error.strerror}") from None
-        return path
+        return write_record(self.record(), Path(path))
 
     @staticmethod
     def load(path: str | Path) -> StreamPlan:
@@ -392,17 +383,7 @@ class StreamPlan:
             InputFileError: The file cannot be read.
             PlanFileError: The file is no plan of a stream, was altered, or understates noise or cost.
         """
-        try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputFileError(f"the plan cannot be read: {error.strerror}") from None
-        except ValueError:
-            raise PlanFileError("the file is not a saved plan") from None
-        if not isinstance(record, dict):
-            raise PlanFileError("the file is not a saved plan")
-        if record.pop("digest", None) != hashlib.sha256(_canonical(record).encode()).hexdigest():
-            raise PlanFileError("the plan was altered: its digest does not match")
-        return StreamPlan.from_record(record)
+        return rebuilt(path, _rebuild)
 
     @staticmethod
     def from_record(record: object) -> StreamPlan:
@@ -411,14 +392,7 @@ class StreamPlan:
         Raises:
             PlanFileError: The record is malformed, or understates noise or cost.
         """
-        try:
-            return _rebuild(record)
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            if isinstance(error, PlanFileError):
-                raise
-            if isinstance(error, SordinoError):
-                raise PlanFileError(f"the plan cannot be fitted: {error}") from None
-            raise PlanFileError("the plan lacks a field, or a field is of the wrong type") from None
+        return guarded(lambda: _rebuild(record))
 
     def compare(self) -> StreamComparison:
         """Return `sordino.compare_stream` for the same request."""
@@ -499,10 +473,6 @@ def _first_taps(workload: Filter, step: int) -> Array:
             return taps
         case _:
             return workload.kernel[:step]
-
-
-def _canonical(record: dict[str, Any]) -> str:
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _events(record: Any) -> EventWorkload | None:

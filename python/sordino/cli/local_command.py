@@ -1,6 +1,9 @@
 """`sordino local`: a survey of which every client adds its own noise."""
 
+import io
 import json
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from sordino.cli import outputs
 from sordino.cli.guarantee import Guarantee
 from sordino.cli.tables import read_chunks, real
 from sordino.errors import InputFileError, InvalidParameterError
+from sordino.files import atomic_write
 
 __all__ = ["local_group"]
 
@@ -101,10 +105,9 @@ def encode_command(
             parts.append(plan.encode_clients(numbers[np.isfinite(numbers)]))
         reports = np.concatenate(parts) if parts else np.empty((0, plan.numbers), dtype=np.int64)
     if output is not None and output.suffix.lower() == ".npz":
-        try:
-            np.savez_compressed(output, reports=reports)
-        except OSError as error:
-            raise InputFileError(f"the output cannot be written: {error.strerror}") from None
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, reports=reports)
+        atomic_write(output, buffer.getvalue(), "output")
         return
     lines = "".join(json.dumps(row) + "\n" for row in reports.tolist())
     if output is None:
@@ -174,5 +177,5 @@ def _collect(server: so.LocalServer, path: Path) -> None:
                     continue
     except OSError as error:
         raise InputFileError(f"the reports cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, EOFError):
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         raise InputFileError("the file has no reports") from None

@@ -12,6 +12,7 @@ from rich.table import Table
 
 import sordino as so
 from sordino.errors import InputFileError, InvalidParameterError
+from sordino.files import atomic_write
 from sordino.plots import describe
 
 __all__ = [
@@ -37,10 +38,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         InputFileError: The file cannot be written.
     """
-    try:
-        path.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise InputFileError(f"the output cannot be written: {error.strerror}") from None
+    atomic_write(path, text.encode(), "output")
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:

@@ -18,7 +18,7 @@ from sordino.cli.published import check_names, write_release
 from sordino.cli.tables import Column, read_chunks, real
 from sordino.compression import KINDS, RECOVERIES
 from sordino.errors import InputFileError, InvalidParameterError
-from sordino.private_files import write_private
+from sordino.files import atomic_write
 
 __all__ = ["sketch_group"]
 
@@ -146,7 +146,7 @@ def _whole(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _save(sketch: so.Sketch, path: Path) -> None:
-    write_private(path, sketch.to_bytes())
+    atomic_write(path, sketch.to_bytes(), "sketch", private=True)
     click.echo(f"{sketch!r}\nThis file is as private as the data: neither noisy nor encrypted.", err=True)
 
 

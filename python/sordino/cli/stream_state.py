@@ -8,7 +8,7 @@ from pathlib import Path
 import sordino as so
 from sordino.cli.stream_options import StreamChoices
 from sordino.errors import InputFileError, InvalidParameterError, StepStoreError
-from sordino.private_files import write_private
+from sordino.files import atomic_write, read_file
 
 __all__ = ["StreamState", "open_stored"]
 
@@ -49,7 +49,7 @@ class StreamState:
         if self._saved == self.stream.step:
             return
         started = time.monotonic()
-        write_private(self._path, self.stream.checkpoint(self._key))
+        atomic_write(self._path, self.stream.checkpoint(self._key), "state", private=True)
         self._saved, self._time = self.stream.step, time.monotonic()
         self._cost = self._time - started
 
@@ -120,12 +120,7 @@ def _same(asked: so.StreamPlan, kept: so.StreamPlan, choices: StreamChoices) -> 
 
 def _read(path: Path, what: str) -> bytes | None:
     """Return what is in a file, None if there is none."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InputFileError(f"the {what} file cannot be read: {error.strerror}") from None
+    return read_file(path, f"{what} file") if os.path.lexists(path) else None
 
 
 def _read_key(path: Path) -> bytes | None:
@@ -145,5 +140,5 @@ def _read_key(path: Path) -> bytes | None:
 
 def _make_key(path: Path) -> bytes:
     key = secrets.token_bytes(32)
-    write_private(path, f"{key.hex()}\n".encode())
+    atomic_write(path, f"{key.hex()}\n".encode(), "key", private=True)
     return key

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from sordino.errors import InputFileError, MissingDependencyError
+from sordino.files import atomic_write
 from sordino.private_numbers import LIMIT
 
 __all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]
@@ -68,10 +69,12 @@ def write_parquet(path: Path, columns: dict[str, Column]) -> None:
         MissingDependencyError: pyarrow is not installed.
     """
     pa, pq = require_arrow()
+    buffer = io.BytesIO()
     try:
-        pq.write_table(pa.table(columns), path)
-    except (OSError, pa.ArrowException):
+        pq.write_table(pa.table(columns), buffer)
+    except pa.ArrowException:
         raise InputFileError("the output cannot be written as Parquet") from None
+    atomic_write(path, buffer.getvalue(), "output")
 
 
 def place_of(name: str, header: list[str]) -> int:

@@ -246,7 +246,7 @@ class SmoothPlan:
         """
         from sordino.smooth.plan_file import load_smooth_plan  # noqa: PLC0415
 
-        return load_smooth_plan(Path(path))
+        return load_smooth_plan(path)
 
     def compare(self) -> SmoothComparison:
         """Return `sordino.compare` for the same request."""

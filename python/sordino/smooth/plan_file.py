@@ -51,7 +51,7 @@ def _mixings(plan: SmoothPlan) -> list[Array]:
     return [axis.mixing for axis in plan.fitted.axes] if whitening is None else [whitening]
 
 
-def load_smooth_plan(path: Path) -> SmoothPlan:
+def load_smooth_plan(path: str | Path) -> SmoothPlan:
     """Read, rebuild and verify a plan.
 
     Raises:

@@ -413,7 +413,7 @@ class SmoothRelease:
             PlanFileError: The file is no summary, was altered, or does not fit its plan; or declared queries are
                 whitened otherwise on this machine.
         """
-        return load_release(Path(path))
+        return load_release(path)
 
     def plot(
         self,

@@ -60,7 +60,7 @@ def save_release(release: SmoothRelease, path: Path) -> Path:
     return write_record(record, path, "summary")
 
 
-def load_release(path: Path) -> SmoothRelease:
+def load_release(path: str | Path) -> SmoothRelease:
     """Read a summary, fit its plan again, and see that they belong together.
 
     Raises:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sordino import _core
 from sordino.errors import DataTypeError, InvalidParameterError
-from sordino.private_files import read_private, write_private
+from sordino.files import atomic_write, read_file
 from sordino.smooth.points import read_points
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ class PointSums:
         Raises:
             InputFileError: The file cannot be written.
         """
-        write_private(Path(path), self.to_bytes())
-        return Path(path)
+        return atomic_write(path, self.to_bytes(), "sums of points", private=True)
 
     @classmethod
     def load(cls, plan: SmoothPlan, path: str | Path) -> PointSums:
@@ -116,7 +115,7 @@ class PointSums:
             InputFileError: The file cannot be read.
             InvalidParameterError: No sums of this plan, or damaged.
         """
-        return cls.from_bytes(plan, read_private(Path(path)))
+        return cls.from_bytes(plan, read_file(path, "sums of points"))
 
     def check_count(self) -> None:
         """Refuse another number of points than a plan says, where it is public.
