@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
 from sordino.calibration import pure_of_mu
 from sordino.errors import (
@@ -22,7 +22,7 @@ from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentra
 from sordino.rounding import float_down, float_up, sqrt_down
 from sordino.testing import current_key
 
-__all__ = ["Charged", "Composition", "Ledger", "key_beside", "released_before"]
+__all__ = ["Charged", "Composition", "Ledger", "key_beside", "opened", "released_before"]
 
 Composition = Literal["adaptive", "basic", "schedule"]
 
@@ -392,6 +392,44 @@ def key_beside(ledger: object) -> bytes | None:
     if ledger is not None and key is not None:
         raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
     return key
+
+
+class _Opened(Protocol):
+    accounted: bool
+
+    def close(self) -> None: ...
+
+
+_Stream = TypeVar("_Stream", bound=_Opened)
+
+
+def opened(
+    ledger: Ledger | None, request_id: str | None, event: Event, label: str, prepare: Callable[[bytes | None], _Stream]
+) -> _Stream:
+    """Open a stream and charge for it: everything that can fail comes before the charge, every item after it.
+
+    Args:
+        ledger: Where it is charged; None leaves the stream unaccounted.
+        request_id: Name of the request.
+        event: What the stream costs.
+        label: What is protected.
+        prepare: Opens it, under a known key in tests and tutorials.
+
+    Raises:
+        SordinoError: As `Ledger.charge` and `prepare`; nothing was charged, nothing stays open.
+    """
+    key = key_beside(ledger)
+    if ledger is None:
+        return prepare(key)
+    ledger.check(event, request_id)
+    stream = prepare(key)
+    try:
+        ledger.charge(event, request_id=request_id, label=label)
+    except BaseException:
+        stream.close()
+        raise
+    stream.accounted = True
+    return stream
 
 
 def released_before(ledger: Ledger | None, request_id: object, same: Callable[[object], bool]) -> object:

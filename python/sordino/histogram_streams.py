@@ -19,15 +19,16 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino.accounting import key_beside
+from sordino.accounting import opened
 from sordino.bases import Basis, basis_of
 from sordino.compression import Compression, compression_within
 from sordino.errors import (
@@ -191,11 +192,12 @@ class HistogramStreamPlan:
             return HistogramStream(self, self.counters.open(ledger, request_id=request_id, store=store))
         if store is not None:
             raise InvalidParameterError("a pan-private stream keeps no key: it has no checkpoints and needs no store")
-        key = key_beside(ledger)
-        if ledger is not None:
-            ledger.charge(self.event, request_id=request_id, label=self.unit.label)
-        fitted = self.counters.fitted
-        return HistogramStream(self, _core.PanPrivateTree(fitted.plan, fitted.door, self.counters.dim, key))
+        fitted, dim = self.counters.fitted, self.counters.dim
+
+        def tree(key: bytes | None) -> HistogramStream:
+            return HistogramStream(self, _core.PanPrivateTree(fitted.plan, fitted.door, dim, key), private=key is None)
+
+        return opened(ledger, request_id, self.event, self.unit.label, tree)
 
     def attach(self, counters: Stream) -> HistogramStream:
         """Go on with counters that `sordino.restore` brought back.
@@ -248,15 +250,21 @@ class HistogramStream:
     Attributes:
         plan: How it was planned.
         counters: The private running sums: a `sordino.Stream`, or a tree of the core if pan-private.
+        private: False only under `sordino.testing.deterministic_noise`.
+        accounted: Whether a ledger was charged.
     """
 
-    def __init__(self, plan: HistogramStreamPlan, counters: Stream | _core.PanPrivateTree) -> None:
+    def __init__(
+        self, plan: HistogramStreamPlan, counters: Stream | _core.PanPrivateTree, private: bool | None = None
+    ) -> None:
         self.plan = plan
         self.counters = counters
+        self.private: bool = getattr(counters, "private", True) if private is None else private
+        self.accounted: bool = getattr(counters, "accounted", False)
         self._process = os.getpid()
-        # Differences of sums are what was published of each cell.
+        self._guard = threading.RLock()
+        # Differences of sums are what was published of each cell: those of the counters, as far as they were read.
         self._sums: list[float] = []
-        self._closed = False
 
     @property
     def step(self) -> int:
@@ -278,10 +286,28 @@ class HistogramStream:
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
         """
-        if self._closed:
-            raise StreamClosedError("this stream is closed; nothing was released")
-        if os.getpid() != self._process:
+        if os.getpid() != self._process:  # where the lock may be held for ever
             raise ForkError("this stream belongs to another process")
+        with self._guard:
+            if self.counters.closed:
+                raise StreamClosedError("this stream is closed; nothing was released")
+            self._catch_up()
+            self._publish(cells, counts)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Read the sum that was published last, if it was not: after an exception, or `counters.resume`.
+
+        Raises:
+            InvalidParameterError: The counters were updated on their own.
+        """
+        if self.plan.way not in {"per-item", "differenced"} or len(self._sums) == self.step:
+            return
+        if len(self._sums) + 1 < self.step:
+            raise InvalidParameterError("the counters of this stream were updated on their own: its table is lost")
+        self._sums.append(float(np.asarray(self.counters.value).reshape(-1)[0]))  # type: ignore[union-attr]
+
+    def _publish(self, cells: object, counts: object) -> None:
         plan = self.plan
         amounts: NDArray[np.int64] | None
         if plan.workload.once:
@@ -303,9 +329,7 @@ class HistogramStream:
         if isinstance(self.counters, _core.PanPrivateTree):
             self.counters.update(row)
         else:
-            value = self.counters.update(row.reshape(1, -1) if plan.numbers > 1 else row)
-            if plan.numbers == 1:
-                self._sums.append(float(np.asarray(value).reshape(-1)[0]))
+            self.counters.update(row.reshape(1, -1) if plan.numbers > 1 else row)
 
     @property
     def sums(self) -> Array:
@@ -327,6 +351,8 @@ class HistogramStream:
             raise UnsupportedMechanismError("a sketch has no noisy cells: use estimate()")
         if plan.way == "per-cell":
             return self.sums
+        with self._guard:
+            self._catch_up()
         table = np.zeros(plan.workload.cells)
         table[: len(self._sums)] = np.diff(self._sums, prepend=0.0)
         return table
@@ -388,9 +414,7 @@ class HistogramStream:
 
     def close(self) -> None:
         """Wipe key and noise; the stream refuses everything from now on."""
-        self._closed = True
-        if not isinstance(self.counters, _core.PanPrivateTree):
-            self.counters.close()
+        self.counters.close()
 
     def __enter__(self) -> HistogramStream:
         return self
@@ -400,6 +424,15 @@ class HistogramStream:
 
     def __repr__(self) -> str:
         return f"<HistogramStream {self.plan.mechanism}: step {self.step}>"
+
+    def __copy__(self) -> NoReturn:
+        raise ForkError("a stream cannot be copied: two copies would put different items on the same noise")
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise ForkError("a stream cannot be pickled")
 
 
 def _check_pan_private(workload: RunningHistogram, mechanism: str, horizon: str | None) -> None:

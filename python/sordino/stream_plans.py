@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sordino._checks import integer
-from sordino.accounting import Ledger, key_beside
+from sordino.accounting import Ledger, opened
 from sordino.bounds import Bound, stream_bound
 from sordino.data import read_items
 from sordino.errors import (
@@ -295,15 +295,7 @@ class StreamPlan:
             StepStoreError: The store is in use, or belongs to another stream.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        key = key_beside(ledger)
-        if ledger is not None:
-            ledger.check(self.event, request_id)
-
-        def charge() -> None:
-            if ledger is not None:
-                ledger.charge(self.event, request_id=request_id, label=self.unit.label)
-
-        return open_stream(self, store, key, accounted=ledger is not None, charge=charge)
+        return opened(ledger, request_id, self.event, self.unit.label, lambda key: open_stream(self, store, key))
 
     def release(self, items: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> StreamRelease:
         """Publish a whole stream at once, by the same recursion.

@@ -72,9 +72,9 @@ class Stream:
         # A stream that nobody holds any more gives its store back, once.
         self._release = None if store is None else weakref.finalize(self, store.release)
         self._guard = threading.RLock()
-        # An update that the store did not keep, and the answers of steps before it in the same batch.
-        self._pending: StepEntry | None = None
+        # Answers of steps before the update that is not stored, in the same batch.
         self._head: Array = np.zeros(0)
+        # What the store holds, as far as it was read: the store alone says what was published.
         self._ids: dict[str, StepEntry] = {}
         self._published = 0
         self._one: Callable[[Any], float] | None = core.update_one if store is None and plan.dim == 1 else None
@@ -126,8 +126,9 @@ class Stream:
     def _update_stored(self, rows: Any, step_id: str | None) -> Array:
         if self._core.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
-        if self._pending is not None:
+        if self._core.held() is not None:
             raise StepStoreError(_PENDING)
+        self._catch_up()
         known = None if step_id is None else self._ids.get(step_id)
         if known is None:
             return self._publish(rows, step_id)
@@ -155,15 +156,8 @@ class Stream:
         head = self._replay(rows[: known * dim], known) if known else np.zeros(0)
         if known and known == steps:
             return head
-        values, units = self._core.update_stored(rows[known * dim :])
         self._head = head
-        self._pending = StepEntry(
-            step + known,
-            steps - known,
-            step_id,
-            units.astype(_INTEGERS).tobytes(),
-            values.astype(_REALS).tobytes(),
-        )
+        self._core.prepare(rows[known * dim :], step_id)
         return self._keep()
 
     def _replay(self, rows: Any, steps: int) -> Array:
@@ -178,16 +172,28 @@ class Stream:
         return values
 
     def _keep(self, again: bool = False) -> Array:
-        """Store the pending update; the second time it may be there, if the first attempt was interrupted."""
-        entry = self._pending
-        if entry is None or self._store is None:
+        """Store the update that the core holds; the second time it may be there, if the first was interrupted."""
+        held = self._core.held()
+        if held is None or self._store is None:
             raise InvalidParameterError("there is nothing to resume: every update was stored")
-        if not (again and self._store.entries()[-1:] == (entry,)):
+        first, step_id, values, units = held
+        steps = len(values) // self.plan.dim
+        answers = values.astype(_REALS).tobytes()
+        entry = StepEntry(first, steps, step_id, units.astype(_INTEGERS).tobytes(), answers)
+        if not (again and tuple(self._store.entries()[-1:]) == (entry,)):
             self._store.append(entry)
-        answers = np.concatenate([self._head, np.frombuffer(entry.values, _REALS)])
-        self._pending = None
-        self._remember(entry)
-        return answers
+        self._core.commit()
+        self._catch_up()
+        return np.concatenate([self._head, values])
+
+    def _catch_up(self) -> None:
+        """Read what the store holds beyond what was read."""
+        if self._store is not None and self._published < self._core.step:
+            for entry in self._store.entries()[::-1]:
+                if entry.step + entry.steps <= self._published:
+                    break
+                self._remember(entry)
+            self._published = self._core.step
 
     def resume(self) -> Array:
         """Store the last update after the store failed, and return its answers, row by row.
@@ -209,7 +215,7 @@ class Stream:
             )
 
     def _remember(self, entry: StepEntry) -> None:
-        self._published = entry.step + entry.steps
+        self._published = max(self._published, entry.step + entry.steps)
         if entry.step_id is not None:
             self._ids[entry.step_id] = entry
 
@@ -227,13 +233,12 @@ class Stream:
     @property
     def step(self) -> int:
         """Steps published so far."""
-        pending = self._pending
-        return self._core.step if pending is None else pending.step
+        return self._core.step
 
     @property
     def pending(self) -> bool:
         """Whether the store did not keep the last update, which waits for `resume`."""
-        return self._pending is not None
+        return self._store is not None and self._core.held() is not None
 
     @property
     def closed(self) -> bool:
@@ -260,7 +265,7 @@ class Stream:
         """
         self._require_owner()
         with self._guard:
-            if self._pending is not None:
+            if self._core.held() is not None:
                 raise StepStoreError(_PENDING)
             step = self._core.step
             return step, self._core.answers() if step else None
@@ -336,7 +341,7 @@ class Stream:
         self._require_owner()
         header = {"stream": self._name, "accounted": self.accounted, "plan": self.plan.record()}
         with self._guard:
-            if self._pending is not None:
+            if self._core.held() is not None:
                 raise StepStoreError(_PENDING)
             return self._core.checkpoint(_secret(key), json.dumps(header, sort_keys=True).encode())
 
@@ -427,20 +432,20 @@ def _require_current(store: StepStore, core: _core.Stream, replay: bool) -> None
             raise CheckpointError("the store holds other answers than the checkpoint has published")
 
 
-def open_stream(
-    plan: StreamPlan, store: StepStore | None, key: bytes | None, accounted: bool, charge: Callable[[], None]
-) -> Stream:
-    """Take the store, charge, and open a stream under a fresh key, or a known one."""
+def open_stream(plan: StreamPlan, store: StepStore | None, key: bytes | None) -> Stream:
+    """Take the store and open a stream under a fresh key, or a known one; nothing is charged here."""
     name = secrets.token_hex(16)
     if store is not None:
         _require_store(store)
         store.acquire(name, new=True)
+    core: _core.Stream | None = None
     try:
         _require_new(store)
-        charge()
         core = _core.Stream(plan.fitted.plan, plan.fitted.door, plan.dim, key)
-        return Stream(plan, core, name, store, private=key is None, accounted=accounted)
+        return Stream(plan, core, name, store, private=key is None, accounted=False)
     except BaseException:
+        if core is not None:
+            core.close()
         if store is not None:
             store.release()
         raise

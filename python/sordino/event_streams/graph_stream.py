@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class GraphStream(EventStream):
             HorizonError: More steps than are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
-            StepStoreError: The store did not keep the step: call `counters.resume`; `step` says how far the batch came.
+            StepStoreError: The store did not keep a step: call `resume`, which publishes the rest of the batch too.
         """
         workload = self._workload
         u, v = endpoints(source, target, workload.vertices, workload.names)
@@ -68,11 +69,14 @@ class GraphStream(EventStream):
             if isinstance(self.counters, _core.LazyStream):
                 self.counters.advance(places.astype(np.uint64), amounts, ends)
                 return
-            for events, part in self._parts(ends):
+
+            def publish(events: slice, part: NDArray[np.uint64]) -> None:
                 of_step = np.searchsorted(part, np.arange(events.stop - events.start, dtype=np.uint64), side="right")
                 changes = np.zeros((len(part), self.plan.coordinates), dtype=np.int64)
                 np.add.at(changes, (of_step, places[events]), amounts[events])
                 self._publish(changes.reshape(-1), len(part))
+
+            self._in_parts([partial(publish, *part) for part in self._parts(ends)])
 
     def _side(self, name: str, vertices: object) -> NDArray[np.int64]:
         """Return a set of vertices by index.

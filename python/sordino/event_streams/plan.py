@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sordino import _core
-from sordino.accounting import key_beside
+from sordino.accounting import opened
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, SordinoError
 from sordino.event_streams.workload import EventWorkload
 from sordino.stream_plans import StreamPlan
@@ -145,18 +145,23 @@ class EventPlan:
             DuplicateRequestError: The request was charged before.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        if self.reads == "dense":
-            return self.workload.open(self, self.counters.open(ledger, request_id=request_id, store=store))
-        if store is not None:
+        if self.reads != "dense" and store is not None:
             raise InvalidParameterError("what is read lazily is not stored step by step: plan with reads='dense'")
-        key = key_beside(ledger)
-        if ledger is not None:
-            ledger.charge(self.event, request_id=request_id, label=self.unit.label)
-        fitted = self.counters.fitted
-        counters = _core.LazyStream(fitted.plan, fitted.door, self.coordinates, key)
-        stream = self.workload.open(self, counters)
-        stream.private, stream.accounted = key is None, ledger is not None
-        return stream
+
+        from sordino.streams import Stream, open_stream  # noqa: PLC0415 - plans open streams
+
+        def stream(key: bytes | None) -> EventStream:
+            fitted, counters = self.counters.fitted, self.counters
+            if self.reads == "dense":
+                return self.workload.open(self, open_stream(counters, store, key))
+            lazy = self.workload.open(self, _core.LazyStream(fitted.plan, fitted.door, self.coordinates, key))
+            lazy.private = key is None
+            return lazy
+
+        made = opened(ledger, request_id, self.event, self.unit.label, stream)
+        if isinstance(made.counters, Stream):
+            made.counters.accounted = made.accounted  # what a checkpoint says
+        return made
 
     def attach(self, counters: object, replay: object) -> EventStream:
         """Go on with counters that `sordino.restore` brought back.

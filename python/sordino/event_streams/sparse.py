@@ -25,7 +25,7 @@ import numpy as np
 
 from sordino import _core
 from sordino._checks import integer
-from sordino.accounting import key_beside
+from sordino.accounting import opened
 from sordino.errors import (
     DataTypeError,
     ForkError,
@@ -44,6 +44,8 @@ from sordino.workloads.base import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from sordino.accounting import Ledger
     from sordino.events import Event
@@ -162,15 +164,16 @@ class SparsePlan:
             DuplicateRequestError: The request was charged before.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        key = key_beside(ledger)
-        if ledger is not None:
-            ledger.charge(self.event, request_id=request_id, label=self.unit.label)
-        above = None
-        if self.threshold is not None:
-            assert self.epsilon is not None
-            other = None if key is None else bytes(b ^ 0xA5 for b in key)
-            above = _core.AboveThreshold(self.threshold, 1, self.epsilon, other)
-        return SparseStream(self, above, self.counters.open())
+
+        def stream(key: bytes | None) -> SparseStream:
+            above = None
+            if self.threshold is not None:
+                assert self.epsilon is not None
+                other = None if key is None else bytes(b ^ 0xA5 for b in key)
+                above = _core.AboveThreshold(self.threshold, 1, self.epsilon, other)
+            return SparseStream(self, above, self.counters.open())
+
+        return opened(ledger, request_id, self.event, self.unit.label, stream)
 
     def explain(self) -> str:
         """Return what will happen and why, in a few lines of text."""
@@ -198,19 +201,22 @@ class SparseStream:
         self._counters = counters
         self._process = os.getpid()
         self._guard = threading.RLock()
-        self._step = 0
-        self._value = 0.0
+        # Steps and the answer after them; and of an update that was interrupted: its first step, the steps of the
+        # running sum before it, and what was published of its segments.
+        self._state = (0, 0.0)
+        self._begun: tuple[int, int, list[float]] = (-1, 0, [])
         self.private = counters.private
+        self.accounted = counters.accounted
 
     @property
     def step(self) -> int:
         """Steps so far."""
-        return self._step
+        return self._counters.step if self._above is None else self._state[0]
 
     @property
     def value(self) -> float:
         """The answer published last, 0 before the first step."""
-        return self._value
+        return float(self._counters.value or 0.0)
 
     def update(self, items: object) -> Any:
         """Take in the counts of the next step or steps, and publish the count so far after each.
@@ -236,26 +242,38 @@ class SparseStream:
         if os.getpid() != self._process:
             raise ForkError("this stream belongs to another process")
         with self._guard:
-            left = self.plan.steps - self._step
+            left = self.plan.steps - self.step
             if len(rows) > left:
                 raise HorizonError(
                     f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
                 )
             if len(rows) == 0:
                 return np.zeros(0)
-            answers: Array
-            if self._above is None:
-                answers = np.asarray(self._counters.update(rows))
-            else:
-                ends, counts = self._above.push(rows)
-                answers = np.full(len(rows), self._value)
-                # Segments beyond the last that the running sum has steps for change nothing.
-                room = self._counters.plan.steps - self._counters.step
-                for place, count in zip(ends[:room].tolist(), counts[:room].tolist(), strict=True):
-                    answers[place:] = self._counters.update(count)
-            self._step += len(rows)
-            self._value = float(answers[-1])
+            answers: Array = np.asarray(self._counters.update(rows)) if self._above is None else self._segments(rows)
         return float(answers[0]) if array.ndim == 0 else answers
+
+    def _segments(self, rows: NDArray[np.int64]) -> Array:
+        """Publish the count after each segment that ends; after an interruption, what is missing of the same items."""
+        assert self._above is not None
+        first, before = self._state
+        if self._begun[0] != first:
+            self._begun = (first, self._counters.step, [])
+        _, mark, published = self._begun
+        ends, counts = self._above.push(first, rows)
+        # Segments beyond the last that the running sum has steps for change nothing.
+        room = self._counters.plan.steps - mark
+        counts = counts[:room]
+        while True:
+            if self._counters.step - mark > len(published):
+                published.append(float(self._counters.value))
+            if len(published) == len(counts):
+                break
+            self._counters.update(int(counts[len(published)]))
+        answers = np.full(len(rows), before)
+        for place, value in zip(ends[:room].tolist(), published, strict=True):
+            answers[place:] = value
+        self._state = (first + len(rows), float(answers[-1]))
+        return answers
 
     def close(self) -> None:
         """Wipe keys and counts; the stream refuses everything from now on."""
@@ -272,8 +290,14 @@ class SparseStream:
     def __repr__(self) -> str:
         return f"<SparseStream {self.plan.mechanism}: step {self.step}>"
 
+    def __copy__(self) -> NoReturn:
+        raise ForkError("a stream cannot be copied: two copies would put different items on the same noise")
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        self.__copy__()
+
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        raise ForkError("a stream cannot be copied or pickled")
+        raise ForkError("a stream cannot be pickled")
 
 
 def _exceeded(scale: float, odds: float) -> float:

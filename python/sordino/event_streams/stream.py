@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,7 +23,7 @@ from sordino.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     from sordino.event_streams.plan import EventPlan
@@ -70,6 +71,8 @@ class EventStream:
         self._replayed: int | None = None
         # Whether events were taken in that were not published: all that would follow is of another stream.
         self._torn = False
+        # Parts of a batch that wait for a step before them to be stored.
+        self._waiting: deque[Callable[[], object]] = deque()
 
     @property
     def step(self) -> int:
@@ -93,8 +96,8 @@ class EventStream:
             raise StreamClosedError("this stream is closed; nothing was released")
         if self._torn:
             raise StreamClosedError("events were taken in that were refused; attach the counters again with a replay")
-        if getattr(self.counters, "pending", False):
-            raise StepStoreError("the last step was released but not stored: call counters.resume first")
+        if self.pending:
+            raise StepStoreError("the last step was released but not stored: call resume first")
         if self._replayed is not None and steps > self.counters.step - self._replayed:
             raise InvalidParameterError("the replay has more steps than the checkpoint; nothing was released")
         left = self.plan.steps - self.step
@@ -120,7 +123,47 @@ class EventStream:
                 done = True
             finally:
                 # Released but not stored: the step is taken, and `resume` publishes it.
-                self._torn = not (done or getattr(self.counters, "pending", False))
+                self._torn = self._torn or not (done or self.pending)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the store did not keep a step of the last batch, which waits for `resume`."""
+        return bool(self._waiting) or getattr(self.counters, "pending", False)
+
+    def resume(self) -> None:
+        """Store the step that the store did not keep, and publish what is left of its batch.
+
+        Raises:
+            StepStoreError: The store failed again.
+            InvalidParameterError: Every step was stored.
+            ForkError: The stream belongs to another process.
+        """
+        if os.getpid() != self._process:
+            raise ForkError("this stream belongs to another process")
+        with self._guard:
+            if not self.pending:
+                raise InvalidParameterError("there is nothing to resume: every step was stored")
+            if getattr(self.counters, "pending", False):
+                self.counters.resume()  # type: ignore[union-attr]
+            self._go_on()
+
+    def _in_parts(self, parts: Sequence[Callable[[], object]]) -> None:
+        """Publish a batch part by part; after a failure of the store `resume` goes on with those that are left."""
+        self._waiting = deque(parts)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting:
+            try:
+                self._waiting[0]()
+            except BaseException:
+                if getattr(self.counters, "pending", False):  # made, and held by the counters
+                    self._waiting.popleft()
+                else:
+                    self._waiting.clear()
+                    self._torn = True
+                raise
+            self._waiting.popleft()
 
     def replay(self, events: Callable[[Self], object]) -> None:
         """Take in the events of the steps that the counters have published; `EventPlan.attach` calls this.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from sordino.event_streams.stream import EventStream, step_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from sordino.event_streams.plan import EventPlan
     from sordino.event_streams.words import WordCounts
@@ -62,7 +65,7 @@ class WordStream(EventStream):
             HorizonError: More steps than are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
-            StepStoreError: The store did not keep the step: call `counters.resume`; `step` says how far the batch came.
+            StepStoreError: The store did not keep a step: call `resume`, which publishes the rest of the batch too.
         """
         workload = self._workload
         found = indices("letters", letters, workload.letters, workload.names)
@@ -75,8 +78,11 @@ class WordStream(EventStream):
             if isinstance(self.counters, _core.LazyStream):
                 self._encoder.feed(self.counters, found, ends)
                 return
-            for events, part in self._parts(ends):
+
+            def publish(events: slice, part: NDArray[np.uint64]) -> None:
                 self._publish(self._encoder.rows(found[events], part), len(part))
+
+            self._in_parts([partial(publish, *part) for part in self._parts(ends)])
 
     def count(self, words: Iterable[Sequence[int] | str]) -> Array:
         """Return the noisy counts of these words after the last step.

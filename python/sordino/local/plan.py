@@ -231,10 +231,13 @@ def _noisy(plan: StreamPlan, rows: NDArray[np.int64], key: bytes | None) -> NDAr
     fitted = plan.fitted
     stream = _core.Stream(fitted.plan, fitted.door, rows.shape[1], key)
     try:
-        _, units = stream.update_stored(np.ascontiguousarray(rows).reshape(-1))
+        stream.prepare(np.ascontiguousarray(rows).reshape(-1))
+        held = stream.held()
     finally:
         stream.close()
-    return units.reshape(rows.shape)
+    assert held is not None
+    units: NDArray[np.int64] = held[3].reshape(rows.shape)
+    return units
 
 
 def _derived(key: bytes | None, part: int) -> bytes | None:

@@ -36,6 +36,14 @@ pub enum Error {
     /// A stream was used after it was closed.
     #[error("this stream is closed; nothing was released")]
     Closed,
+    /// A call failed in the middle: what it left is not used.
+    #[error("an earlier call failed in the middle: this object takes nothing more in, and publishes nothing")]
+    Broken,
+    /// An update was made and is not stored.
+    #[error(
+        "the last update is not finished: the same items must come again, or resume() store it; nothing was released"
+    )]
+    Pending,
     /// A stream was asked for more steps than its budget covers.
     #[error("steps left of the horizon that this stream's budget covers: {left}; nothing was released")]
     Horizon {

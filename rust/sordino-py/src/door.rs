@@ -1,6 +1,7 @@
 //! The door.
 
 use crate::error::PyError;
+use crate::names::{Neighbours, Relation};
 use crate::sketch::Sketch;
 use crate::smooth::PointSums;
 use crate::strategy::Strategy;
@@ -9,25 +10,9 @@ use pyo3::prelude::*;
 use sordino_core::domain::Domain;
 use sordino_core::door::{self, Data};
 use sordino_core::error::Error;
-use sordino_core::random::{self, Key};
+use sordino_core::random::Key;
 use sordino_core::strategy::Codes;
 use sordino_core::unit::Unit;
-
-/// `"gaussian"` or `"laplace"`.
-#[derive(Clone, Copy)]
-pub(crate) struct NoiseLaw(pub random::NoiseLaw);
-
-impl<'py> FromPyObject<'_, 'py> for NoiseLaw {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<&str>()? {
-            "gaussian" => Ok(Self(random::NoiseLaw::Gaussian)),
-            "laplace" => Ok(Self(random::NoiseLaw::Laplace)),
-            _ => Err(PyError::from(Error::Unsupported("noise is gaussian or laplace".into())).into()),
-        }
-    }
-}
 
 /// A fitted lattice and noise.
 #[pyclass(frozen, module = "sordino._core")]
@@ -69,13 +54,13 @@ impl Door {
         cells: Cells<'_>,
         key: Option<[u8; 32]>,
     ) -> PyResult<Measured> {
-        let sketch = if let Cells::Sketch(sketch) = &cells { Some(sketch.lock()) } else { None };
-        let points = if let Cells::Points(points) = &cells { Some(points.lock()) } else { None };
-        let data = match (&sketch, &points) {
-            (Some(sketch), _) => Data::Sums(sketch.sums()),
-            (None, Some(points)) => Data::Sums(points.sums()),
-            (None, None) => cells.data()?,
+        // A copy: measuring may take long, and adding goes on meanwhile.
+        let sums = match &cells {
+            Cells::Sketch(sketch) => Some(sketch.0.with(py, |sketch| sketch.sums().clone())?),
+            Cells::Points(points) => Some(points.0.with(py, |points| points.sums().clone())?),
+            _ => None,
         };
+        let data = sums.as_ref().map_or_else(|| cells.data(), |sums| Ok(Data::Sums(sums)))?;
         let (strategy, len) = (&*strategy, strategy.input_len.unwrap_or(0));
         let measured = py.detach(|| match key {
             Some(bytes) => self.core.measure_with(&*strategy.core, len, data, &Key::deterministic(bytes)),
@@ -105,7 +90,7 @@ impl Cells<'_> {
             Self::Bytes(codes) => Data::Codes(Codes::Bytes(codes.as_slice()?)),
             Self::Words(codes) => Data::Codes(Codes::Words(codes.as_slice()?)),
             Self::Sketch(_) | Self::Points(_) => {
-                return Err(PyError::from(Error::Unsupported("sums are locked first".into())).into());
+                return Err(PyError::from(Error::Unsupported("sums are copied first".into())).into());
             }
             Self::Sparse(cells, values) => Data::Sparse { cells: cells.as_slice()?, values: values.as_slice()? },
         })
@@ -133,11 +118,11 @@ impl Measured {
     }
 }
 
-/// A neighbouring relation by name.
-pub(crate) fn unit(relation: &str, records: u32, per_cell: Option<u32>) -> Result<Unit, Error> {
-    match relation {
-        "replace_one" => Unit::replace_one(records),
-        _ => Unit::add_remove(records, per_cell),
+/// A neighbouring relation with its numbers.
+pub(crate) fn unit(relation: Relation, records: u32, per_cell: Option<u32>) -> Result<Unit, Error> {
+    match relation.0 {
+        Neighbours::ReplaceOne => Unit::replace_one(records),
+        Neighbours::AddRemove => Unit::add_remove(records, per_cell),
     }
 }
 
@@ -148,7 +133,7 @@ pub(crate) fn unit(relation: &str, records: u32, per_cell: Option<u32>) -> Resul
 pub(crate) fn fit(
     py: Python<'_>,
     strategy: PyRef<'_, Strategy>,
-    relation: &str,
+    relation: Relation,
     records: u32,
     per_cell: Option<u32>,
     max_value: u64,

@@ -18,10 +18,12 @@ impl From<PyError> for PyErr {
             Error::Shape { .. } => "ShapeError",
             Error::Unsupported(_) => "UnsupportedMechanismError",
             Error::Entropy => "EntropyError",
-            Error::Closed => "StreamClosedError",
+            Error::Closed | Error::Broken => "StreamClosedError",
+            Error::Pending => "StepStoreError",
             Error::Horizon { .. } => "HorizonError",
             Error::Fork => "ForkError",
             Error::Checkpoint => "CheckpointError",
+            // The enum may grow: what is new is an argument that was refused.
             _ => "InvalidParameterError",
         };
         let message = error.to_string();

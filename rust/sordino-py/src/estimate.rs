@@ -1,11 +1,12 @@
 //! Estimates from what was published.
 
 use crate::error::PyError;
+use crate::names::{self, Limits};
 use crate::optimize::Reporter;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
-use sordino_core::estimate::cuts::{self, CutGoal};
+use sordino_core::estimate::cuts;
 use sordino_core::estimate::{self, Constraint, DenseColumns, Factor};
 use std::ops::ControlFlow;
 
@@ -18,17 +19,17 @@ pub(crate) fn project(
     py: Python<'_>,
     columns: PyReadonlyArray2<'_, f64>,
     target: PyReadonlyArray1<'_, f64>,
-    constraint: &str,
+    constraint: names::Constraint,
     size: f64,
     tolerance: f64,
     iterations: usize,
 ) -> PyResult<Projected> {
     let (rows, count) = columns.as_array().dim();
     let (entries, target) = (columns.as_slice()?, target.as_slice()?);
-    let constraint = match constraint {
-        "total" => Constraint::Total(size),
-        "bound" => Constraint::AtMost(size),
-        _ => Constraint::Absolute(size),
+    let constraint = match constraint.0 {
+        Limits::Total => Constraint::Total(size),
+        Limits::AtMost => Constraint::AtMost(size),
+        Limits::Absolute => Constraint::Absolute(size),
     };
     let found = py.detach(|| -> Result<_, Error> {
         let columns = DenseColumns::from_rows(rows, count, entries)?;
@@ -81,15 +82,10 @@ type FoundCut<'py> = (Bound<'py, PyArray1<bool>>, f64, bool);
 pub(crate) fn search_cut<'py>(
     py: Python<'py>,
     weights: PyReadonlyArray2<'py, f64>,
-    goal: &str,
+    goal: names::Goal,
 ) -> PyResult<FoundCut<'py>> {
     let n = weights.as_array().nrows();
     let entries = weights.as_slice()?;
-    let goal = match goal {
-        "minimum" => CutGoal::Minimum,
-        "maximum" => CutGoal::Maximum,
-        _ => CutGoal::Sparsest,
-    };
-    let found = py.detach(|| cuts::search(entries, n, goal)).map_err(PyError::from)?;
+    let found = py.detach(|| cuts::search(entries, n, goal.0)).map_err(PyError::from)?;
     Ok((found.side.into_pyarray(py), found.weight, found.exact))
 }

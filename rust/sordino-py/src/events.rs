@@ -1,18 +1,76 @@
 //! Streams of events: what turns events into changes of counters, counters that are read by coordinate, segments.
 
 use crate::error::PyError;
+use crate::guarded::{Guarded, Shared};
 use crate::stream::{StreamDoor, StreamPlan};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
 use sordino_core::{door, events, stream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use zeroize::Zeroize;
 
 type Integers<'py> = PyReadonlyArray1<'py, i64>;
 type Ends<'py> = PyReadonlyArray1<'py, u64>;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared for events::GraphEvents {}
+
+impl Shared for events::SpanningForest {}
+
+impl Shared for events::Text {}
+
+impl Shared for stream::LazyStream {
+    fn step(&self) -> u64 {
+        self.step()
+    }
+
+    fn closed(&self) -> bool {
+        self.closed()
+    }
+
+    fn wipe(&mut self) {
+        self.close();
+    }
+}
+
+/// Segments, and what the last items made of them: the same items at the same step are not counted twice, however often
+/// an exception came between the two.
+struct Segmented {
+    above: door::AboveThreshold,
+    step: u64,
+    last: (Vec<i64>, Vec<u64>, Vec<i64>),
+}
+
+impl Segmented {
+    /// Adds the items of the steps from `first`, or finds what they made when they were added.
+    fn push(&mut self, first: u64, items: &[i64]) -> Result<(Vec<u64>, Vec<i64>), Error> {
+        let (known, places, counts) = &self.last;
+        if first == self.step {
+            let (mut places, mut counts) = (Vec::new(), Vec::new());
+            self.above.push_all(items, &mut places, &mut counts)?;
+            self.last.0.zeroize();
+            self.last.2.zeroize();
+            self.last = (items.to_vec(), places.clone(), counts.clone());
+            self.step += items.len() as u64;
+            return Ok((places, counts));
+        }
+        if first + known.len() as u64 == self.step && known == items {
+            return Ok((places.clone(), counts.clone()));
+        }
+        Err(Error::Pending)
+    }
+}
+
+impl Shared for Segmented {
+    fn step(&self) -> u64 {
+        self.step
+    }
+
+    fn wipe(&mut self) {
+        self.above.close();
+        self.last.0.zeroize();
+        self.last.2.zeroize();
+    }
 }
 
 fn ends(ends: &Ends<'_>) -> PyResult<Vec<usize>> {
@@ -25,7 +83,7 @@ fn ends_together(one: usize, other: usize) -> Result<(), Error> {
 
 /// What edges add to a function of a growing graph.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct GraphEvents(Mutex<events::GraphEvents>);
+pub(crate) struct GraphEvents(Guarded<events::GraphEvents>);
 
 #[pymethods]
 impl GraphEvents {
@@ -38,7 +96,7 @@ impl GraphEvents {
             "degree_histogram" => events::GraphFunction::DegreeHistogram,
             _ => return Err(Error::Unsupported("unknown function of graphs".into()).into()),
         };
-        Ok(Self(Mutex::new(events::GraphEvents::new(function, vertices, max_degree)?)))
+        Ok(Self(Guarded::new(events::GraphEvents::new(function, vertices, max_degree)?)))
     }
 
     /// What the edges of every step change, row by row: private.
@@ -51,30 +109,29 @@ impl GraphEvents {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (u, v, ends) = (source.as_slice()?, target.as_slice()?, self::ends(&ends)?);
         ends_together(u.len(), v.len()).map_err(PyError::from)?;
-        let rows = py.detach(|| {
-            let mut graph = lock(&self.0);
+        let rows = self.0.with(py, |graph| {
             let mut rows = vec![0; ends.len() * graph.width()];
             graph.rows(u, v, &ends, &mut rows).map(|()| rows)
         });
-        Ok(rows.map_err(PyError::from)?.into_pyarray(py))
+        Ok(rows?.map_err(PyError::from)?.into_pyarray(py))
     }
 
     /// Memory in use, about.
     #[getter]
-    fn bytes(&self) -> usize {
-        lock(&self.0).bytes()
+    fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
+        self.0.with(py, |counted| counted.bytes())
     }
 }
 
 /// What weighted edges add to the cost of a minimum spanning forest.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct SpanningForest(Mutex<events::SpanningForest>);
+pub(crate) struct SpanningForest(Guarded<events::SpanningForest>);
 
 #[pymethods]
 impl SpanningForest {
     #[new]
     fn new(vertices: u32, max_weight: u64) -> Result<Self, PyError> {
-        Ok(Self(Mutex::new(events::SpanningForest::new(vertices, max_weight)?)))
+        Ok(Self(Guarded::new(events::SpanningForest::new(vertices, max_weight)?)))
     }
 
     /// What the edges of every step change: private.
@@ -89,26 +146,26 @@ impl SpanningForest {
         let (u, v, w, ends) = (source.as_slice()?, target.as_slice()?, weights.as_slice()?, self::ends(&ends)?);
         ends_together(u.len(), v.len()).and_then(|()| ends_together(u.len(), w.len())).map_err(PyError::from)?;
         let mut rows = vec![0; ends.len()];
-        py.detach(|| lock(&self.0).rows(u, v, w, &ends, &mut rows)).map_err(PyError::from)?;
+        self.0.with(py, |forest| forest.rows(u, v, w, &ends, &mut rows))?.map_err(PyError::from)?;
         Ok(rows.into_pyarray(py))
     }
 
     /// Memory in use, about.
     #[getter]
-    fn bytes(&self) -> usize {
-        lock(&self.0).bytes()
+    fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
+        self.0.with(py, |counted| counted.bytes())
     }
 }
 
 /// What letters add to the counts of short words.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct Words(Mutex<events::Text>);
+pub(crate) struct Words(Guarded<events::Text>);
 
 #[pymethods]
 impl Words {
     #[new]
     fn new(kind: &str, alphabet: u32, longest: u32) -> Result<Self, PyError> {
-        Ok(Self(Mutex::new(match kind {
+        Ok(Self(Guarded::new(match kind {
             "substring_counts" => events::Text::Substrings(events::Substrings::new(alphabet, longest)?),
             "episode_counts" => events::Text::Episodes(events::Episodes::new(alphabet, longest)?),
             _ => return Err(Error::Unsupported("unknown count of words".into()).into()),
@@ -123,31 +180,30 @@ impl Words {
         ends: Ends<'py>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (letters, ends) = (letters.as_slice()?, self::ends(&ends)?);
-        let rows = py.detach(|| {
-            let mut text = lock(&self.0);
+        let rows = self.0.with(py, |text| {
             let mut rows = vec![0; ends.len() * text.width() as usize];
             text.rows(letters, &ends, &mut rows).map(|()| rows)
         });
-        Ok(rows.map_err(PyError::from)?.into_pyarray(py))
+        Ok(rows?.map_err(PyError::from)?.into_pyarray(py))
     }
 
     /// Feeds letters to counters that are read by coordinate.
     fn feed(&self, py: Python<'_>, counters: &LazyStream, letters: Integers<'_>, ends: Ends<'_>) -> PyResult<()> {
         let (letters, ends) = (letters.as_slice()?, self::ends(&ends)?);
-        let fed = py.detach(|| lock(&self.0).feed(&mut lock(&counters.0), letters, &ends));
-        Ok(fed.map_err(PyError::from)?)
+        let fed = counters.0.with(py, |counters| self.0.nested(|text| text.feed(counters, letters, &ends)));
+        Ok(fed??.map_err(PyError::from)?)
     }
 
     /// Memory in use, about.
     #[getter]
-    fn bytes(&self) -> usize {
-        lock(&self.0).bytes()
+    fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
+        self.0.with(py, |counted| counted.bytes())
     }
 }
 
 /// Open running sums that are read by coordinate.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct LazyStream(Mutex<stream::LazyStream>);
+pub(crate) struct LazyStream(Guarded<stream::LazyStream>);
 
 #[pymethods]
 impl LazyStream {
@@ -159,22 +215,22 @@ impl LazyStream {
         dim: u64,
         key: Option<[u8; 32]>,
     ) -> Result<Self, PyError> {
-        Ok(Self(Mutex::new(stream::LazyStream::open(Arc::clone(&plan.0), door.0, dim, key)?)))
+        Ok(Self(Guarded::new(stream::LazyStream::open(Arc::clone(&plan.0), door.0, dim, key)?)))
     }
 
     #[getter]
     fn step(&self) -> u64 {
-        lock(&self.0).step()
+        self.0.step()
     }
 
     #[getter]
     fn closed(&self) -> bool {
-        lock(&self.0).closed()
+        self.0.closed()
     }
 
     #[getter]
-    fn bytes(&self) -> usize {
-        lock(&self.0).bytes()
+    fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
+        self.0.with(py, |counted| counted.bytes())
     }
 
     /// Takes steps of events that change one coordinate each.
@@ -186,7 +242,7 @@ impl LazyStream {
         ends: Ends<'_>,
     ) -> PyResult<()> {
         let (coordinates, amounts, ends) = (coordinates.as_slice()?, amounts.as_slice()?, self::ends(&ends)?);
-        Ok(py.detach(|| lock(&self.0).advance_single(coordinates, amounts, &ends)).map_err(PyError::from)?)
+        Ok(self.0.with(py, |counters| counters.advance_single(coordinates, amounts, &ends))?.map_err(PyError::from)?)
     }
 
     /// The noisy sums of these coordinates.
@@ -197,12 +253,12 @@ impl LazyStream {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let coordinates = coordinates.as_slice()?;
         let mut out = vec![0.0; coordinates.len()];
-        py.detach(|| lock(&self.0).read(coordinates, &mut out)).map_err(PyError::from)?;
+        self.0.with(py, |counters| counters.read(coordinates, &mut out))?.map_err(PyError::from)?;
         Ok(out.into_pyarray(py))
     }
 
-    fn close(&self) {
-        lock(&self.0).close();
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
     }
 }
 
@@ -211,31 +267,37 @@ type Segments<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
 
 /// Segments of a stream that end when a noisy count comes above a noisy threshold.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct AboveThreshold(Mutex<door::AboveThreshold>);
+pub(crate) struct AboveThreshold(Guarded<Segmented>);
 
 #[pymethods]
 impl AboveThreshold {
     #[new]
     #[pyo3(signature = (threshold, sensitivity, epsilon, key=None))]
     fn new(threshold: u64, sensitivity: u64, epsilon: f64, key: Option<[u8; 32]>) -> Result<Self, PyError> {
-        Ok(Self(Mutex::new(door::AboveThreshold::open(threshold, sensitivity, epsilon, key)?)))
+        let above = door::AboveThreshold::open(threshold, sensitivity, epsilon, key)?;
+        Ok(Self(Guarded::new(Segmented { above, step: 0, last: Default::default() })))
     }
 
     #[getter]
-    fn scale(&self) -> f64 {
-        lock(&self.0).scale()
+    fn scale(&self, py: Python<'_>) -> Result<f64, PyError> {
+        self.0.briefly(py, |segmented| segmented.above.scale())
     }
 
-    /// Items at which segments end (public), and the exact counts of those segments (private).
-    fn push<'py>(&self, py: Python<'py>, items: Integers<'py>) -> PyResult<Segments<'py>> {
+    /// Steps so far.
+    #[getter]
+    fn step(&self) -> u64 {
+        self.0.step()
+    }
+
+    /// Items of the steps from `first` at which segments end (public), and the exact counts of those segments (private).
+    /// The same items at the same steps make the same segments again.
+    fn push<'py>(&self, py: Python<'py>, first: u64, items: Integers<'py>) -> PyResult<Segments<'py>> {
         let items = items.as_slice()?;
-        let (mut places, mut counts) = (Vec::new(), Vec::new());
-        let pushed = py.detach(|| lock(&self.0).push_all(items, &mut places, &mut counts));
-        pushed.map_err(PyError::from)?;
+        let (places, counts) = self.0.with(py, |segmented| segmented.push(first, items))?.map_err(PyError::from)?;
         Ok((places.into_pyarray(py), counts.into_pyarray(py)))
     }
 
-    fn close(&self) {
-        lock(&self.0).close();
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
     }
 }

@@ -8,6 +8,8 @@ mod door;
 mod error;
 mod estimate;
 mod events;
+mod guarded;
+mod names;
 mod noise;
 mod optimize;
 mod recovery;
@@ -22,6 +24,9 @@ use pyo3::prelude::*;
 /// Exact noise, strategies and the door.
 #[pymodule(gil_used = false)]
 mod _core {
+    use numpy::PyArrayMethods;
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::bounds::{Discrepancy, LowerBounds, discrepancy, lower_bounds};
     #[pymodule_export]
@@ -48,6 +53,14 @@ mod _core {
     use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header};
     #[pymodule_export]
     use crate::workload::Workload;
+
+    /// numpy's tables are fetched now: fetched at the first array, a signal could come in between.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let none = numpy::PyArray1::<f64>::zeros(module.py(), 0, false);
+        drop(none.try_readonly()?);
+        Ok(())
+    }
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

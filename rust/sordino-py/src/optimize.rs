@@ -1,11 +1,13 @@
 //! Optimal strategies.
 
 use crate::error::PyError;
+use crate::names::{Coefficients, Objective, SearchedNoise};
 use crate::workload::Workload;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
-use sordino_core::optimize::{self, Coefficients, Noise, Progress, Queries, Target};
+use sordino_core::objective;
+use sordino_core::optimize::{self, Progress, Queries, Target};
 use std::ops::ControlFlow;
 
 /// What a search found: a strategy and its certificate.
@@ -93,7 +95,7 @@ fn search<T: Send>(
 pub(crate) fn optimize_strategy(
     py: Python<'_>,
     queries: PyReadonlyArray2<'_, f64>,
-    objective: &str,
+    objective: Objective,
     gap: f64,
     iterations: usize,
     start: Option<PyReadonlyArray1<'_, f64>>,
@@ -101,9 +103,9 @@ pub(crate) fn optimize_strategy(
 ) -> PyResult<Searched> {
     let start = start.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
     let target = Target { gap, iterations, start };
-    let (found, interrupted) = search(py, &queries, progress, |queries, report| match objective {
-        "max" => optimize::worst_strategy(queries, target, report),
-        _ => optimize::mean_strategy(queries, None, target, report),
+    let (found, interrupted) = search(py, &queries, progress, |queries, report| match objective.0 {
+        objective::Objective::Max => optimize::worst_strategy(queries, target, report),
+        objective::Objective::Mean => optimize::mean_strategy(queries, None, target, report),
     })?;
     Ok(Searched {
         strategy: matrix(py, found.rank, found.strategy)?,
@@ -159,21 +161,15 @@ pub(crate) fn minimum_ellipsoid(
 pub(crate) fn dense_strategy(
     py: Python<'_>,
     queries: PyReadonlyArray2<'_, f64>,
-    coefficients: &str,
-    law: &str,
+    coefficients: Coefficients,
+    law: SearchedNoise,
     gap: f64,
     iterations: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Searched> {
-    let coefficients = match coefficients {
-        "printed" => Coefficients::Printed,
-        "rescaled" => Coefficients::Rescaled,
-        _ => Coefficients::Optimal,
-    };
-    let noise = if law == "laplace" { Noise::Blocks } else { Noise::Gaussian };
     let target = Target { gap, iterations, start: None };
     let (d, interrupted) = search(py, &queries, progress, |queries, report| {
-        optimize::dense_strategy(queries, None, coefficients, noise, target, report)
+        optimize::dense_strategy(queries, None, coefficients.0, law.0, target, report)
     })?;
     found(py, (d.rank, d.strategy), Some(d.blocks), d.cell_weights, d.upper, d.iterations, interrupted)
 }

@@ -2,6 +2,7 @@
 
 use crate::door::unit;
 use crate::error::PyError;
+use crate::names::Relation;
 use crate::optimize::Reporter;
 use crate::sketch::SketchOperator;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -187,7 +188,8 @@ pub(crate) fn recover(
     let algorithm = match algorithm {
         "cosamp" => Algorithm::Cosamp,
         "hard-thresholding" => Algorithm::HardThresholding,
-        _ => Algorithm::BasisPursuit,
+        "basis-pursuit" => Algorithm::BasisPursuit,
+        _ => return Err(PyError::from(Error::Unsupported("unknown recovery".into())).into()),
     };
     let y = y.as_slice()?;
     let target = Target { sparsity, noise, iterations };
@@ -253,7 +255,7 @@ impl SparsityScores {
     fn new(
         candidates: Vec<usize>,
         penalties: Vec<f64>,
-        relation: &str,
+        relation: Relation,
         records: u32,
         per_cell: Option<u32>,
         max_value: u64,

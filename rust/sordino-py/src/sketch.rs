@@ -1,6 +1,7 @@
 //! Sketches, their operators, and private running sums of them that bear one look at their state.
 
 use crate::error::PyError;
+use crate::guarded::{Guarded, Shared};
 use crate::stream::{StreamDoor, StreamPlan};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -8,7 +9,7 @@ use pyo3::types::PyBytes;
 use sordino_core::door;
 use sordino_core::error::Error;
 use sordino_core::sketch::{self, Kind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 fn check(name: &'static str, expected: usize, got: usize) -> Result<(), Error> {
     if expected == got { Ok(()) } else { Err(Error::Shape { name, expected, got }) }
@@ -79,38 +80,33 @@ impl SketchOperator {
 
 /// Integer sums that grow and merge; as private as the data.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct Sketch(Mutex<sketch::Sketch>);
+pub(crate) struct Sketch(pub Guarded<sketch::Sketch>);
 
-impl Sketch {
-    pub fn lock(&self) -> MutexGuard<'_, sketch::Sketch> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Shared for sketch::Sketch {}
 
 #[pymethods]
 impl Sketch {
     #[new]
     fn new(operator: PyRef<'_, SketchOperator>) -> Self {
-        Self(Mutex::new(sketch::Sketch::new(Arc::clone(&operator.0))))
+        Self(Guarded::new(sketch::Sketch::new(Arc::clone(&operator.0))))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> Result<Self, PyError> {
-        Ok(Self(Mutex::new(py.detach(|| sketch::Sketch::from_bytes(bytes))?)))
+        Ok(Self(Guarded::new(py.detach(|| sketch::Sketch::from_bytes(bytes))?)))
     }
 
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| self.lock().to_bytes());
-        PyBytes::new(py, &bytes)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, PyError> {
+        Ok(PyBytes::new(py, &self.0.with(py, |sketch| sketch.to_bytes())?))
     }
 
     #[getter]
-    fn operator(&self) -> SketchOperator {
-        SketchOperator(Arc::clone(self.lock().operator()))
+    fn operator(&self, py: Python<'_>) -> Result<SketchOperator, PyError> {
+        Ok(SketchOperator(self.0.briefly(py, |sketch| Arc::clone(sketch.operator()))?))
     }
 
-    fn update_one(&self, cell: i64, count: i64) -> Result<(), PyError> {
-        Ok(self.lock().update(&[cell], Some(&[count]))?)
+    fn update_one(&self, py: Python<'_>, cell: i64, count: i64) -> Result<(), PyError> {
+        Ok(self.0.briefly(py, |sketch| sketch.update(&[cell], Some(&[count])))??)
     }
 
     #[pyo3(signature = (cells, counts=None))]
@@ -121,38 +117,46 @@ impl Sketch {
         counts: Option<PyReadonlyArray1<'_, i64>>,
     ) -> PyResult<()> {
         let (cells, counts) = (cells.as_slice()?, counts.as_ref().map(PyReadonlyArray1::as_slice).transpose()?);
-        Ok(py.detach(|| self.lock().update(cells, counts)).map_err(PyError::from)?)
+        Ok(self.0.with(py, |sketch| sketch.update(cells, counts))?.map_err(PyError::from)?)
     }
 
     fn add_table(&self, py: Python<'_>, table: PyReadonlyArray1<'_, i64>) -> PyResult<()> {
         let table = table.as_slice()?;
-        Ok(py.detach(|| self.lock().add_table(table)).map_err(PyError::from)?)
+        Ok(self.0.with(py, |sketch| sketch.add_table(table))?.map_err(PyError::from)?)
     }
 
     /// Adds another sketch, which stays as it is.
     fn merge(&self, py: Python<'_>, other: PyRef<'_, Self>) -> Result<(), PyError> {
         // A copy, so that two sketches added to each other at once never wait for one another.
-        let copy = other.lock().clone();
-        Ok(py.detach(|| self.lock().merge(&copy))?)
+        let copy = other.0.with(py, |sketch| sketch.clone())?;
+        Ok(self.0.with(py, |sketch| sketch.merge(&copy))??)
     }
 
-    fn copy(&self) -> Self {
-        Self(Mutex::new(self.lock().clone()))
+    fn copy(&self, py: Python<'_>) -> Result<Self, PyError> {
+        Ok(Self(Guarded::new(self.0.with(py, |sketch| sketch.clone())?)))
     }
 
     /// The sums: private, for what a stream is fed with.
-    fn sums<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_iter(py, self.lock().sums().clamped(i64::MAX))
+    fn sums<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArray1<i64>>, PyError> {
+        Ok(self.0.with(py, |sketch| sketch.sums().clamped(i64::MAX).collect::<Vec<_>>())?.into_pyarray(py))
     }
 }
 
 /// Running sums that bear one look at their state.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct PanPrivateTree(Mutex<door::PanPrivateTree>);
+pub(crate) struct PanPrivateTree(Guarded<door::PanPrivateTree>);
 
-impl PanPrivateTree {
-    fn lock(&self) -> MutexGuard<'_, door::PanPrivateTree> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared for door::PanPrivateTree {
+    fn step(&self) -> u64 {
+        self.step()
+    }
+
+    fn closed(&self) -> bool {
+        self.closed()
+    }
+
+    fn wipe(&mut self) {
+        self.close();
     }
 }
 
@@ -166,22 +170,31 @@ impl PanPrivateTree {
         dim: usize,
         key: Option<[u8; 32]>,
     ) -> Result<Self, PyError> {
-        Ok(Self(Mutex::new(plan.0.open_pan_private(door.0, dim, key)?)))
+        Ok(Self(Guarded::new(plan.0.open_pan_private(door.0, dim, key)?)))
     }
 
     #[getter]
     fn step(&self) -> u64 {
-        self.lock().step()
+        self.0.step()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.closed()
     }
 
     /// Publishes the next step.
     fn update(&self, py: Python<'_>, item: PyReadonlyArray1<'_, i64>) -> PyResult<()> {
         let item = item.as_slice()?;
-        Ok(py.detach(|| self.lock().update(item)).map_err(PyError::from)?)
+        Ok(self.0.with(py, |tree| tree.update(item))?.map_err(PyError::from)?)
     }
 
     /// The sums published last.
-    fn answers<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.lock().answers().into_pyarray(py)
+    fn answers<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArray1<f64>>, PyError> {
+        Ok(self.0.with(py, |tree| tree.answers())?.into_pyarray(py))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
     }
 }

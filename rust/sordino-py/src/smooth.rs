@@ -1,12 +1,13 @@
 //! Features of points, their sums, and queries of them.
 
 use crate::error::PyError;
+use crate::guarded::{Guarded, Shared};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sordino_core::error::Error;
 use sordino_core::smooth::{self, Axis, Cells, Chebyshev, Cube, Declared, FeatureMap, IndexSet, Kernel, Profile};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// How declared queries are read off their whitened features.
 struct Decoding {
@@ -192,57 +193,52 @@ fn profile(name: &str) -> Result<Profile, Error> {
 
 /// Sums over points that grow and merge; as private as the points.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct PointSums(Mutex<smooth::PointSums>);
+pub(crate) struct PointSums(pub Guarded<smooth::PointSums>);
 
-impl PointSums {
-    pub fn lock(&self) -> MutexGuard<'_, smooth::PointSums> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Shared for smooth::PointSums {}
 
 #[pymethods]
 impl PointSums {
     #[new]
     fn new(features: PyRef<'_, PointFeatures>) -> Self {
-        Self(Mutex::new(smooth::PointSums::new(Arc::clone(&features.core))))
+        Self(Guarded::new(smooth::PointSums::new(Arc::clone(&features.core))))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, features: PyRef<'_, PointFeatures>, bytes: &[u8]) -> Result<Self, PyError> {
         let features = Arc::clone(&features.core);
-        Ok(Self(Mutex::new(py.detach(|| smooth::PointSums::from_bytes(features, bytes))?)))
+        Ok(Self(Guarded::new(py.detach(|| smooth::PointSums::from_bytes(features, bytes))?)))
     }
 
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| self.lock().to_bytes());
-        PyBytes::new(py, &bytes)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, PyError> {
+        Ok(PyBytes::new(py, &self.0.with(py, |sums| sums.to_bytes())?))
     }
 
     /// Number of points: private where points may be added or removed.
     #[getter]
-    fn count(&self) -> u64 {
-        self.lock().count()
+    fn count(&self, py: Python<'_>) -> Result<u64, PyError> {
+        self.0.briefly(py, |sums| sums.count())
     }
 
     /// Adds points of shape (n, d).
     fn add(&self, py: Python<'_>, points: PyReadonlyArray2<'_, f64>) -> PyResult<()> {
         let points = points.as_slice()?;
-        Ok(py.detach(|| self.lock().add(points)).map_err(PyError::from)?)
+        Ok(self.0.with(py, |sums| sums.add(points))?.map_err(PyError::from)?)
     }
 
     /// Adds other sums, which stay as they are.
     fn merge(&self, py: Python<'_>, other: PyRef<'_, Self>) -> PyResult<()> {
         // A copy, so that two that are added to each other at once never wait for one another.
-        let copy = other.copy();
-        Ok(py.detach(|| self.lock().merge(&copy.lock())).map_err(PyError::from)?)
+        let copy = other.0.with(py, |sums| sums.clone())?;
+        Ok(self.0.with(py, |sums| sums.merge(&copy))?.map_err(PyError::from)?)
     }
 
-    fn copy(&self) -> Self {
-        Self(Mutex::new(self.lock().clone()))
+    fn copy(&self, py: Python<'_>) -> Result<Self, PyError> {
+        Ok(Self(Guarded::new(self.0.with(py, |sums| sums.clone())?)))
     }
 
     /// The sums, in units of `2^-bits`, and the number of points: private.
-    fn sums<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_iter(py, self.lock().sums().clamped(i64::MAX))
+    fn sums<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArray1<i64>>, PyError> {
+        Ok(self.0.with(py, |sums| sums.sums().clamped(i64::MAX).collect::<Vec<_>>())?.into_pyarray(py))
     }
 }

@@ -1,7 +1,8 @@
 //! Strategies, their answers and variances.
 
-use crate::door::{Measured, NoiseLaw};
+use crate::door::Measured;
 use crate::error::PyError;
+use crate::names::NoiseLaw;
 use crate::sketch::SketchOperator;
 use crate::smooth::PointFeatures;
 use crate::workload::Workload;

@@ -1,18 +1,18 @@
 //! Streams: plans, doors, open streams.
 
-use crate::door::NoiseLaw;
 use crate::error::PyError;
+use crate::guarded::{Guarded, Shared};
+use crate::names::{self, Lasting, NoiseLaw};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sordino_core::domain::Domain;
 use sordino_core::door;
 use sordino_core::error::Error;
-use sordino_core::objective::Objective;
 use sordino_core::random::Key;
 use sordino_core::stream::{self, Filter, Horizon, Items, Participation, StreamMechanism, StreamRecipe};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A built mechanism for a stream.
 #[pyclass(frozen, module = "sordino._core")]
@@ -73,21 +73,21 @@ impl StreamPlan {
         parameters: Vec<f64>,
         mechanism: &str,
         law: NoiseLaw,
-        horizon: &str,
+        horizon: names::Horizon,
         length: u64,
-        objective: &str,
+        objective: names::Objective,
         option: Option<u32>,
     ) -> PyResult<Self> {
         let recipe = StreamRecipe {
             filter: self::filter(filter, &parameters).map_err(PyError::from)?,
             mechanism: self::mechanism(mechanism, option).map_err(PyError::from)?,
             law: law.0,
-            horizon: match horizon {
-                "hard" => Horizon::Hard(length),
-                "soft" => Horizon::Soft(length),
-                _ => Horizon::Unbounded,
+            horizon: match horizon.0 {
+                Lasting::Hard => Horizon::Hard(length),
+                Lasting::Soft => Horizon::Soft(length),
+                Lasting::Unbounded => Horizon::Unbounded,
             },
-            objective: if objective == "max" { Objective::Max } else { Objective::Mean },
+            objective: objective.0,
         };
         let mut interrupted = None;
         #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime
@@ -235,16 +235,48 @@ impl Batch<'_> {
     }
 }
 
-/// Answers, and the lattice increments they are made of.
-type Published<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
+/// First step, name, answers, and the lattice increments they are made of.
+type Prepared<'py> = (u64, Option<String>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
 
 /// An open stream.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct Stream(Mutex<stream::Stream>);
+pub(crate) struct Stream(Guarded<Open>);
 
-impl Stream {
-    fn lock(&self) -> std::sync::MutexGuard<'_, stream::Stream> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// A stream, and the update that it has made and nobody has stored: it stays here until it is, so that an exception
+/// between the core and the store loses nothing.
+struct Open {
+    stream: stream::Stream,
+    held: Option<Held>,
+}
+
+/// An update that is not stored yet: shown to nobody.
+#[derive(Clone)]
+struct Held {
+    first: u64,
+    name: Option<String>,
+    values: Vec<f64>,
+    units: Vec<i64>,
+}
+
+impl Open {
+    /// Refuses what would come after an update that is not stored.
+    fn settled(&mut self) -> Result<&mut stream::Stream, Error> {
+        if self.held.is_some() { Err(Error::Pending) } else { Ok(&mut self.stream) }
+    }
+}
+
+impl Shared for Open {
+    fn step(&self) -> u64 {
+        self.held.as_ref().map_or(self.stream.step(), |held| held.first)
+    }
+
+    fn closed(&self) -> bool {
+        self.stream.closed()
+    }
+
+    fn wipe(&mut self) {
+        self.stream.close();
+        self.held = None;
     }
 }
 
@@ -263,7 +295,7 @@ impl Stream {
             Some(bytes) => stream::Stream::open_with(plan, door.0, dim, Key::deterministic(bytes))?,
             None => stream::Stream::open(plan, door.0, dim)?,
         };
-        Ok(Self(Mutex::new(stream)))
+        Ok(Self(Guarded::new(Open { stream, held: None })))
     }
 
     #[staticmethod]
@@ -275,50 +307,71 @@ impl Stream {
         checkpoint: &[u8],
     ) -> Result<Self, PyError> {
         let stream = stream::Stream::restore(Arc::clone(&plan.0), door.0, dim, &key, checkpoint)?;
-        Ok(Self(Mutex::new(stream)))
+        Ok(Self(Guarded::new(Open { stream, held: None })))
     }
 
     #[getter]
     fn step(&self) -> u64 {
-        self.lock().step()
+        self.0.step()
     }
 
     #[getter]
     fn closed(&self) -> bool {
-        self.lock().closed()
+        self.0.closed()
     }
 
     #[getter]
-    fn bytes(&self) -> usize {
-        self.lock().bytes()
+    fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
+        self.0.with(py, |open| open.stream.bytes())
     }
 
-    fn answers<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.lock().answers())
+    fn answers<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArray1<f64>>, PyError> {
+        Ok(self.0.briefly(py, |open| open.stream.answers().to_vec())?.into_pyarray(py))
     }
 
     /// Publishes one item of one coordinate.
-    fn update_one(&self, item: Item) -> Result<f64, PyError> {
+    fn update_one(&self, py: Python<'_>, item: Item) -> Result<f64, PyError> {
         let mut value = [0.0];
-        match item {
-            Item::Integer(x) => self.lock().update(Items::Integers(&[x]), &mut value, None)?,
-            Item::Real(x) => self.lock().update(Items::Reals(&[x]), &mut value, None)?,
-        }
+        self.0.briefly(py, |open| {
+            let items: Items<'_> = match &item {
+                Item::Integer(x) => Items::Integers(std::slice::from_ref(x)),
+                Item::Real(x) => Items::Reals(std::slice::from_ref(x)),
+            };
+            open.settled()?.update(items, &mut value, None)
+        })??;
         Ok(value[0])
     }
 
     fn update<'py>(&self, py: Python<'py>, items: Batch<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let items = items.items()?;
         let mut values = vec![0.0; items.len()];
-        py.detach(|| self.lock().update(items, &mut values, None)).map_err(PyError::from)?;
+        self.0.with(py, |open| open.settled()?.update(items, &mut values, None))?.map_err(PyError::from)?;
         Ok(values.into_pyarray(py))
     }
 
-    fn update_stored<'py>(&self, py: Python<'py>, items: Batch<'py>) -> PyResult<Published<'py>> {
+    /// Publishes a batch that nobody sees before it is stored: until `commit`, `held` returns it, and nothing follows.
+    #[pyo3(signature = (items, name=None))]
+    fn prepare(&self, py: Python<'_>, items: Batch<'_>, name: Option<String>) -> PyResult<()> {
         let items = items.items()?;
-        let (mut values, mut units) = (vec![0.0; items.len()], vec![0; items.len()]);
-        py.detach(|| self.lock().update(items, &mut values, Some(&mut units))).map_err(PyError::from)?;
-        Ok((values.into_pyarray(py), units.into_pyarray(py)))
+        let prepared = self.0.with(py, |open| {
+            let (mut values, mut units) = (vec![0.0; items.len()], vec![0; items.len()]);
+            let first = open.stream.step();
+            open.settled()?.update(items, &mut values, Some(&mut units))?;
+            open.held = Some(Held { first, name, values, units });
+            Ok::<_, Error>(())
+        });
+        Ok(prepared?.map_err(PyError::from)?)
+    }
+
+    /// The batch that is not stored yet: first step, name, answers, lattice increments.
+    fn held<'py>(&self, py: Python<'py>) -> Result<Option<Prepared<'py>>, PyError> {
+        let held = self.0.briefly(py, |open| open.held.clone())?;
+        Ok(held.map(|held| (held.first, held.name, held.values.into_pyarray(py), held.units.into_pyarray(py))))
+    }
+
+    /// Says that it is stored; once more changes nothing.
+    fn commit(&self, py: Python<'_>) -> Result<(), PyError> {
+        self.0.briefly(py, |open| open.held = None)
     }
 
     /// Answers again, or nothing if other increments were published for these steps.
@@ -330,16 +383,17 @@ impl Stream {
     ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
         let (items, published) = (items.items()?, published.as_slice()?);
         let mut values = vec![0.0; items.len()];
-        let equal = py.detach(|| self.lock().replay(items, &mut values, published)).map_err(PyError::from)?;
+        let equal =
+            self.0.with(py, |open| open.settled()?.replay(items, &mut values, published))?.map_err(PyError::from)?;
         Ok(equal.then(|| values.into_pyarray(py)))
     }
 
     fn checkpoint<'py>(&self, py: Python<'py>, key: [u8; 32], header: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
-        Ok(PyBytes::new(py, &self.lock().checkpoint(&key, header)?))
+        Ok(PyBytes::new(py, &self.0.with(py, |open| open.settled()?.checkpoint(&key, header))??))
     }
 
-    fn close(&self) {
-        self.lock().close();
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
     }
 }
 

@@ -39,6 +39,7 @@ pub struct PanPrivateTree {
     owner: u32,
     /// For tests and tutorials.
     key: Option<[u8; 32]>,
+    closed: bool,
 }
 
 impl PanPrivateTree {
@@ -60,7 +61,7 @@ impl PanPrivateTree {
         let levels =
             (0..u64::BITS - steps.leading_zeros()).map(|_| Level { sum: vec![0; dim], base: vec![0; dim] }).collect();
         let owner = std::process::id();
-        Ok(Self { door, law, steps, step: 0, levels, published: vec![0; dim], owner, key })
+        Ok(Self { door, law, steps, step: 0, levels, published: vec![0; dim], owner, key, closed: false })
     }
 
     /// Steps published so far.
@@ -75,6 +76,9 @@ impl PanPrivateTree {
     /// then nothing has changed.
     pub fn update(&mut self, item: &[i64]) -> Result<(), Error> {
         Error::check_len("item", self.published.len(), item.len())?;
+        if self.closed {
+            return Err(Error::Closed);
+        }
         if self.step == self.steps {
             return Err(Error::Horizon { left: 0 });
         }
@@ -114,6 +118,18 @@ impl PanPrivateTree {
         Ok(())
     }
 
+    /// Whether it was closed.
+    pub fn closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Wipes all sums that were not published; the tree refuses every further step.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.levels.iter_mut().for_each(|level| level.sum.as_mut_slice().zeroize());
+        self.key.zeroize();
+    }
+
     /// The sums published last.
     pub fn answers(&self) -> Vec<f64> {
         let spacing = 2f64.powi(self.door.exponent());
@@ -123,7 +139,7 @@ impl PanPrivateTree {
 
 impl Drop for PanPrivateTree {
     fn drop(&mut self) {
-        self.levels.iter_mut().for_each(|level| level.sum.zeroize());
+        self.close();
     }
 }
 

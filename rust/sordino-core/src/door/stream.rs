@@ -127,6 +127,19 @@ impl StreamDoor {
         self.domain.steps(value) << self.grid.unsigned_abs()
     }
 
+    /// What a step may change a sum by, at most.
+    pub(crate) fn largest_item(&self) -> i64 {
+        self.domain.max_steps() as i64
+    }
+
+    /// Publishes a sum of items that were clamped one by one, with the noise of all steps: of a coordinate that is read
+    /// later, what [`Self::publish`] would have made of its steps.
+    #[inline]
+    pub(crate) fn publish_sum(&self, sum: i64, noise: i128) -> f64 {
+        let published = (i128::from(sum) << self.grid.unsigned_abs()).saturating_add(noise);
+        published as f64 * 2f64.powi(self.exponent())
+    }
+
     /// Publishes one step: `row` comes with the noise and leaves with the published lattice integers.
     #[inline]
     pub(crate) fn publish(items: impl Iterator<Item = i64>, row: &mut [i64]) {

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::events::check_ends;
 use crate::random::{Key, NoiseSource};
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -95,6 +95,17 @@ impl Sums {
     }
 }
 
+/// Makes one item of the changes of a step from `first`: what each coordinate changes by in all, clamped.
+#[cold]
+fn clamp(changes: &mut Vec<(u64, i64)>, first: usize, largest: i64) {
+    let mut sums: BTreeMap<u64, i128> = BTreeMap::new();
+    for (coordinate, amount) in changes.drain(first..) {
+        *sums.entry(coordinate).or_default() += i128::from(amount);
+    }
+    let limit = i128::from(largest);
+    changes.extend(sums.into_iter().map(|(coordinate, sum)| (coordinate, sum.clamp(-limit, limit) as i64)));
+}
+
 /// Open running sums that are read by coordinate: one key, one position.
 pub struct LazyStream {
     plan: Arc<StreamPlan>,
@@ -163,7 +174,7 @@ impl LazyStream {
     }
 
     /// Takes steps of events: step `t` has the events `ends[t - 1]..ends[t]`, and `event` calls its second argument with
-    /// coordinates and what they change by, in steps of the domain.
+    /// coordinates and what they change by, in steps of the domain. What a step changes a coordinate by is clamped.
     ///
     /// # Errors
     /// As [`Self::check`]; then `event` is not called.
@@ -174,15 +185,29 @@ impl LazyStream {
         mut event: impl FnMut(usize, &mut dyn FnMut(u64, i64)),
     ) -> Result<(), Error> {
         self.check(ends.len() as u64)?;
+        let largest = self.door.largest_item();
         let mut changes: Vec<(u64, i64)> = Vec::with_capacity(2 * AT_ONCE);
-        for i in 0..ends.last().copied().unwrap_or(0) {
-            event(i, &mut |coordinate, amount| changes.push((coordinate, amount)));
+        let mut next = 0;
+        for end in ends {
+            let first = changes.len();
+            let mut total = 0u64;
+            for i in next..*end {
+                event(i, &mut |coordinate, amount| {
+                    total = total.saturating_add(amount.unsigned_abs());
+                    changes.push((coordinate, amount));
+                });
+            }
+            next = *end;
+            if total > largest as u64 {
+                clamp(&mut changes, first, largest);
+            }
             if changes.len() >= AT_ONCE {
                 self.sums.add(&changes);
                 changes.clear();
             }
         }
         self.sums.add(&changes);
+        changes.zeroize();
         self.step += ends.len() as u64;
         Ok(())
     }
@@ -214,16 +239,13 @@ impl LazyStream {
             out.fill(0.0);
             return Ok(());
         }
-        let spacing = 2f64.powi(self.door.exponent());
-        let shift = self.door.grid().unsigned_abs();
         let (strategy, law, quarters) = (self.plan.strategy(), self.plan.recipe().law, self.door.quarter_units());
         let tasks = coordinates.par_chunks(TASK).zip(out.par_chunks_mut(TASK));
         tasks.for_each(|(coordinates, out)| {
             let mut source = NoiseSource::new(Key::deterministic(*self.key.bytes()), law, 0);
             for (coordinate, out) in coordinates.iter().zip(out) {
                 let noise = strategy.summed_noise(&mut source, coordinate * self.stride, quarters, self.step);
-                let sum = (i128::from(self.sums.get(*coordinate)) << shift) + noise;
-                *out = sum as f64 * spacing;
+                *out = self.door.publish_sum(self.sums.get(*coordinate), noise);
             }
         });
         Ok(())

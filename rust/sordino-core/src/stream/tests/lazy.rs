@@ -123,3 +123,21 @@ fn exchanges_and_several_patterns() {
         assert!(both >= expected * (1.0 - 1e-12) && both <= expected * (1.0 + 1e-12), "{mechanism:?}");
     }
 }
+
+/// What a step changes a coordinate by is clamped as one item, however many events it is made of.
+#[test]
+fn steps_are_clamped_to_the_domain() {
+    let most = 1i64 << 16;
+    let plan = sums(StreamMechanism::BinaryTree, NoiseLaw::Laplace);
+    let (mut events, mut clamped) = (open(&plan, 10), open(&plan, 10));
+    // Three steps: one event far beyond, many events together, events that cancel.
+    let places = [vec![4], vec![7; 50], vec![4, 4, 9]].concat();
+    let amounts = [vec![i64::MAX], vec![3000; 50], vec![i64::MIN, i64::MIN, -1]].concat();
+    events.advance_single(&places, &amounts, &[1, 51, 54]).unwrap();
+    clamped.advance_single(&[4, 7, 4, 9], &[most, most, -most, -1], &[1, 2, 4]).unwrap();
+    let (mut one, mut other) = ([0.0; 10], [0.0; 10]);
+    let everything: Vec<u64> = (0..10).collect();
+    events.read(&everything, &mut one).unwrap();
+    clamped.read(&everything, &mut other).unwrap();
+    assert_eq!(one, other);
+}
