@@ -46,7 +46,11 @@ def _published(plan: so.StreamPlan, door: _core.StreamDoor, first: int) -> Array
     count = _TRAINING + _DRAWS
     items = np.zeros((_STEPS, count), dtype=np.int64)
     items[0] = first
-    _, units = _core.Stream(plan.fitted.plan, door, count).update_stored(items.reshape(-1))
+    stream = _core.Stream(plan.fitted.plan, door, count)
+    stream.prepare(items.reshape(-1))
+    held = stream.held()
+    assert held is not None
+    units = held[3]
     increments: Array = np.ldexp(units.reshape(_STEPS, count).astype(np.float64), door.grid).T
     return increments
 

@@ -29,8 +29,8 @@ def interrupted(call, at):
 
     def trace(frame, event, _argument):
         nonlocal seen
-        # Not in the store: behind a `return` inside `with`, the place after a call is behind the end of the block for an
-        # exception of a trace, which it is not for a signal: the store's plain lock would stay held.
+        # Not in the store: behind a `return` inside `with`, the place after a call is behind the end of the block for
+        # an exception of a trace, which it is not for a signal: the store's plain lock would stay held.
         if not frame.f_code.co_filename.startswith(LIBRARY) or frame.f_code.co_filename.endswith("step_store.py"):
             return None
         frame.f_trace_opcodes = True

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sordino as so
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.intervals import gaussian_half_width, laplace_half_width, laplace_sum_half_width
 
@@ -168,3 +169,23 @@ def test_bad_weights_and_counts_are_refused() -> None:
         laplace_sum_half_width([1.0, -1.0], 0.95)
     with pytest.raises(InvalidParameterError):
         laplace_sum_half_width([1.0, math.nan], 0.95)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-6])
+def test_answers_of_equal_variance_need_not_have_equal_laws(level):
+    """The last answer of a long series has the variance of the inner ones, but its weights are others."""
+    workload = so.Convolution([1, 1, 1, 1, 0, 2, 0, 0, 0], length=10_001, boundary="same")
+    release = so.plan(workload, so.PureDP(epsilon=1.0), mechanism="identity-laplace").release(np.zeros(10_001))
+    interval = release.interval(level)
+    widths = (interval.upper - interval.lower) / 2.0
+    noise = release.plan.fitted.door.noise
+    for t in (0, 3, 4, 5_000, 9_996, 9_999, 10_000):
+        row = np.abs(release.workload.core.row(t))
+        assert widths[t] == pytest.approx(laplace_sum_half_width(row[row > 0] * noise, level), rel=1e-9)
+
+
+def test_a_bound_of_nothing_is_not_printed():
+    plan = so.plan(so.Matrix(np.zeros((2, 3)) + np.eye(2, 3)), so.ApproxDP(epsilon=1.0, delta=1e-6))
+    assert "no bound" not in plan.explain()
+    large = so.plan(so.Marginals([2] * 12, k=3), so.ApproxDP(epsilon=1.0, delta=1e-6))
+    assert "bound          0 " not in large.explain()

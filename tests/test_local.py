@@ -1,5 +1,6 @@
 """Reports of clients: exact small answers, losses, what servers ignore, files, accuracy end to end."""
 
+import copy
 import json
 import math
 
@@ -338,7 +339,7 @@ def test_servers_merge():
     np.testing.assert_allclose(left.estimate().shares, whole.estimate().shares, rtol=1e-12)
     left.add(good[2], client="c")
     assert left.accepted == 6
-    with pytest.raises(so.InvalidParameterError, match="both"):
+    with pytest.raises(so.InvalidParameterError, match="both|before"):
         left.merge(right)
     for other in (APPROX, so.GaussianDP(mu=1.0)):
         with pytest.raises(so.InvalidParameterError, match="plans"):
@@ -469,3 +470,19 @@ def test_one_running_sum_is_much_better_than_a_noisy_one_hot():
     assert 2.0 * errors["identity"] == pytest.approx(378, abs=0.5)
     assert best <= errors["square-root"] * 1.01
     assert errors["binary-tree"] > 2.0 * best
+
+
+def test_no_report_is_merged_twice():
+    """Not with itself, not the same server again, not by way of a third one."""
+    plan = so.plan_local(so.LocalSurvey(100), APPROX)
+    one, two, three = plan.server(), plan.server(), plan.server()
+    for server in (one, two, three):
+        server.add(plan.encode_client(0.5))
+    one.merge(two)
+    three.merge(two)
+    for other in (one, two, three):
+        with pytest.raises(so.InvalidParameterError, match="before"):
+            one.merge(other)
+    assert one.accepted == 2
+    with pytest.raises(so.InvalidParameterError):
+        copy.copy(one)

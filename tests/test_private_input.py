@@ -292,54 +292,20 @@ def test_columns_that_are_no_numbers_are_refused_by_dtype(records, bins):
 A, P = so.ApproxDP(epsilon=1.0, delta=1e-6), so.PureDP(epsilon=1.0)
 ARRAY = np.array([5, 6])
 RAW = {
-    "schedule of 1030": lambda: so.Ledger(so.ApproxDP(epsilon=100.0, delta=1e-6), schedule=[so.PureEvent(1e-3)] * 1030),
     "schedule beyond floats": lambda: so.Ledger(A, schedule=[so.GaussianEvent(mu=1e200)]),
     "schedule no sequence": lambda: so.Ledger(A, schedule=5),
-    "event 1e308": lambda: so.Ledger(so.GaussianDP(mu=1.0)).charge(so.PureEvent(1e308)),
-    "epsilon_of_mu": lambda: so.calibration.epsilon_of_mu(9.783276951385863, 0.999999),
-    "delta_of_mu": lambda: so.calibration.delta_of_mu(1e-146, 1.0),
-    "noise_ratio": lambda: so.calibration.noise_ratio("a", "laplace"),
     "guarantee(1000)": lambda: so.plan(
         so.Histogram(64), A, compression=so.Compression(sparsity=so.ChosenSparsity()), mechanism="compressive-gaussian"
     ).guarantee(1000),
-    "guarantee(10**400)": lambda: so.plan(so.Histogram(4), P).guarantee(10**400),
     "array as a size": lambda: so.RunningSum(ARRAY),
     "array as a unit": lambda: so.AddRemove(ARRAY),
     "type as a size": lambda: so.RunningSum(int),
-    "array as a choice": lambda: so.MovingAverage(2, 4, boundary=ARRAY),
-    "NA as a choice": lambda: so.plan(so.Histogram(4), A, objective=pd.NA),
-    "array as dim": lambda: so.plan_stream(so.RunningSum(4), A, dim=ARRAY),
-    "array as effort": lambda: so.plan_stream(so.RunningSum(4), A, effort=ARRAY),
     "matrix 10**400": lambda: so.Matrix([[10**400]]),
     "kernel 10**400": lambda: so.Convolution([10**400]),
     "centres 10**400": lambda: so.GaussianKernels(0.5).at([[10**400]]),
     "complex matrix": lambda: so.Matrix(np.array([[1 + 1j]])),
     "dates as a matrix": lambda: so.Matrix(np.array([["2026-01-01"]], dtype="M8[D]")),
-    "levels 0-d": lambda: so.Marginals(np.array(5), k=1),
-    "sets no sets": lambda: so.Marginals([2, 2], sets=[1]),
-    "weights no sequence": lambda: so.Marginals([2, 2], k=1, weights=1.0),
-    "clients 10**400": lambda: so.plan_local(so.LocalSurvey(10**400), P),
-    "std 10**400": lambda: so.plan_local(so.LocalSurvey(10), P).std(10**400),
-    "loss that is text": lambda: so.plan_local(so.LocalSurvey(10, loss=so.LocalLoss("x", lambda t, d: "abc")), P),
-    "basis of text": lambda: so.Haar().analyze("abc"),
-    "basis size -1": lambda: so.Cosine().column_l1(-1),
-    "nonzeros 2**64": lambda: so.Sketch(64, 8, nonzeros=2**64),
-    "option 2**63": lambda: so.plan_stream(so.RunningSum(10), A, mechanism="blt", option=2**63),
-    "1000 coordinates": lambda: so.plan(
-        so.SmoothQueries(1000, points=10, bounds=(0.0, 1.0), query_class=so.GaussianKernels(0.5)), A
-    ),
-    "1000 coordinates, K-smooth": lambda: so.plan(
-        so.SmoothQueries(1000, points=10, bounds=(0.0, 1.0), query_class=so.KSmooth(2)), A
-    ),
-    "bandwidth 0-d": lambda: so.GaussianKernels(np.array(0.5)),
-    "smoothness array": lambda: so.MaternKernels(1.0, smoothness=np.array([1.5, 2.5])),
-    "degree 0-d": lambda: so.SmoothQueries(
-        1, points=1, bounds=(0.0, 1.0), query_class=so.KSmooth(1), degree=np.array(3)
-    ),
-    "ragged steps": lambda: so.plan_stream(so.RunningSum(4), A).std([[1], [1, 2]]),
-    "storage": lambda: so.Ledger(A, storage=5),
     "path": lambda: so.Plan.load(None),
-    "unordered names": lambda: so.EdgeCount({"a", "b"}, 4),
 }
 
 
@@ -349,35 +315,4 @@ def test_bad_parameters_raise_errors_of_sordino_alone(call):
         call()
     except so.SordinoError:
         return
-    assert call in (RAW["epsilon_of_mu"], RAW["delta_of_mu"], RAW["guarantee(1000)"])  # these have answers
-
-
-# Memory is not taken before sizes are checked; in a process of their own, of 3 GB.
-HEAVY = {
-    "marginals": "so.Marginals([2] * 40, k=10)",
-    "SparseCount": "so.plan_stream(so.SparseCount(99, 9), P, horizon='unbounded')",
-    "identity": "so.plan_stream(so.RunningSum(2**40), P, mechanism='identity').half_width([2**40], 0.95)",
-    "subtraction": "so.plan_stream(so.RunningSum(2**40), P, mechanism='subtraction-tree', option=2**31 - 1)",
-    "kernel": "so.plan(so.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.GaussianKernels(.5), degree=8192),"
-    " so.ApproxDP(epsilon=1., delta=1e-6), mechanism='kernel')",
-    "chebyshev": "so.plan(so.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.KSmooth(2), degree=8192),"
-    " so.ApproxDP(epsilon=1., delta=1e-6), mechanism='chebyshev').release([[.3]] * 9).query(lambda x: x[:, 0])",
-    "basis": "so.Cosine().column_l1(2**31)",
-    "basis 2**63": "so.Cosine().column_l1(2**63)",
-}
-PROGRAM = """
-import resource
-resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
-import sordino as so
-P = so.PureDP(epsilon=1.0)
-try:
-    {}
-except so.SordinoError:
-    pass
-"""
-
-
-@pytest.mark.parametrize("call", HEAVY.values(), ids=HEAVY)
-def test_public_sizes_are_checked_before_memory_is_taken(call):
-    run = subprocess.run([sys.executable, "-c", PROGRAM.format(call)], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr[-300:]
+    assert call is RAW["guarantee(1000)"]  # it has an answer

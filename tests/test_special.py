@@ -2,11 +2,16 @@
 
 import math
 import random
+from fractions import Fraction
 
 import mpmath
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import sordino as so
 from sordino.errors import InvalidParameterError
+from sordino.rounding import decimal_up
 from sordino.special import (
     _FIRST_INTEGRAL_UNITS,
     _MILLS_UNITS,
@@ -121,3 +126,45 @@ def test_gaussian_delta_beyond_floating_point() -> None:
 def test_gaussian_delta_refuses(epsilon: float, mu: float) -> None:
     with pytest.raises(InvalidParameterError):
         log_gaussian_delta(epsilon, mu)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.1, 6, "0.1"),
+        (1.0000004, 6, "1.00001"),
+        (1.0049e-6, 3, "1.01e-06"),
+        (1e-6, 3, "1e-06"),
+        (9.9999999, 6, "10"),
+        (999999.9, 6, "1e+06"),
+        (1.0, 6, "1"),
+        (1 / 3, 6, "0.333334"),
+    ],
+)
+def test_printed_numbers_are_rounded_up(value, digits, text):
+    assert decimal_up(value, digits) == text
+
+
+@given(st.floats(1e-300, 1e300), st.integers(2, 9))
+def test_no_printed_number_is_below(value, digits):
+    found = Fraction(decimal_up(value, digits))
+    assert found * (1 + Fraction(1, 2**50)) >= Fraction(value)
+    assert found <= Fraction(value) * (1 + Fraction(101, 100) * Fraction(1, 10 ** (digits - 1)))
+
+
+def test_no_guarantee_says_less_than_it_costs():
+    plan = so.plan(so.Histogram(4), so.PureDP(epsilon=1.0000004))
+    assert "1.00001-differential" in plan.guarantee()
+    assert "3.00001-differential" in plan.guarantee(3)
+    rho = so.plan(so.Histogram(4), so.ZeroConcentratedDP(rho=0.1234561))
+    assert "0.123457-zero" in rho.guarantee()
+    # Group privacy of many: no overflow, and delta is at most 1.
+    compression = so.Compression(sparsity=so.ChosenSparsity())
+    chosen = so.plan(
+        so.Histogram(64),
+        so.ApproxDP(epsilon=1.0, delta=1e-6),
+        compression=compression,
+        mechanism="compressive-gaussian",
+    )
+    assert "(1000, 1)" in chosen.guarantee(1000)
+    assert "(5, 8.58e-05)" in chosen.guarantee(5)

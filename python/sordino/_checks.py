@@ -74,7 +74,10 @@ def integer(name: str, value: object, *, least: int) -> int:
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise DataTypeError(f"{name} must be an integer, got {type(value).__name__}")
-    number = int(value.__index__())
+    try:
+        number = int(value.__index__())
+    except TypeError:  # an array of several numbers, or a type
+        raise DataTypeError(f"{name} must be an integer, got {type(value).__name__}") from None
     if number < least:
         raise InvalidParameterError(f"{name} must be at least {least}, got {number}")
     return number

@@ -175,7 +175,7 @@ def _marginals_mean(workload: Marginals) -> float:
 def gaussian_bound(
     workload: Workload, privacy: Privacy, unit: Unit, certificate: Certificate | None = None
 ) -> Bound | None:
-    """Return the least error of any Gaussian-noise factorization mechanism; None under `PureDP`.
+    """Return the least error of any Gaussian-noise factorization mechanism; None under `PureDP`, or if none is known.
 
     `rmse >= sigma · ‖A‖_*/sqrt(m n) · r`, sigma the noise multiplier, r the l2 norm of a change that the unit
     allows (one side of a move for `ReplaceOne`, since clamping may leave only that). The maximum over answers is
@@ -189,6 +189,8 @@ def gaussian_bound(
     if certificate is not None and (certified := certificate.lower * unit.least_norm(1)) > value:
         value = certified
         name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"
+    if value <= 0.0:
+        return None
     return Bound(name, value / gaussian_mu(privacy), "Gaussian noise, any factorization")
 
 
@@ -228,7 +230,7 @@ def _endless_mean(workload: Filter) -> tuple[float, str]:
 
 
 def unbiased_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | None:
-    """Return the least rmse of any unbiased mechanism, for pure and zero-concentrated privacy.
+    """Return the least rmse of any unbiased mechanism, for pure and zero-concentrated privacy, None if none is known.
 
     zCDP: `mse >= (‖A‖_*/sqrt(m n))²/(e^(2 rho) - 1)`; pure: `.../(4 sinh²(epsilon/2))`. Both from the
     Hammersley-Chapman-Robbins inequality: the chi-square divergence of neighbours is at most
@@ -236,6 +238,8 @@ def unbiased_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | 
     """
     mean, _ = singular_mean(workload)
     mean *= unit.least_norm(math.prod(workload.input_shape))
+    if mean <= 0.0:
+        return None
     match privacy:
         case ZeroConcentratedDP(rho=rho):
             return Bound("unbiased, zCDP", mean / math.sqrt(math.expm1(2.0 * min(rho, 300.0))), "unbiased")

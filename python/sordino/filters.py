@@ -18,6 +18,7 @@ from sordino.calibration import gaussian_mu, mu_of_pure
 from sordino.errors import InvalidParameterError
 from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
 from sordino.privacy import ApproxDP
+from sordino.rounding import decimal_up
 from sordino.schedule import schedule_delta
 
 __all__ = ["BasicRule", "ConcentratedRule", "GaussianRule", "PureRule", "Rule", "ScheduleRule", "adaptive_rules"]
@@ -133,7 +134,8 @@ class ScheduleRule:
         needed = schedule_delta(schedule, total.epsilon)
         if needed > total.delta:
             raise InvalidParameterError(
-                f"the schedule needs delta = {needed:.3g} at epsilon = {total.epsilon}, the total has {total.delta:.3g}"
+                f"the schedule needs delta = {decimal_up(needed, 3)} at epsilon = {total.epsilon}, "
+                f"the total has {total.delta}"
             )
         counts = Counter(str(event) for event in schedule)
         self.limits = {event: Fraction(count) for event, count in counts.items()}

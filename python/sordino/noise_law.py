@@ -91,25 +91,36 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
     fitted = release.plan.fitted
     known: dict[bytes, float] = {}
     out = np.empty_like(stderr)
-    interior: dict[float, float] = {}
+    cut: dict[tuple[int, int], float] = {}
     identity = fitted.mechanism.measures == "identity"
     for t, error in enumerate(stderr):
         if error == 0.0:
             out[t] = 0.0
             continue
-        # Under the identity strategy a filter's rows are cut from the taps: equal norms of long series
-        # belong to equal rows, except near the ends, where norms differ.
-        if identity and isinstance(workload, Filter) and float(error) in interior and len(stderr) > _EXACT_ANSWERS:
-            out[t] = interior[float(error)]
+        # Under the identity strategy a filter's row is the taps, cut at the ends: the same cut is the same row.
+        ends = _taps_of(workload, t) if identity and isinstance(workload, Filter) else (-1, t)
+        if ends in cut:
+            out[t] = cut[ends]
             continue
         weights = np.sort(np.abs(fitted.strategy.weights(workload.core.row(t))))
+        if not len(weights) or weights[-1] == 0.0:
+            out[t] = 0.0
+            continue
         weights = weights[weights > 1e-12 * weights[-1]]
         key = np.round(weights / weights[-1], 9).tobytes() + float(weights[-1]).hex().encode()
         if key not in known:
             known[key] = laplace_sum_half_width(weights * fitted.door.noise, level, answers)
-        out[t] = known[key]
-        interior[float(error)] = max(out[t], interior.get(float(error), 0.0))
+        out[t] = cut[ends] = known[key]
     return out
+
+
+def _taps_of(workload: Filter, t: int) -> tuple[int, int]:
+    """Return the first and the last tap that answer t reads cells with."""
+    taps, n = len(workload.kernel), workload.answers_shape[0]
+    if _is_ring(workload):
+        return 0, taps
+    centre = (taps - 1) // 2 if workload.boundary == "same" else 0
+    return max(0, centre + t - n + 1), min(taps, centre + t + 1)
 
 
 def factor_of_variance(level: float, answers: int) -> float:

@@ -19,7 +19,7 @@ from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.events import Event
 from sordino.factorizations import Factorization
 from sordino.fitting import Domain, Fitted, Objective, Request, fit, least_gaussian_error
-from sordino.privacy import Privacy
+from sordino.privacy import Privacy, PureDP
 from sordino.projections import zero_is_better
 from sordino.promises import promise_of
 from sordino.release import Release
@@ -392,7 +392,9 @@ class Plan:
         lines.extend(self._search_lines())
         lines.extend(self._recovery_lines())
         bound = self.gaussian_bound
-        if bound is None:
+        if bound is None and not isinstance(self.privacy, PureDP):
+            lines.append("bound          none is known for queries of this kind and size")
+        elif bound is None:
             lines.append("bound          under pure privacy no Gaussian mechanism exists")
         elif self.optimality is not None:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")

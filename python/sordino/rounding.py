@@ -2,9 +2,10 @@
 
 import math
 import sys
+from decimal import Decimal
 from fractions import Fraction
 
-__all__ = ["float_down", "float_up", "reciprocal_down", "reciprocal_up", "sqrt_down", "sqrt_up"]
+__all__ = ["decimal_up", "float_down", "float_up", "reciprocal_down", "reciprocal_up", "sqrt_down", "sqrt_up"]
 
 
 # Roots are computed to so many binary places: more than a float has below 1.
@@ -23,6 +24,20 @@ def float_down(value: Fraction) -> float:
 def float_up(value: Fraction) -> float:
     """Return the least float that is at least `value`; infinity for a value beyond all floats."""
     return -float_down(-value)
+
+
+def decimal_up(value: Fraction | float, digits: int) -> str:
+    """Return a decimal of so many digits that is not below `value`, but for the last places of a float.
+
+    A parameter that was typed as 0.1 is printed as 0.1, although the float is a little larger: the nearest decimal is
+    kept if it is at most 2**-50 of the value below.
+    """
+    exact = Fraction(value)
+    text = f"{float_up(exact):.{digits}g}"
+    if text == "inf" or Fraction(text) * (1 + Fraction(1, 2**50)) >= exact:
+        return text
+    nearest = Decimal(text)
+    return f"{float(nearest + Decimal(1).scaleb(nearest.adjusted() - digits + 1)):.{digits}g}"
 
 
 def sqrt_down(value: Fraction) -> float:

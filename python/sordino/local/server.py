@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class LocalServer:
         self.accepted = 0
         self._sums: Array = np.zeros(plan.numbers)
         self._clients: set[Hashable] = set()
+        # Servers whose reports are in these sums.
+        self._parts = {secrets.token_bytes(16)}
         fitted = [plan.sums.fitted] * plan.survey.intervals + ([plan.level.fitted] if plan.level else [])
         widest = plan.sums.fitted.plan.variances(np.arange(1, plan.survey.intervals + 1, dtype=np.uint64)).max()
         # An increment is a difference of two sums.
@@ -107,16 +110,19 @@ class LocalServer:
 
         Raises:
             DataTypeError: It is no server.
-            InvalidParameterError: It is of another plan, or has a client in common.
+            InvalidParameterError: It is of another plan, has a client in common, or is a part of this one already.
         """
         if not isinstance(other, LocalServer):
             raise DataTypeError("other must be a LocalServer")
         if other.plan is not self.plan and other.plan.sums.digest != self.plan.sums.digest:
             raise InvalidParameterError("the servers have different plans")
+        if self._parts & other._parts:
+            raise InvalidParameterError("these reports were added before: a server is merged once, and not with itself")
         if self._clients & other._clients:
             raise InvalidParameterError("a client reported to both servers")
         self._sums += other._sums
         self._clients |= other._clients
+        self._parts |= other._parts
         self.accepted += other.accepted
 
     def estimate(self) -> LocalEstimate:
@@ -136,6 +142,9 @@ class LocalServer:
             units = self._sums[w] * 2.0**plan.level.fitted.door.grid * plan.survey.counted_unit
             level = float(units) / self.accepted * (high - low)
         return LocalEstimate(plan, self.accepted, shares, level)
+
+    def __copy__(self) -> NoReturn:
+        raise InvalidParameterError("a server cannot be copied: both would count the same reports")
 
     def __repr__(self) -> str:
         return f"LocalServer({self.plan.survey!r}, accepted={self.accepted})"

@@ -130,8 +130,10 @@ impl Sketch {
         for word in [self.operator.cells() as u64, self.sums.len() as u64, self.operator.seed()] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
+        // 64 bits a sum, unless one needs more.
+        let width = if self.sums.totals().all(|sum| i64::try_from(sum).is_ok()) { 8 } else { 16 };
         for sum in self.sums.totals() {
-            bytes.extend_from_slice(&sum.to_le_bytes());
+            bytes.extend_from_slice(&sum.to_le_bytes()[..width]);
         }
         bytes.extend_from_slice(&check(&bytes).to_le_bytes());
         bytes
@@ -160,12 +162,20 @@ impl Sketch {
         };
         let size = |word: u64| usize::try_from(word).map_err(|_| damaged());
         let operator = Operator::new(kind, size(header[3])?, size(header[4])?, header[5])?;
-        let pairs = words[HEADER / 8..words.len() - 1].as_chunks::<2>();
-        let totals = pairs.0.iter().map(|[low, high]| (u128::from(*low) | u128::from(*high) << 64) as i128).collect();
-        let sums = WideSums::from_totals(totals).ok_or_else(damaged)?;
-        if sums.len() != operator.measurements() || !pairs.1.is_empty() {
+        let stored = &words[HEADER / 8..words.len() - 1];
+        let totals: Vec<i128> = match stored.len() / operator.measurements() {
+            1 => stored.iter().map(|word| i128::from(*word as i64)).collect(),
+            _ => stored
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|[low, high]| (u128::from(*low) | u128::from(*high) << 64) as i128)
+                .collect(),
+        };
+        if totals.len() != operator.measurements() || !stored.len().is_multiple_of(totals.len()) {
             return Err(damaged());
         }
+        let sums = WideSums::from_totals(totals).ok_or_else(damaged)?;
         Ok(Self { operator: Arc::new(operator), sums })
     }
 }
