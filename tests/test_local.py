@@ -339,7 +339,7 @@ def test_servers_merge():
     np.testing.assert_allclose(left.estimate().shares, whole.estimate().shares, rtol=1e-12)
     left.add(good[2], client="c")
     assert left.accepted == 6
-    with pytest.raises(so.InvalidParameterError, match="both|before"):
+    with pytest.raises(so.InvalidParameterError, match="before"):
         left.merge(right)
     for other in (APPROX, so.GaussianDP(mu=1.0)):
         with pytest.raises(so.InvalidParameterError, match="plans"):
