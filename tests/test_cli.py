@@ -271,6 +271,7 @@ def test_parquet(tmp_path):
 # Pictures.
 
 
+@pytest.mark.slow
 def test_pictures(daily, tmp_path):
     pytest.importorskip("matplotlib")
     release = ["release", daily, "--counts-column", "flights", "--label-column", "day", *AVERAGE[:4], *APPROX]

@@ -546,6 +546,7 @@ def test_an_interruption_is_one_line(queries, monkeypatch):
 # Pictures.
 
 
+@pytest.mark.slow
 def test_pictures(counts, queries, survey, tmp_path):
     pytest.importorskip("matplotlib")
     matrix = ["release", counts, "--counts-column", "n", "--matrix", queries, *APPROX]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 import sordino as so
 from command_line import sordino
@@ -48,8 +49,16 @@ def test_pages_are_found() -> None:
         assert len(fences) == 2 * len(blocks(page)), name(page)
 
 
+# Seconds each: they compute tables anew.
+HEAVY = ("docs/mechanisms/streams.md", "docs/mechanisms/filters-stream.md", "docs/errata-continual.md")
+
+
+def weighed(page: Path) -> ParameterSet:
+    return pytest.param(page, marks=[pytest.mark.slow] if name(page) in HEAVY else [], id=name(page))
+
+
 @pytest.mark.filterwarnings("ignore:deterministic noise")
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b.language == "python" for b in blocks(p))], ids=name)
+@pytest.mark.parametrize("page", [weighed(p) for p in PAGES if any(b.language == "python" for b in blocks(p))])
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a page share a namespace; a `text` block must be in what was printed before it."""
     monkeypatch.chdir(tmp_path)
@@ -104,6 +113,7 @@ def table(page: Path, header: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in rows]
 
 
+@pytest.mark.slow
 def test_readme_table_is_computed() -> None:
     """Numbers agree with `compare` to the digits shown, dashes where nothing serves, bold what auto takes."""
     header, *rows = table(ROOT / "README.md", "workload")
@@ -128,6 +138,7 @@ def test_readme_table_is_computed() -> None:
             assert cell.startswith("**") == (column == comparison.chosen), (row[0], column)
 
 
+@pytest.mark.slow
 def test_readme_stream_table_is_computed() -> None:
     """The same for streams, mechanism by mechanism."""
     header, *rows = table(ROOT / "README.md", "stream")

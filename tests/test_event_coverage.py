@@ -60,6 +60,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [MU, PURE], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize(("workload", "truth"), FUNCTIONS, ids=lambda v: getattr(v, "kind", ""))
 def test_functions_of_graphs(workload, truth, privacy):
@@ -98,6 +99,7 @@ SETS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [MU, PURE], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("steps", [1, 6])
 def test_cuts_chosen_beforehand_and_afterwards(privacy, steps):
@@ -162,6 +164,7 @@ def test_the_standard_error_of_a_cut():
 # Words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reads", ["dense", "lazy"])
 @pytest.mark.parametrize("privacy", [MU, PURE], ids=["gaussian", "laplace"])
 def test_words(privacy, reads):

@@ -38,6 +38,7 @@ WORKLOADS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.kind)
 @pytest.mark.parametrize(
     "privacy",
@@ -61,6 +62,7 @@ def test_answers_are_unbiased_with_the_declared_error(workload, privacy, known_n
         assert math.isclose(plan.max_stderr, release.stderr.max())
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("workload", "mechanism"),

@@ -23,6 +23,7 @@ def test_known_compositions():
     )
 
 
+@pytest.mark.slow
 def test_against_privacy_loss_distributions():
     """dp-accounting composes the same randomised responses and Gaussians numerically."""
     from dp_accounting.pld import privacy_loss_distribution as pld

@@ -61,6 +61,7 @@ def naive(queries, x):
 # Statistics of releases.
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("unit", [so.ReplaceOne(), so.AddRemove(), so.UserLevel(2)])
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, *HISTOGRAMS])

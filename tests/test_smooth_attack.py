@@ -88,6 +88,7 @@ def test_the_points_are_the_worst(points, epsilon, ratio):
     assert oracles.searched_sensitivity(index_set, 1) == pytest.approx(ratio * len(index_set), rel=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("points", "epsilon", "ratio"), CASES)
 def test_the_literal_mechanism_spends_more_than_its_epsilon(points, epsilon, ratio):

@@ -433,6 +433,7 @@ def attacked(points, epsilon, event, draws=30_000):
     return measured_epsilon(draw, log_ratio, event * (1 - 1e-4), draws, ALPHA)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("points", [pytest.param(flipped(3), id="three"), pytest.param(opposite(5), id="low-degree")])
 def test_releases_withstand_the_attack(points):

@@ -174,7 +174,11 @@ def cases():
                 yield workload, horizon
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda u: type(u).__name__)
+@pytest.mark.parametrize(
+    "unit",
+    [UNITS[0], *(pytest.param(unit, marks=pytest.mark.slow) for unit in UNITS[1:])],
+    ids=lambda u: type(u).__name__,
+)
 @pytest.mark.parametrize(
     "privacy",
     [PRIVACIES[0], *(pytest.param(privacy, marks=pytest.mark.slow) for privacy in PRIVACIES[1:])],
@@ -455,6 +459,7 @@ def test_explain(plan):
         plan.guarantee(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "horizon"), [*((w, h) for w, h in cases() if h == "hard"), (so.RunningSum(), "unbounded")]
 )

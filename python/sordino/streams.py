@@ -183,17 +183,13 @@ class Stream:
         if not (again and tuple(self._store.entries()[-1:]) == (entry,)):
             self._store.append(entry)
         self._core.commit()
-        self._catch_up()
+        self._remember(entry)
         return np.concatenate([self._head, values])
 
     def _catch_up(self) -> None:
-        """Read what the store holds beyond what was read."""
+        """Read what the store holds beyond what was read: after an exception between the two."""
         if self._store is not None and self._published < self._core.step:
-            for entry in self._store.entries()[::-1]:
-                if entry.step + entry.steps <= self._published:
-                    break
-                self._remember(entry)
-            self._published = self._core.step
+            self._remember(self._store.entries()[-1])  # one at most was not read
 
     def resume(self) -> Array:
         """Store the last update after the store failed, and return its answers, row by row.
