@@ -66,6 +66,7 @@ fn cells_have_their_exact_probabilities() {
 /// Frequencies beyond 4σ (and, for the Laplace law, as rare), and the tail branch of the ziggurat
 /// alone: `|Z| > r` with the density shape inside it.
 #[test]
+#[ignore = "seconds; run by `make test-slow`"]
 fn tails() {
     let count = 40_000_000;
     let size = 1u64 << 22;

@@ -316,6 +316,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "seconds; run by `make test-slow`"]
     fn every_degree_and_horizon() {
         for steps in [1, 2, 3, 4, 5, 8, 17, 100, 1 << 14, 1 << 30, 1 << 40] {
             let mut before = f64::INFINITY;

@@ -210,6 +210,7 @@ mod tests {
 
     /// Zeros on the circle, on and off the points of the ring.
     #[test]
+    #[ignore = "seconds; run by `make test-slow`"]
     fn moving_averages_reach_the_table() {
         for (window, optimum) in [(16, 2.113), (64, 2.675), (256, 3.237), (1024, 3.799), (4096, 4.361)] {
             assert!((mean_magnitude(&vec![1.0; window]) - optimum).abs() < 6e-4, "{window}");

@@ -173,6 +173,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "seconds; run by `make test-slow`"]
     fn large_transforms_invert_to_1e_13() {
         for (name, n) in [("haar", 1usize << 20), ("cosine", 1 << 20), ("cosine", 1_000_003), ("cosine", 999_999)] {
             let basis = NamedBasis::named(name, n).unwrap();

@@ -203,6 +203,7 @@ fn decay_optimum(gamma: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "seconds; run by `make test-slow`"]
 fn decayed_sums_for_ever() {
     for (gamma, optimum, per_item, ratios) in [
         (0.9, 1.4518, (2.29, 1e-2), &[(1.0043, 1e-4), (1.0000, 1e-4)][..]),
@@ -255,6 +256,7 @@ fn check_window(window: usize, optimum: f64, comb: f64, outer: f64) {
 }
 
 #[test]
+#[ignore = "seconds; run by `make test-slow`"]
 fn sliding_windows_for_ever() {
     check_window(16, 2.113, 1.003, 1.0005);
     check_window(64, 2.675, 1.003, 1.0005);

@@ -153,6 +153,7 @@ fn diagonal_paths(log_steps: u32) {
 }
 
 #[test]
+#[ignore = "seconds; run by `make test-slow`"]
 fn feedback_stays_within_its_bound() {
     buffered_paths(18);
     diagonal_paths(16);

@@ -27,6 +27,7 @@ fn answers(plan: &StreamPlan, n: usize, streams: usize, quarters: u64, key: u8) 
 }
 
 #[test]
+#[ignore = "seconds; run by `make test-slow`"]
 fn covariances_are_those_of_the_factorization() {
     let n = 14usize;
     let hard = Horizon::Hard(n as u64);
