@@ -78,7 +78,7 @@ test-python: build ## Python tests, with the code of README and docs
 .PHONY: test-slow
 test-slow: build docs package ## Slow markers, benches that compile, the docs site, the release wheel and the sdist alone
 	cargo $(CARGO_TEST) $(IGNORED)
-	cargo clippy $(CARGO_FLAGS) --package sordino-bench --all-targets -- -D warnings
+	CARGO_TARGET_DIR=target cargo clippy --manifest-path rust/sordino-bench/Cargo.toml --locked --all-targets -- -D warnings
 	$(PYTEST) -m slow
 	@echo "all slow checks passed"
 

@@ -1,1 +1,1 @@
-//! Benchmarks of `sordino-core` in `benches/`: `cargo bench -p sordino-bench`.
+//! Benchmarks of `sordino-core` in `benches/`: `cargo bench` in this folder.
