@@ -22,7 +22,7 @@ import os
 import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover
 from sordino.sketches import changes
 from sordino.stream_plans import StreamPlan
 from sordino.streams import largest_entries
+from sordino.uncopied import Uncopied
 from sordino.workloads import RunningHistogram, RunningSum
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ class HistogramStreamPlan:
         return f"HistogramStreamPlan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r})"
 
 
-class HistogramStream:
+class HistogramStream(Uncopied):
     """An open stream of a changing histogram; `HistogramStreamPlan.open` makes it.
 
     Its state is as secret as the data, unless it is pan-private. It belongs to one process.
@@ -424,15 +425,6 @@ class HistogramStream:
 
     def __repr__(self) -> str:
         return f"<HistogramStream {self.plan.mechanism}: step {self.step}>"
-
-    def __copy__(self) -> NoReturn:
-        raise ForkError("a stream cannot be copied: two copies would put different items on the same noise")
-
-    def __deepcopy__(self, _memo: object) -> NoReturn:
-        self.__copy__()
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        raise ForkError("a stream cannot be pickled")
 
 
 def _check_pan_private(workload: RunningHistogram, mechanism: str, horizon: str | None) -> None:

@@ -38,6 +38,7 @@ from sordino.events import ApproxEvent, PureEvent
 from sordino.privacy import ApproxDP, PureDP
 from sordino.private_numbers import amounts_or
 from sordino.promises import promise_of
+from sordino.uncopied import Uncopied
 from sordino.units import AddRemove
 from sordino.workloads import RunningSum
 from sordino.workloads.base import Workload
@@ -188,7 +189,7 @@ class SparsePlan:
         return f"SparsePlan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r})"
 
 
-class SparseStream:
+class SparseStream(Uncopied):
     """An open count of rare events; `SparsePlan.open` makes it. It belongs to one process.
 
     Attributes:
@@ -289,15 +290,6 @@ class SparseStream:
 
     def __repr__(self) -> str:
         return f"<SparseStream {self.plan.mechanism}: step {self.step}>"
-
-    def __copy__(self) -> NoReturn:
-        raise ForkError("a stream cannot be copied: two copies would put different items on the same noise")
-
-    def __deepcopy__(self, _memo: object) -> NoReturn:
-        self.__copy__()
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        raise ForkError("a stream cannot be pickled")
 
 
 def _exceeded(scale: float, odds: float) -> float:
