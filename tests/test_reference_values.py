@@ -156,7 +156,12 @@ def test_pure_mean_squared_errors(name, n, independent, planar, identity, output
     ]:
         plan = so.plan(workload, privacy, mechanism=mechanism)
         # Floating-point encodes cost up to 1e-4 of noise; the table is for real arithmetic.
-        assert printed((plan.rmse / (1.0 + plan.inflation)) ** 2, text), (mechanism, plan.rmse**2, text)
+        square = (plan.rmse / (1.0 + plan.inflation)) ** 2
+        if name == "prefix" and mechanism.startswith("fourier"):
+            # The table is read off the ring; least squares on the inputs gains a little at the ends.
+            assert 0.98 < square / float(text) < 1.0, (mechanism, square, text)
+        else:
+            assert printed(square, text), (mechanism, plan.rmse**2, text)
 
 
 def test_grouped_blocks_beat_planar_and_independent_noise():

@@ -41,9 +41,17 @@ def _silent():
 # The choice
 
 
+@pytest.mark.parametrize("steps", [1000, 1024, 4095])
+def test_the_planned_largest_error_is_that_of_the_worst_step(steps):
+    """A tree has more nodes before its last step; of powers of two the last step has one."""
+    plan = so.plan_stream(so.SparseCount(steps, most=50), PURE, mechanism="binary-tree")
+    widths = plan.counters.half_width(range(1, steps + 1), 0.95, steps)
+    assert plan.max_error == pytest.approx(widths.max())
+
+
 def test_segments_are_taken_where_they_are_better():
     """Rare events on a long stream; both ways are shown, and the better one is taken."""
-    rare, frequent = (so.plan_stream(w, PURE) for w in (RARE, so.SparseCount(2**30, most=10**6)))
+    rare, frequent = (so.plan_stream(w, PURE) for w in (RARE, so.SparseCount(2**30, most=10**7)))
     assert rare.mechanism.startswith("above: ")
     assert rare.max_error == rare.alternatives["above"] < rare.alternatives["plain"]
     assert not frequent.mechanism.startswith("above")

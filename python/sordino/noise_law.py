@@ -102,7 +102,10 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
         if ends in cut:
             out[t] = cut[ends]
             continue
-        weights = np.sort(np.abs(fitted.strategy.weights(workload.core.row(t))))
+        row = workload.core.row(t)
+        own = release.other is None
+        weights = fitted.strategy.answer_weights(t, row) if own else fitted.strategy.weights(row)
+        weights = np.sort(np.abs(weights))
         if not len(weights) or weights[-1] == 0.0:
             out[t] = 0.0
             continue

@@ -148,6 +148,10 @@ class StreamFitted:
         deviations: Array = self.door.noise * np.sqrt(self.plan.variances(steps))
         return deviations
 
+    def worst_steps(self) -> NDArray[np.uint64]:
+        """Return judged steps among which the largest standard deviation is found."""
+        return np.append(self.plan.worst_steps(self.judged), np.uint64(self.judged))
+
     @cached_property
     def _errors(self) -> tuple[float, float]:
         """Root mean square and maximum over the judged steps.
@@ -164,9 +168,9 @@ class StreamFitted:
             # A fixed irrational turn keeps the sample off the periods of trees.
             turns = np.mod(np.arange(parts) * 0.6180339887498949, 1.0)
             inside = [int(a) + 1 + int(u * (int(b) - int(a))) for a, b, u in zip(ends, ends[1:], turns, strict=False)]
-            worst = self.plan.worst_steps(self.judged)
-            steps = np.array([*range(1, first + 1), *inside, self.judged, *worst.tolist()], dtype=np.uint64)
-            shares = [np.ones(first), np.diff(ends).astype(np.float64), np.zeros(1 + len(worst))]
+            worst = self.worst_steps().tolist()
+            steps = np.array([*range(1, first + 1), *inside, *worst], dtype=np.uint64)
+            shares = [np.ones(first), np.diff(ends).astype(np.float64), np.zeros(len(worst))]
             weights = np.concatenate(shares)
         deviations = self.stderr(steps)
         return math.sqrt(float(np.average(deviations**2, weights=weights))), float(deviations.max())

@@ -292,6 +292,11 @@ class SparseStream(Uncopied):
         return f"<SparseStream {self.plan.mechanism}: step {self.step}>"
 
 
+def _largest_half_width(sums: StreamPlan, level: float, answers: int) -> float:
+    """Return the largest half width at a step of running sums: a tree has more nodes before its last step."""
+    return float(sums.half_width(sums.fitted.worst_steps(), level, answers).max())
+
+
 def _exceeded(scale: float, odds: float) -> float:
     """Return x with `P(X - Y >= x) <= 1/odds` for Laplace variables of this scale.
 
@@ -330,7 +335,7 @@ def plan_sparse(
         raise DataTypeError("mechanism must be a name")
     asked = "auto" if mechanism == "above" else mechanism
     plain = plan_counters(RunningSum(workload.length), privacy=privacy, unit=unit, mechanism=asked)
-    error = float(plain.half_width([plain.steps], 1.0 - _FAILURE, min(plain.steps, 2**31))[0])
+    error = _largest_half_width(plain, 1.0 - _FAILURE, min(plain.steps, 2**31))
     ways = {"plain": error}
     if not (mechanism == "above" or (mechanism == "auto" and isinstance(privacy, PureDP))):
         return SparsePlan(workload, privacy, unit, None, None, plain, ways)
@@ -355,7 +360,7 @@ def plan_sparse(
     sums = plan_counters(
         RunningSum(segments), privacy=half, unit=AddRemove(unit.records, label=unit.label), mechanism="auto"
     )
-    ways["above"] = threshold + late + float(sums.half_width([segments], 1.0 - risk, segments)[0])
+    ways["above"] = threshold + late + _largest_half_width(sums, 1.0 - risk, segments)
     if mechanism == "auto" and ways["plain"] <= ways["above"]:
         return SparsePlan(workload, privacy, unit, None, None, plain, ways)
     return SparsePlan(workload, privacy, unit, threshold, share, sums, ways)

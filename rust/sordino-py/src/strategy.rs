@@ -178,6 +178,18 @@ impl Strategy {
         self.core.column(cell).map(|column| column.into_pyarray(py))
     }
 
+    /// Weights that decoding gives what was measured in answer `answer` of the strategy's own workload.
+    fn answer_weights<'py>(
+        &self,
+        py: Python<'py>,
+        answer: usize,
+        row: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let row = row.as_slice()?;
+        let weights = py.detach(|| self.core.answer_weights(answer, row)).map_err(PyError::from)?;
+        Ok(weights.into_pyarray(py))
+    }
+
     fn weights<'py>(&self, py: Python<'py>, row: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let row = row.as_slice()?;
         let weights = py.detach(|| self.core.weights(row)).map_err(PyError::from)?;

@@ -141,6 +141,10 @@ impl Strategy for Dense {
         }
         Ok(weights.as_slice().to_vec())
     }
+
+    fn answer_weights(&self, answer: usize, _row: &[f64]) -> Result<Vec<f64>, Error> {
+        Ok(self.entries.answer_weights(answer, self.rows))
+    }
 }
 
 #[cfg(test)]

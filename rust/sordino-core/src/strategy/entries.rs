@@ -75,6 +75,13 @@ impl Entries {
         out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
     }
 
+    /// Weights of the measured values in an answer, one of `rows`: its own alone.
+    pub fn answer_weights(&self, answer: usize, rows: usize) -> Vec<f64> {
+        let mut weights = vec![0.0; rows];
+        weights[answer] = self.factor();
+        weights
+    }
+
     /// Variance of each answer at unit noise.
     pub fn variances(&self, geometry: &Geometry, out: &mut [f64]) {
         let factor = self.factor();

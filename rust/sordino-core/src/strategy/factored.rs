@@ -7,7 +7,7 @@
 
 use super::columns::sensitivity;
 use super::fixed::Fixed;
-use super::{Body, Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, table};
+use super::{Body, Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, probe, table};
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse};
 use crate::random::NoiseLaw;
@@ -23,8 +23,6 @@ const SUM_BITS: u32 = 126;
 const INPUT_BITS: u32 = 32;
 /// Bits of the largest entry, at most.
 const ENTRY_BITS: u32 = 58;
-/// Largest relative error of an answer that counts as answered.
-const ANSWERED: f64 = 1e-8;
 
 /// A measured matrix, row by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,36 +141,15 @@ impl Factored {
         Ok(strategy)
     }
 
-    /// Whether `A B⁺ B = A`, on a few fixed directions: a matrix that fails fails on almost all.
+    /// Whether `A B⁺ B = A`.
     fn check_answers(&self) -> Result<(), Error> {
-        let cells: usize = self.parts.iter().map(|part| part.fixed.columns).product();
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let answers = self.workload.answers_len();
-        let (mut wanted, mut got, mut squares) = (vec![0.0; answers], vec![0.0; answers], vec![0.0; answers]);
-        self.workload.row_squares(&mut squares);
-        for _ in 0..3 {
-            let x: Vec<f64> = (0..cells)
-                .map(|_| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    (state >> 11) as f64 * 2f64.powi(-53) - 0.5
-                })
-                .collect();
-            let back = self.map(Map::Inverse, &self.map(Map::Strategy, &x));
-            self.workload.apply(&x, &mut wanted);
-            self.workload.apply(&back, &mut got);
-            // Row by row: |⟨a_i, x⟩| is about ‖a_i‖₂, whatever the other rows are.
-            let missed = |((wanted, got), square): ((&f64, &f64), &f64)| {
-                let error = (wanted - got).abs();
-                error.is_nan() || error > ANSWERED * (cells as f64 * square).sqrt()
-            };
-            if wanted.iter().zip(&got).zip(&squares).any(missed) {
-                return Err(Error::Unsupported(
-                    "the workload is outside the row space of the strategy, or too ill-conditioned for double precision"
-                        .into(),
-                ));
-            }
+        let cells = self.parts.iter().map(|part| part.fixed.columns).product();
+        if probe::answers(&self.workload, cells, |x| self.map(Map::Inverse, &self.map(Map::Strategy, x))) {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Unsupported(
+            "the workload is outside the row space of the strategy, or too ill-conditioned for double precision".into(),
+        ))
     }
 
     fn bits(&self) -> i32 {
@@ -294,7 +271,7 @@ impl Strategy for Factored {
         let reached = self.map(Map::Transposed, &weights);
         let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
         let missed = norm(&mut reached.iter().zip(row).map(|(a, b)| a - b));
-        if missed.is_nan() || missed > ANSWERED * norm(&mut row.iter().copied()) {
+        if missed.is_nan() || missed > probe::ANSWERED * norm(&mut row.iter().copied()) {
             return Err(not_in_row_space());
         }
         Ok(weights)

@@ -7,9 +7,9 @@
 //! `λ_k/K̂_k`, which undoes `K` exactly, rounding of the kernel included.
 //!
 //! Filters with boundaries are embedded in a circle of exactly `2N`, and decoded by least squares
-//! on the `N` inputs, through the inverse of the Toeplitz matrix `BᵀB`.
+//! on the `N` inputs ([`LeastSquares`]).
 
-use super::toeplitz::ToeplitzInverse;
+use super::least_squares::{LeastSquares, OnCircle};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
 use crate::error::Error;
 use crate::transform::exact::{ExactConvolution, convolution_error};
@@ -21,8 +21,6 @@ use num_complex::Complex;
 
 /// Fewest and most bits of the rounded kernel.
 const KERNEL_BITS: std::ops::RangeInclusive<u32> = 20..=30;
-/// Steps of iterative refinement in the least-squares decode.
-const REFINEMENTS: usize = 2;
 /// Accepted growth of the mean squared error by rounding the kernel.
 const KERNEL_LOSS: f64 = 1e-7;
 
@@ -89,6 +87,20 @@ impl Circle {
         lags
     }
 
+    /// Row `answer` of the circulant.
+    pub fn row(&self, answer: usize) -> Vec<f64> {
+        // (Cx)_t = Σ_i c_{t−i} x_i: the kernel reversed, its first entry at t.
+        let turn = |k: usize| {
+            let angle = -std::f64::consts::TAU * ((k * answer) % self.len) as f64 / self.len as f64;
+            Complex::from_polar(1.0, angle)
+        };
+        let mut spectrum: Vec<Complex<f64>> =
+            self.spectrum.iter().enumerate().map(|(k, v)| v.conj() * turn(k) / self.len as f64).collect();
+        let mut row = vec![0.0; self.len];
+        self.transform.inverse(&mut spectrum, &mut row);
+        row
+    }
+
     fn pad(&self, row: &[f64]) -> Vec<Complex<f64>> {
         self.transform.spectrum(row)
     }
@@ -97,15 +109,33 @@ impl Circle {
 /// The optimal Gaussian strategy of a filter.
 #[derive(Debug)]
 pub(super) struct Fourier {
-    circle: Circle,
-    kernel: Vec<i64>,
-    /// Real half spectrum of the integer kernel.
-    kernel_spectrum: Vec<f64>,
+    measured: Measured,
     /// `λ/K̂`, 0 where `λ = 0`: from measurements to answers on the ring.
     transfer: Vec<Complex<f64>>,
     convolution: ExactConvolution,
-    /// `(BᵀB)^{-1}` of a filter with boundaries.
-    gram_inverse: Option<ToeplitzInverse>,
+    least_squares: Option<LeastSquares>,
+}
+
+/// The convolution with the integer kernel `K`.
+#[derive(Debug)]
+struct Measured {
+    circle: Circle,
+    kernel: Vec<i64>,
+    /// Its real half spectrum.
+    spectrum: Vec<f64>,
+}
+
+impl OnCircle for Measured {
+    fn multiply(&self, x: &[f64]) -> Vec<f64> {
+        self.circle.transform.filter(x, |k| Complex::new(self.spectrum[k], 0.0))
+    }
+
+    /// The kernel is symmetric and the noise white: `Bᵀy` is the same convolution.
+    fn project(&self, y: &[f64]) -> Vec<f64> {
+        let mut out = self.multiply(y);
+        out.truncate(self.circle.inputs);
+        out
+    }
 }
 
 impl Fourier {
@@ -126,12 +156,6 @@ impl Fourier {
             }
         }
         let (kernel, kernel_spectrum) = chosen.expect("at least one size of kernel is tried");
-        let gram_inverse = if circle.linear.is_none() {
-            None
-        } else {
-            // First row of BᵀB: autocorrelation of the kernel at the lags in use.
-            ToeplitzInverse::new(&circle.lags(|k| kernel_spectrum[k].powi(2))[..circle.inputs])
-        };
         let convolution = ExactConvolution::new(&kernel, circle.inputs);
         let transfer = circle
             .spectrum
@@ -139,33 +163,40 @@ impl Fourier {
             .zip(&kernel_spectrum)
             .map(|(lambda, k)| if *lambda == Complex::default() { *lambda } else { lambda / k })
             .collect();
-        Ok(Self { circle, kernel, kernel_spectrum, transfer, convolution, gram_inverse })
+        let measured = Measured { circle, kernel, spectrum: kernel_spectrum };
+        let least_squares = LeastSquares::new(&measured.circle, |k| measured.spectrum[k].powi(2), &measured);
+        Ok(Self { measured, transfer, convolution, least_squares })
     }
 
     /// Exact `‖K‖₂²`.
     fn norm_squared(&self) -> u128 {
-        self.kernel.iter().map(|k| u128::from(k.unsigned_abs()).pow(2)).sum()
+        self.measured.kernel.iter().map(|k| u128::from(k.unsigned_abs()).pow(2)).sum()
     }
 
     /// Upper bound of `max_{i≠j} ‖b_i − b_j‖²= 2(r_0 − min r_m)` over the lags in use.
     fn pair_squared(&self) -> f64 {
-        let lags = self.circle.lags(|k| self.kernel_spectrum[k].powi(2));
-        let least = lags[1..].iter().take(self.circle.inputs.saturating_sub(1)).copied().fold(f64::INFINITY, f64::min);
+        let Measured { circle, spectrum, .. } = &self.measured;
+        let lags = circle.lags(|k| spectrum[k].powi(2));
+        let least = lags[1..].iter().take(circle.inputs.saturating_sub(1)).copied().fold(f64::INFINITY, f64::min);
         let square = self.norm_squared() as f64;
-        let error = 2.0 * square * convolution_error(rounding_levels(self.circle.len));
+        let error = 2.0 * square * convolution_error(rounding_levels(circle.len));
         if least.is_finite() { 2.0 * (square - least) * (1.0 + 1e-12) + 2.0 * error } else { 0.0 }
     }
 
-    /// `B x`, on the whole circle.
-    fn multiply(&self, x: &[f64]) -> Vec<f64> {
-        self.circle.transform.filter(x, |k| Complex::new(self.kernel_spectrum[k], 0.0))
-    }
-
-    /// `Bᵀy`: the kernel is symmetric.
-    fn transpose(&self, y: &[f64]) -> Vec<f64> {
-        let mut out = self.multiply(y);
-        out.truncate(self.circle.inputs);
-        out
+    /// Weights of the answer that the circle gives to a row of its own length.
+    fn weights_on_circle(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        let Measured { circle, spectrum, .. } = &self.measured;
+        let norm = row.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let tolerance = 1e-9 * norm * (circle.len as f64).sqrt();
+        for (lambda, value) in circle.spectrum.iter().zip(circle.pad(row)) {
+            if *lambda == Complex::default() && value.norm() > tolerance {
+                return Err(not_in_row_space());
+            }
+        }
+        Ok(circle.transform.filter(row, |k| {
+            let zero = circle.spectrum[k] == Complex::default();
+            Complex::new(if zero { 0.0 } else { 1.0 / spectrum[k] }, 0.0)
+        }))
     }
 }
 
@@ -190,7 +221,7 @@ fn rounded_kernel(circle: &Circle, bits: u32) -> Vec<i64> {
 
 impl Strategy for Fourier {
     fn measured_len(&self) -> usize {
-        self.circle.len
+        self.measured.circle.len
     }
 
     fn geometry(&self) -> Geometry {
@@ -201,8 +232,9 @@ impl Strategy for Fourier {
         let column = Upper::integer(self.norm_squared()).sqrt();
         let pair = || Upper::rounded(self.pair_squared(), 4).sqrt();
         // ‖Bδ‖ ≤ ‖B‖·‖δ‖₂ is sharper when no cell takes many records.
-        let largest = self.kernel_spectrum.iter().fold(0.0f64, |m, k| m.max(k.abs()));
-        let error = transform_error(self.circle.len) * (self.circle.len as f64).sqrt() * column.get();
+        let largest = self.measured.spectrum.iter().fold(0.0f64, |m, k| m.max(k.abs()));
+        let len = self.measured.circle.len;
+        let error = transform_error(len) * (len as f64).sqrt() * column.get();
         let spectral = Upper::rounded(largest + error, 4) * Upper::integer(unit.l2_squared()).sqrt();
         Ok(unit.from_columns(column, pair).min(spectral))
     }
@@ -217,77 +249,41 @@ impl Strategy for Fourier {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        if let (Some((taps, center)), Some(gram)) = (&self.circle.linear, &self.gram_inverse) {
-            let mut estimate = gram.apply(&self.transpose(y));
-            for _ in 0..REFINEMENTS {
-                // Iterative refinement: the inverse is accurate to its own precision, the residual to that of y.
-                let mut residual = self.multiply(&estimate);
-                for (r, v) in residual.iter_mut().zip(y) {
-                    *r = v - *r;
-                }
-                for (e, c) in estimate.iter_mut().zip(gram.apply(&self.transpose(&residual))) {
-                    *e += c;
-                }
-            }
-            Workload::Linear { kernel: taps.clone(), len: self.circle.inputs, center: *center }.apply(&estimate, out);
-            return;
-        }
-        if out.len() == self.circle.len {
+        let Measured { circle, .. } = &self.measured;
+        if let Some(least_squares) = &self.least_squares {
+            least_squares.decode(y, &self.measured, out);
+        } else if out.len() == circle.len {
             out.copy_from_slice(y);
-            self.circle.transform.filter_in_place(out, |k| self.transfer[k]);
+            circle.transform.filter_in_place(out, |k| self.transfer[k]);
         } else {
-            out.copy_from_slice(&self.circle.transform.filter(y, |k| self.transfer[k])[..out.len()]);
+            out.copy_from_slice(&circle.transform.filter(y, |k| self.transfer[k])[..out.len()]);
         }
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let plain = self.circle.transform.sum(|k| ratio2(self.circle.spectrum[k], self.kernel_spectrum[k]))
-            / self.circle.len as f64;
-        let (Some((taps, center)), Some(gram)) = (&self.circle.linear, &self.gram_inverse) else {
-            out.fill(plain);
-            return;
-        };
-        // Rows that do not run over the end are causal filters of shifted outputs; those that do are
-        // so for the reversed filter (a symmetric Toeplitz matrix is its own reversal).
-        let n = self.circle.inputs;
-        let forward = gram.causal_variances(taps);
-        let reversed: Vec<f64> = taps.iter().rev().copied().collect();
-        let far = taps.len() - 1 - center;
-        let backward = if *center > 0 { gram.causal_variances(&reversed) } else { Vec::new() };
-        for (t, slot) in out.iter_mut().enumerate() {
-            *slot = if t + center < n {
-                forward[t + center]
-            } else if n - 1 - t + far < n {
-                backward[n - 1 - t + far]
-            } else {
-                let workload = Workload::Linear { kernel: taps.clone(), len: n, center: *center };
-                let row = workload.row(t).expect("a filter has rows");
-                gram.apply(&row).iter().zip(&row).map(|(a, b)| a * b).sum()
-            };
+        let Measured { circle, spectrum, .. } = &self.measured;
+        match &self.least_squares {
+            Some(least_squares) => least_squares.variances(out),
+            None => out.fill(circle.transform.sum(|k| ratio2(circle.spectrum[k], spectrum[k])) / circle.len as f64),
         }
     }
 
     fn ideal_mean_square(&self) -> Option<f64> {
-        self.circle.linear.is_none().then(|| self.circle.mean_magnitude().powi(2))
+        let circle = &self.measured.circle;
+        circle.linear.is_none().then(|| circle.mean_magnitude().powi(2))
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        let scale = row.iter().map(|v| v * v).sum::<f64>().sqrt();
-        if let Some(gram) = &self.gram_inverse {
-            let inner = gram.apply(row);
-            return Ok(self.multiply(&inner));
+        match &self.least_squares {
+            Some(least_squares) => least_squares.combination(row, &self.measured),
+            None => self.weights_on_circle(row),
         }
-        let tolerance = 1e-9 * scale;
-        for (k, value) in self.circle.pad(row).iter().enumerate() {
-            if self.circle.spectrum[k] == Complex::default()
-                && value.norm() > tolerance * (self.circle.len as f64).sqrt()
-            {
-                return Err(not_in_row_space());
-            }
+    }
+
+    fn answer_weights(&self, answer: usize, row: &[f64]) -> Result<Vec<f64>, Error> {
+        match self.least_squares {
+            Some(_) => self.weights(row),
+            None => self.weights_on_circle(&self.measured.circle.row(answer)),
         }
-        Ok(self.circle.transform.filter(row, |k| {
-            let zero = self.circle.spectrum[k] == Complex::default();
-            Complex::new(if zero { 0.0 } else { 1.0 / self.kernel_spectrum[k] }, 0.0)
-        }))
     }
 }

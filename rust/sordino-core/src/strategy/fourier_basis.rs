@@ -1,10 +1,11 @@
 //! Fourier coefficients in the real orthonormal basis under Laplace or spherical Laplace noise.
 //!
 //! Built for completeness and comparison: Gaussian noise beats these under approximate privacy, and
-//! noise on the input beats them under pure privacy unless few frequencies matter.
+//! noise on the input beats them under pure privacy unless few frequencies matter. Filters with ends are decoded by
+//! least squares on their inputs ([`LeastSquares`]), weighted by the variances of the coordinates.
 
 use super::fourier::Circle;
-use super::toeplitz::ToeplitzInverse;
+use super::least_squares::{LeastSquares, OnCircle};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, table};
 use crate::error::Error;
 use crate::transform::fourier::{UNIT_ROUNDOFF, transform_error};
@@ -15,6 +16,9 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
+/// Up to this many inputs of a filter with ends its answers are decoded by least squares; above, read off the circle,
+/// which loses a thousandth of the error at most and saves seconds of planning.
+const LEAST_SQUARES: usize = 1 << 13;
 /// Up to this many entries of `B` the ℓ1 sensitivity is the exact maximum over positions.
 const EXACT_MAXIMUM: usize = 1 << 26;
 
@@ -38,17 +42,84 @@ struct Coordinate {
     frequency: usize,
     sine: bool,
     weight: f64,
+    /// Of unit noise.
+    variance: f64,
 }
 
 /// Weighted coefficients of the real orthonormal Fourier basis.
 #[derive(Debug)]
 pub(super) struct FourierBasis {
+    measured: Measured,
+    geometry: Geometry,
+    least_squares: Option<LeastSquares>,
+    /// The same beyond [`LEAST_SQUARES`], when further queries are first asked.
+    further: OnceLock<Option<LeastSquares>>,
+    l1: OnceLock<f64>,
+}
+
+/// `B = D U`, `D` the weights.
+#[derive(Debug)]
+struct Measured {
     circle: Circle,
     coordinates: Vec<Coordinate>,
-    geometry: Geometry,
-    /// `(BᵀB)^{-1}` of a filter with ends, when further queries are first asked.
-    gram_inverse: OnceLock<Option<ToeplitzInverse>>,
-    l1: OnceLock<f64>,
+}
+
+impl Measured {
+    /// `√(1/N)` for 0 and N/2, `√(2/N)` for pairs.
+    fn amplitude(&self, frequency: usize) -> f64 {
+        (self.circle.transform.multiplicity(frequency) / self.circle.len as f64).sqrt()
+    }
+
+    /// `Uᵀ` of the coordinates times `scale`, as a half spectrum to be inverted.
+    fn half_spectrum(&self, y: &[f64], scale: impl Fn(&Coordinate) -> f64) -> Vec<Complex<f64>> {
+        let mut spectrum = vec![Complex::default(); self.circle.transform.spectrum_len()];
+        for (c, value) in self.coordinates.iter().zip(y) {
+            let part = value * scale(c) / (self.amplitude(c.frequency) * self.circle.len as f64);
+            if c.sine { spectrum[c.frequency].im = -part } else { spectrum[c.frequency].re = part }
+        }
+        spectrum
+    }
+
+    fn least_squares(&self) -> Option<LeastSquares> {
+        let mut symbol = vec![0.0; self.circle.transform.spectrum_len()];
+        for c in &self.coordinates {
+            symbol[c.frequency] = c.weight * c.weight / c.variance;
+        }
+        LeastSquares::new(&self.circle, |k| symbol[k], self)
+    }
+
+    /// `D⁻² B row`: weights of the answer that the circle gives to a row of its own length.
+    fn weights_on_circle(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        let spectrum = self.circle.transform.spectrum(row);
+        let scale = row.iter().map(|v| v * v).sum::<f64>().sqrt() * (self.circle.len as f64).sqrt();
+        let missed = |k: usize| self.circle.spectrum[k] == Complex::default() && spectrum[k].norm() > 1e-9 * scale;
+        if (0..spectrum.len()).any(missed) {
+            return Err(not_in_row_space());
+        }
+        let weighted = self.multiply(row);
+        Ok(weighted.iter().zip(&self.coordinates).map(|(v, c)| v / (c.weight * c.weight)).collect())
+    }
+}
+
+impl OnCircle for Measured {
+    fn multiply(&self, x: &[f64]) -> Vec<f64> {
+        let spectrum = self.circle.transform.spectrum(x);
+        self.coordinates
+            .iter()
+            .map(|c| {
+                let value = spectrum[c.frequency];
+                c.weight * self.amplitude(c.frequency) * if c.sine { -value.im } else { value.re }
+            })
+            .collect()
+    }
+
+    fn project(&self, y: &[f64]) -> Vec<f64> {
+        let mut spectrum = self.half_spectrum(y, |c| c.weight / c.variance);
+        let mut out = vec![0.0; self.circle.len];
+        self.circle.transform.inverse(&mut spectrum, &mut out);
+        out.truncate(self.circle.inputs);
+        out
+    }
 }
 
 impl FourierBasis {
@@ -68,6 +139,10 @@ impl FourierBasis {
         for block in blocks {
             let dimension: usize = block.iter().map(|k| width(*k)).sum();
             let mass: f64 = block.iter().map(|k| width(*k) as f64 * magnitude(*k)).sum();
+            let variance = match sharing {
+                Sharing::Independent | Sharing::Composed => 2.0,
+                Sharing::Planar | Sharing::Grouped => dimension as f64 + 1.0,
+            };
             for &frequency in block {
                 let weight = match sharing {
                     Sharing::Independent => magnitude(frequency).powf(2.0 / 3.0),
@@ -77,9 +152,9 @@ impl FourierBasis {
                         (mass.sqrt() * (dimension as f64 + 1.0)).cbrt() * magnitude(frequency).sqrt()
                     }
                 };
-                coordinates.push(Coordinate { frequency, sine: false, weight });
+                coordinates.push(Coordinate { frequency, sine: false, weight, variance });
                 if width(frequency) == 2 {
-                    coordinates.push(Coordinate { frequency, sine: true, weight });
+                    coordinates.push(Coordinate { frequency, sine: true, weight, variance });
                 }
             }
             lens.push(dimension as u32);
@@ -92,35 +167,32 @@ impl FourierBasis {
             Sharing::Independent | Sharing::Composed => Geometry::L1,
             Sharing::Planar | Sharing::Grouped => Geometry::Blocks(lens),
         };
-        Ok(Self { circle, coordinates, geometry, gram_inverse: OnceLock::new(), l1: OnceLock::new() })
-    }
-
-    /// `√(1/N)` for 0 and N/2, `√(2/N)` for pairs.
-    fn amplitude(&self, frequency: usize) -> f64 {
-        (self.circle.transform.multiplicity(frequency) / self.circle.len as f64).sqrt()
+        let measured = Measured { circle, coordinates };
+        let least_squares = (measured.circle.inputs <= LEAST_SQUARES).then(|| measured.least_squares()).flatten();
+        Ok(Self { measured, geometry, least_squares, further: OnceLock::new(), l1: OnceLock::new() })
     }
 
     /// `|b_ij|` for position `j`: the column of the strategy. `turns` is [`Self::turns`].
     fn column_at<'a>(&'a self, position: usize, turns: &'a [(f64, f64)]) -> impl Iterator<Item = f64> + 'a {
-        self.coordinates.iter().map(move |c| {
+        self.measured.coordinates.iter().map(move |c| {
             let (sin, cos) = turns[c.frequency * position % turns.len()];
-            (c.weight * self.amplitude(c.frequency) * if c.sine { sin } else { cos }).abs()
+            (c.weight * self.measured.amplitude(c.frequency) * if c.sine { sin } else { cos }).abs()
         })
     }
 
     /// Sine and cosine of every multiple of a turn over `N`.
     fn turns(&self) -> Vec<(f64, f64)> {
-        let n = self.circle.len;
+        let n = self.measured.circle.len;
         (0..n).map(|k| (std::f64::consts::TAU * k as f64 / n as f64).sin_cos()).collect()
     }
 
     /// The largest ℓ1 norm of a column, exact up to rounding, or the bound that all columns share.
     fn largest_l1(&self) -> f64 {
-        if self.circle.inputs.saturating_mul(self.coordinates.len()) > EXACT_MAXIMUM {
+        if self.measured.circle.inputs.saturating_mul(self.measured.coordinates.len()) > EXACT_MAXIMUM {
             return self.uniform_l1();
         }
         let turns = self.turns();
-        let largest = (0..self.circle.inputs)
+        let largest = (0..self.measured.circle.inputs)
             .into_par_iter()
             .map(|j| self.column_at(j, &turns).sum::<f64>())
             .reduce(|| 0.0, f64::max);
@@ -128,39 +200,23 @@ impl FourierBasis {
         largest + self.uniform_l1() * 2f64.powi(-49)
     }
 
-    /// `B x` in floating point.
-    fn encode_spectrum(&self, x: &[f64]) -> Vec<f64> {
-        let spectrum = self.circle.transform.spectrum(x);
-        self.coordinates
-            .iter()
-            .map(|c| {
-                let value = spectrum[c.frequency];
-                c.weight * self.amplitude(c.frequency) * if c.sine { -value.im } else { value.re }
-            })
-            .collect()
-    }
-
-    /// Inverse of the Toeplitz matrix `BᵀB` of the inputs, whose first row has spectrum `d_k²`.
-    fn invert_gram(&self) -> Option<ToeplitzInverse> {
-        let mut squares = vec![0.0; self.circle.transform.spectrum_len()];
-        for c in &self.coordinates {
-            squares[c.frequency] = c.weight * c.weight;
-        }
-        ToeplitzInverse::new(&self.circle.lags(|k| squares[k])[..self.circle.inputs])
-    }
-
     /// `Σ_k d_k·amplitude·(1 or √2)`: every column is below it.
     fn uniform_l1(&self) -> f64 {
-        self.coordinates
+        self.measured
+            .coordinates
             .iter()
             .filter(|c| !c.sine)
-            .map(|c| c.weight * self.amplitude(c.frequency) * self.circle.transform.multiplicity(c.frequency).sqrt())
+            .map(|c| {
+                c.weight
+                    * self.measured.amplitude(c.frequency)
+                    * self.measured.circle.transform.multiplicity(c.frequency).sqrt()
+            })
             .sum()
     }
 
     /// Column of norms: `Σ_blocks ‖block of b_j‖₂`, the same for every position.
     fn block_norm(&self, lens: &[u32]) -> f64 {
-        let mut rest = &self.coordinates[..];
+        let mut rest = &self.measured.coordinates[..];
         lens.iter()
             .map(|len| {
                 let (block, tail) = rest.split_at(*len as usize);
@@ -168,7 +224,7 @@ impl FourierBasis {
                 block
                     .iter()
                     .filter(|c| !c.sine)
-                    .map(|c| (c.weight * self.amplitude(c.frequency)).powi(2))
+                    .map(|c| (c.weight * self.measured.amplitude(c.frequency)).powi(2))
                     .sum::<f64>()
                     .sqrt()
             })
@@ -191,7 +247,7 @@ fn geometric_blocks(frequencies: &[usize]) -> Vec<&[usize]> {
 
 impl Strategy for FourierBasis {
     fn measured_len(&self) -> usize {
-        self.coordinates.len()
+        self.measured.coordinates.len()
     }
 
     fn geometry(&self) -> Geometry {
@@ -199,7 +255,7 @@ impl Strategy for FourierBasis {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        let slack = 1.0 + 8.0 * UNIT_ROUNDOFF * (self.coordinates.len() as f64 + 16.0);
+        let slack = 1.0 + 8.0 * UNIT_ROUNDOFF * (self.measured.coordinates.len() as f64 + 16.0);
         let norm = match &self.geometry {
             Geometry::Blocks(lens) => self.block_norm(lens),
             _ => *self.l1.get_or_init(|| self.largest_l1()),
@@ -214,56 +270,59 @@ impl Strategy for FourierBasis {
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         // B is a rotation with weights at most 1; the input has at most this norm.
-        let norm = (self.circle.inputs as f64).sqrt() * max_abs as f64 * (1.0 + 1e-9);
-        let relative = transform_error(self.circle.len) + 8.0 * UNIT_ROUNDOFF;
+        let norm = (self.measured.circle.inputs as f64).sqrt() * max_abs as f64 * (1.0 + 1e-9);
+        let relative = transform_error(self.measured.circle.len) + 8.0 * UNIT_ROUNDOFF;
         Ok(Encoding::Float { error_l2: Upper::rounded(norm * relative, 4), max_abs: norm })
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let values: Vec<f64> = table(x)?.iter().map(|v| *v as f64).collect();
-        floats(out).copy_from_slice(&self.encode_spectrum(&values));
+        floats(out).copy_from_slice(&self.measured.multiply(&values));
         Ok(())
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        let mut spectrum = vec![Complex::default(); self.circle.transform.spectrum_len()];
-        for (c, value) in self.coordinates.iter().zip(y) {
-            let part = value / (c.weight * self.amplitude(c.frequency) * self.circle.len as f64);
-            if c.sine { spectrum[c.frequency].im = -part } else { spectrum[c.frequency].re = part }
+        if let Some(least_squares) = &self.least_squares {
+            return least_squares.decode(y, &self.measured, out);
         }
-        for (value, lambda) in spectrum.iter_mut().zip(&self.circle.spectrum) {
+        let circle = &self.measured.circle;
+        let mut spectrum = self.measured.half_spectrum(y, |c| 1.0 / c.weight);
+        for (value, lambda) in spectrum.iter_mut().zip(&circle.spectrum) {
             *value *= lambda;
         }
-        let mut full = vec![0.0; self.circle.len];
-        self.circle.transform.inverse(&mut spectrum, &mut full);
+        let mut full = vec![0.0; circle.len];
+        circle.transform.inverse(&mut spectrum, &mut full);
         out.copy_from_slice(&full[..out.len()]);
     }
 
     fn variances(&self, out: &mut [f64]) {
+        if let Some(least_squares) = &self.least_squares {
+            return least_squares.variances(out);
+        }
         // Every pair has equal variances, so each answer has the mean.
-        let unit = self.unit_variances();
-        let total: f64 = self
-            .coordinates
+        let Measured { circle, coordinates } = &self.measured;
+        let total: f64 = coordinates
             .iter()
-            .zip(unit)
-            .map(|(c, v)| v * self.circle.spectrum[c.frequency].norm_sqr() / (c.weight * c.weight))
+            .map(|c| c.variance * circle.spectrum[c.frequency].norm_sqr() / (c.weight * c.weight))
             .sum();
-        out.fill(total / self.circle.len as f64);
+        out.fill(total / circle.len as f64);
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        if self.circle.linear.is_some() {
-            let gram = self.gram_inverse.get_or_init(|| self.invert_gram()).as_ref();
-            return Ok(self.encode_spectrum(&gram.ok_or_else(not_in_row_space)?.apply(row)));
+        let further = || self.further.get_or_init(|| self.measured.least_squares()).as_ref();
+        let Some(least_squares) = self.least_squares.as_ref().or_else(further) else {
+            return self.measured.weights_on_circle(row);
+        };
+        let mut weights = least_squares.combination(row, &self.measured)?;
+        weights.iter_mut().zip(&self.measured.coordinates).for_each(|(w, c)| *w /= c.variance);
+        Ok(weights)
+    }
+
+    fn answer_weights(&self, answer: usize, row: &[f64]) -> Result<Vec<f64>, Error> {
+        match self.least_squares {
+            Some(_) => self.weights(row),
+            None => self.measured.weights_on_circle(&self.measured.circle.row(answer)),
         }
-        let spectrum = self.circle.transform.spectrum(row);
-        let scale = row.iter().map(|v| v * v).sum::<f64>().sqrt() * (self.circle.len as f64).sqrt();
-        let missed = |k: usize| self.circle.spectrum[k] == Complex::default() && spectrum[k].norm() > 1e-9 * scale;
-        if (0..spectrum.len()).any(missed) {
-            return Err(not_in_row_space());
-        }
-        let weighted = self.encode_spectrum(row);
-        Ok(weighted.iter().zip(&self.coordinates).map(|(v, c)| v / (c.weight * c.weight)).collect())
     }
 }
 
@@ -337,7 +396,7 @@ mod tests {
                     let mut out = vec![0.0; basis.measured_len()];
                     basis.encode(Input::Cells(&x), max_abs as u64, Encoded::Float(&mut out)).unwrap();
                     let mut squares = 0.0;
-                    for (c, value) in basis.coordinates.iter().zip(&out) {
+                    for (c, value) in basis.measured.coordinates.iter().zip(&out) {
                         let sum: BigInt = x
                             .iter()
                             .enumerate()
@@ -348,7 +407,9 @@ mod tests {
                             .sum();
                         // amplitude = sqrt(multiplicity/n), to 2^-BITS.
                         let ratio: BigInt =
-                            (BigInt::from(basis.circle.transform.multiplicity(c.frequency) as u32) << (2 * BITS)) / n;
+                            (BigInt::from(basis.measured.circle.transform.multiplicity(c.frequency) as u32)
+                                << (2 * BITS))
+                                / n;
                         let exact = sum * ratio.sqrt();
                         // weight is the double itself: 2^-80 multiples are exact here.
                         let weight = BigInt::from((c.weight * 2f64.powi(80)) as i128);

@@ -17,9 +17,11 @@ mod fourier_basis;
 mod group;
 mod haar;
 mod identity;
+mod least_squares;
 mod marginals;
 mod output;
 mod points;
+mod probe;
 mod recipe;
 mod sparse;
 mod square_root;
@@ -174,11 +176,19 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Minimum-norm `w` with `Bᵀ w = row`: the answer `row·x` is estimated by `w·y`.
+    /// The `w` of least variance with `Bᵀ w = row`: the answer `row·x` is estimated by `w·y`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the row is outside the measured row space.
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error>;
+
+    /// The weights that `decode` gives the measured values in its answer `answer`, whose row is `row`.
+    ///
+    /// # Errors
+    /// As [`Self::weights`].
+    fn answer_weights(&self, _answer: usize, row: &[f64]) -> Result<Vec<f64>, Error> {
+        self.weights(row)
+    }
 
     /// Variance of each measured coordinate at unit noise; for K-norm noise a bound for every combination.
     fn unit_variances(&self) -> Vec<f64> {

@@ -190,15 +190,15 @@ impl Strategy for Output {
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         // The measured rows themselves are the queries that can be answered.
-        (0..self.input_len)
-            .find_map(|t| {
-                (self.workload.row(t).ok()?.as_slice() == row).then(|| {
-                    let mut weights = vec![0.0; self.input_len];
-                    weights[t] = self.unit();
-                    weights
-                })
-            })
-            .ok_or_else(super::not_in_row_space)
+        let measured = |t: &usize| self.workload.row(*t).is_ok_and(|own| own == row);
+        let answer = (0..self.input_len).find(measured).ok_or_else(super::not_in_row_space)?;
+        self.answer_weights(answer, row)
+    }
+
+    fn answer_weights(&self, answer: usize, _row: &[f64]) -> Result<Vec<f64>, Error> {
+        let mut weights = vec![0.0; self.input_len];
+        weights[answer] = self.unit();
+        Ok(weights)
     }
 }
 

@@ -152,4 +152,8 @@ impl Strategy for Sparse {
         // The same entries make the same integers.
         dense.as_ref().map_err(Clone::clone)?.weights(row)
     }
+
+    fn answer_weights(&self, answer: usize, _row: &[f64]) -> Result<Vec<f64>, Error> {
+        Ok(self.entries.answer_weights(answer, self.measured_len()))
+    }
 }

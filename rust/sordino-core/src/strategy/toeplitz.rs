@@ -58,7 +58,8 @@ impl ToeplitzInverse {
             }
         }
         for v in &mut total {
-            *v /= self.x[0];
+            // The difference of two running sums may end below zero.
+            *v = (*v / self.x[0]).max(0.0);
         }
         total
     }

@@ -1,0 +1,33 @@
+//! Whether a decode answers what it is for, tried on a few fixed inputs.
+
+use crate::workload::Workload;
+
+/// Largest relative error of an answer that counts as answered.
+pub(super) const ANSWERED: f64 = 1e-8;
+
+/// Whether `estimate(x)`, an input recovered from its noiseless measurements, gives the workload's answers.
+/// A linear map that fails fails on almost all inputs.
+pub(super) fn answers(workload: &Workload, cells: usize, estimate: impl Fn(&[f64]) -> Vec<f64>) -> bool {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let count = workload.answers_len();
+    let (mut wanted, mut got, mut squares) = (vec![0.0; count], vec![0.0; count], vec![0.0; count]);
+    workload.row_squares(&mut squares);
+    // Rows that are zero, or nearly, come out of a transform with the rounding error of the others.
+    let floor = 1e-12 * squares.iter().fold(0.0f64, |most, square| most.max(*square));
+    (0..3).all(|_| {
+        let x: Vec<f64> = (0..cells)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 11) as f64 * 2f64.powi(-53) - 0.5
+            })
+            .collect();
+        workload.apply(&x, &mut wanted);
+        workload.apply(&estimate(&x), &mut got);
+        // Row by row: |⟨a_i, x⟩| is about ‖a_i‖₂, whatever the other rows are.
+        let missed = |((wanted, got), square): ((&f64, &f64), &f64)| {
+            let error = (got - wanted).abs();
+            error.is_nan() || error > ANSWERED * (cells as f64 * square.max(floor)).sqrt()
+        };
+        !wanted.iter().zip(&got).zip(&squares).any(missed)
+    })
+}
