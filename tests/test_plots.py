@@ -236,14 +236,14 @@ def test_projections_are_named():
     workload = so.Matrix(np.random.default_rng(6).integers(0, 2, (30, 6)).astype(float))
     plan = so.plan(workload, PRIVACY, constraint=so.PublicBound(50))
     words = [" ".join(text.get_text().split()) for text in plot_plan(plan).axes[0].texts]
-    assert any("rmse before projection" in text for text in words)
+    assert any("rmse of the noise alone" in text for text in words)
     release = plan.release([5, 0, 0, 9, 0, 1])
     assert any("before projection" in text.get_text() for text in plot_release(release).axes[0].texts)
     comparison = so.compare(workload, PRIVACY, constraint=so.PublicBound(50))
     axes = plot_comparison(comparison).axes[0]
     numbers = [text.get_text() for text in axes.texts[: len(comparison.rows)]]
     for row, number in zip(comparison.rows, numbers, strict=True):
-        assert number.endswith("before projection") == (row["rmse_kind"] == "noise only")
+        assert number.endswith("of noise alone") == (row["rmse_kind"] == "noise only")
         assert number.startswith("at most") == (row["rmse_kind"] == "upper bound")
 
 

@@ -360,3 +360,45 @@ def test_no_private_value_in_messages_or_their_chain(position, kind):
     assert str(PLANTED) not in repr(release.plan) + str(plan.explain())
     tabulated = so.tabulate([PLANTED, 1, 2], [0, 5, 10])
     assert str(PLANTED) not in repr(tabulated)
+
+
+def spread(plan, table, truth, processed, trials=60):
+    """Root mean squared errors of processed and unbiased answers, answer by answer; seeds are fixed."""
+    errors = []
+    for trial in range(trials):
+        with so.testing.deterministic_noise(bytes([trial]) * 32):
+            release = plan.release(table)
+        errors.append((processed(release) - truth, release.unbiased - truth))
+    return np.sqrt(np.mean(np.square(errors), axis=0))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("privacy", "factor"), [(PURE, 0.354), (APPROX, 0.399)], ids=["laplace", "gaussian"])
+def test_what_nonnegative_costs_a_sum(privacy, factor):
+    """As its docstring says: cells come nearer, the sum of N empty ones has `factor sqrt(N)` times the error."""
+    cells = 1000
+    plan = so.plan(so.Histogram(cells), privacy)
+    each, before = spread(plan, np.zeros(cells, int), np.zeros(cells), lambda release: release.nonnegative().values)
+    assert each.mean() < before.mean()
+    sums = []
+    for trial in range(60):
+        with so.testing.deterministic_noise(bytes([trial]) * 32):
+            release = plan.release(np.zeros(cells, int))
+        sums.append((release.nonnegative().values.sum(), release.unbiased.sum()))
+    processed, unbiased = np.sqrt(np.mean(np.square(sums), axis=0))
+    # The error of 60 sums is known to a tenth; four of these.
+    assert processed / unbiased == pytest.approx(factor * math.sqrt(cells), rel=0.4)
+    assert ".4 sqrt(N)" in (so.Release.nonnegative.__doc__ or "")
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("bound", "mean", "last"), [(5, 0.2, 0.0), (10, 0.5, 0.7), (25, 1.5, 2.8)])
+def test_what_a_loose_public_bound_costs(bound, mean, last):
+    """As the docstring of PublicBound says."""
+    table = np.zeros(128, int)
+    table[[5, 30, 60, 90, 120]] = 1
+    plan = so.plan(so.RunningSum(128), APPROX, constraint=so.PublicBound(bound))
+    projected, unbiased = spread(plan, table, np.cumsum(table), lambda release: release.values)
+    ratio = math.sqrt(np.mean(projected**2) / np.mean(unbiased**2))
+    assert ratio == pytest.approx(mean, rel=0.2)
+    assert projected[-1] / unbiased[-1] == pytest.approx(last, rel=0.2, abs=1e-9)

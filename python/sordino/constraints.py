@@ -67,7 +67,9 @@ class _Bound:
 class PublicBound(_Bound):
     """No cell is negative and the cells sum to at most a public `bound`.
 
-    A bound twice too large costs most of the gain: give the smallest that is public.
+    A loose bound costs more than the gain: for 128 running sums of five records (epsilon 1, delta 1e-6) the exact bound
+    has .2 times the error of the unprojected answers, one twice too large .5 times, one five times too large 1.5 times,
+    and the last sum then 2.8 times. Give the smallest that is public, or none.
 
     Attributes:
         bound: Largest sum of the cells, in their unit.

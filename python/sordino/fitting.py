@@ -36,6 +36,7 @@ __all__ = [
     "check_request",
     "choose_domain",
     "fit",
+    "kind_of_error",
     "least_error",
     "least_gaussian_error",
 ]
@@ -126,9 +127,9 @@ class Fitted:
     factorization: Factorization | None = None
 
     @property
-    def max_stderr(self) -> float:
-        """Largest standard deviation of an answer."""
-        return float(self.stderr.max())
+    def max_stderr(self) -> float | None:
+        """Largest standard deviation of an answer; None for a sketch, of which the mean alone is known."""
+        return None if self.mechanism.strategy == "compressive" else float(self.stderr.max())
 
     @property
     def rmse_kind(self) -> str:
@@ -147,7 +148,8 @@ class Fitted:
 
     def error(self, objective: Objective) -> float:
         """Return what is minimised."""
-        return self.rmse if objective == "mean" else self.max_stderr
+        largest = None if objective == "mean" else self.max_stderr
+        return self.rmse if largest is None else largest
 
     def over(self, bound: Bound | None, objective: Objective) -> float | None:
         """Return the error over the bound; None where the bound does not bind or is zero."""
@@ -274,6 +276,11 @@ def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain
             return ratio, domain, door
         moved = 1.01 * own
     raise UnsupportedMechanismError("fourier-composed does not fit the lattice here")
+
+
+def kind_of_error(kind: str) -> str:
+    """Return what is printed behind an rmse of this kind: nothing if it is exact."""
+    return "" if kind == "exact" else f" ({kind})"
 
 
 def fit(

@@ -93,8 +93,9 @@ def laplace_half_width(noise_scale: float | _Vector, level: float, answers: int 
 def equal_laplace_half_width(noise_scale: float, variates: int, level: float, answers: int = 1) -> float:
     """Return the half width of an interval for an answer with the sum of so many Laplace variables of one scale.
 
-    Very many are merged into fewer with the same variance, which makes the interval wider: `-log(1 - w^2 s^2)` is
-    convex in the squared weight.
+    Very many are merged into fewer with the same variance: `-log(1 - w^2 s^2)` is convex in the squared weight, so the
+    tails become heavier. Below a level of about .9 the interval may shrink by that, by less than 1e-4 of its width for
+    the 2^14 that are kept.
 
     Args:
         noise_scale: b of each.

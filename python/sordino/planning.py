@@ -277,13 +277,14 @@ class Comparison:
     request: Request
 
     def __str__(self) -> str:
-        lines = [f"{'mechanism':<26}{'rmse':>14}{'max stderr':>14}{'over bound':>12}"]
+        lines = [f"{'mechanism':<26}{'rmse':>14}{'max stderr':>14}{'over bound':>12}{'kind':>13}"]
         for row in self.rows:
             over = row["optimality"]
             ratio = "-" if over is None else f"{over:.4f}"
             mark = " *" if row["mechanism"] == self.chosen else ""
-            errors = f"{row['rmse']:>14.6g}{row['max_stderr']:>14.6g}"
-            lines.append(f"{row['mechanism']:<26}{errors}{ratio:>12}{mark}")
+            largest = "-" if row["max_stderr"] is None else f"{row['max_stderr']:.6g}"
+            errors = f"{row['rmse']:>14.6g}{largest:>14}{ratio:>12}{row['rmse_kind']:>13}"
+            lines.append(f"{row['mechanism']:<26}{errors}{mark}")
         bound = self.gaussian_bound
         if bound is not None:
             lines.append(f"least of any Gaussian mechanism: {bound.value:.6g} ({bound.name})")

@@ -18,7 +18,7 @@ from sordino.data import read_cells
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.events import Event
 from sordino.factorizations import Factorization
-from sordino.fitting import Domain, Fitted, Objective, Request, fit, least_gaussian_error
+from sordino.fitting import Domain, Fitted, Objective, Request, fit, kind_of_error, least_gaussian_error
 from sordino.privacy import Privacy, PureDP
 from sordino.projections import zero_is_better
 from sordino.promises import promise_of
@@ -103,7 +103,13 @@ class Plan:
 
     @property
     def stderr(self) -> Array:
-        """Standard deviation of every answer, in the shape of the answers."""
+        """Standard deviation of every answer, before any post-processing, in the shape of the answers.
+
+        Raises:
+            UnsupportedMechanismError: Only a sketch is measured: it has no unbiased answers.
+        """
+        if self.max_stderr is None:
+            raise UnsupportedMechanismError("what a sketch does to a single answer is not known, only the mean error")
         return self.fitted.stderr.reshape(self.workload.answers_shape)
 
     @property
@@ -116,13 +122,14 @@ class Plan:
         """How `rmse` is known.
 
         'exact': answers are unbiased and their variance is known in closed form. 'upper bound': it is at least the
-        true one. 'noise only': answers are projected; it is the error of the unprojected ones.
+        true one. 'noise only': answers are projected or recovered; it is the error of the unprojected ones, or of a
+        recovery of data that are as sparse as is looked for.
         """
         return self.fitted.rmse_kind
 
     @property
-    def max_stderr(self) -> float:
-        """Largest standard deviation of an answer."""
+    def max_stderr(self) -> float | None:
+        """Largest standard deviation of an answer, before any post-processing; None, not known, for a sketch."""
         return self.fitted.max_stderr
 
     @property
@@ -387,7 +394,8 @@ class Plan:
             f"               inflation by lattice and rounding {self.inflation:.2g}",
             f"input          cells clamped to [-{self.domain.max_value}, {self.domain.max_value}], "
             + ("integers" if self.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
-            f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}",
+            f"error          rmse {self.rmse:.6g}{kind_of_error(self.rmse_kind)}, largest standard error "
+            + ("not known" if self.max_stderr is None else f"{self.max_stderr:.6g}"),
         ]
         lines.extend(self._search_lines())
         lines.extend(self._recovery_lines())
@@ -429,8 +437,6 @@ class Plan:
             lines.append(
                 f"search         within {gap:.2g} of the least error, certified, after {found.iterations} iterations"
             )
-        if self.rmse_kind != "exact":
-            lines.append(f"               rmse is: {self.rmse_kind}")
         if constraint is not None:
             lines.append(f"projection     answers are projected onto {constraint}; intervals are around the others")
             if zero_is_better(self.request, self.fitted):
@@ -455,7 +461,8 @@ class Plan:
         return [
             f"sketch         {compression.sketch}, {measurements} numbers in place of {cells}, seed {compression.seed}",
             f"recovery       {compression.recovery}, {sparsity} coefficients{chosen} in the "
-            f"{compression.transform.name} basis; the rmse holds for data that has no more",
+            f"{compression.transform.name} basis; the rmse is planned for data that has no more",
+            "               above the noise: coefficients that it hides are lost, what is beyond comes on top",
             "               with room for all cells, a threshold on them has less error: mechanism='threshold'",
         ]
 
@@ -475,5 +482,5 @@ class Plan:
     def __repr__(self) -> str:
         return (
             f"Plan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r}, "
-            f"rmse={self.rmse:.6g}, max_stderr={self.max_stderr:.6g})"
+            f"rmse={self.rmse:.6g}{kind_of_error(self.rmse_kind)})"
         )

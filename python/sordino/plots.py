@@ -63,7 +63,7 @@ __all__ = [
     "save_figure",
 ]
 
-_KINDS = {"exact": "rmse", "upper bound": "rmse at most", "noise only": "rmse before projection"}
+_KINDS = {"exact": "rmse", "upper bound": "rmse at most", "noise only": "rmse of the noise alone"}
 _DASHED = (0, (5, 3))
 
 
@@ -145,11 +145,12 @@ def plot_plan(plan: Plan, path: str | Path | None = None) -> Figure:
         InputFileError: The picture cannot be written.
     """
     workload = plan.workload
-    two = isinstance(workload, Filter | GroupConvolution | AllRanges)
+    ranges = isinstance(workload, AllRanges) and plan.max_stderr is not None
+    two = ranges or isinstance(workload, Filter | GroupConvolution)
     figure = new_figure(11.5 if two else 8.0, 4.8)
     panels = figure.subplots(1, 2, width_ratios=(3, 2)) if two else [figure.subplots()]
     _draw_errors(panels[0], plan)
-    if isinstance(workload, AllRanges):
+    if ranges:
         draw_range_map(figure, panels[1], workload, plan.stderr.reshape(-1), "standard error")
         heading(panels[1], "Error of every range", "from its first to its last cell")
     elif two:
@@ -158,7 +159,8 @@ def plot_plan(plan: Plan, path: str | Path | None = None) -> Figure:
 
 
 def _draw_errors(axes: Axes, plan: Plan) -> None:
-    workload, errors = plan.workload, plan.stderr.reshape(-1)
+    workload, errors = plan.workload, plan.fitted.stderr
+    largest = plan.rmse if plan.max_stderr is None else plan.max_stderr
     few = len(errors) <= FEW
     drawn = errors[drawing_order(workload, errors)]
     for part in part_slices(workload):
@@ -166,9 +168,9 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
         axes.plot(x, y, color=ACCENT, linewidth=0.0 if few else 1.8, marker="o" if few else "", markersize=4)
     axes.margins(x=0.02)
     mean, bound = plan.objective == "mean", _known(plan.gaussian_bound)
-    error, name = (plan.rmse, _KINDS[plan.rmse_kind]) if mean else (plan.max_stderr, "largest standard error")
+    error, name = (plan.rmse, _KINDS[plan.rmse_kind]) if mean else (largest, "largest standard error")
     least = 0.0 if bound is None else bound.value
-    axes.set_ylim(0.0, 1.22 * max(plan.max_stderr, error, least))
+    axes.set_ylim(0.0, 1.22 * max(largest, error, least))
     axes.axhline(error, color=ACCENT, linewidth=1.0, alpha=0.5)
     # Labels go where no answer is: sorted ones begin below their mean and end above it, series bend around it.
     if _is_sorted(workload):
@@ -176,7 +178,7 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
     else:
         x_above = x_below = 0.5 if has_order(workload) else 1.0
     above = error >= least
-    edge = max(plan.max_stderr, error) if above and has_order(workload) else error
+    edge = max(largest, error) if above and has_order(workload) else error
     on_line(axes, edge, f"{name} {short(error)}", x=x_above if above else x_below, above=above, color=ACCENT)
     if bound is not None:
         axes.axhline(least, color=SIGNAL, linewidth=1.2, linestyle=_DASHED)
@@ -314,7 +316,9 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
     """
     names = [str(row["mechanism"]) for row in comparison.rows]
     objective = comparison.request.objective
-    errors = [float(row["rmse" if objective == "mean" else "max_stderr"]) for row in comparison.rows]
+    measured = "rmse" if objective == "mean" else "max_stderr"
+    # What a sketch does to a single answer is not known.
+    errors = [float(row["rmse"] if row[measured] is None else row[measured]) for row in comparison.rows]
     colors = [ACCENT if name == comparison.chosen else PALE for name in names]
     figure = new_figure(8.5, 1.9 + 0.36 * len(names))
     axes = figure.subplots()
@@ -349,7 +353,7 @@ def _of_kind(error: float, kind: str) -> str:
         case "upper bound":
             return f"at most {short(error)}"
         case "noise only":
-            return f"{short(error)} before projection"
+            return f"{short(error)} of noise alone"
         case _:
             return short(error)
 

@@ -91,6 +91,13 @@ def recover(  # noqa: PLR0917 - the problem, in its order
 ) -> RecoveryResult:
     """Recover a table from `y = Phi x + w`, `Phi` with unit columns.
 
+    Of tables with fewer coefficients than are looked for the rest of the support is the largest of the noise. So what
+    is not above `noise sqrt(2 ln n k/(k - S))` is dropped at the end, the universal threshold for a coefficient that
+    was fitted beside S - 1 others to k numbers: a coefficient of the table below it is lost with them. Basis pursuit
+    has a threshold of its own.
+
+    Source: Donoho and Johnstone 1994, Section 2.2 (universal threshold).
+
     Args:
         operator: `Phi`.
         basis: In which the table is sparse.
@@ -111,18 +118,37 @@ def recover(  # noqa: PLR0917 - the problem, in its order
     )
     if found.interrupted:
         raise KeyboardInterrupt
+    dropped = False
+    support, kept, residual = found.support, found.coefficients, found.residual
+    if sparsity is not None and algorithm != "basis-pursuit":
+        above = _above_noise(support, kept, basis, noise * math.sqrt(len(y) / max(len(y) - sparsity, 1)), core.len)
+        dropped = not above.all()
+        support, kept = support[above], kept[above]
     coefficients = np.zeros(core.len)
-    coefficients[found.support] = found.coefficients
+    coefficients[support] = kept
+    values = core.synthesize(coefficients)[:cells]
+    if dropped:
+        residual = float(np.linalg.norm(y - operator.apply(values)))
     return RecoveryResult(
-        values=core.synthesize(coefficients)[:cells],
-        support=found.support,
-        coefficients=found.coefficients,
-        residual=found.residual,
+        values=values,
+        support=support,
+        coefficients=kept,
+        residual=residual,
         noise_level=noise * math.sqrt(len(y)),
         iterations=found.iterations,
         converged=found.converged,
         algorithm=algorithm,
     )
+
+
+def _above_noise(
+    numbers: NDArray[np.int64], coefficients: Array, basis: Basis, noise: float, count: int
+) -> NDArray[np.bool_]:
+    """Which coefficients, of `count`, noise alone does not reach; the first, where it is the mean, in any case."""
+    above: NDArray[np.bool_] = np.abs(coefficients) > noise * math.sqrt(2.0 * math.log(max(count, 2)))
+    if basis.name in {"haar", "cosine"}:
+        above |= numbers == 0
+    return above
 
 
 def hard_threshold(values: Array, basis: Basis, noise: float) -> RecoveryResult:
@@ -142,9 +168,7 @@ def hard_threshold(values: Array, basis: Basis, noise: float) -> RecoveryResult:
     coefficients = basis.analyze(values)
     if not math.isfinite(noise):
         raise InvalidParameterError("noise must be finite")
-    kept = np.abs(coefficients) > noise * math.sqrt(2.0 * math.log(max(len(coefficients), 2)))
-    if basis.name in ("haar", "cosine"):
-        kept[0] = True
+    kept = _above_noise(np.arange(len(coefficients)), coefficients, basis, noise, len(coefficients))
     dropped = float(np.linalg.norm(coefficients[~kept]))
     sparse = np.where(kept, coefficients, 0.0)
     support = np.flatnonzero(kept)

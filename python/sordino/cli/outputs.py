@@ -13,6 +13,7 @@ from rich.table import Table
 import sordino as so
 from sordino.errors import InputFileError, InvalidParameterError
 from sordino.files import atomic_write
+from sordino.fitting import kind_of_error
 from sordino.plots import describe
 
 __all__ = [
@@ -63,8 +64,8 @@ def plan_facts(plan: so.Plan) -> list[tuple[str, str]]:
         ("queries", f"{describe(plan.workload)}, {plan.workload!r}"),
         ("privacy", plan.guarantee()),
         ("mechanism", f"{plan.mechanism} ({'chosen by auto' if plan.requested == 'auto' else 'as asked'})"),
-        ("rmse", f"{plan.rmse:.6g}{'' if plan.rmse_kind == 'exact' else f' ({plan.rmse_kind})'}"),
-        ("largest standard error", f"{plan.max_stderr:.6g}"),
+        ("rmse", f"{plan.rmse:.6g}{kind_of_error(plan.rmse_kind)}"),
+        ("largest standard error", _known(plan.max_stderr)),
     ]
     if bound is not None and bound.value > 0.0:
         facts.append(("least of any Gaussian mechanism", f"{bound.value:.6g} ({bound.name})"))
@@ -94,6 +95,10 @@ def show_facts(facts: list[tuple[str, str]]) -> None:
         click.echo(f"{name:<{width}}  {value}")
 
 
+def _known(error: float | None) -> str:
+    return "-" if error is None else f"{error:.6g}"
+
+
 def show_comparison(comparison: so.Comparison) -> None:
     """Print a comparison: a table on a terminal, plain text when piped."""
     if not sys.stdout.isatty():
@@ -102,7 +107,7 @@ def show_comparison(comparison: so.Comparison) -> None:
     bound = comparison.gaussian_bound
     caption = None if bound is None else f"least of any Gaussian mechanism: {bound.value:.6g} ({bound.name})"
     table = Table("mechanism", caption=caption, header_style="bold")
-    for name in ("rmse", "max stderr", "over bound"):
+    for name in ("rmse", "max stderr", "over bound", "kind"):
         table.add_column(name, justify="right")
     for row in comparison.rows:
         chosen = row["mechanism"] == comparison.chosen
@@ -110,8 +115,9 @@ def show_comparison(comparison: so.Comparison) -> None:
         table.add_row(
             f"{row['mechanism']}{' *' if chosen else ''}",
             f"{row['rmse']:.6g}",
-            f"{row['max_stderr']:.6g}",
+            _known(row["max_stderr"]),
             over,
+            row["rmse_kind"],
             style="bold cyan" if chosen else "",
         )
     Console().print(table)

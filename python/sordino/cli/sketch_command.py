@@ -260,7 +260,7 @@ def release_command(
 
     Every release costs its budget: merge first, release once. Nothing keeps account between two runs: what several
     releases cost together adds up, and a ledger in Python watches over it. The recovered table has no intervals: its
-    error is that of the noise only if it has no more coefficients in the basis than are looked for.
+    error is at most about that of the noise if it has no more coefficients in the basis than are looked for.
     """
     outputs.check_output(output, (".json", ".csv", ".parquet"))
     outputs.check_output(save_plan, ())
