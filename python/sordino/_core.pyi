@@ -424,6 +424,7 @@ class GraphEvents:
         """What the edges of every step change, row by row: private."""
     @property
     def bytes(self) -> int: ...
+    def close(self) -> None: ...
 
 @final
 class SpanningForest:
@@ -440,6 +441,7 @@ class SpanningForest:
         """What the edges of every step change: private."""
     @property
     def bytes(self) -> int: ...
+    def close(self) -> None: ...
 
 @final
 class Words:
@@ -451,6 +453,7 @@ class Words:
     def feed(self, counters: LazyStream, letters: NDArray[np.int64], ends: NDArray[np.uint64]) -> None: ...
     @property
     def bytes(self) -> int: ...
+    def close(self) -> None: ...
 
 @final
 class LazyStream:
@@ -618,6 +621,9 @@ def checkpoint_header(checkpoint: bytes) -> bytes:
 
 def select(scores: NDArray[np.float64], sensitivity: float, epsilon: float, key: bytes | None = None) -> int:
     """Index of the noisy maximum."""
+
+def renew_owner() -> None:
+    """Say that this process is a child that was forked."""
 
 def gaussian_noise(count: int, quarter_units: int, key: bytes | None = None) -> NDArray[np.int64]:
     """Exact rounded Gaussian integers."""

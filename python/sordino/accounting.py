@@ -1,6 +1,5 @@
 """The ledger: a privacy filter that refuses what would exceed a total, before any noise is drawn."""
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -19,6 +18,7 @@ from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
 from sordino.filters import BasicRule, ConcentratedRule, GaussianRule, PureRule, Rule, ScheduleRule, adaptive_rules
 from sordino.ledger_storage import InMemoryStorage, LedgerEntry, LedgerStorage
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.processes import this_process
 from sordino.rounding import float_down, float_up, sqrt_down
 from sordino.testing import current_key
 
@@ -112,7 +112,7 @@ class Ledger:
         self._history: list[LedgerEntry] = []
         self._requests: dict[str, LedgerEntry] = {}
         self._records: dict[str, object] = {}
-        self._process = os.getpid()
+        self._process = this_process()
         self._lock = threading.Lock()
         for entry in self._storage.entries():
             self._record(entry, self._sums_after(entry.event, entry.request_id))
@@ -279,7 +279,7 @@ class Ledger:
         raise ForkError("a ledger cannot be copied or pickled: two copies would spend the same budget")
 
     def _require_owner(self) -> None:
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkError(
                 "this ledger belongs to the process that made it; after a fork both would spend the same "
                 "budget. Release in that process, or give each process a ledger with a share of the total"

@@ -18,7 +18,6 @@ k counters that spend epsilon each, as printed there, spend k epsilon.
 from __future__ import annotations
 
 import math
-import os
 import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -41,6 +40,7 @@ from sordino.errors import (
 )
 from sordino.privacy import PureDP
 from sordino.private_numbers import amounts_or, summed
+from sordino.processes import this_process
 from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
 from sordino.sketches import changes
 from sordino.stream_plans import StreamPlan
@@ -262,7 +262,7 @@ class HistogramStream(Uncopied):
         self.counters = counters
         self.private: bool = getattr(counters, "private", True) if private is None else private
         self.accounted: bool = getattr(counters, "accounted", False)
-        self._process = os.getpid()
+        self._process = this_process()
         self._guard = threading.RLock()
         # Differences of sums are what was published of each cell: those of the counters, as far as they were read.
         self._sums: list[float] = []
@@ -287,7 +287,7 @@ class HistogramStream(Uncopied):
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
         """
-        if os.getpid() != self._process:  # where the lock may be held for ever
+        if this_process() != self._process:  # where the lock may be held for ever
             raise ForkError("this stream belongs to another process")
         with self._guard:
             if self.counters.closed:

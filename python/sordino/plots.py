@@ -145,13 +145,13 @@ def plot_plan(plan: Plan, path: str | Path | None = None) -> Figure:
         InputFileError: The picture cannot be written.
     """
     workload = plan.workload
-    ranges = isinstance(workload, AllRanges) and plan.max_stderr is not None
-    two = ranges or isinstance(workload, Filter | GroupConvolution)
+    ranges = workload if isinstance(workload, AllRanges) and plan.max_stderr is not None else None
+    two = ranges is not None or isinstance(workload, Filter | GroupConvolution)
     figure = new_figure(11.5 if two else 8.0, 4.8)
     panels = figure.subplots(1, 2, width_ratios=(3, 2)) if two else [figure.subplots()]
     _draw_errors(panels[0], plan)
-    if ranges:
-        draw_range_map(figure, panels[1], workload, plan.stderr.reshape(-1), "standard error")
+    if ranges is not None:
+        draw_range_map(figure, panels[1], ranges, plan.stderr.reshape(-1), "standard error")
         heading(panels[1], "Error of every range", "from its first to its last cell")
     elif two:
         _draw_spectrum(panels[1], workload)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 from sordino.errors import ForkError, StepStoreError
 from sordino.files import sync_folder
+from sordino.processes import this_process
 
 __all__ = ["FileStepStore", "InMemoryStepStore", "StepEntry", "StepStore"]
 
@@ -88,11 +89,11 @@ class InMemoryStepStore:
         self._stream: str | None = None
         self._taken = False
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._process = this_process()
 
     def acquire(self, stream: str, *, new: bool) -> None:
         """Take the store for this stream."""
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkError(
                 "a step store in memory belongs to the process that made it: a fork would not see its steps"
             )
@@ -144,7 +145,7 @@ class FileStepStore:
         self._kept: list[tuple[StepEntry, int]] = []
         self._first = 0
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._process = this_process()
 
     def acquire(self, stream: str, *, new: bool) -> None:
         """Take the file for this stream."""
@@ -167,7 +168,7 @@ class FileStepStore:
                 if isinstance(error, OSError) and not isinstance(error, StepStoreError):
                     raise StepStoreError(f"the step store cannot be used: {error.strerror}") from None
                 raise
-            self._file, self._process = descriptor, os.getpid()
+            self._file, self._process = descriptor, this_process()
 
     def _claim(self, descriptor: int, stream: str, new: bool) -> None:
         if self._stream == stream:
@@ -191,7 +192,7 @@ class FileStepStore:
         """Unlock the file."""
         with self._lock:
             if self._file is not None:
-                if os.getpid() == self._process:
+                if this_process() == self._process:
                     _unlock_file(self._file)  # closing is not enough while a fork holds the file
                 os.close(self._file)
                 self._file = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import json
-import os
 import secrets
 import threading
 import weakref
@@ -29,6 +28,7 @@ from sordino.errors import (
     StepStoreError,
     StreamClosedError,
 )
+from sordino.processes import this_process
 from sordino.release import Interval
 from sordino.step_store import StepEntry, StepStore
 
@@ -68,7 +68,7 @@ class Stream:
         self._core = core
         self._name = name
         self._store = store
-        self._process = os.getpid()
+        self._process = this_process()
         # A stream that nobody holds any more gives its store back, once.
         self._release = None if store is None else weakref.finalize(self, store.release)
         self._guard = threading.RLock()
@@ -205,7 +205,7 @@ class Stream:
 
     def _require_owner(self) -> None:
         """Refuse another process before waiting for a lock that may be held for ever there."""
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkError(
                 "this stream belongs to another process: two processes would put different data on the same noise"
             )
@@ -345,7 +345,7 @@ class Stream:
         """Wipe key and noise, and give the store back; the stream refuses everything from now on."""
         self._one = None
         # After a fork the lock may be held for ever, by a thread that is not there.
-        with self._guard if os.getpid() == self._process else nullcontext():
+        with self._guard if this_process() == self._process else nullcontext():
             if not self._core.closed:
                 self._core.close()
                 if self._release is not None:

@@ -31,6 +31,11 @@ class GraphFunctionStream(EventStream):
         self._workload = workload
         self._encoder = workload.encoder()
 
+    def close(self) -> None:
+        """Wipe key, noise and what is remembered of events; the stream refuses everything from now on."""
+        super().close()
+        self._encoder.close()
+
     def update(self, source: object, target: object, weights: object = None, *, together: bool = False) -> Any:
         """Take in edges and publish the function after them.
 

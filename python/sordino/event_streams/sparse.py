@@ -16,7 +16,6 @@ Section 5.4, who use it with approximate privacy.
 from __future__ import annotations
 
 import math
-import os
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -37,6 +36,7 @@ from sordino.errors import (
 from sordino.events import ApproxEvent, PureEvent
 from sordino.privacy import ApproxDP, PureDP
 from sordino.private_numbers import amounts_or
+from sordino.processes import this_process
 from sordino.promises import promise_of
 from sordino.uncopied import Uncopied
 from sordino.units import AddRemove
@@ -200,7 +200,7 @@ class SparseStream(Uncopied):
         self.plan = plan
         self._above = above
         self._counters = counters
-        self._process = os.getpid()
+        self._process = this_process()
         self._guard = threading.RLock()
         # Steps and the answer after them; and of an update that was interrupted: its first step, the steps of the
         # running sum before it, and what was published of its segments.
@@ -240,7 +240,7 @@ class SparseStream(Uncopied):
         rows = np.atleast_1d(array)
         if self._counters.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkError("this stream belongs to another process")
         with self._guard:
             left = self.plan.steps - self.step

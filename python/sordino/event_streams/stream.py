@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from sordino.errors import (
     StepStoreError,
     StreamClosedError,
 )
+from sordino.processes import this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +65,7 @@ class EventStream:
         self.counters = counters
         self.private: bool = getattr(counters, "private", True)
         self.accounted: bool = getattr(counters, "accounted", False)
-        self._process = os.getpid()
+        self._process = this_process()
         self._guard = threading.RLock()
         # Steps whose events come again, None once they have come.
         self._replayed: int | None = None
@@ -113,7 +113,7 @@ class EventStream:
         Raises:
             SordinoError: As `_check`.
         """
-        if os.getpid() != self._process:  # where the lock may be held for ever
+        if this_process() != self._process:  # where the lock may be held for ever
             raise ForkError("this stream belongs to another process")
         with self._guard:
             self._check(steps)
@@ -138,7 +138,7 @@ class EventStream:
             InvalidParameterError: Every step was stored.
             ForkError: The stream belongs to another process.
         """
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkError("this stream belongs to another process")
         with self._guard:
             if not self.pending:

@@ -49,6 +49,11 @@ class WordStream(EventStream):
         self._workload = workload
         self._encoder = workload.encoder()
 
+    def close(self) -> None:
+        """Wipe key, noise and what is remembered of events; the stream refuses everything from now on."""
+        super().close()
+        self._encoder.close()
+
     def update(self, letters: object, *, together: bool = False) -> None:
         """Take in letters, and publish the counts after them.
 

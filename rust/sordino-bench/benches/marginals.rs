@@ -6,7 +6,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sordino_core::domain::Domain;
 use sordino_core::door::{Data, Door};
-use sordino_core::random::NoiseLaw;
+use sordino_core::door::NoiseLaw;
 use sordino_core::strategy::{Codes, Mechanism, Recipe, Strategy};
 use sordino_core::unit::Unit;
 use sordino_core::workload::Workload;

@@ -2,7 +2,7 @@
 #![allow(missing_docs)] // criterion's macros make undocumented functions
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sordino_core::random::{Key, NoiseLaw, Sampler};
+use sordino_core::door::{self, Key, NoiseLaw};
 use std::hint::black_box;
 
 /// Samples a call: one `ChaCha` stream, so that `rayon` has nothing to share.
@@ -13,11 +13,10 @@ fn noise(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Elements(SAMPLES as u64));
         for bits in [4u32, 22, 32, 40, 46, 48] {
-            let sampler = Sampler::new(law, 1 << bits).expect("within limits");
             let mut units = vec![0i64; SAMPLES];
             group.bench_function(BenchmarkId::new("quarter_units", format!("2^{bits}")), |bencher| {
                 bencher.iter(|| {
-                    sampler.add(black_box(&mut units), &Key::deterministic([1; 32]));
+                    door::noise(law, 1 << bits, &Key::deterministic([1; 32]), black_box(&mut units)).expect("within limits");
                 });
             });
         }
@@ -30,8 +29,8 @@ fn call(criterion: &mut Criterion) {
     criterion.bench_function("gaussian/one sample with a fresh key", |bencher| {
         bencher.iter(|| {
             let mut unit = [0i64];
-            let sampler = Sampler::new(NoiseLaw::Gaussian, 1 << 40).expect("within limits");
-            sampler.add(&mut unit, &Key::from_entropy().expect("entropy"));
+            let key = Key::from_entropy().expect("entropy");
+            door::noise(NoiseLaw::Gaussian, 1 << 40, &key, &mut unit).expect("within limits");
             unit
         });
     });

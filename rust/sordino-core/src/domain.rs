@@ -60,6 +60,9 @@ impl Domain {
     /// within `⌈k⌉` steps. Rounding half to even, or away from zero, would not.
     pub(crate) fn steps(self, value: f64) -> i64 {
         let limit = self.max_steps() as f64;
+        // Arithmetic on subnormal numbers takes many times as long: the time would tell of them.
+        let subnormal = value.to_bits() << 1 < 1 << 53;
+        let value = if subnormal { 0.0 } else { value };
         let scaled = (value * 2f64.powi(self.fraction_bits as i32)).clamp(-limit, limit);
         let floor = scaled.floor();
         floor as i64 + i64::from(scaled - floor >= 0.5)

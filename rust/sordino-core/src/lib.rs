@@ -17,7 +17,7 @@
 //! ```
 //! use sordino_core::door::{Data, Door};
 //! use sordino_core::domain::Domain;
-//! use sordino_core::random::NoiseLaw;
+//! use sordino_core::door::NoiseLaw;
 //! use sordino_core::strategy::{Mechanism, Recipe};
 //! use sordino_core::unit::Unit;
 //! use sordino_core::workload::Workload;
@@ -43,8 +43,8 @@ pub mod lattice;
 mod linear_algebra;
 pub mod objective;
 pub mod optimize;
+pub mod owner;
 pub mod polytope;
-pub mod random;
 mod scratch;
 pub mod sketch;
 pub mod smooth;

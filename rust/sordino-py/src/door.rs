@@ -8,9 +8,9 @@ use crate::strategy::Strategy;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::domain::Domain;
+use sordino_core::door::Key;
 use sordino_core::door::{self, Data};
 use sordino_core::error::Error;
-use sordino_core::random::Key;
 use sordino_core::strategy::Codes;
 use sordino_core::unit::Unit;
 

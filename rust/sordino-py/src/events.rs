@@ -13,11 +13,23 @@ use zeroize::Zeroize;
 type Integers<'py> = PyReadonlyArray1<'py, i64>;
 type Ends<'py> = PyReadonlyArray1<'py, u64>;
 
-impl Shared for events::GraphEvents {}
+impl Shared for events::GraphEvents {
+    fn wipe(&mut self) {
+        self.wipe();
+    }
+}
 
-impl Shared for events::SpanningForest {}
+impl Shared for events::SpanningForest {
+    fn wipe(&mut self) {
+        self.wipe();
+    }
+}
 
-impl Shared for events::Text {}
+impl Shared for events::Text {
+    fn wipe(&mut self) {
+        self.wipe();
+    }
+}
 
 impl Shared for stream::LazyStream {
     fn step(&self) -> u64 {
@@ -109,7 +121,7 @@ impl GraphEvents {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (u, v, ends) = (source.as_slice()?, target.as_slice()?, self::ends(&ends)?);
         ends_together(u.len(), v.len()).map_err(PyError::from)?;
-        let rows = self.0.with(py, |graph| {
+        let rows = self.0.open(py, |graph| {
             let mut rows = vec![0; ends.len() * graph.width()];
             graph.rows(u, v, &ends, &mut rows).map(|()| rows)
         });
@@ -120,6 +132,10 @@ impl GraphEvents {
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
         self.0.with(py, |counted| counted.bytes())
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
     }
 }
 
@@ -146,7 +162,7 @@ impl SpanningForest {
         let (u, v, w, ends) = (source.as_slice()?, target.as_slice()?, weights.as_slice()?, self::ends(&ends)?);
         ends_together(u.len(), v.len()).and_then(|()| ends_together(u.len(), w.len())).map_err(PyError::from)?;
         let mut rows = vec![0; ends.len()];
-        self.0.with(py, |forest| forest.rows(u, v, w, &ends, &mut rows))?.map_err(PyError::from)?;
+        self.0.open(py, |forest| forest.rows(u, v, w, &ends, &mut rows))?.map_err(PyError::from)?;
         Ok(rows.into_pyarray(py))
     }
 
@@ -154,6 +170,10 @@ impl SpanningForest {
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
         self.0.with(py, |counted| counted.bytes())
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
     }
 }
 
@@ -180,7 +200,7 @@ impl Words {
         ends: Ends<'py>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (letters, ends) = (letters.as_slice()?, self::ends(&ends)?);
-        let rows = self.0.with(py, |text| {
+        let rows = self.0.open(py, |text| {
             let mut rows = vec![0; ends.len() * text.width() as usize];
             text.rows(letters, &ends, &mut rows).map(|()| rows)
         });
@@ -198,6 +218,10 @@ impl Words {
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
         self.0.with(py, |counted| counted.bytes())
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
     }
 }
 

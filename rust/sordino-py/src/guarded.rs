@@ -5,6 +5,7 @@
 use crate::error::PyError;
 use pyo3::prelude::*;
 use sordino_core::error::Error;
+use sordino_core::owner::Owner;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -26,7 +27,7 @@ pub(crate) trait Shared: Send {
 
 /// A value behind a lock, of one process.
 pub(crate) struct Guarded<T> {
-    process: u32,
+    owner: Owner,
     cell: Mutex<T>,
     step: AtomicU64,
     closed: AtomicBool,
@@ -35,7 +36,7 @@ pub(crate) struct Guarded<T> {
 impl<T: Shared> Guarded<T> {
     pub fn new(value: T) -> Self {
         let (step, closed) = (value.step().into(), value.closed().into());
-        Self { process: std::process::id(), cell: Mutex::new(value), step, closed }
+        Self { owner: Owner::current(), cell: Mutex::new(value), step, closed }
     }
 
     /// Steps after the last call that ended.
@@ -48,19 +49,23 @@ impl<T: Shared> Guarded<T> {
         self.closed.load(Ordering::Acquire)
     }
 
-    fn owned(&self) -> Result<(), Error> {
-        if std::process::id() == self.process { Ok(()) } else { Err(Error::Fork) }
-    }
-
     /// Calls `f` alone, after waiting detached from the interpreter.
     pub fn with<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
-        self.owned()?;
+        self.owner.check()?;
         py.detach(|| Ok(self.call(self.cell.lock().map_err(|_| Error::Broken)?, f)))
+    }
+
+    /// As [`Self::with`], refused once it was closed, for what does not know that itself.
+    pub fn open<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
+        if self.closed() {
+            return Err(Error::Closed.into());
+        }
+        self.with(py, f)
     }
 
     /// As [`Self::with`] for what takes less than a switch of threads: detached only if it must wait.
     pub fn briefly<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
-        self.owned()?;
+        self.owner.check()?;
         match self.cell.try_lock() {
             Ok(guard) => Ok(self.call(guard, f)),
             Err(TryLockError::Poisoned(_)) => Err(Error::Broken.into()),
@@ -70,13 +75,16 @@ impl<T: Shared> Guarded<T> {
 
     /// As [`Self::with`], inside the turn of another object: detached already.
     pub fn nested<R>(&self, f: impl FnOnce(&mut T) -> R) -> Result<R, PyError> {
-        self.owned()?;
+        if self.closed() {
+            return Err(Error::Closed.into());
+        }
+        self.owner.check()?;
         Ok(self.call(self.cell.lock().map_err(|_| Error::Broken)?, f))
     }
 
     /// Wipes what is secret, also after a panic; in another process there is nothing that could be used.
     pub fn close(&self, py: Python<'_>) {
-        if self.owned().is_ok() {
+        if self.owner.check().is_ok() {
             py.detach(|| {
                 let mut guard = self.cell.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 guard.wipe();
@@ -88,7 +96,7 @@ impl<T: Shared> Guarded<T> {
     fn call<R>(&self, mut guard: MutexGuard<'_, T>, f: impl FnOnce(&mut T) -> R) -> R {
         let result = f(&mut guard);
         self.step.store(guard.step(), Ordering::Release);
-        self.closed.store(guard.closed(), Ordering::Release);
+        self.closed.fetch_or(guard.closed(), Ordering::Release);
         result
     }
 }

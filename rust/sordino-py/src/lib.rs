@@ -54,6 +54,12 @@ mod _core {
     #[pymodule_export]
     use crate::workload::Workload;
 
+    /// Says that this process is a child that was forked.
+    #[pyfunction]
+    fn renew_owner() {
+        sordino_core::owner::renew();
+    }
+
     /// numpy's tables are fetched now: fetched at the first array, a signal could come in between.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,11 +2,11 @@
 
 use crate::error::PyError;
 use pyo3::prelude::*;
+use sordino_core::door;
 use sordino_core::error::Error;
 use sordino_core::estimate::cuts::CutGoal;
 use sordino_core::objective;
 use sordino_core::optimize::{self, Noise};
-use sordino_core::random;
 
 /// A value of the core that Python calls by name.
 macro_rules! named {
@@ -51,9 +51,9 @@ pub(crate) enum Limits {
     Absolute,
 }
 
-named!(NoiseLaw(random::NoiseLaw), "noise law",
-    "gaussian" => random::NoiseLaw::Gaussian,
-    "laplace" => random::NoiseLaw::Laplace,
+named!(NoiseLaw(door::NoiseLaw), "noise law",
+    "gaussian" => door::NoiseLaw::Gaussian,
+    "laplace" => door::NoiseLaw::Laplace,
 );
 named!(SearchedNoise(Noise), "noise of a search", "gaussian" => Noise::Gaussian, "laplace" => Noise::Blocks);
 named!(Relation(Neighbours), "neighbouring relation",

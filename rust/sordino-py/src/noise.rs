@@ -3,8 +3,8 @@
 use crate::error::PyError;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use sordino_core::door::{self, Key, NoiseLaw};
 use sordino_core::error::Error;
-use sordino_core::random::{Key, NoiseLaw, Sampler};
 
 fn sample(
     py: Python<'_>,
@@ -14,10 +14,9 @@ fn sample(
     key: Option<[u8; 32]>,
 ) -> Result<Bound<'_, PyArray1<i64>>, PyError> {
     let units = py.detach(|| {
-        let sampler = Sampler::new(law, quarter_units)?;
         let key = key.map_or_else(Key::from_entropy, |bytes| Ok(Key::deterministic(bytes)))?;
         let mut units = vec![0; count];
-        sampler.add(&mut units, &key);
+        door::noise(law, quarter_units, &key, &mut units)?;
         Ok::<_, Error>(units)
     })?;
     Ok(units.into_pyarray(py))

@@ -13,8 +13,9 @@
 //! `e^{ε₂}`, the density of `ρ` costs `e^{ε₁}`. Both ways at most `e^ε`. Rounding noise to integers keeps both properties.
 //! (Lyu, Su & Li 2017, `arXiv:1603.01699`, Theorem 4, for monotone queries and one positive answer.)
 
+use super::random::{Key, NoiseLaw, NoiseSource};
 use crate::error::Error;
-use crate::random::{Key, NoiseLaw, NoiseSource};
+use crate::owner::Owner;
 use crate::upper::Upper;
 use zeroize::Zeroize;
 
@@ -32,7 +33,7 @@ pub struct AboveThreshold {
     count: i64,
     /// Noisy threshold of the running segment, in units of `2^-FRACTION`.
     noisy_threshold: i64,
-    owner: u32,
+    owner: Owner,
     closed: bool,
 }
 
@@ -55,13 +56,9 @@ impl AboveThreshold {
             return Err(Error::invalid("epsilon", "too small for this sensitivity"));
         }
         let quarter_units = (quarters as u64).max(1);
-        NoiseSource::check(quarter_units)?;
-        let key = match key {
-            Some(bytes) => Key::deterministic(bytes),
-            None => Key::from_entropy()?,
-        };
+        let key = Key::known_or_fresh(key)?;
         let source = NoiseSource::new(key, NoiseLaw::Laplace, 0);
-        let owner = std::process::id();
+        let owner = Owner::current();
         let threshold = threshold as i64;
         let mut segments =
             Self { threshold, quarter_units, source, count: 0, noisy_threshold: 0, owner, closed: false };
@@ -93,7 +90,7 @@ impl AboveThreshold {
         if self.closed {
             return Err(Error::Closed);
         }
-        if std::process::id() == self.owner { Ok(()) } else { Err(Error::Fork) }
+        self.owner.check()
     }
 
     /// Adds an item to the running segment. If the segment ends with it, the exact count of the segment comes back: it is

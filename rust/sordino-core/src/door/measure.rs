@@ -5,10 +5,10 @@
 //! concentrated, `f`- and pure differential privacy all hold exactly, at the sensitivity of the rounded
 //! encode: ideal, plus twice the encode's error, plus one grid step for every coordinate that can differ.
 
+use super::random::{BlockNoise, BodyNoise, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
 use crate::domain::Domain;
 use crate::error::Error;
 use crate::lattice::{MAGNITUDE_LIMIT, float_to_units, integer_to_units};
-use crate::random::{BlockNoise, BodyNoise, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
 use crate::scratch::INTEGERS;
 use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Strategy};
 use crate::unit::Unit;

@@ -1,18 +1,24 @@
 //! The door: the only place where a private value meets randomness.
 //!
 //! `measure` publishes lattice integers, all at once or step by step, `select` publishes one index, `above` that a count has come
-//! above a threshold. A reviewer who trusts this folder, `random/`, `lattice.rs` and the sensitivities trusts the library.
+//! above a threshold, and `noise` is noise alone. A reviewer who trusts this folder, `lattice.rs` and the sensitivities trusts
+//! the library: `random/` is private to it, and processes of streams get a source of noise that takes no value in.
 
 mod above;
 mod measure;
+mod noise;
 mod pan_private;
+mod random;
 mod select;
 mod sparsity;
 mod stream;
 
 pub use above::AboveThreshold;
 pub use measure::{Data, Door, Measured, Sensitivity};
+pub use noise::noise;
 pub use pan_private::PanPrivateTree;
+pub(crate) use random::NoiseSource;
+pub use random::{Key, MAX_QUARTER_UNITS, NoiseLaw};
 pub use select::select;
 pub use sparsity::{Cells, SparsityChoice};
 pub use stream::{StreamDoor, StreamShift};

@@ -13,10 +13,11 @@
 //! one look at the state together satisfy the guarantee of the plain tree, with twice the variance. (Dwork, Naor, Pitassi
 //! & Rothblum 2010, Section 4: pan-private counters.) Two looks are not covered.
 
+use super::random::{Key, NoiseLaw, NoiseSource};
 use super::stream::StreamDoor;
 use crate::error::Error;
 use crate::lattice::OUTPUT_LIMIT;
-use crate::random::{Key, NoiseLaw, NoiseSource};
+use crate::owner::Owner;
 use zeroize::Zeroize;
 
 /// A left node of one level, the only kind that prefix sums are made of.
@@ -36,7 +37,7 @@ pub struct PanPrivateTree {
     step: u64,
     levels: Vec<Level>,
     published: Vec<i64>,
-    owner: u32,
+    owner: Owner,
     /// For tests and tutorials.
     key: Option<[u8; 32]>,
     closed: bool,
@@ -57,10 +58,9 @@ impl PanPrivateTree {
         if dim == 0 || dim > 1 << 20 {
             return Err(Error::invalid("dim", "must be from 1 to 2^20"));
         }
-        NoiseSource::check(door.quarter_units())?;
         let levels =
             (0..u64::BITS - steps.leading_zeros()).map(|_| Level { sum: vec![0; dim], base: vec![0; dim] }).collect();
-        let owner = std::process::id();
+        let owner = Owner::current();
         Ok(Self { door, law, steps, step: 0, levels, published: vec![0; dim], owner, key, closed: false })
     }
 
@@ -82,9 +82,7 @@ impl PanPrivateTree {
         if self.step == self.steps {
             return Err(Error::Horizon { left: 0 });
         }
-        if std::process::id() != self.owner {
-            return Err(Error::Fork);
-        }
+        self.owner.check()?;
         let key = match self.key {
             None => Key::from_entropy()?,
             Some(mut bytes) => {
@@ -153,8 +151,8 @@ impl std::fmt::Debug for PanPrivateTree {
 mod tests {
     use super::PanPrivateTree;
     use crate::domain::Domain;
+    use crate::door::NoiseLaw;
     use crate::door::{StreamDoor, StreamShift};
-    use crate::random::NoiseLaw;
     use crate::upper::Upper;
 
     const STEPS: u64 = 13;

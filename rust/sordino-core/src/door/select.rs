@@ -8,9 +8,9 @@
 //! This is the permute-and-flip mechanism (Ding, Kifer & others 2021, `arXiv:2105.07260`), whose expected score is
 //! nowhere below that of the exponential mechanism.
 
+use super::random::{Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
 use crate::error::Error;
 use crate::lattice::float_to_units;
-use crate::random::{Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
 use crate::upper::Upper;
 
 /// Index of the noisy maximum, `epsilon`-differentially private.
@@ -50,7 +50,7 @@ pub fn select(scores: &[f64], sensitivity: f64, epsilon: f64, key: Option<&Key>)
 #[cfg(test)]
 mod tests {
     use super::select;
-    use crate::random::Key;
+    use crate::door::Key;
 
     /// Frequencies of the winner against the closed form for two scores at distance `d = 2b`:
     /// `P(first wins) = 1 − e^{−d/b}/2`. 5 standard errors, fixed keys.

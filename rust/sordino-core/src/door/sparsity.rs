@@ -8,10 +8,10 @@
 //! Source: Li, Zhang, Winslett & Yang 2011, Section 3.4, with a sensitivity that does not depend on the candidate
 //! and belongs to the basis.
 
+use super::random::Key;
 use super::select::select;
 use crate::domain::Domain;
 use crate::error::Error;
-use crate::random::Key;
 use crate::transform::Basis;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -131,7 +131,7 @@ fn tails(coefficients: &mut [f64], candidates: &[usize]) -> Vec<f64> {
 mod tests {
     use super::{Cells, SparsityChoice, tails};
     use crate::domain::Domain;
-    use crate::random::Key;
+    use crate::door::Key;
     use crate::transform::{Basis, NamedBasis};
     use crate::unit::Unit;
 

@@ -10,10 +10,10 @@
 //! for adaptively chosen streams too. Trees publish integer combinations of measured nodes: post-processing.
 
 use super::measure::{MIN_QUARTER_UNITS, ROUNDING_SHARE, Sensitivity, floor_log2};
+use super::random::{Key, MAX_QUARTER_UNITS, NoiseLaw, NoiseSource};
 use crate::domain::Domain;
 use crate::error::Error;
 use crate::lattice::{MAGNITUDE_LIMIT, OUTPUT_LIMIT};
-use crate::random::MAX_QUARTER_UNITS;
 use crate::upper::Upper;
 
 /// A fitted lattice and noise for a stream. Only [`StreamDoor::fit`] makes one.
@@ -111,6 +111,13 @@ impl StreamDoor {
     /// Exponent of the lattice spacing in the unit of the items.
     pub fn exponent(&self) -> i32 {
         i32::from(self.grid) - self.domain.fraction_bits() as i32
+    }
+
+    /// The noise of a stream under this key.
+    pub(crate) fn source(&self, key: Key, law: NoiseLaw) -> NoiseSource {
+        // `fit` keeps the noise within the tables.
+        debug_assert!((1..=MAX_QUARTER_UNITS).contains(&self.quarter_units));
+        NoiseSource::new(key, law, 0)
     }
 
     /// A private number clamped to the domain, on the lattice.

@@ -43,6 +43,15 @@ impl SimpleGraph {
         Ok(Self { max_degree: max_degree.unwrap_or(u32::MAX), vertices: vec![vertex; vertices as usize] })
     }
 
+    /// Forgets all edges, and overwrites them.
+    pub fn wipe(&mut self) {
+        for vertex in &mut self.vertices {
+            vertex.kept.wipe();
+            vertex.dropped.wipe();
+            (vertex.degree, vertex.remembered) = (0, 0);
+        }
+    }
+
     /// Number of vertices.
     pub fn vertices(&self) -> u32 {
         self.vertices.len() as u32

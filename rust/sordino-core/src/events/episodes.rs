@@ -2,6 +2,7 @@
 
 use super::words::Words;
 use crate::error::Error;
+use zeroize::Zeroize;
 
 /// A sequence of events, letter by letter: which episodes of at most `ℓ` letters have a new minimal occurrence now.
 ///
@@ -46,6 +47,12 @@ impl Episodes {
             numbers.push((0..alphabet).flat_map(|c| numbers[j - 1].iter().map(of(c))).collect());
         }
         Ok(Self { words, now: 0, latest, numbers })
+    }
+
+    /// Forgets what was seen, and overwrites it.
+    pub fn wipe(&mut self) {
+        self.now = 0;
+        self.latest.iter_mut().for_each(|times| times.as_mut_slice().zeroize());
     }
 
     /// The numbering of the episodes.

@@ -59,6 +59,15 @@ impl SpanningForest {
         Ok(Self { vertices, max_weight: max_weight as i64, nodes, leaders })
     }
 
+    /// Forgets all edges, and overwrites them.
+    pub fn wipe(&mut self) {
+        for (id, node) in self.nodes.iter_mut().enumerate() {
+            *node = std::hint::black_box(Node::new(id as u32, -1));
+        }
+        self.nodes.truncate(self.vertices as usize);
+        self.leaders = std::mem::take(&mut self.leaders).into_iter().enumerate().map(|(id, _)| id as u32).collect();
+    }
+
     /// Inserts an edge; how much the cost of the minimum spanning forest changes.
     #[must_use = "the change is what is counted"]
     pub fn push(&mut self, u: i64, v: i64, weight: i64) -> i64 {

@@ -3,6 +3,7 @@
 use super::degree_bound::SimpleGraph;
 use super::steps::grouped;
 use crate::error::Error;
+use zeroize::Zeroize;
 
 /// A function of a simple graph whose increments are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,12 @@ impl GraphEvents {
             _ => 1,
         };
         Ok(Self { function, graph, width, stars: Vec::new() })
+    }
+
+    /// Forgets the graph, and overwrites it.
+    pub fn wipe(&mut self) {
+        self.graph.wipe();
+        self.stars.zeroize();
     }
 
     /// Numbers an event adds to: 1, or `D + 1` for a degree histogram.

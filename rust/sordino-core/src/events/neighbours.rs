@@ -1,5 +1,7 @@
 //! The neighbours of a vertex: a set of vertices that only grows.
 
+use zeroize::Zeroize;
+
 /// A sorted list; from `n/32` members on, where it takes no less memory, `n` bits.
 ///
 /// So no insertion moves more than `n/8` bytes, and an intersection costs at most `n/64` words.
@@ -51,6 +53,13 @@ impl Neighbours {
                 list.iter().map(|&w| bit(words, w) as usize).sum()
             }
             (Self::Bits(a), Self::Bits(b)) => a.iter().zip(b).map(|(a, b)| (a & b).count_ones() as usize).sum(),
+        }
+    }
+
+    pub fn wipe(&mut self) {
+        match self {
+            Self::Sorted(list) => list.zeroize(),
+            Self::Bits(words) => words.zeroize(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::words::Words;
 use crate::error::Error;
+use zeroize::Zeroize;
 
 /// A text, letter by letter: which words of at most `ℓ` letters end now.
 #[derive(Clone)]
@@ -21,6 +22,12 @@ impl Substrings {
     pub fn new(alphabet: u32, longest: u32) -> Result<Self, Error> {
         let words = Words::new(alphabet, longest)?;
         Ok(Self { words, run: 0, suffixes: vec![0; longest as usize + 1] })
+    }
+
+    /// Forgets what was seen, and overwrites it.
+    pub fn wipe(&mut self) {
+        self.run = 0;
+        self.suffixes.as_mut_slice().zeroize();
     }
 
     /// The numbering of the words.

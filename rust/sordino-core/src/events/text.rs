@@ -24,6 +24,14 @@ impl Text {
         }
     }
 
+    /// Forgets what was seen, and overwrites it.
+    pub fn wipe(&mut self) {
+        match self {
+            Self::Substrings(text) => text.wipe(),
+            Self::Episodes(text) => text.wipe(),
+        }
+    }
+
     /// Calls out the index of every word that is counted once more with this letter.
     #[inline]
     pub fn push(&mut self, letter: i64, out: impl FnMut(u64)) {

@@ -1,6 +1,6 @@
 use super::{Kind, Measuring, Operator, Sketch};
+use crate::door::NoiseLaw;
 use crate::estimate::recovery::Operator as _;
-use crate::random::NoiseLaw;
 use crate::strategy::Compression;
 use crate::transform::NamedBasis;
 use crate::unit::Unit;

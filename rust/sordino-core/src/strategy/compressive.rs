@@ -5,8 +5,8 @@
 //! post-processing by the caller: here are what is measured and what its noise means.
 
 use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
+use crate::door::NoiseLaw;
 use crate::error::Error;
-use crate::random::NoiseLaw;
 use crate::sketch::Operator;
 use crate::unit::Unit;
 use crate::upper::Upper;

@@ -8,9 +8,9 @@
 use super::columns::sensitivity;
 use super::fixed::Fixed;
 use super::{Body, Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, probe, table};
+use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse};
-use crate::random::NoiseLaw;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;

@@ -5,8 +5,8 @@
 //! sums themselves: queries are made of them by the caller.
 
 use super::{Encoded, Encoding, Geometry, Input, Strategy, integers};
+use crate::door::NoiseLaw;
 use crate::error::Error;
-use crate::random::NoiseLaw;
 use crate::smooth::{Features, Norms, WEIGHT_BITS, Weights};
 use crate::unit::Unit;
 use crate::upper::Upper;

@@ -13,8 +13,8 @@ use super::square_root::SquareRoot;
 use super::tree::Tree;
 use super::z2::Z2;
 use super::{Geometry, Strategy};
+use crate::door::NoiseLaw;
 use crate::error::Error;
-use crate::random::NoiseLaw;
 use crate::workload::Workload;
 
 /// The mechanisms, by the names that users write. Kinds are never removed or re-meant.

@@ -6,10 +6,11 @@
 //! tree). Which coordinates are read may depend on what was read before, not on the items.
 
 use super::plan::StreamPlan;
+use crate::door::Key;
 use crate::door::StreamDoor;
 use crate::error::Error;
 use crate::events::check_ends;
-use crate::random::{Key, NoiseSource};
+use crate::owner::Owner;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -116,7 +117,7 @@ pub struct LazyStream {
     sums: Sums,
     /// Samples set aside for a coordinate.
     stride: u64,
-    owner: u32,
+    owner: Owner,
     closed: bool,
 }
 
@@ -134,12 +135,8 @@ impl LazyStream {
         if dim == 0 || dim.checked_mul(stride).is_none_or(|samples| samples > MOST_SAMPLES) {
             return Err(Error::invalid("dim", "coordinates times steps must be from 1 to 2^62: declare fewer steps"));
         }
-        NoiseSource::check(door.quarter_units())?;
-        let key = match key {
-            Some(bytes) => Key::deterministic(bytes),
-            None => Key::from_entropy()?,
-        };
-        let (sums, owner) = (Sums::new(dim), std::process::id());
+        let key = Key::known_or_fresh(key)?;
+        let (sums, owner) = (Sums::new(dim), Owner::current());
         Ok(Self { plan, door, dim, step: 0, key, sums, stride, owner, closed: false })
     }
 
@@ -166,9 +163,7 @@ impl LazyStream {
         if self.closed {
             return Err(Error::Closed);
         }
-        if std::process::id() != self.owner {
-            return Err(Error::Fork);
-        }
+        self.owner.check()?;
         let left = self.plan.steps() - self.step;
         if steps > left { Err(Error::Horizon { left }) } else { Ok(()) }
     }
@@ -242,7 +237,7 @@ impl LazyStream {
         let (strategy, law, quarters) = (self.plan.strategy(), self.plan.recipe().law, self.door.quarter_units());
         let tasks = coordinates.par_chunks(TASK).zip(out.par_chunks_mut(TASK));
         tasks.for_each(|(coordinates, out)| {
-            let mut source = NoiseSource::new(Key::deterministic(*self.key.bytes()), law, 0);
+            let mut source = self.door.source(self.key.again(), law);
             for (coordinate, out) in coordinates.iter().zip(out) {
                 let noise = strategy.summed_noise(&mut source, coordinate * self.stride, quarters, self.step);
                 *out = self.door.publish_sum(self.sums.get(*coordinate), noise);

@@ -5,8 +5,9 @@ use super::plan::StreamPlan;
 use super::process::Process;
 use super::state::{Reader, Writer, replace};
 use crate::door::StreamDoor;
+use crate::door::{Key, NoiseSource};
 use crate::error::Error;
-use crate::random::{Key, NoiseSource};
+use crate::owner::Owner;
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -46,7 +47,7 @@ pub struct Stream {
     process: Box<dyn Process>,
     filter: FilterState,
     source: NoiseSource,
-    owner: u32,
+    owner: Owner,
     closed: bool,
     row: Vec<i64>,
     /// The answers published last.
@@ -72,11 +73,10 @@ impl Stream {
         if dim == 0 || dim > 1 << 21 || samples >= 1 << 63 {
             return Err(Error::invalid("dim", "must be from 1 to 2^21, and fewer for very many steps"));
         }
-        NoiseSource::check(door.quarter_units())?;
         let process = plan.strategy().process(dim, door.quarter_units());
         let filter = FilterState::new(&plan.recipe().filter, dim);
-        let source = NoiseSource::new(key, plan.recipe().law, 0);
-        let owner = std::process::id();
+        let source = door.source(key, plan.recipe().law);
+        let owner = Owner::current();
         Ok(Self {
             plan,
             door,
@@ -126,9 +126,7 @@ impl Stream {
         if self.closed {
             return Err(Error::Closed);
         }
-        if std::process::id() != self.owner {
-            return Err(Error::Fork);
-        }
+        self.owner.check()?;
         let steps = items.len() / self.dim;
         Error::check_len("item", steps.max(1) * self.dim, items.len())?;
         if let Items::Reals(values) = items
@@ -219,16 +217,14 @@ impl Stream {
         self.closed = true;
         self.process.wipe();
         self.row.zeroize();
-        self.source = NoiseSource::new(Key::deterministic([0; 32]), self.plan.recipe().law, 0);
+        self.source = self.door.source(Key::deterministic([0; 32]), self.plan.recipe().law);
     }
 
     pub(super) fn save(&self, out: &mut Writer) -> Result<(), Error> {
         if self.closed {
             return Err(Error::Closed);
         }
-        if std::process::id() != self.owner {
-            return Err(Error::Fork);
-        }
+        self.owner.check()?;
         out.u64(self.step);
         out.u64(self.dim as u64);
         out.u64(self.source.position());
@@ -243,12 +239,12 @@ impl Stream {
         let mut input = Reader(bytes);
         let (step, saved_dim, position) = (input.u64()?, input.u64()?, input.u64()?);
         let mut key = input.bytes()?;
-        let bytes: [u8; 32] = key.as_slice().try_into().map_err(|_| Error::Checkpoint)?;
+        let source_key = Key::kept(&key).ok_or(Error::Checkpoint)?;
         key.zeroize();
         if saved_dim != dim as u64 || step > plan.steps() {
             return Err(Error::Checkpoint);
         }
-        let mut stream = Self::open_with(plan, door, dim, Key::deterministic(bytes))?;
+        let mut stream = Self::open_with(plan, door, dim, source_key)?;
         stream.process.load(&mut input)?;
         stream.filter.load(&mut input)?;
         replace(&mut stream.answers, input.reals()?)?;

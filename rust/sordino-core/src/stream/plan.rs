@@ -6,10 +6,10 @@ use super::recipe::{Horizon, StreamMechanism, StreamRecipe};
 use super::state::Writer;
 use super::strategy::StreamStrategy;
 use crate::domain::Domain;
+use crate::door::NoiseLaw;
 use crate::door::{PanPrivateTree, StreamDoor, StreamShift};
 use crate::error::Error;
 use crate::optimize::Progress;
-use crate::random::NoiseLaw;
 use crate::upper::Upper;
 use std::ops::ControlFlow;
 

@@ -5,10 +5,10 @@ use super::strategy::{
     BinaryTree, Buffered, Comb, Dense, Identity, Output, Series, SmoothTree, StreamStrategy, SubtractionTree,
     TwoDiagonals,
 };
+use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::objective::Objective;
 use crate::optimize::{self, Progress};
-use crate::random::NoiseLaw;
 use crate::toeplitz::{self, BufferedProblem, outer, series, square_root_coefficients};
 
 /// No stream publishes more steps.

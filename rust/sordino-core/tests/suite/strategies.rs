@@ -2,7 +2,7 @@
 //! encode, variances as norms of the decoder's rows, weights as solutions of `Bᵀw = row`.
 
 use crate::common::norm;
-use sordino_core::random::NoiseLaw;
+use sordino_core::door::NoiseLaw;
 use sordino_core::strategy::{
     Encoded, Encoding, Factor, Factorization, Geometry, Input, Mechanism, Pieces, Recipe, Strategy,
 };

@@ -4,8 +4,8 @@ use crate::common::every::{EVERY, STEPS, open};
 use crate::common::streams;
 use proptest::prelude::*;
 use sordino_core::domain::Domain;
+use sordino_core::door::{Key, MAX_QUARTER_UNITS, NoiseLaw};
 use sordino_core::objective::Objective;
-use sordino_core::random::{Key, MAX_QUARTER_UNITS, NoiseLaw};
 use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism};
 use std::sync::Arc;
 

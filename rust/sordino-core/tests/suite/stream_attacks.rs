@@ -4,8 +4,8 @@
 
 use crate::common::streams::plan;
 use sordino_core::domain::Domain;
+use sordino_core::door::{Key, NoiseLaw};
 use sordino_core::objective::Objective;
-use sordino_core::random::{Key, NoiseLaw};
 use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism, StreamPlan};
 use sordino_core::toeplitz::{square_root_coefficients, square_root_norm_squared};
 use std::sync::{Arc, LazyLock};

@@ -1,8 +1,8 @@
 //! Published figures of continual release, to the digits printed, through plans: sensitivity times standard deviation.
 
 use crate::common::streams::plan;
+use sordino_core::door::NoiseLaw;
 use sordino_core::objective::Objective;
-use sordino_core::random::NoiseLaw;
 use sordino_core::stream::{Filter, Horizon, Participation, StreamMechanism, StreamPlan};
 use sordino_core::toeplitz::square_root_norm_squared;
 use std::f64::consts::PI;

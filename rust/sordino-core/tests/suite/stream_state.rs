@@ -3,9 +3,9 @@
 use crate::common::every::{EVERY, STEPS, open};
 use crate::common::streams::plan;
 use sordino_core::domain::Domain;
+use sordino_core::door::{Key, NoiseLaw};
 use sordino_core::error::Error;
 use sordino_core::objective::Objective;
-use sordino_core::random::{Key, NoiseLaw};
 use sordino_core::stream::{Filter, Horizon, Items, Participation, Stream, StreamMechanism, StreamPlan, header};
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@
 //! cancels in `own − left − right`, so the rounded combination is a post-processing of measured integers.
 
 use super::Process;
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, replace};
 use zeroize::Zeroize;
 

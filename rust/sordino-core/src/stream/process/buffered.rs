@@ -5,8 +5,8 @@
 //! `1 + 2^-F (Σ ω_i/μ_i + d)`.
 
 use super::{FRACTION, Process, saturate};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, replace};
 use crate::toeplitz::Dyadic;
 use zeroize::Zeroize;

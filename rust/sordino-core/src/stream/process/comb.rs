@@ -6,8 +6,8 @@
 
 use super::buffered::scaled;
 use super::{FRACTION, Process, saturate};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, replace};
 use crate::toeplitz::Dyadic;
 use zeroize::Zeroize;

@@ -3,8 +3,8 @@
 //! `C̃` has a unit diagonal and entries in units of `2^-30`; the noise of step `t` is `σ r_t`.
 
 use super::{Process, saturate, scaled_up};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, corrupt};
 use crate::toeplitz::Dyadic;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Fresh noise for every item: `C = I`.
 
 use super::Process;
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer};
 
 /// `v_t = k_t`.

@@ -25,8 +25,8 @@ pub(super) use subtraction_tree::SubtractionTree;
 pub(super) use two_diagonals::{Tables, TwoDiagonals};
 
 use super::state::{Reader, Writer};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::toeplitz::Dyadic;
 
 /// Bits after the binary point of a fed back sum.

@@ -1,8 +1,8 @@
 //! Fresh noise for every running sum: `C = A`, so that `v_t = k_t − k_{t−1}`.
 
 use super::Process;
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, replace};
 use zeroize::Zeroize;
 

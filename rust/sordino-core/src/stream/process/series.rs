@@ -3,8 +3,8 @@
 //! `K_0 = 2^q`. Over two histories the rounded sums differ from the exact difference by at most 1.
 
 use super::{Process, saturate};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, corrupt};
 use crate::toeplitz::{OnlineConvolution, OnlineKernel, OnlineState};
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //! step, the same variance always. An item is in the left nodes on the zeros of its own label, `height − ones`.
 
 use super::Process;
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, replace};
 use zeroize::Zeroize;
 

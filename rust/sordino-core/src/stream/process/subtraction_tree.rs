@@ -7,8 +7,8 @@
 //! the density by `e^{±ε}` at most. (For Gaussian noise this argument is not available, and it is not offered.)
 
 use super::Process;
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, replace};
 use zeroize::Zeroize;
 

@@ -4,8 +4,8 @@
 
 use super::buffered::scaled;
 use super::{FRACTION, Process, saturate, scaled_up};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::state::{Reader, Writer, corrupt, replace};
 use crate::toeplitz::Dyadic;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use super::correlation::{MOST_EXCHANGED, exchange_norm};
 use super::{StreamStrategy, averaged, sums_only};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, FRACTION, Process};

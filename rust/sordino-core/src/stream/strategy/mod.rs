@@ -21,8 +21,8 @@ use super::filter::Filter;
 use super::participation::Participation;
 use super::process::Process;
 use super::state::Writer;
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::upper::Upper;
 
 /// The public side of a noise process. Noise of scale 1 throughout.

@@ -1,8 +1,8 @@
 //! The two ends: noise on every item, and noise on every sum.
 
 use super::{StreamStrategy, averaged, cumulative, sums_only};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process};

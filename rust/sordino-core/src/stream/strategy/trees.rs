@@ -1,8 +1,8 @@
 //! Trees: integer combinations of measured nodes.
 
 use super::{StreamStrategy, averaged, processed, sums_only};
+use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::random::NoiseSource;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process, own_weight};

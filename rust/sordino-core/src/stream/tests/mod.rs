@@ -9,8 +9,8 @@ mod trees;
 
 use super::process::Process;
 use super::{Filter, Horizon, StreamMechanism, StreamPlan, StreamRecipe};
+use crate::door::{NoiseLaw, NoiseSource};
 use crate::objective::Objective;
-use crate::random::{NoiseLaw, NoiseSource};
 
 const GAUSS: NoiseLaw = NoiseLaw::Gaussian;
 /// Noise of an impulse response: rounding is 2^-50 of it.

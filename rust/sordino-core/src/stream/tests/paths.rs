@@ -2,7 +2,7 @@
 
 use super::enumeration::fed_back;
 use super::*;
-use crate::random::Key;
+use crate::door::Key;
 use crate::toeplitz::{self, BufferedProblem, BufferedToeplitz, Dyadic, series};
 
 /// Bits of the oracles' fixed point.
@@ -68,7 +68,7 @@ fn follow(
     mut check: impl FnMut(usize, f64),
 ) {
     let mut second = first.boxed();
-    let mut noise = NoiseSource::new(Key::deterministic([n as u8; 32]), GAUSS, 0);
+    let mut noise = NoiseSource::known(Key::deterministic([n as u8; 32]), GAUSS, 0);
     let (mut one, mut two) = (NoiseSource::scripted([]), NoiseSource::scripted([]));
     let (mut k, mut row, mut other) = (vec![0; 1 << 12], [0], [0]);
     let start = n / 37 + 1;

@@ -1,13 +1,13 @@
 //! Many streams at once: the covariance of their answers, and what rounding adds to it.
 
 use super::*;
-use crate::random::Key;
+use crate::door::Key;
 
 const STREAMS: usize = 10_000;
 
 /// Answers to zero items of `streams` streams, over the noise of scale 1: row `t` has all streams.
 fn answers(plan: &StreamPlan, n: usize, streams: usize, quarters: u64, key: u8) -> Vec<Vec<f64>> {
-    let mut source = NoiseSource::new(Key::deterministic([key; 32]), plan.recipe().law, 0);
+    let mut source = NoiseSource::known(Key::deterministic([key; 32]), plan.recipe().law, 0);
     let mut process = plan.strategy().process(streams, quarters);
     let increments: Vec<Vec<i64>> = (0..n)
         .map(|_| {

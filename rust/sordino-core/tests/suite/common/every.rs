@@ -2,8 +2,8 @@
 
 use super::streams::plan;
 use sordino_core::domain::Domain;
+use sordino_core::door::{Key, NoiseLaw};
 use sordino_core::objective::Objective;
-use sordino_core::random::{Key, NoiseLaw};
 use sordino_core::stream::{Filter, Horizon, Participation, Stream, StreamMechanism, StreamPlan};
 use std::sync::{Arc, LazyLock};
 

@@ -1,7 +1,7 @@
 //! Plans of streams, for tests.
 
+use sordino_core::door::NoiseLaw;
 use sordino_core::objective::Objective;
-use sordino_core::random::NoiseLaw;
 use sordino_core::stream::{Filter, Horizon, StreamMechanism, StreamPlan, StreamRecipe};
 use std::sync::Arc;
 

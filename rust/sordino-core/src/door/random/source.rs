@@ -5,9 +5,9 @@
 //! batches anywhere, and what was drawn can be drawn again.
 
 use super::Key;
-use super::words::{ChaChaWords, FurtherWords, word_at};
+use super::generator::Generator;
+use super::words::{ChaChaWords, WordsOf};
 use super::ziggurat::{self, Exponential, Gaussian, Law, NoiseLaw, check_quarter_units};
-use crate::error::Error;
 use rayon::prelude::*;
 
 /// Nonce of the main stream; indices stay below 2^63.
@@ -20,6 +20,8 @@ pub(crate) struct NoiseSource {
     key: Key,
     law: NoiseLaw,
     words: Box<ChaChaWords>,
+    /// For further words, and for samples far apart.
+    generator: Generator,
     next: u64,
     #[cfg(test)]
     script: Option<Script>,
@@ -35,17 +37,25 @@ pub(crate) struct Script {
 
 impl NoiseSource {
     /// Starts at sample `next`.
-    pub fn new(key: Key, law: NoiseLaw, next: u64) -> Self {
+    pub(in crate::door) fn new(key: Key, law: NoiseLaw, next: u64) -> Self {
+        let generator = Generator::new(&key);
         let mut words = Box::new(ChaChaWords::new(&key, MAIN));
         words.seek(next);
         Self {
             key,
             law,
             words,
+            generator,
             next,
             #[cfg(test)]
             script: None,
         }
+    }
+
+    /// As [`Self::new`], for tests of what is made of noise.
+    #[cfg(test)]
+    pub fn known(key: Key, law: NoiseLaw, next: u64) -> Self {
+        Self::new(key, law, next)
     }
 
     /// A source of these integers, whatever the size asked for: for tests that follow every path.
@@ -81,20 +91,23 @@ impl NoiseSource {
         }
     }
 
+    /// The key, for a checkpoint that is encrypted.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
     /// Sample `index`, wherever the source stands: for samples that are far apart.
-    pub fn single(&self, index: u64, quarter_units: u64) -> i64 {
+    pub fn single(&mut self, index: u64, quarter_units: u64) -> i64 {
         match self.law {
             NoiseLaw::Gaussian => self.single_of::<Gaussian>(index, quarter_units),
             NoiseLaw::Laplace => self.single_of::<Exponential>(index, quarter_units),
         }
     }
 
-    fn single_of<L: Law>(&self, index: u64, quarter_units: u64) -> i64 {
-        sample::<L>(&self.key, word_at(&self.key, MAIN, index), index, quarter_units)
+    fn single_of<L: Law>(&mut self, index: u64, quarter_units: u64) -> i64 {
+        self.generator.seek(MAIN, index);
+        let word = self.generator.word();
+        sample::<L>(&mut self.generator, word, index, quarter_units)
     }
 
     /// Overwrites `row` with the next samples `round(quarter_units/4·Z)`.
@@ -123,39 +136,34 @@ impl NoiseSource {
             let (key, first) = (&self.key, self.next);
             row.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, row)| {
                 let first = first + (chunk * CHUNK) as u64;
-                let mut words = ChaChaWords::new(key, MAIN);
+                let (mut words, mut generator) = (ChaChaWords::new(key, MAIN), Generator::new(key));
                 words.seek(first);
-                draw::<L>(key, &mut words, first, row, quarter_units);
+                draw::<L>(&mut generator, &mut words, first, row, quarter_units);
             });
             self.next += row.len() as u64;
             self.words.seek(self.next);
         } else {
-            draw::<L>(&self.key, &mut self.words, self.next, row, quarter_units);
+            draw::<L>(&mut self.generator, &mut self.words, self.next, row, quarter_units);
             self.next += row.len() as u64;
         }
-    }
-
-    /// Refuses noise that does not fit the tables.
-    pub fn check(quarter_units: u64) -> Result<(), Error> {
-        check_quarter_units(quarter_units)
     }
 }
 
 /// Sample `index`, which starts with `word`.
 #[inline]
-fn sample<L: Law>(key: &Key, word: u64, index: u64, quarter_units: u64) -> i64 {
+fn sample<L: Law>(generator: &mut Generator, word: u64, index: u64, quarter_units: u64) -> i64 {
     ziggurat::fast::<L>(word, |layer| quarter_units * L::WIDTH[layer])
-        .unwrap_or_else(|| ziggurat::slow::<L>(word, quarter_units, false, &mut FurtherWords::new(key, index)))
+        .unwrap_or_else(|| ziggurat::slow::<L>(word, quarter_units, false, &mut WordsOf::new(generator, index)))
 }
 
 /// Samples `first, first + 1, …` from `words`, which stand at `first`.
 #[inline]
-fn draw<L: Law>(key: &Key, words: &mut ChaChaWords, first: u64, row: &mut [i64], quarter_units: u64) {
+fn draw<L: Law>(generator: &mut Generator, words: &mut ChaChaWords, first: u64, row: &mut [i64], quarter_units: u64) {
     let mut done = 0;
     while done < row.len() {
         let mut taken = 0;
         for (k, word) in row[done..].iter_mut().zip(words.available()) {
-            *k = sample::<L>(key, *word, first + (done + taken) as u64, quarter_units);
+            *k = sample::<L>(generator, *word, first + (done + taken) as u64, quarter_units);
             taken += 1;
         }
         words.take(taken);

@@ -370,10 +370,10 @@ fn ends_at(variates: &[Variate], bits: u64) -> Vec<(BigUint, BigUint)> {
 #[cfg(test)]
 mod tests {
     use super::{Attempt, BodyNoise, CHUNK, Chunk, MAIN, WIDE_BITS, radius};
+    use crate::door::Key;
+    use crate::door::random::cell::Bits;
+    use crate::door::random::words::ChaChaWords;
     use crate::polytope::Polytope;
-    use crate::random::Key;
-    use crate::random::cell::Bits;
-    use crate::random::words::ChaChaWords;
 
     /// Of the first bits of every Gaussian all but three are forgotten: acceptance and rounding must draw them again,
     /// and decide what is true of the numbers as they are then known.

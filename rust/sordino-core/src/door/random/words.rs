@@ -1,8 +1,7 @@
 //! Uniform 64-bit words: a `ChaCha12` key stream, buffered.
 
 use super::Key;
-use chacha20::ChaCha12Rng;
-use rand_core::{Rng, SeedableRng};
+use super::generator::Generator;
 use zeroize::Zeroize;
 
 /// What a word is drawn for. Production ignores it; the replayer follows it.
@@ -35,7 +34,8 @@ const FIRST: usize = 32;
 
 /// One `ChaCha12` stream under a key: stream numbers never share words.
 pub(crate) struct ChaChaWords {
-    rng: ChaCha12Rng,
+    generator: Generator,
+    stream: u64,
     bytes: [u8; 8 * BUFFER],
     words: [u64; BUFFER],
     position: usize,
@@ -45,14 +45,14 @@ pub(crate) struct ChaChaWords {
 
 impl ChaChaWords {
     pub(crate) fn new(key: &Key, stream: u64) -> Self {
-        let mut rng = ChaCha12Rng::from_seed(*key.bytes());
-        rng.set_stream(stream);
-        Self { rng, bytes: [0; 8 * BUFFER], words: [0; BUFFER], position: BUFFER, batch: FIRST }
+        let mut generator = Generator::new(key);
+        generator.seek(stream, 0);
+        Self { generator, stream, bytes: [0; 8 * BUFFER], words: [0; BUFFER], position: BUFFER, batch: FIRST }
     }
 
     /// Continues with word `index` of the stream.
     pub(crate) fn seek(&mut self, index: u64) {
-        self.rng.set_word_pos(2 * u128::from(index)); // in words of 32 bits
+        self.generator.seek(self.stream, index);
         self.position = BUFFER;
         self.batch = FIRST;
     }
@@ -60,7 +60,7 @@ impl ChaChaWords {
     #[inline(never)]
     fn refill(&mut self) {
         let bytes = &mut self.bytes[..8 * self.batch];
-        self.rng.fill_bytes(bytes);
+        self.generator.fill(bytes);
         self.position = BUFFER - self.batch;
         for (word, bytes) in self.words[self.position..].iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
@@ -83,14 +83,6 @@ impl ChaChaWords {
     }
 }
 
-/// Word `index` of a stream, without the buffer: for words that are far apart.
-pub(super) fn word_at(key: &Key, stream: u64, index: u64) -> u64 {
-    let mut rng = ChaCha12Rng::from_seed(*key.bytes());
-    rng.set_stream(stream);
-    rng.set_word_pos(2 * u128::from(index));
-    rng.next_u64()
-}
-
 impl Words for ChaChaWords {
     #[inline]
     fn next(&mut self, _purpose: Purpose) -> u64 {
@@ -104,23 +96,46 @@ impl Words for ChaChaWords {
 pub(super) struct FurtherWords<'a> {
     key: &'a Key,
     stream: u64,
-    rng: Option<ChaCha12Rng>,
+    generator: Option<Generator>,
 }
 
 impl<'a> FurtherWords<'a> {
     pub fn new(key: &'a Key, stream: u64) -> Self {
-        Self { key, stream, rng: None }
+        Self { key, stream, generator: None }
     }
 }
 
 impl Words for FurtherWords<'_> {
     fn next(&mut self, _purpose: Purpose) -> u64 {
-        let rng = self.rng.get_or_insert_with(|| {
-            let mut rng = ChaCha12Rng::from_seed(*self.key.bytes());
-            rng.set_stream(self.stream);
-            rng
+        let generator = self.generator.get_or_insert_with(|| {
+            let mut generator = Generator::new(self.key);
+            generator.seek(self.stream, 0);
+            generator
         });
-        rng.next_u64()
+        generator.word()
+    }
+}
+
+/// The same from a generator that is at hand, one stream after another.
+pub(super) struct WordsOf<'a> {
+    pub generator: &'a mut Generator,
+    stream: u64,
+    started: bool,
+}
+
+impl<'a> WordsOf<'a> {
+    pub fn new(generator: &'a mut Generator, stream: u64) -> Self {
+        Self { generator, stream, started: false }
+    }
+}
+
+impl Words for WordsOf<'_> {
+    fn next(&mut self, _purpose: Purpose) -> u64 {
+        if !self.started {
+            self.generator.seek(self.stream, 0);
+            self.started = true;
+        }
+        self.generator.word()
     }
 }
 
@@ -133,8 +148,9 @@ impl Drop for ChaChaWords {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChaChaWords, FurtherWords, Purpose, Words};
-    use crate::random::Key;
+    use super::{ChaChaWords, FurtherWords, Purpose, Words, WordsOf};
+    use crate::door::Key;
+    use crate::door::random::generator::Generator;
 
     /// Key stream of `ChaCha12` with a zero key and nonce (draft-strombergson-chacha-test-vectors-01,
     /// TC1, 256-bit key, 12 rounds).
@@ -167,6 +183,11 @@ mod tests {
             assert_eq!(words.next(Purpose::Layer), draw(3)[index as usize]);
         }
         let mut further = FurtherWords::new(&key, 3);
+        let mut generator = Generator::new(&key);
+        for stream in [4, 3] {
+            let mut of = WordsOf::new(&mut generator, stream);
+            assert!(draw(stream).iter().take(9).all(|word| of.next(Purpose::Height) == *word));
+        }
         assert!(draw(3).iter().all(|word| further.next(Purpose::Height) == *word));
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn high(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{EXP_ERROR, exp_neg};
-    use crate::random::wide::exp_neg_bounds;
+    use crate::door::random::wide::exp_neg_bounds;
     use num_bigint::BigUint;
     use proptest::prelude::*;
 

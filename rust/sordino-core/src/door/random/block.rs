@@ -106,7 +106,7 @@ impl BlockNoise {
 #[cfg(test)]
 mod tests {
     use super::BlockNoise;
-    use crate::random::Key;
+    use crate::door::Key;
 
     /// `E‖Y‖² = m(m+1)·b²` and `E‖Y‖ = m·b` for a Gamma(m) radius; z-tests at 5 standard errors
     /// (false-alarm rate below 1e-6 a test, fixed key).

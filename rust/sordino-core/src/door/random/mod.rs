@@ -5,7 +5,7 @@
 //! distribution without approximation. The sampler is a ziggurat on real numbers known only to lie
 //! in a cell; more bits are drawn when, and only when, a decision or the final rounding needs them.
 //!
-//! Only `door/` (and the public noise sampler for research) may call this module.
+//! `door/` alone sees this module: others get a [`NoiseSource`] from it, which takes no value in, and hand over keys.
 
 mod block;
 mod body;
@@ -17,6 +17,7 @@ mod certificates;
 #[cfg(test)]
 mod distribution;
 mod exponential;
+mod generator;
 mod interval;
 mod key;
 #[cfg(test)]
@@ -28,8 +29,9 @@ mod wide;
 mod words;
 mod ziggurat;
 
-pub(crate) use block::BlockNoise;
+pub(in crate::door) use block::BlockNoise;
 pub(crate) use body::BodyNoise;
 pub use key::Key;
 pub(crate) use source::NoiseSource;
-pub use ziggurat::{MAX_QUARTER_UNITS, NoiseLaw, Sampler};
+pub(in crate::door) use ziggurat::Sampler;
+pub use ziggurat::{MAX_QUARTER_UNITS, NoiseLaw};
