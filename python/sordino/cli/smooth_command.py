@@ -360,7 +360,8 @@ def query_command(
     """Ask SUMMARY, a file that `sordino smooth release` wrote. It is public: answers cost nothing.
 
     Kernels are those of the release unless --bandwidth is given. Intervals hold the noise at their level and on top of
-    it the truncation, a bound of what the summary cannot tell of a query.
+    it the truncation: how far a query is at most from what the summary answers in its place. With --projected they are
+    about the answer before the projection.
     """
     outputs.check_output(output, _SUFFIXES)
     if output is not None and output.suffix.lower() == ".parquet":

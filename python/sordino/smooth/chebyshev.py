@@ -18,11 +18,16 @@ __all__ = [
     "coefficients",
     "damping",
     "jackson_bound",
+    "jackson_width",
+    "largest_bound",
     "lebesgue",
     "nodes",
+    "on_circle",
     "polynomials",
+    "spectrum",
     "transform",
     "truncation_bound",
+    "vallee_poussin_norm",
 ]
 
 Approximation = Literal["truncate", "vallee-poussin", "jackson"]
@@ -49,6 +54,38 @@ def transform(count: int, degree: int) -> Array:
     matrix[0] /= 2.0
     matrix.flags.writeable = False
     return matrix
+
+
+def spectrum(values: Array) -> Array:
+    """Return all coefficients of functions given at `nodes(count)`, shape (..., count), by a Fourier transform.
+
+    Values continued evenly have the period 2 count; the points lie half a step beside those of the transform.
+    """
+    count = values.shape[-1]
+    waves = np.fft.rfft(np.concatenate([values, values[..., ::-1]], axis=-1), axis=-1)[..., :count]
+    found: Array = (waves * np.exp(-0.5j * np.pi * np.arange(count) / count)).real / count
+    found[..., 0] /= 2.0
+    return found
+
+
+def on_circle(found: Array, intervals: int) -> Array:
+    """Return `sum_k c_k cos(k theta)` at `theta = pi i/intervals`, i = 0, ..., intervals, for at most that many c_k."""
+    halved = np.zeros((*found.shape[:-1], intervals + 1))
+    halved[..., : found.shape[-1]] = found / 2.0
+    halved[..., 0] *= 2.0
+    values: Array = np.fft.irfft(halved, 2 * intervals, axis=-1)[..., : intervals + 1] * (2 * intervals)
+    return values
+
+
+def largest_bound(found: Array) -> Array:
+    """Return a bound of `max |sum_k c_k T_k|`, shape (...): the summed coefficients, or what a grid of angles shows.
+
+    Between points that are `pi/M` apart `(pi/M)^2/8 sum_k k^2 |c_k|` more is possible.
+    """
+    sizes, intervals = np.abs(found), 4 * found.shape[-1]
+    slack = (math.pi / intervals) ** 2 / 8.0 * (sizes @ np.arange(found.shape[-1], dtype=np.float64) ** 2)
+    bound: Array = np.minimum(sizes.sum(axis=-1), np.abs(on_circle(found, intervals)).max(axis=-1) + slack)
+    return bound
 
 
 def coefficients(values: Array, degrees: Sequence[int], axis: int = 0) -> Array:
@@ -127,6 +164,17 @@ def class_bound(order: int, degree: int) -> float:
     return min(jackson_bound(k, degree) for k in range(1, order + 1))
 
 
+def vallee_poussin_norm() -> float:
+    """Return an upper bound of the norm of 'vallee-poussin', `1/3 + 2 sqrt(3)/pi`."""
+    return 1.0 / 3.0 + 2.0 * math.sqrt(3.0) / math.pi
+
+
+def jackson_width(degree: int) -> float:
+    """Return the mean width of the positive kernel 'jackson': `|f - P f|` by Lipschitz constant, at most."""
+    factors = damping("jackson", degree)
+    return math.sqrt(max(2.0 * (1.0 - (float(factors[1]) if degree > 1 else 0.0)), 0.0)) * math.pi / 2.0
+
+
 def truncation_bound(order: int, degrees: Sequence[int], approximation: Approximation) -> float:
     """Return a bound of `|f - P f|` on the cube for derivatives up to order K of at most 1 along every axis.
 
@@ -139,16 +187,11 @@ def truncation_bound(order: int, degrees: Sequence[int], approximation: Approxim
             case "truncate":
                 own, best = lebesgue(degree), class_bound(order, degree)
             case "vallee-poussin":
-                # Reproduces polynomials up to the half; norm below 1/3 + 2 sqrt(3)/pi.
-                own, best = (
-                    1.0 / 3.0 + 2.0 * math.sqrt(3.0) / math.pi,
-                    class_bound(order, max(degree - degree // 2, 1)),
-                )
+                # Reproduces polynomials up to the half.
+                own, best = vallee_poussin_norm(), class_bound(order, max(degree - degree // 2, 1))
             case "jackson":
-                # A positive kernel: |f - P f| is at most the Lipschitz constant in the angle times its mean width.
-                factors = damping("jackson", degree)
-                width = math.sqrt(max(2.0 * (1.0 - (factors[1] if degree > 1 else 0.0)), 0.0)) * math.pi / 2.0
-                own, best = 1.0, width / 2.0 if order >= 1 else math.inf
+                # Norm 1: half of what a Lipschitz function is off by.
+                own, best = 1.0, jackson_width(degree) / 2.0 if order >= 1 else math.inf
         total += norm * (1.0 + own) * best
         norm *= own
     return total

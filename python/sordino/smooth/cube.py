@@ -11,7 +11,7 @@ from sordino._checks import real
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.workloads.base import Array
 
-__all__ = ["Cube", "bounds_of", "middles"]
+__all__ = ["Cube", "bounds_of", "grid_points", "middles"]
 
 
 def bounds_of(bounds: object, dimension: int) -> tuple[tuple[float, float], ...]:
@@ -98,3 +98,8 @@ class Cube:
 def middles(size: int) -> Array:
     """Return the middles of equal cells of an axis of the cube, shape (size,)."""
     return (np.arange(size) + 0.5) * 2.0 / size - 1.0
+
+
+def grid_points(axes: list[Array]) -> Array:
+    """Return all points of a tensor grid, shape (count, d), the last coordinate moving fastest."""
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))

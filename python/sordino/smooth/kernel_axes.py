@@ -23,7 +23,7 @@ class KernelAxis:
     Attributes:
         mixing: Gamma, shape (features, degree): `sqrt(eigenvalue) * eigenvector` in Chebyshev coordinates.
         eigenvalues: Of the kernel's Chebyshev matrix, falling, shape (features,).
-        error: Largest difference to the kernel, found on a grid.
+        error: Largest difference to the kernel found on a grid: no bound, but its grid is finer than the polynomials.
     """
 
     mixing: Array

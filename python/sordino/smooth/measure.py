@@ -12,9 +12,8 @@ from sordino import _core
 from sordino._checks import integer
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.smooth.chebyshev import polynomials
-from sordino.smooth.cube import Cube, middles
+from sordino.smooth.cube import Cube, grid_points, middles
 from sordino.smooth.queries import ProductQueries, Query, values_of
-from sordino.smooth.readers import grid_points
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from sordino._checks import integer, open_unit
 from sordino.accounting import Ledger, key_beside, released_before
+from sordino.errors import UnsupportedMechanismError
 from sordino.events import Event
 from sordino.privacy import Privacy
 from sordino.promises import promise_of
 from sordino.smooth.fitting import SmoothFitted, SmoothRequest, count_is_public
+from sordino.smooth.queries import KernelQueries
 from sordino.smooth.release import SmoothRelease
 from sordino.smooth.sums import PointSums
 from sordino.smooth.uniform import uniform_error
@@ -32,6 +34,9 @@ _SUMMED = {
     "moments": "Chebyshev polynomials of total degree 2",
     "histogram": "cells",
 }
+
+# Sums up to which an explanation says whether their bound over the whole class is one: it takes a moment for each.
+_JUDGED = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,14 +135,18 @@ class SmoothPlan:
         """Return what no query of the whole class is off by more than, with probability at least `1 - beta`.
 
         Truncation and noise together, over all queries at once: for `KSmooth` classes the paper's Theorem 3.1 with its
-        constants.
+        constants. Of the answer, or of 0 where that is surer: never above what no query of the class exceeds, B, or 1
+        for kernels. At that value it gives no information: answering 0 is as good.
+
+        Queries of a class of kernels as `at` makes them; those of a `CoefficientPrior` whose coefficients do not exceed
+        its sizes. How far the kernel mechanism's features are from the kernel is what was found on a grid.
 
         Args:
             beta: Probability that some query is off by more, over the noise alone.
 
         Raises:
             InvalidParameterError: `beta` is not strictly between 0 and 1.
-            UnsupportedMechanismError: There is no bound for this mechanism, class or set of indices.
+            UnsupportedMechanismError: There is no bound for this mechanism or set of indices.
         """
         return uniform_error(self.request, self.fitted, open_unit("beta", beta))
 
@@ -279,7 +288,19 @@ class SmoothPlan:
         ]
         if fitted.mechanism.strategy == "kernel":
             lines.append("               the same noise for every kernel query, whatever the number of coordinates")
+        if self._uninformative():
+            lines.append("               no information for all queries of the class at once: answering 0 is as good")
         return "\n".join(lines)
+
+    def _uninformative(self) -> bool:
+        """Return whether the bound over the whole class is no better than that of the answer 0, 19 times of 20."""
+        kind = self.workload.query_class
+        if isinstance(kind, KernelQueries) or self.features > _JUDGED:
+            return False
+        try:
+            return self.uniform_error(0.05) >= kind.ceiling
+        except UnsupportedMechanismError:
+            return False
 
     def __repr__(self) -> str:
         return f"SmoothPlan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r}, rmse={self.rmse:.4g})"

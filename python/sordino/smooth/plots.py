@@ -12,7 +12,7 @@ import numpy as np
 from sordino._checks import integer
 from sordino.errors import InvalidParameterError
 from sordino.plot_style import ACCENT, INK, MUTED, PALE, check_picture, dress, heading, new_figure, save_figure, short
-from sordino.smooth.readers import grid_points
+from sordino.smooth.cube import grid_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,7 +88,7 @@ def _curve(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, l
     heading(
         plot,
         f"Density of {labels[0]}",
-        f"{_subtitle(release)} \N{MIDDLE DOT} pointwise {_LEVEL:.0%} bands: noise; pale: bound of truncation too",
+        f"{_subtitle(release)} \N{MIDDLE DOT} pointwise {_LEVEL:.0%} bands: noise; pale: truncation too",
     )
     return figure
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
 from sordino.smooth.cube import Cube
+from sordino.smooth.factor_shapes import FactorShape, geometric_tail
 from sordino.smooth.query_classes import KernelClass, class_from_json
 from sordino.workloads.base import Array, public_array
 
@@ -18,16 +21,22 @@ if TYPE_CHECKING:
     AnyKernels: TypeAlias = GaussianKernels | LaplaceKernels | MaternKernels
 
 __all__ = [
+    "ALL",
     "Boxes",
     "KernelQueries",
     "MarginalKernels",
     "MomentQueries",
     "ProductQueries",
     "Query",
+    "Rows",
     "Separable",
     "SeparableQueries",
     "values_of",
 ]
+
+Rows: TypeAlias = slice | NDArray[np.intp]
+"""Some of the products."""
+ALL = slice(None)
 
 _MOST_NUMBERS = 2**26
 
@@ -44,8 +53,19 @@ class SeparableQueries(Protocol):
         """Refuse queries of other coordinates."""
         ...
 
-    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
-        """Return `g_{q,c,axis}` at coordinates `u` of the cube, shape (queries * each, len(u))."""
+    def axis_values(self, cube: Cube, axis: int, u: Array, rows: Rows = ALL) -> Array:
+        """Return `g_{q,c,axis}` of these products at coordinates of the cube, shape (products, k).
+
+        Args:
+            cube: The bounds.
+            axis: Which coordinate.
+            u: Shape (k,), or (products, k) for other ones of each product.
+            rows: Which of the queries * each products.
+        """
+        ...
+
+    def shape(self, cube: Cube, axis: int) -> FactorShape | None:
+        """Return what is known of `g_{q,c,axis}` between points, of all products; None if nothing is."""
         ...
 
 
@@ -102,11 +122,14 @@ class KernelQueries:
             raise InvalidParameterError(f"centres must have {cube.dimension} coordinates")
         self.kernels.scales(cube)
 
-    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
-        """Return the kernels of one axis, shape (queries * each, len(u))."""
-        centres = self.standard(cube)[:, axis]
-        scale = self.kernels.scales(cube)[axis]
-        return self.kernels.profile_of(np.abs(u[None, :] - centres[:, None]) / scale)
+    def axis_values(self, cube: Cube, axis: int, u: Array, rows: Rows = ALL) -> Array:
+        """Return the kernels of one axis, shape (products, k)."""
+        centres = self.standard(cube)[rows, axis]
+        return self.kernels.profile_of(np.abs(u - centres[:, None]) / self.kernels.scales(cube)[axis])
+
+    def shape(self, cube: Cube, axis: int) -> FactorShape:
+        """Return the shape of the kernels of one axis: they turn at their centres."""
+        return self.kernels.shape(self.standard(cube)[:, axis], float(self.kernels.scales(cube)[axis]))
 
     def standard(self, cube: Cube) -> Array:
         """Return all centres in units of the cube, shape (queries * each, d)."""
@@ -189,12 +212,22 @@ class MarginalKernels:
             raise InvalidParameterError(f"axes must be from 0 to {cube.dimension - 1}")
         self.kernels.scales(cube)
 
-    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
-        """Return the kernels of one coordinate, 1 where it is averaged over, shape (queries, len(u))."""
+    def axis_values(self, cube: Cube, axis: int, u: Array, rows: Rows = ALL) -> Array:
+        """Return the kernels of one coordinate, 1 where it is averaged over, shape (products, k)."""
         if axis not in self.axes:
-            return np.ones((len(self.centres), len(u)))
-        centres = (self.centres[:, self.axes.index(axis)] - cube.middle[axis]) / cube.half[axis]
-        return self.kernels.profile_of(np.abs(u[None, :] - centres[:, None]) / self.kernels.scales(cube)[axis])
+            return np.ones((len(self.centres[rows]), u.shape[-1]))
+        centres = self._standard(cube, axis)[rows]
+        return self.kernels.profile_of(np.abs(u - centres[:, None]) / self.kernels.scales(cube)[axis])
+
+    def shape(self, cube: Cube, axis: int) -> FactorShape:
+        """Return the shape of the kernels of one coordinate, or of constants."""
+        if axis not in self.axes:
+            return FactorShape.polynomials(np.zeros(len(self.centres)), np.zeros(len(self.centres)), 0)
+        return self.kernels.shape(self._standard(cube, axis), float(self.kernels.scales(cube)[axis]))
+
+    def _standard(self, cube: Cube, axis: int) -> Array:
+        centres: Array = (self.centres[:, self.axes.index(axis)] - cube.middle[axis]) / cube.half[axis]
+        return centres
 
 
 class Separable:
@@ -222,10 +255,14 @@ class Separable:
         if len(self.factors) != cube.dimension:
             raise InvalidParameterError(f"there must be {cube.dimension} factors, one a coordinate")
 
-    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
-        """Return one factor, shape (1, len(u))."""
+    def axis_values(self, cube: Cube, axis: int, u: Array, rows: Rows = ALL) -> Array:
+        """Return one factor, shape (1, k)."""
         x = cube.middle[axis] + u * cube.half[axis]
         return values_of(self.factors[axis], x, (len(u),))[None, :]
+
+    def shape(self, cube: Cube, axis: int) -> None:
+        """None: functions of users."""
+        return
 
 
 class MomentQueries:
@@ -259,11 +296,23 @@ class MomentQueries:
         if self.powers.shape[1] != cube.dimension:
             raise InvalidParameterError(f"powers must have {cube.dimension} columns, one a coordinate")
 
-    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
-        """Return the powers of one coordinate, shape (queries, len(u))."""
+    def axis_values(self, cube: Cube, axis: int, u: Array, rows: Rows = ALL) -> Array:
+        """Return the powers of one coordinate, shape (products, k)."""
         x = cube.middle[axis] + u * cube.half[axis] - self.origin[axis]
-        values: Array = x[None, :] ** self.powers[:, axis][:, None]
+        values: Array = x ** self.powers[rows, axis][:, None]
         return values
+
+    def shape(self, cube: Cube, axis: int) -> FactorShape:
+        """Return the shape of the powers of one coordinate: they turn at the origin.
+
+        `|(x - o)^p|` has derivatives of at most `p R^(p-1)` and `p (p-1) R^(p-2)` in x, R the largest `|x - o|`.
+        """
+        half, power = cube.half[axis], self.powers[:, axis]
+        origin = (self.origin[axis] - cube.middle[axis]) / half
+        reach = half * (1.0 + abs(origin))
+        first = half * power * reach ** np.maximum(power - 1.0, 0.0)
+        second = half**2 * power * (power - 1.0) * reach ** np.maximum(power - 2.0, 0.0)
+        return FactorShape.polynomials(np.full(len(power), origin), first + second, int(power.max()))
 
 
 class Boxes:
@@ -305,13 +354,35 @@ class Boxes:
         if self.lower.shape[1] != cube.dimension:
             raise InvalidParameterError(f"boxes must have {cube.dimension} coordinates")
 
-    def axis_values(self, cube: Cube, axis: int, u: Array) -> Array:
-        """Return the sides along one coordinate, shape (queries, len(u))."""
+    def axis_values(self, cube: Cube, axis: int, u: Array, rows: Rows = ALL) -> Array:
+        """Return the sides along one coordinate, shape (products, k)."""
         x = (cube.middle[axis] + u * cube.half[axis]) / self.smoothing[axis]
-        ends = (end[:, axis][:, None] / self.smoothing[axis] for end in (self.lower, self.upper))
-        rise, fall = (0.5 * (1.0 + np.tanh((x[None, :] - end) / 2.0)) for end in ends)
+        ends = (end[rows, axis][:, None] / self.smoothing[axis] for end in (self.lower, self.upper))
+        rise, fall = (0.5 * (1.0 + np.tanh((x - end) / 2.0)) for end in ends)
         sides: Array = rise - fall
         return sides
+
+    def shape(self, cube: Cube, axis: int) -> FactorShape:
+        """Return the shape of the sides along one coordinate: they turn in the middle of the box.
+
+        The logistic function has derivatives of at most 1/4 and `1/(6 sqrt 3)`, and is at most `sqrt 2` where the
+        imaginary part is below `3 pi/4`.
+        """
+        low, high = self.lower[:, axis], self.upper[:, axis]
+        # What is narrower has no bound but its size, what is wider is constant.
+        width = min(max(float(self.smoothing[axis] / cube.half[axis]), 1e-150), 1e150)
+        # With an open side they do not turn.
+        turns, closed = np.full(len(low), -1.0), np.isfinite(low) & np.isfinite(high)
+        turns[closed] = (low[closed] / 2.0 + high[closed] / 2.0 - cube.middle[axis]) / cube.half[axis]
+        sides = np.isfinite(low).astype(np.float64) + np.isfinite(high)
+        bend = np.minimum(sides, 1.0) * 0.25 / width + sides / (6.0 * math.sqrt(3.0) * width**2)
+        strip = 0.75 * math.pi * width
+        return FactorShape(
+            turns,
+            bend,
+            math.ceil(12.0 / width),
+            lambda count: geometric_tail(2.0 * math.sqrt(2.0), strip, count),
+        )
 
 
 ProductQueries: TypeAlias = KernelQueries | MarginalKernels | Separable | MomentQueries | Boxes

@@ -25,8 +25,19 @@ from numpy.typing import NDArray
 
 from sordino._checks import build_record, integer, positive
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
-from sordino.smooth.chebyshev import Approximation, class_bound, damping, nodes, transform, truncation_bound
+from sordino.smooth.chebyshev import (
+    Approximation,
+    class_bound,
+    damping,
+    jackson_width,
+    nodes,
+    spectrum,
+    transform,
+    truncation_bound,
+    vallee_poussin_norm,
+)
 from sordino.smooth.cube import Cube
+from sordino.smooth.factor_shapes import FactorShape, geometric_tail, sample_count
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
@@ -70,7 +81,6 @@ class _Axis:
     """What a class of kernels is on one axis, in units of the cube, centres uniform on it."""
 
     moments: Array  # E c_k(y)^2
-    largest: Array  # sup_y |c_k(y)|
     mean: float  # E k(x, y) for uniform x, y
     square: float  # E k(x, y)^2
     slope: float  # E (dk/dx)^2
@@ -80,24 +90,113 @@ class _Axis:
 def _axis(profile: str, scale: float) -> _Axis:
     count = _FINE if scale >= 8.0 / _FINE else 4 * _FINE
     x, centres = nodes(2 * count), np.linspace(-1.0, 1.0, _CENTRES)
-    values = _PROFILES[profile](np.abs(x[:, None] - centres[None, :]) / scale)
+    values = _PROFILES[profile].value(np.abs(x[:, None] - centres[None, :]) / scale)
     found = transform(2 * count, count) @ values
     y = np.linspace(-1.0, 1.0, 801)
-    kernel = _PROFILES[profile](np.abs(y[:, None] - y[None, :]) / scale)
+    kernel = _PROFILES[profile].value(np.abs(y[:, None] - y[None, :]) / scale)
     return _Axis(
         moments=(found**2).mean(axis=1),
-        largest=np.abs(found).max(axis=1),
         mean=float(kernel.mean()),
         square=float((kernel**2).mean()),
         slope=float((np.diff(kernel, axis=0) ** 2).mean()) * 400.0**2,
     )
 
 
-_PROFILES: dict[str, Callable[[Array], Array]] = {
-    "gaussian": lambda a: np.exp(-0.5 * a * a),
-    "laplace": lambda a: np.exp(-a),
-    "matern32": lambda a: (1.0 + math.sqrt(3.0) * a) * np.exp(-math.sqrt(3.0) * a),
-    "matern52": lambda a: (1.0 + math.sqrt(5.0) * a + 5.0 / 3.0 * a * a) * np.exp(-math.sqrt(5.0) * a),
+@dataclass(frozen=True)
+class _Profile:
+    """A kernel of one coordinate, of the distance in units of its length; its derivatives and what follows from them.
+
+    Attributes:
+        value: The function.
+        slope: Largest first derivative.
+        bend: Largest second derivative, at 0 those from its sides.
+        variations: (order, total variation over the line of the derivative of this order), the lower ones continuous.
+        analytic: Whether it is the Gaussian, bounded by `exp(b^2/2)` at a distance b from the real line.
+    """
+
+    value: Callable[[Array], Array]
+    slope: float
+    bend: float
+    variations: tuple[tuple[int, float], ...] = ()
+    analytic: bool = False
+
+    @staticmethod
+    def nodes(scale: float) -> int:
+        """Return how many Chebyshev points resolve kernels of this length."""
+        return math.ceil(10.0 / scale)
+
+    def sizes(self, scale: float, count: int) -> Array:
+        """Return bounds of `|c_k|` for k below `count`: `2 V/(pi k (k - 1) ... (k - v))`, and 2.
+
+        Source: Trefethen, Approximation Theory and Approximation Practice (2013), Theorem 7.1.
+        """
+        k, bound = np.arange(count, dtype=np.float64), np.full(count, 2.0)
+        for order, variation in self.variations:
+            falling = math.prod((np.maximum(k - i, 0.0) for i in range(order + 1)), start=np.ones(count))
+            size = np.divide(
+                2.0 * variation / (math.pi * scale**order), falling, out=np.full(count, 2.0), where=falling > 0
+            )
+            bound = np.minimum(bound, size)
+        return bound
+
+    def tail(self, scale: float, count: int) -> float:
+        """Return a bound of `sum_{k >= count} |c_k|` for kernels of this length anywhere, in half widths.
+
+        With V the variation of the derivative of order v: `2 V/(pi v (count - 1 - v)^v)`; Gaussian: `geometric_tail`.
+
+        Source: Trefethen, Approximation Theory and Approximation Practice (2013), Theorems 7.2 and 8.2.
+        """
+        bounds = [
+            2.0 * variation / (math.pi * order * (scale * (count - 1 - order)) ** order)
+            for order, variation in self.variations
+            if count - 1 > order
+        ]
+        if self.analytic:
+            bounds += [geometric_tail(math.exp(b * b / 2.0), b * scale, count) for b in _DISTANCES]
+        return min(bounds, default=math.inf)
+
+
+@lru_cache(maxsize=256)
+def _largest(profile: str, scale: float, degree: int) -> Array:
+    """Return bounds of the coefficients below a degree of kernels anywhere on the axis, as queries are asked.
+
+    A coefficient is a function of the centre, a polynomial of degree below n up to twice the `tail` from there: at 8n
+    points it is as large as anywhere, up to a factor (Ehlich and Zeller). Aliases add at most a third to `sizes`.
+    """
+    kernel = _PROFILES[profile]
+    points = nodes(sample_count(degree, kernel.nodes(scale)))
+    centres = np.cos(np.pi * np.arange(8 * _FINE + 1) / (8 * _FINE))
+    seen = np.zeros(degree)
+    for some in np.array_split(centres, math.ceil(len(points) / _FINE)):
+        found = spectrum(kernel.value(np.abs(points[None, :] - some[:, None]) / scale))[:, :degree]
+        seen = np.maximum(seen, np.abs(found).max(axis=0))
+    beyond = 2.0 * kernel.tail(scale, _FINE)
+    bound: Array = np.minimum(
+        (seen + beyond) / math.cos(math.pi / 16.0) + beyond, 4.0 / 3.0 * kernel.sizes(scale, degree)
+    )
+    bound[0] = min(bound[0], 1.0)
+    return bound
+
+
+# Distances from the real line, in lengths, from which the best bound of Gaussian kernels is taken.
+_DISTANCES = tuple(0.5 * step for step in range(1, 61))
+_SLOPE = math.sqrt(5.0) / 3.0 * (2.0 + math.sqrt(5.0)) * math.exp(-(1.0 + math.sqrt(5.0)) / 2.0)
+
+_PROFILES: dict[str, _Profile] = {
+    "gaussian": _Profile(lambda a: np.exp(-0.5 * a * a), math.exp(-0.5), 1.0, analytic=True),
+    "laplace": _Profile(lambda a: np.exp(-a), 1.0, 1.0, ((1, 4.0),)),
+    "matern32": _Profile(
+        lambda a: (1.0 + math.sqrt(3.0) * a) * np.exp(-math.sqrt(3.0) * a),
+        math.sqrt(3.0) * math.exp(-1.0),
+        3.0,
+        ((1, 4.0 * math.sqrt(3.0) * math.exp(-1.0)), (3, 8.2 * 3.0**1.5)),
+    ),
+    "matern52": _Profile(
+        lambda a: (1.0 + math.sqrt(5.0) * a + 5.0 / 3.0 * a * a) * np.exp(-math.sqrt(5.0) * a),
+        _SLOPE,
+        5.0 / 3.0,
+        ((1, 4.0 * _SLOPE), (5, 11.1 * 5.0**2.5)),
+    ),
 }
 
 
@@ -138,7 +237,25 @@ class KernelClass:
 
     def profile_of(self, apart: Array) -> Array:
         """Return the kernel of one axis at distances in units of its length."""
-        return _PROFILES[self.profile](apart)
+        return _PROFILES[self.profile].value(apart)
+
+    def shape(self, centres: Array, scale: float) -> FactorShape:
+        """Return the shape of the kernels of one axis.
+
+        Args:
+            centres: In units of the cube, shape (products,).
+            scale: The length in half widths.
+        """
+        profile = _PROFILES[self.profile]
+        bend = profile.bend / scale**2 + profile.slope / scale
+        return FactorShape(
+            centres, np.full(len(centres), bend), profile.nodes(scale), lambda count: profile.tail(scale, count)
+        )
+
+    @property
+    def ceiling(self) -> float:
+        """What no query of the class exceeds."""
+        return 1.0
 
     def axes(self, cube: Cube) -> list[_Axis]:
         """Return what the class is on each axis."""
@@ -153,8 +270,10 @@ class KernelClass:
         return _products([axis.moments for axis in self.axes(cube)], indices)
 
     def largest(self, indices: Indices, cube: Cube) -> Array:
-        """Return `sup |c_m|` over the class."""
-        return _products([axis.largest for axis in self.axes(cube)], indices)
+        """Return bounds of `|c_m|` over the class, of coefficients that come from at least twice as many points."""
+        counts = [int(most) + 1 for most in indices.max(axis=0, initial=0)]
+        axes = [_largest(self.profile, float(s), t) for s, t in zip(self.scales(cube), counts, strict=True)]
+        return _products(axes, indices)
 
     def truncation(self, indices: Indices | None, degrees: Sequence[int], cube: Cube) -> float:
         """Return the root of the summed mean squares of the coefficients left out."""
@@ -171,13 +290,26 @@ class KernelClass:
         return math.sqrt(max(total - float(_products(axes, indices).sum()), 0.0))
 
     def truncation_bound(self, degrees: Sequence[int], cube: Cube, approximation: Approximation) -> float:
-        """Return a bound of the error of cutting off any query of the class, on the whole cube."""
-        full, kept, changed = 1.0, 1.0, 1.0
-        for axis, degree in zip(self.axes(cube), degrees, strict=True):
-            full *= float(axis.largest.sum())
-            kept *= float(axis.largest[:degree].sum())
-            changed *= float((axis.largest[:degree] * damping(approximation, degree)).sum())
-        return (full - kept) + (kept - changed)
+        """Return a bound of the error of cutting off any query of the class, on the whole cube.
+
+        With `e_j` that of one axis `prod_j (1 + e_j) - 1`, as no kernel exceeds 1. Coefficients come from at least 2t
+        points, so that the interpolant is off by at most twice the `tail` from there.
+        """
+        profile = _PROFILES[self.profile]
+        total = 1.0
+        for scale, degree in zip(self.scales(cube), degrees, strict=True):
+            beyond = profile.tail(scale, 2 * degree)
+            match approximation:
+                case "truncate":
+                    lost = profile.tail(scale, degree) + beyond
+                case "vallee-poussin":
+                    # What lies below the half is kept, and the norm is as in `truncation_bound` of K-smooth functions.
+                    own = vallee_poussin_norm()
+                    lost = (1.0 + own) * profile.tail(scale, max(degree - degree // 2, 1)) + 2.0 * own * beyond
+                case "jackson":
+                    lost = jackson_width(degree) * profile.slope / scale + 2.0 * beyond
+            total *= 1.0 + lost
+        return float(total - 1.0)
 
     def to_json(self) -> dict[str, Any]:
         """Return the class as a JSON object."""
@@ -308,6 +440,11 @@ class KSmooth:
         if self.order > 100:
             raise InvalidParameterError("order must be at most 100")
 
+    @property
+    def ceiling(self) -> float:
+        """What no query of the class exceeds."""
+        return self.bound
+
     def axis_moments(self, cube: Cube) -> list[Array] | None:
         """None: the bounds are no products."""
         return None
@@ -352,7 +489,8 @@ class CoefficientPrior:
     """Any class of queries, by how large its coefficients are: only their ratios decide how noise is shared.
 
     Attributes:
-        sizes: Root mean squares of the coefficients, shape (t_1, ..., t_d); beyond them there are none.
+        sizes: Root mean squares of the coefficients, shape (t_1, ..., t_d); beyond them there are none. A bound over
+            the whole class (`SmoothPlan.uniform_error`) is about the queries whose coefficients do not exceed them.
 
     Raises:
         DataTypeError: Not numbers.
@@ -377,6 +515,11 @@ class CoefficientPrior:
 
     def __hash__(self) -> int:
         return hash((self.kind, self.sizes.shape))
+
+    @property
+    def ceiling(self) -> float:
+        """What no query exceeds whose coefficients do not exceed the sizes."""
+        return float(self.sizes.sum())
 
     def axis_moments(self, cube: Cube) -> list[Array] | None:
         """None: the sizes are no products."""
@@ -405,12 +548,16 @@ class CoefficientPrior:
         return math.sqrt(max(float((self.sizes**2).sum() - (kept**2).sum()), 0.0))
 
     def truncation_bound(self, degrees: Sequence[int], cube: Cube, approximation: Approximation) -> float:
-        """Return the sum of the sizes left out."""
+        """Return the sum of the sizes left out: a bound for coefficients that do not exceed them.
+
+        Those beyond 2t, the least number of points that coefficients come from, are taken for lower ones: twice.
+        """
         kept = self.sizes[tuple(slice(0, degree) for degree in degrees)]
         factors = np.ones(())
         for size, degree in zip(kept.shape, degrees, strict=True):
             factors = np.multiply.outer(factors, damping(approximation, degree)[:size])
-        return float(self.sizes.sum() - (kept * factors).sum())
+        resolved = self.sizes[tuple(slice(0, 2 * degree) for degree in degrees)]
+        return float((self.sizes.sum() - (kept * factors).sum()) + (self.sizes.sum() - resolved.sum()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the class as a JSON object."""

@@ -9,25 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from sordino import _core
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.smooth.chebyshev import coefficients, damping, nodes, transform
-from sordino.smooth.cube import middles
+from sordino.errors import UnsupportedMechanismError
+from sordino.smooth.chebyshev import damping
+from sordino.smooth.cube import grid_points, middles
 from sordino.smooth.fitting import SmoothFitted
 from sordino.smooth.kernel_axes import KernelAxis
-from sordino.smooth.queries import KernelQueries, SeparableQueries, values_of
+from sordino.smooth.queries import KernelQueries, SeparableQueries
+from sordino.smooth.residuals import (
+    BLOCK,
+    Factors,
+    SampledFunction,
+    asked_at,
+    check_grid,
+    products_apart,
+)
 from sordino.smooth.workload import SmoothQueries
 from sordino.workloads.base import Array
 
-__all__ = ["MOST_GRID", "Coefficients", "contraction", "grid_points", "outer_products", "reader_of"]
+__all__ = ["Coefficients", "outer_products", "reader_of"]
 
-MOST_GRID = 2**24
-"""Values of a function that are asked for at most."""
-
-# Queries whose full coefficients are in memory at once, in numbers.
-_BLOCK = 2**22
-# Gauss-Legendre points of a cell on every axis.
+# Gauss-Legendre points of a cell on every axis, and their weights.
 _CELL_NODES = 4
+_CELL_WEIGHTS = np.polynomial.legendre.leggauss(_CELL_NODES)[1] / 2.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Coefficients:
     Attributes:
         axes: Products over the axes: one array of shape (queries, size) each; None if they are no products.
         full: Otherwise all of them, shape (queries, features).
-        truncation: Bound of what the queries lose, shape (queries,).
+        truncation: What the queries lose, as `SmoothAnswers` has it, shape (queries,).
     """
 
     axes: list[Array] | None
@@ -62,31 +65,33 @@ class _Reader:
         """Return coefficients of a function, or of several at once."""
         raise NotImplementedError
 
-    def _transformed(self, queries: SeparableQueries, axis: int, degree: int) -> Array:
-        """Return Chebyshev coefficients of the factors of one axis, well beyond `degree`, shape (products, samples)."""
-        samples = max(2 * degree, 32)
-        found: Array = queries.axis_values(self.cube, axis, nodes(samples)) @ transform(samples, samples).T
-        return found
+    def _blocks(self, queries: SeparableQueries, points: int) -> Iterator[slice]:
+        """Yield products that are asked at so many points an axis at once."""
+        step = max(BLOCK // points, 1)
+        for first in range(0, queries.weights.size, step):
+            yield slice(first, first + step)
 
-    def _coefficients(self, f: Callable[[Array], Any], degrees: Sequence[int], samples: int | None) -> Array:
-        """Return Chebyshev coefficients of a function, beyond the degrees where that many values can be asked for."""
-        count = [max(2 * t, 8) if samples is None else max(samples, t) for t in degrees]
-        if samples is None and math.prod(count) > MOST_GRID:
-            count = [max(t, 2) for t in degrees]
-        return coefficients(self._grid(f, [nodes(c) for c in count]), count, axis=1)
+    def _factors(self, queries: SeparableQueries, degrees: Sequence[int]) -> Iterator[list[Factors]]:
+        """Yield Chebyshev sums of the factors of every axis, block by block."""
+        most = max(Factors.points(queries, self.cube, j, degree) for j, degree in enumerate(degrees))
+        for rows in self._blocks(queries, most):
+            yield [Factors.sampled(queries, self.cube, j, degree, rows) for j, degree in enumerate(degrees)]
 
-    def _grid(self, f: Callable[[Array], Any], axes: list[Array]) -> Array:
-        """Return the values of a function on a tensor grid, shape (queries, grid)."""
-        shape = tuple(len(axis) for axis in axes)
-        if math.prod(shape) > MOST_GRID:
-            raise InvalidParameterError(
-                f"a function in {len(shape)} coordinates would be asked for {math.prod(shape)} values: ask a product, "
-                "such as sordino.Separable, or give fewer samples"
-            )
-        points = grid_points([self.cube.middle[j] + u * self.cube.half[j] for j, u in enumerate(axes)])
-        values = values_of(f, points, (len(points),))
-        values = values[:, None] if values.ndim == 1 else values
-        return np.ascontiguousarray(values.T).reshape(-1, *shape)
+    def _apart(self, factors: list[Factors], own: list[Array], kept: list[Array]) -> Array:
+        """Return how far products of factors are from those of Chebyshev sums, shape (products,).
+
+        Args:
+            factors: On each axis.
+            own: Coefficients of what replaces them, shape (products, degree) each.
+            kept: Their sums, shape (products,) each.
+        """
+        lost = [factor.lost(axis, self._floor) for factor, axis in zip(factors, own, strict=True)]
+        return products_apart(lost, [factor.largest for factor in factors], kept)
+
+    @property
+    def _floor(self) -> float:
+        """What need not be known sharply of a truncation."""
+        return self.noise_level / 100.0
 
 
 def outer_products(axes: list[Array]) -> Array:
@@ -97,58 +102,40 @@ def outer_products(axes: list[Array]) -> Array:
     return block
 
 
-def _spread(changes: list[Array], sizes: list[Array]) -> Array:
-    """Return `sum_j changes_j prod_{i != j} sizes_i`: a bound of how far products are apart whose factors are."""
-    total = np.zeros(len(changes[0]))
-    for j, change in enumerate(changes):
-        total += change * math.prod((size for i, size in enumerate(sizes) if i != j), start=np.ones(1))
-    return total
-
-
-def grid_points(axes: list[Array]) -> Array:
-    """Return all points of a tensor grid, shape (count, d), the last coordinate moving fastest."""
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-
-
 class _Chebyshev(_Reader):
     """Sums of Chebyshev polynomials."""
 
     def products(self, queries: SeparableQueries) -> Iterator[Coefficients]:
-        axes, all_sums, kept_sums, lost = [], [], [], []
-        for j, degree in enumerate(self.fitted.sizes):
-            found = self._transformed(queries, j, degree)
-            own = found[:, :degree] * damping(self.workload.approximation, degree)
-            axes.append(np.ascontiguousarray(own))
-            all_sums.append(np.abs(found).sum(axis=1))
-            kept_sums.append(np.abs(own))
-            lost.append(np.abs(found[:, :degree] - own).sum(axis=1) + np.abs(found[:, degree:]).sum(axis=1))
-        if self.fitted.indices is None:
-            truncation = _spread(lost, all_sums)
-        else:
-            ones = np.ones(self.fitted.features.features)
-            kept = self.fitted.features.contract(ones, [np.ascontiguousarray(axis) for axis in kept_sums])
-            truncation = np.maximum(math.prod(all_sums, start=np.ones(1)) - kept, 0.0)
-        yield Coefficients(axes, None, truncation)
+        degrees = self.fitted.sizes
+        for factors in self._factors(queries, degrees):
+            axes = [
+                np.ascontiguousarray(own.coefficients[:, :degree] * damping(self.workload.approximation, degree))
+                for own, degree in zip(factors, degrees, strict=True)
+            ]
+            kept = [np.abs(axis).sum(axis=1) for axis in axes]
+            truncation = self._apart(factors, axes, kept)
+            if self.fitted.indices is not None:
+                # Products of polynomials that are on no list are left out besides.
+                listed = self.fitted.features.contract(
+                    np.ones(self.fitted.features.features), [np.abs(axis) for axis in axes]
+                )
+                truncation += np.maximum(math.prod(kept, start=np.ones(1)) - listed, 0.0)
+            yield Coefficients(axes, None, truncation)
 
     def function(self, f: Callable[[Array], Any], samples: int | None) -> Coefficients:
-        sizes = self.fitted.sizes
-        found = self._coefficients(f, sizes, samples)
-        kept = found[(slice(None), *(slice(0, t) for t in sizes))]
+        sizes, indices = self.fitted.sizes, self.fitted.indices
+        sampled = SampledFunction.asked(f, self.cube, sizes, samples)
+        kept = sampled.coefficients[(slice(None), *(slice(0, t) for t in sizes))]
         for j, degree in enumerate(sizes):
             shape = [1] * kept.ndim
             shape[j + 1] = degree
             kept = kept * damping(self.workload.approximation, degree).reshape(shape)
-        left = found.copy()
-        indices = self.fitted.indices
         if indices is None:
-            left[(slice(None), *(slice(0, t) for t in sizes))] -= kept
-            full = kept.reshape(len(kept), -1)
-        else:
-            places = (slice(None), *indices.T)
-            full = kept[places]
-            left[places] -= full
-        truncation = np.abs(left).reshape(len(left), -1).sum(axis=1)
-        return Coefficients(None, np.ascontiguousarray(full), truncation)
+            return Coefficients(None, np.ascontiguousarray(kept.reshape(len(kept), -1)), sampled.lost(kept))
+        places = (slice(None), *indices.T)
+        listed = np.zeros_like(kept)
+        listed[places] = kept[places]
+        return Coefficients(None, np.ascontiguousarray(kept[places]), sampled.lost(listed))
 
 
 class _Kernel(_Reader):
@@ -163,28 +150,28 @@ class _Kernel(_Reader):
                 yield Coefficients(axes, None, np.full(len(u), error))
                 return
         # Each query is fitted by features whose noise it is worth: no product any more.
-        made, lost, sizes = [], [], []
-        for j, axis in enumerate(self.fitted.axes):
-            found = self._transformed(queries, j, axis.degree)
-            sizes.append(np.abs(found).sum(axis=1))
-            lost.append(np.abs(found[:, axis.degree :]).sum(axis=1))
-            made.append(found[:, : axis.degree])
-        beyond = _spread(lost, sizes)
-        step = max(_BLOCK // max(math.prod(axis.degree for axis in self.fitted.axes), 1), 1)
-        for first in range(0, len(made[0]), step):
-            block = outer_products([own[first : first + step] for own in made])
-            yield self._fitted(block, beyond[first : first + step])
+        degrees = [axis.degree for axis in self.fitted.axes]
+        step = max(BLOCK // math.prod(degrees), 1)
+        for factors in self._factors(queries, degrees):
+            made = [own.coefficients[:, :degree] for own, degree in zip(factors, degrees, strict=True)]
+            beyond = self._apart(factors, made, [np.abs(own).sum(axis=1) for own in made])
+            for first in range(0, len(beyond), step):
+                wanted = outer_products([own[first : first + step] for own in made])
+                found, back = self._fitted(wanted)
+                left = np.abs(wanted - back).reshape(len(wanted), -1).sum(axis=1)
+                yield Coefficients(None, found, beyond[first : first + step] + left)
 
     def function(self, f: Callable[[Array], Any], samples: int | None) -> Coefficients:
         degrees = [axis.degree for axis in self.fitted.axes]
-        found = self._coefficients(f, degrees, samples)
-        inner = (slice(None), *(slice(0, t) for t in degrees))
-        kept = found[inner].copy()
-        found[inner] = 0.0
-        return self._fitted(kept, np.abs(found).reshape(len(found), -1).sum(axis=1))
+        sampled = SampledFunction.asked(f, self.cube, degrees, samples)
+        found, back = self._fitted(sampled.coefficients[(slice(None), *(slice(0, t) for t in degrees))])
+        return Coefficients(None, found, sampled.lost(back))
 
-    def _fitted(self, wanted: Array, beyond: Array) -> Coefficients:
-        """Return feature coefficients h that minimise `|Gamma' h - c|^2 + noise^2 |h|^2`, shape (queries, features)."""
+    def _fitted(self, wanted: Array) -> tuple[Array, Array]:
+        """Return feature coefficients h that minimise `|Gamma' h - c|^2 + noise^2 |h|^2`, and `Gamma' h`.
+
+        Shapes (queries, features) and that of `wanted`.
+        """
         projected, values = wanted, np.ones(())
         for j, axis in enumerate(self.fitted.axes):
             vectors = _vectors(axis)
@@ -194,8 +181,7 @@ class _Kernel(_Reader):
         back = found * np.sqrt(values)
         for j, axis in enumerate(self.fitted.axes):
             back = np.moveaxis(np.tensordot(back, _vectors(axis), axes=(j + 1, 0)), -1, j + 1)
-        left = np.abs(wanted - back).reshape(len(wanted), -1).sum(axis=1)
-        return Coefficients(None, np.ascontiguousarray(found.reshape(len(found), -1)), beyond + left)
+        return np.ascontiguousarray(found.reshape(len(found), -1)), back
 
 
 def _vectors(axis: KernelAxis) -> Array:
@@ -207,31 +193,45 @@ def _vectors(axis: KernelAxis) -> Array:
 class _Histogram(_Reader):
     """Counts of cells: a query is replaced by its averages over them."""
 
-    def _nodes(self, cells: int) -> tuple[Array, Array]:
-        """Return coordinates in all cells of an axis, and their weights within a cell."""
-        places, weights = np.polynomial.legendre.leggauss(_CELL_NODES)
-        return (middles(cells)[:, None] + places[None, :] / cells).reshape(-1), weights / 2.0
+    def _nodes(self, cells: int) -> Array:
+        """Return coordinates in all cells of an axis, both edges last, shape (cells, points)."""
+        places = np.append(np.polynomial.legendre.leggauss(_CELL_NODES)[0], [-1.0, 1.0])
+        return middles(cells)[:, None] + places / cells
 
     def products(self, queries: SeparableQueries) -> Iterator[Coefficients]:
-        axes, ranges, largest = [], [], []
-        for j, cells in enumerate(self.fitted.sizes):
-            u, weights = self._nodes(cells)
-            values = queries.axis_values(self.cube, j, u).reshape(-1, cells, _CELL_NODES)
-            mean = values @ weights
-            axes.append(np.ascontiguousarray(mean))
-            ranges.append(np.abs(values - mean[..., None]).max(axis=(1, 2)))
-            largest.append(np.abs(values).max(axis=(1, 2)))
-        truncation = _spread(ranges, largest)
-        yield Coefficients(axes, None, truncation)
+        # The edges of cells belong to both: a factor that is monotone within one is most apart there.
+        nodes = [self._nodes(cells) for cells in self.fitted.sizes]
+        for rows in self._blocks(queries, max(u.size for u in nodes)):
+            axes, lost, largest = [], [], []
+            for j, u in enumerate(nodes):
+                values = queries.axis_values(self.cube, j, u.reshape(-1), rows).reshape(-1, *u.shape)
+                mean = values[..., :_CELL_NODES] @ _CELL_WEIGHTS
+                apart = np.abs(values - mean[..., None]).max(axis=(1, 2))
+                most = np.abs(values).max(axis=(1, 2))
+                shape = queries.shape(self.cube, j)
+                if shape is not None:
+                    peaks = shape.peaks[rows]
+                    cell = np.clip(((peaks + 1.0) / 2.0 * len(u)).astype(np.intp), 0, len(u) - 1)
+                    peak = queries.axis_values(self.cube, j, peaks, rows)
+                    apart = np.maximum(apart, np.abs(peak - np.take_along_axis(mean, cell, axis=1))[:, 0])
+                    most = np.maximum(most, np.abs(peak)[:, 0])
+                axes.append(np.ascontiguousarray(mean))
+                lost.append(apart)
+                largest.append(most)
+            replaced = [np.abs(axis).max(axis=1) for axis in axes]
+            yield Coefficients(axes, None, products_apart(lost, largest, replaced))
 
     def function(self, f: Callable[[Array], Any], samples: int | None) -> Coefficients:
         cells = self.fitted.sizes
-        values = self._grid(f, [self._nodes(count)[0] for count in cells])
-        split = values.reshape(len(values), *(size for count in cells for size in (count, _CELL_NODES)))
-        weights = self._nodes(1)[1]
+        nodes = [self._nodes(count).reshape(-1) for count in cells]
+        check_grid([len(u) for u in nodes])
+        values = asked_at(f, self.cube, grid_points(nodes))
+        split = values.reshape(len(values), *(size for count in cells for size in (count, _CELL_NODES + 2)))
         mean = split
         for j in reversed(range(len(cells))):
-            mean = np.tensordot(mean, weights, axes=(2 * j + 2, 0))
+            mean = np.tensordot(
+                mean[(slice(None),) * (2 * j + 2) + (slice(0, _CELL_NODES),)], _CELL_WEIGHTS, axes=(2 * j + 2, 0)
+            )
         apart = split - mean.reshape(len(values), *(size for count in cells for size in (count, 1)))
         return Coefficients(None, mean.reshape(len(mean), -1), np.abs(apart).reshape(len(mean), -1).max(axis=1))
 
@@ -257,8 +257,3 @@ def reader_of(workload: SmoothQueries, fitted: SmoothFitted, noise_level: float)
     kinds = {"kernel": _Kernel, "histogram": _Histogram}
     kind = kinds.get(fitted.mechanism.strategy, _Chebyshev)
     return (_Declared if workload.declared is not None else kind)(workload, fitted, noise_level)
-
-
-def contraction(sizes: tuple[int, ...]) -> _core.PointFeatures:
-    """Return a tensor set of these sizes, for sums of products."""
-    return _core.PointFeatures.chebyshev([(-1.0, 1.0)] * len(sizes), list(sizes), 1)

@@ -20,8 +20,9 @@ from sordino.smooth.cube import Cube
 from sordino.smooth.measure import GridMeasure, project_summary
 from sordino.smooth.queries import KernelQueries, MarginalKernels, ProductQueries, Query, SeparableQueries
 from sordino.smooth.query_classes import GaussianKernels, KernelClass
-from sordino.smooth.readers import Coefficients, contraction, outer_products, reader_of
+from sordino.smooth.readers import Coefficients, outer_products, reader_of
 from sordino.smooth.release_file import Published, load_release, save_release
+from sordino.smooth.residuals import contraction
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
@@ -45,21 +46,28 @@ class SmoothAnswers:
     Attributes:
         values: The answers; a single number for a single query.
         stderr: Standard deviation of the noise in each.
-        truncation: Bound of what each query loses by being cut off, as far as its values at the sampled points show;
-            for a histogram the largest difference of the query within a cell.
+        truncation: How far each query is from what the summary answers in its place, anywhere in the bounds: a bound
+            for `KernelQueries`, `MarginalKernels`, `Boxes` and `MomentQueries`, up to rounding; for kernels of the very
+            class of a kernel mechanism the largest difference found on a grid. For functions and `Separable` no bound:
+            the largest difference found at points that coefficients do not come from, or the summed coefficients left
+            out where they are larger.
         law: Law of the noise.
+        unprojected: The answers before the release was projected, if it was: intervals are about them.
     """
 
     values: Array
     stderr: Array
     truncation: Array
     law: str
+    unprojected: Array | None = None
 
     def interval(self, level: float, *, simultaneous: bool = False) -> tuple[Array, Array]:
         """Return ends of intervals that contain the true averages: noise at this level, and the truncation on top.
 
         Exact for Gaussian noise and a public number of points; a bound for Laplace noise; to first order in the noise
-        where the number of points is private.
+        where the number of points is private. As sure as the truncation is: a function that is narrow between the
+        points at which it was asked may be anywhere. Of a projected release around the answers before the projection,
+        whose own error is not known.
 
         Args:
             level: Strictly between 0 and 1.
@@ -74,7 +82,8 @@ class SmoothAnswers:
             width = gaussian_half_width(np.atleast_1d(self.stderr), level, answers).reshape(self.values.shape)
         else:
             width = self.stderr * factor_of_variance(level, answers)
-        return self.values - width - self.truncation, self.values + width + self.truncation
+        middle = self.values if self.unprojected is None else self.unprojected
+        return middle - width - self.truncation, middle + width + self.truncation
 
     def clipped(self, low: float = 0.0, high: float = 1.0) -> SmoothAnswers:
         """Return the answers moved into the range that the queries have."""
@@ -165,8 +174,9 @@ class SmoothRelease:
         Args:
             query: `GaussianKernels(...).at(centres)`, `Separable`, `MomentQueries`, `Boxes`; or any function from
                 points, an array of shape (k, d) in data units, to values of shape (k,), or (k, q) for q queries. A
-                function is asked once, for all points of a Chebyshev grid inside the bounds.
-            samples: Points an axis at which a function is asked; twice the number of polynomials if None.
+                function is asked once, for all points of two grids inside the bounds: coefficients come from the
+                first, and the second shows what is lost.
+            samples: Points an axis of the first grid; twice the number of polynomials if None.
 
         Returns:
             The averages of the queries over the points, with the noise and the truncation of each.
@@ -354,8 +364,8 @@ class SmoothRelease:
 
         Least squares in the noise's own metric, over all measures on the grid: never a negative density, and answers of
         functions between 0 and 1 stay there. It helps where noise is large (few points, several coordinates) and harms
-        where it is not: then the grid's own error remains. What `query` returns as `stderr` is that of the unprojected
-        answers.
+        where it is not: then the grid's own error remains. What `query` returns as `stderr` and
+        `truncation` is that of the unprojected answers, which its intervals are about.
 
         Args:
             grid: Points of the grid on every axis; if None as many as make about 10**4 in all, at most 65.
@@ -372,7 +382,7 @@ class SmoothRelease:
         assert self.measure is not None
         plain = replace(self, measure=None).query(query)
         values = self.measure.query(query, self.plan.workload.cube).reshape(plain.values.shape)
-        return replace(plain, values=values)
+        return replace(plain, values=values, unprojected=plain.values)
 
     def sample(self, count: int, generator: np.random.Generator | None = None) -> Array:
         """Draw synthetic points from the projected measure, uniform within its cells: public, free.

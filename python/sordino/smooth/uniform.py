@@ -1,4 +1,7 @@
-"""What no query of a whole class is off by more than: truncation and noise, over all queries at once."""
+"""What no query of a whole class is off by more than: truncation and noise, over all queries at once.
+
+Of the answer, or of 0 where that is surer: what no query exceeds is a bound that needs no data.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from sordino.errors import UnsupportedMechanismError
 from sordino.intervals import gaussian_half_width
 from sordino.smooth.fitting import SmoothFitted, SmoothRequest, count_is_public
 from sordino.smooth.queries import KernelQueries
-from sordino.smooth.query_classes import KernelClass, KSmooth
 from sordino.workloads.base import Array
 
 __all__ = ["uniform_error"]
@@ -22,9 +24,10 @@ _FINENESS = 4
 def uniform_error(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> float:
     """Return a bound for all queries of the class together that fails with probability at most `beta`.
 
-    Chebyshev sums: `|f - Pf|` by Jackson's theorem or summed coefficients, and the noise `|sum c_m z_m|/n` by the
-    smaller of `|c|_2 |z|_2` and `sum sup|c_m| |z_m|`. Kernels: their averages are trigonometric polynomials of the
-    centre, so that a bound at the points of a grid, all at once, holds everywhere up to a factor.
+    Chebyshev sums: `|f - Pf|` by Jackson's theorem or bounds of summed coefficients, and the noise `|sum c_m z_m|/n` by
+    the smaller of `|c|_2 |z|_2` and `sum sup|c_m| |z_m|`. Kernels: their averages are trigonometric polynomials of the
+    centre, so that a bound at the points of a grid, all at once, holds everywhere up to a factor; how far features are
+    from the kernel is what was found on a grid.
 
     Raises:
         UnsupportedMechanismError: There is no bound for this mechanism or set of indices.
@@ -32,7 +35,7 @@ def uniform_error(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> 
     workload = request.workload
     match fitted.mechanism.strategy:
         case "kernel" if workload.declared is None:
-            return _kernel(request, fitted, beta)
+            return min(_kernel(request, fitted, beta), 1.0)
         case "chebyshev" | "weighted" | "moments":
             return _chebyshev(request, fitted, beta)
         case _:
@@ -64,23 +67,20 @@ def _chebyshev(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> flo
         raise UnsupportedMechanismError("there is a bound over a whole class for tensor sets alone")
     assert not isinstance(kind, KernelQueries)
     truncation = kind.truncation_bound(fitted.sizes, workload.cube, workload.approximation)
-    if not math.isfinite(truncation):
-        raise UnsupportedMechanismError("the degree is too low for a bound over this class")
     public = count_is_public(request.unit)
     # Two bounds, of the queries and of the number of points, share what may fail.
     first, beta = (1, beta) if public else (0, beta / 2.0)
     largest = kind.largest(indices, workload.cube)[first:]
     deviations = fitted.stderr[first:]
-    bounds = [_weighted(largest * deviations, fitted.mechanism.law, beta)]
-    if isinstance(kind, KSmooth):
-        # By Parseval's equation sum c_m^2 2^-(axes of m) <= B^2.
-        norm = 2.0 ** (workload.dimension / 2.0) * kind.bound
-        bounds.append(norm * _euclidean(deviations, fitted.mechanism.law, beta))
-    size = kind.bound if isinstance(kind, KSmooth) else 1.0 if isinstance(kind, KernelClass) else float(largest.sum())
-    noise = min(bounds)
+    # By Parseval's equation sum c_m^2 2^-(axes of m) <= B^2 for functions below B.
+    norm = 2.0 ** (workload.dimension / 2.0) * kind.ceiling
+    noise = min(
+        _weighted(largest * deviations, fitted.mechanism.law, beta),
+        norm * _euclidean(deviations, fitted.mechanism.law, beta),
+    )
     if not public:
-        noise += size * _weighted(fitted.stderr[:1], fitted.mechanism.law, beta)
-    return noise / workload.points + truncation
+        noise += kind.ceiling * _weighted(fitted.stderr[:1], fitted.mechanism.law, beta)
+    return float(min(noise / workload.points + truncation, kind.ceiling))
 
 
 def _weighted(scales: Array, law: str, beta: float) -> float:
