@@ -1,7 +1,8 @@
 """The ledger: a privacy filter that refuses what would exceed a total, before any noise is drawn."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
@@ -22,7 +23,7 @@ from sordino.processes import this_process
 from sordino.rounding import float_down, float_up, sqrt_down
 from sordino.testing import current_key
 
-__all__ = ["Charged", "Composition", "Ledger", "key_beside", "opened", "released_before"]
+__all__ = ["Charged", "Composition", "Ledger", "key_beside", "opened", "released"]
 
 Composition = Literal["adaptive", "basic", "schedule"]
 
@@ -108,14 +109,10 @@ class Ledger:
         self._total = total
         self._composition = composition
         self._storage: LedgerStorage = InMemoryStorage() if storage is None else storage
-        self._sums: tuple[_Sums | None, ...] = tuple(dict.fromkeys(rule.limits, Fraction(0)) for rule in self._rules)
-        self._history: list[LedgerEntry] = []
-        self._requests: dict[str, LedgerEntry] = {}
         self._records: dict[str, object] = {}
         self._process = this_process()
         self._lock = threading.Lock()
-        for entry in self._storage.entries():
-            self._record(entry, self._sums_after(entry.event, entry.request_id))
+        self._read_storage()
 
     @property
     def total(self) -> Privacy:
@@ -134,8 +131,7 @@ class Ledger:
         Raises:
             ForkError: This process does not own the ledger.
         """
-        self._require_owner()
-        with self._lock:
+        with self._turn():
             return tuple(self._history)
 
     @property
@@ -148,8 +144,7 @@ class Ledger:
         Raises:
             ForkError: This process does not own the ledger.
         """
-        self._require_owner()
-        with self._lock:
+        with self._turn():
             return self._spent()
 
     def _spent(self) -> dict[str, dict[str, float]]:
@@ -174,8 +169,7 @@ class Ledger:
         Raises:
             ForkError: This process does not own the ledger.
         """
-        self._require_owner()
-        with self._lock:
+        with self._turn():
             left = [
                 None if sums is None else {name: max(Fraction(0), rule.limits[name] - sums[name]) for name in sums}
                 for rule, sums in zip(self._rules, self._sums, strict=True)
@@ -200,8 +194,7 @@ class Ledger:
             DataTypeError: `event` is no event or `request_id` no string.
             ForkError: This process does not own the ledger.
         """
-        self._require_owner()
-        with self._lock:
+        with self._turn():
             self._sums_after(event, request_id)
 
     def charge(self, event: Event, request_id: str | None = None, label: str = "") -> LedgerEntry:
@@ -222,14 +215,16 @@ class Ledger:
             DataTypeError: `event` is no event, or `request_id` or `label` no string.
             ForkError: This process does not own the ledger.
         """
-        self._require_owner()
         if not isinstance(label, str):
             raise DataTypeError(f"label must be a string, got {type(label).__name__}")
-        with self._lock:
+        with self._turn():
             sums = self._sums_after(event, request_id)
             entry = LedgerEntry(sequence=len(self._history), event=event, request_id=request_id, label=label)
+            # Whatever comes in between, the storage has the truth: it is read again before anything else.
+            self._pending = True
             self._storage.append(entry)
             self._record(entry, sums)
+            self._pending = False
             return entry
 
     def find(self, request_id: str) -> Charged | None:
@@ -238,8 +233,7 @@ class Ledger:
         Raises:
             ForkError: This process does not own the ledger.
         """
-        self._require_owner()
-        with self._lock:
+        with self._turn():
             entry = self._requests.get(request_id)
             return None if entry is None else Charged(entry, self._records.get(request_id))
 
@@ -253,12 +247,16 @@ class Ledger:
             DuplicateRequestError: A record is attached already; it is kept.
             ForkError: This process does not own the ledger.
         """
-        self._require_owner()
-        with self._lock:
+        with self._turn():
             if request_id not in self._requests:
                 raise InvalidParameterError(f"request id {request_id!r} has not been charged: charge it first")
             if request_id in self._records:
                 raise DuplicateRequestError(f"request id {request_id!r} has a record already; it was kept")
+            self._records[request_id] = record
+
+    def _finished(self, request_id: str, record: object) -> None:
+        """Keep a record in place of the unfinished one."""
+        with self._turn():
             self._records[request_id] = record
 
     def to_dp_events(self) -> tuple[Any, ...]:
@@ -277,6 +275,24 @@ class Ledger:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise ForkError("a ledger cannot be copied or pickled: two copies would spend the same budget")
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One caller at a time, of the owning process, and nothing in the storage that is not counted here."""
+        self._require_owner()
+        with self._lock:
+            if self._pending:
+                self._read_storage()
+            yield
+
+    def _read_storage(self) -> None:
+        self._pending = True
+        self._sums: tuple[_Sums | None, ...] = tuple(dict.fromkeys(rule.limits, Fraction(0)) for rule in self._rules)
+        self._history: list[LedgerEntry] = []
+        self._requests: dict[str, LedgerEntry] = {}
+        for entry in self._storage.entries():
+            self._record(entry, self._sums_after(entry.event, entry.request_id))
+        self._pending = False
 
     def _require_owner(self) -> None:
         if this_process() != self._process:
@@ -432,13 +448,57 @@ def opened(
     return stream
 
 
-def released_before(ledger: Ledger | None, request_id: object, same: Callable[[object], bool]) -> object:
-    """Return what was released for a request before, None if nothing was.
+_Released = TypeVar("_Released")
+
+
+def released(  # noqa: PLR0917 - a request, then its two halves
+    ledger: Ledger | None,
+    request_id: str | None,
+    event: Event,
+    label: str,
+    same: Callable[[object], _Released | None],
+    prepare: Callable[[bytes | None], Callable[[], _Released]],
+    finish: Callable[[_Released], _Released] = lambda measured: measured,
+) -> _Released:
+    """Measure once and charge for it: everything that can fail comes before the charge, every noise after it.
+
+    What was measured is attached to a named request at once: whatever interrupts what comes then, the request can be
+    repeated and is answered from it.
 
     Args:
-        ledger: Where it was charged.
-        request_id: Its name, None for a request without one.
-        same: Whether a record answers this request.
+        ledger: Where it is charged; None leaves the release unaccounted.
+        request_id: Name of the request, charged at most once.
+        event: What it costs.
+        label: What is protected.
+        same: Returns the record of an earlier request if it answers this one.
+        prepare: Reads and checks the data, under a known key in tests and tutorials; what it returns measures them.
+        finish: What is made of the measured, if it was not made yet.
+
+    Raises:
+        SordinoError: As `Ledger.charge` and `prepare`; nothing was charged.
+        DuplicateRequestError: The request was charged for something else, or was interrupted before it was measured.
+    """
+    key = key_beside(ledger)
+    before = _released_before(ledger, request_id, same)
+    if before is None:
+        if ledger is not None:
+            ledger.check(event, request_id)
+        measure = prepare(key)
+        if ledger is not None:
+            ledger.charge(event, request_id=request_id, label=label)
+        before = measure()
+        if ledger is not None and request_id is not None:
+            ledger.attach(request_id, before)
+    release = finish(before)
+    if ledger is not None and request_id is not None:
+        ledger._finished(request_id, release)
+    return release
+
+
+def _released_before(
+    ledger: Ledger | None, request_id: object, same: Callable[[object], _Released | None]
+) -> _Released | None:
+    """Return what was released for a request before, None if nothing was.
 
     Raises:
         DataTypeError: The name is no string.
@@ -448,6 +508,7 @@ def released_before(ledger: Ledger | None, request_id: object, same: Callable[[o
         raise DataTypeError("request_id must be a string")
     if ledger is None or request_id is None or (charged := ledger.find(request_id)) is None:
         return None
-    if charged.record is not None and same(charged.record):
-        return charged.record
+    found = same(charged.record)
+    if found is not None:
+        return found
     raise DuplicateRequestError("this request_id was charged before, for another plan or a failed release")

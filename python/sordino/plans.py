@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from sordino import _core
 from sordino._checks import integer
-from sordino.accounting import Ledger, key_beside, released_before
+from sordino.accounting import Ledger, released
 from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
 from sordino.constraints import Constraint
 from sordino.data import read_cells
@@ -222,28 +223,31 @@ class Plan:
             ForkError: The ledger belongs to another process.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        key = key_beside(ledger)
-        before = released_before(ledger, request_id, self._answered_by)
-        if isinstance(before, Release):
-            return before
-        values, index = self._read(data)
-        if ledger is not None:
-            ledger.charge(self.event, request_id=request_id, label=self.unit.label)
+
+        def prepare(key: bytes | None) -> Callable[[], Release]:
+            values, index = self._read(data)
+            if self._open_choice is not None:
+                self._open_choice.try_basis(self.request, values)
+            return lambda: self._measured(values, index, key, accounted=ledger is not None)
+
+        def finish(measured: Release) -> Release:
+            return measured.plan._processed(measured)
+
+        return released(ledger, request_id, self.event, self.unit.label, self._answered_by, prepare, finish)
+
+    def _measured(self, values: Any, index: Any, key: bytes | None, *, accounted: bool) -> Release:
+        """Return what was measured, before the mechanism does anything with it."""
         plan = self._with_choice(values, key)
         measured = plan.fitted.door.measure(plan.fitted.strategy, values, key)
-        release = Release(
+        return Release(
             plan=plan,
             measured=measured,
             values=plan._decoded(measured),
             index=index,
             private=key is None,
-            accounted=ledger is not None,
+            accounted=accounted,
             asked=self,
         )
-        release = plan._processed(release)
-        if ledger is not None and request_id is not None:
-            ledger.attach(request_id, release)
-        return release
 
     def sketch(self) -> Sketch:
         """Return an empty sketch for this plan, to be filled here or elsewhere and released once.
@@ -273,7 +277,9 @@ class Plan:
         return _core.decode(self.fitted.strategy, measured).reshape(self.workload.answers_shape)
 
     def _processed(self, release: Release) -> Release:
-        """Do what the mechanism does with what was measured."""
+        """Do what the mechanism does with what was measured, if it was not done."""
+        if release.post_processing:
+            return release
         match self.fitted.mechanism.strategy:
             case "compressive":
                 return release.reconstructed()
@@ -313,9 +319,9 @@ class Plan:
         request = replace(self.request, compression=self.request.compression.chosen(sparsity))
         return replace(self, request=request, fitted=fit(request, self.fitted.mechanism))
 
-    def _answered_by(self, record: object) -> bool:
-        """Return whether a release answers this plan."""
-        return isinstance(record, Release) and self._asks_the_same_as(record.asked)
+    def _answered_by(self, record: object) -> Release | None:
+        """Return the record of a request if it is a release that answers this plan."""
+        return record if isinstance(record, Release) and self._asks_the_same_as(record.asked) else None
 
     def _asks_the_same_as(self, other: Plan | None) -> bool:
         """Return whether a release of another plan answers this one."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sordino import _core
+from sordino.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from sordino.compression import Compression
@@ -56,14 +57,33 @@ class SparsityChoice:
         single = ratio / widest * math.sqrt(2.0 * entries) if law == "laplace" else ratio / math.sqrt(widest)
         return single * math.sqrt(option * max(math.log2(cells / option), 1.0) * measurements / (measurements - option))
 
+    def try_basis(self, request: Request, cells: Any) -> None:
+        """Call a basis of the user's functions on the table, before anything is charged.
+
+        Raises:
+            InvalidParameterError: A function fails. What it says is left out: it may be about the table.
+        """
+        if self.compression.transform.name != "custom":
+            return
+        table = self._table(request, cells)
+        try:
+            self.compression.transform.analyze(table.astype(np.float64))
+        except Exception:
+            raise InvalidParameterError("a function of the basis fails on this table") from None
+
+    def _table(self, request: Request, cells: Any) -> Any:
+        """Return all cells, of a table that came as its places and values."""
+        if not isinstance(cells, tuple):
+            return cells
+        table = np.zeros(request.workload.core.input_len or 0, dtype=np.int64)
+        table[cells[0]] = cells[1]
+        return table
+
     def select(self, request: Request, fitted: Fitted, cells: Any, key: bytes | None) -> int:
         """Return the chosen sparsity: the one look at the data before it is measured."""
-        if isinstance(cells, tuple):
-            places, values = cells
-            cells = np.zeros(request.workload.core.input_len or 0, dtype=np.int64)
-            cells[places] = values
         size = request.workload.core.input_len or 0
-        index = self.scores(request, fitted).select(self.compression.transform.core(size), cells, _other(key))
+        table = self._table(request, cells)
+        index = self.scores(request, fitted).select(self.compression.transform.core(size), table, _other(key))
         return self.compression.options(size)[index]
 
 

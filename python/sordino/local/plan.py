@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from sordino import _core
 from sordino._checks import integer
-from sordino.accounting import key_beside
+from sordino.accounting import released
 from sordino.calibration import event as calibrated_event
 from sordino.errors import ShapeError
 from sordino.intervals import equal_laplace_half_width, gaussian_half_width
@@ -119,10 +120,14 @@ class LocalPlan:
         array = reals_or("values", values)
         if array.ndim != 1:
             raise ShapeError("values must be one-dimensional")
-        key = key_beside(ledger)
-        if ledger is not None:
-            ledger.charge(self.event, label="one report")
         out = np.empty((len(array), self.numbers), dtype=np.int64)
+
+        def prepare(key: bytes | None) -> Callable[[], NDArray[np.int64]]:
+            return lambda: self._encoded(array, key, out)
+
+        return released(ledger, None, self.event, "one report", lambda _record: None, prepare)
+
+    def _encoded(self, array: Array, key: bytes | None, out: NDArray[np.int64]) -> NDArray[np.int64]:
         w = self.survey.intervals
         for part, first in enumerate(range(0, len(array), _CHUNK)):
             chunk = slice(first, first + _CHUNK)

@@ -148,11 +148,22 @@ class LocalSurvey(EventWorkload):
     def _slopes(self, value: float) -> Array:
         return np.asarray(self.loss.derivative(self.grid, value), dtype=np.float64)
 
+    def _slopes_or_none(self, value: float) -> Array | None:
+        """Return slopes that fit, whatever the loss says of a private value; None if it fails."""
+        try:
+            slopes = self._slopes(value)
+        except Exception:
+            return None
+        if slopes.shape != (self.intervals,):
+            return None
+        clipped: Array = np.clip(np.nan_to_num(slopes), -1.0, 1.0)
+        return clipped
+
     def increments(self, values: Array) -> NDArray[np.int64]:
         """Return what clients with these values send but for noise, in units; shape (clients, intervals).
 
-        Values beyond the bounds are clamped; not-a-number is a null item, all zeros. Nothing is refused here: that
-        would depend on the value.
+        Values beyond the bounds are clamped; not-a-number is a null item, all zeros, and so is a value for which the
+        loss fails. Nothing is refused here: that would depend on the value.
         """
         low, high = self.bounds
         rows = np.zeros((len(values), self.intervals), dtype=np.int64)
@@ -164,7 +175,9 @@ class LocalSurvey(EventWorkload):
             rows[known, np.minimum(cells, self.intervals - 1)] = 1
             return rows
         for place, value in zip(known.tolist(), clamped.tolist(), strict=True):
-            slopes = np.clip(np.nan_to_num(self._slopes(value)), -1.0, 1.0)
+            slopes = self._slopes_or_none(value)
+            if slopes is None:
+                continue
             # Rounded sums that do not decrease: increments that are not negative and sum to at most the units of one
             # client, whatever the slopes.
             sums = np.maximum.accumulate(np.floor((1.0 + slopes) / 2.0 * self.largest + 0.5))
@@ -176,10 +189,17 @@ class LocalSurvey(EventWorkload):
         low, high = self.bounds
         assert self.loss.value is not None
         clamped = np.clip(np.nan_to_num(values, nan=low), low, high)
-        losses = np.array([self.loss.value(low, value) for value in clamped.tolist()], dtype=np.float64)
+        losses = np.array([self._loss_or_zero(value) for value in clamped.tolist()])
         losses[np.isnan(values)] = 0.0
         shares = np.clip(np.nan_to_num(losses / (high - low)), 0.0, 1.0)
         return np.floor(shares * (1 << _UNITS) + 0.5).astype(np.int64)
+
+    def _loss_or_zero(self, value: float) -> float:
+        assert self.loss.value is not None
+        try:
+            return float(self.loss.value(self.bounds[0], value))
+        except Exception:
+            return 0.0
 
     def encoder(self) -> None:
         """Return None: clients encode."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sordino._checks import integer, open_unit
-from sordino.accounting import Ledger, key_beside, released_before
+from sordino.accounting import Ledger, released
 from sordino.errors import UnsupportedMechanismError
 from sordino.events import Event
 from sordino.privacy import Privacy
@@ -202,25 +203,26 @@ class SmoothPlan:
             ForkError: The ledger belongs to another process.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        key = key_beside(ledger)
-        before = released_before(ledger, request_id, self._answered_by)
-        if isinstance(before, SmoothRelease):
-            return before
-        sums = data if isinstance(data, PointSums) else self.sums().update(data)
-        if sums.features is not self.fitted.features:
-            # Sums of an equal plan that was made elsewhere are checked feature by feature.
-            sums = self.sums() + sums
-        PointSums(self, sums.core).check_count()
-        if ledger is not None:
-            ledger.charge(self.event, request_id=request_id, label=self.unit.label)
-        measured = self.fitted.door.measure(self.fitted.strategy, sums.core, key)
-        release = SmoothRelease(self, measured, private=key is None, accounted=ledger is not None)
-        if ledger is not None and request_id is not None:
-            ledger.attach(request_id, release)
-        return release
 
-    def _answered_by(self, record: object) -> bool:
-        return isinstance(record, SmoothRelease) and (record.plan is self or record.plan.digest == self.digest)
+        def prepare(key: bytes | None) -> Callable[[], SmoothRelease]:
+            sums = data if isinstance(data, PointSums) else self.sums().update(data)
+            if sums.features is not self.fitted.features:
+                # Sums of an equal plan that was made elsewhere are checked feature by feature.
+                sums = self.sums() + sums
+            PointSums(self, sums.core).check_count()
+            return lambda: SmoothRelease(
+                self,
+                self.fitted.door.measure(self.fitted.strategy, sums.core, key),
+                private=key is None,
+                accounted=ledger is not None,
+            )
+
+        return released(ledger, request_id, self.event, self.unit.label, self._answered_by, prepare)
+
+    def _answered_by(self, record: object) -> SmoothRelease | None:
+        """Return the record of a request if it is a release that answers this plan."""
+        same = isinstance(record, SmoothRelease) and (record.plan is self or record.plan.digest == self.digest)
+        return record if same and isinstance(record, SmoothRelease) else None
 
     def record(self) -> dict[str, Any]:
         """Return the plan as a JSON-like record; arrays stay arrays."""
