@@ -88,16 +88,16 @@ def encoded(workload, stream, ends):
     items = padded(stream)
     if isinstance(workload, so.event_streams.words.WordCounts):
         letters = np.array([-1 if item is None else item for item in items], dtype=np.int64)
-        rows = workload.encoder().rows(letters, np.array(ends, dtype=np.uint64))
+        rows = workload.encoder().rows(0, letters, np.array(ends, dtype=np.uint64))
         return rows.reshape(N, -1)
     ends = np.array(ends, dtype=np.uint64)
     u, v = (np.array([-1 if item is None else item[i] for item in items], dtype=np.int64) for i in (0, 1))
     encoder = workload.encoder()
     if isinstance(encoder, _core.SpanningForest):
         w = np.array([0 if item is None else item[2] for item in items], dtype=np.int64)
-        return encoder.rows(u, v, w, ends).reshape(N, -1)
+        return encoder.rows(0, u, v, w, ends).reshape(N, -1)
     if encoder is not None:
-        return encoder.rows(u, v, ends).reshape(N, -1)
+        return encoder.rows(0, u, v, ends).reshape(N, -1)
     # A synthetic graph: an event is one change.
     found, start = np.zeros((N, workload.coordinates), dtype=np.int64), 0
     for row, end in zip(found, ends.tolist(), strict=True):
@@ -533,7 +533,7 @@ def test_a_letter_that_is_missing_from_its_step(longest):
         encoder = workload.encoder()
         letters = np.array([letter for part in parts for letter in part], dtype=np.int64)
         ends = np.cumsum([len(part) for part in parts]).astype(np.uint64)
-        return encoder.rows(letters, ends).reshape(len(parts), -1)
+        return encoder.rows(0, letters, ends).reshape(len(parts), -1)
 
     for text in itertools.product((0, 1), repeat=5):
         for cut in (0, 2, 3):

@@ -484,5 +484,5 @@ def test_no_report_is_merged_twice():
         with pytest.raises(so.InvalidParameterError, match="before"):
             one.merge(other)
     assert one.accepted == 2
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.ForkError):
         copy.copy(one)

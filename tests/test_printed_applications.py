@@ -87,7 +87,7 @@ def substring_differences(u, longest, T):
     encoder = so.SubstringCounts(u, longest, T)
     ends = np.arange(1, T + 1, dtype=np.uint64)
     rows = {
-        text: encoder.encoder().rows(np.array(text, dtype=np.int64), ends).reshape(T, -1)
+        text: encoder.encoder().rows(0, np.array(text, dtype=np.int64), ends).reshape(T, -1)
         for text in itertools.product(range(u), repeat=T)
     }
     for text, own in rows.items():
@@ -130,7 +130,7 @@ def test_one_replaced_letter_of_a_run_attains_the_bound():
     longest, T = 3, 256
     text, other = [0] * T, [0] * 8 + [1] + [0] * (T - 9)
     encoder, ends = so.SubstringCounts(2, longest, T), np.arange(1, T + 1, dtype=np.uint64)
-    one, two = (encoder.encoder().rows(np.array(t, dtype=np.int64), ends).reshape(T, -1) for t in (text, other))
+    one, two = (encoder.encoder().rows(0, np.array(t, dtype=np.int64), ends).reshape(T, -1) for t in (text, other))
     attained = np.linalg.norm(oracles.square_root_factor(T) @ (one - two)) / column(T)
     plan = so.plan_stream(so.SubstringCounts(2, longest, T), MU, unit=so.ReplaceOne(1), mechanism="square-root")
     assert plan.sensitivity * 0.99 <= attained <= plan.sensitivity * (1.0 + 1e-9)
@@ -148,7 +148,7 @@ def test_episodes_change_more_than_was_printed(u, longest, T, changed):
     workload = so.EpisodeCounts(u, longest, T)
     ends = np.arange(1, T + 1, dtype=np.uint64)
     rows = {
-        text: workload.encoder().rows(np.array(text, dtype=np.int64), ends).reshape(T, -1)
+        text: workload.encoder().rows(0, np.array(text, dtype=np.int64), ends).reshape(T, -1)
         for text in itertools.product(range(u), repeat=T)
     }
     C = oracles.square_root_factor(T)

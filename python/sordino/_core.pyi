@@ -420,8 +420,10 @@ class GraphEvents:
     """What edges add to a function of a growing graph."""
 
     def __new__(cls, function: str, vertices: int, max_degree: int | None, k: int) -> GraphEvents: ...
-    def rows(self, source: NDArray[np.int64], target: NDArray[np.int64], ends: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """What the edges of every step change, row by row: private."""
+    def rows(
+        self, first: int, source: NDArray[np.int64], target: NDArray[np.int64], ends: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
+        """What the edges of every step from `first` change, row by row: private."""
     @property
     def bytes(self) -> int: ...
     def close(self) -> None: ...
@@ -433,12 +435,13 @@ class SpanningForest:
     def __new__(cls, vertices: int, max_weight: int) -> SpanningForest: ...
     def rows(
         self,
+        first: int,
         source: NDArray[np.int64],
         target: NDArray[np.int64],
         weights: NDArray[np.int64],
         ends: NDArray[np.uint64],
     ) -> NDArray[np.int64]:
-        """What the edges of every step change: private."""
+        """What the edges of every step from `first` change: private."""
     @property
     def bytes(self) -> int: ...
     def close(self) -> None: ...
@@ -448,8 +451,8 @@ class Words:
     """What letters add to the counts of short words."""
 
     def __new__(cls, kind: str, alphabet: int, longest: int) -> Words: ...
-    def rows(self, letters: NDArray[np.int64], ends: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """What the letters of every step add, row by row: private."""
+    def rows(self, first: int, letters: NDArray[np.int64], ends: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """What the letters of every step from `first` add, row by row: private."""
     def feed(self, counters: LazyStream, letters: NDArray[np.int64], ends: NDArray[np.uint64]) -> None: ...
     @property
     def bytes(self) -> int: ...

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from sordino.calibration import pure_of_mu
 from sordino.errors import (
@@ -22,6 +22,7 @@ from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentra
 from sordino.processes import this_process
 from sordino.rounding import float_down, float_up, sqrt_down
 from sordino.testing import current_key
+from sordino.uncopied import Uncopied
 
 __all__ = ["Charged", "Composition", "Ledger", "key_beside", "opened", "released"]
 
@@ -44,7 +45,7 @@ class Charged(NamedTuple):
     record: object
 
 
-class Ledger:
+class Ledger(Uncopied):
     """A privacy filter: events are charged one by one, and one that would exceed the total is refused.
 
     What is promised: everything released under one ledger satisfies `total` together, even when every
@@ -90,6 +91,8 @@ class Ledger:
         UnsupportedEventError: The storage holds an event that this total cannot count.
         DuplicateRequestError: The storage holds a request id twice.
     """
+
+    _no_copy = "a ledger cannot be copied or pickled: two copies would spend the same budget"
 
     def __init__(
         self,
@@ -272,9 +275,6 @@ class Ledger:
     def __repr__(self) -> str:
         composition = "" if self._composition == "adaptive" else f", composition={self._composition!r}"
         return f"<Ledger {self._total}{composition}: {len(self._history)} charged>"
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise ForkError("a ledger cannot be copied or pickled: two copies would spend the same budget")
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sordino.events import Event
+from sordino.uncopied import Uncopied
 
 __all__ = ["InMemoryStorage", "LedgerEntry", "LedgerStorage"]
 
@@ -37,8 +38,10 @@ class LedgerStorage(Protocol):
         ...
 
 
-class InMemoryStorage:
+class InMemoryStorage(Uncopied):
     """Entries in a list, gone when the process ends: the budget is then forgotten, not renewed."""
+
+    _no_copy = "a storage cannot be copied or pickled: two ledgers would spend the same budget"
 
     def __init__(self) -> None:
         self._entries: list[LedgerEntry] = []

@@ -10,11 +10,12 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from sordino.errors import ForkError, StepStoreError
 from sordino.files import sync_folder
 from sordino.processes import this_process
+from sordino.uncopied import Uncopied
 
 __all__ = ["FileStepStore", "InMemoryStepStore", "StepEntry", "StepStore"]
 
@@ -81,8 +82,10 @@ class StepStore(Protocol):
         """Return all entries, in order."""
 
 
-class InMemoryStepStore:
+class InMemoryStepStore(Uncopied):
     """Entries in memory: for one process, and tests."""
+
+    _no_copy = "a step store cannot be copied or pickled: two copies would not see each other's steps"
 
     def __init__(self) -> None:
         self._entries: list[StepEntry] = []
@@ -120,11 +123,8 @@ class InMemoryStepStore:
         with self._lock:
             return tuple(self._entries)
 
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        raise ForkError("a step store cannot be copied or pickled: two copies would not see each other's steps")
 
-
-class FileStepStore:
+class FileStepStore(Uncopied):
     """Entries in a file: one JSON line each with a checksum, on the disk (fsync) before an answer is returned.
 
     The file is locked while a stream uses it. A last line that was cut off by a crash was never returned to anybody
@@ -136,6 +136,8 @@ class FileStepStore:
     Raises:
         StepStoreError: The file is no step store or cannot be used.
     """
+
+    _no_copy = "a step store cannot be copied or pickled: open the same path again instead"
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -228,9 +230,6 @@ class FileStepStore:
         """Return all entries, in order."""
         with self._lock:
             return tuple(entry for entry, _ in self._kept)
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        raise ForkError("a step store cannot be copied or pickled: open the same path again instead")
 
     def _load(self, descriptor: int) -> None:
         self._stream, self._kept, self._first = None, [], 0

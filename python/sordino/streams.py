@@ -8,7 +8,7 @@ import secrets
 import threading
 import weakref
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from sordino.errors import (
 from sordino.processes import this_process
 from sordino.release import Interval
 from sordino.step_store import StepEntry, StepStore
+from sordino.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ _PENDING = "the last update is not stored yet: call resume() for its answer"
 _NO_CHECKPOINT = "these bytes are no checkpoint of a stream; nothing was restored"
 
 
-class Stream:
+class Stream(Uncopied):
     """An open stream; `StreamPlan.open` makes it.
 
     What is promised: everything that it publishes satisfies the plan's guarantee together, also when items are chosen
@@ -58,6 +59,8 @@ class Stream:
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.
     """
+
+    _no_copy = "a stream cannot be copied or pickled: use checkpoint(key), which is encrypted"
 
     def __init__(  # noqa: PLR0917 - the parts of a stream, put together by `open_stream` and `restore`
         self, plan: StreamPlan, core: _core.Stream, name: str, store: StepStore | None, private: bool, accounted: bool
@@ -360,15 +363,6 @@ class Stream:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"step {self.step}"
         return f"<Stream {self.plan.mechanism}: {state}>"
-
-    def __copy__(self) -> NoReturn:
-        raise ForkError("a stream cannot be copied: two copies would put different items on the same noise")
-
-    def __deepcopy__(self, _memo: object) -> NoReturn:
-        self.__copy__()
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        raise ForkError("a stream cannot be pickled: use checkpoint(key), which is encrypted")
 
 
 def largest_entries(answers: Array, count: object) -> tuple[NDArray[np.int64], Array]:

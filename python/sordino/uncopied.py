@@ -1,8 +1,8 @@
-"""What belongs to one process and to its object: copies would put different data on the same noise."""
+"""What belongs to one process and to its object: a copy would put other data on its noise, or spend a budget twice."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from sordino.errors import ForkError
 
@@ -10,13 +10,17 @@ __all__ = ["Uncopied"]
 
 
 class Uncopied:
-    """Refuses to be copied and pickled."""
+    """Refuses to be copied and pickled, in words of its own."""
+
+    _no_copy: ClassVar[str] = (
+        "a stream cannot be copied or pickled: two copies would put different items on the same noise"
+    )
 
     def __copy__(self) -> NoReturn:
-        raise ForkError("a stream cannot be copied: two copies would put different items on the same noise")
+        raise ForkError(self._no_copy)
 
     def __deepcopy__(self, _memo: object) -> NoReturn:
-        self.__copy__()
+        raise ForkError(self._no_copy)
 
     def __reduce_ex__(self, _protocol: object) -> Any:
-        raise ForkError("a stream cannot be pickled")
+        raise ForkError(self._no_copy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
@@ -69,12 +70,18 @@ class GraphFunctionStream(EventStream):
             w = weight_units(weights, len(u), largest, workload.largest, signed=False)
         elif weights is not None:
             raise InvalidParameterError("only a SpanningForestCost has weights")
-        with self._taking_in(len(ends)):
+
+        def publish(_events: slice, ends: NDArray[np.uint64]) -> Array:
             if isinstance(self._encoder, _core.SpanningForest):
-                rows = self._encoder.rows(u, v, w, ends)
+                rows = self._encoder.rows(self.step, u, v, w, ends)
             else:
-                rows = self._encoder.rows(u, v, ends)
-            answers = self._publish(rows, len(ends))
+                rows = self._encoder.rows(self.step, u, v, ends)
+            return self._publish(rows, len(ends))
+
+        with self._taking_in(len(ends)):
+            answers = self._publish_all(ends, publish, at_once=True)
+            if answers is None:
+                answers = np.zeros((0, self.plan.counters.dim))
             single = together or isinstance(source, str) or np.ndim(np.asarray(source)) == 0
             if self.plan.counters.dim == 1:
                 return float(answers[0, 0]) if single and len(answers) == 1 else answers[:, 0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,17 +65,17 @@ class GraphStream(EventStream):
             valid = (u >= 0) & (v >= 0) & (u != v) & (np.abs(w) <= workload.largest)
             places = np.where(valid, workload.pairs(u, np.where(u == v, u + 1, v)), 0)
             amounts = np.where(valid, w, 0)
-            if isinstance(self.counters, _core.LazyStream):
-                self.counters.advance(places.astype(np.uint64), amounts, ends)
-                return
 
             def publish(events: slice, part: NDArray[np.uint64]) -> None:
+                if isinstance(self.counters, _core.LazyStream):
+                    self.counters.advance(places.astype(np.uint64), amounts, part)
+                    return
                 of_step = np.searchsorted(part, np.arange(events.stop - events.start, dtype=np.uint64), side="right")
                 changes = np.zeros((len(part), self.plan.coordinates), dtype=np.int64)
                 np.add.at(changes, (of_step, places[events]), amounts[events])
                 self._publish(changes.reshape(-1), len(part))
 
-            self._in_parts([partial(publish, *part) for part in self._parts(ends)])
+            self._publish_all(ends, publish, at_once=isinstance(self.counters, _core.LazyStream))
 
     def _side(self, name: str, vertices: object) -> NDArray[np.int64]:
         """Return a set of vertices by index.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,15 @@ from sordino.errors import (
     HorizonError,
     InvalidParameterError,
     ShapeError,
+    StepConflictError,
     StepStoreError,
     StreamClosedError,
 )
 from sordino.processes import this_process
+from sordino.uncopied import Uncopied
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from typing import Self
 
     from sordino.event_streams.plan import EventPlan
@@ -47,7 +49,16 @@ def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
     return np.array([events], dtype=np.uint64) if together else np.arange(1, events + 1, dtype=np.uint64)
 
 
-class EventStream:
+class _Part(NamedTuple):
+    """Steps that are published together: which of the batch's events are theirs, and where each step ends."""
+
+    end: int
+    events: slice
+    ends: NDArray[np.uint64]
+    publish: Callable[[slice, NDArray[np.uint64]], object]
+
+
+class EventStream(Uncopied):
     """An open stream of events; `EventPlan.open` makes it.
 
     Everything that it publishes satisfies the plan's guarantee together, also when events are chosen after seeing
@@ -69,10 +80,10 @@ class EventStream:
         self._guard = threading.RLock()
         # Steps whose events come again, None once they have come.
         self._replayed: int | None = None
-        # Whether events were taken in that were not published: all that would follow is of another stream.
+        # Whether events were taken in that can never be published: all that would follow is of another stream.
         self._torn = False
-        # Parts of a batch that wait for a step before them to be stored.
-        self._waiting: deque[Callable[[], object]] = deque()
+        # Parts of the last batch that are not published yet.
+        self._waiting: deque[_Part] = deque()
 
     @property
     def step(self) -> int:
@@ -90,14 +101,14 @@ class EventStream:
         Raises:
             StreamClosedError: The stream was closed.
             HorizonError: More steps than are left.
-            StepStoreError: The store did not keep the last step.
+            StepStoreError: A part of the last batch waits.
         """
         if self.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
         if self._torn:
             raise StreamClosedError("events were taken in that were refused; attach the counters again with a replay")
         if self.pending:
-            raise StepStoreError("the last step was released but not stored: call resume first")
+            raise StepStoreError("the last batch is not published to its end: call resume first")
         if self._replayed is not None and steps > self.counters.step - self._replayed:
             raise InvalidParameterError("the replay has more steps than the checkpoint; nothing was released")
         left = self.plan.steps - self.step
@@ -117,21 +128,16 @@ class EventStream:
             raise ForkError("this stream belongs to another process")
         with self._guard:
             self._check(steps)
-            done = False
-            try:
-                yield
-                done = True
-            finally:
-                # Released but not stored: the step is taken, and `resume` publishes it.
-                self._torn = self._torn or not (done or self.pending)
+            yield
 
     @property
     def pending(self) -> bool:
-        """Whether the store did not keep a step of the last batch, which waits for `resume`."""
-        return bool(self._waiting) or getattr(self.counters, "pending", False)
+        """Whether a part of the last batch waits for `resume`: an exception came before it was stored."""
+        waiting = bool(self._waiting) and self._waiting[-1].end > self.step
+        return waiting or getattr(self.counters, "pending", False)
 
     def resume(self) -> None:
-        """Store the step that the store did not keep, and publish what is left of its batch.
+        """Publish what is left of the last batch, after a failure of the store or an interruption.
 
         Raises:
             StepStoreError: The store failed again.
@@ -147,23 +153,35 @@ class EventStream:
                 self.counters.resume()  # type: ignore[union-attr]
             self._go_on()
 
-    def _in_parts(self, parts: Sequence[Callable[[], object]]) -> None:
-        """Publish a batch part by part; after a failure of the store `resume` goes on with those that are left."""
-        self._waiting = deque(parts)
-        self._go_on()
+    def _publish_all(
+        self, ends: NDArray[np.uint64], publish: Callable[[slice, NDArray[np.uint64]], object], *, at_once: bool = False
+    ) -> Any:
+        """Publish a batch, part by part unless `at_once`; return what `publish` says of the last part.
 
-    def _go_on(self) -> None:
+        `publish` may be called again for steps that were not published: whatever comes in between, `resume` goes on.
+        """
+        parts = [(slice(0, int(ends[-1]) if len(ends) else 0), ends)] if at_once else list(self._parts(ends))
+        last = self.step
+        waiting: deque[_Part] = deque()
+        for events, part in parts:
+            last += len(part)
+            waiting.append(_Part(last, events, part, publish))
+        self._waiting = waiting
+        return self._go_on()
+
+    def _go_on(self) -> Any:
+        found = None
         while self._waiting:
-            try:
-                self._waiting[0]()
-            except BaseException:
-                if getattr(self.counters, "pending", False):  # made, and held by the counters
-                    self._waiting.popleft()
-                else:
-                    self._waiting.clear()
+            part = self._waiting[0]
+            if self.step < part.end:
+                try:
+                    found = part.publish(part.events, part.ends)
+                except (StepConflictError, StreamClosedError):
                     self._torn = True
-                raise
+                    self._waiting.clear()
+                    raise
             self._waiting.popleft()
+        return found
 
     def replay(self, events: Callable[[Self], object]) -> None:
         """Take in the events of the steps that the counters have published; `EventPlan.attach` calls this.
@@ -255,12 +273,3 @@ class EventStream:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"step {self.step}"
         return f"<{type(self).__name__} {self.plan.mechanism}: {state}>"
-
-    def __copy__(self) -> NoReturn:
-        raise ForkError("a stream cannot be copied: two copies would put different events on the same noise")
-
-    def __deepcopy__(self, _memo: object) -> NoReturn:
-        self.__copy__()
-
-    def __reduce_ex__(self, _protocol: object) -> Any:
-        raise ForkError("a stream cannot be pickled")

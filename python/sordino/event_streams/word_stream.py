@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,15 +78,16 @@ class WordStream(EventStream):
         if together and len(found) == 0 and not workload.batches:
             found = np.array([-1])  # nothing is a null letter: what is before and after does not join
         ends = step_ends(len(found), together)
-        with self._taking_in(len(ends)):
+        lazy = isinstance(self.counters, _core.LazyStream)
+
+        def publish(events: slice, part: NDArray[np.uint64]) -> None:
             if isinstance(self.counters, _core.LazyStream):
-                self._encoder.feed(self.counters, found, ends)
-                return
+                self._encoder.feed(self.counters, found, part)
+            else:
+                self._publish(self._encoder.rows(self.step, found[events], part), len(part))
 
-            def publish(events: slice, part: NDArray[np.uint64]) -> None:
-                self._publish(self._encoder.rows(found[events], part), len(part))
-
-            self._in_parts([partial(publish, *part) for part in self._parts(ends)])
+        with self._taking_in(len(ends)):
+            self._publish_all(ends, publish, at_once=lazy)
 
     def count(self, words: Iterable[Sequence[int] | str]) -> Array:
         """Return the noisy counts of these words after the last step.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.local.estimate import LocalEstimate
+from sordino.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,8 +24,22 @@ __all__ = ["LocalServer"]
 # No honest report is further off, in standard deviations: less likely than e^-800, for Laplace noise e^-40.
 _FURTHEST = 40.0
 
+_MERGED_BEFORE = "these reports were added before: a server is merged once, and not with itself"
 
-class LocalServer:
+
+class _Reports(NamedTuple):
+    """What was added up: replaced as a whole, so that an exception leaves it before or after a report."""
+
+    sums: Array
+    accepted: int
+    clients: set[Hashable]
+    # Servers whose reports are in these sums.
+    parts: frozenset[bytes]
+    # Of the report that was added last: it goes into `clients` before the next.
+    last: Hashable = None
+
+
+class LocalServer(Uncopied):
     """Adds up the reports of clients; `LocalPlan.server` makes it.
 
     A malformed report (not integers, another length, numbers that no client sends) and a second report of the same
@@ -31,16 +47,14 @@ class LocalServer:
 
     Attributes:
         plan: How clients report.
-        accepted: Reports that were added.
     """
+
+    _no_copy = "a server cannot be copied or pickled: both would count the same reports"
 
     def __init__(self, plan: LocalPlan) -> None:
         self.plan = plan
-        self.accepted = 0
-        self._sums: Array = np.zeros(plan.numbers)
-        self._clients: set[Hashable] = set()
-        # Servers whose reports are in these sums.
-        self._parts = {secrets.token_bytes(16)}
+        self._reports = _Reports(np.zeros(plan.numbers), 0, set(), frozenset({secrets.token_bytes(16)}))
+        self._lock = threading.Lock()
         fitted = [plan.sums.fitted] * plan.survey.intervals + ([plan.level.fitted] if plan.level else [])
         widest = plan.sums.fitted.plan.variances(np.arange(1, plan.survey.intervals + 1, dtype=np.uint64)).max()
         # An increment is a difference of two sums.
@@ -48,6 +62,11 @@ class LocalServer:
         spread = [2.0 * float(np.sqrt(widest)) * u for u in units]
         clients = [plan.survey.largest * 2.0**-f.door.grid for f in fitted]
         self._limit = np.array([_FURTHEST * s + c for s, c in zip(spread, clients, strict=True)])
+
+    @property
+    def accepted(self) -> int:
+        """Reports that were added."""
+        return self._reports.accepted
 
     def add(self, message: object, client: Hashable = None) -> None:
         """Add one report.
@@ -59,15 +78,24 @@ class LocalServer:
         found = self._well_formed(message)
         if found is None or found.ndim != 1:
             return
-        if client is not None:
-            try:
-                if client in self._clients:
-                    return
-                self._clients.add(client)
-            except TypeError:  # no name at all
-                return
-        self._sums += found
-        self.accepted += 1
+        try:
+            hash(client)
+        except Exception:  # no name at all
+            return
+        with self._lock:
+            clients = self._named()
+            if client is None or client not in clients:
+                self._add(found, 1, client)
+
+    def _named(self) -> set[Hashable]:
+        """Return the clients of all reports."""
+        if self._reports.last is not None:
+            self._reports.clients.add(self._reports.last)
+        return self._reports.clients
+
+    def _add(self, sums: Array, count: int, client: Hashable = None) -> None:
+        reports = self._reports
+        self._reports = reports._replace(sums=reports.sums + sums, accepted=reports.accepted + count, last=client)
 
     def add_many(self, messages: object, clients: Iterable[Hashable] | None = None) -> None:
         """Add many reports, shape (reports, numbers): row by row as `add`.
@@ -88,8 +116,9 @@ class LocalServer:
             return
         found = self._well_formed(messages)
         if found is not None and found.ndim == 2:
-            self._sums += found.sum(axis=0)
-            self.accepted += len(found)
+            with self._lock:
+                self._named()
+                self._add(found.sum(axis=0), len(found))
             return
         for message in messages if isinstance(messages, Iterable) else ():
             self.add(message)
@@ -116,14 +145,19 @@ class LocalServer:
             raise DataTypeError("other must be a LocalServer")
         if other.plan is not self.plan and other.plan.sums.digest != self.plan.sums.digest:
             raise InvalidParameterError("the servers have different plans")
-        if self._parts & other._parts:
-            raise InvalidParameterError("these reports were added before: a server is merged once, and not with itself")
-        if self._clients & other._clients:
-            raise InvalidParameterError("a client reported to both servers")
-        self._sums += other._sums
-        self._clients |= other._clients
-        self._parts |= other._parts
-        self.accepted += other.accepted
+        if other is self:
+            raise InvalidParameterError(_MERGED_BEFORE)
+        with other._lock:
+            theirs, names = other._reports, set(other._named())
+        with self._lock:
+            ours, known = self._reports, self._named()
+            if ours.parts & theirs.parts:
+                raise InvalidParameterError(_MERGED_BEFORE)
+            if known & names:
+                raise InvalidParameterError("a client reported to both servers")
+            self._reports = _Reports(
+                ours.sums + theirs.sums, ours.accepted + theirs.accepted, known | names, ours.parts | theirs.parts
+            )
 
     def estimate(self) -> LocalEstimate:
         """Return what the reports so far say.
@@ -131,20 +165,18 @@ class LocalServer:
         Raises:
             InvalidParameterError: There are none.
         """
-        if self.accepted == 0:
+        sums, accepted = self._reports[:2]
+        if accepted == 0:
             raise InvalidParameterError("there are no reports yet")
         plan, w = self.plan, self.plan.survey.intervals
         spacing = 2.0**plan.sums.fitted.door.grid * plan.survey.counted_unit
-        shares = np.cumsum(self._sums[:w]) * spacing / self.accepted
+        shares = np.cumsum(sums[:w]) * spacing / accepted
         level = None
         if plan.level is not None:
             low, high = plan.survey.bounds
-            units = self._sums[w] * 2.0**plan.level.fitted.door.grid * plan.survey.counted_unit
-            level = float(units) / self.accepted * (high - low)
-        return LocalEstimate(plan, self.accepted, shares, level)
-
-    def __copy__(self) -> NoReturn:
-        raise InvalidParameterError("a server cannot be copied: both would count the same reports")
+            units = sums[w] * 2.0**plan.level.fitted.door.grid * plan.survey.counted_unit
+            level = float(units) / accepted * (high - low)
+        return LocalEstimate(plan, accepted, shares, level)
 
     def __repr__(self) -> str:
         return f"LocalServer({self.plan.survey!r}, accepted={self.accepted})"

@@ -13,23 +13,51 @@ use zeroize::Zeroize;
 type Integers<'py> = PyReadonlyArray1<'py, i64>;
 type Ends<'py> = PyReadonlyArray1<'py, u64>;
 
-impl Shared for events::GraphEvents {
-    fn wipe(&mut self) {
-        self.wipe();
+/// What turns events into changes of counters, and the changes that it made last: the same step is not taken in twice,
+/// however often an exception came between it and the counters.
+struct Encoder<T> {
+    events: T,
+    /// First step of the last batch, and its rows.
+    last: (u64, Vec<i64>),
+}
+
+impl<T> Encoder<T> {
+    fn new(events: T) -> Guarded<Self>
+    where
+        Self: Shared,
+    {
+        Guarded::new(Self { events, last: (0, Vec::new()) })
+    }
+
+    /// Rows of the steps from `first`: made now, or when these steps were taken in.
+    fn rows(
+        &mut self,
+        first: u64,
+        len: usize,
+        encode: impl FnOnce(&mut T, &mut [i64]) -> Result<(), Error>,
+    ) -> Result<Vec<i64>, Error> {
+        if len == 0 || self.last.0 != first || self.last.1.len() != len {
+            let mut rows = vec![0; len];
+            encode(&mut self.events, &mut rows)?;
+            self.last.1.zeroize();
+            self.last = (first, rows);
+        }
+        Ok(self.last.1.clone())
     }
 }
 
-impl Shared for events::SpanningForest {
-    fn wipe(&mut self) {
-        self.wipe();
-    }
+macro_rules! shared {
+    ($($events:ty),*) => {$(
+        impl Shared for Encoder<$events> {
+            fn wipe(&mut self) {
+                self.events.wipe();
+                self.last.1.zeroize();
+            }
+        }
+    )*};
 }
 
-impl Shared for events::Text {
-    fn wipe(&mut self) {
-        self.wipe();
-    }
-}
+shared!(events::GraphEvents, events::SpanningForest, events::Text);
 
 impl Shared for stream::LazyStream {
     fn step(&self) -> u64 {
@@ -95,7 +123,7 @@ fn ends_together(one: usize, other: usize) -> Result<(), Error> {
 
 /// What edges add to a function of a growing graph.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct GraphEvents(Guarded<events::GraphEvents>);
+pub(crate) struct GraphEvents(Guarded<Encoder<events::GraphEvents>>);
 
 #[pymethods]
 impl GraphEvents {
@@ -108,22 +136,23 @@ impl GraphEvents {
             "degree_histogram" => events::GraphFunction::DegreeHistogram,
             _ => return Err(Error::Unsupported("unknown function of graphs".into()).into()),
         };
-        Ok(Self(Guarded::new(events::GraphEvents::new(function, vertices, max_degree)?)))
+        Ok(Self(Encoder::new(events::GraphEvents::new(function, vertices, max_degree)?)))
     }
 
-    /// What the edges of every step change, row by row: private.
+    /// What the edges of every step from `first` change, row by row: private.
     fn rows<'py>(
         &self,
         py: Python<'py>,
+        first: u64,
         source: Integers<'py>,
         target: Integers<'py>,
         ends: Ends<'py>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (u, v, ends) = (source.as_slice()?, target.as_slice()?, self::ends(&ends)?);
         ends_together(u.len(), v.len()).map_err(PyError::from)?;
-        let rows = self.0.open(py, |graph| {
-            let mut rows = vec![0; ends.len() * graph.width()];
-            graph.rows(u, v, &ends, &mut rows).map(|()| rows)
+        let rows = self.0.open(py, |encoder| {
+            let len = ends.len() * encoder.events.width();
+            encoder.rows(first, len, |graph, rows| graph.rows(u, v, &ends, rows))
         });
         Ok(rows?.map_err(PyError::from)?.into_pyarray(py))
     }
@@ -131,7 +160,7 @@ impl GraphEvents {
     /// Memory in use, about.
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
-        self.0.with(py, |counted| counted.bytes())
+        self.0.with(py, |counted| counted.events.bytes())
     }
 
     fn close(&self, py: Python<'_>) {
@@ -141,19 +170,20 @@ impl GraphEvents {
 
 /// What weighted edges add to the cost of a minimum spanning forest.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct SpanningForest(Guarded<events::SpanningForest>);
+pub(crate) struct SpanningForest(Guarded<Encoder<events::SpanningForest>>);
 
 #[pymethods]
 impl SpanningForest {
     #[new]
     fn new(vertices: u32, max_weight: u64) -> Result<Self, PyError> {
-        Ok(Self(Guarded::new(events::SpanningForest::new(vertices, max_weight)?)))
+        Ok(Self(Encoder::new(events::SpanningForest::new(vertices, max_weight)?)))
     }
 
-    /// What the edges of every step change: private.
+    /// What the edges of every step from `first` change: private.
     fn rows<'py>(
         &self,
         py: Python<'py>,
+        first: u64,
         source: Integers<'py>,
         target: Integers<'py>,
         weights: Integers<'py>,
@@ -161,15 +191,16 @@ impl SpanningForest {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (u, v, w, ends) = (source.as_slice()?, target.as_slice()?, weights.as_slice()?, self::ends(&ends)?);
         ends_together(u.len(), v.len()).and_then(|()| ends_together(u.len(), w.len())).map_err(PyError::from)?;
-        let mut rows = vec![0; ends.len()];
-        self.0.open(py, |forest| forest.rows(u, v, w, &ends, &mut rows))?.map_err(PyError::from)?;
-        Ok(rows.into_pyarray(py))
+        let rows = self
+            .0
+            .open(py, |encoder| encoder.rows(first, ends.len(), |forest, rows| forest.rows(u, v, w, &ends, rows)));
+        Ok(rows?.map_err(PyError::from)?.into_pyarray(py))
     }
 
     /// Memory in use, about.
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
-        self.0.with(py, |counted| counted.bytes())
+        self.0.with(py, |counted| counted.events.bytes())
     }
 
     fn close(&self, py: Python<'_>) {
@@ -179,30 +210,31 @@ impl SpanningForest {
 
 /// What letters add to the counts of short words.
 #[pyclass(frozen, module = "sordino._core")]
-pub(crate) struct Words(Guarded<events::Text>);
+pub(crate) struct Words(Guarded<Encoder<events::Text>>);
 
 #[pymethods]
 impl Words {
     #[new]
     fn new(kind: &str, alphabet: u32, longest: u32) -> Result<Self, PyError> {
-        Ok(Self(Guarded::new(match kind {
+        Ok(Self(Encoder::new(match kind {
             "substring_counts" => events::Text::Substrings(events::Substrings::new(alphabet, longest)?),
             "episode_counts" => events::Text::Episodes(events::Episodes::new(alphabet, longest)?),
             _ => return Err(Error::Unsupported("unknown count of words".into()).into()),
         })))
     }
 
-    /// What the letters of every step add, row by row: private.
+    /// What the letters of every step from `first` add, row by row: private.
     fn rows<'py>(
         &self,
         py: Python<'py>,
+        first: u64,
         letters: Integers<'py>,
         ends: Ends<'py>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (letters, ends) = (letters.as_slice()?, self::ends(&ends)?);
-        let rows = self.0.open(py, |text| {
-            let mut rows = vec![0; ends.len() * text.width() as usize];
-            text.rows(letters, &ends, &mut rows).map(|()| rows)
+        let rows = self.0.open(py, |encoder| {
+            let len = ends.len() * encoder.events.width() as usize;
+            encoder.rows(first, len, |text, rows| text.rows(letters, &ends, rows))
         });
         Ok(rows?.map_err(PyError::from)?.into_pyarray(py))
     }
@@ -210,14 +242,14 @@ impl Words {
     /// Feeds letters to counters that are read by coordinate.
     fn feed(&self, py: Python<'_>, counters: &LazyStream, letters: Integers<'_>, ends: Ends<'_>) -> PyResult<()> {
         let (letters, ends) = (letters.as_slice()?, self::ends(&ends)?);
-        let fed = counters.0.with(py, |counters| self.0.nested(|text| text.feed(counters, letters, &ends)));
+        let fed = counters.0.with(py, |counters| self.0.nested(|text| text.events.feed(counters, letters, &ends)));
         Ok(fed??.map_err(PyError::from)?)
     }
 
     /// Memory in use, about.
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Result<usize, PyError> {
-        self.0.with(py, |counted| counted.bytes())
+        self.0.with(py, |counted| counted.events.bytes())
     }
 
     fn close(&self, py: Python<'_>) {
