@@ -507,6 +507,9 @@ def test_std_checks_its_steps(plan):
     for steps in ([0], [51], [-1], [2**64]):
         with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
             plan.std(steps)
-    for steps in ([1.0], 3, [[1]], "1"):
+    for steps in ([1.0], ["1"]):
         with pytest.raises(so.DataTypeError):
+            plan.std(steps)
+    for steps in (3, [[1]], "1"):
+        with pytest.raises(so.ShapeError):
             plan.std(steps)

@@ -4,8 +4,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
+from sordino._checks import one_of, text
 from sordino.calibration import pure_of_mu
 from sordino.errors import (
     BudgetExceededError,
@@ -86,7 +87,7 @@ class Ledger(Uncopied):
     Raises:
         InvalidParameterError: `composition` is unknown, "basic" or a schedule comes with another total than
             `ApproxDP`, or the schedule does not fit the total.
-        DataTypeError: `total` is no privacy guarantee.
+        DataTypeError: `total` is no privacy guarantee, the schedule no sequence of events, or the storage none.
         BudgetExceededError: The storage holds more than the total.
         UnsupportedEventError: The storage holds an event that this total cannot count.
         DuplicateRequestError: The storage holds a request id twice.
@@ -102,6 +103,9 @@ class Ledger(Uncopied):
         schedule: Sequence[Event] | None = None,
         storage: LedgerStorage | None = None,
     ) -> None:
+        composition = one_of(
+            "composition", composition, ("adaptive", "basic") if schedule is None else get_args(Composition)
+        )
         if schedule is not None:
             if composition == "basic" or not isinstance(total, ApproxDP):
                 raise InvalidParameterError("a schedule needs an ApproxDP total and no other composition")
@@ -111,6 +115,9 @@ class Ledger(Uncopied):
             self._rules = _rules_of(total, composition)
         self._total = total
         self._composition = composition
+        methods = [getattr(storage, name, None) for name in ("append", "entries")]
+        if storage is not None and (isinstance(storage, type) or not all(map(callable, methods))):
+            raise DataTypeError("storage must be a storage of ledger entries, with append and entries")
         self._storage: LedgerStorage = InMemoryStorage() if storage is None else storage
         self._records: dict[str, object] = {}
         self._process = this_process()
@@ -237,7 +244,7 @@ class Ledger(Uncopied):
             ForkError: This process does not own the ledger.
         """
         with self._turn():
-            entry = self._requests.get(request_id)
+            entry = self._requests.get(text("request_id", request_id))
             return None if entry is None else Charged(entry, self._records.get(request_id))
 
     def attach(self, request_id: str, record: object) -> None:
@@ -251,7 +258,7 @@ class Ledger(Uncopied):
             ForkError: This process does not own the ledger.
         """
         with self._turn():
-            if request_id not in self._requests:
+            if text("request_id", request_id) not in self._requests:
                 raise InvalidParameterError(f"request id {request_id!r} has not been charged: charge it first")
             if request_id in self._records:
                 raise DuplicateRequestError(f"request id {request_id!r} has a record already; it was kept")
@@ -342,7 +349,7 @@ class Ledger(Uncopied):
             if sums is not None:
                 for name, limit in rule.limits.items():
                     over = sums[name] - limit
-                    parts.append(f"{rule.name} {name} would be {float(sums[name]):.17g} of {float(limit):.17g}")
+                    parts.append(f"{rule.name} {name} would be {float_up(sums[name]):.17g} of {float(limit):.17g}")
                     rounding = rounding or 0 < over <= limit * _ROUNDING
         message = f"the ledger refuses {event}: {'; '.join(parts)}. Nothing was spent"
         if rounding:
@@ -354,8 +361,6 @@ class Ledger(Uncopied):
 
 
 def _rules_of(total: Privacy, composition: Composition) -> tuple[Rule, ...]:
-    if composition not in ("adaptive", "basic"):
-        raise InvalidParameterError(f"composition must be 'adaptive' or 'basic', got {composition!r}")
     if composition == "basic" and not isinstance(total, ApproxDP):
         raise InvalidParameterError("composition='basic' adds up pairs (epsilon, delta) and needs an ApproxDP total")
     match total:

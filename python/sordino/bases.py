@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from sordino import _core
-from sordino._checks import positive
+from sordino._checks import numbers, positive
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.private_numbers import array_of
 from sordino.workloads.base import Array, length_of
 
 __all__ = ["Basis", "Cosine", "Haar", "OrthonormalBasis", "Standard", "basis_of"]
@@ -29,19 +30,34 @@ class Basis:
         return _core.Basis.named(self.name, self.size(cells))
 
     def size(self, cells: int) -> int:
-        """Return the number of coefficients of so many cells: more where the basis needs a power of two."""
-        return cells
+        """Return the number of coefficients of so many cells: more where the basis needs a power of two.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**26 cells.
+        """
+        return length_of("cells", cells)
 
     def analyze(self, x: object) -> Array:
-        """Return the coefficients `Psi^T x` of public numbers, shape (cells,); padded by zeros where needed."""
-        values = np.asarray(x, dtype=np.float64).reshape(-1)
+        """Return the coefficients `Psi^T x` of public numbers, shape (cells,); padded by zeros where needed.
+
+        Raises:
+            DataTypeError: No array of real numbers.
+            InvalidParameterError: There are none, or a number is too large for a float.
+        """
+        values = numbers("x", x, ndim=None).reshape(-1)
         padded = np.zeros(self.size(len(values)))
         padded[: len(values)] = values
         return self.core(len(values)).analyze(padded)
 
     def synthesize(self, coefficients: object) -> Array:
-        """Return `Psi c`, shape (coefficients,)."""
-        values = np.ascontiguousarray(np.asarray(coefficients, dtype=np.float64).reshape(-1))
+        """Return `Psi c`, shape (coefficients,).
+
+        Raises:
+            DataTypeError: No array of real numbers.
+            InvalidParameterError: Not as many as the basis has, or a number is too large for a float.
+        """
+        values = numbers("coefficients", coefficients, ndim=None).reshape(-1)
         return self.core(len(values)).synthesize(values)
 
     def column_l1(self, cells: int) -> float:
@@ -103,9 +119,9 @@ class OrthonormalBasis(Basis):
     relative_error: float = 1e-9
 
     def __post_init__(self) -> None:
-        length_of("cells", self.cells)
-        positive("bound", self.bound)
-        positive("relative_error", self.relative_error, most=1e-3)
+        object.__setattr__(self, "cells", length_of("cells", self.cells))
+        object.__setattr__(self, "bound", positive("bound", self.bound))
+        object.__setattr__(self, "relative_error", positive("relative_error", self.relative_error, most=1e-3))
         if not (callable(self.to_coefficients) and callable(self.from_coefficients)):
             raise DataTypeError("a basis is given by two functions")
         x = np.cos(np.arange(self.cells) * 0.7) + np.arange(self.cells) % 3
@@ -127,7 +143,7 @@ class OrthonormalBasis(Basis):
         Raises:
             InvalidParameterError: The basis is for another number of cells.
         """
-        if cells != self.cells:
+        if length_of("cells", cells) != self.cells:
             raise InvalidParameterError(f"this basis is for tables of {self.cells} cells, not {cells}")
         analyze, synthesize = self._plain(self.to_coefficients), self._plain(self.from_coefficients)
         return _core.Basis.custom(self.cells, analyze, synthesize, self.bound, self.relative_error)
@@ -136,7 +152,7 @@ class OrthonormalBasis(Basis):
         """Return the function with its result checked and laid out as the core reads it."""
 
         def call(x: Array) -> Array:
-            result = np.asarray(function(x))
+            result = array_of("what a function of this basis returns", function(x))
             if result.dtype.kind not in "iuf":
                 raise DataTypeError("a function of this basis returned no array of real numbers")
             if result.shape != (self.cells,):

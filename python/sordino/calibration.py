@@ -7,13 +7,13 @@ with the error of the check counted in; the distance to the exact optimum is nea
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from sordino._checks import open_unit, positive
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino._checks import one_of, open_unit, positive
+from sordino.errors import UnsupportedMechanismError
 from sordino.events import Event, GaussianEvent, PureEvent
 from sordino.laplace_composition import laplace_composition_ratio
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP, privacy_of
 from sordino.rounding import reciprocal_up, sqrt_down
 from sordino.special import log_gaussian_delta, log_normal_cdf, mills_ratio
 
@@ -73,6 +73,8 @@ def _largest_feasible(gap: Callable[[float], tuple[float, float, float]], feasib
     back = max(2e-16, 2.0 * error / abs(slope)) if slope != 0.0 else 2e-16
     sign = 1.0 if feasible > infeasible else -1.0
     for _ in range(60):
+        if back > 700.0:  # the slope is lost in rounding
+            break
         candidate = x * math.exp(sign * back)
         if (candidate - feasible) * sign >= 0.0:
             break
@@ -98,11 +100,12 @@ def gaussian_mu(privacy: Privacy) -> float:
 
     Raises:
         UnsupportedMechanismError: The guarantee is `PureDP`, which no Gaussian noise gives.
+        DataTypeError: `privacy` is no guarantee.
 
     Source: Balle and Wang, Theorem 8 and Algorithm 1 (arXiv:1805.06530v2); Bun and Steinke, Proposition 1.6
     (arXiv:1605.02065).
     """
-    match privacy:
+    match privacy_of(privacy):
         case PureDP():
             raise UnsupportedMechanismError(
                 "Gaussian noise cannot give pure differential privacy; use Laplace noise, or ask for ApproxDP"
@@ -213,9 +216,12 @@ def pure_epsilon(privacy: Privacy) -> float:
     Returns:
         epsilon in nats; rounded down.
 
+    Raises:
+        DataTypeError: `privacy` is no guarantee.
+
     Source: Bun and Steinke, Proposition 1.4 (arXiv:1605.02065); `mu_of_pure`.
     """
-    match privacy:
+    match privacy_of(privacy):
         case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
             return epsilon
         case ZeroConcentratedDP(rho=rho):
@@ -238,6 +244,7 @@ def noise_ratio(privacy: Privacy, noise: Noise) -> float:
         The ratio; rounded up.
 
     Raises:
+        DataTypeError: `privacy` is no guarantee.
         InvalidParameterError: `noise` is none of these.
         UnsupportedMechanismError: This noise cannot give this guarantee.
     """
@@ -257,6 +264,7 @@ def event(privacy: Privacy, noise: Noise) -> Event:
         A Gaussian event (by rho for zCDP, by mu otherwise) or a pure event.
 
     Raises:
+        DataTypeError: `privacy` is no guarantee.
         InvalidParameterError: `noise` is none of these.
         UnsupportedMechanismError: This noise cannot give this guarantee.
     """
@@ -267,10 +275,8 @@ def event(privacy: Privacy, noise: Noise) -> Event:
     return GaussianEvent(mu=gaussian_mu(privacy))
 
 
-def _is_gaussian(noise: str) -> bool:
-    if noise not in ("gaussian", "laplace", "block"):
-        raise InvalidParameterError(f"noise must be 'gaussian', 'laplace' or 'block', got {noise!r}")
-    return noise == "gaussian"
+def _is_gaussian(noise: object) -> bool:
+    return bool(one_of("noise", noise, get_args(Noise)) == "gaussian")
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:

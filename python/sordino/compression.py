@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, cast
 
 from sordino import _core
-from sordino._checks import integer, open_unit
+from sordino._checks import MAX_CELLS, integer, one_of, open_unit, sequence
 from sordino.bases import Basis, basis_of
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import gaussian_mu, noise_ratio, pure_epsilon, pure_of_mu
@@ -88,9 +87,8 @@ class ChosenSparsity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", open_unit("share", self.share))
         if self.candidates is not None:
-            if not isinstance(self.candidates, Iterable):
-                raise DataTypeError("candidates must be a sequence of integers")
-            found = tuple(integer("candidates", value, least=1) for value in self.candidates)
+            listed = sequence("candidates", self.candidates, "integers")
+            found = tuple(integer("candidates", value, least=1, most=MAX_CELLS) for value in listed)
             if not found or any(a >= b for a, b in itertools.pairwise(found)):
                 raise InvalidParameterError("candidates must rise, and there must be one at least")
             object.__setattr__(self, "candidates", found)
@@ -143,19 +141,15 @@ class Compression:
     def __post_init__(self) -> None:
         if self.measurements is None and self.sparsity is None:
             raise InvalidParameterError("give measurements or sparsity")
-        if self.measurements is not None:
-            object.__setattr__(self, "measurements", integer("measurements", self.measurements, least=1))
-        if self.sparsity is not None and not isinstance(self.sparsity, ChosenSparsity):
-            object.__setattr__(self, "sparsity", integer("sparsity", self.sparsity, least=1))
+        for name in ("measurements", "sparsity"):
+            size = getattr(self, name)
+            if size is not None and not (name == "sparsity" and isinstance(size, ChosenSparsity)):
+                object.__setattr__(self, name, integer(name, size, least=1, most=2**53))
         object.__setattr__(self, "basis", basis_of(self.basis))
-        if self.sketch not in KINDS:
-            raise InvalidParameterError(f"sketch must be one of {', '.join(KINDS)}")
-        if self.recovery not in RECOVERIES:
-            raise InvalidParameterError(f"recovery must be one of {', '.join(RECOVERIES)}")
-        object.__setattr__(self, "nonzeros", integer("nonzeros", self.nonzeros, least=1))
-        object.__setattr__(self, "seed", integer("seed", self.seed, least=0))
-        if self.seed >= 2**64:
-            raise InvalidParameterError("seed must be below 2**64")
+        object.__setattr__(self, "sketch", one_of("sketch", self.sketch, KINDS))
+        object.__setattr__(self, "recovery", one_of("recovery", self.recovery, RECOVERIES))
+        object.__setattr__(self, "nonzeros", integer("nonzeros", self.nonzeros, least=1, most=MAX_CELLS))
+        object.__setattr__(self, "seed", integer("seed", self.seed, least=0, most=2**64 - 1))
 
     @property
     def transform(self) -> Basis:

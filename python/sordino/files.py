@@ -8,9 +8,10 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from sordino.errors import DataTypeError, InputFileError
+from sordino._checks import path_of
+from sordino.errors import InputFileError
 
-__all__ = ["atomic_write", "read_file", "sync_folder"]
+__all__ = ["atomic_write", "read_file", "reason_of", "sync_folder"]
 
 # What is read of a pipe or a device, which may never end.
 _MOST_UNSIZED = 2**26
@@ -32,7 +33,7 @@ def atomic_write(path: str | Path, content: bytes, what: str, *, private: bool =
         DataTypeError: The path is none.
         InputFileError: The file cannot be written.
     """
-    path = _path(path)
+    path = path_of(path)
     try:
         target = path if private else Path(os.path.realpath(path))
         with suppress(FileNotFoundError):
@@ -45,7 +46,7 @@ def atomic_write(path: str | Path, content: bytes, what: str, *, private: bool =
             return path
         _replace(target, content, 0o600 if private else None)
     except (OSError, ValueError) as error:
-        raise InputFileError(f"the {what} cannot be written: {_reason(error)}") from None
+        raise InputFileError(f"the {what} cannot be written: {reason_of(error)}") from None
     return path
 
 
@@ -92,24 +93,19 @@ def read_file(path: str | Path, what: str) -> bytes:
         DataTypeError: The path is none.
         InputFileError: The file cannot be read, or does not end.
     """
-    path = _path(path)
+    path = path_of(path)
     try:
         with path.open("rb") as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return file.read()
             content = file.read(_MOST_UNSIZED + 1)
     except (OSError, ValueError) as error:
-        raise InputFileError(f"the {what} cannot be read: {_reason(error)}") from None
+        raise InputFileError(f"the {what} cannot be read: {reason_of(error)}") from None
     if len(content) > _MOST_UNSIZED:
         raise InputFileError(f"the {what} cannot be read: more than 2**26 bytes from what is no regular file")
     return content
 
 
-def _path(path: object) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise DataTypeError("a path must be a string or a path")
-    return Path(path)
-
-
-def _reason(error: OSError | ValueError) -> str:
+def reason_of(error: OSError | ValueError) -> str:
+    """Return why the system refused a file, without its name."""
     return getattr(error, "strerror", None) or "its name is none"

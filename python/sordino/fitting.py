@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 
 from sordino import _core
-from sordino._checks import integer
+from sordino._checks import flag, integer, one_of
 from sordino.bases import Basis, Haar
 from sordino.bounds import Bound, gaussian_bound
 from sordino.calibration import event as calibrated_event
@@ -20,7 +20,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMech
 from sordino.events import ApproxEvent, Event
 from sordino.factorizations import MOST_ENTRIES, Factorization
 from sordino.mechanisms import Law, Mechanism
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy import ApproxDP, Privacy, PureDP, privacy_of
 from sordino.projections import universal_bound
 from sordino.searches import Progress, factorize
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
@@ -176,20 +176,12 @@ def check_request(  # noqa: PLR0917 - the arguments of the public functions, in 
     """
     if not isinstance(workload, Workload):
         raise DataTypeError("workload must be a sordino workload, such as sordino.RunningSum(10)")
-    if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
-        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
+    privacy_of(privacy)
     if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
         raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-    if objective not in ("mean", "max"):
-        raise InvalidParameterError("objective must be 'mean' or 'max'")
-    if not isinstance(integral, bool):
-        raise DataTypeError("integral must be True or False")
-    if max_value is None:
-        return None
-    bound = integer("max_value", max_value, least=1)
-    if bound > 2**53:
-        raise InvalidParameterError("max_value must be at most 2**53")
-    return bound
+    one_of("objective", objective, get_args(Objective))
+    flag("integral", integral)
+    return None if max_value is None else integer("max_value", max_value, least=1, most=2**53)
 
 
 class _Judged(Protocol):

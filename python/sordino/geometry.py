@@ -14,7 +14,7 @@ from sordino.bounds import Bound
 from sordino.calibration import epsilon_of_mu
 from sordino.errors import DataTypeError, UnsupportedMechanismError
 from sordino.factorizations import dense
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP, privacy_of
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 
@@ -85,7 +85,7 @@ def discrepancy(workload: Workload, *, gap: float = 1e-4, walks: int = 16, seed:
     Source: Nikolov, Talwar and Zhang 2013, Section 6.2; Bansal, Dadush, Garg and Lovett 2018.
     """
     queries = _queries(workload)
-    gap, walks = positive("gap", gap), integer("walks", walks, least=1)
+    gap, walks = positive("gap", gap), integer("walks", walks, least=1, most=2**16)
     found = _core.discrepancy(queries, gap, walks, integer("seed", seed, least=0) % 2**64)
     return Discrepancy(
         lower=found.lower,
@@ -127,7 +127,7 @@ def lower_bounds(workload: Workload, privacy: Privacy, *, records: int | None = 
     """
     queries = _queries(workload)
     if records is not None:
-        records = integer("records", records, least=1)
+        records = integer("records", records, least=1, most=2**53)
     weights = workload.answer_weights()
     if weights is not None:
         queries = queries * np.sqrt(weights / weights.mean())[:, None]
@@ -162,7 +162,7 @@ def lower_bounds(workload: Workload, privacy: Privacy, *, records: int | None = 
 
 def _implied(privacy: Privacy) -> tuple[float, float]:
     """Return an (epsilon, delta) that the guarantee implies."""
-    match privacy:
+    match privacy_of(privacy):
         case PureDP(epsilon=epsilon):
             return epsilon, 0.0
         case ApproxDP(epsilon=epsilon, delta=delta):
@@ -171,7 +171,6 @@ def _implied(privacy: Privacy) -> tuple[float, float]:
             return max(epsilon_of_mu(mu, _DELTA), 1e-9), _DELTA
         case ZeroConcentratedDP(rho=rho):
             return rho + 2.0 * math.sqrt(-rho * math.log(_DELTA)), _DELTA
-    raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
 
 
 def _copies(epsilon: float, records: int | None) -> list[int]:

@@ -465,8 +465,6 @@ def plan_histogram_stream(
         raise InvalidParameterError(
             "a stream cannot choose its sparsity from data that is still to come: give a number"
         )
-    if not isinstance(pan_private, bool):
-        raise DataTypeError("pan_private must be True or False")
     if options["dim"] != 1 or options["touched"] != 1 or options["signed"] or not options["integral"]:
         raise InvalidParameterError("a RunningHistogram has its own coordinates, and integer counts")
     if pan_private:

@@ -12,18 +12,14 @@ __all__ = ["gaussian", "laplace"]
 
 
 def _quarters(name: str, value: float) -> int:
-    number = positive(name, value)
-    quarters = number * 4.0
-    if quarters != int(quarters) or not 1 <= quarters <= 2**48:
+    quarters = 4.0 * positive(name, value, least=0.25, most=2.0**46)
+    if quarters != int(quarters):
         raise InvalidParameterError(f"{name} must be a multiple of 1/4, from 1/4 to 2**46")
     return int(quarters)
 
 
 def _count(value: int) -> int:
-    number = integer("count", value, least=0)
-    if number > 2**30:
-        raise InvalidParameterError("count must be at most 2**30")
-    return number
+    return integer("count", value, least=0, most=2**30)
 
 
 def gaussian(count: int, std_in_units: float) -> NDArray[np.int64]:

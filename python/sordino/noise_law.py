@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sordino._checks import open_unit
+from sordino._checks import flag, open_unit
 from sordino.intervals import gaussian_half_width, k_norm_half_width, laplace_half_width, laplace_sum_half_width
 from sordino.workloads import Filter, GroupConvolution, Histogram, RunningSum, Workload
 from sordino.workloads.base import Array
@@ -32,11 +32,12 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
         simultaneous: Whether all intervals shall hold together.
 
     Raises:
+        DataTypeError: The level is no number, or `simultaneous` neither True nor False.
         InvalidParameterError: The level is out of range.
     """
     open_unit("level", level)
     stderr = np.ascontiguousarray(release.stderr).reshape(-1)
-    answers = len(stderr) if simultaneous else 1
+    answers = len(stderr) if flag("simultaneous", simultaneous) else 1
     fitted = release.plan.fitted
     if fitted.mechanism.law == "gaussian":
         return gaussian_half_width(stderr, level, answers)

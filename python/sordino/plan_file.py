@@ -83,7 +83,7 @@ def plan_digest(plan: Plan) -> str:
     return record_digest(plan_record(plan))
 
 
-def save_plan(plan: Plan, path: Path) -> Path:
+def save_plan(plan: Plan, path: str | Path) -> Path:
     """Write the record with its digest, and the arrays above 4 kB beside it.
 
     Raises:

@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.errors import PlanFileError, SordinoError
+from sordino._checks import path_of
+from sordino.errors import InputFileError, PlanFileError, SordinoError
 from sordino.events import Event, event_from_json
 from sordino.files import atomic_write, read_file
 from sordino.workloads.base import Array
@@ -83,7 +84,7 @@ def record_digest(record: dict[str, Any]) -> str:
     return hashlib.sha256(_canonical(_split(record, {})).encode()).hexdigest()
 
 
-def write_record(record: dict[str, Any], path: Path, what: str = "plan") -> Path:
+def write_record(record: dict[str, Any], path: str | Path, what: str = "plan") -> Path:
     """Write a record with its digest, and the arrays above 4 kB beside it.
 
     Args:
@@ -92,8 +93,12 @@ def write_record(record: dict[str, Any], path: Path, what: str = "plan") -> Path
         what: What it holds, for messages.
 
     Raises:
+        DataTypeError: The path is none.
         InputFileError: The file cannot be written.
     """
+    path = path_of(path)
+    if not path.name:
+        raise InputFileError(f"the {what} cannot be written: its name is none")
     arrays: dict[str, Array] = {}
     record = _split(record, arrays)
     record["digest"] = hashlib.sha256(_canonical(record).encode()).hexdigest()
@@ -153,11 +158,12 @@ def rebuilt(path: str | Path, build: Callable[[dict[str, Any]], _Plan], what: st
         what: What the file holds, for messages.
 
     Raises:
+        DataTypeError: The path is none.
         InputFileError: The file cannot be read.
         PlanFileError: The file is no plan or does not hold what it says.
     """
+    path = path_of(path)
     text = read_file(path, what)
-    path = Path(path)
     try:
         record = json.loads(text.decode())
     except (ValueError, RecursionError):

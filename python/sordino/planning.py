@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, get_args, overload
 
-from sordino._checks import integer, open_unit, positive
+from sordino._checks import integer, one_of, open_unit, positive, text
 from sordino.bases import Basis, basis_of
 from sordino.bounds import Bound
 from sordino.calibration import epsilon_of_mu, noise_ratio
@@ -159,8 +159,7 @@ def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their
     memory: int | None = None,
 ) -> Request:
     max_value = check_request(workload, privacy, unit, objective, max_value, integral)
-    if effort not in ("closed_form", "optimize"):
-        raise InvalidParameterError("effort must be 'closed_form' or 'optimize'")
+    one_of("effort", effort, get_args(Effort))
     unit = AddRemove(1) if unit is None else unit
     if isinstance(check_constraint(constraint), PublicTotal) and not isinstance(unit, ReplaceOne):
         raise InvalidParameterError("a public total cannot change with the protected thing: plan with ReplaceOne")
@@ -431,6 +430,7 @@ def privacy_for(
         InvalidParameterError: Both or neither target is given, or an argument is out of range, or no epsilon up
             to 1e6 is enough.
     """
+    text("mechanism", mechanism)
     if (rmse is None) == (max_stderr is None):
         raise InvalidParameterError("give either rmse or max_stderr")
     objective: Objective = "mean" if rmse is not None else "max"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sordino import _core
-from sordino._checks import integer
 from sordino.accounting import Ledger, released
 from sordino.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
 from sordino.constraints import Constraint
@@ -26,7 +25,7 @@ from sordino.promises import promise_of
 from sordino.release import Release
 from sordino.sketches import Sketch
 from sordino.sparsity_choice import SparsityChoice
-from sordino.units import Unit
+from sordino.units import Unit, group_of
 from sordino.workloads import Filter, GroupConvolution, Workload
 from sordino.workloads.base import Array
 
@@ -184,11 +183,11 @@ class Plan:
 
         Raises:
             DataTypeError: `records` is no integer.
-            InvalidParameterError: `records` is below 1.
+            InvalidParameterError: `records` is not from 1 to 2**63.
         """
         if records is None:
             return f"{self.unit.protected()} is protected by {self.promise}."
-        count = integer("records", records, least=1)
+        count = group_of(records)
         promise = promise_of(self.event, self.unit.units_in(count), self.privacy)
         return f"Any {count} single records together are protected by {promise} (unit: {self.unit.label})."
 
@@ -354,7 +353,7 @@ class Plan:
         """
         from sordino.plan_file import save_plan  # noqa: PLC0415
 
-        return save_plan(self, Path(path))
+        return save_plan(self, path)
 
     @staticmethod
     def load(path: str | Path) -> Plan:

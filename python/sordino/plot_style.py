@@ -10,7 +10,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError
+from sordino._checks import path_of
+from sordino.errors import InvalidParameterError, MissingDependencyError
 from sordino.files import atomic_write
 from sordino.workloads import (
     AllRanges,
@@ -92,12 +93,11 @@ def check_picture(path: object) -> Path:
         DataTypeError: `path` is no path.
         InvalidParameterError: The format is unknown.
     """
-    if not isinstance(path, str | Path):
-        raise DataTypeError("the path of a picture must be a string or a Path")
+    path = path_of(path, "the path of a picture")
     supported = new_figure().canvas.get_supported_filetypes()
-    if Path(path).suffix.lower().lstrip(".") not in supported:
+    if path.suffix.lower().lstrip(".") not in supported:
         raise InvalidParameterError(f"the name of a picture must end in one of {', '.join(sorted(supported))}")
-    return Path(path)
+    return path
 
 
 def save_figure(figure: Figure, path: object) -> Figure:

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sordino._checks import build_record, open_unit, positive, read_record
+from sordino.errors import DataTypeError
 
-__all__ = ["ApproxDP", "GaussianDP", "Privacy", "PureDP", "ZeroConcentratedDP", "privacy_from_json"]
+__all__ = ["ApproxDP", "GaussianDP", "Privacy", "PureDP", "ZeroConcentratedDP", "privacy_from_json", "privacy_of"]
 
 _LEAST = 1e-12
 _MOST = 1e6
@@ -136,6 +137,17 @@ _TYPES: dict[str, Callable[..., Privacy]] = {
     "zero_concentrated": ZeroConcentratedDP,
     "gaussian": GaussianDP,
 }
+
+
+def privacy_of(value: object) -> Privacy:
+    """Return a guarantee as it is.
+
+    Raises:
+        DataTypeError: `value` is none.
+    """
+    if not isinstance(value, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
+        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
+    return value
 
 
 def privacy_from_json(data: object) -> Privacy:

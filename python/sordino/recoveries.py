@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sordino import _core
-from sordino.errors import InvalidParameterError
+from sordino.errors import DataTypeError, InvalidParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,6 +113,8 @@ def recover(  # noqa: PLR0917 - the problem, in its order
     """
     cells = operator.description[1]
     core = basis.core(cells)
+    if progress is not None and not callable(progress):
+        raise DataTypeError("progress must be a function, or None")
     found = _core.recover(
         operator, core, np.ascontiguousarray(y), algorithm, sparsity, noise, ITERATIONS[algorithm], progress
     )

@@ -209,8 +209,11 @@ class Release:
             f: Takes the table, in the shape of the input.
 
         Raises:
+            DataTypeError: `f` is no function.
             UnsupportedMechanismError: Neither a sketch nor the cells were measured.
         """
+        if not callable(f):
+            raise DataTypeError("a query is a function of the table")
         return f(self.cells)
 
     def thresholded(self, basis: Basis | str = "haar") -> Release:

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _UNIT = 2.0**-53
+_SMALLEST_NORMAL = 2.0**-1022
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 _STANDARD_NORMAL = NormalDist()
@@ -193,9 +194,12 @@ def log_gaussian_delta(epsilon: float, mu: float) -> BoundedLog:
     # under the density s exp(-t s - s**2/2), t in [x, x + mu], which is below 2 + max(0, -x).
     from_argument = (2.0 * abs(x) + 2.0) * argument_error
     if mu < _NARROW * max(1.0, x):
-        value = mu * sum(weight * _first_integral(x + node * mu) for node, weight in _LEGENDRE)
+        mean = sum(weight * _first_integral(x + node * mu) for node, weight in _LEGENDRE)
         value_error = (_FIRST_INTEGRAL_UNITS + 16.0) * _UNIT
-        log_value, log_scale = math.log(value), -0.5 * x * x - _HALF_LOG_TWO_PI
+        value = mu * mean
+        # The product of two tiny numbers underflows, the sum of their logarithms does not.
+        log_value = math.log(value) if value >= _SMALLEST_NORMAL else math.log(mu) + math.log(mean)
+        log_scale = -0.5 * x * x - _HALF_LOG_TWO_PI
     else:
         y = quotient + 0.5 * mu
         far = _mills(y)

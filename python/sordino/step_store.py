@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from sordino._checks import path_of
 from sordino.errors import ForkError, StepStoreError
-from sordino.files import sync_folder
+from sordino.files import reason_of, sync_folder
 from sordino.processes import this_process
 from sordino.uncopied import Uncopied
 
@@ -134,13 +135,14 @@ class FileStepStore(Uncopied):
         path: The file, made if it does not exist.
 
     Raises:
+        DataTypeError: The path is none.
         StepStoreError: The file is no step store or cannot be used.
     """
 
     _no_copy = "a step store cannot be copied or pickled: open the same path again instead"
 
     def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
+        self._path = path_of(path)
         self._file: int | None = None
         self._stream: str | None = None
         # Entries with the place where the next line begins: one assignment keeps both.
@@ -159,8 +161,8 @@ class FileStepStore(Uncopied):
                 flags |= getattr(os, name, 0)
             try:
                 descriptor = os.open(self._path, flags, 0o600)
-            except OSError as error:
-                raise StepStoreError(f"the step store cannot be opened: {error.strerror}") from None
+            except (OSError, ValueError) as error:
+                raise StepStoreError(f"the step store cannot be opened: {reason_of(error)}") from None
             try:
                 _lock_file(descriptor)
                 self._load(descriptor)

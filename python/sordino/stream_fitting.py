@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
+from sordino._checks import integer
 from sordino.bounds import REFERENCE_STEPS
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import noise_ratio
@@ -41,6 +42,8 @@ _FRACTION_BITS = (24, 20, 16, 12)
 # Errors over more steps than this are averaged over a stratified sample of steps.
 _ALL_STEPS = 2**16
 _MOST_TAPS = 2**16
+# Degree or branching: the state grows with it.
+_MOST_OPTION = 2**16
 
 
 @dataclass(frozen=True)
@@ -194,11 +197,14 @@ def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int |
     """Build the mechanism for the stream and fit lattice and noise.
 
     Raises:
+        DataTypeError: The option is no integer.
         UnsupportedMechanismError: The mechanism does not serve the workload, the privacy or the horizon.
-        InvalidParameterError: Public sizes do not fit.
+        InvalidParameterError: Public sizes do not fit, or the option is above 2**16.
     """
     if not mechanism.allows(request.privacy):
         raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(request.privacy).__name__}")
+    if option is not None:
+        option = integer("option", option, least=0, most=_MOST_OPTION)
     kind, parameters = _filter(request.workload)
     plan = _core.StreamPlan(
         kind,

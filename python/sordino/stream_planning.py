@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
-from sordino._checks import integer
+from sordino._checks import flag, integer, one_of
 from sordino.bases import Basis
 from sordino.bounds import Bound, stream_bound
 from sordino.compression import Compression
@@ -36,6 +36,7 @@ __all__ = ["StreamComparison", "compare_request", "compare_stream", "plan_reques
 
 Effort = Literal["closed_form", "optimize"]
 
+_MOST_DIM = 2**21
 # Longest stream for which `auto` solves for the optimum; `two-diagonals` is within 0.5 % of it up to 1024 steps.
 _AUTO_OPTIMAL = 32
 _SHOWN = (1, 2**4, 2**8, 2**10, 2**16, 2**20, 2**30)
@@ -168,9 +169,13 @@ def plan_stream(
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: No mechanism, or not the one named, serves this stream.
     """
+    dim, touched = _coordinates(dim, touched, signed)
+    flag("integral", integral)
+    flag("pan_private", pan_private)
+    reads = one_of("reads", reads, ("auto", "dense", "lazy"))
+    if memory is not None:
+        memory = integer("memory", memory, least=int(isinstance(workload, RunningHistogram)))
     if isinstance(workload, RunningHistogram):
-        if memory is not None:
-            memory = integer("memory", memory, least=1)
         options = {
             "privacy": privacy,
             "unit": unit,
@@ -196,7 +201,7 @@ def plan_stream(
         )
     if compression is not None or pan_private:
         raise InvalidParameterError("compression and pan_private belong to a RunningHistogram")
-    plain = (dim, touched, signed, integral, max_value) == (1, 1, False, True, None)
+    plain = (dim, touched, signed, integral) == (1, 1, False, True) and max_value is None
     if isinstance(workload, EventWorkload | SparseCount) and not plain:
         raise InvalidParameterError("counts of events say themselves what an item changes")
     if isinstance(workload, SparseCount):
@@ -225,6 +230,13 @@ def plan_stream(
     return plan_request(request, mechanism, memory, effort, option)
 
 
+def _coordinates(dim: object, touched: object, signed: object) -> tuple[int, int]:
+    """Return the coordinates of an item, and how many of them it changes, if all three are in range."""
+    flag("signed", signed)
+    checked = integer("dim", dim, least=1, most=_MOST_DIM)
+    return checked, integer("touched", touched, least=1, most=checked)
+
+
 def plan_request(
     request: StreamRequest,
     mechanism: str,
@@ -236,12 +248,7 @@ def plan_request(
     privacy, objective = request.privacy, request.objective
     if not isinstance(mechanism, str):
         raise DataTypeError("mechanism must be a name")
-    if effort not in ("closed_form", "optimize"):
-        raise InvalidParameterError("effort must be 'closed_form' or 'optimize'")
-    if option is not None:
-        option = integer("option", option, least=0)
-    if memory is not None:
-        memory = integer("memory", memory, least=0)
+    one_of("effort", effort, get_args(Effort))
     if mechanism != "auto":
         named = stream_mechanism_named(mechanism, privacy)
         return StreamPlan(request=request, requested=mechanism, fitted=fit_stream(request, named, option))
@@ -269,18 +276,12 @@ def _checked(
     integral: bool,
 ) -> StreamRequest:
     max_value = check_request(workload, privacy, unit, objective, max_value, integral)
-    if not isinstance(signed, bool):
-        raise DataTypeError("signed must be True or False")
     length = getattr(workload, "length", None)
     if horizon is None:
         horizon = "unbounded" if length is None else "hard"
-    if horizon not in ("hard", "soft", "unbounded"):
-        raise InvalidParameterError("horizon must be 'hard', 'soft' or 'unbounded'")
+    one_of("horizon", horizon, get_args(Horizon))
     if horizon != "unbounded" and length is None:
         raise InvalidParameterError(f"a {horizon} horizon needs a length, such as RunningSum(length=2**20)")
-    dim, touched = integer("dim", dim, least=1), integer("touched", touched, least=1)
-    if dim > 2**21 or touched > dim:
-        raise InvalidParameterError("dim must be at most 2**21, and touched at most dim")
     return StreamRequest(
         workload=workload,
         privacy=privacy,
@@ -461,6 +462,7 @@ def compare_stream(
             )
 
         return compare_histogram_stream(workload, planned, compression, memory)
+    dim, touched = _coordinates(dim, touched, signed)
     return compare_request(
         _checked(
             workload,

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sordino._checks import integer
+from sordino._checks import flag, integer, integers
 from sordino.accounting import Ledger, opened
 from sordino.bounds import Bound, stream_bound
 from sordino.data import read_items
 from sordino.errors import (
-    DataTypeError,
     HorizonError,
-    InvalidParameterError,
     PlanFileError,
     ShapeError,
 )
 from sordino.events import Event, event_from_json
 from sordino.fitting import Domain
-from sordino.intervals import gaussian_half_width, laplace_sum_half_width
+from sordino.intervals import equal_laplace_half_width, gaussian_half_width, laplace_sum_half_width
 from sordino.plan_records import SCHEMA, guarded, rebuilt, record_digest, write_record
 from sordino.privacy import Privacy, privacy_from_json
 from sordino.promises import promise_of
@@ -33,9 +31,9 @@ from sordino.release import Interval
 from sordino.stream_fitting import StreamFitted, StreamRequest, fit_stream
 from sordino.stream_mechanisms import STREAM_MECHANISMS
 from sordino.streams import Stream, open_stream
-from sordino.units import Unit, unit_from_json
+from sordino.units import Unit, group_of, unit_from_json
 from sordino.workloads import Filter, Workload, workload_from_spec
-from sordino.workloads.base import Array
+from sordino.workloads.base import MAX_STEPS, Array
 
 if TYPE_CHECKING:
     from sordino.event_streams import EventWorkload
@@ -78,7 +76,7 @@ class StreamRelease:
             InvalidParameterError: The level is out of range.
         """
         steps = np.arange(1, len(self.values) + 1, dtype=np.uint64)
-        width = self.plan.half_width(steps, level, self.values.size if simultaneous else 1)
+        width = self.plan.half_width(steps, level, self.values.size if flag("simultaneous", simultaneous) else 1)
         if self.plan.dim > 1:
             width = width[:, None]
         return Interval(self.values - width, self.values + width, level, simultaneous)
@@ -168,14 +166,13 @@ class StreamPlan:
 
         Raises:
             DataTypeError: No integers.
+            ShapeError: Not one-dimensional.
             InvalidParameterError: A step is below 1 or beyond the horizon.
         """
-        array = np.asarray(steps)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise DataTypeError("steps must be a one-dimensional array of integers")
-        if array.size and int(array.min()) < 1:
-            raise InvalidParameterError("steps are counted from 1")
-        return self.fitted.stderr(np.ascontiguousarray(array, dtype=np.uint64))
+        return self.fitted.stderr(self._steps(steps).astype(np.uint64))
+
+    def _steps(self, steps: object) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return integers("steps", steps, least=1, most=MAX_STEPS)
 
     def half_width(self, steps: Sequence[int] | np.ndarray[Any, Any], level: float, answers: int = 1) -> Array:
         """Return half widths of intervals at these steps, of which `answers` must hold together.
@@ -189,25 +186,32 @@ class StreamPlan:
         if self.fitted.mechanism.law == "gaussian":
             return np.asarray(gaussian_half_width(deviations, level, answers))
         scale = self.fitted.door.noise
-        known: dict[tuple[float, ...], float] = {}
+        known: dict[tuple[tuple[float, ...], int], float] = {}
 
         def width(step: int, deviation: float) -> float:
-            weights = self._laplace_weights(step, deviation / scale)
-            if weights not in known:
-                known[weights] = scale * laplace_sum_half_width(np.array(weights), level, answers)
-            return known[weights]
+            weights, nodes = self._laplace_weights(step, deviation / scale)
+            if (weights, nodes) not in known:
+                known[weights, nodes] = (
+                    scale * laplace_sum_half_width(np.array(weights), level, answers)
+                    if nodes == 1
+                    else equal_laplace_half_width(scale * weights[0], nodes, level, answers)
+                )
+            return known[weights, nodes]
 
-        return np.array([width(int(t), float(d)) for t, d in zip(np.asarray(steps), deviations, strict=True)])
+        return np.array([width(int(t), float(d)) for t, d in zip(self._steps(steps), deviations, strict=True)])
 
-    def _laplace_weights(self, step: int, deviation: float) -> tuple[float, ...]:
-        """Return the weights of the Laplace variates in an answer; unit nodes in a tree, taps for noise on items."""
+    def _laplace_weights(self, step: int, deviation: float) -> tuple[tuple[float, ...], int]:
+        """Return the weights of the Laplace variates in an answer, or one weight and how many have it.
+
+        Taps for noise on items; as many equal nodes of a tree as the deviation says.
+        """
         divisor = float(step) if self.workload.kind == "running_average" else 1.0
         if self.fitted.mechanism.strategy == "identity" and isinstance(self.workload, Filter):
             taps = _first_taps(self.workload, step)
             if len(taps):
-                return tuple(np.abs(taps).tolist())
+                return tuple(np.abs(taps).tolist()), 1
         nodes = max(round((deviation * divisor) ** 2 / 2.0), 1)
-        return (1.0 / divisor,) * nodes
+        return (1.0 / divisor,), nodes
 
     @property
     def rmse(self) -> float:
@@ -268,11 +272,11 @@ class StreamPlan:
 
         Raises:
             DataTypeError: `records` is no integer.
-            InvalidParameterError: `records` is below 1.
+            InvalidParameterError: `records` is not from 1 to 2**63.
         """
         if records is None:
             return f"{self.unit.protected()} is protected by {self.promise}, over all steps together."
-        count = integer("records", records, least=1)
+        count = group_of(records)
         promise = promise_of(self.event, self.unit.units_in(count), self.privacy)
         return f"Any {count} single records together are protected by {promise} (unit: {self.unit.label})."
 
@@ -365,7 +369,7 @@ class StreamPlan:
         Raises:
             InputFileError: The file cannot be written.
         """
-        return write_record(self.record(), Path(path))
+        return write_record(self.record(), path)
 
     @staticmethod
     def load(path: str | Path) -> StreamPlan:
@@ -502,7 +506,7 @@ def _rebuild(record: Any) -> StreamPlan:
     if request.horizon not in ("hard", "soft", "unbounded") or request.objective not in ("mean", "max") or not flags:
         raise PlanFileError("the plan's horizon, objective or domain is out of range")
     option = record["option"]
-    fitted = fit_stream(request, mechanism, None if option is None else integer("option", option, least=0))
+    fitted = fit_stream(request, mechanism, option)
     stored = int(record["door"]["quarter_units"]) * 2.0 ** int(record["door"]["grid"])
     same = fitted.domain.fraction_bits == domain["fraction_bits"] and fitted.door.grid == record["door"]["grid"]
     if not same or stored < fitted.door.quarter_units * 2.0**fitted.door.grid:

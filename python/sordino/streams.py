@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._checks import integer
+from sordino._checks import flag, integer
 from sordino.data import read_items
 from sordino.errors import (
     CheckpointError,
@@ -310,7 +310,7 @@ class Stream(Uncopied):
         step, answers = self._last()
         if answers is None:
             return None
-        width = self.plan.half_width([step], level, self.plan.dim if simultaneous else 1)[0]
+        width = self.plan.half_width([step], level, self.plan.dim if flag("simultaneous", simultaneous) else 1)[0]
         value = answers[0] if self.plan.dim == 1 else answers
         return Interval(value - width, value + width, level, simultaneous)
 

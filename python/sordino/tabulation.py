@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino._checks import integer
+from sordino._checks import integer, numbers, text
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.private_numbers import array_of, is_missing, reals_or
-from sordino.units import AddRemove, Unit
-from sordino.workloads.base import length_of, numbers
+from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
+from sordino.workloads.base import length_of
 
 __all__ = ["Tabulated", "tabulate", "within_allowance"]
 
@@ -34,8 +34,11 @@ class Tabulated:
         """Refuse a plan that protects less than what one user can change here.
 
         Raises:
+            DataTypeError: No unit.
             InvalidParameterError: Several of the plan's units are needed to cover what one user can change.
         """
+        if not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
+            raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
         most = self.unit.records
         if unit.units_in(most) > 1:
             raise InvalidParameterError(
@@ -81,6 +84,7 @@ def tabulate(
     """
     if (user is None) != (max_records is None):
         raise InvalidParameterError("user and max_records go together")
+    said = "" if label is None else text("label", label)
     reals = _reals(records)
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         count = length_of("bins", bins)
@@ -92,11 +96,11 @@ def tabulate(
         count = len(edges) - 1
         cells = np.searchsorted(edges, reals, side="right") - 1
         cells[(cells >= count) | np.isnan(reals)] = -1
-    unit = AddRemove(1, label=label or "one record")
+    unit = AddRemove(1, label=said or "one record")
     if user is not None and max_records is not None:
         limit = integer("max_records", max_records, least=1)
         cells = np.where(within_allowance(user, len(cells), limit), cells, -1)
-        unit = AddRemove(limit, label=label or "one user")
+        unit = AddRemove(limit, label=said or "one user")
     counts = np.bincount(cells[cells >= 0], minlength=count).astype(np.int64)
     return Tabulated(counts, unit)
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from sordino._checks import build_record, integer, read_record
-from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.errors import DataTypeError
 
-__all__ = ["AddRemove", "ReplaceOne", "Unit", "UserLevel", "unit_from_json"]
+__all__ = ["AddRemove", "ReplaceOne", "Unit", "UserLevel", "group_of", "unit_from_json"]
 
 _MOST = 2**31
+_MOST_GROUP = 2**63
 
 
 class Relation(NamedTuple):
@@ -26,10 +27,17 @@ class Relation(NamedTuple):
 
 
 def _count(name: str, value: object) -> int:
-    number = integer(name, value, least=1)
-    if number > _MOST:
-        raise InvalidParameterError(f"{name} must be at most 2**31, got {number}")
-    return number
+    return integer(name, value, least=1, most=_MOST)
+
+
+def group_of(records: object) -> int:
+    """Return the size of a group of records that is asked about.
+
+    Raises:
+        DataTypeError: No integer.
+        InvalidParameterError: Not from 1 to 2**63.
+    """
+    return integer("records", records, least=1, most=_MOST_GROUP)
 
 
 def _label(value: object) -> str:
@@ -78,11 +86,22 @@ class AddRemove:
 
         `ceil(records/per_cell)` units suffice: dealt out in turn, cell after cell, each unit gets at most
         `per_cell` records of a cell, and at most `per_cell <= records` in all.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**63.
         """
+        records = group_of(records)
         return -(-records // min(self.per_cell or self.records, self.records))
 
     def least_norm(self, cells: int) -> float:
-        """Return the l2 norm of a change of so many cells that this unit allows, whatever the strategy."""
+        """Return the l2 norm of a change of so many cells that this unit allows, whatever the strategy.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**63.
+        """
+        cells = integer("cells", cells, least=1, most=_MOST_GROUP)
         cap = min(self.per_cell or self.records, self.records)
         return cap * math.sqrt(min(self.records // cap, cells))
 
@@ -123,7 +142,13 @@ class ReplaceOne:
         return f"The cell of {self.label}"
 
     def units_in(self, records: int) -> int:
-        """Return how many units cover any group of so many records."""
+        """Return how many units cover any group of so many records.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**63.
+        """
+        records = group_of(records)
         return -(-records // self.records)
 
     def least_norm(self, cells: int) -> float:
@@ -183,7 +208,12 @@ class UserLevel:
         return f"Everything that {self.label} adds"
 
     def units_in(self, records: int) -> int:
-        """Return how many units cover any group of so many records."""
+        """Return how many units cover any group of so many records.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**63.
+        """
         return self._bound().units_in(records)
 
     def least_norm(self, cells: int) -> float:

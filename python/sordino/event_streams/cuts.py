@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sordino._checks import integer, open_unit
-from sordino.errors import InvalidParameterError
+from sordino._checks import flag, integer, open_unit
 from sordino.intervals import equal_laplace_half_width, gaussian_half_width
 from sordino.release import Interval
 
@@ -136,9 +135,8 @@ class Cut:
             every_step: Whether it shall hold at all steps of the stream together.
 
         Raises:
+            DataTypeError: `every_step` is neither True nor False.
             InvalidParameterError: The level is out of range.
         """
-        if not isinstance(every_step, bool):
-            raise InvalidParameterError("every_step must be True or False")
-        width = self._widths.afterwards(self.side, self.other, level, every_step=every_step)
+        width = self._widths.afterwards(self.side, self.other, level, every_step=flag("every_step", every_step))
         return interval_around(self.value, width, level, simultaneous=True)

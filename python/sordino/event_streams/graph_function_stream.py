@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
+from sordino._checks import flag
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.event_streams.edges import endpoints, weight_units
 from sordino.event_streams.stream import EventStream, step_ends
@@ -123,5 +124,9 @@ class GraphFunctionStream(EventStream):
         value = self.value
         if value is None:
             return None
-        width = float(self.plan.half_width([self.step], level, self.plan.coordinates if simultaneous else 1)[0])
+        width = float(
+            self.plan.half_width(
+                [self.step], level, self.plan.coordinates if flag("simultaneous", simultaneous) else 1
+            )[0]
+        )
         return Interval(value - width, value + width, level, simultaneous)

@@ -33,11 +33,11 @@ are proved in the documentation ("Errata: Constant matters").
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from sordino import _core
-from sordino._checks import integer
-from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino._checks import flag, integer, one_of
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.event_streams.edges import weight_grid
 from sordino.event_streams.graph_function_stream import GraphFunctionStream
 from sordino.event_streams.names import names_of, vertex_names
@@ -97,18 +97,13 @@ class GraphFunction(EventWorkload):
     ) -> None:
         self.vertices, self.names = names_of("vertices", vertices, least=2, most=_MOST_VERTICES)
         self.length = steps_of("length", length)
-        self.max_degree = None if max_degree is None else integer("max_degree", max_degree, least=1)
-        if self.max_degree is not None and self.max_degree >= self.vertices:
-            raise InvalidParameterError("max_degree must be less than the number of vertices")
-        if level not in ("edge", "node"):
-            raise InvalidParameterError("level must be 'edge' or 'node'")
-        self.level: Level = level
-        if not isinstance(promised, bool):
-            raise DataTypeError("promised must be True or False")
-        self.promised = promised
+        most = self.vertices - 1
+        self.max_degree = None if max_degree is None else integer("max_degree", max_degree, least=1, most=most)
+        self.level: Level = one_of("level", level, get_args(Level))
+        self.promised = flag("promised", promised)
         if self.promised and self.max_degree is None:
             raise InvalidParameterError("promised says that max_degree holds: give max_degree")
-        if level == "node" and not self.promised:
+        if self.level == "node" and not self.promised:
             raise InvalidParameterError(
                 "node level takes a promised degree bound only: max_degree=..., promised=True. One vertex more can "
                 "change all edges that a rule keeps"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino._checks import integer
+from sordino._checks import integer, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.private_numbers import NOWHERE, array_of, members_or
 
@@ -21,19 +21,19 @@ def names_of(name: str, value: object, *, least: int, most: int) -> tuple[int, N
     """Return the size of a public set, and the names of its members unless it was given as a number.
 
     Raises:
-        DataTypeError: Neither an integer nor strings.
+        DataTypeError: Neither an integer nor strings in an order.
         InvalidParameterError: Too few or too many, or a name comes twice.
     """
     names: Names | None = None
     if isinstance(value, Iterable):
-        names = tuple(value)
+        names = tuple(value) if isinstance(value, str) else sequence(name, value, "strings")
         if not all(isinstance(member, str) for member in names):
             raise DataTypeError(f"{name} must be a number, or strings")
         if len(set(names)) < len(names):
             raise InvalidParameterError(f"{name} must be different from each other")
         count = len(names)
     else:
-        count = integer(name, value, least=least)
+        count = integer(name, value, least=least, most=most)
     if not least <= count <= most:
         raise InvalidParameterError(f"{name} must be from {least} to {most}")
     return count, names

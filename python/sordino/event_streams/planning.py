@@ -28,7 +28,10 @@ _EVENTS = 2**12
 
 
 def plan_events(
-    workload: EventWorkload, request: StreamRequest, reads: object, plan: Callable[[StreamRequest], StreamPlan]
+    workload: EventWorkload,
+    request: StreamRequest,
+    reads: str,
+    plan: Callable[[StreamRequest], StreamPlan],
 ) -> EventPlan:
     """Plan the counters of a workload of events.
 
@@ -42,8 +45,6 @@ def plan_events(
         InvalidParameterError: An argument is out of range.
         UnsupportedMechanismError: No mechanism serves, or there are too many counters for what was asked.
     """
-    if reads not in ("auto", "dense", "lazy"):
-        raise InvalidParameterError("reads must be 'auto', 'dense' or 'lazy'")
     if not workload.streamed:
         raise UnsupportedMechanismError("a LocalSurvey is planned by sordino.plan_local")
     counters = workload.coordinates

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sordino import _core
-from sordino._checks import real
+from sordino._checks import integers, real
 from sordino.errors import InvalidParameterError, MissingDependencyError
 from sordino.event_streams.cuts import Cut, interval_around
 from sordino.release import Interval
@@ -114,13 +114,14 @@ class PrivateGraph:
         """Return the noisy weight between a set of vertices, by index, and all others.
 
         Raises:
+            DataTypeError: No integers.
+            ShapeError: Not one-dimensional.
             InvalidParameterError: The set is empty or all vertices, or names one twice or one that does not exist.
         """
-        chosen = np.asarray(side)
-        inside = np.zeros(self.vertices, dtype=bool)
-        fits = chosen.ndim == 1 and chosen.dtype.kind in "iu" and 0 < chosen.size < self.vertices
-        if not fits or int(chosen.min()) < 0 or int(chosen.max()) >= self.vertices:
+        chosen = integers("side", side, least=0, most=self.vertices - 1)
+        if not 0 < chosen.size < self.vertices:
             raise InvalidParameterError("side must be some but not all vertices, by index")
+        inside = np.zeros(self.vertices, dtype=bool)
         inside[chosen] = True
         if int(inside.sum()) != chosen.size:
             raise InvalidParameterError("side names a vertex twice")

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
+from sordino._checks import flag, integers
 from sordino.errors import (
-    DataTypeError,
     ForkError,
     HorizonError,
     InvalidParameterError,
-    ShapeError,
     StepConflictError,
     StepStoreError,
     StreamClosedError,
@@ -44,9 +43,9 @@ def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
     Raises:
         DataTypeError: `together` is neither True nor False.
     """
-    if not isinstance(together, bool):
-        raise DataTypeError("together must be True or False")
-    return np.array([events], dtype=np.uint64) if together else np.arange(1, events + 1, dtype=np.uint64)
+    if flag("together", together):
+        return np.array([events], dtype=np.uint64)
+    return np.arange(1, events + 1, dtype=np.uint64)
 
 
 class _Part(NamedTuple):
@@ -235,19 +234,15 @@ class EventStream(Uncopied):
             coordinates: Indices from 0, one-dimensional.
 
         Raises:
+            DataTypeError: No integers.
             InvalidParameterError: An index does not exist, or no step was published.
             ShapeError: Not one-dimensional.
             StreamClosedError: The stream was closed, and its counters are not published at every step.
             ForkError: The stream belongs to another process.
         """
-        places = np.asarray(coordinates)
-        if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
-            raise ShapeError("indices must be a one-dimensional array of integers")
-        if places.size and (int(places.min()) < 0 or int(places.max()) >= self.plan.coordinates):
-            raise InvalidParameterError("there is no counter of such an index")
+        places = integers("indices", coordinates, least=0, most=self.plan.coordinates - 1).astype(np.uint64)
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
-        places = np.ascontiguousarray(places, dtype=np.uint64)
         workload = self.plan.workload
         if isinstance(self.counters, _core.LazyStream):
             answers = self.counters.read(places)

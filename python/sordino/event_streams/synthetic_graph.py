@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from sordino.errors import DataTypeError
+from sordino._checks import flag
 from sordino.event_streams.edges import weight_grid
 from sordino.event_streams.graph_stream import GraphStream
 from sordino.event_streams.names import names_of, vertex_names
@@ -66,9 +66,7 @@ class SyntheticGraph(EventWorkload):
         self.vertices, self.names = names_of("vertices", vertices, least=2, most=_MOST_VERTICES)
         self.length = steps_of("length", length)
         self.max_weight, self.weight_bits = weight_grid(max_weight, weight_bits)
-        if not isinstance(signed, bool):
-            raise DataTypeError("signed must be True or False")
-        self.signed = signed
+        self.signed = flag("signed", signed)
 
     @property
     def coordinates(self) -> int:

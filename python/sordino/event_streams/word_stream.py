@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sordino import _core
-from sordino._checks import integer, open_unit, positive
+from sordino._checks import flag, integer, open_unit, positive, sequence
 from sordino.errors import InvalidParameterError, ShapeError
 from sordino.event_streams.names import indices
 from sordino.event_streams.stream import EventStream, step_ends
@@ -73,6 +73,7 @@ class WordStream(EventStream):
         """
         workload = self._workload
         found = indices("letters", letters, workload.letters, workload.names)
+        flag("together", together)
         if together and len(found) > 1 and not workload.batches:
             raise ShapeError("several letters in a step need batches=True: the noise was made for one")
         if together and len(found) == 0 and not workload.batches:
@@ -98,11 +99,12 @@ class WordStream(EventStream):
             words: Strings, or sequences of letters.
 
         Raises:
+            DataTypeError: No sequence of words.
             InvalidParameterError: No such word, or no step was published.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
         """
-        return self.read(np.array([self._workload.index(word) for word in words], dtype=np.int64))
+        return self.read([self._workload.index(word) for word in sequence("words", words, "words")])
 
     def half_width(self, level: float, words: int | None = None) -> float:
         """Return the half width of intervals around counts after the last step.

@@ -33,7 +33,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from sordino import _core
-from sordino._checks import integer
+from sordino._checks import flag, integer
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.event_streams.names import characters, indices, names_of, vertex_names
 from sordino.event_streams.word_stream import WordStream
@@ -78,9 +78,7 @@ class WordCounts(EventWorkload):
     ) -> None:
         self.letters, self.names = names_of("alphabet", alphabet, least=1, most=_MOST_LETTERS)
         self.longest = integer("longest", longest, least=1)
-        if not isinstance(batches, bool):
-            raise DataTypeError("batches must be True or False")
-        self.batches = batches
+        self.batches = flag("batches", batches)
         self.length = steps_of("length", length)
         if self.longest > _LONGEST or self.coordinates > self._most:
             raise InvalidParameterError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino import _core
-from sordino._checks import open_unit, real
+from sordino._checks import flag, open_unit, real
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.release import Interval
 
@@ -157,7 +157,7 @@ class LocalEstimate:
             UnsupportedMechanismError: `population` for another loss.
         """
         level = open_unit("level", level)
-        if population:
+        if flag("population", population):
             self._require_absolute()
             half = (1.0 - level) / 2.0
             sampling = math.sqrt(math.log(2.0 / half) / (2.0 * self.clients))

@@ -40,6 +40,10 @@ class LocalLoss:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.derivative):
             raise DataTypeError("a loss needs a name and its derivative, a function of theta and a value")
+        if self.value is not None and not callable(self.value):
+            raise DataTypeError("value must be a function of theta and a value, or None")
+        if self.width is not None:
+            positive("width", self.width)
         if self.name == "absolute" and (self.derivative is not _sign or self.value is not None):
             raise InvalidParameterError("only LocalLoss.absolute() is named 'absolute'; its level needs no value")
 

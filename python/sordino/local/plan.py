@@ -15,6 +15,7 @@ from sordino.accounting import released
 from sordino.calibration import event as calibrated_event
 from sordino.errors import ShapeError
 from sordino.intervals import equal_laplace_half_width, gaussian_half_width
+from sordino.local.survey import MOST_CLIENTS
 from sordino.private_numbers import reals_or
 from sordino.promises import promise_of
 from sordino.stream_plans import StreamPlan
@@ -158,7 +159,7 @@ class LocalPlan:
         return self.sums.std(steps) * self.survey.counted_unit / math.sqrt(self._number(clients))
 
     def _number(self, clients: int | None) -> int:
-        return self.survey.clients if clients is None else integer("clients", clients, least=1)
+        return self.survey.clients if clients is None else integer("clients", clients, least=1, most=MOST_CLIENTS)
 
     def half_width(self, level: float, clients: int | None = None) -> Array:
         """Return half widths of intervals for the shares of the asked clients, all grid points together.

@@ -33,7 +33,7 @@ def save_local(plan: LocalPlan, path: str | Path) -> Path:
         "sums": plan.sums.record(),
         "level": None if plan.level is None else plan.level.record(),
     }
-    return write_record(record, Path(path))
+    return write_record(record, path)
 
 
 def load_local(path: str | Path) -> LocalPlan:

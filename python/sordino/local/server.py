@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sordino._checks import sequence
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.local.estimate import LocalEstimate
 from sordino.uncopied import Uncopied
@@ -105,10 +106,12 @@ class LocalServer(Uncopied):
             clients: Who sent them, or None.
 
         Raises:
+            DataTypeError: The clients are no sequence.
             InvalidParameterError: Not as many clients as reports.
         """
         if clients is not None:
-            rows, names = list(messages) if isinstance(messages, Iterable) else [], list(clients)
+            named = list(clients) if isinstance(clients, str) else clients
+            rows, names = _rows(messages), sequence("clients", named, "names, one a report")
             if len(rows) != len(names):
                 raise InvalidParameterError("there must be as many clients as reports")
             for message, client in zip(rows, names, strict=True):
@@ -120,7 +123,7 @@ class LocalServer(Uncopied):
                 self._named()
                 self._add(found.sum(axis=0), len(found))
             return
-        for message in messages if isinstance(messages, Iterable) else ():
+        for message in _rows(messages):
             self.add(message)
 
     def _well_formed(self, messages: object) -> Array | None:
@@ -180,3 +183,11 @@ class LocalServer(Uncopied):
 
     def __repr__(self) -> str:
         return f"LocalServer({self.plan.survey!r}, accepted={self.accepted})"
+
+
+def _rows(messages: object) -> list[object]:
+    """Return reports one by one; what is no list of them has none, as a stranger's report may be anything."""
+    try:
+        return list(messages)  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        return []

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["LocalSurvey"]
 
 _MOST_INTERVALS = 2**13
+# Exact as a float.
+MOST_CLIENTS = 2**53
 _UNITS = 16  # bits of a fraction of a client
 
 
@@ -65,7 +67,7 @@ class LocalSurvey(EventWorkload):
         loss: LocalLoss | None = None,
         intervals: int | None = None,
     ) -> None:
-        self.clients = integer("clients", clients, least=1)
+        self.clients = integer("clients", clients, least=1, most=MOST_CLIENTS)
         try:
             low, high = bounds
         except (TypeError, ValueError):
@@ -77,9 +79,7 @@ class LocalSurvey(EventWorkload):
         self.loss = LocalLoss.absolute() if loss is None else loss
         if not isinstance(self.loss, LocalLoss):
             raise DataTypeError("loss must be a sordino.LocalLoss")
-        self.length = None if intervals is None else integer("intervals", intervals, least=1)
-        if self.length is not None and self.length > _MOST_INTERVALS:
-            raise InvalidParameterError("intervals must be at most 2**13")
+        self.length = None if intervals is None else integer("intervals", intervals, least=1, most=_MOST_INTERVALS)
 
     def with_intervals(self, rate: float) -> LocalSurvey:
         """Return the survey with the grid for so much privacy, unless it has one."""
@@ -146,7 +146,11 @@ class LocalSurvey(EventWorkload):
                 raise InvalidParameterError("the derivative of the loss must be from -1 to 1, and must not decrease")
 
     def _slopes(self, value: float) -> Array:
-        return np.asarray(self.loss.derivative(self.grid, value), dtype=np.float64)
+        try:
+            return np.asarray(self.loss.derivative(self.grid, value), dtype=np.float64)
+        except Exception as error:
+            # The value may be a client's: what the loss says of it is not passed on.
+            raise InvalidParameterError(f"the derivative of the loss raised {type(error).__name__}") from None
 
     def _slopes_or_none(self, value: float) -> Array | None:
         """Return slopes that fit, whatever the loss says of a private value; None if it fails."""

@@ -48,9 +48,11 @@ def transform(count: int, degree: int) -> Array:
 
     `c_k = (2 - [k = 0])/count sum_i f(x_i) cos(k pi (i + 1/2)/count)`: exact for polynomials of degree below `count`.
     """
-    k, i = np.arange(degree)[:, None], np.arange(count)[None, :]
-    # Angles are reduced exactly before they are multiplied by pi.
-    matrix = np.cos(np.pi * ((k * (2 * i + 1)) % (4 * count)) / (2 * count)) * (2.0 / count)
+    # Angles are reduced exactly before they are multiplied by pi; row by row, so that no other block is as large.
+    cosines = np.cos(np.pi * np.arange(4 * count) / (2 * count)) * (2.0 / count)
+    odd, matrix = 2 * np.arange(count) + 1, np.empty((degree, count))
+    for k in range(degree):
+        matrix[k] = cosines[(k * odd) % (4 * count)]
     matrix[0] /= 2.0
     matrix.flags.writeable = False
     return matrix

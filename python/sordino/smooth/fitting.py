@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sordino import _core
+from sordino._checks import integer
 from sordino.calibration import event as calibrated_event
 from sordino.calibration import noise_ratio
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
@@ -32,6 +33,10 @@ Weights: TypeAlias = Array | list[list[float]]
 # Features that sizes chosen automatically may have.
 _AUTOMATIC = 2**20
 _MOST_KERNEL = 2**22
+# Polynomials on an axis: whoever asks a query makes a matrix of twice as many rows and columns, 512 MB at most.
+_MOST_DEGREE = 2**12
+# Axes of a numpy array, on all its versions, and one for the features.
+_MOST_AXES = 31
 # Weights below this share of the largest are raised to it: the core has 30 bits for them.
 _LEAST_WEIGHT = 2.0**-24
 # Numerically known limit of 1 + kappa_t/t: the l1 sensitivity over the number of features, for choosing sizes only.
@@ -218,6 +223,7 @@ class _Sizer:
         return self._chebyshev(degrees, None)
 
     def _chebyshev(self, degrees: tuple[int, ...], listed: Indices | None) -> SmoothFitted:
+        integer("degree", max(degrees), least=1, most=_MOST_DEGREE)
         features = _core.PointFeatures.chebyshev(self.bounds, list(degrees), self.most, listed)
         # A public number of points: the constant needs no noise.
         first = 1 if self.replace else 0
@@ -319,6 +325,8 @@ class _Sizer:
         dimension, total = self.workload.dimension, self.workload.index_set == "total"
         axes = self.query_class.axis_moments(self.cube)
         seen: set[tuple[int, ...]] = set()
+        if axes is None and not total and dimension > _MOST_AXES:
+            return
         if axes is None or total:
             most = self.query_class.sizes.shape if isinstance(self.query_class, CoefficientPrior) else None
             for degree in range(1, 513):

@@ -7,12 +7,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from sordino._checks import integer
 from sordino.smooth.chebyshev import nodes, polynomials, transform
 from sordino.smooth.query_classes import KernelClass
 from sordino.workloads.base import Array
 
 __all__ = ["KernelAxis", "kernel_axis", "stored_axis"]
 
+# Matrices of four times as many samples are made.
+_MOST_DEGREE = 2**10
 _DEGREES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256)
 
 
@@ -50,12 +53,21 @@ def kernel_axis(kernels: KernelClass, scale: float, tolerance: float, degree: in
         scale: Its length in half widths.
         tolerance: Largest difference wanted; the nearest that 256 polynomials give otherwise.
         degree: Number of polynomials, if it is given.
+
+    Raises:
+        InvalidParameterError: The degree is above 2**10.
     """
+    if degree is not None:
+        _check_degree(degree)
     for count in (degree,) if degree is not None else _DEGREES:
         made = _cut(kernels, scale, count, tolerance)
         if made.error <= tolerance:
             break
     return made
+
+
+def _check_degree(degree: int) -> None:
+    integer("the degree of a kernel's features", degree, least=1, most=_MOST_DEGREE)
 
 
 def _cut(kernels: KernelClass, scale: float, degree: int, tolerance: float) -> KernelAxis:
@@ -74,7 +86,11 @@ def stored_axis(kernels: KernelClass, scale: float, mixing: Array) -> KernelAxis
     """Return features as they were found before, perhaps elsewhere: eigenvectors differ between machines.
 
     Sensitivities are certified for the mixing as it is, so a poor one costs accuracy alone.
+
+    Raises:
+        InvalidParameterError: The degree is above 2**10.
     """
+    _check_degree(mixing.shape[1])
     return KernelAxis(mixing, (mixing**2).sum(axis=1), _error(kernels, scale, mixing))
 
 

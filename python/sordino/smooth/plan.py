@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sordino._checks import integer, open_unit
+from sordino._checks import open_unit
 from sordino.accounting import Ledger, released
 from sordino.errors import UnsupportedMechanismError
 from sordino.events import Event
@@ -20,7 +20,7 @@ from sordino.smooth.release import SmoothRelease
 from sordino.smooth.sums import PointSums
 from sordino.smooth.uniform import uniform_error
 from sordino.smooth.workload import SmoothQueries, memory
-from sordino.units import Unit
+from sordino.units import Unit, group_of
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
@@ -156,13 +156,13 @@ class SmoothPlan:
 
         Raises:
             DataTypeError: `records` is no integer.
-            InvalidParameterError: `records` is below 1.
+            InvalidParameterError: `records` is not from 1 to 2**63.
         """
         if records is None:
             label = self.unit.label
             subject = f"Where {label} lies" if self.count_is_public else f"Whether {label} is there, and where,"
             return f"{subject} is protected by {self.promise}."
-        count = integer("records", records, least=1)
+        count = group_of(records)
         promise = promise_of(self.event, -(-count // self.unit.records), self.privacy)
         return f"Any {count} points together are protected by {promise} (unit: {self.unit.label})."
 
@@ -245,7 +245,7 @@ class SmoothPlan:
         """
         from sordino.plan_records import write_record  # noqa: PLC0415
 
-        return write_record(self.record(), Path(path))
+        return write_record(self.record(), path)
 
     @staticmethod
     def load(path: str | Path) -> SmoothPlan:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.fitting import least_error
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy import Privacy, PureDP, privacy_of
 from sordino.smooth.fitting import SmoothFitted, SmoothRequest, fit_smooth
 from sordino.smooth.mechanisms import SMOOTH_MECHANISMS, smooth_mechanism_named
 from sordino.smooth.plan import SmoothPlan
@@ -46,17 +46,22 @@ def plan_smooth(
 def _checked(workload: object, privacy: object, unit: object) -> SmoothRequest:
     if not isinstance(workload, SmoothQueries):
         raise DataTypeError("workload must be sordino.SmoothQueries")
-    if not isinstance(privacy, PureDP | ApproxDP | ZeroConcentratedDP | GaussianDP):
-        raise DataTypeError("privacy must be PureDP, ApproxDP, ZeroConcentratedDP or GaussianDP")
     if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
         raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-    return SmoothRequest(workload, privacy, AddRemove(1, label="one point") if unit is None else unit)
+    return SmoothRequest(workload, privacy_of(privacy), AddRemove(1, label="one point") if unit is None else unit)
 
 
 def _best(request: SmoothRequest, fits: list[SmoothFitted]) -> SmoothFitted:
-    """Return what `auto` takes: for a class of all smooth functions only mechanisms with a bound over the class."""
-    bounded = [fitted for fitted in fits if fitted.mechanism.strategy != "histogram"]
-    return least_error(bounded if isinstance(request.workload.query_class, KSmooth) else fits, "mean")
+    """Return what `auto` takes: for a class of all smooth functions only mechanisms with a bound over the class.
+
+    Raises:
+        UnsupportedMechanismError: None is left.
+    """
+    if isinstance(request.workload.query_class, KSmooth):
+        fits = [fitted for fitted in fits if fitted.mechanism.strategy != "histogram"]
+    if not fits:
+        raise UnsupportedMechanismError("no mechanism bounds its error over this class: ask fewer coordinates")
+    return least_error(fits, "mean")
 
 
 def _all_fits(request: SmoothRequest) -> tuple[list[SmoothFitted], dict[str, str]]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino._checks import integer, public_array, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
 from sordino.smooth.cube import Cube
 from sordino.smooth.factor_shapes import FactorShape, geometric_tail
 from sordino.smooth.query_classes import KernelClass, class_from_json
-from sordino.workloads.base import Array, public_array
+from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
     from sordino.smooth.query_classes import GaussianKernels, LaplaceKernels, MaternKernels
@@ -194,7 +195,7 @@ class MarginalKernels:
     def __init__(self, kernels: AnyKernels, centres: object, axes: Sequence[int], weights: object = None) -> None:
         self.kernels: AnyKernels = kernels
         self.centres: Array = _array("centres", centres, (2,))
-        self.axes = tuple(axes)
+        self.axes = tuple(integer("axes", axis, least=0) for axis in sequence("axes", axes, "coordinates"))
         if len(set(self.axes)) != len(self.axes) or self.centres.shape[1] != len(self.axes):
             raise InvalidParameterError("centres must have one column for each of the axes, which must not repeat")
         given = np.ones(len(self.centres)) if weights is None else _array("weights", weights, (1,))
@@ -241,9 +242,9 @@ class Separable:
     """
 
     def __init__(self, factors: Sequence[Callable[[Array], Any]]) -> None:
-        if not isinstance(factors, Sequence) or not all(callable(factor) for factor in factors) or not factors:
+        self.factors = sequence("factors", factors, "functions, one a coordinate")
+        if not self.factors or not all(callable(factor) for factor in self.factors):
             raise DataTypeError("factors must be functions, one a coordinate")
-        self.factors = tuple(factors)
         self.weights: Array = np.ones((1, 1))
 
     def check(self, cube: Cube) -> None:
@@ -331,11 +332,8 @@ class Boxes:
     """
 
     def __init__(self, lower: object, upper: object, smoothing: float | Sequence[float]) -> None:
-        try:
-            low, high = np.array(lower, dtype=np.float64, ndmin=2), np.array(upper, dtype=np.float64, ndmin=2)
-            width = np.array(smoothing, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataTypeError("lower, upper and smoothing must be numbers") from None
+        low, high = (np.atleast_2d(public_array(*side)) for side in (("lower", lower), ("upper", upper)))
+        width = public_array("smoothing", smoothing)
         if low.shape != high.shape or low.ndim != 2 or not low.size or not (low < high).all():
             raise InvalidParameterError("lower and upper must have one shape (queries, d), lower below upper")
         if width.shape not in {(), low.shape[1:]} or not np.isfinite(width).all() or not (width > 0.0).all():

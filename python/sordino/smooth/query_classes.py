@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino._checks import build_record, integer, positive
-from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
+from sordino._checks import build_record, integer, positive, public_array, sequence
+from sordino.errors import InvalidParameterError, PlanFileError
 from sordino.smooth.chebyshev import (
     Approximation,
     class_bound,
@@ -69,11 +69,12 @@ def _lengths(name: str, value: object) -> Lengths:
         DataTypeError: Not numbers.
         InvalidParameterError: Not positive and finite.
     """
-    if isinstance(value, list | tuple | np.ndarray):
-        if not len(value):
-            raise InvalidParameterError(f"{name} must be a positive number, or one a coordinate")
-        return tuple(positive(name, each) for each in value)
-    return positive(name, value)
+    if not isinstance(value, list | tuple | np.ndarray):
+        return positive(name, value)
+    each = sequence(name, value, "positive numbers, one a coordinate")
+    if not each:
+        raise InvalidParameterError(f"{name} must be a positive number, or one a coordinate")
+    return tuple(positive(name, length) for length in each)
 
 
 @dataclass(frozen=True)
@@ -393,6 +394,7 @@ class MaternKernels(KernelClass):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _lengths("scale", self.scale))
+        object.__setattr__(self, "smoothness", positive("smoothness", self.smoothness))
         if self.smoothness not in (1.5, 2.5):
             raise InvalidParameterError("smoothness must be 1.5 or 2.5")
 
@@ -501,10 +503,7 @@ class CoefficientPrior:
     sizes: Array = field(repr=False)
 
     def __post_init__(self) -> None:
-        try:
-            sizes = np.array(self.sizes, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataTypeError("sizes must be an array of numbers") from None
+        sizes = public_array("sizes", self.sizes)
         if sizes.ndim == 0 or not np.isfinite(sizes).all() or (sizes < 0.0).any() or not sizes.any():
             raise InvalidParameterError("sizes must be non-negative and not all zero, one axis a coordinate")
         sizes.flags.writeable = False

@@ -92,11 +92,15 @@ class PointSums:
         """Read what `to_bytes` returned, for the same plan.
 
         Raises:
-            DataTypeError: No bytes.
+            DataTypeError: No bytes, or no plan.
             InvalidParameterError: No sums of this plan, or damaged.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise DataTypeError("sums are read from bytes")
+        from sordino.smooth.plan import SmoothPlan  # noqa: PLC0415 - it makes sums
+
+        if not isinstance(plan, SmoothPlan):
+            raise DataTypeError("plan must be the SmoothPlan that the sums are of")
         return cls(plan, _core.PointSums.from_bytes(plan.fitted.features, bytes(data)))
 
     def save(self, path: str | Path) -> Path:

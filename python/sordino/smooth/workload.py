@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from sordino._checks import build_record, integer
+from sordino._checks import build_record, integer, one_of, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
+from sordino.private_numbers import array_of
 from sordino.smooth.chebyshev import APPROXIMATIONS, Approximation
 from sordino.smooth.cube import Cube, bounds_of
 from sordino.smooth.queries import KernelQueries
@@ -88,15 +89,14 @@ class SmoothQueries:
         approximation: str = "truncate",
         most_points: int | None = None,
     ) -> None:
-        d = integer("dimension", dimension, least=1)
-        if d > _MOST_DIMENSION:
-            raise InvalidParameterError(f"dimension must be at most {_MOST_DIMENSION}")
-        count = integer("points", points, least=1)
-        most = max(2**26, count) if most_points is None else integer("most_points", most_points, least=count)
-        if most > _MOST_POINTS:
-            raise InvalidParameterError("points must be at most 2**40")
-        if approximation not in APPROXIMATIONS:
-            raise InvalidParameterError(f"approximation must be one of {', '.join(APPROXIMATIONS)}")
+        d = integer("dimension", dimension, least=1, most=_MOST_DIMENSION)
+        count = integer("points", points, least=1, most=_MOST_POINTS)
+        most = (
+            max(2**26, count)
+            if most_points is None
+            else integer("most_points", most_points, least=count, most=_MOST_POINTS)
+        )
+        approximation = one_of("approximation", approximation, APPROXIMATIONS)
         known = (GaussianKernels, LaplaceKernels, MaternKernels, KSmooth, CoefficientPrior, KernelQueries)
         if not isinstance(query_class, known):
             raise DataTypeError("query_class must be a class of queries, such as sordino.GaussianKernels(0.5)")
@@ -155,28 +155,21 @@ class SmoothQueries:
 
 def _degree(degree: object, dimension: int) -> Degree:
     if isinstance(degree, str):
-        if degree in {"auto", "paper"}:
-            return "auto" if degree == "auto" else "paper"
-        raise InvalidParameterError("degree must be a number, one an axis, 'auto' or 'paper'")
-    several = isinstance(degree, Sequence | np.ndarray)
-    each = tuple(degree) if isinstance(degree, Sequence | np.ndarray) else (degree,) * dimension
+        named: Literal["auto", "paper"] = one_of("degree", degree, ("auto", "paper"))
+        return named
+    if not isinstance(degree, Sequence | np.ndarray):
+        return integer("degree", degree, least=1, most=MOST_DEGREE)
+    each = sequence("degree", degree, "numbers, one an axis")
     if len(each) != dimension:
         raise InvalidParameterError(f"degree must be a number, or {dimension} of them, one an axis")
-    checked = tuple(integer("degree", t, least=1) for t in each)
-    if max(checked) > MOST_DEGREE:
-        raise InvalidParameterError(f"degree must be at most {MOST_DEGREE} on every axis")
-    return checked if several else checked[0]
+    return tuple(integer("degree", t, least=1, most=MOST_DEGREE) for t in each)
 
 
 def _index_set(index_set: object, dimension: int) -> IndexSet:
     if isinstance(index_set, str):
-        if index_set not in ("tensor", "total"):
-            raise InvalidParameterError("index_set must be 'tensor', 'total' or an array of multi-indices")
-        return "tensor" if index_set == "tensor" else "total"
-    try:
-        array = np.array(index_set)
-    except ValueError:
-        raise DataTypeError("index_set must be an array of multi-indices") from None
+        named: Literal["tensor", "total"] = one_of("index_set", index_set, ("tensor", "total"))
+        return named
+    array = array_of("index_set", index_set, "an array of multi-indices")
     if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != dimension or not len(array):
         raise DataTypeError(f"index_set must be an array of integers of shape (count, {dimension})")
     if (array < 0).any() or (array >= MOST_DEGREE).any() or array.size > MOST_FEATURES:
@@ -214,7 +207,7 @@ def total_degree(dimension: int, degree: int) -> Indices:
 
 def memory(features: int) -> str:
     """Say what so many sums need, in words."""
-    size = 8.0 * features
+    size = 8.0 * min(features, 10**300)
     for unit in ("bytes", "KB", "MB", "GB", "TB"):
         if size < 1000.0 or unit == "TB":
             return f"{size:.3g} {unit} of memory"

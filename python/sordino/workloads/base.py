@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._checks import integer, positive
+from sordino._checks import MAX_CELLS, integer, positive, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, SordinoError
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ __all__ = [
     "Workload",
     "check_weights",
     "length_of",
-    "numbers",
     "specs_of",
     "steps_of",
+    "weights_of",
     "workload_from_spec",
     "workloads_from_specs",
     "workloads_of",
@@ -32,7 +32,7 @@ __all__ = [
 Array: TypeAlias = NDArray[np.float64]
 Spec: TypeAlias = dict[str, Any]
 
-MAX_LENGTH = 2**26
+MAX_LENGTH = MAX_CELLS
 MAX_STEPS = 2**40
 _LEAST_WEIGHT = 1e-150
 
@@ -44,10 +44,7 @@ def length_of(name: str, value: object) -> int:
         DataTypeError: No integer.
         InvalidParameterError: Out of range.
     """
-    number = integer(name, value, least=1)
-    if number > MAX_LENGTH:
-        raise InvalidParameterError(f"{name} must be at most 2**26, got {number}")
-    return number
+    return integer(name, value, least=1, most=MAX_LENGTH)
 
 
 def steps_of(name: str, value: object) -> int | None:
@@ -57,44 +54,7 @@ def steps_of(name: str, value: object) -> int | None:
         DataTypeError: No integer.
         InvalidParameterError: Out of range.
     """
-    if value is None:
-        return None
-    number = integer(name, value, least=1)
-    if number > MAX_STEPS:
-        raise InvalidParameterError(f"{name} must be at most 2**40, got {number}")
-    return number
-
-
-def public_array(name: str, values: object) -> Array:
-    """Return public numbers as a new contiguous float array.
-
-    Raises:
-        DataTypeError: No array of real numbers, or one with a mask.
-        InvalidParameterError: A number is too large for a float.
-    """
-    if isinstance(values, np.ma.MaskedArray):
-        raise DataTypeError(f"{name} must have no mask: fill or drop what is masked first")
-    try:
-        if np.asarray(values).dtype.kind in "cmM":
-            raise DataTypeError(f"{name} must be an array of real numbers")
-        return np.array(values, dtype=np.float64, order="C")
-    except OverflowError:
-        raise InvalidParameterError(f"{name} has a number that is too large") from None
-    except (TypeError, ValueError):
-        raise DataTypeError(f"{name} must be an array of real numbers") from None
-
-
-def numbers(name: str, values: object, ndim: int | None = 1) -> Array:
-    """Return public numbers as a read-only contiguous float array.
-
-    Raises:
-        DataTypeError: Not an array of real numbers of this many dimensions.
-    """
-    array = public_array(name, values)
-    if ndim is not None and array.ndim != ndim:
-        raise DataTypeError(f"{name} must have {ndim} dimension(s), got {array.ndim}")
-    array.flags.writeable = False
-    return array
+    return None if value is None else integer(name, value, least=1, most=MAX_STEPS)
 
 
 def workloads_of(name: str, values: object) -> tuple["Workload", ...]:
@@ -104,13 +64,28 @@ def workloads_of(name: str, values: object) -> tuple["Workload", ...]:
         DataTypeError: Something else.
         InvalidParameterError: There are none, or one sorts the cells or is a stream: it stands alone.
     """
-    found = tuple(values) if isinstance(values, Iterable) else None
-    if found is None or not all(isinstance(item, Workload) for item in found):
+    found = sequence(name, values, "workloads")
+    if not all(isinstance(item, Workload) for item in found):
         raise DataTypeError(f"{name} must be a sequence of workloads")
     if not found:
         raise InvalidParameterError(f"{name} must name at least one workload")
     if not all(item.linear for item in found):
         raise InvalidParameterError(f"{name} must be linear queries: a sorted or running histogram stands alone")
+    return found
+
+
+def weights_of(values: object, count: int, what: str) -> tuple[float, ...]:
+    """Return the positive weights of so many things, 1 each if none are given.
+
+    Raises:
+        DataTypeError: No sequence of numbers.
+        InvalidParameterError: One is not positive, or there are more or fewer.
+    """
+    if values is None:
+        return (1.0,) * count
+    found = tuple(positive("weight", value) for value in sequence("weights", values, "numbers"))
+    if len(found) != count:
+        raise InvalidParameterError(f"{len(found)} weights for {count} {what}")
     return found
 
 

@@ -1,14 +1,14 @@
 """Filters of a series: convolution with a public kernel, and the ones that have names."""
 
 from functools import cached_property
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from sordino import _core
-from sordino._checks import positive, real
+from sordino._checks import flag, integer, numbers, one_of, positive, real
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, length_of, numbers, steps_of
+from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, length_of, steps_of
 
 __all__ = [
     "BandPass",
@@ -34,11 +34,8 @@ _NEGLIGIBLE = 1e-150
 
 
 def _boundary(value: object) -> Boundary:
-    match value:
-        case "circular" | "causal" | "same":
-            return value
-        case _:
-            raise InvalidParameterError("boundary must be 'circular', 'causal' or 'same'")
+    boundary: Boundary = one_of("boundary", value, get_args(Boundary))
+    return boundary
 
 
 class Filter(Workload):
@@ -180,7 +177,7 @@ class ExponentialSmoothing(Filter):
         boundary: 'causal' or 'circular'.
 
     Raises:
-        DataTypeError: An argument is no number.
+        DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
     """
 
@@ -193,7 +190,7 @@ class ExponentialSmoothing(Filter):
         if not 0.0 < self.decay < 1.0:
             raise InvalidParameterError(f"decay must lie strictly between 0 and 1, got {self.decay}")
         self.length = steps_of("length", length)
-        self.normalized = bool(normalized)
+        self.normalized = flag("normalized", normalized)
         self.boundary = _boundary(boundary)
         if self.boundary == "same":
             raise InvalidParameterError("exponential smoothing looks back only: boundary 'causal' or 'circular'")
@@ -299,9 +296,7 @@ class Difference(Filter):
 
     def __init__(self, length: int, order: int = 1, boundary: Boundary = "causal") -> None:
         self.length = length_of("length", length)
-        self.order = length_of("order", order)
-        if self.order > 16:
-            raise InvalidParameterError("order must be at most 16")
+        self.order = integer("order", order, least=1, most=16)
         self.boundary = _boundary(boundary)
         _ = self.core
 

@@ -6,8 +6,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sordino import _core
+from sordino._checks import integer, numbers
 from sordino.errors import DataTypeError, InvalidParameterError
-from sordino.workloads.base import Spec, Workload, length_of, numbers
+from sordino.workloads.base import Spec, Workload
 
 __all__ = ["GroupConvolution"]
 
@@ -49,12 +50,10 @@ class GroupConvolution(Workload):
             DataTypeError: The predicate does not return numbers.
             InvalidParameterError: `d` is out of range, or the predicate is zero everywhere.
         """
-        d = length_of("d", d)
-        if d > _MAX_BITS:
-            raise InvalidParameterError(f"d must be at most {_MAX_BITS}, got {d}")
+        d = integer("d", d, least=1, most=_MAX_BITS)
         try:
             values = [float(predicate(bits)) for bits in np.ndindex(*(2,) * d)]
-        except (TypeError, ValueError):
+        except Exception:
             raise DataTypeError("the predicate must return a number or bool for every tuple of bits") from None
         return cls(np.array(values).reshape((2,) * d))
 

@@ -1,5 +1,6 @@
 """Marginal tables of categorical records."""
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import ClassVar
@@ -7,13 +8,20 @@ from typing import ClassVar
 import numpy as np
 
 from sordino import _core
-from sordino._checks import integer, positive
-from sordino.errors import DataTypeError, InvalidParameterError
-from sordino.workloads.base import Array, Spec, Workload, length_of
+from sordino._checks import integer, sequence
+from sordino.errors import InvalidParameterError
+from sordino.workloads.base import Array, Spec, Workload, length_of, weights_of
 
 __all__ = ["Marginals"]
 
 _MAX_SETS = 100_000
+# A table of so many attributes of two values has as many cells as there may be; attributes of one value are rare.
+_MAX_ATTRIBUTES = 2**10
+
+
+def _attributes(numbers: object, attributes: int) -> tuple[object, ...]:
+    """Return the attribute numbers of a set, in whatever order."""
+    return sequence("sets", numbers, "attribute numbers", most=attributes, ordered=False)
 
 
 class Marginals(Workload):
@@ -45,30 +53,26 @@ class Marginals(Workload):
         sets: Iterable[Sequence[int]] | None = None,
         weights: Iterable[float] | None = None,
     ) -> None:
-        if isinstance(levels, str) or not isinstance(levels, Iterable):
-            raise DataTypeError("levels must be a sequence of integers")
-        self.levels = tuple(length_of("levels", level) for level in levels)
+        self.levels = tuple(
+            length_of("levels", level) for level in sequence("levels", levels, "integers", most=_MAX_ATTRIBUTES)
+        )
         d = len(self.levels)
         if (k is None) == (sets is None):
             raise InvalidParameterError("give either k or sets")
         if k is not None:
-            k = integer("k", k, least=0)
-            if k > d:
-                raise InvalidParameterError(f"k = {k} exceeds the {d} attributes")
+            k = integer("k", k, least=0, most=d)
+            if math.comb(d, k) > _MAX_SETS:
+                raise InvalidParameterError(f"at most {_MAX_SETS} attribute sets: {k} of {d} attributes are more")
             chosen = tuple(combinations(range(d), k))
         else:
-            chosen = tuple(tuple(sorted({integer("attribute", i, least=0) for i in s})) for s in sets or ())
-            if any(s and s[-1] >= d for s in chosen):
-                raise InvalidParameterError(f"attribute numbers must be below {d}")
-        if len(chosen) > _MAX_SETS:
-            raise InvalidParameterError(f"at most {_MAX_SETS} attribute sets, got {len(chosen)}")
+            listed = sequence("sets", sets, "sequences of attribute numbers", most=_MAX_SETS)
+            chosen = tuple(
+                tuple(sorted({integer("attribute", i, least=0, most=d - 1) for i in _attributes(s, d)})) for s in listed
+            )
         if len(set(chosen)) < len(chosen):
             raise InvalidParameterError("the same attribute set is given twice: add up its weights")
         self.sets = chosen
-        raw = [1.0] * len(chosen) if weights is None else [positive("weight", w) for w in weights]
-        if len(raw) != len(chosen):
-            raise InvalidParameterError(f"{len(raw)} weights for {len(chosen)} attribute sets")
-        self.weights = tuple(raw)
+        self.weights = weights_of(weights, len(chosen), "attribute sets")
         _ = self.core
 
     @property

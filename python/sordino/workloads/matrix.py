@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
+from sordino._checks import numbers
 from sordino.errors import DataTypeError, InvalidParameterError
-from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, check_weights, numbers
+from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, check_weights
 
 __all__ = ["CompressedRows", "Matrix"]
 

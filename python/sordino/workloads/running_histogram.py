@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from sordino import _core
+from sordino._checks import flag
 from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Spec, Workload, length_of, steps_of
 
@@ -18,7 +19,7 @@ class RunningHistogram(Workload):
         once: Whether step t changes cell t - 1 and no other: a table that arrives cell by cell.
 
     Raises:
-        DataTypeError: A number is no integer.
+        DataTypeError: A number is no integer, or `once` neither True nor False.
         InvalidParameterError: A number is out of range; with `once`, there are more steps than cells.
     """
 
@@ -27,7 +28,7 @@ class RunningHistogram(Workload):
 
     def __init__(self, cells: int, length: int | None = None, *, once: bool = False) -> None:
         self.cells = length_of("cells", cells)
-        self.once = bool(once)
+        self.once = flag("once", once)
         self.length = self.cells if self.once and length is None else steps_of("length", length)
         if self.once and self.length is not None and self.length > self.cells:
             raise InvalidParameterError("with once=True there are at most as many steps as cells")

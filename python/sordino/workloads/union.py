@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sordino import _core
-from sordino._checks import positive
+from sordino._checks import numbers
 from sordino.errors import InvalidParameterError, ShapeError
 from sordino.workloads.base import (
     Array,
     Spec,
     Workload,
     check_weights,
-    numbers,
     specs_of,
+    weights_of,
     workloads_from_specs,
     workloads_of,
 )
@@ -47,10 +47,7 @@ class Union(Workload):
 
     def __init__(self, parts: Sequence[Workload], weights: Iterable[float] | None = None) -> None:
         self.parts = workloads_of("parts", parts)
-        raw = [1.0] * len(self.parts) if weights is None else [positive("weight", w) for w in weights]
-        if len(raw) != len(self.parts):
-            raise InvalidParameterError(f"{len(raw)} weights for {len(self.parts)} parts")
-        self.weights = tuple(raw)
+        self.weights = weights_of(weights, len(self.parts), "parts")
         _ = self.core
         shapes = {part.input_shape for part in self.parts}
         tables = {shape for shape in shapes if len(shape) > 1}

@@ -53,6 +53,12 @@ pub enum Error {
     /// A stream was used in a process that did not open it.
     #[error("this stream belongs to another process: two processes would put different data on the same noise")]
     Fork,
+    /// Whoever called asked a computation to end early.
+    #[error("interrupted")]
+    Interrupted,
+    /// The same thread is inside a call of this object.
+    #[error("a call of this object is under way in this thread; nothing was released")]
+    Busy,
     /// A checkpoint could not be read.
     #[error("these bytes are no checkpoint of this stream, or the key is another; nothing was restored")]
     Checkpoint,

@@ -39,6 +39,7 @@ pub mod door;
 pub mod error;
 pub mod estimate;
 pub mod events;
+pub mod interrupt;
 pub mod lattice;
 mod linear_algebra;
 pub mod objective;

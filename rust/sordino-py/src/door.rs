@@ -1,6 +1,7 @@
 //! The door.
 
 use crate::error::PyError;
+use crate::interrupt::detached;
 use crate::names::{Neighbours, Relation};
 use crate::sketch::Sketch;
 use crate::smooth::PointSums;
@@ -62,7 +63,7 @@ impl Door {
         };
         let data = sums.as_ref().map_or_else(|| cells.data(), |sums| Ok(Data::Sums(sums)))?;
         let (strategy, len) = (&*strategy, strategy.input_len.unwrap_or(0));
-        let measured = py.detach(|| match key {
+        let measured = detached(py, || match key {
             Some(bytes) => self.core.measure_with(&*strategy.core, len, data, &Key::deterministic(bytes)),
             None => self.core.measure(&*strategy.core, len, data),
         });

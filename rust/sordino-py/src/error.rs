@@ -14,12 +14,17 @@ impl From<Error> for PyError {
 
 impl From<PyError> for PyErr {
     fn from(PyError(error): PyError) -> Self {
+        if error == Error::Interrupted
+            && let Some(raised) = crate::interrupt::raised()
+        {
+            return raised;
+        }
         let class = match &error {
             Error::Shape { .. } => "ShapeError",
             Error::Unsupported(_) => "UnsupportedMechanismError",
             Error::Entropy => "EntropyError",
             Error::Closed | Error::Broken => "StreamClosedError",
-            Error::Pending => "StepStoreError",
+            Error::Pending | Error::Busy => "StepStoreError",
             Error::Horizon { .. } => "HorizonError",
             Error::Fork => "ForkError",
             Error::Checkpoint => "CheckpointError",

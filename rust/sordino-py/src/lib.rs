@@ -9,6 +9,7 @@ mod error;
 mod estimate;
 mod events;
 mod guarded;
+mod interrupt;
 mod names;
 mod noise;
 mod optimize;

@@ -1,6 +1,7 @@
 //! The sampler for research.
 
 use crate::error::PyError;
+use crate::interrupt::detached;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use sordino_core::door::{self, Key, NoiseLaw};
@@ -13,7 +14,7 @@ fn sample(
     quarter_units: u64,
     key: Option<[u8; 32]>,
 ) -> Result<Bound<'_, PyArray1<i64>>, PyError> {
-    let units = py.detach(|| {
+    let units = detached(py, || {
         let key = key.map_or_else(Key::from_entropy, |bytes| Ok(Key::deterministic(bytes)))?;
         let mut units = vec![0; count];
         door::noise(law, quarter_units, &key, &mut units)?;

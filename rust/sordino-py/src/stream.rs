@@ -10,6 +10,7 @@ use sordino_core::domain::Domain;
 use sordino_core::door;
 use sordino_core::door::Key;
 use sordino_core::error::Error;
+use sordino_core::interrupt;
 use sordino_core::stream::{self, Filter, Horizon, Items, Participation, StreamMechanism, StreamRecipe};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -265,6 +266,40 @@ impl Open {
     }
 }
 
+/// Numbers that are published between two questions whether to go on.
+const PART: usize = 1 << 14;
+
+/// Publishes a batch; if it is interrupted between two parts, those before are published: their number of entries.
+///
+/// # Errors
+/// As the stream's `update`, with nothing published; or [`Error::Interrupted`] before the first part.
+fn publish(
+    stream: &mut stream::Stream,
+    items: Items<'_>,
+    values: &mut [f64],
+    mut units: Option<&mut [i64]>,
+    whole: bool,
+) -> Result<usize, Error> {
+    let dim = stream.dim();
+    let len = stream.check(items)? * dim;
+    let part = if whole { len.max(1) } else { PART.div_ceil(dim) * dim };
+    let mut done = 0;
+    while done < len {
+        if !whole && let Err(stop) = interrupt::poll() {
+            return if done == 0 { Err(stop) } else { Ok(done) };
+        }
+        let next = (done + part).min(len);
+        let items = match items {
+            Items::Integers(items) => Items::Integers(&items[done..next]),
+            Items::Reals(items) => Items::Reals(&items[done..next]),
+        };
+        let units = units.as_mut().map(|units| &mut units[done..next]);
+        stream.update(items, &mut values[done..next], units)?;
+        done = next;
+    }
+    Ok(done)
+}
+
 impl Shared for Open {
     fn step(&self) -> u64 {
         self.held.as_ref().map_or(self.stream.step(), |held| held.first)
@@ -342,23 +377,30 @@ impl Stream {
         Ok(value[0])
     }
 
-    fn update<'py>(&self, py: Python<'py>, items: Batch<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    /// Publishes a batch; unless it is to be taken as a whole, a signal may end it between two steps.
+    fn update<'py>(&self, py: Python<'py>, items: Batch<'py>, whole: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let items = items.items()?;
         let mut values = vec![0.0; items.len()];
-        self.0.with(py, |open| open.settled()?.update(items, &mut values, None))?.map_err(PyError::from)?;
+        let done = self.0.with(py, |open| publish(open.settled()?, items, &mut values, None, whole))?;
+        if done.map_err(PyError::from)? < items.len() {
+            return Err(PyError::from(Error::Interrupted).into());
+        }
         Ok(values.into_pyarray(py))
     }
 
     /// Publishes a batch that nobody sees before it is stored: until `commit`, `held` returns it, and nothing follows.
-    #[pyo3(signature = (items, name=None))]
-    fn prepare(&self, py: Python<'_>, items: Batch<'_>, name: Option<String>) -> PyResult<()> {
+    /// What a signal ends between two steps is held as far as it came.
+    #[pyo3(signature = (items, name=None, whole=false))]
+    fn prepare(&self, py: Python<'_>, items: Batch<'_>, name: Option<String>, whole: bool) -> PyResult<()> {
         let items = items.items()?;
         let prepared = self.0.with(py, |open| {
             let (mut values, mut units) = (vec![0.0; items.len()], vec![0; items.len()]);
             let first = open.stream.step();
-            open.settled()?.update(items, &mut values, Some(&mut units))?;
+            let done = publish(open.settled()?, items, &mut values, Some(&mut units), whole)?;
+            values.truncate(done);
+            units.truncate(done);
             open.held = Some(Held { first, name, values, units });
-            Ok::<_, Error>(())
+            if done < items.len() { Err(Error::Interrupted) } else { Ok(()) }
         });
         Ok(prepared?.map_err(PyError::from)?)
     }

@@ -8,6 +8,7 @@
 use super::random::{BlockNoise, BodyNoise, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
 use crate::domain::Domain;
 use crate::error::Error;
+use crate::interrupt::poll;
 use crate::lattice::{MAGNITUDE_LIMIT, float_to_units, integer_to_units};
 use crate::scratch::INTEGERS;
 use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Strategy};
@@ -263,6 +264,7 @@ impl Door {
             Data::Codes(codes) => Input::Codes(codes),
             Data::Sums(sums) => Input::Sums(sums),
         };
+        poll()?;
         let grid = i32::from(self.grid);
         let mut units = vec![0i64; strategy.measured_len()];
         match strategy.encoding(domain.max_steps())? {
@@ -278,9 +280,10 @@ impl Door {
                 units.iter_mut().zip(&values).for_each(|(k, v)| *k = float_to_units(*v, grid));
             }
         }
+        poll()?;
         match &self.geometry {
-            Geometry::L2 => Sampler::new(NoiseLaw::Gaussian, self.quarter_units)?.add(&mut units, key),
-            Geometry::L1 => Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key),
+            Geometry::L2 => Sampler::new(NoiseLaw::Gaussian, self.quarter_units)?.add(&mut units, key)?,
+            Geometry::L1 => Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key)?,
             Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units)?.add(&mut units, blocks, key),
             Geometry::Body(body) => {
                 let (polytope, exponent) = body.polytope();

@@ -36,8 +36,8 @@ pub fn select(scores: &[f64], sensitivity: f64, epsilon: f64, key: Option<&Key>)
     let sampler = Sampler::new(NoiseLaw::Laplace, quarters as u64)?;
     let mut noise = vec![0i64; units.len()];
     match key {
-        Some(key) => sampler.add(&mut noise, key),
-        None => sampler.add(&mut noise, &Key::from_entropy()?),
+        Some(key) => sampler.add(&mut noise, key)?,
+        None => sampler.add(&mut noise, &Key::from_entropy()?)?,
     }
     // The magnitude of Laplace noise is exponential.
     for (units, noise) in units.iter_mut().zip(noise) {

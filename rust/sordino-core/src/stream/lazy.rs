@@ -10,6 +10,7 @@ use crate::door::Key;
 use crate::door::StreamDoor;
 use crate::error::Error;
 use crate::events::check_ends;
+use crate::interrupt::poll;
 use crate::owner::Owner;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +27,8 @@ const MOST_SAMPLES: u64 = 1 << 62;
 const AT_ONCE: usize = 1 << 12;
 /// Coordinates that are read by one task.
 const TASK: usize = 64;
+/// Tasks between two questions whether to go on.
+const TASKS: usize = 16;
 
 /// Exact sums by coordinate.
 enum Sums {
@@ -235,14 +238,17 @@ impl LazyStream {
             return Ok(());
         }
         let (strategy, law, quarters) = (self.plan.strategy(), self.plan.recipe().law, self.door.quarter_units());
-        let tasks = coordinates.par_chunks(TASK).zip(out.par_chunks_mut(TASK));
-        tasks.for_each(|(coordinates, out)| {
-            let mut source = self.door.source(self.key.again(), law);
-            for (coordinate, out) in coordinates.iter().zip(out) {
-                let noise = strategy.summed_noise(&mut source, coordinate * self.stride, quarters, self.step);
-                *out = self.door.publish_sum(self.sums.get(*coordinate), noise);
-            }
-        });
+        for (coordinates, out) in coordinates.chunks(TASK * TASKS).zip(out.chunks_mut(TASK * TASKS)) {
+            poll()?;
+            let tasks = coordinates.par_chunks(TASK).zip(out.par_chunks_mut(TASK));
+            tasks.for_each(|(coordinates, out)| {
+                let mut source = self.door.source(self.key.again(), law);
+                for (coordinate, out) in coordinates.iter().zip(out) {
+                    let noise = strategy.summed_noise(&mut source, coordinate * self.stride, quarters, self.step);
+                    *out = self.door.publish_sum(self.sums.get(*coordinate), noise);
+                }
+            });
+        }
         Ok(())
     }
 

@@ -122,7 +122,10 @@ impl Stream {
     }
 
     /// Refuses a batch that cannot be published, before anything happens; returns its steps.
-    fn check(&self, items: Items<'_>) -> Result<usize, Error> {
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn check(&self, items: Items<'_>) -> Result<usize, Error> {
         if self.closed {
             return Err(Error::Closed);
         }

@@ -84,7 +84,7 @@ impl<'a> BodyNoise<'a> {
     pub(crate) fn acceptance(&self) -> Result<f64, Error> {
         let rank = self.polytope.rank();
         let mut directions = vec![0; DIRECTIONS * rank];
-        Sampler::new(NoiseLaw::Gaussian, 1 << 30)?.add(&mut directions, &Key::deterministic([0; 32]));
+        Sampler::new(NoiseLaw::Gaussian, 1 << 30)?.add(&mut directions, &Key::deterministic([0; 32]))?;
         let share = |direction: &[i64]| {
             let direction: Vec<f64> = direction.iter().map(|k| *k as f64).collect();
             let length = direction.iter().map(|v| v * v).sum::<f64>().sqrt();

@@ -6,6 +6,7 @@ use super::slow::{self, split};
 use super::tables;
 use super::words::{ChaChaWords, Words};
 use crate::error::Error;
+use crate::interrupt::poll;
 use crate::lattice::add_noise;
 use rayon::prelude::*;
 use std::marker::PhantomData;
@@ -15,6 +16,8 @@ pub const MAX_QUARTER_UNITS: u64 = 1 << 48;
 
 /// Coordinates that share one `ChaCha` stream.
 const CHUNK: usize = 1 << 14;
+/// Chunks between two questions whether to go on.
+const BLOCK: usize = 64;
 
 /// A half density with its ziggurat.
 pub(super) trait Law: Sized {
@@ -202,13 +205,20 @@ impl Sampler {
     ///
     /// Chunk `c` of 2^14 coordinates uses `ChaCha` stream `c` under the key, so the result does not
     /// depend on the number of threads.
-    pub fn add(&self, units: &mut [i64], key: &Key) {
-        units.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, units)| {
-            let mut words = ChaChaWords::new(key, chunk as u64);
-            match &self.0 {
-                Kind::Gaussian(scaled) => scaled.add(units, &mut words),
-                Kind::Laplace(scaled) => scaled.add(units, &mut words),
-            }
-        });
+    ///
+    /// # Errors
+    /// If it was asked to end early; what was added is then to be thrown away.
+    pub fn add(&self, units: &mut [i64], key: &Key) -> Result<(), Error> {
+        for (block, units) in units.chunks_mut(CHUNK * BLOCK).enumerate() {
+            poll()?;
+            units.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, units)| {
+                let mut words = ChaChaWords::new(key, (block * BLOCK + chunk) as u64);
+                match &self.0 {
+                    Kind::Gaussian(scaled) => scaled.add(units, &mut words),
+                    Kind::Laplace(scaled) => scaled.add(units, &mut words),
+                }
+            });
+        }
+        Ok(())
     }
 }
