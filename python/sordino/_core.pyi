@@ -585,8 +585,9 @@ class Stream:
     def answers(self) -> NDArray[np.float64]: ...
     def update_one(self, item: float) -> float:
         """Publish one item of one coordinate."""
-    def update(self, items: _Items) -> NDArray[np.float64]: ...
-    def prepare(self, items: _Items, name: str | None = None) -> None:
+    def update(self, items: _Items, whole: bool) -> NDArray[np.float64]:
+        """Publish a batch; unless it is taken as a whole, a signal may end it between two steps."""
+    def prepare(self, items: _Items, name: str | None = None, whole: bool = False) -> None:
         """Publish a batch that nobody sees before it is stored: until `commit`, `held` returns it."""
     def held(self) -> tuple[int, str | None, NDArray[np.float64], NDArray[np.int64]] | None:
         """First step, name, answers and lattice increments of the batch that is not stored yet."""

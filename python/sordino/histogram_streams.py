@@ -260,6 +260,8 @@ class HistogramStream(Uncopied):
     ) -> None:
         self.plan = plan
         self.counters = counters
+        if not isinstance(counters, _core.PanPrivateTree):
+            counters._whole = True
         self.private: bool = getattr(counters, "private", True) if private is None else private
         self.accounted: bool = getattr(counters, "accounted", False)
         self._process = this_process()

@@ -92,7 +92,7 @@ class InMemoryStepStore(Uncopied):
         self._entries: list[StepEntry] = []
         self._stream: str | None = None
         self._taken = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._process = this_process()
 
     def acquire(self, stream: str, *, new: bool) -> None:
@@ -110,8 +110,9 @@ class InMemoryStepStore(Uncopied):
 
     def release(self) -> None:
         """Give the store back."""
-        with self._lock:
-            self._taken = False
+        if this_process() == self._process:  # else the lock may be held for ever
+            with self._lock:
+                self._taken = False
 
     def append(self, entry: StepEntry) -> None:
         """Keep an entry."""
@@ -148,7 +149,8 @@ class FileStepStore(Uncopied):
         # Entries with the place where the next line begins: one assignment keeps both.
         self._kept: list[tuple[StepEntry, int]] = []
         self._first = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._writing = self._leaving = False
         self._process = this_process()
 
     def acquire(self, stream: str, *, new: bool) -> None:
@@ -194,10 +196,16 @@ class FileStepStore(Uncopied):
 
     def release(self) -> None:
         """Unlock the file."""
+        if this_process() != self._process:  # the lock may be held for ever, and the file is the parent's
+            file, self._file = self._file, None
+            if file is not None:
+                os.close(file)
+            return
         with self._lock:
-            if self._file is not None:
-                if this_process() == self._process:
-                    _unlock_file(self._file)  # closing is not enough while a fork holds the file
+            # A handler of a signal may come here while its own thread writes: that ends first.
+            self._leaving = self._writing
+            if self._file is not None and not self._writing:
+                _unlock_file(self._file)  # closing is not enough while a fork holds the file
                 os.close(self._file)
                 self._file = None
 
@@ -218,6 +226,7 @@ class FileStepStore(Uncopied):
                     "values": base64.b64encode(entry.values).decode(),
                 }
             )
+            self._writing = True
             try:
                 _write(self._file, line, end)
             except BaseException as error:
@@ -226,7 +235,12 @@ class FileStepStore(Uncopied):
                 if isinstance(error, OSError):
                     raise StepStoreError(f"the step could not be stored: {error.strerror}") from None
                 raise
-            self._kept.append((entry, end + len(line)))
+            else:
+                self._kept.append((entry, end + len(line)))
+            finally:
+                self._writing = False
+                if self._leaving:
+                    self.release()
 
     def entries(self) -> Sequence[StepEntry]:
         """Return all entries, in order."""

@@ -75,6 +75,8 @@ class Stream(Uncopied):
         # A stream that nobody holds any more gives its store back, once.
         self._release = None if store is None else weakref.finalize(self, store.release)
         self._guard = threading.RLock()
+        # Whether a batch is taken as a whole, also where a signal comes: by whoever makes the items of something else.
+        self._whole = False
         # Answers of steps before the update that is not stored, in the same batch.
         self._head: Array = np.zeros(0)
         # What the store holds, as far as it was read: the store alone says what was published.
@@ -109,6 +111,9 @@ class Stream(Uncopied):
             ForkError: The stream belongs to another process.
             StepConflictError: This step was released before, with other items.
             StepStoreError: The store did not keep the step; call `resume`.
+            KeyboardInterrupt: Ctrl-C, or whatever a handler of a signal raises: a long batch then ends between two
+                steps. `step` says how far it came; `pending` updates are finished by `resume`, the rest can be given
+                again. An update with a `step_id` is taken as a whole.
         """
         if self._one is not None and step_id is None and type(items) in (int, float):
             try:
@@ -119,7 +124,7 @@ class Stream(Uncopied):
         if self._store is None:
             if step_id is not None:
                 raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")
-            return _shaped(self._core.update(rows), shape)
+            return _shaped(self._core.update(rows, self._whole), shape)
         if step_id is not None and not isinstance(step_id, str):
             raise DataTypeError("step_id must be a string")
         self._require_owner()
@@ -160,7 +165,7 @@ class Stream(Uncopied):
         if known and known == steps:
             return head
         self._head = head
-        self._core.prepare(rows[known * dim :], step_id)
+        self._core.prepare(rows[known * dim :], step_id, self._whole or step_id is not None)
         return self._keep()
 
     def _replay(self, rows: Any, steps: int) -> Array:

@@ -200,6 +200,7 @@ class SparseStream(Uncopied):
         self.plan = plan
         self._above = above
         self._counters = counters
+        counters._whole = True
         self._process = this_process()
         self._guard = threading.RLock()
         # Steps and the answer after them; and of an update that was interrupted: its first step, the steps of the

@@ -73,6 +73,8 @@ class EventStream(Uncopied):
     def __init__(self, plan: EventPlan, counters: Stream | _core.LazyStream) -> None:
         self.plan = plan
         self.counters = counters
+        if not isinstance(counters, _core.LazyStream):
+            counters._whole = True
         self.private: bool = getattr(counters, "private", True)
         self.accounted: bool = getattr(counters, "accounted", False)
         self._process = this_process()

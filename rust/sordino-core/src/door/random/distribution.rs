@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 fn draw(law: NoiseLaw, quarter_units: u64, count: usize, seed: u8) -> Vec<i64> {
     let mut units = vec![0; count];
-    Sampler::new(law, quarter_units).unwrap().add(&mut units, &Key::deterministic([seed; 32]));
+    Sampler::new(law, quarter_units).unwrap().add(&mut units, &Key::deterministic([seed; 32])).unwrap();
     units
 }
 
