@@ -100,8 +100,6 @@ FUNCTION_SLOTS = {
     ("SmoothRelease.projected", "progress"),
     ("factorize", "progress"),
 }
-# Not mended yet: sordino/smooth/release.py.
-KNOWN = {"SmoothAnswers.clipped", "SmoothAnswers.interval", "SmoothRelease.density", "SmoothRelease.save"}
 
 
 @functools.cache
@@ -494,7 +492,7 @@ def findings(chosen):
     return [
         f"{name}({slot}={label}): {type(error).__name__}: {str(error)[:80]}"
         for name, function, args, options, slot, label in chosen
-        if (error := leaves(function, args, options, slot, label)) is not None and name not in KNOWN
+        if (error := leaves(function, args, options, slot, label)) is not None
     ]
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sordino._checks import real
+from sordino._checks import public_array, real
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.workloads.base import Array
 
@@ -83,13 +83,11 @@ class Cube:
             DataTypeError: Not numbers.
             InvalidParameterError: Not positive, or another number of them.
         """
-        try:
-            array = np.asarray(lengths, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataTypeError(f"{name} must be a number, or one a coordinate") from None
+        array = public_array(name, lengths)
         if array.shape not in {(), (self.dimension,)}:
             raise InvalidParameterError(f"{name} must be a number, or {self.dimension} of them, one a coordinate")
-        scaled = np.broadcast_to(array, (self.dimension,)) / self.half
+        with np.errstate(over="ignore"):  # refused below
+            scaled: Array = np.broadcast_to(array, (self.dimension,)) / self.half
         if not ((scaled >= 1e-6) & (scaled <= 1e6)).all():
             raise InvalidParameterError(f"{name} must be positive, and from 1e-6 to 1e6 half widths of the bounds")
         return scaled

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino import _core
-from sordino._checks import integer, open_unit
+from sordino._checks import flag, integer, open_unit, path_of, public_array, real, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnsupportedMechanismError
 from sordino.intervals import gaussian_half_width
 from sordino.noise_law import factor_of_variance
@@ -77,7 +77,7 @@ class SmoothAnswers:
             InvalidParameterError: The level is out of range.
         """
         open_unit("level", level)
-        answers = max(self.values.size, 1) if simultaneous else 1
+        answers = max(self.values.size, 1) if flag("simultaneous", simultaneous) else 1
         if self.law == "gaussian":
             width = gaussian_half_width(np.atleast_1d(self.stderr), level, answers).reshape(self.values.shape)
         else:
@@ -86,8 +86,12 @@ class SmoothAnswers:
         return middle - width - self.truncation, middle + width + self.truncation
 
     def clipped(self, low: float = 0.0, high: float = 1.0) -> SmoothAnswers:
-        """Return the answers moved into the range that the queries have."""
-        return replace(self, values=np.clip(self.values, low, high))
+        """Return the answers moved into the range that the queries have.
+
+        Raises:
+            DataTypeError: An end is no number.
+        """
+        return replace(self, values=np.clip(self.values, real("low", low), real("high", high)))
 
     def __float__(self) -> float:
         return float(self.values)
@@ -337,11 +341,10 @@ class SmoothRelease:
                 points are outside the bounds.
         """
         cube = self.plan.workload.cube
-        chosen = tuple(range(cube.dimension)) if axes is None else tuple(integer("an axis", j, least=0) for j in axes)
-        try:
-            at = np.array(points, dtype=np.float64, ndmin=2)
-        except (TypeError, ValueError):
-            raise DataTypeError("points must be numbers") from None
+        every = tuple(range(cube.dimension))
+        listed = every if axes is None else sequence("axes", axes, "integers", most=cube.dimension)
+        chosen = tuple(integer("an axis", axis, least=0, most=cube.dimension - 1) for axis in listed)
+        at = np.atleast_2d(public_array("points", points))
         if at.ndim != 2 or at.shape[1] != len(chosen):
             raise ShapeError(f"points must have shape (k, {len(chosen)})")
         kernels = self.plan.workload.query_class if bandwidth is None else GaussianKernels(bandwidth)  # type: ignore[arg-type] # checked there
@@ -355,7 +358,7 @@ class SmoothRelease:
         ):
             raise InvalidParameterError("points must be inside the bounds: the density is one over them")
         volume = _volumes(kernels, at, cube, chosen)
-        if chosen == tuple(range(cube.dimension)):
+        if chosen == every:
             return self.query(KernelQueries(marginal.kernels, at, 1.0 / volume[:, None]))
         return self.query(MarginalKernels(marginal.kernels, at, chosen, 1.0 / volume))
 
@@ -410,9 +413,10 @@ class SmoothRelease:
         The measure of a projected release is not kept: `projected` finds it again.
 
         Raises:
+            DataTypeError: `path` is no path.
             InputFileError: The file cannot be written.
         """
-        return save_release(self, Path(path))
+        return save_release(self, path_of(path))
 
     @staticmethod
     def load(path: str | Path) -> SmoothRelease:
