@@ -252,7 +252,7 @@ def test_noise_drawn_anew_averages_out(used):
     """
     plan, store, old, new = used
     items = np.array([3, 4, 1])
-    fresh = [_core.Stream(plan.fitted.plan, plan.fitted.door, 1).update(items)[-1] for _ in range(1000)]
+    fresh = [_core.Stream(plan.fitted.plan, plan.fitted.door, 1).update(items, True)[-1] for _ in range(1000)]
     assert abs(np.mean(fresh) - 8.0) < 6.0 * plan.std([3])[0] / 1000**0.5
     with so.restore(new, KEY, store) as stream:
         stream.update(1)

@@ -554,7 +554,7 @@ def test_a_letter_that_is_missing_from_its_step(longest):
 def test_events_of_a_vertex_that_come_again():
     """On the node level the forest's bound is on events, and the plan says so."""
     plan = so.plan_stream(so.SpanningForestCost(4, 9, max_degree=2, level="node", promised=True), so.GaussianDP(mu=1.0))
-    assert "more than 2 events" in plan.promise
+    assert "more than 2 events" in plan.guarantee()
 
 
 def test_many_letters_share_the_rounding():

@@ -240,25 +240,6 @@ def test_reports_are_charged_to_the_client():
     assert plan.encode_clients([]).shape == (0, plan.numbers)
 
 
-def test_a_ledger_is_charged_before_a_report():
-    import sordino.testing as testing
-
-    token = testing._key.set(None)
-    try:
-        plan = so.plan_local(so.LocalSurvey(100), PURE)
-        ledger = so.Ledger(so.PureDP(epsilon=1.5))
-        first = plan.encode_client(0.5, ledger=ledger)
-        assert [entry.event for entry in ledger.history] == [plan.event] == [so.PureEvent(1.0)]
-        with pytest.raises(so.BudgetExceededError):
-            plan.encode_client(0.5, ledger=ledger)
-        with pytest.raises(so.DataTypeError):
-            plan.encode_client(0.5, ledger="ledger")
-        assert len(ledger.history) == 1
-        assert not np.array_equal(first, plan.encode_client(0.5))
-    finally:
-        testing._key.reset(token)
-
-
 def test_clients_have_noise_of_their_own():
     """Also beyond one chunk, and the level's noise is another than that of the sum."""
     plan = so.plan_local(so.LocalSurvey(100, loss=so.LocalLoss.huber(0.3), intervals=2), APPROX)

@@ -294,13 +294,6 @@ def test_a_release_is_charged_once():
     assert not plan.release(data()).accounted
 
 
-def test_an_empty_budget_releases_nothing():
-    plan, book = made(), ledger(1.1)
-    plan.release(data(), ledger=book)
-    with pytest.raises(so.BudgetExceededError):
-        plan.release(data(), ledger=book)
-
-
 # Iterators are used up: made when they are asked for.
 BAD_DATA = {
     "few": data(199),

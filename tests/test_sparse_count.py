@@ -115,7 +115,7 @@ def test_both_halves_together_cost_the_whole(records):
     assert plan.epsilon * records + plan.counters.privacy.epsilon == pytest.approx(1.0)
     assert plan.counters.privacy == so.PureDP(epsilon=0.5)
     assert plan.counters.unit == so.AddRemove(records)
-    assert plan.promise.count("1-differential privacy") == 1
+    assert plan.guarantee().count("1-differential privacy") == 1
     approximate = above(APPROX)
     assert approximate.event == so.ApproxEvent(epsilon=1.0, delta=1e-6)
     assert approximate.counters.privacy == so.ApproxDP(epsilon=0.5, delta=1e-6)
@@ -215,25 +215,6 @@ def test_what_a_stream_refuses(plan):
 def test_the_largest_unsigned_count_is_no_negative_one(known_noise):
     with above().open() as stream:
         assert stream.update(np.array([2**64 - 1], np.uint64))[0] > 2**20
-
-
-@pytest.mark.parametrize(
-    "plan", [above(), so.plan_stream(SHORT, PURE, mechanism="binary-tree")], ids=["above", "plain"]
-)
-def test_a_stream_is_charged_once_before_it_opens(plan):
-    ledger = so.Ledger(so.PureDP(epsilon=1.5))
-    with plan.open(ledger, request_id="a") as stream:
-        stream.update(ones(4096, 2))
-        assert [entry.event for entry in ledger.history] == [plan.event]
-    with pytest.raises(so.DuplicateRequestError):
-        plan.open(ledger, request_id="a")
-    with pytest.raises(so.BudgetExceededError):
-        plan.open(ledger)
-    with pytest.raises(so.DataTypeError):
-        plan.open("ledger")
-    with so.testing.deterministic_noise(key(1)), pytest.raises(so.InvalidParameterError, match="deterministic"):
-        plan.open(ledger)
-    assert len(ledger.history) == 1
 
 
 def test_workloads_and_plans_that_cannot_be():

@@ -1,9 +1,7 @@
 """Step stores: on the disk before an answer is returned, no step twice with other items."""
 
-import copy
 import json
 import os
-import pickle
 import threading
 
 import numpy as np
@@ -415,12 +413,6 @@ def test_places_that_cannot_be_used(tmp_path):
         with pytest.raises(so.DataTypeError, match="store"):
             PLAN.open(ledger, store=no_store)
     assert not ledger.history
-
-
-def test_stores_are_not_copied(store):
-    for clone in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(so.ForkError):
-            clone(store)
 
 
 def test_a_file_is_free_after_close_while_a_fork_lives(used):

@@ -1,6 +1,5 @@
 """Open streams: what they take, publish and refuse."""
 
-import copy
 import gc
 import os
 import pickle
@@ -328,32 +327,6 @@ def test_other_horizons_go_on(horizon):
     assert plan.steps == 2**40
 
 
-@pytest.mark.parametrize("stored", [False, True])
-def test_a_closed_stream_refuses(plan, stored):
-    store = so.InMemoryStepStore() if stored else None
-    with plan.open(store=store) as stream:
-        stream.update(1)
-        assert not stream.closed
-    assert stream.closed
-    for items in (1, 1.5, [1], True):
-        with pytest.raises(so.StreamClosedError):
-            stream.update(items)
-    assert "closed" in repr(stream)
-    stream.close()
-
-
-def test_a_stream_is_not_copied(plan):
-    stream = plan.open()
-    stream.update(7)
-    for clone in (copy.copy, copy.deepcopy, pickle.dumps, lambda s: pickle.dumps([s])):
-        with pytest.raises((so.ForkError, TypeError)):
-            clone(stream)
-    for clone in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError):
-            clone(stream._core)
-    assert stream.step == 1
-
-
 def test_nothing_private_in_texts(plan):
     stream = plan.open()
     stream.update(777)
@@ -419,22 +392,6 @@ def _matched(parts, quiet, batch):
         yield part, places.pop(start)
 
 
-def test_the_ledger_is_charged_once_at_open(plan):
-    ledger = so.Ledger(so.GaussianDP(mu=1.5))
-    stream = plan.open(ledger, request_id="counter")
-    assert len(ledger.history) == 1
-    assert ledger.history[0].event == plan.event
-    stream.update(np.ones(64))
-    assert len(ledger.history) == 1
-    assert stream.accounted
-    with pytest.raises(so.DuplicateRequestError):
-        plan.open(ledger, request_id="counter")
-    plan.open(ledger, request_id="second").close()
-    with pytest.raises(so.BudgetExceededError):
-        plan.open(ledger)
-    assert len(ledger.history) == 2
-
-
 @pytest.mark.parametrize(
     "items", [[], np.ones(65), np.ones((2, 2)), [float("nan")], "x", [1, None], 5, np.float64(3.0), None]
 )
@@ -446,16 +403,6 @@ def test_bad_input_charges_nothing(plan, items):
     release = plan.release([1, 2], ledger=ledger, request_id="r")
     assert release.accounted
     assert release.private
-
-
-def test_ledgers_refuse_deterministic_noise_and_strangers(plan, known_noise):
-    ledger = so.Ledger(GAUSSIAN)
-    with pytest.raises(so.InvalidParameterError, match="deterministic"):
-        plan.open(ledger)
-    with pytest.raises(so.DataTypeError, match="Ledger"):
-        plan.open("ledger")
-    assert not ledger.history
-    assert not plan.open().private
 
 
 def test_private_streams_differ(plan):

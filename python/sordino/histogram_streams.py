@@ -167,7 +167,11 @@ class HistogramStreamPlan:
 
     @property
     def promise(self) -> str:
-        """The guarantee in one plain sentence."""
+        """The guarantee for one unit, without the unit: '1-differential privacy'."""
+        return self.counters.promise
+
+    def guarantee(self) -> str:
+        """Return the guarantee in one plain sentence."""
         looks = " together with one look at the state" if self.pan_private else ", but not by its state: that is secret"
         return f"{self.counters.guarantee()[:-1]}, by everything that the stream publishes{looks}."
 
@@ -226,7 +230,7 @@ class HistogramStreamPlan:
         lines = [
             repr(self.workload),
             f"mechanism      {self.mechanism}, {self.numbers} private running sums",
-            f"guarantee      {self.promise}",
+            f"guarantee      {self.guarantee()}",
             f"error          rmse {self.rmse(last):.6g} of a cell after step {last}"
             + (", noise only" if self.way == "compressive" else ""),
             f"state          {self.memory} bytes",
@@ -274,6 +278,36 @@ class HistogramStream(Uncopied):
         """Steps published so far."""
         return self.counters.step
 
+    @property
+    def closed(self) -> bool:
+        """Whether the stream was closed."""
+        return self.counters.closed
+
+    @property
+    def pending(self) -> bool:
+        """Whether the last step was released and not stored: `resume` stores it."""
+        return getattr(self.counters, "pending", False)
+
+    def resume(self) -> None:
+        """Store the last step after the store failed, or an interruption.
+
+        Raises:
+            StepStoreError: The store failed again.
+            InvalidParameterError: Every step was stored.
+            ForkError: The stream belongs to another process.
+        """
+        self._require_owner()
+        with self._guard:
+            if isinstance(self.counters, _core.PanPrivateTree):
+                raise InvalidParameterError("there is nothing to resume: a pan-private stream has no store")
+            self.counters.resume()
+            self._catch_up()
+
+    def _require_owner(self) -> None:
+        """Refuse another process before waiting for a lock that may be held for ever there."""
+        if this_process() != self._process:
+            raise ForkError("this stream belongs to another process")
+
     def update(self, cells: object, counts: object = None) -> None:
         """Publish the next step.
 
@@ -288,9 +322,9 @@ class HistogramStream(Uncopied):
             HorizonError: No steps are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
+            StepStoreError: The store did not keep the step; call `resume`.
         """
-        if this_process() != self._process:  # where the lock may be held for ever
-            raise ForkError("this stream belongs to another process")
+        self._require_owner()
         with self._guard:
             if self.counters.closed:
                 raise StreamClosedError("this stream is closed; nothing was released")

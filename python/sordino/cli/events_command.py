@@ -229,7 +229,7 @@ def count_command(
     if output is not None and output.suffix.lower() != ".json":
         write_columns(columns, output)
         return
-    record = {"guarantee": plan.promise, "mechanism": plan.mechanism, "level": level, "answers": columns}
+    record = {"guarantee": plan.guarantee(), "mechanism": plan.mechanism, "level": level, "answers": columns}
     text = outputs.to_json(record) + "\n"
     if output is None:
         click.echo(text, nl=False)

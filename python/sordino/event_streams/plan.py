@@ -123,7 +123,11 @@ class EventPlan:
 
     @property
     def promise(self) -> str:
-        """The guarantee in one plain sentence."""
+        """The guarantee for one unit, without the unit: '1-differential privacy'."""
+        return self.counters.promise
+
+    def guarantee(self) -> str:
+        """Return the guarantee in one plain sentence."""
         said = self.workload.protected(self.unit).rstrip(",")
         return f"{said}, is protected by {self.counters.promise}, by everything that the stream publishes together."
 
@@ -227,7 +231,7 @@ class EventPlan:
         lines = [
             repr(self.workload),
             f"mechanism      {self.mechanism}, {self.coordinates} counter{'s' if self.coordinates > 1 else ''}",
-            f"guarantee      {self.promise}",
+            f"guarantee      {self.guarantee()}",
             f"sensitivity    {bounds}",
             f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}, of a counter",
         ]

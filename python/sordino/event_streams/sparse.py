@@ -146,9 +146,12 @@ class SparsePlan:
 
     @property
     def promise(self) -> str:
-        """The guarantee in one plain sentence."""
-        promise = promise_of(self.event, 1, self.privacy)
-        return f"{self.unit.protected()} is protected by {promise}, over all steps together."
+        """The guarantee for one unit, without the unit: '1-differential privacy'."""
+        return promise_of(self.event, 1, self.privacy)
+
+    def guarantee(self) -> str:
+        """Return the guarantee in one plain sentence."""
+        return f"{self.unit.protected()} is protected by {self.promise}, over all steps together."
 
     def open(self, ledger: Ledger | None = None, *, request_id: str | None = None) -> SparseStream:
         """Open the stream: the budget of all its steps is charged now.
@@ -179,7 +182,7 @@ class SparsePlan:
     def explain(self) -> str:
         """Return what will happen and why, in a few lines of text."""
         ways = ", ".join(f"{name} {error:.4g}" for name, error in self.alternatives.items())
-        lines = [repr(self.workload), f"mechanism      {self.mechanism}", f"guarantee      {self.promise}"]
+        lines = [repr(self.workload), f"mechanism      {self.mechanism}", f"guarantee      {self.guarantee()}"]
         if self.threshold is not None:
             lines.append(f"segments       end near a count of {self.threshold}, at most {self.counters.steps} of them")
         lines.append(f"largest error  with probability 0.95, planned: {ways}")
@@ -214,6 +217,11 @@ class SparseStream(Uncopied):
     def step(self) -> int:
         """Steps so far."""
         return self._counters.step if self._above is None else self._state[0]
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream was closed."""
+        return self._counters.closed
 
     @property
     def value(self) -> float:

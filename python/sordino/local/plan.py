@@ -76,9 +76,12 @@ class LocalPlan:
 
     @property
     def promise(self) -> str:
-        """The guarantee in one plain sentence."""
-        said = promise_of(self.event, 1, self.privacy)
-        return f"{self.survey.protected(self.sums.unit)} is protected by {said}, by its report alone."
+        """The guarantee for one unit, without the unit: '1-differential privacy'."""
+        return promise_of(self.event, 1, self.privacy)
+
+    def guarantee(self) -> str:
+        """Return the guarantee in one plain sentence."""
+        return f"{self.survey.protected(self.sums.unit)} is protected by {self.promise}, by its report alone."
 
     def encode_client(self, value: float, *, ledger: Ledger | None = None) -> NDArray[np.int64]:
         """Return the report of one client: what it may send to anybody.
@@ -221,7 +224,7 @@ class LocalPlan:
             [
                 repr(self.survey),
                 f"mechanism      {self.mechanism}, one running sum of {w} steps a client",
-                f"guarantee      {self.promise}",
+                f"guarantee      {self.guarantee()}",
                 f"message        {self.numbers} numbers, {self.message_bytes} bytes",
                 f"error          standard error of a share at most {self.max_stderr:.4g} by noise, "
                 f"{0.5 / math.sqrt(n):.2g} by sampling, grid 1/{w}",

@@ -1,0 +1,392 @@
+"""The registry: every plan of every family, what spends its budget, what it opens, what is written to files.
+
+One line a family and mechanism, over the public API alone. `test_registry.py` holds that none is missing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import sordino as so
+
+PURE = so.PureDP(epsilon=1.0)
+APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
+LOUD = so.GaussianDP(mu=1e6)
+"""So little noise that rounding shows the truth."""
+LOUD_PURE = so.PureDP(epsilon=1e6)
+KEY = bytes(range(32))
+
+
+def plenty(event: Any) -> so.Ledger:
+    """Return a ledger with room for the event once, and not twice."""
+    return so.Ledger(*room(event)[:1], **room(event)[1])
+
+
+def room(event: Any) -> tuple[so.PureDP | so.ApproxDP | so.GaussianDP, dict[str, Any]]:
+    """Return the total of such a ledger, and how it composes."""
+    if isinstance(event, so.ApproxEvent):
+        return so.ApproxDP(epsilon=1.5 * event.epsilon, delta=1.5 * event.delta), {"composition": "basic"}
+    if isinstance(event, so.PureEvent):
+        return so.PureDP(epsilon=1.5 * event.epsilon), {}
+    return so.GaussianDP(mu=1.2 * event.mu), {}
+
+
+# Tables: a workload, data of it, and what else the plan is asked for.
+
+COUNTS = np.array([5, 0, 3, 9, 1, 7, 2, 4])
+RECORDS = np.array([[0, 1, 1], [1, 0, 1], [1, 2, 0], [0, 0, 0], [1, 1, 1]])
+TABLES: dict[str, tuple[so.Workload, Any]] = {
+    "histogram": (so.Histogram(8), COUNTS),
+    "grid": (so.Histogram((2, 4)), COUNTS.reshape(2, 4)),
+    "sums": (so.RunningSum(8), COUNTS),
+    "window": (so.MovingAverage(3, 8), COUNTS),
+    "ring": (so.MovingAverage(3, 8, boundary="circular"), COUNTS),
+    "same": (so.Convolution([0.2, 0.5, 0.3, 0.0], 8, "same"), COUNTS),
+    "smoothing": (so.ExponentialSmoothing(0.8, 8), COUNTS),
+    "decay": (so.PolynomialDecay(1.5, 8), COUNTS),
+    "band": (so.BandPass(0.1, 0.3, 8), COUNTS),
+    "difference": (so.Difference(8, order=2), COUNTS),
+    "group": (so.GroupConvolution(np.arange(8.0).reshape(2, 4)), COUNTS.reshape(2, 4)),
+    "bits": (so.GroupConvolution(np.arange(8.0).reshape(2, 2, 2)), COUNTS.reshape(2, 2, 2)),
+    "marginals": (so.Marginals([2, 3, 2], k=2), RECORDS),
+    "ranges": (so.AllRanges(8), COUNTS),
+    "matrix": (so.Matrix([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0.5, 1, 0, 0, 2, 0, 1], [1] * 8]), COUNTS),
+    "union": (so.Histogram(8) | so.RunningSum(8), COUNTS),
+    "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
+    "sorted": (so.SortedHistogram(8), np.sort(COUNTS)),
+}
+SKETCH = so.Compression(measurements=6, sparsity=2)
+ASKED: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "bound": {"constraint": so.PublicBound(40.0)},
+    "signed bound": {"constraint": so.SignedBound(40.0)},
+    "total": {"constraint": so.PublicTotal(31), "unit": so.ReplaceOne(1)},
+    "sketch": {"compression": SKETCH},
+}
+
+
+@functools.cache
+def table_plan(table: str, privacy: so.PureDP | so.ApproxDP, mechanism: str, asked: str) -> so.Plan:
+    return so.plan(TABLES[table][0], privacy, mechanism=mechanism, **ASKED[asked])
+
+
+@functools.cache
+def table_mechanisms() -> tuple[tuple[str, so.PureDP | so.ApproxDP, str, str], ...]:
+    """Return every mechanism of every table, and those that need something on the table that is first in line."""
+    found = []
+    for table, (workload, _) in TABLES.items():
+        for privacy in (PURE, APPROX):
+            rows = {row["mechanism"] for row in so.compare(workload, privacy).rows}
+            if isinstance(privacy, so.ApproxDP) and isinstance(workload, so.RunningSum):
+                rows.add("fourier-composed")  # by name alone
+            found += [(table, privacy, name, "plain") for name in sorted(rows)]
+            if table not in {"sums", "matrix"}:
+                continue
+            for asked in ("bound", "signed bound", "total", "sketch"):
+                more = {row["mechanism"] for row in so.compare(workload, privacy, **ASKED[asked]).rows}
+                found += [(table, privacy, name, asked) for name in sorted(more - rows)]
+    return tuple(found)
+
+
+# Streams of filters: every mechanism that serves one.
+
+FILTERS: dict[str, so.Workload] = {
+    "sums": so.RunningSum(24),
+    "averages": so.RunningAverage(24),
+    "windows": so.SlidingWindow(5, 24),
+    "moving averages": so.MovingAverage(5, 24),
+    "smoothing": so.ExponentialSmoothing(0.8, 24),
+    "decay": so.PolynomialDecay(1.5, 24),
+    "kernel": so.Convolution([0.5, 0.3, 0.2], 24, "causal"),
+}
+
+
+@functools.cache
+def filter_streams() -> tuple[tuple[str, so.PureDP | so.ApproxDP, str], ...]:
+    """Return every mechanism of every filter."""
+    found = []
+    for name, workload in FILTERS.items():
+        for privacy in (PURE, APPROX):
+            try:
+                rows = so.compare_stream(workload, privacy).rows
+            except so.UnsupportedMechanismError:
+                continue
+            found += [(name, privacy, row["mechanism"]) for row in rows]
+    return tuple(found)
+
+
+@functools.cache
+def filter_plan(name: str, privacy: so.PureDP | so.ApproxDP, mechanism: str) -> Any:
+    return so.plan_stream(FILTERS[name], privacy, mechanism=mechanism)
+
+
+# What is released once.
+
+
+@dataclass(frozen=True)
+class Spender:
+    """A plan, and the one call that spends its budget.
+
+    Attributes:
+        name: Of the family and what is special.
+        make: Returns the plan.
+        spend: Calls with (plan, data, ledger, request_id); what it returns is public, or an open stream.
+        data: Handed over.
+        hostile: Other data, which are refused.
+        named: Whether it takes a request id.
+        answered: Whether a repeated request is answered from the ledger; else it is refused.
+    """
+
+    name: str
+    make: Callable[[], Any]
+    spend: Callable[[Any, Any, so.Ledger | None, str | None], Any]
+    data: Any = None
+    hostile: tuple[Any, ...] = ()
+    named: bool = True
+    answered: bool = True
+
+    @functools.cached_property
+    def plan(self) -> Any:
+        return self.make()
+
+
+def _released(plan: Any, data: Any, ledger: so.Ledger | None, request_id: str | None) -> Any:
+    return plan.release(data, ledger=ledger, request_id=request_id)
+
+
+def _opened(plan: Any, _data: Any, ledger: so.Ledger | None, request_id: str | None) -> Any:
+    return plan.open(ledger, request_id=request_id)
+
+
+POINTS = np.array([[-0.5], [0.0], [0.25], [0.9]])
+SMOOTH = so.SmoothQueries(1, points=4, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(0.5))
+SURVEY = so.LocalSurvey(100, (0.0, 1.0), intervals=4)
+BAD_TABLES = (None, "text", [1, 2], np.full(8, np.nan), np.full(8, 1j), object(), [[1] * 8, [2]])
+
+RELEASES = [
+    Spender("table", lambda: so.plan(so.RunningSum(8), PURE), _released, COUNTS, BAD_TABLES),
+    Spender("table, Gaussian", lambda: so.plan(so.Histogram(8), APPROX), _released, COUNTS, BAD_TABLES),
+    Spender("searched", lambda: so.plan(TABLES["matrix"][0], APPROX), _released, COUNTS, BAD_TABLES),
+    Spender(
+        "projected",
+        lambda: so.plan(so.RunningSum(8), APPROX, constraint=so.PublicBound(40.0)),
+        _released,
+        COUNTS,
+        BAD_TABLES,
+    ),
+    Spender("composed", lambda: so.plan(so.RunningSum(8), APPROX, mechanism="fourier-composed"), _released, COUNTS),
+    Spender("marginals", lambda: so.plan(so.Marginals([2, 3, 2], k=2), APPROX), _released, RECORDS, (None, "text")),
+    Spender(
+        "compressive",
+        lambda: so.plan(so.Histogram(8), PURE, mechanism="compressive", compression=SKETCH),
+        _released,
+        COUNTS,
+        BAD_TABLES,
+    ),
+    Spender(
+        "chosen sparsity",
+        lambda: so.plan(
+            so.Histogram(16),
+            PURE,
+            mechanism="compressive",
+            compression=so.Compression(measurements=12, sparsity=so.ChosenSparsity()),
+        ),
+        _released,
+        np.arange(16),
+        (None, [1]),
+    ),
+    Spender("threshold", lambda: so.plan(so.Histogram(8), PURE, mechanism="threshold"), _released, COUNTS, BAD_TABLES),
+    Spender(
+        "isotonic",
+        lambda: so.plan(so.SortedHistogram(8), PURE, mechanism="isotonic"),
+        _released,
+        np.sort(COUNTS),
+        BAD_TABLES,
+    ),
+    Spender("smooth", lambda: so.plan(SMOOTH, APPROX, unit=so.ReplaceOne(1)), _released, POINTS, (None, [[1, 2]])),
+    Spender("smooth, pure", lambda: so.plan(SMOOTH, PURE), _released, POINTS, (None, [[1, 2]])),
+    Spender(
+        "local",
+        lambda: so.plan_local(SURVEY, PURE),
+        lambda plan, data, ledger, _: plan.encode_clients(data, ledger=ledger),
+        np.array([0.2, 0.7]),
+        ("text", [[0.1]]),
+        named=False,
+    ),
+    Spender(
+        "local, one client",
+        lambda: so.plan_local(SURVEY, APPROX),
+        lambda plan, data, ledger, _: plan.encode_client(data, ledger=ledger),
+        0.3,
+        ("text", [0.1]),
+        named=False,
+    ),
+    Spender(
+        "whole stream",
+        lambda: so.plan_stream(so.RunningSum(8), APPROX),
+        _released,
+        COUNTS,
+        (None, "text", np.arange(9), np.zeros((2, 2, 2))),
+        answered=False,
+    ),
+]
+
+
+# What is opened, and fed.
+
+
+@dataclass(frozen=True)
+class Open:
+    """A stream of a plan.
+
+    Attributes:
+        name: Of the family and what is special.
+        workload: What is planned.
+        update: Feeds the same private step, or steps, every time.
+        total: Returns a number that grows by `grows` with each update, but for noise.
+        grows: By how much.
+        options: Of `plan_stream`.
+        pure: Whether it is planned for `PureDP`.
+        stored: Whether it can have a step store.
+        steps: Of an update.
+    """
+
+    name: str
+    workload: Any
+    update: Callable[[Any], Any]
+    total: Callable[[Any], float]
+    grows: float
+    options: dict[str, Any] = field(default_factory=dict)
+    pure: bool = False
+    stored: bool = True
+    steps: int = 2
+
+    def make(self, privacy: Any = None) -> Any:
+        asked = privacy if privacy is not None else (PURE if self.pure else APPROX)
+        return so.plan_stream(self.workload, asked, **self.options)
+
+    @functools.cached_property
+    def plan(self) -> Any:
+        return self.make()
+
+    @functools.cached_property
+    def loud(self) -> Any:
+        return self.make(LOUD_PURE if self.pure else LOUD)
+
+
+def _value(stream: Any) -> float:
+    return float(np.sum(stream.value))
+
+
+def _weight(stream: Any) -> float:
+    return float(np.sum(stream.weights([0], [1])))
+
+
+def _words(stream: Any) -> float:
+    return float(stream.count(["a"])[0])
+
+
+def _table(stream: Any) -> float:
+    return float(stream.noisy().sum())
+
+
+STREAMS = [
+    Open("running sum", so.RunningSum(64), lambda s: s.update([3, 4]), _value, 7),
+    Open("one number", so.RunningSum(64), lambda s: s.update(3), _value, 3, steps=1),
+    Open("pure", so.RunningSum(64), lambda s: s.update([3, 4]), _value, 7, pure=True),
+    Open("several", so.RunningSum(64), lambda s: s.update([[1, 2], [3, 4]]), _value, 10, {"dim": 2}),
+    Open("real", so.RunningSum(64), lambda s: s.update([0.5, 1.5]), _value, 2, {"integral": False, "max_value": 9}),
+    Open("unbounded", so.RunningSum(), lambda s: s.update([3, 4]), _value, 7),
+    Open("rare", so.SparseCount(64, 64), lambda s: s.update([3, 3]), _value, 6, {"mechanism": "above"}, pure=True),
+    Open("rare, plain", so.SparseCount(64, 64), lambda s: s.update([3, 3]), _value, 6, {"mechanism": "binary-tree"}),
+    Open("histogram", so.RunningHistogram(4, 64), lambda s: s.update([2]), _table, 1, steps=1),
+    Open(
+        "items", so.RunningHistogram(64, 64, once=True), lambda s: s.update(2), _table, 2,
+        {"mechanism": "per-item"}, steps=1,
+    ),
+    Open(
+        "sketched histogram", so.RunningHistogram(16, 64), lambda s: s.update([2]), lambda s: float(np.sum(s.sums)), 0,
+        {"compression": SKETCH}, steps=1,
+    ),
+    Open(
+        "pan-private", so.RunningHistogram(4, 64), lambda s: s.update([2]), _table, 1,
+        {"pan_private": True}, stored=False, steps=1,
+    ),
+    Open("edges", so.EdgeCount(200, 64), lambda s: s.update(*edges(s)), _value, 2),
+    Open("triangles", so.TriangleCount(200, 64, max_degree=6), lambda s: s.update(*triangle(s)), _value, 1, steps=3),
+    Open("stars", so.StarCount(2, 200, 64, max_degree=6), lambda s: s.update(*star(s)), _value, 1),
+    Open("degrees", so.DegreeHistogram(200, 64, max_degree=6), lambda s: s.update(*edges(s)), lambda s: -s.value[0], 4),
+    Open(
+        "forest", so.SpanningForestCost(200, 64, max_weight=5), lambda s: s.update(*edges(s), [2, 2]), _value, 4
+    ),
+    Open(
+        "graph", so.SyntheticGraph(4, 64, max_weight=1.0), lambda s: s.update([0, 0], [1, 1]), _weight, 2,
+        {"reads": "dense"},
+    ),
+    Open(
+        "lazy graph", so.SyntheticGraph(4, 64, max_weight=1.0), lambda s: s.update([0, 0], [1, 1]), _weight, 2,
+        {"reads": "lazy"}, stored=False,
+    ),
+    Open("words", so.SubstringCounts("ab", 2, 64), lambda s: s.update("ab"), _words, 1, {"reads": "dense"}),
+    Open(
+        "lazy words", so.SubstringCounts("ab", 2, 64), lambda s: s.update("ab"), _words, 1, {"reads": "lazy"},
+        stored=False,
+    ),
+    Open("episodes", so.EpisodeCounts("ab", 2, 64), lambda s: s.update("ab"), _words, 1, {"reads": "dense"}),
+]  # fmt: skip
+
+
+def edges(stream: Any) -> tuple[list[int], list[int]]:
+    """Return two edges that the stream has not seen, of vertices of their own."""
+    first = 2 * stream.step
+    return [first, first + 2], [first + 1, first + 3]
+
+
+def star(stream: Any) -> tuple[list[int], list[int]]:
+    """Return two edges that meet, of vertices that the stream has not seen."""
+    first = 2 * stream.step
+    return [first, first], [first + 1, first + 2]
+
+
+def triangle(stream: Any) -> tuple[list[int], list[int]]:
+    """Return the three edges of a triangle that the stream has not seen."""
+    first = stream.step
+    return [first, first + 1, first], [first + 1, first + 2, first + 2]
+
+
+SPENDERS = RELEASES + [Spender(f"open {case.name}", case.make, _opened, answered=False) for case in STREAMS]
+
+
+@functools.cache
+def smooth_plan() -> so.SmoothPlan:
+    return so.plan(SMOOTH, APPROX)
+
+
+def _sketch() -> so.Sketch:
+    sketch = so.Sketch(16, 4)
+    sketch.update([1, 2, 3], [5, 6, 7])
+    return sketch
+
+
+# What is written to files: how it is made, and read again.
+
+FILES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "plan": (lambda: so.plan(so.RunningSum(8), APPROX), so.Plan.load),
+    "plan with arrays": (lambda: so.plan(so.Matrix(np.tri(40)), APPROX, mechanism="optimal"), so.Plan.load),
+    "compressive plan": (lambda: RELEASES[6].plan, so.Plan.load),
+    "stream plan": (lambda: so.plan_stream(so.RunningSum(9), APPROX), so.StreamPlan.load),
+    "event plan": (lambda: so.plan_stream(so.EdgeCount(4, 9), APPROX), so.EventPlan.load),
+    "smooth plan": (smooth_plan, so.SmoothPlan.load),
+    "smooth release": (lambda: smooth_plan().release(POINTS), so.SmoothRelease.load),
+    "local plan": (lambda: so.plan_local(SURVEY, APPROX), so.LocalPlan.load),
+    "sketch": (_sketch, so.Sketch.load),
+    "sums of points": (
+        lambda: smooth_plan().sums().update(POINTS),
+        lambda path: so.PointSums.load(smooth_plan(), path),
+    ),
+}

@@ -1,0 +1,48 @@
+"""A signal at any place of a call, as the interpreter would let it in.
+
+Signals are looked for after a call, at the start of a function, at a jump backwards. Here an exception is raised at one
+of these places, in the code of the library alone.
+"""
+
+import dis
+import sys
+
+import sordino as so
+
+PLACES = ("CALL", "CALL_FUNCTION_EX", "RESUME", "JUMP_BACKWARD")
+LIBRARY = str(so.__path__[0])
+
+
+class Interrupted(BaseException):
+    """What a handler raises."""
+
+
+def interrupted(call, at):
+    """Call, raising at the `at`-th place where a signal may come in; return whether there were so many."""
+    seen, previous = 0, {}
+
+    def trace(frame, event, _argument):
+        nonlocal seen
+        # Not in the store: behind a `return` inside `with`, the place after a call is behind the end of the block for
+        # an exception of a trace, which it is not for a signal: the store's lock would stay held.
+        if not frame.f_code.co_filename.startswith(LIBRARY) or frame.f_code.co_filename.endswith("step_store.py"):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            before = previous.get(frame)
+            if before in PLACES:
+                seen += 1
+                if seen == at:
+                    sys.settrace(None)
+                    raise Interrupted
+            previous[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(None)
+    return False

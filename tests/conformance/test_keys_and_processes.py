@@ -1,0 +1,164 @@
+"""No key stays in memory behind a stream, and no child of a process goes on with its noise, however it was made."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sordino as so
+from sordino import processes
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+STREAM = "so.plan_stream(so.RunningSum(64), so.GaussianDP(mu=1.0))"
+# What is planned, and what is done with it: after that nothing of a key may be left.
+USES = {
+    "closed": (STREAM, "s = plan.open(); s.update([1, 2]); s.close()"),
+    "dropped": (STREAM, "s = plan.open(); s.update(1); del s"),
+    "restored": (
+        STREAM,
+        "s = plan.open(store=store()); s.update(1); c = s.checkpoint(bytes(32)); s.close(); "
+        "s = so.restore(c, bytes(32), store()); s.close()",
+    ),
+    "lazy": (
+        "so.plan_stream(so.SyntheticGraph(400, 16, max_weight=1.0), so.GaussianDP(mu=1.0), reads='lazy')",
+        "s = plan.open(); s.update(1, 2); s.weights(1, 2); s.close()",
+    ),
+    "segments": (
+        "so.plan_stream(so.SparseCount(64, 64), so.PureDP(epsilon=1.0), mechanism='above')",
+        "s = plan.open(); s.update([1, 2]); s.close()",
+    ),
+    "pan-private, in use": (
+        "so.plan_stream(so.RunningHistogram(16, 16), so.PureDP(epsilon=1.0), pan_private=True)",
+        "s = plan.open(); s.update([1, 2])",
+    ),
+    "releases": ("so.plan(so.Histogram(64), so.GaussianDP(mu=1.0))", "for _ in range(16): plan.release(np.arange(64))"),
+    "a report": (
+        "so.plan_local(so.LocalSurvey(1000, intervals=16), so.PureDP(epsilon=1.0))",
+        "plan.encode_client(0.3)",
+    ),
+}
+PROGRAM = """
+import gc, sys, tempfile
+import numpy as np, sordino as so
+folder = tempfile.mkdtemp()
+store = lambda: so.FileStepStore(folder + "/s")
+plan = {plan}
+print(flush=True); sys.stdin.readline()
+{run}
+gc.collect()
+print(flush=True); sys.stdin.readline()
+"""
+
+
+def keys_in(process):
+    """Return what stands behind the constant of ChaCha in the memory of a process: keys."""
+    found = set()
+    for line in Path(f"/proc/{process}/maps").read_text().splitlines():
+        where, rights = line.split()[:2]
+        if "rw" not in rights:
+            continue
+        low, high = (int(end, 16) for end in where.split("-"))
+        with Path(f"/proc/{process}/mem").open("rb", 0) as memory, contextlib.suppress(OSError):
+            memory.seek(low)
+            content = memory.read(high - low)
+            place = content.find(b"expand 32-byte k")
+            while place >= 0:
+                key = content[place + 16 : place + 48]
+                if len(set(key)) > 16:  # no zeros, no text
+                    found.add(key)
+                place = content.find(b"expand 32-byte k", place + 1)
+    return found
+
+
+@linux
+@pytest.mark.parametrize("use", USES)
+def test_no_key_stays(use):
+    plan, run = USES[use]
+    program = [sys.executable, "-c", PROGRAM.format(plan=plan, run=run)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None and child.stdout is not None
+        child.stdout.readline()
+        try:
+            before = keys_in(child.pid)
+        except PermissionError:
+            child.kill()
+            pytest.skip("may not read the memory of a child")
+        print(file=child.stdin, flush=True)
+        child.stdout.readline()
+        after = keys_in(child.pid)
+        print(file=child.stdin, flush=True)
+    assert not after - before
+
+
+NAME_SPACES = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+def apart():
+    if libc.unshare(0x20000000):
+        print("may not")
+        sys.exit()
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    return child == 0
+if not apart():
+    sys.exit()
+import sordino as so
+stream = so.plan_stream(so.RunningSum(4), so.GaussianDP(mu=1.0)).open()
+ledger = so.Ledger(so.PureDP(epsilon=1.0))
+store = so.InMemoryStepStore()
+apart()
+uses = {"stream": lambda: stream.update(5), "ledger": lambda: ledger.charge(so.PureEvent(1.0)),
+        "store": lambda: store.acquire("x", new=True)}
+for name, use in uses.items():
+    try:
+        use()
+        print(os.getpid(), name, "works", flush=True)
+    except so.SordinoError:
+        print(os.getpid(), name, "refuses", flush=True)
+"""
+
+
+@linux
+def test_the_first_process_of_two_name_spaces_is_not_the_same():
+    """Both have the number 1; one has the stream."""
+    said = subprocess.run([sys.executable, "-c", NAME_SPACES], capture_output=True, text=True, check=True).stdout
+    if "may not" in said:
+        pytest.skip("needs the right to make a name space")
+    for name in ("stream", "ledger", "store"):
+        lines = sorted(line for line in said.splitlines() if name in line)
+        assert lines == [f"1 {name} refuses", f"1 {name} works"]
+
+
+RAW = """
+import ctypes, os, sordino as so
+stream = so.plan_stream(so.RunningSum(4), so.GaussianDP(mu=1.0)).open()
+os.getpid = lambda: 1
+if ctypes.CDLL(None).{fork} == 0:
+    try:
+        stream.update(5)
+        os._exit(1)
+    except so.ForkError:
+        os._exit(2)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@linux
+@pytest.mark.parametrize("fork", ["fork()", "syscall(57)"])
+def test_forks_that_python_does_not_see_are_seen(fork):
+    """By a page of memory that the system empties in the child; the process ids are made equal here."""
+    if processes._page is None or os.uname().machine != "x86_64":
+        pytest.skip("this system empties no page, or has another number for the call")
+    said = subprocess.run([sys.executable, "-c", RAW.format(fork=fork)], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "2"
+
+
+def test_a_process_is_itself():
+    assert processes.this_process() == processes.this_process()
+    with so.plan_stream(so.RunningSum(4), so.PureDP(epsilon=1.0)).open() as stream:
+        stream.update(1)

@@ -1,0 +1,70 @@
+"""No family, mechanism, stream or file is missing from the registry."""
+
+import inspect
+
+import cases
+import pytest
+
+import sordino as so
+from sordino.event_streams.workload import EventWorkload
+from sordino.mechanisms import MECHANISMS
+from sordino.stream_mechanisms import STREAM_MECHANISMS
+
+# Base classes, and what is planned as another.
+BASES = {"Workload"}
+
+
+def public(kind):
+    return {name: value for name, value in vars(so).items() if inspect.isclass(value) and issubclass(value, kind)}
+
+
+def test_every_workload_is_planned():
+    planned = {type(workload) for workload, _ in cases.TABLES.values()}
+    planned |= {type(workload) for workload in cases.FILTERS.values()}
+    planned |= {type(case.workload) for case in cases.STREAMS} | {type(cases.SMOOTH), type(cases.SURVEY)}
+    assert {name for name, kind in public(so.Workload).items() if kind not in planned} <= BASES
+    assert set(public(EventWorkload).values()) <= planned
+
+
+def test_every_mechanism_is_planned():
+    planned = {mechanism for _, _, mechanism, _ in cases.table_mechanisms()}
+    assert planned == {mechanism.name for mechanism in MECHANISMS}
+
+
+def test_every_stream_mechanism_is_planned():
+    planned = {mechanism for _, _, mechanism in cases.filter_streams()}
+    assert planned == {mechanism.name for mechanism in STREAM_MECHANISMS}
+
+
+def test_everything_that_spends_is_a_spender():
+    """Whatever has a method that takes a ledger."""
+    spending = {
+        (name, method)
+        for name, kind in vars(so).items()
+        if inspect.isclass(kind)
+        for method, function in vars(kind).items()
+        if inspect.isfunction(function) and "ledger" in inspect.signature(function).parameters
+    }
+    plans = {type(spender.plan).__name__ for spender in cases.SPENDERS}
+    assert {name for name, _ in spending} - {"LedgerStorage"} <= plans
+
+
+def test_every_kind_of_stream_is_open_somewhere():
+    """Whatever a plan's `open` returns."""
+    opened = {type(case.loud.open()).__name__ for case in cases.STREAMS}
+    streams = {name for name in vars(so) if name.endswith("Stream")}
+    assert streams - {"EventStream"} <= opened
+
+
+def test_everything_that_is_saved_is_a_file_here():
+    saved = {name for name, kind in vars(so).items() if inspect.isclass(kind) and hasattr(kind, "save")}
+    # An event plan is read by `StreamPlan.load`; figures are no files of ours.
+    assert saved <= {type(make()).__name__ for make, _ in cases.FILES.values()}
+
+
+@pytest.mark.parametrize("name", cases.FILES)
+def test_every_file_comes_back(name, tmp_path):
+    make, load = cases.FILES[name]
+    thing = make()
+    thing.save(tmp_path / "file")
+    assert type(load(tmp_path / "file")) is type(thing)
