@@ -235,7 +235,7 @@ def test_other_items_on_the_same_noise_give_the_exact_difference(used):
     answers = []
     for items in ([3, 4, 1], [0, 9, 1]):
         unguarded = _core.Stream.restore(fitted.plan, fitted.door, 1, KEY, old)
-        answers.append(unguarded.update(np.array(items, dtype=np.int64)))
+        answers.append(unguarded.update(np.array(items, dtype=np.int64), True))
     assert np.allclose(answers[0] - answers[1], [3.0, -2.0, -2.0], rtol=0.0, atol=1e-9)
     guarded = so.restore(old, KEY, store, replay=True)
     with pytest.raises(so.StepConflictError):

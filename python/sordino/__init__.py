@@ -19,6 +19,7 @@ from sordino.compression import ChosenSparsity, Compression
 from sordino.constraints import PublicBound, PublicTotal, SignedBound
 from sordino.errors import (
     BudgetExceededError,
+    BusyError,
     CheckpointError,
     DataTypeError,
     DuplicateRequestError,
@@ -126,6 +127,7 @@ __all__ = [
     "Bound",
     "Boxes",
     "BudgetExceededError",
+    "BusyError",
     "Certificate",
     "CheckpointError",
     "ChosenSparsity",

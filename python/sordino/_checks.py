@@ -145,6 +145,8 @@ def flag(name: str, value: object) -> bool:
     Raises:
         DataTypeError: `value` is neither True nor False.
     """
+    if isinstance(value, np.bool_):
+        return bool(value)
     if not isinstance(value, bool):
         raise DataTypeError(f"{name} must be True or False, got {type(value).__name__}")
     return value

@@ -1,6 +1,5 @@
 """The ledger: a privacy filter that refuses what would exceed a total, before any noise is drawn."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -12,7 +11,6 @@ from sordino.errors import (
     BudgetExceededError,
     DataTypeError,
     DuplicateRequestError,
-    ForkError,
     InvalidParameterError,
     UnsupportedEventError,
 )
@@ -20,9 +18,9 @@ from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
 from sordino.filters import BasicRule, ConcentratedRule, GaussianRule, PureRule, Rule, ScheduleRule, adaptive_rules
 from sordino.ledger_storage import InMemoryStorage, LedgerEntry, LedgerStorage
 from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
-from sordino.processes import this_process
 from sordino.rounding import float_down, float_up, sqrt_down
 from sordino.testing import current_key
+from sordino.turns import Turn
 from sordino.uncopied import Uncopied
 
 __all__ = ["Charged", "Composition", "Ledger", "key_beside", "opened", "released"]
@@ -120,8 +118,10 @@ class Ledger(Uncopied):
             raise DataTypeError("storage must be a storage of ledger entries, with append and entries")
         self._storage: LedgerStorage = InMemoryStorage() if storage is None else storage
         self._records: dict[str, object] = {}
-        self._process = this_process()
-        self._lock = threading.Lock()
+        self._guard = Turn(
+            "this ledger belongs to the process that made it; after a fork both would spend the same budget. Release "
+            "in that process, or give each process a ledger with a share of the total"
+        )
         self._read_storage()
 
     @property
@@ -286,8 +286,7 @@ class Ledger(Uncopied):
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """One caller at a time, of the owning process, and nothing in the storage that is not counted here."""
-        self._require_owner()
-        with self._lock:
+        with self._guard():
             if self._pending:
                 self._read_storage()
             yield
@@ -300,13 +299,6 @@ class Ledger(Uncopied):
         for entry in self._storage.entries():
             self._record(entry, self._sums_after(entry.event, entry.request_id))
         self._pending = False
-
-    def _require_owner(self) -> None:
-        if this_process() != self._process:
-            raise ForkError(
-                "this ledger belongs to the process that made it; after a fork both would spend the same "
-                "budget. Release in that process, or give each process a ledger with a share of the total"
-            )
 
     def _record(self, entry: LedgerEntry, sums: tuple[_Sums | None, ...]) -> None:
         self._sums = sums

@@ -87,8 +87,9 @@ class ChosenSparsity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", open_unit("share", self.share))
         if self.candidates is not None:
-            listed = sequence("candidates", self.candidates, "integers")
+            listed = sequence("candidates", self.candidates, "integers", ordered=False)
             found = tuple(integer("candidates", value, least=1, most=MAX_CELLS) for value in listed)
+            found = tuple(sorted(found)) if isinstance(self.candidates, set | frozenset) else found
             if not found or any(a >= b for a, b in itertools.pairwise(found)):
                 raise InvalidParameterError("candidates must rise, and there must be one at least")
             object.__setattr__(self, "candidates", found)

@@ -6,6 +6,7 @@ exception that replaces another one is raised ``from None`` so that the chain ca
 
 __all__ = [
     "BudgetExceededError",
+    "BusyError",
     "CheckpointError",
     "DataTypeError",
     "DuplicateRequestError",
@@ -92,6 +93,10 @@ class CheckpointError(SordinoError, ValueError):
 
 class StepStoreError(SordinoError, OSError):
     """Raised when a step store cannot be used: in use elsewhere, of another stream, or not writable."""
+
+
+class BusyError(SordinoError, RuntimeError):
+    """Raised in a handler of a signal that came into the middle of a call of the same object; nothing is done."""
 
 
 class StepConflictError(SordinoError, RuntimeError):

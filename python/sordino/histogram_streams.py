@@ -18,7 +18,6 @@ k counters that spend epsilon each, as printed there, spend k epsilon.
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +31,6 @@ from sordino.bases import Basis, basis_of
 from sordino.compression import Compression, compression_within
 from sordino.errors import (
     DataTypeError,
-    ForkError,
     InvalidParameterError,
     ShapeError,
     StreamClosedError,
@@ -40,11 +38,11 @@ from sordino.errors import (
 )
 from sordino.privacy import PureDP
 from sordino.private_numbers import amounts_or, summed
-from sordino.processes import this_process
 from sordino.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
 from sordino.sketches import changes
 from sordino.stream_plans import StreamPlan
 from sordino.streams import largest_entries
+from sordino.turns import Turn
 from sordino.uncopied import Uncopied
 from sordino.workloads import RunningHistogram, RunningSum
 
@@ -268,8 +266,7 @@ class HistogramStream(Uncopied):
             counters._whole = True
         self.private: bool = getattr(counters, "private", True) if private is None else private
         self.accounted: bool = getattr(counters, "accounted", False)
-        self._process = this_process()
-        self._guard = threading.RLock()
+        self._guard = Turn("this stream belongs to another process")
         # Differences of sums are what was published of each cell: those of the counters, as far as they were read.
         self._sums: list[float] = []
 
@@ -296,17 +293,11 @@ class HistogramStream(Uncopied):
             InvalidParameterError: Every step was stored.
             ForkError: The stream belongs to another process.
         """
-        self._require_owner()
-        with self._guard:
+        with self._guard():
             if isinstance(self.counters, _core.PanPrivateTree):
                 raise InvalidParameterError("there is nothing to resume: a pan-private stream has no store")
             self.counters.resume()
             self._catch_up()
-
-    def _require_owner(self) -> None:
-        """Refuse another process before waiting for a lock that may be held for ever there."""
-        if this_process() != self._process:
-            raise ForkError("this stream belongs to another process")
 
     def update(self, cells: object, counts: object = None) -> None:
         """Publish the next step.
@@ -324,8 +315,7 @@ class HistogramStream(Uncopied):
             ForkError: The stream belongs to another process.
             StepStoreError: The store did not keep the step; call `resume`.
         """
-        self._require_owner()
-        with self._guard:
+        with self._guard():
             if self.counters.closed:
                 raise StreamClosedError("this stream is closed; nothing was released")
             self._catch_up()
@@ -388,7 +378,7 @@ class HistogramStream(Uncopied):
             raise UnsupportedMechanismError("a sketch has no noisy cells: use estimate()")
         if plan.way == "per-cell":
             return self.sums
-        with self._guard:
+        with self._guard():
             self._catch_up()
         table = np.zeros(plan.workload.cells)
         table[: len(self._sums)] = np.diff(self._sums, prepend=0.0)

@@ -2,12 +2,17 @@
 
 The form of a call is checked: types, shapes, masks. Values never are: magnitudes beyond all bounds are clamped, a
 missing or malformed member of a list is a null item where the family has such items. No message quotes an entry.
+
+What an entry is read as depends on the entry alone. The dtype of a container does not decide it: one record more, of
+another type, would change how all others are read. So `True` is 1 and 2.0 is 2 wherever they stand.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -24,8 +29,10 @@ __all__ = [
     "NOWHERE",
     "amounts_or",
     "array_of",
+    "entries_of",
     "half_up",
     "is_missing",
+    "member_of",
     "members_or",
     "plain",
     "reals_of",
@@ -77,6 +84,83 @@ def array_of(what: str, data: object, kind: str = "real numbers") -> NDArray[Any
     if array.dtype.kind == "O" and array.ndim == 0 and not hasattr(array.item(), "__float__"):
         raise DataTypeError(f"{what} must be {kind}")
     return array
+
+
+def entries_of(
+    what: str, data: object, kind: str = "real numbers", *, width: int | None = None, text: bool = False
+) -> NDArray[Any]:
+    """Return private entries as an array of plain numbers, or of objects to be read one by one.
+
+    Args:
+        what: Of the argument, for messages.
+        data: An array, a column or a table, a list, or a list of rows.
+        kind: What it must hold, for messages.
+        width: Entries of a row of a list; a row that is none of this length is one of missing entries.
+        text: Whether entries may be text.
+
+    Raises:
+        DataTypeError: No array, one whose dtype holds no numbers, or one with a mask; a list of text alone. Never for
+            an entry of a list.
+    """
+    if isinstance(data, list | tuple):
+        if _holds_mask(data):
+            raise DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            array = np.asarray(data)
+            if array.dtype.kind in "iubf" and (array.size or array.ndim > 1):
+                return array
+        if width is None and data and all(map(_is_sequence, data)):
+            return np.full((len(data), 1), None, dtype=object)  # of another shape, whoever reads it
+        array = _objects(data) if width is None else _rows(data, width)
+        if not text and array.size and all(isinstance(entry, str | bytes) for entry in array.flat):
+            raise DataTypeError(f"{what} must be {kind}")
+        return array
+    if not isinstance(data, np.ndarray) and is_missing(data):
+        return np.array(math.nan)
+    _check_columns(what, data, kind)
+    array = array_of(what, data, kind)
+    if array.dtype.kind not in "iubfO":
+        raise DataTypeError(f"{what} must be {kind}")
+    return array
+
+
+def _rows(rows: list[Any] | tuple[Any, ...], width: int) -> NDArray[Any]:
+    array = np.full((len(rows), width), None, dtype=object)
+    for row, found in zip(array, rows, strict=True):
+        if _is_sequence(found) and len(found) == width:
+            row[:] = _objects(list(found))
+        elif width == 1 and not _is_sequence(found):
+            row[0] = found
+    return array
+
+
+def _is_sequence(entry: object) -> bool:
+    return hasattr(entry, "__len__") and hasattr(entry, "__iter__") and not isinstance(entry, str | bytes)
+
+
+# Types of columns that hold no numbers, as pandas, polars and Arrow name them.
+_NO_NUMBERS = (
+    "category", "categorical", "dictionary", "enum", "period", "interval", "date", "time", "duration", "str", "utf8",
+    "large_string", "binary", "list", "struct",
+)  # fmt: skip
+
+
+def _check_columns(what: str, data: Any, kind: str) -> None:
+    """Refuse columns by their type: what a column becomes in numpy depends on whether an entry is missing.
+
+    Raises:
+        DataTypeError: A column of dates, times, categories or text.
+    """
+    types = getattr(getattr(data, "schema", None), "types", None)
+    if types is None:
+        types = getattr(data, "dtypes", None)
+    if types is None:
+        types = [getattr(data, "dtype", getattr(data, "type", None))]
+    for dtype in types if isinstance(types, Iterable) else [types]:
+        found = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of categories that are numbers
+        if not isinstance(found, np.dtype) and str(found).lower().startswith(_NO_NUMBERS):
+            raise DataTypeError(f"{what} must be {kind}: a column of another type is among them")
 
 
 def _converted(data: Any) -> NDArray[Any]:
@@ -169,8 +253,8 @@ def _real(value: Any) -> float:
         value, Decimal | str | complex | np.complexfloating | np.datetime64 | np.timedelta64
     ):
         return float(_exact(value))
-    if isinstance(value, np.floating) and np.isfinite(value):
-        value = min(max(value, -LIMIT), LIMIT)
+    if isinstance(value, np.longdouble) and np.isfinite(value):
+        value = min(max(value, np.longdouble(-LIMIT)), np.longdouble(LIMIT))
     try:
         return float(value)
     except OverflowError:
@@ -252,24 +336,18 @@ def _float64(array: NDArray[Any]) -> NDArray[np.float64]:
     """Return plain numbers as float64; a finite number of a wider dtype stays finite."""
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = np.where(np.isfinite(array), np.clip(array, -LIMIT, LIMIT), array)
-    return array.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):
+        return array.astype(np.float64, copy=False)
 
 
-def reals_or(what: str, data: object) -> NDArray[np.float64]:
-    """Return numbers as float64, not-a-number for every missing or malformed entry of a list: a null item.
+def reals_or(what: str, data: object, *, width: int | None = None) -> NDArray[np.float64]:
+    """Return numbers as float64, not-a-number for every missing or malformed entry: a null item.
 
     Raises:
         DataTypeError: An array of a dtype that holds no real numbers, or one with a mask.
     """
-    if not isinstance(data, np.ndarray | list | tuple) and is_missing(data):
-        return np.array(math.nan)
-    array = array_of(what, data)
-    if array.dtype.kind in "USTmMcV" and isinstance(data, list | tuple):
-        array = _objects(data)
-    _check_kind(what, array)
-    if array.dtype.kind != "O":
-        return _float64(array)
-    return _each(what, array, _number, np.float64, math.nan)
+    array = entries_of(what, data, width=width)
+    return _float64(array) if array.dtype.kind != "O" else _each(what, array, _number, np.float64, math.nan)
 
 
 def _number(value: Any) -> float:
@@ -279,53 +357,58 @@ def _number(value: Any) -> float:
 
 
 def amounts_or(what: str, data: object) -> NDArray[np.int64]:
-    """Return numbers rounded half up and clamped; 0 for every missing or malformed entry of a list: a null item.
+    """Return numbers rounded half up and clamped; 0 for every missing or malformed entry: a null item.
 
     Raises:
         DataTypeError: An array of a dtype that holds no real numbers, or one with a mask.
     """
-    array = _listed(what, data, "numbers")
+    array = entries_of(what, data, "numbers")
+    if array.dtype.kind == "O":
+        return _each(what, array, _amount, np.int64, 0)
     if array.dtype.kind == "f":
-        array = np.where(np.isnan(array), 0.0, np.clip(array, -LARGEST, LARGEST))
-    return rounded(what, array) if array.dtype.kind != "O" else _each(what, array, _amount, np.int64, 0)
+        wide = array.astype(np.promote_types(array.dtype, np.float64), copy=False)
+        array = np.where(np.isnan(wide), 0.0, np.clip(wide, -LARGEST, LARGEST))
+    return rounded(what, array)
 
 
-def members_or(what: str, data: object) -> NDArray[np.int64]:
+def members_or(what: str, data: object, *, width: int | None = None) -> NDArray[np.int64]:
     """Return indices of members of a public set; `NOWHERE` for an entry that is none: missing, a fraction, text.
 
     Raises:
-        DataTypeError: An array of a dtype that holds no integers, or one with a mask.
+        DataTypeError: An array of a dtype that holds no numbers, or one with a mask.
     """
-    array = _listed(what, data, "integers")
+    array = entries_of(what, data, "integers", width=width)
+    if array.dtype.kind == "O":
+        return _each(what, array, member_of, np.int64, NOWHERE)
     if array.dtype.kind == "f":
         # A column of integers of which one is missing comes as floats.
-        whole = (np.abs(array) <= LARGEST) & (array == np.floor(array))
-        return np.where(whole, np.where(whole, array, 0.0).astype(np.int64), NOWHERE)
-    return _clamped(array) if array.dtype.kind in "iu" else _each(what, array, _member, np.int64, NOWHERE)
-
-
-def _listed(what: str, data: object, kind: str) -> NDArray[Any]:
-    """Return plain numbers, or entries of a list one by one; text alone, and arrays of it, are refused by type."""
-    if not isinstance(data, np.ndarray | list | tuple) and is_missing(data):
-        return np.array(math.nan)
-    array = array_of(what, data, kind)
-    if isinstance(data, list | tuple) and array.dtype.kind not in "iufO":
-        array = _objects(data)
-    if array.dtype.kind not in "iufO" and array.size and not (array.dtype.kind == "b" and kind == "numbers"):
-        raise DataTypeError(f"{what} must be {kind}")
-    return array if array.size else np.zeros(array.shape, dtype=np.int64)
+        wide = array.astype(np.promote_types(array.dtype, np.float64), copy=False)
+        with np.errstate(invalid="ignore"):
+            whole = (np.abs(wide) < LARGEST) & (wide == np.floor(wide))
+        return np.where(whole, np.where(whole, wide, 0.0).astype(np.int64), NOWHERE)
+    found = _clamped(array)
+    return found if array.dtype.itemsize < 8 else np.where((found > -LARGEST) & (found < LARGEST), found, NOWHERE)
 
 
 def _amount(value: Any) -> int:
     if isinstance(value, str | bytes):
         raise TypeError
-    return half_up(value)
+    try:
+        return half_up(value)
+    except ValueError:
+        # Infinite ones are clamped as large ones are.
+        return LARGEST if value > 0 else -LARGEST if value < 0 else 0
 
 
-def _member(value: Any) -> int:
-    if isinstance(value, bool | np.bool_ | str | bytes) or _exact(value).denominator != 1:
-        raise TypeError
-    return half_up(value)
+def member_of(value: Any) -> int:
+    """Return the index that a private entry is, `NOWHERE` for what is none: missing, a fraction, text."""
+    try:
+        if isinstance(value, str | bytes) or _exact(value).denominator != 1:
+            return NOWHERE
+        found = half_up(value)
+    except Exception:  # whatever an object's own conversion raises may quote it
+        return NOWHERE
+    return found if -LARGEST < found < LARGEST else NOWHERE
 
 
 def summed(places: NDArray[np.int64], amounts: NDArray[np.int64] | None, cells: int) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ def float_down(value: Fraction) -> float:
 
 def float_up(value: Fraction) -> float:
     """Return the least float that is at least `value`; infinity for a value beyond all floats."""
-    return -float_down(-value)
+    return -float_down(-value) + 0.0  # no negative zero
 
 
 def decimal_up(value: Fraction | float, digits: int) -> str:

@@ -39,6 +39,7 @@ class StepEntry(NamedTuple):
     values: bytes
 
 
+_FORKED = "this step store belongs to another process: neither would see the steps of the other"
 _IN_USE = "this step store is in use: one state must not be opened twice"
 _FOREIGN = "this step store belongs to another stream: restore that one from its checkpoint, or take a new store"
 _UNKNOWN = "this step store knows no stream: it is not the one that the checkpoint's stream was opened with"
@@ -98,9 +99,7 @@ class InMemoryStepStore(Uncopied):
     def acquire(self, stream: str, *, new: bool) -> None:
         """Take the store for this stream."""
         if this_process() != self._process:
-            raise ForkError(
-                "a step store in memory belongs to the process that made it: a fork would not see its steps"
-            )
+            raise ForkError(_FORKED)
         with self._lock:
             if self._taken:
                 raise StepStoreError(_IN_USE)
@@ -116,14 +115,15 @@ class InMemoryStepStore(Uncopied):
 
     def append(self, entry: StepEntry) -> None:
         """Keep an entry."""
+        if this_process() != self._process:
+            raise ForkError(_FORKED)
         with self._lock:
             if _appended(self._entries[-1] if self._entries else None, entry):
                 self._entries.append(entry)
 
     def entries(self) -> Sequence[StepEntry]:
         """Return all entries, in order."""
-        with self._lock:
-            return tuple(self._entries)
+        return tuple(self._entries)
 
 
 class FileStepStore(Uncopied):
@@ -155,6 +155,11 @@ class FileStepStore(Uncopied):
 
     def acquire(self, stream: str, *, new: bool) -> None:
         """Take the file for this stream."""
+        if this_process() != self._process and self._file is None:
+            # A store that nobody used before the fork; its lock may be held by a thread that is not there.
+            self._lock, self._process = threading.RLock(), this_process()
+        if this_process() != self._process:
+            raise ForkError(_FORKED)
         with self._lock:
             if self._file is not None:
                 raise StepStoreError(_IN_USE)
@@ -211,6 +216,8 @@ class FileStepStore(Uncopied):
 
     def append(self, entry: StepEntry) -> None:
         """Write an entry and wait for the disk."""
+        if this_process() != self._process:
+            raise ForkError(_FORKED)
         with self._lock:
             if self._file is None:
                 raise StepStoreError("the step store is not open")
@@ -244,8 +251,7 @@ class FileStepStore(Uncopied):
 
     def entries(self) -> Sequence[StepEntry]:
         """Return all entries, in order."""
-        with self._lock:
-            return tuple(entry for entry, _ in self._kept)
+        return tuple(entry for entry, _ in tuple(self._kept))
 
     def _load(self, descriptor: int) -> None:
         self._stream, self._kept, self._first = None, [], 0

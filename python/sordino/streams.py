@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import json
 import secrets
-import threading
 import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,6 @@ from sordino.errors import (
     CheckpointError,
     DataTypeError,
     DuplicateRequestError,
-    ForkError,
     HorizonError,
     InvalidParameterError,
     PlanFileError,
@@ -28,9 +26,9 @@ from sordino.errors import (
     StepStoreError,
     StreamClosedError,
 )
-from sordino.processes import this_process
 from sordino.release import Interval
 from sordino.step_store import StepEntry, StepStore
+from sordino.turns import Turn
 from sordino.uncopied import Uncopied
 
 if TYPE_CHECKING:
@@ -71,10 +69,11 @@ class Stream(Uncopied):
         self._core = core
         self._name = name
         self._store = store
-        self._process = this_process()
         # A stream that nobody holds any more gives its store back, once.
         self._release = None if store is None else weakref.finalize(self, store.release)
-        self._guard = threading.RLock()
+        self._guard = Turn(
+            "this stream belongs to another process: two processes would put different items on the same noise"
+        )
         # Whether a batch is taken as a whole, also where a signal comes: by whoever makes the items of something else.
         self._whole = False
         # Answers of steps before the update that is not stored, in the same batch.
@@ -127,9 +126,9 @@ class Stream(Uncopied):
             return _shaped(self._core.update(rows, self._whole), shape)
         if step_id is not None and not isinstance(step_id, str):
             raise DataTypeError("step_id must be a string")
-        self._require_owner()
-        with self._guard:
-            return _shaped(self._update_stored(rows, step_id), shape)
+        with self._guard():
+            values = self._update_stored(rows, step_id)
+        return _shaped(values, shape)
 
     def _update_stored(self, rows: Any, step_id: str | None) -> Array:
         if self._core.closed:
@@ -207,16 +206,9 @@ class Stream(Uncopied):
             InvalidParameterError: Every update was stored.
             ForkError: The stream belongs to another process.
         """
-        self._require_owner()
-        with self._guard:
-            return self._keep(again=True)
-
-    def _require_owner(self) -> None:
-        """Refuse another process before waiting for a lock that may be held for ever there."""
-        if this_process() != self._process:
-            raise ForkError(
-                "this stream belongs to another process: two processes would put different data on the same noise"
-            )
+        with self._guard():
+            values = self._keep(again=True)
+        return values
 
     def _remember(self, entry: StepEntry) -> None:
         self._published = max(self._published, entry.step + entry.steps)
@@ -267,8 +259,7 @@ class Stream(Uncopied):
             StepStoreError: The last answer is not stored yet: nobody may see it.
             ForkError: The stream belongs to another process.
         """
-        self._require_owner()
-        with self._guard:
+        with self._guard():
             if self._core.held() is not None:
                 raise StepStoreError(_PENDING)
             step = self._core.step
@@ -342,9 +333,8 @@ class Stream(Uncopied):
             )
         if not self.private:
             raise InvalidParameterError("a stream under deterministic noise is not private: it has no checkpoints")
-        self._require_owner()
         header = {"stream": self._name, "accounted": self.accounted, "plan": self.plan.record()}
-        with self._guard:
+        with self._guard():
             if self._core.held() is not None:
                 raise StepStoreError(_PENDING)
             return self._core.checkpoint(_secret(key), json.dumps(header, sort_keys=True).encode())
@@ -353,7 +343,7 @@ class Stream(Uncopied):
         """Wipe key and noise, and give the store back; the stream refuses everything from now on."""
         self._one = None
         # After a fork the lock may be held for ever, by a thread that is not there.
-        with self._guard if this_process() == self._process else nullcontext():
+        with self._guard.again() if self._guard.owned else nullcontext():
             if not self._core.closed:
                 self._core.close()
                 if self._release is not None:

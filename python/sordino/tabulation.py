@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sordino._checks import integer, numbers, text
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.private_numbers import array_of, is_missing, reals_or
+from sordino.private_numbers import array_of, entries_of, is_missing, reals_or
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads.base import length_of
 
@@ -69,8 +69,8 @@ def tabulate(
         bins: Number of bins (records are codes 0, 1, ...), or increasing edges of half-open bins
             `[edge_i, edge_(i+1))`. Public: never take them from the data.
         user: Shape (n,): whose record it is; anything hashable or an integer array. Users are the same if they are
-            equal. Records without one (None, not-a-number, not-a-time, or a tuple that holds such) are null. Needs
-            `max_records`.
+            equal and have the same hash, as in a `dict`: give all of them in one type. Records without one (None,
+            not-a-number, not-a-time, or a tuple that holds such) are null. Needs `max_records`.
         max_records: Records of one user that count.
         label: What is protected, for the unit; 'one user' or 'one record' if None.
 
@@ -106,6 +106,7 @@ def tabulate(
 
 
 # Columns that hold no numbers, by the beginning of what their dtypes are called in pandas, polars and Arrow.
+_NO_RECORDS = "records must be numbers: give codes 0, 1, ... of what is none, such as dates, categories"
 _NO_NUMBERS = ("category", "categorical", "dictionary", "enum", "period", "interval", "date", "time", "duration")
 
 
@@ -122,23 +123,28 @@ def _reals(records: object) -> NDArray[np.float64]:
     Raises:
         DataTypeError: A column of a type that holds no numbers.
     """
-    dtype = str(getattr(records, "dtype", getattr(records, "type", ""))).lower()
-    values = _column("records", records)
-    known = values[:1].tolist() if values.dtype.kind != "O" else [v for v in values if not is_missing(v)]
-    if (
-        values.dtype.kind in "mMcV"
-        or dtype.startswith(_NO_NUMBERS)
-        or (known and not any(isinstance(v, int | float | str | np.generic) or hasattr(v, "__float__") for v in known))
-    ):
-        raise DataTypeError("records must be numbers: give codes 0, 1, ... of what is none, such as dates, categories")
+    if isinstance(records, list | tuple):
+        values = entries_of("records", records)
+        # Types are not private, as little as those of columns: a list without a single number is a mistake.
+        known = [value for value in values.tolist() if not is_missing(value)] if values.dtype.kind == "O" else []
+        if known and not any(isinstance(v, int | float | str | np.generic) or hasattr(v, "__float__") for v in known):
+            raise DataTypeError(_NO_RECORDS)
+    else:
+        dtype = str(getattr(records, "dtype", getattr(records, "type", ""))).lower()
+        values = _column("records", records)
+        if values.dtype.kind in "mMcV" or dtype.startswith(_NO_NUMBERS):
+            raise DataTypeError(_NO_RECORDS)
+    if values.ndim != 1:
+        raise ShapeError(f"records must have one dimension, got {values.ndim}")
     if values.dtype.kind in "USO":
-        values = np.array([_real(value) for value in values], dtype=np.float64)
+        return np.array([_real(value) for value in values], dtype=np.float64)
     return reals_or("records", values)
 
 
 def _real(value: Any) -> float:
     try:
-        return np.nan if isinstance(value, complex | np.complexfloating) else float(value)
+        none = isinstance(value, complex | np.complexfloating | np.datetime64 | np.timedelta64)
+        return np.nan if none else float(value)
     except OverflowError:
         return np.inf if value > 0 else -np.inf
     except Exception:  # whatever an object's own conversion raises may quote it

@@ -17,32 +17,43 @@ class Interrupted(BaseException):
     """What a handler raises."""
 
 
-def interrupted(call, at):
-    """Call, raising at the `at`-th place where a signal may come in; return whether there were so many."""
-    seen, previous = 0, {}
+def within(call, at, handler):
+    """Call, with a handler run at the `at`-th place where a signal may come in; return whether there were so many."""
+    seen, previous, done = 0, {}, False
 
     def trace(frame, event, _argument):
-        nonlocal seen
+        nonlocal seen, done
         # Not in the store: behind a `return` inside `with`, the place after a call is behind the end of the block for
         # an exception of a trace, which it is not for a signal: the store's lock would stay held.
         if not frame.f_code.co_filename.startswith(LIBRARY) or frame.f_code.co_filename.endswith("step_store.py"):
             return None
         frame.f_trace_opcodes = True
-        if event == "opcode":
+        if event == "opcode" and not done:
             before = previous.get(frame)
             if before in PLACES:
                 seen += 1
                 if seen == at:
+                    done = True
                     sys.settrace(None)
-                    raise Interrupted
+                    handler()
             previous[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
         return trace
 
     sys.settrace(trace)
     try:
         call()
-    except Interrupted:
-        return True
     finally:
         sys.settrace(None)
-    return False
+    return done
+
+
+def interrupted(call, at):
+    """Call, raising at the `at`-th place where a signal may come in; return whether there were so many."""
+
+    def handler():
+        raise Interrupted
+
+    try:
+        return within(call, at, handler)
+    except Interrupted:
+        return True

@@ -94,6 +94,10 @@ def _places(header: list[str], names: list[str]) -> list[int]:
     return [place_of(name, header) for name in names]
 
 
+# A field is as long as it is: a limit of the module would refuse a whole file for one.
+csv.field_size_limit(2**31 - 1)
+
+
 def _csv(path: Path, names: list[str]) -> list[Column]:
     try:
         with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sordino._checks import integer, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.private_numbers import NOWHERE, array_of, members_or
+from sordino.private_numbers import NOWHERE, array_of, entries_of, is_missing, member_of, members_or
 
 __all__ = ["Names", "characters", "indices", "names_of", "vertex_names"]
 
@@ -67,18 +67,20 @@ def indices(name: str, values: object, count: int, names: Names | None) -> NDArr
     """
     if names is not None and isinstance(values, str):
         values = list(values) if characters(names) else [values]
-    array = np.atleast_1d(array_of(name, values, "integers, or the names that were declared"))
+    kind = "integers" if names is None else "integers, or the names that were declared"
+    single = not isinstance(values, list | tuple | np.ndarray) and is_missing(values)
+    if names is not None and not single and not isinstance(values, list | tuple):
+        array = np.atleast_1d(array_of(name, values, kind))
+        if array.dtype.kind not in "iubfOUT":
+            raise DataTypeError(f"{name} must be {kind}")
+    else:
+        array = np.atleast_1d(entries_of(name, values, kind, text=True))
     if array.ndim != 1:
         raise ShapeError(f"{name} must be one-dimensional")
-    if array.dtype.kind in "iuf":
-        found = members_or(name, array)
-        return np.where((found >= 0) & (found < count), found, NOWHERE)
-    if isinstance(values, list | tuple) or (array.dtype.kind == "O" and values is not None):
-        # Item by item: what is no member, whatever it is, is a null item.
-        return _looked_up(values if isinstance(values, list | tuple) else array.tolist(), count, names)
-    if array.dtype.kind in "UT" and names is not None:
+    if array.dtype.kind in "OUT":
         return _looked_up(array.tolist(), count, names)
-    raise DataTypeError(f"{name} must be integers" + ("" if names is None else ", or the names that were declared"))
+    found = members_or(name, array)
+    return np.where((found >= 0) & (found < count), found, NOWHERE)
 
 
 def _looked_up(values: Sequence[Any], count: int, names: Names | None) -> NDArray[np.int64]:
@@ -87,7 +89,7 @@ def _looked_up(values: Sequence[Any], count: int, names: Names | None) -> NDArra
     def place(value: Any) -> int:
         if isinstance(value, str):
             return places.get(value, NOWHERE)
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        return int(value) if whole and 0 <= value < count else NOWHERE
+        member = member_of(value)
+        return member if 0 <= member < count else NOWHERE
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))

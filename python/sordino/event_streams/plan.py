@@ -188,8 +188,14 @@ class EventPlan:
             raise DataTypeError("replay must be a function of a stream")
         if counters.plan.digest != self.counters.digest:
             raise InvalidParameterError("these counters belong to another plan")
+        if counters._whole:
+            raise InvalidParameterError("these counters belong to a stream of events already: restore them anew")
         stream = self.workload.open(self, counters)
-        stream.replay(replay)
+        try:
+            stream.replay(replay)
+        except BaseException:
+            counters._whole = False  # it may be tried again
+            raise
         return stream
 
     def save(self, path: str | Path) -> Path:

@@ -16,7 +16,6 @@ Section 5.4, who use it with approximate privacy.
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -27,7 +26,6 @@ from sordino._checks import integer
 from sordino.accounting import opened
 from sordino.errors import (
     DataTypeError,
-    ForkError,
     HorizonError,
     InvalidParameterError,
     StreamClosedError,
@@ -36,8 +34,8 @@ from sordino.errors import (
 from sordino.events import ApproxEvent, PureEvent
 from sordino.privacy import ApproxDP, PureDP
 from sordino.private_numbers import amounts_or
-from sordino.processes import this_process
 from sordino.promises import promise_of
+from sordino.turns import Turn
 from sordino.uncopied import Uncopied
 from sordino.units import AddRemove
 from sordino.workloads import RunningSum
@@ -204,8 +202,7 @@ class SparseStream(Uncopied):
         self._above = above
         self._counters = counters
         counters._whole = True
-        self._process = this_process()
-        self._guard = threading.RLock()
+        self._guard = Turn("this stream belongs to another process")
         # Steps and the answer after them; and of an update that was interrupted: its first step, the steps of the
         # running sum before it, and what was published of its segments.
         self._state = (0, 0.0)
@@ -249,9 +246,7 @@ class SparseStream(Uncopied):
         rows = np.atleast_1d(array)
         if self._counters.closed:
             raise StreamClosedError("this stream is closed; nothing was released")
-        if this_process() != self._process:
-            raise ForkError("this stream belongs to another process")
-        with self._guard:
+        with self._guard():
             left = self.plan.steps - self.step
             if len(rows) > left:
                 raise HorizonError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,14 +12,13 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._checks import flag, integers
 from sordino.errors import (
-    ForkError,
     HorizonError,
     InvalidParameterError,
     StepConflictError,
     StepStoreError,
     StreamClosedError,
 )
-from sordino.processes import this_process
+from sordino.turns import Turn
 from sordino.uncopied import Uncopied
 
 if TYPE_CHECKING:
@@ -77,8 +75,7 @@ class EventStream(Uncopied):
             counters._whole = True
         self.private: bool = getattr(counters, "private", True)
         self.accounted: bool = getattr(counters, "accounted", False)
-        self._process = this_process()
-        self._guard = threading.RLock()
+        self._guard = Turn("this stream belongs to another process")
         # Steps whose events come again, None once they have come.
         self._replayed: int | None = None
         # Whether events were taken in that can never be published: all that would follow is of another stream.
@@ -125,9 +122,7 @@ class EventStream(Uncopied):
         Raises:
             SordinoError: As `_check`.
         """
-        if this_process() != self._process:  # where the lock may be held for ever
-            raise ForkError("this stream belongs to another process")
-        with self._guard:
+        with self._guard():
             self._check(steps)
             yield
 
@@ -145,9 +140,7 @@ class EventStream(Uncopied):
             InvalidParameterError: Every step was stored.
             ForkError: The stream belongs to another process.
         """
-        if this_process() != self._process:
-            raise ForkError("this stream belongs to another process")
-        with self._guard:
+        with self._guard():
             if not self.pending:
                 raise InvalidParameterError("there is nothing to resume: every step was stored")
             if getattr(self.counters, "pending", False):

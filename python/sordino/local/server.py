@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 from sordino._checks import sequence
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.local.estimate import LocalEstimate
+from sordino.turns import Turn
 from sordino.uncopied import Uncopied
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LocalServer(Uncopied):
     def __init__(self, plan: LocalPlan) -> None:
         self.plan = plan
         self._reports = _Reports(np.zeros(plan.numbers), 0, set(), frozenset({secrets.token_bytes(16)}))
-        self._lock = threading.Lock()
+        self._guard = Turn("this server belongs to another process: both would count the same reports")
         fitted = [plan.sums.fitted] * plan.survey.intervals + ([plan.level.fitted] if plan.level else [])
         widest = plan.sums.fitted.plan.variances(np.arange(1, plan.survey.intervals + 1, dtype=np.uint64)).max()
         # An increment is a difference of two sums.
@@ -83,7 +83,7 @@ class LocalServer(Uncopied):
             hash(client)
         except Exception:  # no name at all
             return
-        with self._lock:
+        with self._guard():
             clients = self._named()
             if client is None or client not in clients:
                 self._add(found, 1, client)
@@ -119,7 +119,7 @@ class LocalServer(Uncopied):
             return
         found = self._well_formed(messages)
         if found is not None and found.ndim == 2:
-            with self._lock:
+            with self._guard():
                 self._named()
                 self._add(found.sum(axis=0), len(found))
             return
@@ -150,9 +150,9 @@ class LocalServer(Uncopied):
             raise InvalidParameterError("the servers have different plans")
         if other is self:
             raise InvalidParameterError(_MERGED_BEFORE)
-        with other._lock:
+        with other._guard():
             theirs, names = other._reports, set(other._named())
-        with self._lock:
+        with self._guard():
             ours, known = self._reports, self._named()
             if ours.parts & theirs.parts:
                 raise InvalidParameterError(_MERGED_BEFORE)

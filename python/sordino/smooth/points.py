@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from sordino.errors import DataTypeError, ShapeError
-from sordino.private_numbers import array_of, reals_or
+from sordino.private_numbers import reals_or
 from sordino.workloads.base import Array
 
 __all__ = ["read_points"]
@@ -29,7 +28,7 @@ def read_points(data: object, dimension: int) -> Iterator[Array]:
     """
     if _is_table(data) or isinstance(data, list | tuple):
         yield _points(data, dimension)
-    elif isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+    elif isinstance(data, Iterable) and not hasattr(data, "collect") and not isinstance(data, str | bytes | dict):
         for batch in data:
             if not _is_table(batch) and not isinstance(batch, list | tuple):
                 raise DataTypeError("batches of points must be arrays or tables")
@@ -39,15 +38,18 @@ def read_points(data: object, dimension: int) -> Iterator[Array]:
 
 
 def _is_table(data: object) -> bool:
-    return isinstance(data, np.ndarray) or hasattr(data, "to_numpy") or hasattr(data, "schema")
+    if isinstance(data, np.ndarray) or hasattr(data, "to_numpy"):
+        return True
+    return hasattr(data, "schema") and hasattr(data, "columns") and not hasattr(data, "collect")
 
 
 def _points(data: Any, dimension: int) -> Array:
     if hasattr(data, "schema") and hasattr(data, "columns") and not hasattr(data, "to_numpy"):
         # Arrow: a table or record batch of columns.
-        array = np.column_stack([_real(column) for column in data.columns])
+        columns = [reals_or("points", column) for column in data.columns]
+        array = np.column_stack(columns) if columns else np.empty((0, 0))
     else:
-        array = _real(data)
+        array = reals_or("points", data, width=dimension)
     if array.ndim == 1 and dimension == 1:
         array = array[:, None]
     if array.size == 0 and array.ndim < 2:
@@ -55,18 +57,3 @@ def _points(data: Any, dimension: int) -> Array:
     if array.ndim != 2 or array.shape[1] != dimension:
         raise ShapeError(f"points must have {dimension} coordinates, shape (n, {dimension})")
     return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _real(data: object) -> Array:
-    """Return numbers, not-a-number where they are missing; text is never read as numbers.
-
-    Raises:
-        DataTypeError: No real numbers.
-    """
-    array = array_of("points", data)
-    if array.dtype.kind not in "iubf" and array.size == 0:
-        return np.empty(array.shape)
-    for column in array.reshape(len(array), -1).T if array.dtype.kind == "O" and array.ndim else ():
-        if any(isinstance(entry, str | bytes) for entry in column) and not any(isinstance(e, Number) for e in column):
-            raise DataTypeError("points must be real numbers")
-    return reals_or("points", array)

@@ -19,7 +19,7 @@ pub struct Owner {
 impl Owner {
     /// This process.
     pub fn current() -> Self {
-        Self { generation: GENERATION.load(Ordering::Relaxed), process: std::process::id() }
+        Self { generation: generation(), process: std::process::id() }
     }
 
     /// Refuses any other.
@@ -29,6 +29,11 @@ impl Owner {
     pub fn check(self) -> Result<(), Error> {
         if self == Self::current() { Ok(()) } else { Err(Error::Fork) }
     }
+}
+
+/// How many forks lead to this process, as far as they were noticed.
+pub fn generation() -> u64 {
+    GENERATION.load(Ordering::Relaxed)
 }
 
 /// Says that this process is a new one: everything that was open before refuses to go on in it.

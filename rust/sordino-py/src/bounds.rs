@@ -1,6 +1,7 @@
 //! What no mechanism can do, and the discrepancy of queries.
 
 use crate::error::PyError;
+use crate::interrupt::detached;
 use crate::optimize::Reporter;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -30,7 +31,7 @@ pub(crate) fn lower_bounds(
 ) -> PyResult<LowerBounds> {
     let (rows, columns) = queries.as_array().dim();
     let (entries, weights) = (queries.as_slice()?, cell_weights.as_slice()?);
-    let bounds = py.detach(|| -> Result<_, Error> {
+    let bounds = detached(py, || -> Result<_, Error> {
         let queries = Queries::new(rows, columns, entries)?;
         let determinant = optimize::determinant_bound(queries, most)?;
         let spectral = optimize::spectral_bound(queries, most, None)?;
@@ -74,7 +75,7 @@ pub(crate) fn discrepancy(
     let (rows, columns) = queries.as_array().dim();
     let entries = queries.as_slice()?;
     let mut reporter = Reporter::new(None);
-    let all = py.detach(|| -> Result<_, Error> {
+    let all = detached(py, || -> Result<_, Error> {
         let queries = Queries::new(rows, columns, entries)?;
         let target = Target { gap, ..Target::default() };
         let best = optimize::worst_strategy(queries, target, &mut |i, gap| reporter.report(i, gap))?;

@@ -144,7 +144,7 @@ pub(crate) fn fit(
     let unit = unit(relation, records, per_cell)?;
     let domain = Domain::real(max_value, fraction_bits)?;
     let strategy = &*strategy;
-    let core = py.detach(|| door::Door::fit(&*strategy.core, unit, domain, noise_ratio))?;
+    let core = detached(py, || door::Door::fit(&*strategy.core, unit, domain, noise_ratio))?;
     Ok(Door { core })
 }
 
@@ -160,5 +160,5 @@ pub(crate) fn select(
 ) -> PyResult<usize> {
     let scores = scores.as_slice()?;
     let key = key.map(Key::deterministic);
-    Ok(py.detach(|| door::select(scores, sensitivity, epsilon, key.as_ref())).map_err(PyError::from)?)
+    Ok(detached(py, || door::select(scores, sensitivity, epsilon, key.as_ref())).map_err(PyError::from)?)
 }

@@ -1,6 +1,7 @@
 //! Estimates from what was published.
 
 use crate::error::PyError;
+use crate::interrupt::detached;
 use crate::names::{self, Limits};
 use crate::optimize::Reporter;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -31,7 +32,7 @@ pub(crate) fn project(
         Limits::AtMost => Constraint::AtMost(size),
         Limits::Absolute => Constraint::Absolute(size),
     };
-    let found = py.detach(|| -> Result<_, Error> {
+    let found = detached(py, || -> Result<_, Error> {
         let columns = DenseColumns::from_rows(rows, count, entries)?;
         estimate::project(&columns, target, constraint, tolerance, iterations, &mut |_, _| ControlFlow::Continue(()))
     });
@@ -61,7 +62,7 @@ pub(crate) fn project_measure(
     let factors: Vec<Factor<'_>> = sizes.into_iter().zip(entries).map(|((t, g), f)| (t, g, f)).collect();
     let (target, weights) = (target.as_slice()?, weights.as_slice()?);
     let mut reporter = Reporter::new(progress);
-    let found = py.detach(|| {
+    let found = detached(py, || {
         estimate::project_measure(&factors, target, weights, max_iterations, &mut |iteration, gap| {
             reporter.report(iteration, gap)
         })
@@ -86,6 +87,6 @@ pub(crate) fn search_cut<'py>(
 ) -> PyResult<FoundCut<'py>> {
     let n = weights.as_array().nrows();
     let entries = weights.as_slice()?;
-    let found = py.detach(|| cuts::search(entries, n, goal.0)).map_err(PyError::from)?;
+    let found = detached(py, || cuts::search(entries, n, goal.0)).map_err(PyError::from)?;
     Ok((found.side.into_pyarray(py), found.weight, found.exact))
 }

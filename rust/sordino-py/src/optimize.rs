@@ -1,6 +1,7 @@
 //! Optimal strategies.
 
 use crate::error::PyError;
+use crate::interrupt::detached;
 use crate::names::{Coefficients, Objective, SearchedNoise};
 use crate::workload::Workload;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -81,7 +82,7 @@ fn search<T: Send>(
     let (rows, columns) = queries.as_array().dim();
     let entries = queries.as_slice()?;
     let mut reporter = Reporter::new(progress);
-    let found = py.detach(|| {
+    let found = detached(py, || {
         let queries = Queries::new(rows, columns, entries)?;
         run(queries, &mut |iteration, gap| reporter.report(iteration, gap))
     });
@@ -197,7 +198,7 @@ pub(crate) fn condensed(
 ) -> PyResult<Py<PyArray2<f64>>> {
     let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
     let workload = &workload.0;
-    let (rows, _, entries) = py.detach(|| optimize::condensed(workload, weights)).map_err(PyError::from)?;
+    let (rows, _, entries) = detached(py, || optimize::condensed(workload, weights)).map_err(PyError::from)?;
     matrix(py, rows, entries)
 }
 
@@ -205,6 +206,6 @@ pub(crate) fn condensed(
 #[pyfunction]
 pub(crate) fn dense(py: Python<'_>, workload: PyRef<'_, Workload>) -> PyResult<Py<PyArray2<f64>>> {
     let workload = &workload.0;
-    let (rows, _, entries) = py.detach(|| workload.dense()).map_err(PyError::from)?;
+    let (rows, _, entries) = detached(py, || workload.dense()).map_err(PyError::from)?;
     matrix(py, rows, entries)
 }

@@ -2,6 +2,7 @@
 
 use crate::door::unit;
 use crate::error::PyError;
+use crate::interrupt::detached;
 use crate::names::Relation;
 use crate::optimize::Reporter;
 use crate::sketch::SketchOperator;
@@ -119,7 +120,7 @@ impl Basis {
             let (expected, got) = (self.core().len(), values.len());
             return Err(PyError::from(Error::Shape { name: "values", expected, got }).into());
         }
-        py.detach(|| run(self.core(), &mut values));
+        detached(py, || run(self.core(), &mut values));
         self.check()?;
         Ok(values.into_pyarray(py))
     }
@@ -195,7 +196,7 @@ pub(crate) fn recover(
     let target = Target { sparsity, noise, iterations };
     let (operator, basis) = (&*operator, &*basis);
     let mut reporter = Reporter::new(progress);
-    let found = py.detach(|| {
+    let found = detached(py, || {
         let measuring = Measuring::new(&operator.0, basis.core())?;
         recovery::recover(&measuring, y, algorithm, target, &mut |iteration, residual| {
             if basis.failed() { ControlFlow::Break(()) } else { reporter.report(iteration, residual) }
@@ -221,7 +222,7 @@ pub(crate) fn isotonic<'py>(
     values: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let values = values.as_slice()?;
-    Ok(py.detach(|| estimate::isotonic(values)).into_pyarray(py))
+    Ok(detached(py, || estimate::isotonic(values)).into_pyarray(py))
 }
 
 /// Cells, all finite.
@@ -285,7 +286,7 @@ impl SparsityScores {
             Cells::Reals(cells) => door::Cells::Reals(cells.as_slice()?),
         };
         let (basis, key) = (&*basis, key.map(Key::deterministic));
-        let chosen = py.detach(|| self.choice().select(basis.core(), cells, key.as_ref()));
+        let chosen = detached(py, || self.choice().select(basis.core(), cells, key.as_ref()));
         basis.check()?;
         Ok(chosen.map_err(PyError::from)?)
     }

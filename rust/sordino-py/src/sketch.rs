@@ -2,6 +2,7 @@
 
 use crate::error::PyError;
 use crate::guarded::{Guarded, Shared};
+use crate::interrupt::detached;
 use crate::stream::{StreamDoor, StreamPlan};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -64,7 +65,7 @@ impl SketchOperator {
         let x = x.as_slice()?;
         check("x", self.0.cells(), x.len()).map_err(PyError::from)?;
         let mut y = vec![0.0; self.0.measurements()];
-        py.detach(|| self.0.apply(x, &mut y));
+        detached(py, || self.0.apply(x, &mut y));
         Ok(y.into_pyarray(py))
     }
 
@@ -73,7 +74,7 @@ impl SketchOperator {
         let y = y.as_slice()?;
         check("y", self.0.measurements(), y.len()).map_err(PyError::from)?;
         let mut x = vec![0.0; self.0.cells()];
-        py.detach(|| self.0.adjoint(y, &mut x));
+        detached(py, || self.0.adjoint(y, &mut x));
         Ok(x.into_pyarray(py))
     }
 }
@@ -93,7 +94,7 @@ impl Sketch {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> Result<Self, PyError> {
-        Ok(Self(Guarded::new(py.detach(|| sketch::Sketch::from_bytes(bytes))?)))
+        Ok(Self(Guarded::new(detached(py, || sketch::Sketch::from_bytes(bytes))?)))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, PyError> {

@@ -2,6 +2,7 @@
 
 use crate::error::PyError;
 use crate::guarded::{Guarded, Shared};
+use crate::interrupt::detached;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -44,7 +45,7 @@ impl PointFeatures {
     ) -> PyResult<Self> {
         let listed = indices.as_ref().map(|indices| Ok::<_, PyErr>((indices.as_array().ncols(), indices.as_slice()?)));
         let listed = listed.transpose()?;
-        let made = py.detach(|| {
+        let made = detached(py, || {
             let set = match listed {
                 Some((dimension, indices)) => IndexSet::listed(dimension, indices)?,
                 None => IndexSet::tensor(degrees)?,
@@ -62,7 +63,7 @@ impl PointFeatures {
             .iter()
             .map(|mixing| Ok((mixing.as_array().ncols(), mixing.as_slice()?.to_vec())))
             .collect::<PyResult<_>>()?;
-        let made = py.detach(|| {
+        let made = detached(py, || {
             let mut axes: Vec<Axis> = Vec::new();
             for (j, (degree, entries)) in mixings.iter().enumerate() {
                 // Equal axes are certified once.
@@ -104,7 +105,7 @@ impl PointFeatures {
         let queries = weights.as_array().nrows();
         let (centres, weights) = (centres.as_slice()?.to_vec(), weights.as_slice()?.to_vec());
         let profile = self::profile(profile).map_err(PyError::from)?;
-        let made = py.detach(|| {
+        let made = detached(py, || {
             let kernel = Kernel::new(profile, scales)?;
             let map = match whitening {
                 Some(matrix) => Declared::with_whitening(kernel, centres, weights, queries, matrix, points)?,
@@ -141,7 +142,7 @@ impl PointFeatures {
     /// Multi-indices in the order of the features, shape (features, d); None without an index set.
     fn indices<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<u32>>>> {
         let Some(set) = self.core.map.index_set() else { return Ok(None) };
-        let indices = py.detach(|| set.indices());
+        let indices = detached(py, || set.indices());
         Ok(Some(indices.into_pyarray(py).reshape([set.len(), set.sizes().len()])?))
     }
 
@@ -176,7 +177,7 @@ impl PointFeatures {
         let queries = axes.first().map_or(0, |axis| axis.as_array().nrows());
         let values = values.as_slice()?;
         let axes = axes.iter().map(PyReadonlyArray2::as_slice).collect::<Result<Vec<_>, _>>()?;
-        let answers = py.detach(|| smooth::contract(set, values, &axes, queries)).map_err(PyError::from)?;
+        let answers = detached(py, || smooth::contract(set, values, &axes, queries)).map_err(PyError::from)?;
         Ok(answers.into_pyarray(py))
     }
 }
@@ -207,7 +208,7 @@ impl PointSums {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, features: PyRef<'_, PointFeatures>, bytes: &[u8]) -> Result<Self, PyError> {
         let features = Arc::clone(&features.core);
-        Ok(Self(Guarded::new(py.detach(|| smooth::PointSums::from_bytes(features, bytes))?)))
+        Ok(Self(Guarded::new(detached(py, || smooth::PointSums::from_bytes(features, bytes))?)))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, PyError> {

@@ -2,6 +2,7 @@
 
 use crate::door::Measured;
 use crate::error::PyError;
+use crate::interrupt::detached;
 use crate::names::NoiseLaw;
 use crate::sketch::SketchOperator;
 use crate::smooth::PointFeatures;
@@ -59,7 +60,7 @@ impl Strategy {
     ) -> Result<Self, PyError> {
         let recipe =
             Recipe { workload: workload.0.clone(), mechanism: self::mechanism(mechanism, branching)?, law: law.0 };
-        let core = py.detach(|| recipe.build())?;
+        let core = detached(py, || recipe.build())?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
     }
 
@@ -88,7 +89,7 @@ impl Strategy {
             None => Pieces::Coordinates(law.0),
         };
         let recipe = Factorization { workload: workload.0.clone(), factors, pieces };
-        let core = py.detach(|| recipe.build()).map_err(PyError::from)?;
+        let core = detached(py, || recipe.build()).map_err(PyError::from)?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
     }
 
@@ -103,7 +104,7 @@ impl Strategy {
     ) -> Result<Self, PyError> {
         let operator = Arc::clone(&operator.0);
         let recipe = Compression { workload: workload.0.clone(), operator, law: law.0, sparsity };
-        let core = py.detach(|| recipe.build())?;
+        let core = detached(py, || recipe.build())?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
     }
 
@@ -123,7 +124,7 @@ impl Strategy {
             PointWeights::Product(axes) => Weights::Product(axes),
         };
         let summary = PointSummary { features: Arc::clone(&features.core), weights, law: law.0, count_weight };
-        let core = py.detach(|| summary.build()).map_err(PyError::from)?;
+        let core = detached(py, || summary.build()).map_err(PyError::from)?;
         let answers_len = core.measured_len();
         Ok(Self { core, input_len: None, answers_len })
     }
@@ -140,7 +141,7 @@ impl Strategy {
             return Err(PyError::from(Error::Shape { name: "measured", expected, got }).into());
         }
         let mut out = vec![0.0; self.answers_len];
-        py.detach(|| self.core.decode(measured, &mut out));
+        detached(py, || self.core.decode(measured, &mut out));
         Ok(out.into_pyarray(py))
     }
 
@@ -166,7 +167,7 @@ impl Strategy {
 
     fn variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         let mut out = vec![0.0; self.answers_len];
-        py.detach(|| self.core.variances(&mut out));
+        detached(py, || self.core.variances(&mut out));
         out.into_pyarray(py)
     }
 
@@ -186,13 +187,13 @@ impl Strategy {
         row: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let row = row.as_slice()?;
-        let weights = py.detach(|| self.core.answer_weights(answer, row)).map_err(PyError::from)?;
+        let weights = detached(py, || self.core.answer_weights(answer, row)).map_err(PyError::from)?;
         Ok(weights.into_pyarray(py))
     }
 
     fn weights<'py>(&self, py: Python<'py>, row: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let row = row.as_slice()?;
-        let weights = py.detach(|| self.core.weights(row)).map_err(PyError::from)?;
+        let weights = detached(py, || self.core.weights(row)).map_err(PyError::from)?;
         Ok(weights.into_pyarray(py))
     }
 }
@@ -206,7 +207,7 @@ pub(crate) fn decode<'py>(
 ) -> Bound<'py, PyArray1<f64>> {
     let mut out = vec![0.0; strategy.answers_len];
     let (strategy, measured) = (&*strategy, &*measured);
-    py.detach(|| strategy::decode(&*strategy.core, &measured.0, &mut out));
+    detached(py, || strategy::decode(&*strategy.core, &measured.0, &mut out));
     out.into_pyarray(py)
 }
 
@@ -223,6 +224,6 @@ pub(crate) fn answer<'py>(
 ) -> Result<Arrays<'py>, PyError> {
     let (strategy, measured, workload) = (&*strategy, &*measured, &*workload);
     let len = strategy.input_len.unwrap_or(0);
-    let (values, variances) = py.detach(|| strategy::answer(&*strategy.core, &measured.0, len, &workload.0))?;
+    let (values, variances) = detached(py, || strategy::answer(&*strategy.core, &measured.0, len, &workload.0))?;
     Ok((values.into_pyarray(py), variances.into_pyarray(py)))
 }

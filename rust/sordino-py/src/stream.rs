@@ -2,6 +2,7 @@
 
 use crate::error::PyError;
 use crate::guarded::{Guarded, Shared};
+use crate::interrupt::detached;
 use crate::names::{self, Lasting, NoiseLaw};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ use sordino_core::interrupt;
 use sordino_core::stream::{self, Filter, Horizon, Items, Participation, StreamMechanism, StreamRecipe};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use zeroize::Zeroize;
 
 /// A built mechanism for a stream.
 #[pyclass(frozen, module = "sordino._core")]
@@ -92,7 +94,7 @@ impl StreamPlan {
         };
         let mut interrupted = None;
         #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime
-        let plan = py.detach(|| {
+        let plan = detached(py, || {
             stream::StreamPlan::with_progress(recipe, &mut |_, _| match Python::attach(|py| py.check_signals()) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
@@ -166,7 +168,7 @@ impl StreamPlan {
         steps: PyReadonlyArray1<'py, u64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let steps = steps.as_slice()?;
-        Ok(py.detach(|| self.0.variances(steps)).map_err(PyError::from)?.into_pyarray(py))
+        Ok(detached(py, || self.0.variances(steps)).map_err(PyError::from)?.into_pyarray(py))
     }
 
     fn fit(
@@ -179,7 +181,7 @@ impl StreamPlan {
     ) -> Result<StreamDoor, PyError> {
         let patterns = self::patterns(patterns)?;
         let domain = Domain::real(max_value, fraction_bits)?;
-        Ok(StreamDoor(py.detach(|| self.0.fit(&patterns, domain, noise_ratio))?))
+        Ok(StreamDoor(detached(py, || self.0.fit(&patterns, domain, noise_ratio))?))
     }
 }
 
@@ -277,15 +279,44 @@ fn publish(
     stream: &mut stream::Stream,
     items: Items<'_>,
     values: &mut [f64],
-    mut units: Option<&mut [i64]>,
+    units: Option<&mut [i64]>,
     whole: bool,
 ) -> Result<usize, Error> {
     let dim = stream.dim();
     let len = stream.check(items)? * dim;
     let part = if whole { len.max(1) } else { PART.div_ceil(dim) * dim };
+    if len > part {
+        // A copy: a handler, or another thread, may write to the caller's between two parts.
+        return match items {
+            Items::Integers(items) => {
+                let mut kept = items.to_vec();
+                let done = publish_parts(stream, Items::Integers(&kept), values, units, part);
+                kept.zeroize();
+                done
+            }
+            Items::Reals(items) => {
+                let mut kept = items.to_vec();
+                let done = publish_parts(stream, Items::Reals(&kept), values, units, part);
+                kept.zeroize();
+                done
+            }
+        };
+    }
+    stream.update(items, values, units)?;
+    Ok(len)
+}
+
+fn publish_parts(
+    stream: &mut stream::Stream,
+    items: Items<'_>,
+    values: &mut [f64],
+    mut units: Option<&mut [i64]>,
+    part: usize,
+) -> Result<usize, Error> {
+    let len = stream.check(items)? * stream.dim();
     let mut done = 0;
     while done < len {
-        if !whole && let Err(stop) = interrupt::poll() {
+        if let Err(stop) = interrupt::poll() {
             return if done == 0 { Err(stop) } else { Ok(done) };
         }
         let next = (done + part).min(len);

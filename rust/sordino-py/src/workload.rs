@@ -1,6 +1,7 @@
 //! Workloads.
 
 use crate::error::PyError;
+use crate::interrupt::detached;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
@@ -94,13 +95,13 @@ impl Workload {
             return Err(PyError::from(Error::Shape { name: "x", expected, got: x.len() }).into());
         }
         let mut out = vec![0.0; self.0.answers_len()];
-        py.detach(|| self.0.apply(x, &mut out));
+        detached(py, || self.0.apply(x, &mut out));
         Ok(out.into_pyarray(py))
     }
 
     fn row_squares<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         let mut out = vec![0.0; self.0.answers_len()];
-        py.detach(|| self.0.row_squares(&mut out));
+        detached(py, || self.0.row_squares(&mut out));
         out.into_pyarray(py)
     }
 

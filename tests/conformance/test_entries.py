@@ -1,0 +1,102 @@
+"""One record more does not change how the others are read: what an entry is depends on the entry alone."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import cases
+import numpy as np
+import pandas as pd
+import pytest
+
+import sordino as so
+from sordino.private_numbers import amounts_or, members_or, reals_or
+
+ENTRIES = [
+    0, 1, 3, -2, 2**64, -(2**70), True, False, np.True_, 1.0, 2.5, float("nan"), float("inf"), -float("inf"), None,
+    "1", "a", b"1", 1j, np.float16(1.5), np.float32(0.7), np.float64(0.1), np.longdouble(2), np.int8(-1),
+    np.uint64(2**63),
+    Decimal("1.5"), Decimal("NaN"), Decimal("1e400"), Fraction(1, 3), Fraction(10**400), pd.NA, pd.NaT,
+    np.datetime64("NaT"), np.timedelta64(3), pd.Timestamp("2026-01-01"), object(), (), [1], {}, np.array([1, 2]),
+]  # fmt: skip
+READERS = {"members": members_or, "amounts": amounts_or, "reals": reals_or}
+
+
+def same(a, b):
+    return a == b or (a != a and b != b)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_an_entry_is_read_as_it_is_beside_any_other(read):
+    alone = [read("x", [entry, 0])[0] for entry in ENTRIES]
+    for i, entry in enumerate(ENTRIES):
+        for other in ENTRIES:
+            for found in (read("x", [entry, other, 0])[0], read("x", [other, 0, entry])[2]):
+                assert same(found, alone[i]), (entry, other)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", ["?", "b", "B", "h", "H", "i", "I", "l", "L", "e", "f", "d", "g", ">i4", ">f8"])
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_arrays_are_read_as_lists_of_their_entries(read, dtype):
+    values = [0, 1, 1, 3, 100] + ([0.5, np.inf, -np.inf, np.nan] if np.dtype(dtype).kind == "f" else [])
+    array = np.array(values).astype(dtype)
+    listed = read("x", [*array, None])[:-1]
+    np.testing.assert_array_equal(read("x", array), listed)
+    np.testing.assert_array_equal(read("x", array.astype(object)), listed)
+    np.testing.assert_array_equal(read("x", np.stack([array, array], axis=1)[:, 0]), listed)
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_columns_are_read_alike_with_and_without_a_missing_entry(read):
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    for values in ([1, 0, 2], [True, False, True], [1.0, 0.0, 2.0]):
+        expected = read("x", values)
+        for make in (
+            pl.Series,
+            pa.array,
+            pd.Series,
+            lambda v: pd.Series(v).convert_dtypes(),
+            lambda v: pa.chunked_array([v]),
+        ):
+            np.testing.assert_array_equal(read("x", make(values)), expected)
+            np.testing.assert_array_equal(read("x", make([*values, None]))[:-1], expected)
+    days = pd.Series(pd.to_datetime(["2026-01-01"])).dt.tz_localize("UTC")
+    for column in (pl.Series([None]).cast(pl.Time), pl.Series(["a"]), days, pa.array([1]).cast(pa.timestamp("s"))):
+        with pytest.raises(so.DataTypeError):
+            read("x", column)
+
+
+ROWS = {
+    "codes": lambda rows: so.plan(so.Marginals([2, 3], k=2), cases.LOUD).release(rows),
+    "points": lambda rows: so.plan(SMOOTH, cases.LOUD).sums(rows),
+}
+SMOOTH = so.SmoothQueries(2, points=9, bounds=((0.0, 1.0), (0.0, 1.0)), query_class=so.GaussianKernels(0.5))
+
+
+@pytest.mark.parametrize("take", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize(
+    "row", [None, [1], [1, 1, 1], ["x", 1], [1j, 1], [None, None], "ab", [np.timedelta64(1), 0], [[1], 1], [True, 1]]
+)
+def test_no_row_of_a_list_is_refused(take, row):
+    take([[1, 1], row])
+    take([row, [0, 1]])
+
+
+def test_codes_are_counted_alike_beside_a_record_that_is_none():
+    plan = so.plan(so.Marginals([2, 3], k=2), cases.LOUD)
+    with so.testing.deterministic_noise(cases.KEY):
+        counts = [
+            np.rint(plan.release([*[[True, 1]] * 50, *more]).values).tolist()
+            for more in ([], [[None, None]], [["x", 2]])
+        ]
+    assert counts[0] == counts[1] == counts[2]
+    assert max(counts[0]) == 50
+
+
+def test_records_are_tabulated_alike_beside_text():
+    for records in ([True] * 3, [np.float32(0.7)] * 3, [np.float16(0.7)] * 3, [Decimal("0.7")] * 3):
+        for edges in (2, [0.0, 0.7, 1.0]):
+            alone = so.tabulate(records, edges).counts
+            for other in ("x", None, 5.0, pd.NA):
+                assert so.tabulate([*records, other], edges).counts.tolist() == alone.tolist()
