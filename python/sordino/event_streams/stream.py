@@ -173,6 +173,8 @@ class EventStream(Uncopied):
                 except (StepConflictError, StreamClosedError):
                     self._torn = True
                     self._waiting.clear()
+                    if not isinstance(self.counters, _core.LazyStream):
+                        self.counters._whole = False  # they may be attached again
                     raise
             self._waiting.popleft()
         return found
