@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make, or check, the ziggurat tables in rust/sordino-core/src/random/tables.rs.
+"""Make, or check, the ziggurat tables in rust/sordino-core/src/door/random/tables.rs.
 
 Widths are integers, heights exact rationals, thresholds rounded to the safe side; standard library
 only. The certificates that make the sampler exact are verified again, by other means, in
@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 
 getcontext().prec = 90
-TARGET = Path(__file__).resolve().parent.parent / "rust/sordino-core/src/random/tables.rs"
+TARGET = Path(__file__).resolve().parent.parent / "rust/sordino-core/src/door/random/tables.rs"
 ABSCISSA_BITS = 55
 
 
