@@ -49,6 +49,7 @@ __all__ = [
     "project",
     "project_measure",
     "recover",
+    "renew_owner",
     "search_cut",
     "select",
 ]
