@@ -270,6 +270,7 @@ def spectrum(kernel: np.ndarray) -> np.ndarray:
 
 
 # kappa = 2 t**2/(squared column norm); from an independent numerical inversion over a few positions.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "kappa"),
     [

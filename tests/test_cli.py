@@ -453,6 +453,7 @@ def installed(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
 
 
+@pytest.mark.slow
 def test_the_installed_command(daily, tmp_path):
     done = installed("plan", *AVERAGE, *APPROX, "--save", tmp_path / "plan.json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -474,6 +475,7 @@ def test_without_the_extra_one_line_says_so(missing):
     assert done.stderr == f"sordino: the command line needs {missing}: pip install 'sordino[cli]'\n"
 
 
+@pytest.mark.slow
 def test_plans_do_not_need_matplotlib():
     program = (
         "import sys; sys.modules['matplotlib'] = None; sys.argv = ['sordino', *sys.argv[1:]];"

@@ -77,6 +77,7 @@ def test_weights_of_cuts(edges):
     assert found["value"] == pytest.approx([7], abs=0.1)
 
 
+@pytest.mark.slow
 def test_once_has_less_noise_than_every_step(edges):
     noisy = ["--of", "triangles", *ENDS, "--epsilon", 1, "--delta", 1e-6]
     once, every = answers(edges, *noisy), answers(edges, *noisy, "--every-step", 10**6)

@@ -511,6 +511,7 @@ def long_search(tmp_path):
     return ["--matrix", tmp_path / "large.npy", "--mechanism", "optimal", "--objective", "max", "--rho", 1]
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_how_far_a_search_is(queries):
     options = ["--matrix", queries, "--mechanism", "optimal", "--rho", 1]
     terminal = Terminal("plan", *options)

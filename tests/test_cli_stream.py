@@ -99,6 +99,7 @@ def test_a_line_in_an_answer_out(tmp_path):
     assert live.end() == (0, "")
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly(number, tmp_path):
@@ -121,6 +122,7 @@ def test_a_reader_that_goes_away_ends_it_silently(tmp_path):
 # Kept.
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_after_a_signal_the_stream_goes_on(number, kept):
@@ -136,6 +138,7 @@ def test_after_a_signal_the_stream_goes_on(number, kept):
     assert answers == whole.splitlines()
 
 
+@pytest.mark.slow
 @posix
 def test_after_a_kill_answers_come_again(kept):
     options, first, second = kept
@@ -157,6 +160,7 @@ def test_after_a_kill_answers_come_again(kept):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 @posix
 def test_a_crash_before_the_state_was_saved(kept):
     options, first, second = kept
@@ -175,6 +179,7 @@ def test_a_crash_before_the_state_was_saved(kept):
     assert len(rows(done.stdout)) == 5
 
 
+@pytest.mark.slow
 def test_a_file_begins_at_the_start(kept):
     options, first, _ = kept
     path = first / "items.csv"
@@ -193,6 +198,7 @@ def test_a_file_begins_at_the_start(kept):
     assert "shorter than what was published" in done.stderr
 
 
+@pytest.mark.slow
 def test_options_are_in_the_state(kept):
     _, first, _ = kept
     kept_only = ["--state", "state", "--key-file", "key"]
@@ -404,6 +410,7 @@ def test_large_numbers_are_clamped(tmp_path):
     assert values(done.stdout) == pytest.approx([100.0, 200.0, 100.0], abs=0.1)
 
 
+@pytest.mark.slow
 def test_the_horizon_ends_the_stream(tmp_path):
     options = [*SUM, "--length", "3", "--state", "state", "--key-file", "key"]
     done = piped(options, "1\n2\n3\n4\n5\n", tmp_path)

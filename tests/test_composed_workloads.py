@@ -369,6 +369,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(REFUSED)))
 def test_nonsense_is_refused(index):
     make, error = REFUSED[index]

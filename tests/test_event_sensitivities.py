@@ -242,6 +242,7 @@ def test_three_stars():
         check(workload, so.AddRemove(1), differences(workload, pairs), least)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "bound", "least"),
     [
@@ -298,6 +299,7 @@ def forests(level):
     return fixed((s, t) for s in streams for t in neighbours(s))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", BATCHES)
 @pytest.mark.parametrize(("level", "least"), [("event", 0.7), ("node", 0.3)])
 def test_no_weighted_edge_changes_the_forest_by_more_than_is_charged(level, least, ends):

@@ -183,6 +183,7 @@ def fed(stream, items, ends, weighted, names=None):
     return np.array(answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_degree", [None, 1, 2, 4])
 @given(items=events, places=cuts, named=st.booleans())
 def test_functions_of_any_graph_are_those_of_its_prefixes(max_degree, items, places, named):
@@ -365,6 +366,7 @@ def test_dense_streams_do_not_care_how_items_are_split():
             assert np.array_equal(np.concatenate(found), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_lazy_noise_is_the_noise_of_a_sequential_stream(mechanism):

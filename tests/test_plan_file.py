@@ -59,6 +59,7 @@ def test_large_arrays_lie_beside_under_their_hash(tmp_path):
         so.Plan.load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

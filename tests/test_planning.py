@@ -169,6 +169,7 @@ def test_group_privacy_counts_records_in_one_cell(unit, records, units):
     assert records / plan.max_stderr <= units * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @given(st.floats(0.5, 500.0), st.sampled_from([None, 1e-6, 1e-9]), st.sampled_from(["rmse", "max_stderr"]))
 def test_privacy_for_meets_its_target_and_hardly_more(target, delta, name):
     workload = so.RunningSum(64)

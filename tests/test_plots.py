@@ -103,6 +103,7 @@ def test_known_noise_is_marked():
     assert any("NOT PRIVATE" in text.get_text() for text in plot_release(release).axes[0].texts)
 
 
+@pytest.mark.slow
 def test_the_chosen_mechanism_stands_out():
     comparison = so.compare(so.RunningSum(300), PRIVACY)
     axes = plot_comparison(comparison).axes[0]

@@ -36,6 +36,7 @@ def data(n=200, seed=0):
 # What is chosen.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [PURE, APPROX, so.ZeroConcentratedDP(rho=0.1), so.GaussianDP(mu=0.5)])
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("name", ["gaussian", "k-smooth", "prior"])
@@ -198,6 +199,7 @@ def test_tampered_plans_are_refused(name, tmp_path):
         so.SmoothPlan.load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_no_number_can_be_changed_into_less_noise(name, tmp_path):
     """Every number of the file, halved, one less, negated and zero: refused, or a plan with the noise it needs."""
@@ -655,6 +657,7 @@ def raising(_):
     raise KeyError("on purpose")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["kernel", "weighted", "histogram"])
 @pytest.mark.parametrize("projected", [False, True])
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ TENSOR = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "d", "degree", "index_set", "exact"), TENSOR)
 def test_noise_is_that_of_the_searched_sensitivity(mechanism, d, degree, index_set, exact):
     """On every sum, times its weight, it is the ratio times the sensitivity; searched is the true sensitivity."""
@@ -441,6 +442,7 @@ def test_releases_withstand_the_attack(points):
     assert 1.8 < attacked(points, 3.0, 3.0) <= 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_attack_catches_the_literal_noise():
     """Noise for as many monomials as there are is that of a plan for 10/6 times the epsilon."""

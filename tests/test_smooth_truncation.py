@@ -69,6 +69,7 @@ def test_the_truncation_is_a_bound(query, mechanism):
     assert (off <= truncation + noise).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [*QUERIES[:7], *BOXES], ids=lambda q: type(q).__name__)
 @pytest.mark.parametrize("mechanism", ["chebyshev", "histogram"])
 def test_the_truncation_is_nearly_attained(query, mechanism):
@@ -96,6 +97,7 @@ def test_the_truncation_is_a_bound_in_two_coordinates(index_set, approximation):
         assert (off <= truncation + noise).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_kernels_of_a_class_stay_below_the_bound_of_the_class(approximation):
     """Also of more polynomials than coefficients were judged from, and in two coordinates."""
@@ -113,6 +115,7 @@ def test_kernels_of_a_class_stay_below_the_bound_of_the_class(approximation):
         assert two == pytest.approx((1 + one) ** 2 - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_no_centre_has_a_larger_coefficient(kernels):
     cube = Cube(((-1.0, 1.0),))
@@ -260,6 +263,7 @@ def test_separable_functions_and_kernels_have_like_truncations(mechanism):
     assert 0.3 * kernel.truncation[0] <= free.truncation <= 3 * kernel.truncation[0]
 
 
+@pytest.mark.slow
 def test_functions_that_cannot_be_asked_beyond_the_degree_are_compared_at_scattered_points():
     plan = made("chebyshev", (140, 140, 140), 3, privacy=so.GaussianDP(mu=1e3))
     answer = plan.release(np.zeros((1000, 3))).query(lambda z: np.exp(-np.abs(z).sum(axis=1) / 0.3))

@@ -250,6 +250,7 @@ def test_a_soft_horizon_is_best_at_its_length_and_goes_on():
         hard.std([1025])
 
 
+@pytest.mark.slow
 def test_memory_limits_the_choice():
     workload = so.SlidingWindow(64)
     free = so.plan_stream(workload, ONE)

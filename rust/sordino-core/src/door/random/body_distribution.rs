@@ -219,6 +219,7 @@ fn cross_polytope_is_laplace() {
 /// whatever the cone, and within a cone the gauge splits uniformly between the two vertices. Chi-square over
 /// cone × quantile of the gauge × split.
 #[test]
+#[ignore = "seconds"]
 fn every_cone_has_its_share() {
     // An octagon, counter-clockwise, one column inside it.
     let vertices = [[9, 1], [6, 7], [0, 9], [-7, 6]];
@@ -267,6 +268,7 @@ fn every_cone_has_its_share() {
 /// The privacy loss: outputs of two inputs at distance `v`. In every cell the frequencies differ by at most the factor
 /// `exp(‖v‖_K)`, up to 5 standard errors, and where `v` points away from both they differ by just that.
 #[test]
+#[ignore = "seconds"]
 fn the_ratio_of_neighbours_is_bounded_and_reached() {
     let polytope = Polytope::new(2, 3, &[4, 0, 4, 0, 4, 4], None).unwrap();
     let count = 40_000;
@@ -328,6 +330,7 @@ fn signs_8_by_64() {
 }
 
 #[test]
+#[ignore = "seconds"]
 fn signs_12_by_128() {
     signs_row(12, 128, 600, 604.0, 5.3e-4);
 }
@@ -341,6 +344,7 @@ fn signs_16_by_256() {
 /// All two-way marginals of four binary attributes: in the basis of the characters of degree at most 2 the body's
 /// minimum enclosing ellipsoid is a ball. The 24 cells are `(c_∅ ± c_i ± c_j ± c_ij)/4`.
 #[test]
+#[ignore = "seconds"]
 fn two_way_marginals() {
     let sets: Vec<usize> = (0..16usize).filter(|set| set.count_ones() <= 2).collect();
     let rank = sets.len();

@@ -304,6 +304,7 @@ fn reference_errors() {
 }
 
 #[test]
+#[ignore = "seconds"]
 fn more_reference_errors() {
     let a = prefix(256);
     for (coefficients, expected) in [Coefficients::Printed, Coefficients::Rescaled, Coefficients::Optimal]

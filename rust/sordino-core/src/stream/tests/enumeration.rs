@@ -111,6 +111,7 @@ fn toeplitz(kernel: &[f64]) -> Matrix {
 }
 
 #[test]
+#[ignore = "seconds"]
 fn rounding_what_is_fed_back_costs_what_is_charged() {
     let mut excess = Vec::new();
     for (mu, omega, n, quarters, change) in [
