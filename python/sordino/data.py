@@ -6,7 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.private_numbers import array_of, entries_of, members_or, plain, reals_of, rounded, sum_exactly, summed
+from sordino.private_numbers import (
+    are_rows,
+    array_of,
+    entries_of,
+    members_or,
+    plain,
+    reals_of,
+    rounded,
+    sum_exactly,
+    summed,
+)
 from sordino.tabulation import Tabulated
 from sordino.units import Unit
 from sordino.workloads import Marginals, SortedHistogram, Workload
@@ -54,7 +64,8 @@ def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, cou
     if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
         nonzeros = _nonzeros(data, workload, integral)
         return Cells(_sorted(nonzeros, workload) if ordered else nonzeros, None)
-    if isinstance(workload, Marginals) and isinstance(data, list | tuple):
+    records = isinstance(workload, Marginals) and (not isinstance(data, list | tuple) or are_rows(data))
+    if isinstance(workload, Marginals) and records:
         array = entries_of(_INPUT, data, width=len(workload.levels))
     else:
         array = array_of(_INPUT, data)

@@ -10,6 +10,7 @@ another type, would change how all others are read. So `True` is 1 and 2.0 is 2 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -28,6 +29,7 @@ __all__ = [
     "LIMIT",
     "NOWHERE",
     "amounts_or",
+    "are_rows",
     "array_of",
     "entries_of",
     "half_up",
@@ -35,6 +37,7 @@ __all__ = [
     "member_of",
     "members_or",
     "plain",
+    "real_of",
     "reals_of",
     "reals_or",
     "rounded",
@@ -47,7 +50,7 @@ LARGEST = 2**53
 # A cell that no table has: a null item.
 NOWHERE = -1
 # What finite numbers that no float holds become.
-LIMIT = 1e300
+LIMIT = sys.float_info.max
 _HALF = 2**31 - 1
 # What `float` takes and is no real number.
 _NO_REALS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -128,21 +131,45 @@ def entries_of(
 def _rows(rows: list[Any] | tuple[Any, ...], width: int) -> NDArray[Any]:
     array = np.full((len(rows), width), None, dtype=object)
     for row, found in zip(array, rows, strict=True):
-        if _is_sequence(found) and len(found) == width:
-            row[:] = _objects(list(found))
-        elif width == 1 and not _is_sequence(found):
-            row[0] = found
+        if not _is_sequence(found):
+            row[0] = found if width == 1 else None
+            continue
+        with suppress(Exception):  # whatever an object says of itself
+            entries = list(found)
+            if len(entries) == width:
+                row[:] = _objects(entries)
     return array
 
 
 def _is_sequence(entry: object) -> bool:
-    return hasattr(entry, "__len__") and hasattr(entry, "__iter__") and not isinstance(entry, str | bytes)
+    """Return whether an entry has entries of its own, as numpy would find out."""
+    try:
+        if isinstance(entry, str | bytes | type) or getattr(entry, "ndim", 1) == 0:
+            return False
+        return hasattr(entry, "__len__") or hasattr(entry, "__array__")
+    except Exception:  # whatever an object says of itself
+        return False
+
+
+def are_rows(entries: list[Any] | tuple[Any, ...]) -> bool:
+    """Return whether a list is one of records: rows of entries, or missing ones; and not of numbers, or of tables."""
+    rows = [entry for entry in entries if _is_sequence(entry)]
+    if not rows:
+        return all(map(is_missing, entries))
+    return len(rows) < len(entries) or not all(_is_sequence(entry) for row in rows for entry in _first(row))
+
+
+def _first(row: Any) -> list[Any]:
+    try:
+        return list(row)[:1] or [None]
+    except Exception:  # whatever an object says of itself
+        return [None]
 
 
 # Types of columns that hold no numbers, as pandas, polars and Arrow name them.
 _NO_NUMBERS = (
     "category", "categorical", "dictionary", "enum", "period", "interval", "date", "time", "duration", "str", "utf8",
-    "large_string", "binary", "list", "struct",
+    "large_", "binary", "list", "struct", "fixed_size", "month",
 )  # fmt: skip
 
 
@@ -242,7 +269,7 @@ def _decimal(value: Decimal | str) -> Decimal:
         raise ValueError from None
 
 
-def _real(value: Any) -> float:
+def real_of(value: Any) -> float:
     """Return a number as a float, clamped where it is beyond all of them.
 
     Raises:
@@ -253,12 +280,13 @@ def _real(value: Any) -> float:
         value, Decimal | str | complex | np.complexfloating | np.datetime64 | np.timedelta64
     ):
         return float(_exact(value))
-    if isinstance(value, np.longdouble) and np.isfinite(value):
-        value = min(max(value, np.longdouble(-LIMIT)), np.longdouble(LIMIT))
     try:
-        return float(value)
+        with np.errstate(all="ignore"):
+            found = float(value)
     except OverflowError:
         return LIMIT if value > 0 else -LIMIT
+    cut = math.isinf(found) and isinstance(value, np.longdouble) and np.isfinite(value)
+    return math.copysign(LIMIT, found) if cut else found
 
 
 def _each(
@@ -326,7 +354,7 @@ def reals_of(what: str, array: NDArray[Any]) -> NDArray[np.float64]:
         InvalidParameterError: Not-a-number or infinite entries.
     """
     _check_kind(what, array)
-    reals = _each(what, array, _real, np.float64, None) if array.dtype.kind == "O" else _float64(array)
+    reals = _each(what, array, real_of, np.float64, None) if array.dtype.kind == "O" else _float64(array)
     if not np.isfinite(reals).all():
         raise _not_finite(what)
     return reals
@@ -334,10 +362,12 @@ def reals_of(what: str, array: NDArray[Any]) -> NDArray[np.float64]:
 
 def _float64(array: NDArray[Any]) -> NDArray[np.float64]:
     """Return plain numbers as float64; a finite number of a wider dtype stays finite."""
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        array = np.where(np.isfinite(array), np.clip(array, -LIMIT, LIMIT), array)
     with np.errstate(all="ignore"):
-        return array.astype(np.float64, copy=False)
+        found: NDArray[np.float64] = array.astype(np.float64, copy=False)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        beyond = np.isfinite(array) & np.isinf(found)
+        found = np.where(beyond, np.copysign(LIMIT, found), found)
+    return found
 
 
 def reals_or(what: str, data: object, *, width: int | None = None) -> NDArray[np.float64]:
@@ -353,7 +383,7 @@ def reals_or(what: str, data: object, *, width: int | None = None) -> NDArray[np
 def _number(value: Any) -> float:
     if isinstance(value, str | bytes):
         raise TypeError
-    return _real(value)
+    return real_of(value)
 
 
 def amounts_or(what: str, data: object) -> NDArray[np.int64]:
@@ -368,7 +398,8 @@ def amounts_or(what: str, data: object) -> NDArray[np.int64]:
     if array.dtype.kind == "f":
         wide = array.astype(np.promote_types(array.dtype, np.float64), copy=False)
         array = np.where(np.isnan(wide), 0.0, np.clip(wide, -LARGEST, LARGEST))
-    return rounded(what, array)
+    units = rounded(what, array)
+    return np.clip(units, -LARGEST, LARGEST) if array.dtype.itemsize == 8 else units
 
 
 def members_or(what: str, data: object, *, width: int | None = None) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sordino._checks import integer, numbers, text
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.private_numbers import array_of, entries_of, is_missing, reals_or
+from sordino.private_numbers import array_of, entries_of, is_missing, real_of, reals_or
 from sordino.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads.base import length_of
 
@@ -143,10 +143,7 @@ def _reals(records: object) -> NDArray[np.float64]:
 
 def _real(value: Any) -> float:
     try:
-        none = isinstance(value, complex | np.complexfloating | np.datetime64 | np.timedelta64)
-        return np.nan if none else float(value)
-    except OverflowError:
-        return np.inf if value > 0 else -np.inf
+        return float(value) if isinstance(value, str | bytes) else real_of(value)
     except Exception:  # whatever an object's own conversion raises may quote it
         return np.nan
 
@@ -175,11 +172,14 @@ def _groups(user: object, count: int) -> NDArray[np.int64]:
     if len(listed) != count:
         raise ShapeError("user must have one entry for each record")
     names: dict[Any, int] = {}
-    try:
-        found = (-1 if is_missing(name) else names.setdefault(name, len(names)) for name in listed)
-        return np.fromiter(found, dtype=np.int64, count=count)
-    except Exception:
-        raise DataTypeError("users must be hashable") from None
+
+    def group(name: Any) -> int:
+        try:
+            return -1 if is_missing(name) else names.setdefault(name, len(names))
+        except Exception:  # no name at all: it has no hash, or cannot be compared
+            return -1
+
+    return np.fromiter(map(group, listed), dtype=np.int64, count=count)
 
 
 def _listed(user: object) -> list[Any]:
@@ -197,7 +197,12 @@ def _listed(user: object) -> list[Any]:
     for name in ("to_pylist", "to_list", "tolist"):
         convert = getattr(user, name, None)
         if callable(convert):
-            return list(convert())
+            try:
+                return list(convert())
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException:  # out of the range of Python's dates; polars panics
+                raise DataTypeError("user has a column of dates that cannot be read: give their integers") from None
     return list(np.asarray(user, dtype=object))
 
 

@@ -100,3 +100,76 @@ def test_records_are_tabulated_alike_beside_text():
             alone = so.tabulate(records, edges).counts
             for other in ("x", None, 5.0, pd.NA):
                 assert so.tabulate([*records, other], edges).counts.tolist() == alone.tolist()
+
+
+def test_what_a_list_is_does_not_depend_on_one_entry():
+    """Flat tables and tables in tables stay tables, whatever a cell holds; lists of rows stay lists of rows."""
+    plan = so.plan(so.Marginals([2, 3], k=2), cases.LOUD)
+    table = [7, 50, 51, 52, 53, 54]
+    with so.testing.deterministic_noise(cases.KEY):
+        base = plan.release(table).values
+        for entry, moved in ((8, 1), (Decimal(7), 0), (Fraction(15, 2), 1), (2**64, None), (2**64 - 1, None)):
+            values = plan.release([entry, *table[1:]]).values
+            np.testing.assert_allclose(values.reshape(-1)[1:], base.reshape(-1)[1:])
+            assert moved is None or round(float(values.reshape(-1)[0] - base.reshape(-1)[0])) == moved
+        cube = so.plan(so.Marginals([2, 2, 2], k=3), cases.LOUD)
+        found = [cube.release([[[1, 2], [3, 4]], [[5, 6], [7, last]]]).values.reshape(-1) for last in (8, Decimal(9))]
+        assert np.rint(found[1] - found[0]).tolist() == [0] * 7 + [1]
+    for entry in (None, "x", float("nan")):
+        with pytest.raises(so.SordinoError):
+            plan.release([entry, *table[1:]])
+
+
+def test_counts_of_any_dtype_are_clamped_alike():
+    for more in ([], [None], [1.5], ["x"]):
+        found = amounts_or("x", [2**60, -(2**54), *more])[:2]
+        assert found.tolist() == [2**53, -(2**53)]
+    assert amounts_or("x", np.array([2**60, -(2**54)])).tolist() == [2**53, -(2**53)]
+    assert reals_or("x", [1e305, np.longdouble("1e305")]).tolist() == [1e305, 1e305]
+    assert reals_or("x", [np.longdouble("1e305"), None])[0] == 1e305
+    assert np.isfinite(reals_or("x", np.array([np.longdouble("1e4000")])))[0]
+
+
+class Lying:
+    """What says of itself what it likes."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    def __getattribute__(self, name):
+        if name in object.__getattribute__(self, "names"):
+            raise RuntimeError("secret")
+        return object.__getattribute__(self, name)
+
+    def __len__(self):
+        raise RuntimeError("secret")
+
+    def __iter__(self):
+        raise RuntimeError("secret")
+
+    def __float__(self):
+        raise RuntimeError("secret")
+
+    def __array__(self, *_arguments, **_options):
+        raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize("row", [Lying(), np.array(0.5), pd.DataFrame(np.ones((2, 3))), dict, np.ones((2, 2)), {1, 2}])
+@pytest.mark.parametrize("take", ROWS.values(), ids=ROWS)
+def test_no_object_leaves_its_errors_behind(take, row):
+    take([[1, 1], row])
+    for read in READERS.values():
+        read("x", [row, 1])
+    so.tabulate([0, row], 1, user=["a", row], max_records=1)
+    with so.plan_stream(so.EdgeCount(4, 9), cases.LOUD).open() as stream:
+        assert round(float(np.sum(stream.update([row, 1], [2, 2])[-1]))) == 1
+
+
+def test_an_unhashable_user_is_nobody():
+    assert so.tabulate([0, 0, 0], 1, user=["a", ["b"], "a"], max_records=1).counts.tolist() == [1]
+
+
+def test_a_list_of_batches_is_one_of_points():
+    plan = so.plan(SMOOTH, cases.LOUD)
+    whole = np.linspace(0, 1, 18).reshape(9, 2)
+    assert plan.sums([whole[:5], whole[5:]]).to_bytes() == plan.sums(whole).to_bytes()

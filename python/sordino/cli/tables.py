@@ -171,7 +171,10 @@ def _parquet(path: Path, names: list[str]) -> list[Column]:
 def _entries(pa: Any, column: Any) -> Column:
     """Return a column's entries; times as numpy dates in UTC, since a Python date may not hold them."""
     if not pa.types.is_temporal(column.type):
-        return list(column.to_pylist())
+        try:
+            return list(column.to_pylist())
+        except (ValueError, ArithmeticError):  # text that is none, dates within it beyond those of Python
+            raise InputFileError("a column cannot be read: its entries are no values of its type") from None
     zone = getattr(column.type, "tz", None)
     ticks = column.cast(pa.timestamp("us", tz=zone), safe=False).cast(pa.int64())
     null = np.datetime64("NaT").astype(np.int64)

@@ -11,6 +11,7 @@ from sordino import _core
 from sordino._checks import flag
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.event_streams.edges import endpoints, weight_units
+from sordino.event_streams.names import is_single
 from sordino.event_streams.stream import EventStream, step_ends
 from sordino.release import Interval
 
@@ -83,7 +84,7 @@ class GraphFunctionStream(EventStream):
             answers = self._publish_all(ends, publish, at_once=True)
             if answers is None:
                 answers = np.zeros((0, self.plan.counters.dim))
-            single = together or isinstance(source, str) or np.ndim(np.asarray(source)) == 0
+            single = together or is_single(source)
             if self.plan.counters.dim == 1:
                 return float(answers[0, 0]) if single and len(answers) == 1 else answers[:, 0]
             return answers[0] if single and len(answers) == 1 else answers

@@ -12,7 +12,7 @@ from sordino._checks import integer, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.private_numbers import NOWHERE, array_of, entries_of, is_missing, member_of, members_or
 
-__all__ = ["Names", "characters", "indices", "names_of", "vertex_names"]
+__all__ = ["Names", "characters", "indices", "is_single", "names_of", "vertex_names"]
 
 Names = tuple[str, ...]
 
@@ -81,6 +81,13 @@ def indices(name: str, values: object, count: int, names: Names | None) -> NDArr
         return _looked_up(array.tolist(), count, names)
     found = members_or(name, array)
     return np.where((found >= 0) & (found < count), found, NOWHERE)
+
+
+def is_single(values: object) -> bool:
+    """Return whether these are one member, not a sequence of them."""
+    if isinstance(values, list | tuple):
+        return False
+    return isinstance(values, str) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0
 
 
 def _looked_up(values: Sequence[Any], count: int, names: Names | None) -> NDArray[np.int64]:

@@ -26,7 +26,8 @@ def read_points(data: object, dimension: int) -> Iterator[Array]:
         DataTypeError: No numbers.
         ShapeError: Another number of coordinates.
     """
-    if _is_table(data) or isinstance(data, list | tuple):
+    batches = isinstance(data, list | tuple) and data and all(getattr(part, "ndim", 0) == 2 for part in data)
+    if not batches and (_is_table(data) or isinstance(data, list | tuple)):
         yield _points(data, dimension)
     elif isinstance(data, Iterable) and not hasattr(data, "collect") and not isinstance(data, str | bytes | dict):
         for batch in data:
