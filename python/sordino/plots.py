@@ -165,6 +165,9 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
     drawn = errors[drawing_order(workload, errors)]
     for part in part_slices(workload):
         x, y = _places(workload)[part], drawn[part]
+        if plan.max_stderr is None:  # the mean alone is known
+            axes.plot(x, np.full(len(x), plan.rmse), color=ACCENT, linewidth=0.0)
+            continue
         axes.plot(x, y, color=ACCENT, linewidth=0.0 if few else 1.8, marker="o" if few else "", markersize=4)
     axes.margins(x=0.02)
     mean, bound = plan.objective == "mean", _known(plan.gaussian_bound)
@@ -187,7 +190,7 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
     if isinstance(workload, Union):
         mark_parts(axes, workload)
     heading(axes, f"{describe(workload)}: expected error", f"{plan.mechanism}; {_promise(plan)}")
-    dress(axes, _axis_name(workload, "error"), "standard error of an answer")
+    dress(axes, _axis_name(workload, "error"), "standard error of an answer" if plan.max_stderr is not None else "error, in the mean")
 
 
 def _known(bound: Bound | None) -> Bound | None:
