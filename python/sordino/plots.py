@@ -190,7 +190,8 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
     if isinstance(workload, Union):
         mark_parts(axes, workload)
     heading(axes, f"{describe(workload)}: expected error", f"{plan.mechanism}; {_promise(plan)}")
-    dress(axes, _axis_name(workload, "error"), "standard error of an answer" if plan.max_stderr is not None else "error, in the mean")
+    measure = "error, in the mean" if plan.max_stderr is None else "standard error of an answer"
+    dress(axes, _axis_name(workload, "error"), measure)
 
 
 def _known(bound: Bound | None) -> Bound | None:
