@@ -34,6 +34,7 @@ __all__ = [
     "entries_of",
     "half_up",
     "is_missing",
+    "is_missing_item",
     "member_of",
     "members_or",
     "plain",
@@ -60,14 +61,21 @@ def is_missing(name: Any) -> bool:
     """Return whether a name is none: not-a-number, of whatever type, differs from itself, or says nothing of it."""
     if name is None:
         return True
-    if isinstance(name, tuple | frozenset):
-        return any(map(is_missing, name))
-    if hasattr(name, "to_numpy") and hasattr(name, "__len__"):
-        return False
     try:
+        if isinstance(name, tuple | frozenset):
+            return any(map(is_missing, name))
+        if hasattr(name, "to_numpy") and hasattr(name, "__len__"):
+            return False
         return bool(name != name)  # noqa: PLR0124
-    except Exception:
+    except Exception:  # whatever an object says of itself
         return True
+
+
+def is_missing_item(data: Any) -> bool:
+    """Return whether data is one item, and that is missing; a container is none, whatever it holds."""
+    if data is None or isinstance(data, np.generic):
+        return is_missing(data)
+    return not any(hasattr(data, name) for name in ("__len__", "__array__", "schema", "tocoo")) and is_missing(data)
 
 
 def array_of(what: str, data: object, kind: str = "real numbers") -> NDArray[Any]:
@@ -119,7 +127,7 @@ def entries_of(
         if not text and array.size and all(isinstance(entry, str | bytes) for entry in array.flat):
             raise DataTypeError(f"{what} must be {kind}")
         return array
-    if not isinstance(data, np.ndarray) and is_missing(data):
+    if is_missing_item(data):
         return np.array(math.nan)
     _check_columns(what, data, kind)
     array = array_of(what, data, kind)
@@ -134,10 +142,14 @@ def _rows(rows: list[Any] | tuple[Any, ...], width: int) -> NDArray[Any]:
         if not _is_sequence(found):
             row[0] = found if width == 1 else None
             continue
-        with suppress(Exception):  # whatever an object says of itself
+        try:
             entries = list(found)
             if len(entries) == width:
                 row[:] = _objects(entries)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # whatever an object says of itself; polars panics
+            row[:] = None
     return array
 
 

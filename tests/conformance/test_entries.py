@@ -1,5 +1,6 @@
 """One record more does not change how the others are read: what an entry is depends on the entry alone."""
 
+from array import array
 from decimal import Decimal
 from fractions import Fraction
 
@@ -173,3 +174,25 @@ def test_a_list_of_batches_is_one_of_points():
     plan = so.plan(SMOOTH, cases.LOUD)
     whole = np.linspace(0, 1, 18).reshape(9, 2)
     assert plan.sums([whole[:5], whole[5:]]).to_bytes() == plan.sums(whole).to_bytes()
+
+
+def test_one_missing_entry_does_not_make_a_container_one():
+    """Containers that are compared by value differ from themselves where they hold a not-a-number."""
+    pa = pytest.importorskip("pyarrow")
+    values = [1.0, 0.0, float("nan")]
+    for make in (lambda v: array("d", v), lambda v: memoryview(array("d", v)), pa.array):
+        for read in READERS.values():
+            np.testing.assert_array_equal(read("x", make(values)), read("x", values))
+    plan = so.plan(so.Marginals([2, 3], k=2), cases.LOUD)
+    for last in (0.0, float("nan"), None):
+        plan.release(pa.table({"a": [1.0, 0.0, last], "b": [1.0, 1.0, 2.0]}))
+
+
+def test_an_empty_batch_is_one():
+    pl = pytest.importorskip("polars")
+    plan = so.plan(SMOOTH, cases.LOUD)
+    whole = np.linspace(0, 1, 18).reshape(9, 2)
+    expected = plan.sums(whole).to_bytes()
+    for empty in (np.array([]), [], np.empty((0, 2))):
+        assert plan.sums([whole[:5], whole[5:], empty]).to_bytes() == expected
+    assert plan.sums([pl.DataFrame(whole[:5]), pl.DataFrame(whole[5:])]).to_bytes() == expected

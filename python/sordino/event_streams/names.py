@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sordino._checks import integer, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.private_numbers import NOWHERE, array_of, entries_of, is_missing, member_of, members_or
+from sordino.private_numbers import NOWHERE, array_of, entries_of, is_missing_item, member_of, members_or
 
 __all__ = ["Names", "characters", "indices", "is_single", "names_of", "vertex_names"]
 
@@ -68,8 +68,7 @@ def indices(name: str, values: object, count: int, names: Names | None) -> NDArr
     if names is not None and isinstance(values, str):
         values = list(values) if characters(names) else [values]
     kind = "integers" if names is None else "integers, or the names that were declared"
-    single = not isinstance(values, list | tuple | np.ndarray) and is_missing(values)
-    if names is not None and not single and not isinstance(values, list | tuple):
+    if names is not None and not is_missing_item(values) and not isinstance(values, list | tuple):
         array = np.atleast_1d(array_of(name, values, kind))
         if array.dtype.kind not in "iubfOUT":
             raise DataTypeError(f"{name} must be {kind}")

@@ -26,7 +26,7 @@ def read_points(data: object, dimension: int) -> Iterator[Array]:
         DataTypeError: No numbers.
         ShapeError: Another number of coordinates.
     """
-    batches = isinstance(data, list | tuple) and data and all(getattr(part, "ndim", 0) == 2 for part in data)
+    batches = isinstance(data, list | tuple) and _are_batches(data)
     if not batches and (_is_table(data) or isinstance(data, list | tuple)):
         yield _points(data, dimension)
     elif isinstance(data, Iterable) and not hasattr(data, "collect") and not isinstance(data, str | bytes | dict):
@@ -36,6 +36,15 @@ def read_points(data: object, dimension: int) -> Iterator[Array]:
             yield _points(batch, dimension)
     else:
         raise DataTypeError("points must be an array of shape (n, d), a table, or an iterable of those")
+
+
+def _are_batches(parts: list[Any] | tuple[Any, ...]) -> bool:
+    """Return whether every part is a table, or empty: one row among them is none of a batch."""
+    tables = [len(getattr(part, "shape", ())) == 2 for part in parts]
+    return any(tables) and all(
+        table or (isinstance(part, list | tuple | np.ndarray) and len(part) == 0)
+        for part, table in zip(parts, tables, strict=True)
+    )
 
 
 def _is_table(data: object) -> bool:
