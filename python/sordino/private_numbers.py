@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational
+from numbers import Number, Rational
 from typing import Any
 
 import numpy as np
@@ -164,10 +164,16 @@ def _is_sequence(entry: object) -> bool:
 
 
 def are_rows(entries: list[Any] | tuple[Any, ...]) -> bool:
-    """Return whether a list is one of records: rows of entries, or missing ones; and not of numbers, or of tables."""
+    """Return whether a list is one of records: rows of entries, or missing ones; and not of numbers, or of tables.
+
+    Raises:
+        DataTypeError: It has rows and numbers: one entry would decide what all others are.
+    """
     rows = [entry for entry in entries if _is_sequence(entry)]
     if not rows:
         return all(map(is_missing, entries))
+    if any(isinstance(entry, Number | Decimal) and not is_missing(entry) for entry in entries):
+        raise DataTypeError("the input has rows and numbers: give records, or the cells of a table")
     return len(rows) < len(entries) or not all(_is_sequence(entry) for row in rows for entry in _first(row))
 
 

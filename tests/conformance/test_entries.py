@@ -116,7 +116,7 @@ def test_what_a_list_is_does_not_depend_on_one_entry():
         cube = so.plan(so.Marginals([2, 2, 2], k=3), cases.LOUD)
         found = [cube.release([[[1, 2], [3, 4]], [[5, 6], [7, last]]]).values.reshape(-1) for last in (8, Decimal(9))]
         assert np.rint(found[1] - found[0]).tolist() == [0] * 7 + [1]
-    for entry in (None, "x", float("nan")):
+    for entry in (None, "x", float("nan"), [7], np.array([7])):
         with pytest.raises(so.SordinoError):
             plan.release([entry, *table[1:]])
 
