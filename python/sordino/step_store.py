@@ -155,11 +155,11 @@ class FileStepStore(Uncopied):
 
     def acquire(self, stream: str, *, new: bool) -> None:
         """Take the file for this stream."""
-        if this_process() != self._process and self._file is None:
+        if this_process() != self._process:
+            if self._file is not None:
+                raise ForkError(_FORKED)
             # A store that nobody used before the fork; its lock may be held by a thread that is not there.
             self._lock, self._process = threading.RLock(), this_process()
-        if this_process() != self._process:
-            raise ForkError(_FORKED)
         with self._lock:
             if self._file is not None:
                 raise StepStoreError(_IN_USE)

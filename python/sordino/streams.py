@@ -259,7 +259,7 @@ class Stream(Uncopied):
             StepStoreError: The last answer is not stored yet: nobody may see it.
             ForkError: The stream belongs to another process.
         """
-        with self._guard():
+        with self._guard.reading():
             if self._core.held() is not None:
                 raise StepStoreError(_PENDING)
             step = self._core.step

@@ -31,10 +31,19 @@ class Turn:
             ForkError: This process does not own the object: its lock may be held for ever here.
             BusyError: This thread is inside a turn already: a handler of a signal, which came into the middle of it.
         """
+        lock = self.reading()
+        if lock._is_owned():
+            raise BusyError("a call of this object is under way in this thread; nothing was done")
+        return lock
+
+    def reading(self) -> Any:
+        """Return the lock also inside a turn of this thread, for what changes nothing.
+
+        Raises:
+            ForkError: This process does not own the object.
+        """
         if not self.owned:
             raise ForkError(self._forked)
-        if self._lock._is_owned():
-            raise BusyError("a call of this object is under way in this thread; nothing was done")
         return self._lock
 
     def again(self) -> Any:

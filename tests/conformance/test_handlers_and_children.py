@@ -45,6 +45,28 @@ def test_a_handler_may_update_the_stream_that_is_updated(case):
     check_reentry(case, case.loud.open)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_handler_may_read_the_value(stored):
+    """Whatever the place: the value before or after the step, or, with a store, that it is not stored yet."""
+    plan = so.plan_stream(so.RunningSum(64), cases.LOUD)
+    for at in range(1, 3000):
+        seen = []
+
+        def handler(seen=seen):
+            try:
+                seen.append(stream.value)
+            except so.StepStoreError:
+                seen.append(None)
+
+        with plan.open(store=so.InMemoryStepStore() if stored else None) as stream:
+            stream.update(3)
+            if not within(lambda stream=stream: stream.update([4, 5]), at, handler):
+                break
+            assert seen[0] is None or round(seen[0]) in {3, 12}
+            assert stream.step == 3 and round(stream.value) == 12
+    assert 2 < at < 2999
+
+
 def test_a_handler_may_use_the_ledger_that_is_charged():
     for at in range(1, 500):
         ledger = so.Ledger(cases.PURE)

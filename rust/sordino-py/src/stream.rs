@@ -282,28 +282,26 @@ fn publish(
     units: Option<&mut [i64]>,
     whole: bool,
 ) -> Result<usize, Error> {
-    let dim = stream.dim();
-    let len = stream.check(items)? * dim;
-    let part = if whole { len.max(1) } else { PART.div_ceil(dim) * dim };
-    if len > part {
-        // A copy: a handler, or another thread, may write to the caller's between two parts.
-        return match items {
-            Items::Integers(items) => {
-                let mut kept = items.to_vec();
-                let done = publish_parts(stream, Items::Integers(&kept), values, units, part);
-                kept.zeroize();
-                done
-            }
-            Items::Reals(items) => {
-                let mut kept = items.to_vec();
-                let done = publish_parts(stream, Items::Reals(&kept), values, units, part);
-                kept.zeroize();
-                done
-            }
-        };
+    let part = PART.div_ceil(stream.dim()) * stream.dim();
+    if whole || items.len() <= part {
+        stream.update(items, values, units)?;
+        return Ok(items.len());
     }
-    stream.update(items, values, units)?;
-    Ok(len)
+    // A copy: a handler, or another thread, may write to the caller's between two parts.
+    match items {
+        Items::Integers(items) => {
+            let mut kept = items.to_vec();
+            let done = publish_parts(stream, Items::Integers(&kept), values, units, part);
+            kept.zeroize();
+            done
+        }
+        Items::Reals(items) => {
+            let mut kept = items.to_vec();
+            let done = publish_parts(stream, Items::Reals(&kept), values, units, part);
+            kept.zeroize();
+            done
+        }
+    }
 }
 
 fn publish_parts(
