@@ -38,9 +38,9 @@ from scipy.stats import beta
 
 import sordino as so
 from sordino import _core
-from sordino.calibration import epsilon_of_mu
-from sordino.laplace_composition import laplace_composition_delta
-from sordino.mechanisms import MECHANISMS, Mechanism
+from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
+from sordino.privacy.calibration import epsilon_of_mu
+from sordino.privacy.laplace_composition import laplace_composition_delta
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import sordino as so
 from sordino import _core
-from sordino.stream_mechanisms import STREAM_MECHANISMS
+from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
 
 Array = NDArray[np.float64]
 

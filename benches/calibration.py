@@ -15,7 +15,7 @@ import opendp.prelude as dp
 from harness import Row, amount, in_process, main, noted, quick, race, versus
 
 import sordino as so
-from sordino.calibration import gaussian_mu, laplace_composition_ratio
+from sordino.privacy.calibration import gaussian_mu, laplace_composition_ratio
 
 _TARGETS = ((1.0, 1e-6), (0.1, 1e-9)) if quick() else ((1.0, 1e-6), (0.1, 1e-9), (8.0, 1e-5))
 

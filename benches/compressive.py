@@ -25,8 +25,8 @@ from signals import haar_sparse
 
 import sordino as so
 from sordino import _core
-from sordino.calibration import gaussian_mu
-from sordino.recoveries import ITERATIONS
+from sordino.mechanisms.linear.recoveries import ITERATIONS
+from sordino.privacy.calibration import gaussian_mu
 
 Array = NDArray[np.float64]
 

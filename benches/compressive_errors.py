@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 
 import sordino as so
 from sordino import _core
-from sordino.bases import basis_of
-from sordino.plots import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
-from sordino.recoveries import ITERATIONS, recover
-from sordino.sparsity_choice import SparsityChoice
+from sordino.mechanisms.linear.recoveries import ITERATIONS, recover
+from sordino.mechanisms.linear.sparsity_choice import SparsityChoice
+from sordino.plots.tables import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
 from sordino.testing import deterministic_noise
+from sordino.workloads.bases import basis_of
 
 _PICTURES = Path(__file__).resolve().parent / "pictures"
 _DOTS_PER_INCH = 100

@@ -26,10 +26,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import sordino as so
-from sordino.calibration import gaussian_mu
-from sordino.event_streams.cuts import Widths
-from sordino.plots import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+from sordino.plots.tables import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+from sordino.privacy.calibration import gaussian_mu
+from sordino.releases.cuts import Widths
 from sordino.testing import deterministic_noise
+from sordino.workloads.events.base import EventWorkload
 
 _HERE = Path(__file__).resolve().parent
 _DATA = _HERE.parent / "examples" / "data"
@@ -47,7 +48,7 @@ def _key(*what: object) -> bytes:
     return hashlib.sha256(repr(what).encode()).digest()
 
 
-def _opened(plan: so.event_streams.EventPlan) -> Any:
+def _opened(plan: so.EventPlan) -> Any:
     """Return an open stream, of the kind of its workload."""
     return plan.open()
 
@@ -62,7 +63,7 @@ def _save(figure: Figure, name: str) -> None:
 # Graph functions and words.
 
 
-def _workloads() -> dict[str, tuple[so.event_streams.EventWorkload, so.AddRemove | so.ReplaceOne]]:
+def _workloads() -> dict[str, tuple[EventWorkload, so.AddRemove | so.ReplaceOne]]:
     n, steps = 10**4, 2**10 if quick() else 10**5
     edge, letter = so.AddRemove(1), so.ReplaceOne(1)
     return {
@@ -97,7 +98,7 @@ def _sensitivities() -> list[Row]:
     """Sensitivities over the column norm, beside what the paper prints: too small by the ratio."""
     rows, steps = [], 2**12 if quick() else 2**16
 
-    def row(what: str, plan: so.event_streams.EventPlan, other: float, source: str) -> None:
+    def row(what: str, plan: so.EventPlan, other: float, source: str) -> None:
         ours = plan.sensitivity
         rows.append(Row(f"sensitivity, {what}", f"{ours:.4g}", f"{source}: {other:.4g}", ours / other))
 
@@ -140,7 +141,7 @@ def _measured() -> list[Row]:
     """Measured over planned standard error, and how often simultaneous intervals hold."""
     n, steps, draws = 200, 300, 40 if quick() else 400
     (u, v), w = random_edges(n, steps), np.random.default_rng(2).integers(0, 256, steps)
-    made: dict[str, so.event_streams.EventWorkload] = {
+    made: dict[str, EventWorkload] = {
         "triangles": so.TriangleCount(n, steps, max_degree=20),
         "2-stars": so.StarCount(2, n, steps, max_degree=20),
         "spanning forest": so.SpanningForestCost(n, steps, max_weight=256.0, weight_bits=8),
@@ -172,7 +173,7 @@ def _measured() -> list[Row]:
 # Rare events.
 
 
-def _rare(plan: so.event_streams.sparse.SparsePlan, ones: Integers, key: bytes) -> tuple[float, float]:
+def _rare(plan: so.SparsePlan, ones: Integers, key: bytes) -> tuple[float, float]:
     """Return the largest and the mean absolute error over all steps."""
     worst, total, seen, chunk = 0.0, 0.0, 0, 2**20
     with deterministic_noise(key), plan.open() as stream:
@@ -548,12 +549,12 @@ def _exact(counter: Substrings | Episodes, text: Integers) -> dict[tuple[int, ..
     return counter.counts
 
 
-def _words_plan(steps: int, epsilon: float) -> so.event_streams.EventPlan:
+def _words_plan(steps: int, epsilon: float) -> so.EventPlan:
     workload = so.SubstringCounts("abcdefghijklmnopqrstuvwxyz ", 4, steps, batches=True)
     return so.plan_stream(workload, so.ApproxDP(epsilon=epsilon, delta=1e-6), unit=so.ReplaceOne(), reads="lazy")
 
 
-def _book(epsilon: float, draw: int) -> so.event_streams.WordStream:
+def _book(epsilon: float, draw: int) -> so.WordStream:
     """Return a stream that has read the book, 64 letters a step."""
     text = _text()
     plan = _words_plan(-(-len(text) // _BLOCK), epsilon)
@@ -561,7 +562,7 @@ def _book(epsilon: float, draw: int) -> so.event_streams.WordStream:
         stream = _opened(plan)
     for first in range(0, len(text), _BLOCK):
         stream.update(text[first : first + _BLOCK], together=True)
-    found: so.event_streams.WordStream = stream
+    found: so.WordStream = stream
     return found
 
 

@@ -85,7 +85,7 @@ def markov(length: int, seed: int = 1) -> Integers:
     return np.ascontiguousarray(out.T).reshape(-1)[:length]
 
 
-def _opened(plan: so.event_streams.EventPlan) -> Any:
+def _opened(plan: so.EventPlan) -> Any:
     """Return an open stream, of the kind of its workload."""
     return plan.open()
 
@@ -149,7 +149,7 @@ def _function(name: str, u: Integers, v: Integers, k: int) -> list[Row]:
             encoder = _core.GraphEvents(function, _VERTICES, bound, k)
             return encoder.rows(u, v, ends), encoder.bytes
 
-        def whole_stream(plan: so.event_streams.EventPlan = plan) -> object:
+        def whole_stream(plan: so.EventPlan = plan) -> object:
             return _opened(plan).update(u, v)
 
         times = race(

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 import sordino as so
 from sordino import _core
-from sordino.bounds import singular_mean
-from sordino.calibration import gaussian_mu
-from sordino.plots import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+from sordino.accuracy.bounds import singular_mean
+from sordino.plots.tables import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+from sordino.privacy.calibration import gaussian_mu
 from sordino.testing import deterministic_noise
 
 _PICTURES = Path(__file__).resolve().parent / "pictures"

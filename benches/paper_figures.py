@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from stream_errors import nuclear_bound
 
 import sordino as so
-from sordino.calibration import gaussian_mu
-from sordino.plots import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+from sordino.plots.tables import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+from sordino.privacy.calibration import gaussian_mu
 
 _PICTURES = Path(__file__).resolve().parent / "pictures"
 _DOTS_PER_INCH = 100

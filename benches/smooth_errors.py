@@ -29,7 +29,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 import sordino as so
-from sordino.plots import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+from sordino.plots.tables import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
 from sordino.testing import deterministic_noise
 
 _PICTURES = Path(__file__).resolve().parent / "pictures"

@@ -9,7 +9,7 @@ import pytest
 
 import sordino as so
 from sordino import _core
-from sordino.calibration import gaussian_mu
+from sordino.privacy.calibration import gaussian_mu
 
 _PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
 _LENGTH = 2**14

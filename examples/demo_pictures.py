@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 import sordino as so
-from sordino.plots import ACCENT, INK, MUTED, SIGNAL, dates_axis, dress, heading, new_figure, save_figure
-from sordino.stream_plots import EndLabel, error_curve, label_ends
+from sordino.plots.streams import EndLabel, error_curve, label_ends
+from sordino.plots.tables import ACCENT, INK, MUTED, SIGNAL, dates_axis, dress, heading, new_figure, save_figure
 
 PUBLIC = "the truth is drawn because this data is public"
 

@@ -13,9 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sordino.accounting import Ledger
-from sordino.calibration import Noise, gaussian_mu, mu_of_pure
-from sordino.calibration import event as event_of
 from sordino.errors import (
     BudgetExceededError,
     DataTypeError,
@@ -24,9 +21,12 @@ from sordino.errors import (
     InvalidParameterError,
     UnsupportedEventError,
 )
-from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent
-from sordino.ledger_storage import InMemoryStorage, LedgerEntry
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy.calibration import Noise, gaussian_mu, mu_of_pure
+from sordino.privacy.calibration import event as event_of
+from sordino.privacy.costs import ApproxEvent, Event, GaussianEvent, PureEvent
+from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy.ledger import Ledger
+from sordino.storage.ledgers import InMemoryStorage, LedgerEntry
 
 TOTALS: list[Privacy] = [
     PureDP(epsilon=0.7),

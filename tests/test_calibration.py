@@ -12,7 +12,16 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sordino.calibration import (
+from sordino._support.normal_tails import log_gaussian_delta
+from sordino.errors import (
+    DataTypeError,
+    InvalidParameterError,
+    PlanFileError,
+    ShapeError,
+    UnsupportedEventError,
+    UnsupportedMechanismError,
+)
+from sordino.privacy.calibration import (
     Noise,
     delta_of_mu,
     epsilon_of_mu,
@@ -24,18 +33,9 @@ from sordino.calibration import (
     pure_epsilon,
     pure_of_mu,
 )
-from sordino.errors import (
-    DataTypeError,
-    InvalidParameterError,
-    PlanFileError,
-    ShapeError,
-    UnsupportedEventError,
-    UnsupportedMechanismError,
-)
-from sordino.events import ApproxEvent, Event, GaussianEvent, PureEvent, event_from_json
-from sordino.laplace_composition import laplace_composition_delta
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
-from sordino.special import log_gaussian_delta
+from sordino.privacy.costs import ApproxEvent, Event, GaussianEvent, PureEvent, event_from_json
+from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy.laplace_composition import laplace_composition_delta
 
 EPSILONS = [1e-9, 1e-4, 0.1, 1.0, 5.0, 40.0, 1e3]
 DELTAS = [1e-300, 1e-50, 1e-12, 1e-6, 0.1, 0.9]

@@ -10,7 +10,7 @@ import pytest
 import sordino as so
 from command_line import done, sordino, write
 from sordino.cli import tables
-from sordino.smooth import fitting
+from sordino.mechanisms.smooth import fit as fitting
 
 N = 5000
 COLUMNS = ["--column", "age:18..100", "--column", "weight:30..200"]
@@ -273,7 +273,7 @@ def test_altered_summaries(tmp_path, summary, visits):
 )
 def test_summaries_that_do_not_fit_their_plan(tmp_path, change, says):
     """Made by somebody who knows how to make a digest."""
-    from sordino.plan_records import write_record
+    from sordino.plans.records import write_record
 
     workload = so.SmoothQueries(1, points=50, bounds=(0, 1), query_class=so.GaussianKernels(0.3))
     plan = so.plan(workload, so.PureDP(epsilon=1))

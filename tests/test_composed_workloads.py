@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import sordino as so
-from sordino import _core, bounds
+from sordino import _core
+from sordino.accuracy import bounds
 from sordino.errors import PlanFileError
 from sordino.workloads import workload_from_spec
 from sordino.workloads.matrix import CompressedRows

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import sordino as so
 from sordino import _core
-from sordino.calibration import mu_of_pure
-from sordino.compression import compression_from_json, measurements_for, sparsity_for
-from sordino.recoveries import recover
+from sordino.mechanisms.linear.compression import compression_from_json, measurements_for, sparsity_for
+from sordino.mechanisms.linear.recoveries import recover
+from sordino.privacy.calibration import mu_of_pure
 
 PURE = so.PureDP(epsilon=1.0)
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)

@@ -14,6 +14,7 @@ import pytest
 import application_oracles as oracles
 import sordino as so
 from sordino import _core
+from sordino.workloads.events import words
 from test_stream_units import N, nodes, strategy
 
 MU = so.GaussianDP(mu=1.0)
@@ -86,7 +87,7 @@ def padded(stream):
 def encoded(workload, stream, ends):
     """Changes of the counters, shape (N, counters)."""
     items = padded(stream)
-    if isinstance(workload, so.event_streams.words.WordCounts):
+    if isinstance(workload, words.WordCounts):
         letters = np.array([-1 if item is None else item for item in items], dtype=np.int64)
         rows = workload.encoder().rows(0, letters, np.array(ends, dtype=np.uint64))
         return rows.reshape(N, -1)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.plan_records import record_digest
+from sordino.plans.records import record_digest
+from sordino.workloads.events import words
 
 LOUD = so.GaussianDP(mu=1e6)
 MU = so.GaussianDP(mu=1.0)
@@ -42,7 +43,7 @@ def named(case):
 
 
 def is_words(workload):
-    return isinstance(workload, so.event_streams.words.WordCounts)
+    return isinstance(workload, words.WordCounts)
 
 
 def opened(workload, reads="dense", privacy=LOUD, **options):

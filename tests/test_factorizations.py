@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import sordino as so
 from geometry import check_max, check_mean, dense, marginals, nuclear, prefix, ranges, signs
-from sordino import searches
-from sordino.calibration import gaussian_mu
+from sordino.mechanisms.linear import search as searches
+from sordino.privacy.calibration import gaussian_mu
 from test_reference_values import printed
 
 PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)

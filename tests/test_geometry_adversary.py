@@ -15,7 +15,7 @@ from scipy.stats import beta, gamma, kstest
 
 import sordino as so
 from geometry import dense
-from sordino.mechanisms import MECHANISMS
+from sordino.mechanisms.linear.catalogue import MECHANISMS
 
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
 PURE = so.PureDP(epsilon=1.0)

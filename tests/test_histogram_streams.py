@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.calibration import noise_ratio
+from sordino.privacy.calibration import noise_ratio
 
 PURE = so.PureDP(epsilon=1.0)
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)

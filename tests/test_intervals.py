@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
+from sordino.accuracy.half_widths import gaussian_half_width, laplace_half_width, laplace_sum_half_width
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
-from sordino.intervals import gaussian_half_width, laplace_half_width, laplace_sum_half_width
 
 LEVELS = [0.5, 0.9, 0.95, 0.999, 1.0 - 1e-9]
 # Fixed so that a failure can be repeated; any seed passes with the stated probability.

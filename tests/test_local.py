@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
-from sordino.plan_records import record_digest
+from sordino.plans.records import record_digest
 
 # Noise that rounds away.
 LOUD = so.GaussianDP(mu=1e6)
@@ -209,7 +209,7 @@ def test_the_budget_of_a_loss_with_a_level_is_that_of_both_parts():
             assert one.epsilon + two.epsilon <= privacy.epsilon
             assert plan.event == so.PureEvent(1.0)
         else:
-            from sordino.calibration import gaussian_mu
+            from sordino.privacy.calibration import gaussian_mu
 
             assert math.hypot(one.mu, two.mu) <= gaussian_mu(privacy)
             assert math.hypot(one.mu, two.mu) == pytest.approx(gaussian_mu(privacy), rel=1e-9)

@@ -99,7 +99,7 @@ def test_certificates_never_exceed_the_error():
 
 
 def test_the_dual_bound_is_close_to_the_singular_values():
-    from sordino import bounds
+    from sordino.accuracy import bounds
 
     for workload in [so.RunningSum(400), so.MovingAverage(24, 400), so.ExponentialSmoothing(0.9, 400)]:
         exact, _ = bounds.singular_mean(workload)
@@ -142,7 +142,7 @@ def test_group_privacy_in_one_sentence():
     assert "1-differential privacy" in plan.guarantee(records=3)
     gaussian = so.plan(so.RunningSum(500), APPROX, mechanism="fourier")
     assert "(1, 1e-06)" in gaussian.guarantee()
-    from sordino.calibration import epsilon_of_mu, gaussian_mu
+    from sordino.privacy.calibration import epsilon_of_mu, gaussian_mu
 
     assert f"({epsilon_of_mu(3 * gaussian_mu(APPROX), 1e-6):.6g}, 1e-06)" in gaussian.guarantee(records=3)
     concentrated = so.plan(so.RunningSum(500), so.ZeroConcentratedDP(rho=0.1), mechanism="fourier")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.plots import describe, plot_comparison, plot_plan, plot_release
-from sordino.stream_plots import error_curve, plot_stream_comparison, plot_stream_plan
+from sordino.plots.streams import error_curve, plot_stream_comparison, plot_stream_plan
+from sordino.plots.tables import describe, plot_comparison, plot_plan, plot_release
 
 pytest.importorskip("matplotlib")
 

@@ -13,7 +13,7 @@ import pytest
 
 import application_oracles as oracles
 import sordino as so
-from sordino.calibration import gaussian_mu
+from sordino.privacy.calibration import gaussian_mu
 
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
 MU = so.GaussianDP(mu=1.0)

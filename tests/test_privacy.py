@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, SordinoError
-from sordino.privacy import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP, privacy_from_json
+from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP, privacy_from_json
 
 SAMPLES: list[Privacy] = [
     PureDP(epsilon=0.1),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sordino as so
 from geometry import dense, marginals, prefix, signs
-from sordino.calibration import gaussian_mu
+from sordino.privacy.calibration import gaussian_mu
 
 PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
 SIGMA = 1.0 / gaussian_mu(PRIVACY)

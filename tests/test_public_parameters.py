@@ -17,6 +17,8 @@ import pandas as pd
 import pytest
 
 import sordino as so
+from sordino._support import normal_tails
+from sordino.privacy import calibration
 
 P, A, G = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6), so.GaussianDP(mu=1.0)
 
@@ -147,9 +149,9 @@ def calls():
         ("event", (A, "laplace")),
         ("laplace_composition_ratio", ([[1.0, 2.0]], A)),
     ):
-        add(f"calibration.{name}", getattr(so.calibration, name), *args)
+        add(f"calibration.{name}", getattr(calibration, name), *args)
     for name in ("log_gaussian_delta", "log_normal_cdf", "mills_ratio", "normal_quantile"):
-        add(f"special.{name}", getattr(so.special, name), *((1.0, 1.0) if "delta" in name else (0.5,)))
+        add(f"normal_tails.{name}", getattr(normal_tails, name), *((1.0, 1.0) if "delta" in name else (0.5,)))
     for name in ("gaussian", "laplace"):
         add(f"noise.{name}", getattr(so.noise, name), 3, 1.0)
 
@@ -397,11 +399,11 @@ MADE = {
     *("LocalPlan", "LocalServer", "Plan", "PointSums", "PrivateGraph", "Projection", "RecoveryResult", "Release"),
     *("SmoothAnswers", "SmoothComparison", "SmoothPlan", "SmoothRelease", "SparsePlan", "SparseStream", "Spectrum"),
     *("StepEntry", "StepStore", "Stream", "StreamComparison", "StreamPlan", "StreamRelease", "Tabulated", "Workload"),
-    *("WordStream", "special.BoundedLog", "Haar", "Cosine", "Standard", "calibration.Noise"),
+    *("WordStream", "normal_tails.BoundedLog", "Haar", "Cosine", "Standard", "calibration.Noise"),
     # Contexts and functions of the caller; pictures need matplotlib; of GraphStream alone.
     *("testing.deterministic_noise", "GridMeasure.query", "GridMeasure.sample", "LocalEstimate.risk_at"),
     *("SmoothRelease.projected", "SmoothRelease.sample", "GraphFunctionStream.delete", "Factorization.build"),
-    *("StepEntry.count", "StepEntry.index", "special.BoundedLog.count", "special.BoundedLog.index"),
+    *("StepEntry.count", "StepEntry.index", "normal_tails.BoundedLog.count", "normal_tails.BoundedLog.index"),
     *("Sketch.of", "StreamPlan.from_record", "ChosenSparsity.options", "LocalSurvey.with_intervals"),
 }
 INNER = {
@@ -419,7 +421,7 @@ INHERITED = {("GraphStream", "read"), ("WordStream", "read"), ("GraphFunctionStr
 
 def public_names():
     """Yield every public class, function and method that takes parameters."""
-    spaces = {"": so, "calibration": so.calibration, "special": so.special}
+    spaces = {"": so, "calibration": calibration, "normal_tails": normal_tails}
     spaces |= {name: space for name in so.__all__ if isinstance(space := getattr(so, name), types.ModuleType)}
     for space, holder in spaces.items():
         for name in holder.__all__:
@@ -511,8 +513,8 @@ WANTED = {
     "storage": (lambda: so.Ledger(A, storage=5), TYPE),
     "event 1e308": (lambda: so.Ledger(G).charge(so.PureEvent(1e308)), so.BudgetExceededError),
     "event mu 1e200": (lambda: so.Ledger(G).charge(so.GaussianEvent(mu=1e200)), so.BudgetExceededError),
-    "privacy": (lambda: so.calibration.noise_ratio("a", "laplace"), TYPE),
-    "noise": (lambda: so.calibration.noise_ratio(A, PAIR), INVALID),
+    "privacy": (lambda: calibration.noise_ratio("a", "laplace"), TYPE),
+    "noise": (lambda: calibration.noise_ratio(A, PAIR), INVALID),
     "group": (lambda: so.plan(so.Histogram(4), P).guarantee(10**400), INVALID),
     "group of a stream": (lambda: so.plan_stream(so.RunningSum(4), P).guarantee(10**400), INVALID),
     "array as a size": (lambda: so.RunningSum(PAIR), TYPE),
@@ -573,10 +575,10 @@ def test_bad_parameters_are_refused_as_what_they_are(call, error):
 
 def test_extreme_parameters_with_an_answer_have_it():
     assert so.Ledger(so.ApproxDP(epsilon=100.0, delta=1e-6), schedule=[so.PureEvent(1e-3)] * 1030).history == ()
-    assert 0.0 <= so.calibration.epsilon_of_mu(9.783276951385863, 0.999999) < 1e3
-    assert 0.0 < so.calibration.delta_of_mu(1e-146, 1.0) <= 2.0**-1022
-    assert so.calibration.delta_of_mu(1e-140, 1e-140) == pytest.approx(
-        1e-140 * so.calibration.delta_of_mu(1e-3, 1e-3) / 1e-3, rel=2e-3
+    assert 0.0 <= calibration.epsilon_of_mu(9.783276951385863, 0.999999) < 1e3
+    assert 0.0 < calibration.delta_of_mu(1e-146, 1.0) <= 2.0**-1022
+    assert calibration.delta_of_mu(1e-140, 1e-140) == pytest.approx(
+        1e-140 * calibration.delta_of_mu(1e-3, 1e-3) / 1e-3, rel=2e-3
     )
     # So many equal variates are as good as normal.
     width = so.plan_stream(so.RunningSum(2**40), P, mechanism="identity-laplace").half_width([2**40], 0.95)
@@ -608,13 +610,14 @@ LARGE = {
     " degree=4096), A, mechanism='chebyshev').release([[.3]] * 9).query(lambda x: x[:, 0])",
     "basis": "so.Cosine().column_l1(2**31)",
     "basis 2**63": "so.Cosine().column_l1(2**63)",
-    "composition": "so.calibration.laplace_composition_ratio([[1., 2.]], so.ApproxDP(epsilon=1e6, delta=1e-300))",
+    "composition": "calibration.laplace_composition_ratio([[1., 2.]], so.ApproxDP(epsilon=1e6, delta=1e-300))",
     "walks": "so.discrepancy(so.RunningSum(3), walks=2**31)",
 }
 PROGRAM = """
 import itertools, resource
 resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
 import sordino as so
+from sordino.privacy import calibration
 P, A = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6)
 try:
     {}

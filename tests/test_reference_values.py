@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.bounds import singular_mean
-from sordino.calibration import gaussian_mu
-from sordino.fitting import Request, fit
-from sordino.mechanisms import MECHANISMS
+from sordino.accuracy.bounds import singular_mean
+from sordino.mechanisms.linear.catalogue import MECHANISMS
+from sordino.mechanisms.linear.fit import Request, fit
+from sordino.privacy.calibration import gaussian_mu
 
 PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
 SIGMA = 1.0 / gaussian_mu(PRIVACY)

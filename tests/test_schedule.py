@@ -5,8 +5,8 @@ import math
 import pytest
 
 import sordino as so
-from sordino.calibration import delta_of_mu, gaussian_mu
-from sordino.schedule import schedule_delta
+from sordino.privacy.calibration import delta_of_mu, gaussian_mu
+from sordino.privacy.schedule import schedule_delta
 
 
 def test_known_compositions():

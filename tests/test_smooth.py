@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import smooth_oracles as oracles
 import sordino as so
-from sordino.smooth.chebyshev import jackson_bound
 from sordino.testing import deterministic_noise
+from sordino.workloads.smooth.chebyshev import jackson_bound
 
 PURE, APPROX = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6)
 NOISELESS = so.GaussianDP(mu=1e6)
@@ -324,9 +324,9 @@ def test_many_queries_of_several_centres_are_answered_in_pieces(mechanism, kerne
     queries = kernels.at(rng.uniform([10, -3], [20, 1], (29, 3, 2)), rng.normal(size=(29, 3)))
     whole = release.query(queries)
     for block in (1, 1000, 5000):
-        monkeypatch.setattr("sordino.smooth.release._BLOCK", block)
-        for module in ("readers", "residuals"):
-            monkeypatch.setattr(f"sordino.smooth.{module}.BLOCK", block // 2)
+        monkeypatch.setattr("sordino.releases.smooth.release._BLOCK", block)
+        for module in ("releases.smooth.readers", "mechanisms.smooth.residuals"):
+            monkeypatch.setattr(f"sordino.{module}.BLOCK", block // 2)
         pieces = release.query(queries)
         for name in ("values", "stderr", "truncation"):
             assert getattr(pieces, name) == pytest.approx(getattr(whole, name), rel=1e-9)

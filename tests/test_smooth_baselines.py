@@ -17,7 +17,7 @@ from numpy.polynomial import chebyshev
 
 import smooth_oracles as oracles
 import sordino as so
-from sordino.calibration import gaussian_mu
+from sordino.privacy.calibration import gaussian_mu
 
 # Last, so that no bench hides a module of the tests.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benches"))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.smooth.chebyshev import class_bound, jackson_bound
 from sordino.testing import deterministic_noise
+from sordino.workloads.smooth.chebyshev import class_bound, jackson_bound
 
 POINTS = np.random.default_rng(1).uniform(-1.0, 1.0, (300, 2))
 

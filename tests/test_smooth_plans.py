@@ -9,7 +9,7 @@ import pytest
 
 import sordino as so
 from sordino import _core
-from sordino.smooth.mechanisms import SMOOTH_MECHANISMS
+from sordino.mechanisms.smooth.catalogue import SMOOTH_MECHANISMS
 
 PURE, APPROX = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6)
 BOUNDS = [(10.0, 20.0), (-3.0, 1.0)]

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
-from sordino.smooth.chebyshev import largest_bound, nodes, on_circle, polynomials, spectrum, transform
-from sordino.smooth.cube import Cube
-from sordino.smooth.query_classes import _PROFILES
-from sordino.smooth.residuals import products_apart
+from sordino.mechanisms.smooth.residuals import products_apart
 from sordino.testing import deterministic_noise
+from sordino.workloads.smooth.chebyshev import largest_bound, nodes, on_circle, polynomials, spectrum, transform
+from sordino.workloads.smooth.cube import Cube
+from sordino.workloads.smooth.query_classes import _PROFILES
 
 PURE, NOISELESS = so.PureDP(epsilon=1.0), so.GaussianDP(mu=1e6)
 CLASS = so.GaussianKernels(0.5)

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
-from sordino.errors import InvalidParameterError
-from sordino.rounding import decimal_up
-from sordino.special import (
+from sordino._support.normal_tails import (
     _FIRST_INTEGRAL_UNITS,
     _MILLS_UNITS,
     _first_integral,
@@ -22,6 +20,8 @@ from sordino.special import (
     mills_ratio,
     normal_quantile,
 )
+from sordino._support.rounding import decimal_up
+from sordino.errors import InvalidParameterError
 
 UNIT = 2.0**-53
 # Fixed so that a failure can be repeated; any seed should pass.

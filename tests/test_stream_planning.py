@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
-from sordino.stream_mechanisms import STREAM_MECHANISMS
+from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
 
 # Noise multiplier 1: standard errors are those of the factorization.
 ONE = so.GaussianDP(mu=1.0)

@@ -12,11 +12,9 @@ private data makes one *release*.
 
 from sordino import noise, testing
 from sordino._core import __version__
-from sordino.accounting import Ledger
-from sordino.bases import Cosine, Haar, OrthonormalBasis, Standard
-from sordino.bounds import Bound, Spectrum, spectrum
-from sordino.compression import ChosenSparsity, Compression
-from sordino.constraints import PublicBound, PublicTotal, SignedBound
+from sordino.accuracy.bounds import Bound, Spectrum, spectrum
+from sordino.accuracy.discrepancy import Discrepancy, discrepancy, lower_bounds
+from sordino.accuracy.factorizations import Certificate, Factorization
 from sordino.errors import (
     BudgetExceededError,
     BusyError,
@@ -38,64 +36,41 @@ from sordino.errors import (
     UnsupportedEventError,
     UnsupportedMechanismError,
 )
-from sordino.event_streams import (
-    Cut,
-    DegreeHistogram,
-    EdgeCount,
-    EpisodeCounts,
-    EventPlan,
-    EventStream,
-    ExtremeCut,
-    GraphFunctionStream,
-    GraphStream,
-    HeavyWord,
-    PrivateGraph,
-    SpanningForestCost,
-    StarCount,
-    SubstringCounts,
-    SyntheticGraph,
-    TriangleCount,
-    WordStream,
-)
-from sordino.event_streams.sparse import SparseCount, SparsePlan, SparseStream
-from sordino.events import ApproxEvent, GaussianEvent, PureEvent
-from sordino.factorizations import Certificate, Factorization
-from sordino.geometry import Discrepancy, discrepancy, lower_bounds
-from sordino.histogram_streams import HistogramStream, HistogramStreamComparison, HistogramStreamPlan
-from sordino.local import LocalEstimate, LocalLoss, LocalPlan, LocalServer, LocalSurvey, plan_local
-from sordino.planning import Comparison, compare, plan, privacy_for
-from sordino.plans import Plan
-from sordino.privacy import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
-from sordino.projections import Projection
-from sordino.recoveries import RecoveryResult
-from sordino.release import Interval, Release
-from sordino.searches import factorize
-from sordino.sketches import Sketch
-from sordino.smooth import (
-    Boxes,
-    CoefficientPrior,
-    GaussianKernels,
-    GridMeasure,
-    KernelQueries,
-    KSmooth,
-    LaplaceKernels,
-    MarginalKernels,
-    MaternKernels,
-    MomentQueries,
-    PointSums,
-    Separable,
-    SmoothAnswers,
-    SmoothComparison,
-    SmoothPlan,
-    SmoothQueries,
-    SmoothRelease,
-)
-from sordino.step_store import FileStepStore, InMemoryStepStore, StepEntry, StepStore
-from sordino.stream_planning import StreamComparison, compare_stream, plan_stream
-from sordino.stream_plans import StreamPlan, StreamRelease
-from sordino.streams import Stream, restore
-from sordino.tabulation import Tabulated, tabulate
-from sordino.units import AddRemove, ReplaceOne, UserLevel
+from sordino.mechanisms.linear.compression import ChosenSparsity, Compression
+from sordino.mechanisms.linear.projections import Projection
+from sordino.mechanisms.linear.recoveries import RecoveryResult
+from sordino.mechanisms.linear.search import factorize
+from sordino.plans.events import EventPlan
+from sordino.plans.histogram import HistogramStream, HistogramStreamComparison, HistogramStreamPlan
+from sordino.plans.local import LocalPlan
+from sordino.plans.plan import Plan
+from sordino.plans.planner import Comparison, compare, plan, privacy_for
+from sordino.plans.smooth import SmoothPlan
+from sordino.plans.smooth_planner import SmoothComparison
+from sordino.plans.sparse import SparseCount, SparsePlan, SparseStream
+from sordino.plans.stream import StreamPlan, StreamRelease
+from sordino.plans.stream_planner import StreamComparison, compare_stream, plan_stream
+from sordino.plans.survey_planner import plan_local
+from sordino.privacy.costs import ApproxEvent, GaussianEvent, PureEvent
+from sordino.privacy.guarantees import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
+from sordino.privacy.ledger import Ledger
+from sordino.privacy.units import AddRemove, ReplaceOne, UserLevel
+from sordino.releases.cuts import Cut
+from sordino.releases.local.estimate import LocalEstimate
+from sordino.releases.local.server import LocalServer
+from sordino.releases.private_graph import ExtremeCut, PrivateGraph
+from sordino.releases.release import Interval, Release
+from sordino.releases.sketches import Sketch
+from sordino.releases.smooth.grid_measure import GridMeasure
+from sordino.releases.smooth.point_sums import PointSums
+from sordino.releases.smooth.release import SmoothAnswers, SmoothRelease
+from sordino.storage.steps import FileStepStore, InMemoryStepStore, StepEntry, StepStore
+from sordino.streams.counter import Stream, restore
+from sordino.streams.events import EventStream
+from sordino.streams.graph import GraphStream
+from sordino.streams.graph_function import GraphFunctionStream
+from sordino.streams.words import HeavyWord, WordStream
+from sordino.tables.tabulation import Tabulated, tabulate
 from sordino.workloads import (
     AllRanges,
     BandPass,
@@ -116,6 +91,28 @@ from sordino.workloads import (
     SortedHistogram,
     Union,
     Workload,
+)
+from sordino.workloads.bases import Cosine, Haar, OrthonormalBasis, Standard
+from sordino.workloads.constraints import PublicBound, PublicTotal, SignedBound
+from sordino.workloads.events.graph_functions import (
+    DegreeHistogram,
+    EdgeCount,
+    SpanningForestCost,
+    StarCount,
+    TriangleCount,
+)
+from sordino.workloads.events.weighted_graph import SyntheticGraph
+from sordino.workloads.events.words import EpisodeCounts, SubstringCounts
+from sordino.workloads.local.loss import LocalLoss
+from sordino.workloads.local.survey import LocalSurvey
+from sordino.workloads.smooth.base import SmoothQueries
+from sordino.workloads.smooth.queries import Boxes, KernelQueries, MarginalKernels, MomentQueries, Separable
+from sordino.workloads.smooth.query_classes import (
+    CoefficientPrior,
+    GaussianKernels,
+    KSmooth,
+    LaplaceKernels,
+    MaternKernels,
 )
 
 __all__ = [

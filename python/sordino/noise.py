@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._checks import integer, positive
+from sordino._support.checks import integer, positive
 from sordino.errors import InvalidParameterError
 from sordino.testing import current_key
 

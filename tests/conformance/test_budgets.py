@@ -8,7 +8,7 @@ import pytest
 from interrupts import interrupted
 
 import sordino as so
-from sordino.ledger_storage import InMemoryStorage
+from sordino.storage.ledgers import InMemoryStorage
 
 SPENDERS = pytest.mark.parametrize("spender", cases.SPENDERS, ids=lambda spender: spender.name)
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import sordino as so
-from sordino.private_numbers import amounts_or, members_or, reals_or
+from sordino._support.private_numbers import amounts_or, members_or, reals_or
 
 ENTRIES = [
     0, 1, 3, -2, 2**64, -(2**70), True, False, np.True_, 1.0, 2.5, float("nan"), float("inf"), -float("inf"), None,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.files import atomic_write, read_file
+from sordino._support.files import atomic_write, read_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links")
 

@@ -10,7 +10,7 @@ import pytest
 from interrupts import within
 
 import sordino as so
-from sordino.ledger_storage import InMemoryStorage
+from sordino.storage.ledgers import InMemoryStorage
 
 STREAMS = pytest.mark.parametrize("case", cases.STREAMS, ids=lambda case: case.name)
 alarms = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")

@@ -98,7 +98,7 @@ class Failing(so.InMemoryStepStore):
 @pytest.mark.parametrize("which", ["graph", "words"])
 def test_no_event_of_a_batch_is_dropped_after_a_failure(which, at, monkeypatch):
     """Parts of a batch that come after the one that was not stored are published by `resume`."""
-    monkeypatch.setattr("sordino.event_streams.stream._LAID_OUT", 12)
+    monkeypatch.setattr("sordino.streams.events._LAID_OUT", 12)
     graph = which == "graph"
     workload = so.SyntheticGraph(4, 16, max_weight=1.0) if graph else so.SubstringCounts("ab", 2, 16)
     batch = ([0, 1, 2, 0, 1, 2], [1, 2, 3, 2, 3, 0]) if graph else ("abbaab",)

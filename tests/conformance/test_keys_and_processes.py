@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sordino as so
-from sordino import processes
+from sordino._support import processes
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 

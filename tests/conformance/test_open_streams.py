@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.ledger_storage import InMemoryStorage
+from sordino.storage.ledgers import InMemoryStorage
 
 STREAMS = pytest.mark.parametrize("case", cases.STREAMS, ids=lambda case: case.name)
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

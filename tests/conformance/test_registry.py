@@ -6,9 +6,9 @@ import cases
 import pytest
 
 import sordino as so
-from sordino.event_streams.workload import EventWorkload
-from sordino.mechanisms import MECHANISMS
-from sordino.stream_mechanisms import STREAM_MECHANISMS
+from sordino.mechanisms.linear.catalogue import MECHANISMS
+from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
+from sordino.workloads.events.base import EventWorkload
 
 # Base classes, and what is planned as another.
 BASES = {"Workload"}

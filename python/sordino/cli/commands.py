@@ -8,19 +8,19 @@ import click
 
 import sordino as so
 from sordino.cli import outputs
-from sordino.cli.events_command import events_group
+from sordino.cli.events import events_group
 from sordino.cli.guarantee import number_list
 from sordino.cli.inputs import SOURCE_OPTIONS, Source, read_source
-from sordino.cli.local_command import local_group
+from sordino.cli.local import local_group
 from sordino.cli.options import Choices, plan_options
 from sordino.cli.progress import working
 from sordino.cli.published import check_names, write_release
-from sordino.cli.sketch_command import sketch_group
-from sordino.cli.smooth_command import smooth_group
-from sordino.cli.stream_command import stream_command
+from sordino.cli.sketch import sketch_group
+from sordino.cli.smooth import smooth_group
+from sordino.cli.stream import stream_command
 from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
-from sordino.plots import check_picture, plot_release, save_figure
+from sordino.plots.tables import check_picture, plot_release, save_figure
 
 __all__ = ["application"]
 

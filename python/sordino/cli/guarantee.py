@@ -8,7 +8,7 @@ import click
 
 import sordino as so
 from sordino.errors import InvalidParameterError
-from sordino.units import Unit
+from sordino.privacy.units import Unit
 
 __all__ = ["Guarantee", "Kind", "add_options", "build_shape", "flag", "guarantee_options", "number_list"]
 

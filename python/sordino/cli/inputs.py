@@ -14,7 +14,7 @@ import sordino as so
 from sordino.cli.attributes import Attribute, cells_of, parse_attributes
 from sordino.cli.tables import Column, read_columns, real
 from sordino.errors import InputFileError, InvalidParameterError
-from sordino.tabulation import within_allowance
+from sordino.tables.tabulation import within_allowance
 from sordino.workloads.base import MAX_LENGTH
 
 __all__ = ["SOURCE_OPTIONS", "Source", "read_source"]

@@ -11,9 +11,9 @@ import sordino as so
 from sordino.cli.attributes import Attribute, cells_of, parse_attributes
 from sordino.cli.guarantee import Guarantee, Kind, add_options, build_shape, flag, guarantee_options, number_list
 from sordino.cli.matrices import read_matrix
-from sordino.constraints import Constraint
 from sordino.errors import InputFileError, InvalidParameterError
-from sordino.searches import Progress
+from sordino.mechanisms.linear.search import Progress
+from sordino.workloads.constraints import Constraint
 
 __all__ = ["Choices", "plan_options"]
 

@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 import sordino as so
+from sordino._support.files import atomic_write
 from sordino.errors import InputFileError, InvalidParameterError
-from sordino.files import atomic_write
-from sordino.fitting import kind_of_error
-from sordino.plots import describe
+from sordino.mechanisms.linear.fit import kind_of_error
+from sordino.plots.tables import describe
 
 __all__ = [
     "check_output",

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
-from sordino.searches import Progress
+from sordino.mechanisms.linear.search import Progress
 
 __all__ = ["working"]
 

@@ -9,8 +9,8 @@ import click
 import sordino as so
 from sordino.cli.guarantee import Guarantee, Kind, add_options, build_shape, guarantee_options, number_list
 from sordino.errors import InvalidParameterError
-from sordino.stream_mechanisms import Horizon
-from sordino.units import Unit
+from sordino.mechanisms.stream.catalogue import Horizon
+from sordino.privacy.units import Unit
 
 __all__ = ["StreamChoices", "stream_options"]
 

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import sordino as so
+from sordino._support.files import atomic_write, read_file
 from sordino.cli.stream_options import StreamChoices
 from sordino.errors import InputFileError, InvalidParameterError, StepStoreError
-from sordino.files import atomic_write, read_file
 
 __all__ = ["StreamState", "open_stored"]
 

@@ -14,9 +14,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from sordino._support.files import atomic_write
+from sordino._support.private_numbers import LIMIT
 from sordino.errors import InputFileError, MissingDependencyError
-from sordino.files import atomic_write
-from sordino.private_numbers import LIMIT
 
 __all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 import sordino as so
 from sordino.errors import UnsupportedMechanismError
-from sordino.plots import SIGNAL, positions
-from sordino.query_plots import drawing_order
+from sordino.plots.queries import drawing_order
+from sordino.plots.tables import SIGNAL, positions
 from sordino.workloads import Filter
 from sordino.workloads.base import Array
 

@@ -14,7 +14,7 @@ from sordino.workloads.filters import (
     RunningSum,
     SlidingWindow,
 )
-from sordino.workloads.group import GroupConvolution
+from sordino.workloads.group_convolution import GroupConvolution
 from sordino.workloads.histogram import Histogram
 from sordino.workloads.kronecker import Kronecker
 from sordino.workloads.marginals import Marginals

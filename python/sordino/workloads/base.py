@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._checks import MAX_CELLS, integer, positive, sequence
+from sordino._support.checks import MAX_CELLS, integer, positive, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, SordinoError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from sordino import _core
-from sordino._checks import flag, integer, numbers, one_of, positive, real
+from sordino._support.checks import flag, integer, numbers, one_of, positive, real
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, length_of, steps_of
 

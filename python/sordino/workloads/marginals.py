@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from sordino import _core
-from sordino._checks import integer, sequence
+from sordino._support.checks import integer, sequence
 from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array, Spec, Workload, length_of, weights_of
 

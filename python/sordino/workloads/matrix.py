@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._checks import numbers
+from sordino._support.checks import numbers
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, check_weights
 

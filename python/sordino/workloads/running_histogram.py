@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from sordino import _core
-from sordino._checks import flag
+from sordino._support.checks import flag
 from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Spec, Workload, length_of, steps_of
 

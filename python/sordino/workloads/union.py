@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sordino import _core
-from sordino._checks import numbers
+from sordino._support.checks import numbers
 from sordino.errors import InvalidParameterError, ShapeError
 from sordino.workloads.base import (
     Array,

@@ -1,0 +1,1 @@
+"""What every layer uses: checked arguments, rounding, files, processes, protocols."""

@@ -1,0 +1,1 @@
+"""Bounds, certificates and half widths: what is known about errors."""

@@ -1,0 +1,332 @@
+"""Lower bounds on error: what no mechanism of a class can beat.
+
+`‖A‖_*` is the nuclear norm of the workload, m queries by n cells.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.accuracy.factorizations import Certificate, condensed
+from sordino.errors import UnsupportedMechanismError
+from sordino.privacy.calibration import gaussian_mu
+from sordino.privacy.guarantees import Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy.units import Unit
+from sordino.workloads import (
+    AllRanges,
+    ExponentialSmoothing,
+    Filter,
+    GroupConvolution,
+    Histogram,
+    Kronecker,
+    Marginals,
+    Matrix,
+    RunningSum,
+    Union,
+    Workload,
+)
+from sordino.workloads.base import Array
+
+__all__ = [
+    "REFERENCE_STEPS",
+    "Bound",
+    "Spectrum",
+    "gaussian_bound",
+    "singular_mean",
+    "spectral_bound",
+    "spectrum",
+    "stream_bound",
+    "unbiased_bound",
+]
+
+REFERENCE_STEPS = 2**20
+"""Steps over which the error of a stream of unknown length is judged."""
+
+_DENSE = 512
+# Answers times squared cells up to which many queries are condensed for a bound.
+_MOST_WORK = 2**33
+_LONGEST_BOUND = 2**22
+# Floating-point error of the bounds, taken off so that they stay below the truth.
+_SAFE = 1.0 - 1e-11
+_NO_BOUND = (0.0, "no bound")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A proved lower bound on the root mean squared error.
+
+    Attributes:
+        name: Which theorem.
+        value: The bound, in the unit of the answers.
+        mechanisms: The class of mechanisms that it binds.
+        up_to_constant: Whether it holds only up to an unnamed constant; then it is never used as a ratio.
+    """
+
+    name: str
+    value: float
+    mechanisms: str
+    up_to_constant: bool = False
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def singular_mean(workload: Workload) -> tuple[float, str]:
+    """Return a lower bound on `‖A‖_*/sqrt(m n)` and its name; exact unless the name says 'dual'.
+
+    For every factorization A = B C, `‖B‖_F ‖C‖_(1→2) >= ‖B‖_F ‖C‖_F/sqrt(n) >= ‖A‖_*/sqrt(n)` (Li & Miklau
+    2013). Attained by circulant and group convolutions and by marginals. For long filters with ends the
+    nuclear norm is bounded below by its dual: `‖A‖_* >= tr(AᵀZ)` for any Z of spectral norm 1, here the
+    Toeplitz matrix cut from the phases of the filter on a ring of 2N. Singular values of a Kronecker product are the
+    products of those of its factors, so nuclear norms multiply. With answer weights `w`, A is `diag(sqrt w) A` and m
+    the sum of the weights.
+    """
+    match workload:
+        case Histogram():
+            return 1.0, "SVD bound"
+        case RunningSum():
+            n = workload.steps
+            k = np.arange(1, n + 1)
+            return float(np.mean(0.5 / np.sin((2 * k - 1) * math.pi / (4 * n + 2)))) * _SAFE, "SVD bound"
+        case Filter(boundary="circular") | GroupConvolution():
+            return float(np.mean(_magnitudes(workload))) * _SAFE, "SVD bound"
+        case Filter():
+            return _filter_mean(workload)
+        case Marginals():
+            return _marginals_mean(workload) * _SAFE, "SVD bound"
+        case Matrix(A=np.ndarray() as A, weights=None):
+            return float(np.linalg.norm(A, "nuc")) / math.sqrt(A.size) * _SAFE, "SVD bound"
+        case Kronecker(factors=factors):
+            found = [singular_mean(factor) for factor in factors]
+            mean = math.prod(value for value, _ in found)
+            dual = any(name.endswith("(dual)") for _, name in found)
+            return (mean * _SAFE, "SVD bound (dual)" if dual else "SVD bound") if mean > 0.0 else _NO_BOUND
+        case Union(parts=(part,)):
+            return singular_mean(part)
+        case Matrix() | AllRanges() | Union():
+            return _condensed_mean(workload)
+        case _:
+            return _NO_BOUND
+
+
+def _condensed_mean(workload: Workload) -> tuple[float, str]:
+    """Return the value from few rows that have the singular values of all weighted ones."""
+    m, n = workload.core.answers_len, math.prod(workload.input_shape)
+    if n > _DENSE or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges)):
+        return _NO_BOUND
+    R, scale = condensed(workload)
+    return float(np.linalg.norm(R, "nuc")) * scale / math.sqrt(n) * _SAFE, "SVD bound"
+
+
+def _filter_mean(workload: Filter) -> tuple[float, str]:
+    n, taps, center = workload.steps, workload.kernel, workload.center
+    lags = np.arange(len(taps)) - center
+    inside = np.abs(lags) < n
+    taps, lags = taps[inside], lags[inside]
+    if n <= _DENSE:
+        return _nuclear_norm(taps, lags, n) / n * _SAFE, "SVD bound"
+    trace = _dual_trace(taps, lags, n)
+    # Pinching: diagonal blocks have no larger nuclear norm together than the whole.
+    count = -(-n // _DENSE)
+    blocks = count * _nuclear_norm(taps, lags, n // count)
+    return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def _dual_trace(taps: Array, lags: NDArray[np.int64], n: int) -> float:
+    """Return `tr(AᵀZ)`, Z the n by n part of the circulant of the filter's phases on a ring of 2n."""
+    ring = np.zeros(2 * n)
+    ring[lags % (2 * n)] = taps
+    values = np.fft.rfft(ring)
+    size = np.abs(values)
+    phases = np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max())
+    dual = np.fft.irfft(phases, 2 * n)
+    return float(np.sum((n - np.abs(lags)) * taps * dual[lags % (2 * n)]))
+
+
+def _nuclear_norm(taps: Array, lags: NDArray[np.int64], n: int) -> float:
+    """Nuclear norm of the leading n by n block of the filter."""
+    A = np.zeros((n, n))
+    for tap, lag in zip(taps, lags, strict=True):
+        if abs(lag) < n:
+            A += np.diagflat(np.full(n - abs(int(lag)), tap), -int(lag))
+    return float(np.linalg.norm(A, "nuc"))
+
+
+def _marginals_mean(workload: Marginals) -> float:
+    levels = np.array(workload.levels, dtype=np.float64)
+    squares: dict[tuple[int, ...], float] = {}
+    domain = float(np.prod(levels))
+    cells = 0.0
+    for chosen, weight in zip(workload.sets, workload.weights, strict=True):
+        size = float(np.prod(levels[list(chosen)])) if chosen else 1.0
+        cells += weight * size
+        for mask in range(1 << len(chosen)):
+            part = tuple(a for i, a in enumerate(chosen) if mask >> i & 1)
+            squares[part] = squares.get(part, 0.0) + weight * domain / size
+    total = sum(
+        float(np.prod(levels[list(part)] - 1.0)) * math.sqrt(square) if part else math.sqrt(square)
+        for part, square in squares.items()
+    )
+    return total / math.sqrt(domain * cells)
+
+
+def gaussian_bound(
+    workload: Workload, privacy: Privacy, unit: Unit, certificate: Certificate | None = None
+) -> Bound | None:
+    """Return the least error of any Gaussian-noise factorization mechanism; None under `PureDP`, or if none is known.
+
+    `rmse >= sigma · ‖A‖_*/sqrt(m n) · r`, sigma the noise multiplier, r the l2 norm of a change that the unit
+    allows (one side of a move for `ReplaceOne`, since clamping may leave only that). The maximum over answers is
+    at least the mean, so it binds `max_stderr` too. A certificate of the mean or of the worst query bounds better, but
+    weighs cells: it holds for changes of one cell, while `‖A‖_*` averages over all and holds for changes of several.
+    """
+    if isinstance(privacy, PureDP):
+        return None
+    value, name = singular_mean(workload)
+    value *= unit.least_norm(math.prod(workload.input_shape))
+    if certificate is not None and (certified := certificate.lower * unit.least_norm(1)) > value:
+        value = certified
+        name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"
+    if value <= 0.0:
+        return None
+    return Bound(name, value / gaussian_mu(privacy), "Gaussian noise, any factorization")
+
+
+def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int) -> Bound | None:
+    """Return the least rmse of any Gaussian-noise factorization mechanism for a stream, None if none is known.
+
+    `sigma ‖A‖_*/n`; without a length n = 2**20, the steps over which the rmse is taken. There a stable filter comes
+    near the limit `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). `sigma` counts `sqrt(touched)`
+    coordinates of one record.
+    """
+    if isinstance(privacy, PureDP):
+        return None
+    if not isinstance(workload, Filter) or (workload.length or 0) > _LONGEST_BOUND:
+        return None
+    if workload.length is None:
+        steps, (mean, name) = REFERENCE_STEPS, _endless_mean(workload)
+    else:
+        steps, (mean, name) = workload.steps, singular_mean(workload)
+    if mean == 0.0:
+        return None
+    value = mean / gaussian_mu(privacy) * unit.least_norm(steps) * math.sqrt(touched)
+    return Bound(name, value * _SAFE, "Gaussian noise, any factorization")
+
+
+def _endless_mean(workload: Filter) -> tuple[float, str]:
+    """Return a lower bound on `‖A‖_*/n` over the reference steps; 0 for running sums, whose error grows for ever."""
+    match workload:
+        case RunningSum():
+            return 0.0, "no bound"
+        case ExponentialSmoothing():
+            taps = workload.decay ** np.arange(REFERENCE_STEPS, dtype=np.float64)
+            taps *= 1.0 - workload.decay if workload.normalized else 1.0
+        case _:
+            taps = workload.kernel[:REFERENCE_STEPS]
+    trace = _dual_trace(taps, np.arange(len(taps)), REFERENCE_STEPS)
+    return trace / REFERENCE_STEPS * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def unbiased_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | None:
+    """Return the least rmse of any unbiased mechanism, for pure and zero-concentrated privacy, None if none is known.
+
+    zCDP: `mse >= (‖A‖_*/sqrt(m n))²/(e^(2 rho) - 1)`; pure: `.../(4 sinh²(epsilon/2))`. Both from the
+    Hammersley-Chapman-Robbins inequality: the chi-square divergence of neighbours is at most
+    `e^(2 rho) - 1`, respectively `4 sinh²(epsilon/2)`, whatever the noise.
+    """
+    mean, _ = singular_mean(workload)
+    mean *= unit.least_norm(math.prod(workload.input_shape))
+    if mean <= 0.0:
+        return None
+    match privacy:
+        case ZeroConcentratedDP(rho=rho):
+            return Bound("unbiased, zCDP", mean / math.sqrt(math.expm1(2.0 * min(rho, 300.0))), "unbiased")
+        case PureDP(epsilon=epsilon):
+            return Bound("unbiased, pure", mean / (2.0 * math.sinh(min(epsilon, 600.0) / 2.0)), "unbiased")
+        case _:
+            return None
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Spectrum of a convolution and what it says about its error.
+
+    Attributes:
+        magnitudes: `|lambda_k|`, falling, one per frequency of the ring or character of the group.
+        factor: `F = (mean |lambda_k|)²`: least Gaussian mean squared error over the squared noise multiplier.
+        exponent: p > 1 with the least compressible bound, None if no p > 1 helps.
+        constant: c with `|lambda_k| <= c (k+1)**-p`.
+        compressible_bound: `(c zeta(p)/N)²`, at least `factor`; None without an exponent.
+    """
+
+    magnitudes: Array
+    factor: float
+    exponent: float | None
+    constant: float | None
+    compressible_bound: float | None
+
+
+def spectrum(workload: Workload) -> Spectrum:
+    """Return the spectrum of a filter (on a ring of 2N if it has ends) or group convolution.
+
+    If the sorted `|lambda_k| <= c (k+1)**-p` with p > 1, then `F <= (c zeta(p)/N)²`.
+
+    Raises:
+        UnsupportedMechanismError: The workload is no convolution.
+    """
+    values = _magnitudes(workload)
+    count = len(values)
+    ranks = np.arange(1, count + 1, dtype=np.float64)
+    best: tuple[float, float, float] | None = None
+    for p in np.linspace(1.02, 4.0, 150):
+        c = float(np.max(values * ranks**p))
+        bound = (c * _zeta(float(p)) / count) ** 2
+        if best is None or bound < best[2]:
+            best = (float(p), c, bound)
+    factor = float(np.mean(values)) ** 2
+    if best is None or best[2] > 100.0 * factor:
+        return Spectrum(values, factor, None, None, None)
+    return Spectrum(values, factor, *best)
+
+
+def _magnitudes(workload: Workload) -> Array:
+    """Return `|lambda_k|`, falling, rounding noise taken for zero."""
+    match workload:
+        case GroupConvolution():
+            values = np.abs(np.fft.fftn(workload.kernel)).reshape(-1)
+        case Filter(boundary="circular"):
+            values = np.abs(np.fft.fft(workload.kernel, workload.steps))
+        case Filter():
+            ring = np.zeros(2 * workload.steps)
+            lags = np.arange(len(workload.kernel)) - workload.center
+            keep = np.abs(lags) < workload.steps
+            ring[lags[keep] % len(ring)] = workload.kernel[keep]
+            values = np.abs(np.fft.fft(ring))
+        case _:
+            raise UnsupportedMechanismError("only convolutions have a spectrum")
+    values = np.sort(values)[::-1]
+    values[values < 1e-13 * values[0]] = 0.0
+    return values
+
+
+def _zeta(p: float) -> float:
+    """Riemann zeta, rounded up: 200 terms and the integral bound of the rest."""
+    return math.fsum(math.pow(k, -p) for k in range(1, 200)) + math.pow(199.5, 1.0 - p) / (p - 1.0)
+
+
+def spectral_bound(workload: Workload) -> Bound | None:
+    """Return the square root of the paper's specLB(h), which holds only up to an unnamed constant.
+
+    `specLB = max_K K² |lambda_(K-1)|²/(N² log2² N)` (Fawaz, Muthukrishnan & Nikolov 2013, Theorem 2).
+    """
+    if not isinstance(workload, Filter | GroupConvolution):
+        return None
+    values = _magnitudes(workload)
+    n = len(values)
+    if n < 2:
+        return None
+    ranks = np.arange(1, n + 1, dtype=np.float64)
+    value = float(np.max(ranks * values)) / (n * math.log2(n))
+    return Bound("specLB", value, "all, for small enough epsilon and delta", up_to_constant=True)

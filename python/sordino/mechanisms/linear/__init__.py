@@ -1,0 +1,1 @@
+"""Tables: catalogue of strategies, searches, recoveries."""

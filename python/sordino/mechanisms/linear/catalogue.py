@@ -1,0 +1,213 @@
+"""The mechanisms by name: what they need, and in which order ties are broken.
+
+A full name is `strategy-noise`, such as `identity-laplace`; the strategy alone means Gaussian noise where the
+privacy allows it and Laplace noise under `PureDP`.
+
+=====================  ======================================================================================
+`identity`             noise on every cell of the input
+`output`               noise on every answer
+`fourier`              optimal weights in the Fourier basis of the line, ring or group, and for marginals
+`fourier-uniform`      marginals with the same noise on every character
+`tree`                 tree of counts with least squares, best branching
+`haar`                 Haar wavelet with optimal level weights
+`square-root`          square root of a causal filter, lower triangular (Gaussian noise)
+`fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
+`fourier-planar`       planar Laplace noise on each frequency, pure
+`fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure
+`optimal`              least mean or worst-query error of all Gaussian mechanisms, with certificate
+`ellipsoid`            minimum enclosing ellipsoid; with Laplace noise the ellipsoid norm of least error, pure
+`dense`                base decomposition with optimal coefficients; with Laplace noise a norm a block, pure
+`dense-rescaled`       the same with the paper's coefficients, scaled to the true sensitivity
+`dense-printed`        the same with the paper's noise
+`universal`            noise of one radius on the answers, then projection (needs a constraint)
+`sparse`               the optimal strategy, then projection in the norm of the noise (needs a constraint)
+`sparse-printed`       the dense mechanism, its large blocks projected as in the paper (needs a constraint)
+`p-identity`           Laplace noise on the cells and a few weighted sums, optimised, pure
+`k-norm`               exact K-norm noise up to rank 16, pure
+`threshold`            noise on every cell, then what is not noise in a basis (Haar) is kept
+`isotonic`             noise on every cell of a sorted histogram, then the nearest rising table
+`compressive`          noise on a sketch, then sparse recovery (needs a compression or a limit of memory)
+=====================  ======================================================================================
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.privacy.guarantees import ApproxDP, Privacy, PureDP
+from sordino.workloads import (
+    Filter,
+    GroupConvolution,
+    Histogram,
+    Marginals,
+    RunningSum,
+    SortedHistogram,
+    Workload,
+)
+
+__all__ = ["MECHANISMS", "Mechanism", "entry_named", "mechanism_named"]
+
+Law = Literal["gaussian", "laplace"]
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A strategy with a law of noise.
+
+    Attributes:
+        name: Full name.
+        strategy: Name of the strategy in the core.
+        law: Law of the noise.
+        automatic: Whether `auto` considers it; otherwise it is reached by name only.
+        factored: Whether its strategy is found by `sordino.factorize`.
+        projected: Whether it projects onto the constraint of the plan.
+        recovered: Whether the cells are estimated from what was measured, and answers from the cells.
+    """
+
+    name: str
+    strategy: str
+    law: Law
+    automatic: bool = True
+    factored: bool = False
+    projected: bool = False
+    recovered: bool = False
+
+    @property
+    def measures(self) -> str:
+        """Name of the strategy in the core."""
+        return "identity" if self.strategy in {"threshold", "isotonic"} else self.strategy
+
+    def allows(self, privacy: Privacy) -> bool:
+        """Return whether this noise can give this privacy."""
+        if self.strategy == "fourier-composed":
+            return isinstance(privacy, ApproxDP)
+        return self.law == "laplace" or not isinstance(privacy, PureDP)
+
+    @property
+    def searches(self) -> tuple[str, ...]:
+        """Return the kinds of factorization to search for; the least error is taken."""
+        pure = self.law == "laplace"
+        match self.strategy:
+            case "sparse":
+                return ("p-identity", "ellipsoid") if pure else ("optimal",)
+            case "sparse-printed":
+                return ("dense-printed",)
+            case "universal":
+                return ("ellipsoid",) if pure else ("universal",)
+            case strategy:
+                return (strategy,)
+
+    def branchings(self, workload: Workload) -> tuple[int, ...]:
+        """Return the options to try."""
+        if self.strategy != "tree":
+            return (2,)
+        size = max(workload.core.answers_len, 2)
+        options = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32) if size <= 2**17 else (8, 16)
+        return tuple(b for b in options if b <= size) or (2,)
+
+    def serves(self, workload: Workload) -> bool:
+        """Return whether the strategy is made for this workload (the core has the last word)."""
+        match self.strategy:
+            case "tree" | "haar":
+                return isinstance(workload, RunningSum)
+            case "square-root":
+                return isinstance(workload, Filter) and workload.boundary == "causal"
+            case "fourier-uniform":
+                return isinstance(workload, Marginals)
+            case "fourier-composed" | "fourier-planar" | "fourier-grouped":
+                return isinstance(workload, Filter)
+            case "fourier":
+                return isinstance(workload, Filter | GroupConvolution | Marginals)
+            case "isotonic":
+                return isinstance(workload, SortedHistogram)
+            case "compressive":
+                return not isinstance(workload, SortedHistogram)
+            case "output":
+                return not isinstance(workload, Histogram | GroupConvolution)
+            case _:
+                return True
+
+
+def _pair(
+    strategy: str, automatic: bool = True, factored: bool = False, projected: bool = False
+) -> tuple[Mechanism, Mechanism]:
+    return (
+        Mechanism(f"{strategy}-laplace", strategy, "laplace", automatic, factored, projected),
+        Mechanism(f"{strategy}-gaussian", strategy, "gaussian", automatic, factored, projected),
+    )
+
+
+def _recovered(strategy: str, automatic: bool = False) -> tuple[Mechanism, Mechanism]:
+    return (
+        Mechanism(f"{strategy}-laplace", strategy, "laplace", automatic, recovered=True),
+        Mechanism(f"{strategy}-gaussian", strategy, "gaussian", automatic, recovered=True),
+    )
+
+
+MECHANISMS: tuple[Mechanism, ...] = (
+    # Before the noise it comes from: it has never more error.
+    *_recovered("isotonic", automatic=True),
+    *_pair("identity"),
+    *_pair("output"),
+    *_pair("fourier"),
+    *_pair("tree"),
+    *_pair("haar"),
+    Mechanism("square-root-gaussian", "square-root", "gaussian"),
+    *_pair("fourier-uniform", automatic=False),
+    Mechanism("fourier-planar", "fourier-planar", "laplace"),
+    Mechanism("fourier-grouped", "fourier-grouped", "laplace"),
+    Mechanism("fourier-composed", "fourier-composed", "laplace", automatic=False),
+    Mechanism("p-identity-laplace", "p-identity", "laplace", factored=True),
+    Mechanism("ellipsoid-laplace", "ellipsoid", "laplace", factored=True),
+    Mechanism("ellipsoid-gaussian", "ellipsoid", "gaussian", automatic=False, factored=True),
+    Mechanism("dense-laplace", "dense", "laplace", factored=True),
+    Mechanism("dense-gaussian", "dense", "gaussian", automatic=False, factored=True),
+    Mechanism("k-norm-laplace", "k-norm", "laplace", factored=True),
+    Mechanism("optimal-gaussian", "optimal", "gaussian", factored=True),
+    *_pair("dense-rescaled", automatic=False, factored=True),
+    *_pair("dense-printed", automatic=False, factored=True),
+    *_pair("sparse", automatic=False, factored=True, projected=True),
+    Mechanism("sparse-printed-gaussian", "sparse-printed", "gaussian", False, factored=True, projected=True),
+    *_pair("universal", automatic=False, factored=True, projected=True),
+    *_recovered("threshold"),
+    *_recovered("compressive"),
+)
+"""All mechanisms, the simpler ones first: that is how ties are broken."""
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def strategy(self) -> str: ...
+
+
+_Entry = TypeVar("_Entry", bound=_Named)
+
+
+def entry_named(mechanisms: Sequence[_Entry], name: str, privacy: Privacy) -> _Entry:
+    """Return the mechanism that a user means: by full name, or by strategy with the noise that the privacy allows.
+
+    Raises:
+        InvalidParameterError: No such name.
+        UnsupportedMechanismError: No such mechanism for this privacy.
+    """
+    by_name = {m.name: m for m in mechanisms}
+    law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
+    found = by_name.get(name) or by_name.get(f"{name}-{law}") or by_name.get(f"{name}-laplace")
+    if found is None:
+        families = sorted({m.strategy for m in mechanisms})
+        if name in families:
+            raise UnsupportedMechanismError(f"{name} has Gaussian noise, which cannot give PureDP")
+        raise InvalidParameterError(f"unknown mechanism; choose 'auto' or one of {', '.join(families)}")
+    return found
+
+
+def mechanism_named(name: str, privacy: Privacy) -> Mechanism:
+    """Return the mechanism of a release that a user means.
+
+    Raises:
+        InvalidParameterError: No such name.
+    """
+    return entry_named(MECHANISMS, name, privacy)

@@ -1,0 +1,48 @@
+"""Which searches are made without being named: from public sizes alone."""
+
+from typing import TYPE_CHECKING
+
+from sordino.accuracy.factorizations import kronecker_factors
+from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Kronecker, Marginals, Workload
+
+if TYPE_CHECKING:
+    from sordino.mechanisms.linear.fit import Objective, Request
+
+__all__ = ["affords", "improves"]
+
+# Cells up to which the optimal strategy, and those of pure privacy, are searched for.
+_CELLS = {"gaussian": 512, "laplace": 256}
+_MAX_ENTRIES = 2**25
+
+
+def affords(request: "Request", law: str) -> bool:
+    """Whether a search is quick enough to be made unasked."""
+    if request.effort != "optimize":
+        return False
+    by_factor = law == "gaussian" and isinstance(request.workload, Kronecker)
+    parts = kronecker_factors(request.workload) if by_factor else (request.workload,)
+    return all(_quick(part, request.objective, law) for part in parts)
+
+
+def _quick(workload: Workload, objective: "Objective", law: str) -> bool:
+    cells, answers = workload.core.input_len, workload.core.answers_len
+    if cells is None or cells > _CELLS[law]:
+        return False
+    condensed = isinstance(workload, AllRanges) and objective == "mean"
+    return condensed or answers * cells <= _MAX_ENTRIES
+
+
+def improves(request: "Request") -> bool:
+    """Whether a search may find a better Gaussian mechanism, or a better bound, than the closed forms."""
+    return affords(request, "gaussian") and not _attained(request.workload, request.objective)
+
+
+def _attained(workload: Workload, objective: "Objective") -> bool:
+    """Whether a closed form attains the nuclear-norm bound: symmetric under a group acting on cells and answers."""
+    match workload:
+        case Histogram() | GroupConvolution() | Filter(boundary="circular"):
+            return True
+        case Marginals():
+            return objective == "mean"
+        case _:
+            return False

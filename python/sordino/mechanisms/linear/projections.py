@@ -1,0 +1,141 @@
+"""Projection of what was measured onto what the constraint allows: post-processing, costs no privacy.
+
+With noise of covariance Σ on `y = B x + w` the estimate is `B x̂`, `x̂ = argmin (y - B x)ᵀ Σ⁻¹ (y - B x)` over the
+constraint (Nikolov, Talwar & Zhang 2013, Lemma 1, in the norm of the noise in place of that of the answers).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sordino import _core
+from sordino.accuracy.factorizations import condensed, dense
+from sordino.privacy.calibration import gaussian_mu
+from sordino.privacy.guarantees import ApproxDP
+from sordino.workloads.base import Array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sordino.mechanisms.linear.fit import Fitted, Request
+    from sordino.workloads.constraints import Constraint
+
+__all__ = ["Projection", "project", "universal_bound", "zero_is_better"]
+
+# Duality gap over the expected squared norm of the noise: within 1 % of the exact projection.
+_TOLERANCE = 1e-3
+_ITERATIONS = 20_000
+_MOST_ENTRIES = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """How the answers were projected.
+
+    Attributes:
+        cells: Cells of the projected input that are not zero: an input that the projected answers belong to.
+        weights: Their values, in the unit of the input.
+        gap: Duality gap of half the squared distance, over the expected squared norm of the noise; above 1 the
+            search did not get near, and the answers are those that were measured.
+        iterations: Steps of pairwise Frank-Wolfe.
+    """
+
+    cells: NDArray[np.int64]
+    weights: Array
+    gap: float
+    iterations: int
+
+
+def project(request: Request, fitted: Fitted, constraint: Constraint, measured: Array) -> tuple[Array, Projection]:
+    """Return the answers of the projected estimate, shape (answers,), and how it was found."""
+    assert fitted.factorization is not None
+    matrix = fitted.factorization.matrix
+    noise = fitted.door.noise * np.sqrt(fitted.strategy.unit_variances())
+    kept, metric = _metric(request, fitted, matrix, noise)
+    if not len(kept):
+        # As the algorithm says where every block is smaller than epsilon·n.
+        return fitted.strategy.decode(measured), Projection(np.empty(0, np.int64), np.empty(0), 0.0, 0)
+    expected = float(np.sum((metric * noise[kept]) ** 2))
+    # Cells are clamped: a bound beyond all that can be says nothing, and only slows the search down.
+    largest = matrix.shape[1] * float(fitted.domain.max_value)
+    found = _core.project(
+        np.ascontiguousarray(metric @ matrix[kept]),
+        metric @ measured[kept],
+        constraint.kind,
+        constraint.size if constraint.kind == "total" else min(constraint.size, largest),
+        _TOLERANCE * expected,
+        _ITERATIONS,
+    )
+    cells, weights, gap, iterations = found
+    if gap > expected:
+        # Nowhere near the nearest point: what was measured is better.
+        return fitted.strategy.decode(measured), Projection(cells[:0], weights[:0], gap / expected, iterations)
+    estimate = measured.copy()
+    estimate[kept] = matrix[np.ix_(kept, cells)] @ weights
+    answers = fitted.strategy.decode(estimate)
+    return answers, Projection(cells, weights, gap / expected, iterations)
+
+
+def _metric(request: Request, fitted: Fitted, matrix: Array, noise: Array) -> tuple[NDArray[np.intp], Array]:
+    """Return the measured rows that are projected, and the linear map whose Euclidean norm is minimised."""
+    every = np.arange(len(matrix))
+    match fitted.mechanism.name:
+        case "universal-laplace":
+            return every, _answers_map(request, fitted)
+        case "sparse-printed-gaussian":
+            # Blocks of at least epsilon·n rows; within a block rows are orthogonal and equally long in the answers.
+            assert request.constraint is not None
+            assert fitted.factorization is not None
+            privacy = request.privacy
+            epsilon = privacy.epsilon if isinstance(privacy, ApproxDP) else gaussian_mu(privacy)
+            blocks = np.array(fitted.factorization.blocks)
+            kept = np.flatnonzero(np.repeat(blocks >= epsilon * request.constraint.size, blocks))
+            lengths = np.linalg.norm(_answers_map(request, fitted), axis=0)
+            return kept, np.diag(lengths[kept])
+        case _:
+            return every, np.diag(1.0 / noise)
+
+
+def _answers_map(request: Request, fitted: Fitted) -> Array:
+    """Return T with `‖T z‖` the (weighted) norm of the answers `A B⁺ z`."""
+    assert fitted.factorization is not None
+    mapped: Array = condensed(request.workload)[0] @ fitted.factorization.inverse
+    return mapped
+
+
+def universal_bound(request: Request, fitted: Fitted) -> float:
+    """Return an upper bound on the rmse of Gaussian noise of one radius, projected onto the constraint.
+
+    For data within the constraint `‖ŷ - y‖² <= 2 n max_j |⟨a_j, w⟩| + g` (Lemma 1, by the duality gap g), and
+    `E max_j |⟨a_j, w⟩| <= r σ √(2 ln 2N)`, r the largest `‖a_j‖`, σ the standard deviation; never worse than the
+    noise alone, since projections do not expand.
+    """
+    assert fitted.factorization is not None
+    assert request.constraint is not None
+    matrix = fitted.factorization.matrix
+    rank, cells = matrix.shape
+    noise = fitted.door.noise
+    slack = _TOLERANCE * rank * noise**2
+    radius = float(np.sqrt((matrix**2).sum(axis=0).max()))
+    projected = 2.0 * request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
+    alone = (math.sqrt(rank) * noise + math.sqrt(2.0 * slack)) ** 2
+    return math.sqrt(min(projected, alone)) * condensed(request.workload)[1]
+
+
+def zero_is_better(request: Request, fitted: Fitted) -> bool:
+    """Whether answering zero to all queries has a smaller error than the noise, for every input within the constraint.
+
+    `|y_i| <= n max_j |a_ij|`; the rms of that against the rms of the noise.
+    """
+    workload, constraint = request.workload, request.constraint
+    cells = workload.core.input_len
+    if constraint is None or cells is None or cells * workload.core.answers_len > _MOST_ENTRIES:
+        return False
+    largest = np.abs(dense(workload)).max(axis=1) * constraint.size
+    weights = workload.answer_weights()
+    noise = np.average(fitted.stderr**2, weights=weights)
+    return bool(np.average(largest**2, weights=weights) < noise)

@@ -1,0 +1,291 @@
+"""Searching for what to measure, with a memory of what was found."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from sordino import _core
+from sordino._support.checks import integer, positive
+from sordino.accuracy.factorizations import (
+    MOST_ENTRIES,
+    Certificate,
+    Factorization,
+    condensed,
+    dense,
+    kronecker_factors,
+)
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.linear.catalogue import Law
+from sordino.workloads import Workload
+from sordino.workloads.base import Array
+
+__all__ = ["Progress", "factorize"]
+
+Progress: TypeAlias = Callable[[int, float], object]
+"""Called with the number of the iteration and the certified gap; returning False ends the search."""
+
+_GAP = 1e-4
+_LEAST_GAP = 1e-9
+_DECOMPOSITION_GAP = 1e-8
+_ITERATIONS = 3000
+_LARGEST_RANK = 4096
+_K_NORM_RANK = 16
+_SAFE = 1.0 - 1e-11
+_KEPT = 16
+
+
+def factorize(
+    workload: Workload,
+    *,
+    kind: str = "optimal",
+    law: Law = "gaussian",
+    objective: str = "mean",
+    gap: float = _GAP,
+    iterations: int = _ITERATIONS,
+    progress: Progress | None = None,
+) -> Factorization:
+    """Search for what to measure: public, costs no privacy.
+
+    A search that `progress` ends, or that runs out of iterations, returns the best so far with its own certified
+    gap: a valid strategy with a little more error. One that Ctrl-C ends raises `KeyboardInterrupt`. After `progress`
+    or Ctrl-C the same call goes on where it stopped ('optimal') or starts again, within one process.
+
+    Args:
+        workload: The queries. Kronecker products are solved by factor.
+        kind: 'optimal', or another strategy that is found by a search: 'ellipsoid', 'dense', 'dense-rescaled',
+            'dense-printed', 'universal', 'p-identity', 'k-norm'; see `sordino.mechanisms.linear.catalogue`.
+        law: 'gaussian', or 'laplace' for noise with a norm ('p-identity' and 'k-norm' have no other).
+        objective: 'mean' minimises the (weighted) mean squared error, 'max' the largest variance; only 'optimal'
+            tells them apart.
+        gap: Certified `error/least error - 1` at which the search ends, from 1e-9 to 1.
+        iterations: Evaluations after which it ends.
+        progress: Called with (iteration, gap) after every evaluation; returning False ends the search.
+
+    Returns:
+        The factorization, for `sordino.plan(..., factorization=...)`.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: An argument is out of range.
+        UnsupportedMechanismError: The workload is too large, or too ill-conditioned for double precision.
+    """
+    if not isinstance(workload, Workload):
+        raise DataTypeError("workload must be a sordino workload, such as sordino.Matrix(A)")
+    if not isinstance(kind, str) or not isinstance(law, str) or (kind, law) not in _SEARCHES:
+        known = ", ".join(sorted(f"{kind!r} with {law!r}" for kind, law in _SEARCHES))
+        raise InvalidParameterError(f"no such search; there are {known}")
+    if not isinstance(objective, str) or objective not in ("mean", "max"):
+        raise InvalidParameterError("objective must be 'mean' or 'max'")
+    if progress is not None and not callable(progress):
+        raise DataTypeError("progress must be callable")
+    gap, iterations = positive("gap", gap), min(integer("iterations", iterations, least=1), 2**31)
+    return _cached(_Search(workload, kind, law, objective, gap, iterations, progress))
+
+
+@dataclass
+class _Search:
+    """One search: what for, how long, and how it ended."""
+
+    workload: Workload
+    kind: str
+    law: str
+    objective: str
+    gap: float
+    iterations: int
+    progress: Progress | None
+    before: Factorization | None = None
+    interrupted: bool = False
+    ended: bool = False
+
+    def report(self, iteration: int, gap: float) -> bool:
+        answer = None if self.progress is None else self.progress(iteration, gap)
+        self.ended |= answer is not None and not answer
+        return not self.ended
+
+    def note(self, found: _core.Searched) -> _core.Searched:
+        self.interrupted |= found.interrupted
+        self.ended |= found.interrupted
+        return found
+
+
+_Key: TypeAlias = tuple[Workload, str, str, str, float, int]
+_FOUND: OrderedDict[_Key, tuple[bool, Factorization]] = OrderedDict()
+
+
+def _cached(search: _Search) -> Factorization:
+    """Search, unless the same was found before; go on from where the same search was stopped.
+
+    Searches of another gap are not taken, however good: a plan is a function of its arguments.
+    """
+    key = (search.workload, search.kind, search.law, search.objective, search.gap, search.iterations)
+    known = _FOUND.get(key)
+    if known is not None:
+        whole, found = known
+        if whole or (found.gap is not None and found.gap <= search.gap):
+            return found
+        search.before = found
+    found = _SEARCHES[search.kind, search.law](search)
+    _FOUND.pop(key, None)  # to the end, whatever other threads do
+    _FOUND[key] = (not search.ended, found)
+    while len(_FOUND) > _KEPT:
+        _FOUND.popitem(last=False)
+    if search.interrupted:
+        raise KeyboardInterrupt
+    return found
+
+
+def _check_size(workload: Workload) -> None:
+    cells, answers = workload.core.input_len, workload.core.answers_len
+    if cells is None:
+        raise UnsupportedMechanismError("the full domain is too large for a search; 'fourier' serves marginals")
+    rank = min(cells, answers)
+    if rank > _LARGEST_RANK or cells * rank > MOST_ENTRIES:
+        raise UnsupportedMechanismError(
+            f"searches are made for min(queries, cells) up to {_LARGEST_RANK}, and 2**26 entries of a strategy"
+        )
+
+
+def _optimal(search: _Search) -> Factorization:
+    """Least mean or worst-query error, factor by factor."""
+    parts = kronecker_factors(search.workload)
+    before = None if search.before is None else search.before.certificate
+    # Gaps multiply; the least that is served is 1e-9.
+    gap = search.gap if len(parts) == 1 else max(math.expm1(math.log1p(search.gap) / len(parts)), _LEAST_GAP)
+    results: list[_core.Searched] = []
+    iterations, lower, upper = 0, 1.0, 1.0
+    for k, part in enumerate(parts):
+        _check_size(part)
+        if search.objective == "max":
+            queries, scale = dense(part), 1.0
+        else:
+            queries, scale = condensed(part)
+            scale *= math.sqrt(len(queries))  # the core's mean is over the condensed rows
+        start = None
+        if before is not None:
+            start = np.concatenate([*before.query_weights[k : k + 1], before.cell_weights[k]])
+        if start is None and part in parts[:k]:
+            found = results[parts.index(part)]
+        else:
+            report = search.report
+            found = search.note(
+                _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, report)
+            )
+            iterations += found.iterations
+        results.append(found)
+        assert found.lower is not None
+        lower *= found.lower * scale * _SAFE
+        upper *= found.upper * scale
+    certificate = Certificate(
+        search.objective,
+        tuple(found.cell_weights for found in results),
+        tuple(found.query_weights for found in results) if search.objective == "max" else (),
+        lower,
+    )
+    return Factorization(
+        kind=search.kind,
+        law=search.law,
+        objective=search.objective,
+        factors=tuple(found.strategy for found in results),
+        certificate=certificate,
+        gap=upper / lower - 1.0,
+        iterations=iterations,
+    )
+
+
+def _optimal_ellipsoid(search: _Search) -> Factorization:
+    """The ellipsoid norm of least error: (rank + 1) times the Gaussian program, so its solution."""
+    _one(search)
+    best = _optimal(search)
+    return Factorization(
+        kind=search.kind,
+        law=search.law,
+        objective=search.objective,
+        factors=(best.matrix,),
+        blocks=(len(best.matrix),),
+        iterations=best.iterations,
+    )
+
+
+def _one(search: _Search) -> Array:
+    """Return the condensed queries of a workload that is searched for as a whole."""
+    _check_size(search.workload)
+    return condensed(search.workload)[0]
+
+
+def _ellipsoid(search: _Search) -> Factorization:
+    """Minimum enclosing ellipsoid of the columns, mapped to the unit ball."""
+    found = search.note(_core.minimum_ellipsoid(_one(search), search.gap, search.iterations, search.report))
+    return _found(search, found)
+
+
+def _k_norm(search: _Search) -> Factorization:
+    """Noise with the norm of the hull of the columns, rounded by its ellipsoid so that rejection is cheap."""
+    queries = _one(search)
+    if np.linalg.matrix_rank(queries) > _K_NORM_RANK:
+        raise UnsupportedMechanismError(f"exact K-norm noise is drawn up to rank {_K_NORM_RANK}")
+    found = search.note(_core.minimum_ellipsoid(queries, search.gap, search.iterations, search.report))
+    return _found(search, found, body=True)
+
+
+def _dense(search: _Search) -> Factorization:
+    """Base decomposition with one coefficient a block (Algorithm 2), or one norm a block."""
+    coefficients = search.kind.removeprefix("dense").removeprefix("-") or "optimal"
+    # Which directions a block gets is decided by the ellipsoid: a loose one mixes them.
+    gap, report = min(search.gap, _DECOMPOSITION_GAP), search.report
+    found = search.note(_core.dense_strategy(_one(search), coefficients, search.law, gap, search.iterations, report))
+    assert found.blocks is not None
+    if coefficients != "printed":
+        return _found(search, found)
+    # The paper's noise is for a sensitivity of one: more than that of its strategy.
+    edges = np.cumsum(found.blocks)[:-1]
+    norms = np.array([np.linalg.norm(block, axis=0) for block in np.split(found.strategy, edges)])
+    size = norms.sum(axis=0).max() if search.law == "laplace" else np.sqrt((norms**2).sum(axis=0).max())
+    return _found(search, found, excess=max(1.0 / float(size), 1.0))
+
+
+def _p_identity(search: _Search) -> Factorization:
+    """The cells and a few weighted sums of them, independent Laplace noise."""
+    return _found(search, search.note(_core.p_identity(_one(search), search.iterations, search.report)))
+
+
+def _universal(search: _Search) -> Factorization:
+    """The answers themselves, in orthonormal coordinates of their column space."""
+    _, values, rows = np.linalg.svd(_one(search), full_matrices=False)
+    rank = int(np.sum(values > 1e-12 * values[0]))
+    matrix = np.ascontiguousarray(values[:rank, None] * rows[:rank])
+    return Factorization(kind=search.kind, law=search.law, objective=search.objective, factors=(matrix,))
+
+
+def _found(search: _Search, found: _core.Searched, *, body: bool = False, excess: float = 1.0) -> Factorization:
+    return Factorization(
+        kind=search.kind,
+        law=search.law,
+        objective=search.objective,
+        factors=(found.strategy,),
+        blocks=None if found.blocks is None else tuple(found.blocks),
+        body=body,
+        excess=excess,
+        iterations=found.iterations,
+    )
+
+
+_SEARCHES: dict[tuple[str, str], Callable[[_Search], Factorization]] = {
+    ("optimal", "gaussian"): _optimal,
+    ("ellipsoid", "gaussian"): _ellipsoid,
+    ("ellipsoid", "laplace"): _optimal_ellipsoid,
+    ("dense", "gaussian"): _dense,
+    ("dense", "laplace"): _dense,
+    ("dense-rescaled", "gaussian"): _dense,
+    ("dense-rescaled", "laplace"): _dense,
+    ("dense-printed", "gaussian"): _dense,
+    ("dense-printed", "laplace"): _dense,
+    ("universal", "gaussian"): _universal,
+    ("p-identity", "laplace"): _p_identity,
+    ("k-norm", "laplace"): _k_norm,
+}

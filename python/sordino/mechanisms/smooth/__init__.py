@@ -1,0 +1,1 @@
+"""Points: catalogue of features, and what they leave out."""

@@ -1,0 +1,1 @@
+"""Streams: catalogue of strategies for answers while data arrive."""

@@ -1,0 +1,1 @@
+"""Guarantees, units, costs, calibration, composition."""

@@ -1,0 +1,55 @@
+"""From a unit to what it changes in a stream: how often, how far apart, in how many coordinates."""
+
+from typing import NamedTuple
+
+from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
+
+__all__ = ["Pattern", "patterns"]
+
+
+class Pattern(NamedTuple):
+    """What one protected unit changes in a stream, as the core reads it.
+
+    Attributes:
+        times: Most steps that it takes part in.
+        weight: Records at each of them.
+        separation: Least distance of two of them.
+        item_squared: Squared l2 norm of what a record changes.
+        item_l1: l1 norm of what a record changes.
+        touched: Coordinates that all its records together can touch.
+    """
+
+    times: int
+    weight: int
+    separation: int
+    item_squared: int
+    item_l1: int
+    touched: int
+
+
+def patterns(unit: Unit, dim: int, touched: int, signed: bool, one_sign: bool) -> tuple[Pattern, ...]:
+    """Return patterns each of which bounds what the unit can change; the least sensitivity counts.
+
+    A record changes one item in at most b = `touched` coordinates, each by at most 1: squared norm b. A replaced
+    record leaves one item (-1 in b coordinates) and enters the same or another (+1 in b coordinates): 2b where
+    columns of the strategy have no negative products (`one_sign`), 4b in any case; in a `signed` item entries may go
+    from -1 to 1: 4b. k records at any steps are covered by k at one step (triangle inequality).
+
+    Args:
+        unit: What one protected thing can change.
+        dim: Coordinates of an item.
+        touched: b, coordinates that one record touches.
+        signed: Whether entries of a record may be negative.
+        one_sign: Whether all products of columns of the strategy are non-negative.
+    """
+    match unit:
+        case AddRemove(records=records, per_cell=per_cell):
+            together = Pattern(1, records, 1, touched, touched, min(dim, records * touched))
+            if dim > 1 or per_cell is None or per_cell >= records:
+                return (together,)
+            return together, Pattern(-(-records // per_cell), per_cell, 1, 1, 1, 1)
+        case ReplaceOne(records=records):
+            squared = 2 * touched if one_sign and not signed else 4 * touched
+            return (Pattern(1, records, 1, squared, 2 * touched, min(dim, 2 * records * touched)),)
+        case UserLevel(max_participations=count, min_separation=separation, per_step=weight):
+            return (Pattern(count, weight, separation, touched, touched, min(dim, count * weight * touched)),)

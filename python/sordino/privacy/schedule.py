@@ -1,0 +1,106 @@
+"""Composition of a schedule: events that are all declared beforehand add up by their privacy losses."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+from sordino._support.rounding import float_down, sqrt_up
+from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.privacy.calibration import delta_of_mu
+from sordino.privacy.costs import Event, GaussianEvent, PureEvent
+
+__all__ = ["schedule_delta"]
+
+# Distinct total losses of the pure events; more are not worth the time.
+_LOSSES = 1_000_000
+# Relative error granted to sums of up to a million positive terms.
+_SLACK = 1.0 + 1e-9
+# Below all normal floats.
+_TINY = 2.0**-1022
+# exp of what is below is 0.
+_LEAST_GAP = -800
+# In units of mu: both tails of the Gaussian are then below `_TINY`.
+_FAR = 1e6
+
+
+def schedule_delta(events: Sequence[Event], epsilon: float) -> float:
+    """Return the delta that all events together need at `epsilon`: an upper bound, tight up to rounding.
+
+    Gaussian events compose to one mu-GDP event, `mu² = sum mu_i²`. Every epsilon_i-DP event is dominated by one bit of
+    randomised response, whose loss is `+epsilon_i` with probability `p_i = 1/(1 + e^(-epsilon_i))` and `-epsilon_i`
+    otherwise. With L the sum of those losses,
+
+        delta(epsilon) = E[ delta_mu(epsilon - L) ],   delta_0(x) = max(0, 1 - e^x),
+
+    and for negative x, `delta_mu(x) = 1 - e^x (1 - delta_mu(-x))`, as the Gaussian pair is symmetric.
+
+    Args:
+        events: Gaussian and pure events.
+        epsilon: Positive, in nats.
+
+    Returns:
+        delta in [0, 1].
+
+    Raises:
+        DataTypeError: An event of another kind.
+        InvalidParameterError: Too many different pure events to enumerate.
+
+    Source: Kairouz, Oh and Viswanath (arXiv:1311.0776) for randomised response; Dong, Roth and Su
+    (arXiv:1905.02383) for the Gaussian pair. Fixed parameters compose for adaptively chosen mechanisms too.
+    """
+    mu_squared = Fraction(0)
+    pure: Counter[float] = Counter()
+    for event in _checked(events):
+        match event:
+            case GaussianEvent():
+                mu_squared += event.mu_squared
+            case PureEvent(epsilon=loss):
+                pure[loss] += 1
+    mu = sqrt_up(mu_squared)
+    # All losses are multiples of one power of two: sums of them are exact integers.
+    one = max(Fraction(number).denominator for number in (epsilon, *pure))
+    losses = {0: 1.0}
+    for loss, count in sorted(pure.items()):
+        if len(losses) * (count + 1) > _LOSSES:
+            raise InvalidParameterError("too many different pure events in one schedule")
+        unit = int(Fraction(loss) * one)
+        log_up = -math.log1p(math.exp(-loss))
+        signs = [((2 * j - count) * unit, _chance(count, j, log_up, log_up - loss)) for j in range(count + 1)]
+        combined: dict[int, float] = {}
+        for a, weight in losses.items():
+            for b, chance in signs:
+                combined[a + b] = combined.get(a + b, 0.0) + weight * chance
+        losses = combined
+    budget = int(Fraction(epsilon) * one)
+    total = math.fsum(chance * _delta(mu, Fraction(budget - loss, one)) for loss, chance in losses.items())
+    # Chances below the smallest float were lost.
+    lost = len(losses) * _TINY if total > 0.0 and len(losses) > 2 else 0.0
+    return min(1.0, total * _SLACK + lost)
+
+
+def _checked(events: object) -> tuple[Event, ...]:
+    try:
+        found: tuple[Event, ...] = tuple(events)  # type: ignore[arg-type]
+    except TypeError:
+        raise DataTypeError("a schedule is a sequence of events") from None
+    if not all(isinstance(event, GaussianEvent | PureEvent) for event in found):
+        raise DataTypeError("a schedule holds Gaussian and pure events")
+    return found
+
+
+def _chance(count: int, j: int, log_up: float, log_down: float) -> float:
+    """Return the probability of j rises in `count`, from the logarithms of those of a rise and of a fall."""
+    log_ways = math.lgamma(count + 1.0) - math.lgamma(j + 1.0) - math.lgamma(count - j + 1.0)
+    return math.exp(log_ways + j * log_up + (count - j) * log_down)
+
+
+def _delta(mu: float, gap: Fraction) -> float:
+    """Return `delta_mu(gap)`, the gap rounded down: delta falls in it. Its sign is that of the exact gap."""
+    e = _LEAST_GAP if gap < _LEAST_GAP else float_down(gap)
+    beyond = -math.expm1(e) if gap < 0 else 0.0
+    if mu == 0.0:
+        return beyond
+    if abs(e) > _FAR * mu:  # more than the Gaussian pair reaches
+        return beyond + _TINY
+    return delta_of_mu(mu, e) if gap >= 0 else beyond + math.exp(e) * delta_of_mu(mu, -e)

@@ -1,0 +1,250 @@
+"""The unit of privacy: what one protected thing can change in the input.
+
+sordino does not bound contributions by itself: a unit is a promise of the caller about the data.
+`sordino.tabulate` enforces it for record-level input.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from sordino._support.checks import build_record, integer, read_record
+from sordino.errors import DataTypeError
+
+__all__ = ["AddRemove", "ReplaceOne", "Unit", "UserLevel", "group_of", "unit_from_json"]
+
+_MOST = 2**31
+_MOST_GROUP = 2**63
+
+
+class Relation(NamedTuple):
+    """A unit as the core reads it."""
+
+    kind: str
+    records: int
+    per_cell: int | None
+
+
+def _count(name: str, value: object) -> int:
+    return integer(name, value, least=1, most=_MOST)
+
+
+def group_of(records: object) -> int:
+    """Return the size of a group of records that is asked about.
+
+    Raises:
+        DataTypeError: No integer.
+        InvalidParameterError: Not from 1 to 2**63.
+    """
+    return integer("records", records, least=1, most=_MOST_GROUP)
+
+
+def _label(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise DataTypeError("label must be a non-empty string, such as 'one flight'")
+    return value
+
+
+@dataclass(frozen=True)
+class AddRemove:
+    """Neighbours differ by the presence of `records` records, each changing one cell by at most 1.
+
+    `‖x − x'‖₁ <= records`; with `per_cell`, also `‖x − x'‖_∞ <= per_cell`, which makes Gaussian noise on
+    the input smaller.
+
+    Attributes:
+        records: Records of one protected thing.
+        per_cell: Largest change of a single cell, if smaller.
+        label: What is protected, in words.
+
+    Raises:
+        DataTypeError: A count is no integer, or the label no string.
+        InvalidParameterError: A count is below 1.
+    """
+
+    records: int = 1
+    per_cell: int | None = None
+    label: str = "one record"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "records", _count("records", self.records))
+        if self.per_cell is not None:
+            object.__setattr__(self, "per_cell", _count("per_cell", self.per_cell))
+        _label(self.label)
+
+    def relation(self) -> Relation:
+        """Return the relation for the core."""
+        return Relation("add_remove", self.records, self.per_cell)
+
+    def protected(self) -> str:
+        """Say what is protected, as the subject of a sentence."""
+        return f"Whether {self.label} is in the data"
+
+    def units_in(self, records: int) -> int:
+        """Return how many units cover any group of so many records: they may all be in one cell.
+
+        `ceil(records/per_cell)` units suffice: dealt out in turn, cell after cell, each unit gets at most
+        `per_cell` records of a cell, and at most `per_cell <= records` in all.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**63.
+        """
+        records = group_of(records)
+        return -(-records // min(self.per_cell or self.records, self.records))
+
+    def least_norm(self, cells: int) -> float:
+        """Return the l2 norm of a change of so many cells that this unit allows, whatever the strategy.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**63.
+        """
+        cells = integer("cells", cells, least=1, most=_MOST_GROUP)
+        cap = min(self.per_cell or self.records, self.records)
+        return cap * math.sqrt(min(self.records // cap, cells))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the unit as a JSON object."""
+        return {"kind": "add_remove", "records": self.records, "per_cell": self.per_cell, "label": self.label}
+
+
+@dataclass(frozen=True)
+class ReplaceOne:
+    """Neighbours differ by moving `records` records from one cell to another; the total is public.
+
+    Clamping to the declared `max_value` may hide one side of a move, so sensitivities cover both the
+    difference of two cells and a single one.
+
+    Attributes:
+        records: Records of one protected thing.
+        label: What is protected, in words.
+
+    Raises:
+        DataTypeError: A count is no integer, or the label no string.
+        InvalidParameterError: A count is below 1.
+    """
+
+    records: int = 1
+    label: str = "one record"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "records", _count("records", self.records))
+        _label(self.label)
+
+    def relation(self) -> Relation:
+        """Return the relation for the core."""
+        return Relation("replace_one", self.records, None)
+
+    def protected(self) -> str:
+        """Say what is protected, as the subject of a sentence."""
+        return f"The cell of {self.label}"
+
+    def units_in(self, records: int) -> int:
+        """Return how many units cover any group of so many records.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**63.
+        """
+        records = group_of(records)
+        return -(-records // self.records)
+
+    def least_norm(self, cells: int) -> float:
+        """Return the l2 norm of a change that this unit allows: one side of a move, as clamping may leave."""
+        return float(self.records)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the unit as a JSON object."""
+        return {"kind": "replace_one", "records": self.records, "label": self.label}
+
+
+@dataclass(frozen=True)
+class UserLevel:
+    """Neighbours differ in all that one user adds to a series.
+
+    A user takes part in at most `max_participations` steps, at least `min_separation` steps apart, and changes
+    each by at most `per_step`. A plan for a whole series uses the bound
+    `‖x − x'‖₁ <= max_participations·per_step`, `‖x − x'‖_∞ <= per_step`, which holds for any separation:
+    `min_separation` makes the sensitivity of streams smaller (`plan_stream`).
+
+    Attributes:
+        max_participations: Steps that one user can change.
+        min_separation: Least distance of two of them.
+        per_step: Largest change of one step.
+        label: What is protected, in words.
+
+    Raises:
+        DataTypeError: A count is no integer, or the label no string.
+        InvalidParameterError: A count is below 1.
+    """
+
+    max_participations: int
+    min_separation: int = 1
+    per_step: int = 1
+    label: str = "one user"
+
+    def __post_init__(self) -> None:
+        for name in ("max_participations", "min_separation", "per_step"):
+            object.__setattr__(self, name, _count(name, getattr(self, name)))
+        _count("max_participations * per_step", self.max_participations * self.per_step)
+        _label(self.label)
+
+    def _bound(self) -> AddRemove:
+        return AddRemove(self.max_participations * self.per_step, per_cell=self.per_step)
+
+    @property
+    def records(self) -> int:
+        """Radius of the l1 ball that contains every difference."""
+        return self.max_participations * self.per_step
+
+    def relation(self) -> Relation:
+        """Return the relation for the core."""
+        return self._bound().relation()
+
+    def protected(self) -> str:
+        """Say what is protected, as the subject of a sentence."""
+        return f"Everything that {self.label} adds"
+
+    def units_in(self, records: int) -> int:
+        """Return how many units cover any group of so many records.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Not from 1 to 2**63.
+        """
+        return self._bound().units_in(records)
+
+    def least_norm(self, cells: int) -> float:
+        """Return the l2 norm of a change that this unit allows: one step, since others may be too close."""
+        return float(self.per_step)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the unit as a JSON object."""
+        return {
+            "kind": "user_level",
+            "max_participations": self.max_participations,
+            "min_separation": self.min_separation,
+            "per_step": self.per_step,
+            "label": self.label,
+        }
+
+
+Unit: TypeAlias = AddRemove | ReplaceOne | UserLevel
+
+_KINDS: dict[str, tuple[Callable[..., Unit], frozenset[str]]] = {
+    "add_remove": (AddRemove, frozenset({"records", "per_cell", "label"})),
+    "replace_one": (ReplaceOne, frozenset({"records", "label"})),
+    "user_level": (UserLevel, frozenset({"max_participations", "min_separation", "per_step", "label"})),
+}
+
+
+def unit_from_json(data: object) -> Unit:
+    """Return the unit that `to_json` wrote.
+
+    Raises:
+        PlanFileError: `data` describes no unit.
+    """
+    kind, fields = read_record("unit", data, {name: fields for name, (_, fields) in _KINDS.items()})
+    return build_record("unit", _KINDS[kind][0], fields)

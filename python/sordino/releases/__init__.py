@@ -1,0 +1,1 @@
+"""What was published at once, and what follows from it."""

@@ -1,0 +1,193 @@
+"""Adding up reports; nothing here is private any more."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sordino._support.checks import sequence
+from sordino._support.turns import Turn
+from sordino._support.uncopied import Uncopied
+from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.releases.local.estimate import LocalEstimate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sordino.plans.local import LocalPlan
+    from sordino.workloads.base import Array
+
+__all__ = ["LocalServer"]
+
+# No honest report is further off, in standard deviations: less likely than e^-800, for Laplace noise e^-40.
+_FURTHEST = 40.0
+
+_MERGED_BEFORE = "these reports were added before: a server is merged once, and not with itself"
+
+
+class _Reports(NamedTuple):
+    """What was added up: replaced as a whole, so that an exception leaves it before or after a report."""
+
+    sums: Array
+    accepted: int
+    clients: set[Hashable]
+    # Servers whose reports are in these sums.
+    parts: frozenset[bytes]
+    # Of the report that was added last: it goes into `clients` before the next.
+    last: Hashable = None
+
+
+class LocalServer(Uncopied):
+    """Adds up the reports of clients; `LocalPlan.server` makes it.
+
+    A malformed report (not integers, another length, numbers that no client sends) and a second report of the same
+    client are left out, silently: a client cannot find out whether it was counted.
+
+    Attributes:
+        plan: How clients report.
+    """
+
+    _no_copy = "a server cannot be copied or pickled: both would count the same reports"
+
+    def __init__(self, plan: LocalPlan) -> None:
+        self.plan = plan
+        self._reports = _Reports(np.zeros(plan.numbers), 0, set(), frozenset({secrets.token_bytes(16)}))
+        self._guard = Turn("this server belongs to another process: both would count the same reports")
+        fitted = [plan.sums.fitted] * plan.survey.intervals + ([plan.level.fitted] if plan.level else [])
+        widest = plan.sums.fitted.plan.variances(np.arange(1, plan.survey.intervals + 1, dtype=np.uint64)).max()
+        # An increment is a difference of two sums.
+        units = [f.door.quarter_units / 4.0 for f in fitted]
+        spread = [2.0 * float(np.sqrt(widest)) * u for u in units]
+        clients = [plan.survey.largest * 2.0**-f.door.grid for f in fitted]
+        self._limit = np.array([_FURTHEST * s + c for s, c in zip(spread, clients, strict=True)])
+
+    @property
+    def accepted(self) -> int:
+        """Reports that were added."""
+        return self._reports.accepted
+
+    def add(self, message: object, client: Hashable = None) -> None:
+        """Add one report.
+
+        Args:
+            message: What `LocalPlan.encode_client` returned, as an array or a list.
+            client: Who sent it; the first report of a client counts. None if clients are told apart elsewhere.
+        """
+        found = self._well_formed(message)
+        if found is None or found.ndim != 1:
+            return
+        try:
+            hash(client)
+        except Exception:  # no name at all
+            return
+        with self._guard():
+            clients = self._named()
+            if client is None or client not in clients:
+                self._add(found, 1, client)
+
+    def _named(self) -> set[Hashable]:
+        """Return the clients of all reports."""
+        if self._reports.last is not None:
+            self._reports.clients.add(self._reports.last)
+        return self._reports.clients
+
+    def _add(self, sums: Array, count: int, client: Hashable = None) -> None:
+        reports = self._reports
+        self._reports = reports._replace(sums=reports.sums + sums, accepted=reports.accepted + count, last=client)
+
+    def add_many(self, messages: object, clients: Iterable[Hashable] | None = None) -> None:
+        """Add many reports, shape (reports, numbers): row by row as `add`.
+
+        Args:
+            messages: The reports.
+            clients: Who sent them, or None.
+
+        Raises:
+            DataTypeError: The clients are no sequence.
+            InvalidParameterError: Not as many clients as reports.
+        """
+        if clients is not None:
+            named = list(clients) if isinstance(clients, str) else clients
+            rows, names = _rows(messages), sequence("clients", named, "names, one a report")
+            if len(rows) != len(names):
+                raise InvalidParameterError("there must be as many clients as reports")
+            for message, client in zip(rows, names, strict=True):
+                self.add(message, client)
+            return
+        found = self._well_formed(messages)
+        if found is not None and found.ndim == 2:
+            with self._guard():
+                self._named()
+                self._add(found.sum(axis=0), len(found))
+            return
+        for message in _rows(messages):
+            self.add(message)
+
+    def _well_formed(self, messages: object) -> Array | None:
+        """Return reports as numbers if all of them are well formed."""
+        try:
+            array: NDArray[np.int64] = np.asarray(messages)
+        except Exception:
+            return None
+        if array.dtype.kind not in "iu" or array.ndim not in {1, 2} or array.shape[-1] != self.plan.numbers:
+            return None
+        numbers = array.astype(np.float64)
+        return numbers if (np.abs(numbers) <= self._limit).all() else None
+
+    def merge(self, other: LocalServer) -> None:
+        """Add what another server of the same plan has added up.
+
+        Raises:
+            DataTypeError: It is no server.
+            InvalidParameterError: It is of another plan, has a client in common, or is a part of this one already.
+        """
+        if not isinstance(other, LocalServer):
+            raise DataTypeError("other must be a LocalServer")
+        if other.plan is not self.plan and other.plan.sums.digest != self.plan.sums.digest:
+            raise InvalidParameterError("the servers have different plans")
+        if other is self:
+            raise InvalidParameterError(_MERGED_BEFORE)
+        with other._guard():
+            theirs, names = other._reports, set(other._named())
+        with self._guard():
+            ours, known = self._reports, self._named()
+            if ours.parts & theirs.parts:
+                raise InvalidParameterError(_MERGED_BEFORE)
+            if known & names:
+                raise InvalidParameterError("a client reported to both servers")
+            self._reports = _Reports(
+                ours.sums + theirs.sums, ours.accepted + theirs.accepted, known | names, ours.parts | theirs.parts
+            )
+
+    def estimate(self) -> LocalEstimate:
+        """Return what the reports so far say.
+
+        Raises:
+            InvalidParameterError: There are none.
+        """
+        sums, accepted = self._reports[:2]
+        if accepted == 0:
+            raise InvalidParameterError("there are no reports yet")
+        plan, w = self.plan, self.plan.survey.intervals
+        spacing = 2.0**plan.sums.fitted.door.grid * plan.survey.counted_unit
+        shares = np.cumsum(sums[:w]) * spacing / accepted
+        level = None
+        if plan.level is not None:
+            low, high = plan.survey.bounds
+            units = sums[w] * 2.0**plan.level.fitted.door.grid * plan.survey.counted_unit
+            level = float(units) / accepted * (high - low)
+        return LocalEstimate(plan, accepted, shares, level)
+
+    def __repr__(self) -> str:
+        return f"LocalServer({self.plan.survey!r}, accepted={self.accepted})"
+
+
+def _rows(messages: object) -> list[object]:
+    """Return reports one by one; what is no list of them has none, as a stranger's report may be anything."""
+    try:
+        return list(messages)  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        return []

@@ -1,0 +1,373 @@
+"""A release: what was published, and what else follows from it for free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from sordino import _core
+from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
+from sordino.mechanisms.linear.compression import Compression
+from sordino.mechanisms.linear.projections import Projection, project
+from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
+from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
+from sordino.releases.answers import answer_half_widths
+from sordino.workloads import Marginals, Workload
+from sordino.workloads.base import Array
+from sordino.workloads.bases import Basis, basis_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sordino.plans.plan import Plan
+
+__all__ = ["Interval", "Release"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Confidence intervals for the true answers.
+
+    Attributes:
+        lower: Lower ends, in the shape of the answers.
+        upper: Upper ends.
+        level: Probability that each, or all together, hold.
+        simultaneous: Whether they hold all together.
+    """
+
+    lower: Array
+    upper: Array
+    level: float
+    simultaneous: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Published answers: post-processing of them costs no privacy.
+
+    Attributes:
+        plan: How they were made, with its sparsity chosen.
+        values: The answers, perhaps post-processed.
+        index: Row labels of the input, where it had any; `labels` are those of the answers.
+        private: False only under `sordino.testing.deterministic_noise`.
+        accounted: Whether a ledger was charged.
+        post_processing: Methods applied to `values`, in order.
+        workload: What `values` answer: the plan's workload, or the one given to `answer`.
+        projection: How `values` were projected onto the plan's constraint, None if they were not.
+        recovery: The sparse table that was recovered, for mechanisms that look for one.
+        asked: The plan as it was asked for, before any choice.
+    """
+
+    plan: Plan
+    measured: _core.Measured = field(repr=False)
+    values: Array = field(repr=False)
+    index: Any = field(default=None, repr=False)
+    private: bool = True
+    accounted: bool = False
+    post_processing: tuple[str, ...] = ()
+    other: Workload | None = None
+    projection: Projection | None = field(default=None, repr=False)
+    recovery: RecoveryResult | None = field(default=None, repr=False)
+    asked: Plan | None = field(default=None, repr=False)
+    _unbiased: Array | None = field(default=None, repr=False)
+    _stderr: Array | None = field(default=None, repr=False)
+
+    @property
+    def workload(self) -> Workload:
+        """What `values` answer."""
+        return self.plan.workload if self.other is None else self.other
+
+    @property
+    def labels(self) -> Any:
+        """Labels of the answers: those of the cells where there is one answer for each cell, else None."""
+        named = self.index is not None and self.workload.per_cell and len(self.index) == self.values.size
+        return self.index if named else None
+
+    @property
+    def unbiased(self) -> Array:
+        """The answers before any post-processing: unbiased, up to the clamping of cells beyond `max_value`.
+
+        Raises:
+            UnsupportedMechanismError: Only a sketch was measured: it has no unbiased answers.
+        """
+        if self.plan.fitted.mechanism.strategy == "compressive":
+            raise UnsupportedMechanismError("a sketch has no unbiased answers, and no intervals around them")
+        return self.values if self._unbiased is None else self._unbiased
+
+    @property
+    def stderr(self) -> Array:
+        """Standard deviation of the noise in `unbiased`, in the shape of the answers; no bias by clamping.
+
+        Raises:
+            UnsupportedMechanismError: Only a sketch was measured.
+        """
+        return self.plan.stderr if self._stderr is None else self._stderr
+
+    def interval(self, level: float, *, simultaneous: bool = False) -> Interval:
+        """Return confidence intervals around `unbiased`.
+
+        Exact for Gaussian noise and single Laplace variates; a rigorous upper bound of the width for sums of
+        Laplace variates. Simultaneous intervals use Sidak's inequality (Gaussian) or the union bound.
+
+        Args:
+            level: Strictly between 0 and 1.
+            simultaneous: Whether all intervals shall hold together with this probability.
+
+        Raises:
+            InvalidParameterError: The level is out of range.
+            UnsupportedMechanismError: Only a sketch was measured.
+        """
+        unbiased = self.unbiased
+        width = answer_half_widths(self, level, simultaneous).reshape(unbiased.shape)
+        return Interval(unbiased - width, unbiased + width, level, simultaneous)
+
+    def answer(self, workload: Workload) -> Release:
+        """Answer further queries from the same measurements: free.
+
+        Args:
+            workload: Queries in the measured row space, on the same cells. Filters and marginals measured by
+                `output` answer their own queries only.
+
+        Returns:
+            A release of the other answers, with their own standard errors.
+
+        Raises:
+            DataTypeError: No workload.
+            ShapeError: Another number of cells.
+            UnsupportedMechanismError: Outside the measured row space, too many rows, no linear query of the cells, or
+                only a sketch was measured.
+        """
+        if not isinstance(workload, Workload):
+            raise DataTypeError("answer takes a workload")
+        fitted = self.plan.fitted
+        if fitted.mechanism.strategy == "compressive":
+            raise UnsupportedMechanismError("a sketch has no unbiased answers: use query(f) on the recovered table")
+        if workload == self.plan.workload:
+            values = _core.decode(fitted.strategy, self.measured).reshape(workload.answers_shape)
+            return replace(
+                self,
+                values=values,
+                other=None,
+                _unbiased=None,
+                _stderr=None,
+                post_processing=(),
+                projection=None,
+                recovery=None,
+            )
+        if not workload.linear:
+            raise UnsupportedMechanismError(
+                f"{workload.kind} is no linear query of the cells: plan a release of its own"
+            )
+        cells = fitted.strategy.measured_len
+        if fitted.mechanism.measures == "identity" and workload.core.input_len == cells:
+            # Every cell was measured: the answers are those of the same noise, planned for the other workload.
+            strategy = _core.Strategy(workload.core, "identity", fitted.mechanism.law)
+            values, variances = _core.decode(strategy, self.measured), strategy.variances()
+        else:
+            values, variances = _core.answer(fitted.strategy, self.measured, workload.core)
+        shape = workload.answers_shape
+        return replace(
+            self,
+            values=values.reshape(shape),
+            other=workload,
+            post_processing=(),
+            projection=None,
+            recovery=None,
+            _unbiased=None,
+            _stderr=(self.plan.fitted.door.noise * np.sqrt(variances)).reshape(shape),
+        )
+
+    def _processed(self, values: Array, name: str) -> Release:
+        sketched = self.plan.fitted.mechanism.strategy == "compressive"
+        unbiased = None if sketched else self.unbiased
+        return replace(self, values=values, _unbiased=unbiased, post_processing=(*self.post_processing, name))
+
+    @property
+    def cells(self) -> Array:
+        """The estimated table, in the shape of the input: recovered from a sketch, or with noise on every cell.
+
+        Raises:
+            UnsupportedMechanismError: Neither a sketch nor the cells were measured.
+        """
+        fitted, shape = self.plan.fitted, self.plan.workload.input_shape
+        if self.recovery is not None:
+            return self.recovery.values.reshape(shape)
+        if fitted.mechanism.measures != "identity":
+            raise UnsupportedMechanismError("this mechanism does not estimate cells")
+        return self.measured.values().reshape(shape)
+
+    def query(self, f: Callable[[Array], _T]) -> _T:
+        """Return any function of the estimated table: free, as often as wanted.
+
+        Args:
+            f: Takes the table, in the shape of the input.
+
+        Raises:
+            DataTypeError: `f` is no function.
+            UnsupportedMechanismError: Neither a sketch nor the cells were measured.
+        """
+        if not callable(f):
+            raise DataTypeError("a query is a function of the table")
+        return f(self.cells)
+
+    def thresholded(self, basis: Basis | str = "haar") -> Release:
+        """Return a release of what is not noise in a basis; `unbiased` and intervals stay.
+
+        Args:
+            basis: 'haar', 'cosine', 'standard' or an `OrthonormalBasis`.
+
+        Raises:
+            UnsupportedMechanismError: The cells were not measured, or these are other answers than the plan's.
+        """
+        fitted = self.plan.fitted
+        if fitted.mechanism.measures != "identity" or self.other is not None:
+            raise UnsupportedMechanismError("only noisy cells can be thresholded")
+        return self._recovered(hard_threshold(self.measured.values(), basis_of(basis), self._noise), "thresholded")
+
+    def reconstructed(
+        self, compression: Compression | None = None, *, progress: RecoveryProgress | None = None
+    ) -> Release:
+        """Return a release with the table recovered anew from the sketch: free, as often as wanted.
+
+        Args:
+            compression: With another sparsity, basis or recovery; the plan's own if None.
+            progress: Called with (iteration, residual); returning False ends the search with the best so far.
+
+        Raises:
+            UnsupportedMechanismError: No sketch was measured.
+            DataTypeError: The compression is none.
+            InvalidParameterError: The compression is of another sketch, or its sizes do not fit.
+        """
+        planned, fitted = self.plan.request.compression, self.plan.fitted
+        if fitted.mechanism.strategy != "compressive" or planned is None:
+            raise UnsupportedMechanismError("only a sketch can be recovered from")
+        own = planned if compression is None else compression
+        if not isinstance(own, Compression):
+            raise DataTypeError("compression must be a sordino.Compression")
+        cells = int(np.prod(self.plan.workload.input_shape, dtype=np.int64))
+        if own.operator(cells) != planned.operator(cells):
+            raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")
+        found = recover_sketch(own, cells, self.measured.values(), self._noise, progress)
+        return self._recovered(found, "recovered")
+
+    @property
+    def _noise(self) -> float:
+        """Standard deviation of each measured number, where all have the same."""
+        fitted = self.plan.fitted
+        return float(fitted.door.noise * np.sqrt(fitted.strategy.unit_variances()[0]))
+
+    def _recovered(self, found: RecoveryResult, name: str) -> Release:
+        """Answer from an estimated table."""
+        workload = self.plan.workload
+        identity = _core.Strategy(workload.core, "identity", self.plan.fitted.mechanism.law)
+        values = identity.decode(np.ascontiguousarray(found.values)).reshape(workload.answers_shape)
+        return replace(self._processed(values, name), recovery=found)
+
+    def projected(self) -> Release:
+        """Return a release with answers projected onto the plan's constraint; `unbiased` and intervals stay.
+
+        Plans with a constraint do this by themselves. Projected answers are biased: intervals stay around `unbiased`.
+
+        Raises:
+            UnsupportedMechanismError: The plan has no constraint, or these are other answers than the plan's.
+        """
+        constraint = self.plan.constraint
+        if constraint is None or self.other is not None:
+            raise UnsupportedMechanismError("only the answers of a plan with a constraint can be projected")
+        values, report = project(self.plan.request, self.plan.fitted, constraint, self.measured.values())
+        done = self._processed(values.reshape(self.unbiased.shape), "projected")
+        return replace(done, projection=report)
+
+    def nonnegative(self) -> Release:
+        """Return a release with negative answers raised to zero; `unbiased` and intervals stay.
+
+        Each answer comes nearer to a truth that is not negative; sums of them do not. Every empty cell keeps a bias of
+        .40 standard errors (Laplace noise: .35), so a sum over N empty cells has .4 sqrt(N) times the error of the
+        same sum of `unbiased` (Laplace: .35 sqrt(N)), 4 times for a hundred cells. Sum `unbiased`, or ask for the sum
+        by `answer`.
+        """
+        return self._processed(np.maximum(self.values, 0.0), "nonnegative")
+
+    def monotone(self) -> Release:
+        """Return a release with answers made non-decreasing along the last axis (least squares).
+
+        No further from the truth, in l2, than before if the truth is non-decreasing; else biased without a bound.
+        """
+        flat = np.ascontiguousarray(self.values).reshape(-1, self.values.shape[-1])
+        fitted = np.stack([_core.isotonic(row) for row in flat]).reshape(self.values.shape)
+        return self._processed(fitted, "monotone")
+
+    def rounded(self) -> Release:
+        """Return a release with answers rounded to integers; `unbiased` and intervals stay.
+
+        Moves each answer by up to a half: where the standard error is not far above that, noticeably.
+        """
+        return self._processed(np.rint(self.values), "rounded")
+
+    @cached_property
+    def tables(self) -> dict[tuple[int, ...], Array]:
+        """Marginals: each attribute set's table.
+
+        Raises:
+            UnsupportedMechanismError: The workload is not `Marginals`.
+        """
+        workload = self.workload
+        if not isinstance(workload, Marginals):
+            raise UnsupportedMechanismError("only marginals come as tables")
+        out, at = {}, 0
+        for chosen, shape in zip(workload.sets, workload.table_shapes, strict=True):
+            size = int(np.prod(shape, dtype=np.int64))
+            out[chosen] = self.values[at : at + size].reshape(shape)
+            at += size
+        return out
+
+    def to_arrow(self) -> Any:
+        """Return answers and standard errors as an Arrow table, with the labels if there are any.
+
+        Of a sketch no standard errors are known: that column is left out.
+
+        Raises:
+            MissingDependencyError: pyarrow is not installed.
+        """
+        try:
+            import pyarrow as pa  # noqa: PLC0415 - optional extra
+        except ImportError:
+            raise MissingDependencyError("to_arrow needs pyarrow: pip install 'sordino[arrow]'") from None
+        columns: dict[str, Any] = {}
+        if self.labels is not None:
+            columns["index"] = pa.array(list(self.labels))
+        columns["value"] = pa.array(self.values.reshape(-1))
+        if self.plan.fitted.mechanism.strategy != "compressive":
+            columns["stderr"] = pa.array(np.ascontiguousarray(self.stderr).reshape(-1))
+        return pa.table(columns)
+
+    def to_pandas(self) -> Any:
+        """Return the answers as a pandas Series under their `labels`.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - optional
+        except ImportError:
+            raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from None
+        return pd.Series(self.values.reshape(-1), index=self.labels, name="value")
+
+    def plot(self, path: str | Path | None = None, *, level: float = 0.95) -> Any:
+        """Draw the answers with their intervals.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        from sordino.plots.tables import plot_release  # noqa: PLC0415 - optional extra
+
+        return plot_release(self, path, level=level)

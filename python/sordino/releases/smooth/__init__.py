@@ -1,0 +1,1 @@
+"""Releases of summaries of points, and the queries that they answer."""

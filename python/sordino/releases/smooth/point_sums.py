@@ -1,0 +1,137 @@
+"""Sums over points that grow and merge: built at many places, released once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sordino import _core
+from sordino._support.files import atomic_write, read_file
+from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.workloads.smooth.points import read_points
+
+if TYPE_CHECKING:
+    from sordino.plans.smooth import SmoothPlan
+    from sordino.workloads.base import Array
+
+__all__ = ["PointSums"]
+
+
+class PointSums:
+    """What a plan of smooth queries measures, before noise: exact integer sums over points, from `SmoothPlan.sums`.
+
+    `a + b` are the sums of the points of both, bit for bit, whatever the order, the batches or the number of threads.
+    **As private as the points**, until `SmoothPlan.release` adds noise: what `to_bytes` and `save` write is not
+    encrypted and not noisy. The representation shows public sizes alone.
+    """
+
+    __slots__ = ("core", "features", "plan")
+
+    def __init__(self, plan: SmoothPlan, core: _core.PointSums | None = None) -> None:
+        self.plan = plan
+        self.features = plan.fitted.features
+        self.core = _core.PointSums(self.features) if core is None else core
+
+    def update(self, points: object) -> PointSums:
+        """Add points; nothing of a batch is added if it is refused.
+
+        A point outside of the bounds is moved to the nearest inside. A point with a coordinate that is not a number is
+        a null item: with `AddRemove` it counts nowhere, with `ReplaceOne`, where the number of points is public, it is
+        put into the middle of the bounds.
+
+        Args:
+            points: An array of shape (n, d) in data units, a table of d columns, or an iterable of batches of them.
+
+        Returns:
+            The same sums.
+
+        Raises:
+            DataTypeError: No numbers.
+            ShapeError: Another number of coordinates.
+        """
+        for batch in read_points(points, self.plan.workload.dimension):
+            self.core.add(self._complete(batch) if self.plan.count_is_public else batch)
+        return self
+
+    def _complete(self, batch: Array) -> Array:
+        """Put points of which a coordinate is missing into the middle: their number is public, and must be right."""
+        missing = np.isnan(batch).any(axis=1, keepdims=True)
+        return np.where(missing, self.plan.workload.cube.middle, batch) if np.any(missing) else batch
+
+    def __add__(self, other: object) -> PointSums:
+        """Return the sums of the points of both.
+
+        Raises:
+            InvalidParameterError: They have other features or bounds.
+        """
+        if not isinstance(other, PointSums):
+            return NotImplemented
+        total = PointSums(self.plan, self.core.copy())
+        total.core.merge(other.core)
+        return total
+
+    def __iadd__(self, other: object) -> PointSums:
+        """Add other sums, which stay as they are.
+
+        Raises:
+            InvalidParameterError: They have other features or bounds.
+        """
+        if not isinstance(other, PointSums):
+            return NotImplemented
+        self.core.merge(other.core)
+        return self
+
+    def to_bytes(self) -> bytes:
+        """Return the sums as bytes: as private as the points."""
+        return self.core.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, plan: SmoothPlan, data: bytes) -> PointSums:
+        """Read what `to_bytes` returned, for the same plan.
+
+        Raises:
+            DataTypeError: No bytes, or no plan.
+            InvalidParameterError: No sums of this plan, or damaged.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise DataTypeError("sums are read from bytes")
+        from sordino.plans.smooth import SmoothPlan  # noqa: PLC0415 - it makes sums
+
+        if not isinstance(plan, SmoothPlan):
+            raise DataTypeError("plan must be the SmoothPlan that the sums are of")
+        return cls(plan, _core.PointSums.from_bytes(plan.fitted.features, bytes(data)))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the sums to a file that its owner alone can read: as private as the points.
+
+        Raises:
+            InputFileError: The file cannot be written.
+        """
+        return atomic_write(path, self.to_bytes(), "sums of points", private=True)
+
+    @classmethod
+    def load(cls, plan: SmoothPlan, path: str | Path) -> PointSums:
+        """Read sums from a file, for the same plan.
+
+        Raises:
+            InputFileError: The file cannot be read.
+            InvalidParameterError: No sums of this plan, or damaged.
+        """
+        return cls.from_bytes(plan, read_file(path, "sums of points"))
+
+    def check_count(self) -> None:
+        """Refuse another number of points than a plan says, where it is public.
+
+        Raises:
+            InvalidParameterError: There are more or fewer.
+        """
+        if self.plan.count_is_public and self.core.count != self.plan.workload.points:
+            raise InvalidParameterError(
+                f"with ReplaceOne the number of points is public: the plan says {self.plan.workload.points}, "
+                "there are more or fewer"
+            )
+
+    def __repr__(self) -> str:
+        return f"<PointSums of {self.features.features} features>"

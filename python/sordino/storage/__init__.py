@@ -1,0 +1,1 @@
+"""Where ledgers and steps are kept."""

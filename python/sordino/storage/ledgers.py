@@ -1,0 +1,55 @@
+"""Where a ledger keeps its entries. The rules of what may be spent live in `sordino.privacy.ledger`."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sordino._support.uncopied import Uncopied
+from sordino.privacy.costs import Event
+
+__all__ = ["InMemoryStorage", "LedgerEntry", "LedgerStorage"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """One charge. It holds public facts only: no data, no answer, no time.
+
+    Attributes:
+        sequence: Position in the ledger, from 0.
+        event: What was spent.
+        request_id: The caller's name of the request, or None; unique within a ledger.
+        label: Free text for people.
+    """
+
+    sequence: int
+    event: Event
+    request_id: str | None
+    label: str
+
+
+class LedgerStorage(Protocol):
+    """What a ledger needs from a storage. One storage serves one ledger at a time."""
+
+    def append(self, entry: LedgerEntry) -> None:
+        """Keep `entry` for good before returning; the charge counts, and noise is drawn, only after that."""
+        ...
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return everything that was appended, in order."""
+        ...
+
+
+class InMemoryStorage(Uncopied):
+    """Entries in a list, gone when the process ends: the budget is then forgotten, not renewed."""
+
+    _no_copy = "a storage cannot be copied or pickled: two ledgers would spend the same budget"
+
+    def __init__(self) -> None:
+        self._entries: list[LedgerEntry] = []
+
+    def append(self, entry: LedgerEntry) -> None:
+        """Append `entry`."""
+        self._entries.append(entry)
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return everything that was appended, in order."""
+        return tuple(self._entries)

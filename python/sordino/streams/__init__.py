@@ -1,0 +1,1 @@
+"""What is published while it arrives."""

@@ -1,0 +1,486 @@
+"""Open streams: items in, private answers out, one budget for all of them."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import secrets
+import weakref
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino import _core
+from sordino._support.checks import flag, integer
+from sordino._support.turns import Turn
+from sordino._support.uncopied import Uncopied
+from sordino.errors import (
+    CheckpointError,
+    DataTypeError,
+    DuplicateRequestError,
+    HorizonError,
+    InvalidParameterError,
+    PlanFileError,
+    StepConflictError,
+    StepStoreError,
+    StreamClosedError,
+)
+from sordino.releases.arrays import read_items
+from sordino.releases.release import Interval
+from sordino.storage.steps import StepEntry, StepStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sordino.plans.stream import StreamPlan
+    from sordino.workloads.base import Array
+
+__all__ = ["Stream", "largest_entries", "restore"]
+
+_INTEGERS = np.dtype("<i8")
+_REALS = np.dtype("<f8")
+_PENDING = "the last update is not stored yet: call resume() for its answer"
+_NO_CHECKPOINT = "these bytes are no checkpoint of a stream; nothing was restored"
+
+
+class Stream(Uncopied):
+    """An open stream; `StreamPlan.open` makes it.
+
+    What is promised: everything that it publishes satisfies the plan's guarantee together, also when items are chosen
+    after seeing earlier answers. It belongs to one process and to its object: key and past noise are as secret as
+    the items, so it refuses to be copied, pickled, or used after a fork.
+
+    Attributes:
+        plan: How it was planned.
+        private: False only under `sordino.testing.deterministic_noise`.
+        accounted: Whether a ledger was charged.
+    """
+
+    _no_copy = "a stream cannot be copied or pickled: use checkpoint(key), which is encrypted"
+
+    def __init__(  # noqa: PLR0917 - the parts of a stream, put together by `open_stream` and `restore`
+        self, plan: StreamPlan, core: _core.Stream, name: str, store: StepStore | None, private: bool, accounted: bool
+    ) -> None:
+        self.plan = plan
+        self.private = private
+        self.accounted = accounted
+        self._core = core
+        self._name = name
+        self._store = store
+        # A stream that nobody holds any more gives its store back, once.
+        self._release = None if store is None else weakref.finalize(self, store.release)
+        self._guard = Turn(
+            "this stream belongs to another process: two processes would put different items on the same noise"
+        )
+        # Whether a batch is taken as a whole, also where a signal comes: by whoever makes the items of something else.
+        self._whole = False
+        # Answers of steps before the update that is not stored, in the same batch.
+        self._head: Array = np.zeros(0)
+        # What the store holds, as far as it was read: the store alone says what was published.
+        self._ids: dict[str, StepEntry] = {}
+        self._published = 0
+        self._one: Callable[[Any], float] | None = core.update_one if store is None and plan.dim == 1 else None
+        # What a stale checkpoint must publish again.
+        self._released: Sequence[StepEntry] = store.entries() if store is not None else ()
+        for entry in self._released:
+            self._remember(entry)
+
+    def update(self, items: object, *, step_id: str | None = None) -> Any:
+        """Publish the next step, or a batch of steps.
+
+        The answer is post-processing of noisy increments; the call is checked before anything happens. However a
+        stream is cut into batches, the answers are the same.
+
+        Args:
+            items: With `dim=1` a number, or an array of m steps; else an array of shape (dim,), or (m, dim). Entries
+                beyond the declared `max_value` are clamped, declared integers rounded.
+            step_id: Name of the update: given again, it returns the stored answer and publishes nothing. Needs a store.
+
+        Returns:
+            The answers: a float for a number, an array in the shape of `items` otherwise.
+
+        Raises:
+            DataTypeError: Not numbers.
+            ShapeError: Another shape.
+            InvalidParameterError: Entries that are not finite, or a `step_id` without a store.
+            HorizonError: More steps than are left.
+            StreamClosedError: The stream was closed.
+            ForkError: The stream belongs to another process.
+            StepConflictError: This step was released before, with other items.
+            StepStoreError: The store did not keep the step; call `resume`.
+            KeyboardInterrupt: Ctrl-C, or whatever a handler of a signal raises: a long batch then ends between two
+                steps. `step` says how far it came; `pending` updates are finished by `resume`, the rest can be given
+                again. An update with a `step_id` is taken as a whole.
+        """
+        if self._one is not None and step_id is None and type(items) in (int, float):
+            try:
+                return self._one(items)
+            except (TypeError, OverflowError):
+                pass  # an integer beyond all floats: clamped below
+        rows, shape = read_items(items, self.plan.dim, self.plan.integral)
+        if self._store is None:
+            if step_id is not None:
+                raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")
+            return _shaped(self._core.update(rows, self._whole), shape)
+        if step_id is not None and not isinstance(step_id, str):
+            raise DataTypeError("step_id must be a string")
+        with self._guard():
+            values = self._update_stored(rows, step_id)
+        return _shaped(values, shape)
+
+    def _update_stored(self, rows: Any, step_id: str | None) -> Array:
+        if self._core.closed:
+            raise StreamClosedError("this stream is closed; nothing was released")
+        if self._core.held() is not None:
+            raise StepStoreError(_PENDING)
+        self._catch_up()
+        known = None if step_id is None else self._ids.get(step_id)
+        if known is None:
+            return self._publish(rows, step_id)
+        if known.steps * self.plan.dim != len(rows):
+            raise DuplicateRequestError("this step_id was published before, with another number of steps")
+        done = self._core.step - known.step
+        if 0 <= done < known.steps:  # after a stale checkpoint the state must go through these steps again
+            self._replay(rows[done * self.plan.dim :], known.steps - done)
+        return np.frombuffer(known.values, _REALS).astype(np.float64)
+
+    def _publish(self, rows: Any, step_id: str | None) -> Array:
+        """Publish rows; those of steps that the store holds must give the same increments again."""
+        dim, step = self.plan.dim, self._core.step
+        steps, left = len(rows) // dim, self.plan.steps - step
+        known = min(max(self._published - step, 0), steps)
+        if known and step_id is not None:
+            raise DuplicateRequestError(
+                "these steps were released before, not under this step_id; nothing was released. Feed them again as "
+                "they were"
+            )
+        if known and steps > left:
+            raise HorizonError(
+                f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
+            )
+        head = self._replay(rows[: known * dim], known) if known else np.zeros(0)
+        if known and known == steps:
+            return head
+        self._head = head
+        self._core.prepare(rows[known * dim :], step_id, self._whole or step_id is not None)
+        return self._keep()
+
+    def _replay(self, rows: Any, steps: int) -> Array:
+        values = self._core.replay(rows, self._stored(self._core.step, steps))
+        if values is None:
+            raise StepConflictError(
+                "these steps were released before, with other items; nothing was released. Feed the same items "
+                "again, or open a new stream"
+            )
+        if self._core.step >= self._published:
+            self._released = ()
+        return values
+
+    def _keep(self, again: bool = False) -> Array:
+        """Store the update that the core holds; the second time it may be there, if the first was interrupted."""
+        held = self._core.held()
+        if held is None or self._store is None:
+            raise InvalidParameterError("there is nothing to resume: every update was stored")
+        first, step_id, values, units = held
+        steps = len(values) // self.plan.dim
+        answers = values.astype(_REALS).tobytes()
+        entry = StepEntry(first, steps, step_id, units.astype(_INTEGERS).tobytes(), answers)
+        if not (again and tuple(self._store.entries()[-1:]) == (entry,)):
+            self._store.append(entry)
+        self._core.commit()
+        self._remember(entry)
+        return np.concatenate([self._head, values])
+
+    def _catch_up(self) -> None:
+        """Read what the store holds beyond what was read: after an exception between the two."""
+        if self._store is not None and self._published < self._core.step:
+            self._remember(self._store.entries()[-1])  # one at most was not read
+
+    def resume(self) -> Array:
+        """Store the last update after the store failed, and return its answers, row by row.
+
+        Raises:
+            StepStoreError: The store failed again.
+            InvalidParameterError: Every update was stored.
+            ForkError: The stream belongs to another process.
+        """
+        with self._guard():
+            values = self._keep(again=True)
+        return values
+
+    def _remember(self, entry: StepEntry) -> None:
+        self._published = max(self._published, entry.step + entry.steps)
+        if entry.step_id is not None:
+            self._ids[entry.step_id] = entry
+
+    def _stored(self, step: int, count: int) -> Any:
+        """Return the published increments of `count` steps from `step`."""
+        dim, parts = self.plan.dim, []
+        place = bisect.bisect_right(self._released, step, key=_first) - 1
+        while place < len(self._released) and (entry := self._released[place]).step < step + count:
+            first, last = max(step, entry.step), min(step + count, entry.step + entry.steps)
+            units = np.frombuffer(entry.units, _INTEGERS)
+            parts.append(units[(first - entry.step) * dim : (last - entry.step) * dim])
+            place += 1
+        return np.ascontiguousarray(np.concatenate(parts), dtype=np.int64)
+
+    @property
+    def step(self) -> int:
+        """Steps published so far."""
+        return self._core.step
+
+    @property
+    def pending(self) -> bool:
+        """Whether the store did not keep the last update, which waits for `resume`."""
+        return self._store is not None and self._core.held() is not None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream was closed."""
+        return self._core.closed
+
+    @property
+    def value(self) -> Any:
+        """The answer published last (array of shape (dim,) if `dim > 1`), None before the first step.
+
+        Raises:
+            StepStoreError: The store did not keep the last step; call `resume`.
+            ForkError: The stream belongs to another process.
+        """
+        _, answers = self._last()
+        return None if answers is None else float(answers[0]) if self.plan.dim == 1 else answers
+
+    def _last(self) -> tuple[int, Array | None]:
+        """Return the step and the answer published last.
+
+        Raises:
+            StepStoreError: The last answer is not stored yet: nobody may see it.
+            ForkError: The stream belongs to another process.
+        """
+        with self._guard.reading():
+            if self._core.held() is not None:
+                raise StepStoreError(_PENDING)
+            step = self._core.step
+            return step, self._core.answers() if step else None
+
+    def top(self, count: int) -> tuple[NDArray[np.int64], Array]:
+        """Return the coordinates with the largest answers, and these, the largest first: free, as often as wanted.
+
+        An answer that is among the largest is there for its noise too: `interval(..., simultaneous=True)` holds for all
+        coordinates together, so also for these.
+
+        Args:
+            count: How many, at most `dim`.
+
+        Raises:
+            DataTypeError: No integer.
+            InvalidParameterError: Out of range, or nothing was published yet.
+            StepStoreError: The store did not keep the last step; call `resume`.
+            ForkError: The stream belongs to another process.
+        """
+        _, answers = self._last()
+        if answers is None:
+            raise InvalidParameterError("nothing was published yet")
+        return largest_entries(answers, count)
+
+    @property
+    def stderr(self) -> float | None:
+        """Standard deviation of each entry of `value`, None before the first step."""
+        step = self.step
+        return None if step == 0 else float(self.plan.std([step])[0])
+
+    def interval(self, level: float, *, simultaneous: bool = False) -> Interval | None:
+        """Return confidence intervals around `value`, None before the first step.
+
+        Args:
+            level: Strictly between 0 and 1.
+            simultaneous: Whether the intervals of all coordinates shall hold together with this probability.
+
+        Raises:
+            InvalidParameterError: The level is out of range.
+            StepStoreError: The store did not keep the last step; call `resume`.
+            ForkError: The stream belongs to another process.
+        """
+        step, answers = self._last()
+        if answers is None:
+            return None
+        width = self.plan.half_width([step], level, self.plan.dim if flag("simultaneous", simultaneous) else 1)[0]
+        value = answers[0] if self.plan.dim == 1 else answers
+        return Interval(value - width, value + width, level, simultaneous)
+
+    def checkpoint(self, key: bytes) -> bytes:
+        """Return the state, encrypted: to go on after a restart with `sordino.restore`.
+
+        A checkpoint holds the stream's key and past noise; with them the items can be read from what was published.
+        It needs a store, which refuses other items at released steps when an old checkpoint is restored.
+
+        Args:
+            key: 32 secret bytes.
+
+        Raises:
+            InvalidParameterError: The key does not have 32 bytes, there is no store, or noise is deterministic.
+            StreamClosedError: The stream was closed.
+            StepStoreError: The store did not keep the last step; call `resume`.
+            ForkError: The stream belongs to another process.
+            EntropyError: The operating system gives no randomness.
+        """
+        if self._store is None:
+            raise InvalidParameterError(
+                "a checkpoint needs a store, or an old one could put other items on the same noise: "
+                "plan.open(..., store=sordino.FileStepStore(path))"
+            )
+        if not self.private:
+            raise InvalidParameterError("a stream under deterministic noise is not private: it has no checkpoints")
+        header = {"stream": self._name, "accounted": self.accounted, "plan": self.plan.record()}
+        with self._guard():
+            if self._core.held() is not None:
+                raise StepStoreError(_PENDING)
+            return self._core.checkpoint(_secret(key), json.dumps(header, sort_keys=True).encode())
+
+    def close(self) -> None:
+        """Wipe key and noise, and give the store back; the stream refuses everything from now on."""
+        self._one = None
+        # After a fork the lock may be held for ever, by a thread that is not there.
+        with self._guard.again() if self._guard.owned else nullcontext():
+            if not self._core.closed:
+                self._core.close()
+                if self._release is not None:
+                    self._release()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"step {self.step}"
+        return f"<Stream {self.plan.mechanism}: {state}>"
+
+
+def largest_entries(answers: Array, count: object) -> tuple[NDArray[np.int64], Array]:
+    """Return the places of the largest answers, and these, the largest first.
+
+    Raises:
+        DataTypeError: No integer.
+        InvalidParameterError: Out of range.
+    """
+    number = integer("count", count, least=1)
+    if number > len(answers):
+        raise InvalidParameterError("count must be at most the number of coordinates")
+    order = np.argsort(-answers, kind="stable")[:number]
+    return order.astype(np.int64), answers[order]
+
+
+def _shaped(values: Array, shape: tuple[int, ...]) -> Any:
+    return float(values[0]) if shape == () else values.reshape(shape)
+
+
+def _secret(key: object) -> bytes:
+    if not isinstance(key, bytes) or len(key) != 32:
+        raise InvalidParameterError("a key must have 32 bytes, such as secrets.token_bytes(32)")
+    return key
+
+
+def _first(entry: StepEntry) -> int:
+    return entry.step
+
+
+def _require_store(store: object) -> None:
+    if not isinstance(store, StepStore):
+        raise DataTypeError("store must be a step store, such as sordino.FileStepStore(path)")
+
+
+def _require_new(store: StepStore | None) -> None:
+    if store is not None and store.entries():
+        raise StepStoreError("this store holds the steps of a stream: use sordino.restore, or a new store")
+
+
+def _require_current(store: StepStore, core: _core.Stream, replay: bool) -> None:
+    """Refuse a store that does not go with a checkpoint."""
+    entries, step = store.entries(), core.step
+    released = entries[-1].step + entries[-1].steps if entries else 0
+    if released < step:
+        raise CheckpointError("the store lacks steps that the checkpoint has published: it is not this stream's")
+    if released > step and not replay:
+        raise CheckpointError(
+            f"the checkpoint is stale: {released - step} more steps were released since. Restore a newer one, or "
+            "pass replay=True and feed the same items again"
+        )
+    if step:
+        entry = entries[bisect.bisect_left(entries, step, key=_first) - 1]
+        answers = core.answers()
+        end = (step - entry.step) * len(answers)
+        if np.frombuffer(entry.values, _REALS)[end - len(answers) : end].tobytes() != answers.astype(_REALS).tobytes():
+            raise CheckpointError("the store holds other answers than the checkpoint has published")
+
+
+def open_stream(plan: StreamPlan, store: StepStore | None, key: bytes | None) -> Stream:
+    """Take the store and open a stream under a fresh key, or a known one; nothing is charged here."""
+    name = secrets.token_hex(16)
+    if store is not None:
+        _require_store(store)
+        store.acquire(name, new=True)
+    core: _core.Stream | None = None
+    try:
+        _require_new(store)
+        core = _core.Stream(plan.fitted.plan, plan.fitted.door, plan.dim, key)
+        return Stream(plan, core, name, store, private=key is None, accounted=False)
+    except BaseException:
+        if core is not None:
+            core.close()
+        if store is not None:
+            store.release()
+        raise
+
+
+def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = False) -> Stream:
+    """Go on with a stream from a checkpoint: nothing is charged again.
+
+    The plan is in the checkpoint; its noise is fitted again, and one that stores less is refused.
+
+    Args:
+        checkpoint: What `Stream.checkpoint` returned.
+        key: The key it was sealed under.
+        store: The store that the stream was opened with, not in use elsewhere. A new one would not know which steps
+            were released, and is refused.
+        replay: Whether the checkpoint may be older than the store. Items of steps that the store holds must then come
+            again as they were; they get the stored answers, and other items are refused.
+
+    Raises:
+        CheckpointError: The checkpoint is corrupt, of another stream, sealed under another key, or older than the
+            store without `replay`.
+        StepStoreError: The store is in use, or belongs to another stream.
+        InvalidParameterError: The key does not have 32 bytes.
+        DataTypeError: The checkpoint is no bytes, or the store no store.
+    """
+    from sordino.plans.stream import StreamPlan  # noqa: PLC0415 - plans open streams
+
+    if not isinstance(checkpoint, bytes | bytearray):
+        raise DataTypeError("a checkpoint is bytes")
+    _require_store(store)
+    secret, checkpoint = _secret(key), bytes(checkpoint)
+    try:
+        header = json.loads(_core.checkpoint_header(checkpoint))
+        name, accounted, record = str(header["stream"]), bool(header["accounted"]), header["plan"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise CheckpointError(_NO_CHECKPOINT) from None
+    try:
+        plan = StreamPlan.from_record(record)
+    except PlanFileError as error:
+        raise CheckpointError(f"the checkpoint's plan cannot be used; nothing was restored: {error}") from None
+    core = _core.Stream.restore(plan.fitted.plan, plan.fitted.door, plan.dim, secret, checkpoint)
+    try:
+        store.acquire(name, new=False)
+    except BaseException:
+        core.close()
+        raise
+    try:
+        _require_current(store, core, replay)
+        return Stream(plan, core, name, store, private=True, accounted=accounted)
+    except BaseException:
+        core.close()
+        store.release()
+        raise

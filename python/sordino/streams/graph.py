@@ -1,0 +1,152 @@
+"""An open stream of a private graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sordino import _core
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.releases.cuts import Cut, Widths
+from sordino.releases.private_graph import PrivateGraph
+from sordino.streams.events import EventStream, step_ends
+from sordino.workloads.events.edges import endpoints, weight_units
+from sordino.workloads.events.names import indices
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sordino.plans.events import EventPlan
+    from sordino.streams.counter import Stream
+    from sordino.workloads.base import Array
+    from sordino.workloads.events.weighted_graph import SyntheticGraph
+
+__all__ = ["GraphStream"]
+
+# Counters that are read at once.
+_CHUNK = 2**20
+# A released graph is a matrix.
+_MOST_MATRIX = 2**13
+
+
+class GraphStream(EventStream):
+    """An open stream of a private graph; `EventPlan.open` makes it."""
+
+    def __init__(self, plan: EventPlan, workload: SyntheticGraph, counters: Any) -> None:
+        self.counters: Stream | _core.LazyStream
+        super().__init__(plan, counters)
+        self._workload = workload
+
+    def update(self, source: object, target: object, weights: object = None, *, together: bool = False) -> None:
+        """Take in events, and publish the graph after them.
+
+        A loop, an unknown vertex and a weight out of range are null items: a step passes, nothing is said.
+
+        Args:
+            source: One end of every edge: an integer or a name, or an array of them.
+            target: The other end.
+            weights: One for each event or for all; the largest if None.
+            together: Whether all these events (there may be none) are one step; otherwise each is a step.
+
+        Raises:
+            DataTypeError: Not vertices or weights by their type.
+            ShapeError: Not as many of the one as of the other.
+            HorizonError: More steps than are left.
+            StreamClosedError: The stream was closed.
+            ForkError: The stream belongs to another process.
+            StepStoreError: The store did not keep a step: call `resume`, which publishes the rest of the batch too.
+        """
+        workload = self._workload
+        u, v = endpoints(source, target, workload.vertices, workload.names)
+        w = weight_units(weights, len(u), workload.max_weight, workload.largest, workload.signed)
+        ends = step_ends(len(u), together)
+        with self._taking_in(len(ends)):
+            valid = (u >= 0) & (v >= 0) & (u != v) & (np.abs(w) <= workload.largest)
+            places = np.where(valid, workload.pairs(u, np.where(u == v, u + 1, v)), 0)
+            amounts = np.where(valid, w, 0)
+
+            def publish(events: slice, part: NDArray[np.uint64]) -> None:
+                if isinstance(self.counters, _core.LazyStream):
+                    self.counters.advance(places.astype(np.uint64), amounts, part)
+                    return
+                of_step = np.searchsorted(part, np.arange(events.stop - events.start, dtype=np.uint64), side="right")
+                changes = np.zeros((len(part), self.plan.coordinates), dtype=np.int64)
+                np.add.at(changes, (of_step, places[events]), amounts[events])
+                self._publish(changes.reshape(-1), len(part))
+
+            self._publish_all(ends, publish, at_once=isinstance(self.counters, _core.LazyStream))
+
+    def _side(self, name: str, vertices: object) -> NDArray[np.int64]:
+        """Return a set of vertices by index.
+
+        Raises:
+            InvalidParameterError: It is empty, names a vertex twice, or one that does not exist.
+        """
+        found = indices(name, vertices, self._workload.vertices, self._workload.names)
+        if len(found) == 0 or int(found.min()) < 0 or len(np.unique(found)) < len(found):
+            raise InvalidParameterError(f"{name} must be different vertices of the graph, at least one")
+        return found
+
+    def cut(self, side: object, other: object = None) -> Cut:
+        """Return the noisy weight between two sets of vertices after the last step.
+
+        |S| |P| counters are read; nothing depends on the number of vertices squared.
+
+        Args:
+            side: S, a sequence of vertices.
+            other: P, vertices not in S; all others if None.
+
+        Raises:
+            InvalidParameterError: A set is empty or they meet, or no step was published.
+            StreamClosedError: The stream was closed.
+            ForkError: The stream belongs to another process.
+        """
+        one, n = self._side("side", side), self._workload.vertices
+        everybody = np.arange(n, dtype=np.int64)
+        two = np.setdiff1d(everybody, one) if other is None else self._side("other", other)
+        if len(two) == 0 or len(np.intersect1d(one, two)):
+            raise InvalidParameterError("the two sides of a cut must be disjoint and not empty")
+        value, columns = 0.0, max(_CHUNK // len(two), 1)
+        for first in range(0, len(one), columns):
+            part = np.repeat(one[first : first + columns], len(two))
+            places = self._workload.pairs(part, np.tile(two, len(part) // len(two)))
+            value += float(self.read(places).sum())
+        return Cut(value, len(one), len(two), self._widths())
+
+    def weights(self, source: object, target: object) -> Array:
+        """Return the noisy weights of pairs of different vertices after the last step, in the order given.
+
+        Raises:
+            InvalidParameterError: A vertex does not exist, a pair is a loop, or no step was published.
+            DataTypeError: Not vertices by their type.
+            ShapeError: Not as many of the one as of the other.
+        """
+        u, v = endpoints(source, target, self._workload.vertices, self._workload.names)
+        if len(u) and (min(int(u.min()), int(v.min())) < 0 or (u == v).any()):
+            raise InvalidParameterError("pairs must be of different vertices of the graph")
+        return self.read(self._workload.pairs(u, v))
+
+    def _widths(self) -> Widths:
+        if self.step == 0:
+            raise InvalidParameterError("nothing was published yet")
+        return Widths.of(self.plan, self.step)
+
+    def graph(self) -> PrivateGraph:
+        """Return the whole graph after the last step.
+
+        Raises:
+            UnsupportedMechanismError: More than 2**13 vertices: ask for cuts, or weights of pairs.
+            InvalidParameterError: No step was published.
+            StreamClosedError: The stream was closed.
+        """
+        n = self._workload.vertices
+        if n > _MOST_MATRIX:
+            raise UnsupportedMechanismError("a whole graph has at most 2**13 vertices here: use cut() and weights()")
+        pairs = np.concatenate(
+            [
+                self.read(np.arange(i, min(i + _CHUNK, self.plan.coordinates)))
+                for i in range(0, self.plan.coordinates, _CHUNK)
+            ]
+        )
+        return PrivateGraph(n, self._workload.names, pairs, self._widths(), self.step)

@@ -1,0 +1,133 @@
+"""An open stream of a function of a growing graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino import _core
+from sordino._support.checks import flag
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.releases.release import Interval
+from sordino.streams.events import EventStream, step_ends
+from sordino.workloads.events.edges import endpoints, weight_units
+from sordino.workloads.events.names import is_single
+
+if TYPE_CHECKING:
+    from sordino.plans.events import EventPlan
+    from sordino.streams.counter import Stream
+    from sordino.workloads.base import Array
+    from sordino.workloads.events.graph_functions import GraphFunction
+
+__all__ = ["GraphFunctionStream"]
+
+
+class GraphFunctionStream(EventStream):
+    """An open stream of a function of a growing graph; `EventPlan.open` makes it."""
+
+    counters: Stream
+
+    def __init__(self, plan: EventPlan, workload: GraphFunction, counters: Stream) -> None:
+        super().__init__(plan, counters)
+        self._workload = workload
+        self._encoder = workload.encoder()
+
+    def close(self) -> None:
+        """Wipe key, noise and what is remembered of events; the stream refuses everything from now on."""
+        super().close()
+        self._encoder.close()
+
+    def update(self, source: object, target: object, weights: object = None, *, together: bool = False) -> Any:
+        """Take in edges and publish the function after them.
+
+        A loop, an unknown vertex, a weight out of range, an edge that comes again and an edge beyond the degree bound
+        are null items: a step passes, nothing is said.
+
+        Args:
+            source: One end of every edge: an integer or a name, or an array of them.
+            target: The other end.
+            weights: Of a `SpanningForestCost` only: one for each edge or for all; the largest if None.
+            together: Whether all these edges (there may be none) are one step; otherwise each is a step.
+
+        Returns:
+            The answers: a float for one step of one counter; shape (steps,), or (counters,) for one step, or
+            (steps, counters).
+
+        Raises:
+            DataTypeError: Not vertices or weights by their type.
+            ShapeError: Not as many of the one as of the other.
+            InvalidParameterError: Weights where there are none.
+            HorizonError: More steps than are left.
+            StreamClosedError: The stream was closed.
+            ForkError: The stream belongs to another process.
+            StepStoreError: The store did not keep the step: call `counters.resume`; `step` says how far the batch came.
+        """
+        workload = self._workload
+        u, v = endpoints(source, target, workload.vertices, workload.names)
+        ends = step_ends(len(u), together)
+        if isinstance(self._encoder, _core.SpanningForest):
+            largest: float = workload.max_weight  # type: ignore[attr-defined]
+            w = weight_units(weights, len(u), largest, workload.largest, signed=False)
+        elif weights is not None:
+            raise InvalidParameterError("only a SpanningForestCost has weights")
+
+        def publish(_events: slice, ends: NDArray[np.uint64]) -> Array:
+            if isinstance(self._encoder, _core.SpanningForest):
+                rows = self._encoder.rows(self.step, u, v, w, ends)
+            else:
+                rows = self._encoder.rows(self.step, u, v, ends)
+            return self._publish(rows, len(ends))
+
+        with self._taking_in(len(ends)):
+            answers = self._publish_all(ends, publish, at_once=True)
+            if answers is None:
+                answers = np.zeros((0, self.plan.counters.dim))
+            single = together or is_single(source)
+            if self.plan.counters.dim == 1:
+                return float(answers[0, 0]) if single and len(answers) == 1 else answers[:, 0]
+            return answers[0] if single and len(answers) == 1 else answers
+
+    def delete(self, *_edge: object) -> NoReturn:
+        """Refuse to take an edge away.
+
+        One edge that is inserted and deleted again and again would change the counts at as many steps, so no number of
+        steps has a bounded sensitivity: these functions are of graphs that grow. `SyntheticGraph(signed=True)` takes
+        deletions.
+
+        Raises:
+            UnsupportedMechanismError: Always.
+        """
+        raise UnsupportedMechanismError(
+            "deletions are refused: with them one edge can change these counts at every step, and no noise covers "
+            "that. SyntheticGraph(signed=True) takes them"
+        )
+
+    @property
+    def value(self) -> Any:
+        """The answer published last: a float, or an array of the counters; None before the first step."""
+        if self.step == 0:
+            return None
+        answers: Array = self._scaled(np.atleast_1d(np.asarray(self.counters.value, dtype=np.float64)).copy())
+        return float(answers[0]) if self.plan.counters.dim == 1 else answers
+
+    def interval(self, level: float, *, simultaneous: bool = False) -> Interval | None:
+        """Return confidence intervals around `value`, None before the first step.
+
+        Args:
+            level: Strictly between 0 and 1.
+            simultaneous: Whether the intervals of all counters shall hold together with this probability.
+
+        Raises:
+            InvalidParameterError: The level is out of range.
+        """
+        value = self.value
+        if value is None:
+            return None
+        width = float(
+            self.plan.half_width(
+                [self.step], level, self.plan.coordinates if flag("simultaneous", simultaneous) else 1
+            )[0]
+        )
+        return Interval(value - width, value + width, level, simultaneous)

@@ -1,0 +1,1 @@
+"""What is counted of graphs and texts while they come."""

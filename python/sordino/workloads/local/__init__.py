@@ -1,0 +1,1 @@
+"""What clients are asked who trust nobody."""

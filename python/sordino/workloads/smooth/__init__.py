@@ -1,0 +1,1 @@
+"""Queries of points: classes of smooth functions, and functions themselves."""
