@@ -218,7 +218,7 @@ class Demo:
         """Print the ledger, and write and print the table."""
         print(f"\n== ledger: {self.ledger.total} for everything together ==")
         for entry in self.ledger.history:
-            print(f"{entry.request_id:<42} {entry.event}")
+            print(f"{entry.request_id:<42} {entry.cost}")
         for rule, amounts in self.ledger.spent.items():
             print(f"spent by the rule '{rule}': " + ", ".join(f"{name} {value:.4g}" for name, value in amounts.items()))
         print("left:", ", ".join(f"{name} {value:.4g}" for name, value in self.ledger.remaining().items()))

@@ -19,11 +19,11 @@ from sordino.errors import (
     DuplicateRequestError,
     ForkError,
     InvalidParameterError,
-    UnsupportedEventError,
+    UnsupportedCostError,
 )
 from sordino.privacy.calibration import Noise, gaussian_mu, mu_of_pure
-from sordino.privacy.calibration import event as event_of
-from sordino.privacy.costs import ApproxEvent, Event, GaussianEvent, PureEvent
+from sordino.privacy.calibration import cost as cost_of
+from sordino.privacy.costs import ApproxCost, Event, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.privacy.ledger import Ledger
 from sordino.storage.ledgers import InMemoryStorage, LedgerEntry
@@ -42,7 +42,7 @@ PLANS += [(total, "block") for total in TOTALS] + [(total, "gaussian") for total
 
 @pytest.mark.parametrize(("total", "noise"), PLANS)
 def test_a_plan_for_exactly_the_total_fits_once(total: Privacy, noise: Noise) -> None:
-    event = event_of(total, noise)
+    event = cost_of(total, noise)
     ledger = Ledger(total)
     ledger.check(event)
     ledger.charge(event)
@@ -54,7 +54,7 @@ def test_a_plan_for_exactly_the_total_fits_once(total: Privacy, noise: Noise) ->
 @pytest.mark.parametrize("total", [PureDP(epsilon=2.0), ApproxDP(epsilon=2.0, delta=1e-6)])
 def test_two_halves_fit_exactly_and_a_third_is_refused(total: Privacy) -> None:
     ledger = Ledger(total)
-    half = event_of(ApproxDP(epsilon=1.0, delta=1e-6), "laplace")
+    half = cost_of(ApproxDP(epsilon=1.0, delta=1e-6), "laplace")
     ledger.charge(half)
     ledger.charge(half)
     with pytest.raises(BudgetExceededError, match=r"epsilon would be 3 of 2"):
@@ -65,17 +65,17 @@ def test_two_halves_fit_exactly_and_a_third_is_refused(total: Privacy) -> None:
 def test_four_quarters_of_rho_fit_exactly() -> None:
     ledger = Ledger(ZeroConcentratedDP(rho=0.3))
     for _ in range(4):
-        ledger.charge(GaussianEvent(rho=0.075))
+        ledger.charge(GaussianCost(rho=0.075))
     assert ledger.remaining()["rho"] == 0.0
 
 
 def test_decimal_rounding_is_named() -> None:
     ledger = Ledger(PureDP(epsilon=1.0))
     for _ in range(9):
-        ledger.charge(PureEvent(0.1))
+        ledger.charge(PureCost(0.1))
     with pytest.raises(BudgetExceededError, match="binary"):
-        ledger.charge(PureEvent(0.1))
-    ledger.charge(PureEvent(ledger.remaining()["pure_epsilon"]))
+        ledger.charge(PureCost(0.1))
+    ledger.charge(PureCost(ledger.remaining()["pure_epsilon"]))
     assert 10 * Fraction(0.1) > 1
 
 
@@ -83,39 +83,39 @@ def test_gaussian_and_pure_events_mix_under_approximate_dp() -> None:
     total = ApproxDP(epsilon=1.0, delta=1e-6)
     limit = gaussian_mu(total)
     ledger = Ledger(total)
-    ledger.charge(PureEvent(0.1))
-    ledger.charge(GaussianEvent(mu=math.sqrt(limit**2 - mu_of_pure(0.1) ** 2) * (1.0 - 1e-12)))
+    ledger.charge(PureCost(0.1))
+    ledger.charge(GaussianCost(mu=math.sqrt(limit**2 - mu_of_pure(0.1) ** 2) * (1.0 - 1e-12)))
     assert list(ledger.spent) == ["gaussian"]
     assert ledger.spent["gaussian"]["mu_squared"] <= ledger.spent["gaussian"]["mu_squared_limit"]
     with pytest.raises(BudgetExceededError):
-        ledger.charge(PureEvent(1e-3))
+        ledger.charge(PureCost(1e-3))
 
 
 def test_a_pure_history_beyond_the_gaussian_rule_excludes_gaussian_events() -> None:
     ledger = Ledger(ApproxDP(epsilon=2.0, delta=1e-6))
-    ledger.charge(PureEvent(1.0))
+    ledger.charge(PureCost(1.0))
     with pytest.raises(BudgetExceededError):
-        ledger.charge(GaussianEvent(mu=1e-6))
+        ledger.charge(GaussianCost(mu=1e-6))
     assert ledger.remaining() == {"pure_epsilon": 1.0, "gaussian_mu": 0.0}
 
 
 def test_many_small_pure_events_go_by_the_gaussian_rule() -> None:
     ledger = Ledger(ApproxDP(epsilon=1.0, delta=1e-6))
     for _ in range(300):
-        ledger.charge(PureEvent(0.01))
+        ledger.charge(PureCost(0.01))
     assert ledger.spent["pure"]["epsilon"] > 2.9
     assert ledger.spent["gaussian"]["mu_squared"] <= gaussian_mu(ledger.total) ** 2
 
 
 def test_basic_composition() -> None:
     ledger = Ledger(ApproxDP(epsilon=1.0, delta=1e-6), composition="basic")
-    ledger.charge(ApproxEvent(0.5, 5e-7))
-    ledger.charge(PureEvent(0.25))
+    ledger.charge(ApproxCost(0.5, 5e-7))
+    ledger.charge(PureCost(0.25))
     with pytest.raises(BudgetExceededError, match="delta"):
-        ledger.charge(ApproxEvent(0.1, 6e-7))
+        ledger.charge(ApproxCost(0.1, 6e-7))
     assert ledger.remaining() == {"pure_epsilon": 0.25, "delta": pytest.approx(5e-7)}
-    with pytest.raises(UnsupportedEventError):
-        ledger.charge(GaussianEvent(mu=1e-3))
+    with pytest.raises(UnsupportedCostError):
+        ledger.charge(GaussianCost(mu=1e-3))
     with pytest.raises(InvalidParameterError, match="ApproxDP"):
         Ledger(PureDP(epsilon=1.0), composition="basic")
     with pytest.raises(InvalidParameterError, match="composition"):
@@ -124,13 +124,13 @@ def test_basic_composition() -> None:
 
 @pytest.mark.parametrize("total", TOTALS)
 def test_approximate_events_need_their_own_ledger(total: Privacy) -> None:
-    with pytest.raises(UnsupportedEventError):
-        Ledger(total).charge(ApproxEvent(1e-3, 1e-9))
+    with pytest.raises(UnsupportedCostError):
+        Ledger(total).charge(ApproxCost(1e-3, 1e-9))
 
 
 def test_pure_total_refuses_gaussian_events() -> None:
-    with pytest.raises(UnsupportedEventError, match="GaussianEvent"):
-        Ledger(PureDP(epsilon=1.0)).check(GaussianEvent(mu=1e-9))
+    with pytest.raises(UnsupportedCostError, match="GaussianCost"):
+        Ledger(PureDP(epsilon=1.0)).check(GaussianCost(mu=1e-9))
 
 
 def test_wrong_types_are_refused() -> None:
@@ -138,9 +138,9 @@ def test_wrong_types_are_refused() -> None:
     with pytest.raises(DataTypeError):
         ledger.charge(0.5)  # type: ignore[arg-type]
     with pytest.raises(DataTypeError):
-        ledger.charge(PureEvent(0.5), request_id=7)  # type: ignore[arg-type]
+        ledger.charge(PureCost(0.5), request_id=7)  # type: ignore[arg-type]
     with pytest.raises(DataTypeError):
-        ledger.charge(PureEvent(0.5), label=None)  # type: ignore[arg-type]
+        ledger.charge(PureCost(0.5), label=None)  # type: ignore[arg-type]
     with pytest.raises(DataTypeError):
         Ledger(1.0)  # type: ignore[arg-type]
     assert ledger.history == ()
@@ -148,11 +148,11 @@ def test_wrong_types_are_refused() -> None:
 
 def test_request_ids_are_charged_once_and_answered_from_the_record() -> None:
     ledger = Ledger(PureDP(epsilon=1.0))
-    entry = ledger.charge(PureEvent(0.25), request_id="daily", label="flights")
-    assert entry == LedgerEntry(sequence=0, event=PureEvent(0.25), request_id="daily", label="flights")
+    entry = ledger.charge(PureCost(0.25), request_id="daily", label="flights")
+    assert entry == LedgerEntry(sequence=0, cost=PureCost(0.25), request_id="daily", label="flights")
     for act in (ledger.charge, ledger.check):
         with pytest.raises(DuplicateRequestError, match="already charged"):
-            act(PureEvent(0.25), "daily")
+            act(PureCost(0.25), "daily")
     assert ledger.find("other") is None
     known = ledger.find("daily")
     assert known is not None
@@ -172,13 +172,13 @@ def test_request_ids_are_charged_once_and_answered_from_the_record() -> None:
 
 def test_a_refusal_changes_nothing() -> None:
     ledger = Ledger(PureDP(epsilon=1.0))
-    ledger.charge(PureEvent(0.25))
+    ledger.charge(PureCost(0.25))
     before = (ledger.spent, ledger.history, ledger.remaining())
     with pytest.raises(BudgetExceededError):
-        ledger.charge(PureEvent(0.8), request_id="big")
+        ledger.charge(PureCost(0.8), request_id="big")
     assert (ledger.spent, ledger.history, ledger.remaining()) == before
     assert ledger.find("big") is None
-    ledger.charge(PureEvent(0.75), request_id="big")
+    ledger.charge(PureCost(0.75), request_id="big")
 
 
 class FailingStorage(InMemoryStorage):
@@ -191,7 +191,7 @@ class FailingStorage(InMemoryStorage):
 def test_a_storage_that_fails_leaves_the_ledger_as_it_was() -> None:
     ledger = Ledger(PureDP(epsilon=1.0), storage=FailingStorage())
     with pytest.raises(OSError, match="no space"):
-        ledger.charge(PureEvent(0.5), request_id="a")
+        ledger.charge(PureCost(0.5), request_id="a")
     assert ledger.history == ()
     assert ledger.remaining() == {"pure_epsilon": 1.0}
 
@@ -199,13 +199,13 @@ def test_a_storage_that_fails_leaves_the_ledger_as_it_was() -> None:
 def test_stored_entries_are_counted() -> None:
     storage = InMemoryStorage()
     first = Ledger(PureDP(epsilon=1.0), storage=storage)
-    first.charge(PureEvent(0.75), request_id="a")
+    first.charge(PureCost(0.75), request_id="a")
     second = Ledger(PureDP(epsilon=1.0), storage=storage)
     assert second.history == first.history
     with pytest.raises(BudgetExceededError):
-        second.charge(PureEvent(0.5))
+        second.charge(PureCost(0.5))
     with pytest.raises(DuplicateRequestError):
-        second.charge(PureEvent(0.1), request_id="a")
+        second.charge(PureCost(0.1), request_id="a")
     with pytest.raises(BudgetExceededError):
         Ledger(PureDP(epsilon=0.5), storage=storage)
 
@@ -219,7 +219,7 @@ def test_threads_never_overspend() -> None:
         barrier.wait()
         for _ in range(50):
             try:
-                accepted.append(ledger.charge(PureEvent(1.0 / 64.0)).sequence)
+                accepted.append(ledger.charge(PureCost(1.0 / 64.0)).sequence)
             except BudgetExceededError:
                 return
 
@@ -240,7 +240,7 @@ def test_one_of_many_threads_gets_a_request_id() -> None:
     def spend() -> None:
         barrier.wait()
         try:
-            ledger.charge(PureEvent(0.01), request_id="same")
+            ledger.charge(PureCost(0.01), request_id="same")
         except DuplicateRequestError as error:
             refused.append(str(error))
 
@@ -263,8 +263,8 @@ def test_a_forked_child_is_refused() -> None:
     if child == 0:
         refused = 0
         for act in (
-            lambda: ledger.charge(PureEvent(0.5)),
-            lambda: ledger.check(PureEvent(0.5)),
+            lambda: ledger.charge(PureCost(0.5)),
+            lambda: ledger.check(PureCost(0.5)),
             lambda: ledger.spent,
             lambda: ledger.history,
             lambda: ledger.find("a"),
@@ -279,7 +279,7 @@ def test_a_forked_child_is_refused() -> None:
         os._exit(refused)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 8
-    ledger.charge(PureEvent(0.5))
+    ledger.charge(PureCost(0.5))
 
 
 def test_copies_are_refused() -> None:
@@ -291,21 +291,21 @@ def test_copies_are_refused() -> None:
 
 def test_repr_and_conversion() -> None:
     ledger = Ledger(ApproxDP(epsilon=1.0, delta=1e-6))
-    ledger.charge(GaussianEvent(mu=0.125), label="not shown")
+    ledger.charge(GaussianCost(mu=0.125), label="not shown")
     assert repr(ledger) == "<Ledger ApproxDP(epsilon=1.0, delta=1e-06): 1 charged>"
     assert ledger.to_dp_events() == (dp_accounting.GaussianDpEvent(8.0),)
 
 
-pure_events = st.floats(1e-9, 2.0).map(PureEvent)
-gaussian_events = st.floats(1e-9, 2.0).map(lambda mu: GaussianEvent(mu=mu))
-concentrated_events = st.floats(1e-9, 2.0).map(lambda rho: GaussianEvent(rho=rho))
+pure_events = st.floats(1e-9, 2.0).map(PureCost)
+gaussian_events = st.floats(1e-9, 2.0).map(lambda mu: GaussianCost(mu=mu))
+concentrated_events = st.floats(1e-9, 2.0).map(lambda rho: GaussianCost(rho=rho))
 events = st.lists(pure_events | gaussian_events | concentrated_events, max_size=30)
 
 
 def allowed(total: Privacy, accepted: list[Event]) -> bool:
     """Whether accepted events satisfy the total, by formulas written anew."""
-    epsilons = [Fraction(event.epsilon) for event in accepted if isinstance(event, PureEvent)]
-    squares = [event.mu_squared for event in accepted if isinstance(event, GaussianEvent)]
+    epsilons = [Fraction(event.epsilon) for event in accepted if isinstance(event, PureCost)]
+    squares = [event.mu_squared for event in accepted if isinstance(event, GaussianCost)]
     implied = sum((Fraction(mu_of_pure(float(epsilon))) ** 2 for epsilon in epsilons), sum(squares, Fraction(0)))
     match total:
         case PureDP(epsilon=epsilon):
@@ -327,18 +327,18 @@ def test_spent_never_exceeds_the_total(total: Privacy, requests: list[Event]) ->
         before = ledger.remaining()
         try:
             ledger.charge(event)
-        except (BudgetExceededError, UnsupportedEventError):
+        except (BudgetExceededError, UnsupportedCostError):
             assert not allowed(total, [*accepted, event])
             continue
         accepted.append(event)
-        if isinstance(event, PureEvent):
+        if isinstance(event, PureCost):
             assert event.epsilon <= before["pure_epsilon"] * (1.0 + 1e-11)
     assert allowed(total, accepted)
-    assert [entry.event for entry in ledger.history] == accepted
+    assert [entry.cost for entry in ledger.history] == accepted
     for quantities in ledger.spent.values():
         assert all(value >= 0.0 for value in quantities.values())
     # What is said to remain can be spent.
     left = ledger.remaining()
-    for name, kind in (("pure_epsilon", PureEvent), ("gaussian_mu", lambda mu: GaussianEvent(mu=mu))):
+    for name, kind in (("pure_epsilon", PureCost), ("gaussian_mu", lambda mu: GaussianCost(mu=mu))):
         if left.get(name, 0.0) > 1e-200:
             ledger.check(kind(left[name]))

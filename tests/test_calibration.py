@@ -18,14 +18,14 @@ from sordino.errors import (
     InvalidParameterError,
     PlanFileError,
     ShapeError,
-    UnsupportedEventError,
+    UnsupportedCostError,
     UnsupportedMechanismError,
 )
 from sordino.privacy.calibration import (
     Noise,
+    cost,
     delta_of_mu,
     epsilon_of_mu,
-    event,
     gaussian_mu,
     laplace_composition_ratio,
     mu_of_pure,
@@ -33,7 +33,7 @@ from sordino.privacy.calibration import (
     pure_epsilon,
     pure_of_mu,
 )
-from sordino.privacy.costs import ApproxEvent, Event, GaussianEvent, PureEvent, event_from_json
+from sordino.privacy.costs import ApproxCost, Event, GaussianCost, PureCost, cost_from_json
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.privacy.laplace_composition import laplace_composition_delta
 
@@ -172,23 +172,23 @@ def test_agrees_with_dp_accounting(epsilon: float) -> None:
 
 
 EVENTS: list[tuple[Privacy, Noise, Event]] = [
-    (PureDP(epsilon=0.5), "laplace", PureEvent(0.5)),
-    (ApproxDP(epsilon=0.5, delta=1e-6), "block", PureEvent(0.5)),
-    (ZeroConcentratedDP(rho=0.1), "gaussian", GaussianEvent(rho=0.1)),
-    (GaussianDP(mu=0.7), "gaussian", GaussianEvent(mu=0.7)),
+    (PureDP(epsilon=0.5), "laplace", PureCost(0.5)),
+    (ApproxDP(epsilon=0.5, delta=1e-6), "block", PureCost(0.5)),
+    (ZeroConcentratedDP(rho=0.1), "gaussian", GaussianCost(rho=0.1)),
+    (GaussianDP(mu=0.7), "gaussian", GaussianCost(mu=0.7)),
 ]
 
 
 @pytest.mark.parametrize(("privacy", "noise", "expected"), EVENTS)
 def test_events(privacy: Privacy, noise: Noise, expected: Event) -> None:
-    assert event(privacy, noise) == expected
-    assert event_from_json(expected.to_json()) == expected
+    assert cost(privacy, noise) == expected
+    assert cost_from_json(expected.to_json()) == expected
 
 
 def test_event_fields() -> None:
-    assert GaussianEvent(rho=0.1).mu_squared == 2 * Fraction(0.1)
-    assert GaussianEvent(mu=0.1).mu_squared == Fraction(0.1) ** 2
-    for gaussian in (GaussianEvent(rho=0.1), GaussianEvent(mu=0.1), GaussianEvent(mu=3.0)):
+    assert GaussianCost(rho=0.1).mu_squared == 2 * Fraction(0.1)
+    assert GaussianCost(mu=0.1).mu_squared == Fraction(0.1) ** 2
+    for gaussian in (GaussianCost(rho=0.1), GaussianCost(mu=0.1), GaussianCost(mu=3.0)):
         multiplier = Fraction(gaussian.noise_multiplier)
         assert (
             multiplier**2 * gaussian.mu_squared
@@ -196,22 +196,22 @@ def test_event_fields() -> None:
             < (multiplier * (1 + Fraction(1, 10**15))) ** 2 * gaussian.mu_squared
         )
     with pytest.raises(InvalidParameterError, match="exactly one"):
-        GaussianEvent()
+        GaussianCost()
     with pytest.raises(InvalidParameterError, match="exactly one"):
-        GaussianEvent(mu=1.0, rho=0.5)
+        GaussianCost(mu=1.0, rho=0.5)
     with pytest.raises(PlanFileError):
-        event_from_json({"kind": "gaussian", "mu": -1.0})
-    assert event_from_json(ApproxEvent(1.0, 1e-6).to_json()) == ApproxEvent(1.0, 1e-6)
+        cost_from_json({"kind": "gaussian", "mu": -1.0})
+    assert cost_from_json(ApproxCost(1.0, 1e-6).to_json()) == ApproxCost(1.0, 1e-6)
 
 
 def test_conversion_to_dp_accounting() -> None:
-    assert GaussianEvent(mu=0.5).to_dp_event() == dp_accounting.GaussianDpEvent(2.0)
+    assert GaussianCost(mu=0.5).to_dp_event() == dp_accounting.GaussianDpEvent(2.0)
     accountant = dp_accounting.pld.PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
-    accountant.compose(PureEvent(1.0).to_dp_event())
-    accountant.compose(PureEvent(0.5).to_dp_event())
+    accountant.compose(PureCost(1.0).to_dp_event())
+    accountant.compose(PureCost(0.5).to_dp_event())
     assert accountant.get_epsilon(0.0) == pytest.approx(1.5, abs=1e-3)
-    with pytest.raises(UnsupportedEventError):
-        ApproxEvent(1.0, 1e-6).to_dp_event()
+    with pytest.raises(UnsupportedCostError):
+        ApproxCost(1.0, 1e-6).to_dp_event()
 
 
 def composed_delta(losses: list[float], epsilon: float) -> float:

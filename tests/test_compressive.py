@@ -476,17 +476,17 @@ def test_choice_and_measurement_together_cost_the_budget(share, privacy, law):
     )
     epsilon, ratio, event = compression.shares(privacy, law)
     assert epsilon > 0.0
-    assert plan.event == event
+    assert plan.cost == event
     assert plan.fitted.ratio == ratio > other.fitted.ratio
     if law == "laplace":
         whole = event.epsilon
         assert epsilon + 1.0 / ratio <= whole
         assert epsilon + 1.0 / ratio >= whole * (1.0 - 1e-12)
-        assert event == other.event
+        assert event == other.cost
     elif isinstance(privacy, so.ApproxDP):
         # Basic composition of (epsilon_1, 0) and (epsilon_2, delta).
         rest = so.ApproxDP(epsilon=privacy.epsilon - epsilon, delta=privacy.delta)
-        assert event == so.ApproxEvent(privacy.epsilon, privacy.delta)
+        assert event == so.ApproxCost(privacy.epsilon, privacy.delta)
         assert scipy_delta(rest.epsilon, 1.0 / ratio) <= privacy.delta * (1.0 + 1e-9)
         assert scipy_delta(rest.epsilon, (1.0 + 1e-6) / ratio) > privacy.delta
     else:
@@ -494,7 +494,7 @@ def test_choice_and_measurement_together_cost_the_budget(share, privacy, law):
         spent = mu_of_pure(epsilon) ** 2 + ratio**-2
         assert spent <= whole**2 * (1.0 + 1e-15)
         assert spent >= whole**2 * (1.0 - 1e-9)
-        assert event == other.event
+        assert event == other.cost
 
 
 def scipy_delta(epsilon, mu):
@@ -580,7 +580,7 @@ def test_the_choice_is_charged_once_and_first():
 
     ledger = Watched(so.PureDP(epsilon=1.5))
     release = plan.release(np.arange(128), ledger=ledger, request_id="a")
-    assert spent == [plan.event] == [so.PureEvent(1.0)]
+    assert spent == [plan.cost] == [so.PureCost(1.0)]
     again = plan.release(np.arange(128), ledger=ledger, request_id="a")
     assert again is release
     # An equal plan made elsewhere asks the same; the one with the choice made asks something else.
@@ -597,7 +597,7 @@ def test_the_choice_is_charged_once_and_first():
         costly.release(np.arange(128), ledger=ledger)
     assert len(ledger.history) == 1
     assert release.plan.request.compression._chosen in (1, 2, 4, 8, 16)
-    assert release.plan.event == plan.event
+    assert release.plan.cost == plan.cost
     assert release.recovery.support.size <= release.plan.request.compression._chosen
 
 
@@ -898,7 +898,7 @@ def test_compressions_survive_a_file(compression, tmp_path):
         loaded = so.Plan.load(plan.save(tmp_path / "plan.json"))
         assert loaded.request.compression == compression
         assert loaded.digest == plan.digest
-        assert loaded.event == plan.event
+        assert loaded.cost == plan.cost
         assert (loaded.fitted.door.noise, loaded.rmse) == (plan.fitted.door.noise, plan.rmse)
         with so.testing.deterministic_noise(KEY):
             x = np.arange(128)
@@ -947,7 +947,7 @@ def test_digests_tell_compressions_apart():
         lambda r: r["recipe"].update(memory="much"),
         lambda r: r["recipe"].update(memory=-5),
         lambda r: r["recipe"].update(basis=7),
-        lambda r: r["event"].update(epsilon=0.5),
+        lambda r: r["cost"].update(epsilon=0.5),
         lambda r: r["privacy"].update(epsilon=0.5),
         lambda r: r["unit"].update(records=2),
         lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] - 1),

@@ -207,7 +207,7 @@ def test_the_budget_of_a_loss_with_a_level_is_that_of_both_parts():
         if isinstance(privacy, so.PureDP):
             assert one.epsilon + two.epsilon == pytest.approx(privacy.epsilon, rel=1e-12)
             assert one.epsilon + two.epsilon <= privacy.epsilon
-            assert plan.event == so.PureEvent(1.0)
+            assert plan.cost == so.PureCost(1.0)
         else:
             from sordino.privacy.calibration import gaussian_mu
 

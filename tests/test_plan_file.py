@@ -35,7 +35,7 @@ def test_round_trip(make, tmp_path, known_noise):
     path = plan.save(tmp_path / "plan.json")
     again = so.Plan.load(path)
     assert again.digest == plan.digest and again.mechanism == plan.mechanism
-    assert (again.rmse, again.max_stderr, again.event) == (plan.rmse, plan.max_stderr, plan.event)
+    assert (again.rmse, again.max_stderr, again.cost) == (plan.rmse, plan.max_stderr, plan.cost)
     assert again.unit == plan.unit and again.domain == plan.domain and again.explain() == plan.explain()
     x = np.ones(plan.workload.input_shape)
     assert np.array_equal(again.release(x).values, plan.release(x).values)
@@ -65,7 +65,7 @@ def test_large_arrays_lie_beside_under_their_hash(tmp_path):
     [
         lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] // 2),
         lambda r: r["door"].update(grid=r["door"]["grid"] - 1),
-        lambda r: r.update(event={"kind": "pure", "epsilon": 0.5}),
+        lambda r: r.update(cost={"kind": "pure", "epsilon": 0.5}),
         lambda r: r["privacy"].update(epsilon=1e-13),
         lambda r: r["privacy"].update(kind="magic"),
         lambda r: r.update(mechanism="magic"),
@@ -258,7 +258,7 @@ def test_other_measurements_get_the_noise_that_they_need(name, tmp_path):
     size = 1.0 if again.fitted.strategy.geometry == "body" else 50.0
     assert again.fitted.door.noise >= again.fitted.ratio * size * (1.0 - 1e-12)
     assert again.fitted.strategy.geometry == plan.fitted.strategy.geometry
-    assert (again.event, again.privacy) == (plan.event, plan.privacy)
+    assert (again.cost, again.privacy) == (plan.cost, plan.privacy)
 
 
 def test_broken_archives(tmp_path):

@@ -126,17 +126,17 @@ def calls():
     new("ApproxDP", epsilon=1.0, delta=1e-6)
     new("ZeroConcentratedDP", rho=1.0)
     new("GaussianDP", mu=1.0)
-    new("PureEvent", epsilon=1.0)
-    new("GaussianEvent", mu=1.0)
-    new("GaussianEvent", rho=1.0)
-    new("ApproxEvent", epsilon=1.0, delta=0.1)
+    new("PureCost", epsilon=1.0)
+    new("GaussianCost", mu=1.0)
+    new("GaussianCost", rho=1.0)
+    new("ApproxCost", epsilon=1.0, delta=0.1)
     new("Ledger", A, composition="adaptive", storage=None)
-    new("Ledger", A, composition="schedule", schedule=[so.PureEvent(0.1)])
-    add("Ledger.charge", lambda *a: so.Ledger(A).charge(*a), so.PureEvent(0.1), "a", "b")
-    add("Ledger.check", lambda *a: so.Ledger(A).check(*a), so.PureEvent(0.1), "a")
+    new("Ledger", A, composition="schedule", schedule=[so.PureCost(0.1)])
+    add("Ledger.charge", lambda *a: so.Ledger(A).charge(*a), so.PureCost(0.1), "a", "b")
+    add("Ledger.check", lambda *a: so.Ledger(A).check(*a), so.PureCost(0.1), "a")
     add("Ledger.find", so.Ledger(A).find, "a")
     charged = so.Ledger(A)
-    charged.charge(so.PureEvent(0.1), "a")
+    charged.charge(so.PureCost(0.1), "a")
     add("Ledger.attach", lambda name: charged.attach(name, "record"), "a")
     for name, args in (
         ("epsilon_of_mu", (1.0, 0.1)),
@@ -146,7 +146,7 @@ def calls():
         ("pure_of_mu", (1.0,)),
         ("pure_epsilon", (A,)),
         ("noise_ratio", (A, "laplace")),
-        ("event", (A, "laplace")),
+        ("cost", (A, "laplace")),
         ("laplace_composition_ratio", ([[1.0, 2.0]], A)),
     ):
         add(f"calibration.{name}", getattr(calibration, name), *args)
@@ -508,11 +508,11 @@ def test_bad_arguments_raise_errors_of_sordino_alone():
 PAIR = np.array([5, 6])
 INVALID, TYPE, UNSUPPORTED = so.InvalidParameterError, so.DataTypeError, so.UnsupportedMechanismError
 WANTED = {
-    "schedule beyond floats": (lambda: so.Ledger(A, schedule=[so.GaussianEvent(mu=1e200)]), INVALID),
+    "schedule beyond floats": (lambda: so.Ledger(A, schedule=[so.GaussianCost(mu=1e200)]), INVALID),
     "schedule no sequence": (lambda: so.Ledger(A, schedule=5), TYPE),
     "storage": (lambda: so.Ledger(A, storage=5), TYPE),
-    "event 1e308": (lambda: so.Ledger(G).charge(so.PureEvent(1e308)), so.BudgetExceededError),
-    "event mu 1e200": (lambda: so.Ledger(G).charge(so.GaussianEvent(mu=1e200)), so.BudgetExceededError),
+    "event 1e308": (lambda: so.Ledger(G).charge(so.PureCost(1e308)), so.BudgetExceededError),
+    "event mu 1e200": (lambda: so.Ledger(G).charge(so.GaussianCost(mu=1e200)), so.BudgetExceededError),
     "privacy": (lambda: calibration.noise_ratio("a", "laplace"), TYPE),
     "noise": (lambda: calibration.noise_ratio(A, PAIR), INVALID),
     "group": (lambda: so.plan(so.Histogram(4), P).guarantee(10**400), INVALID),
@@ -574,7 +574,7 @@ def test_bad_parameters_are_refused_as_what_they_are(call, error):
 
 
 def test_extreme_parameters_with_an_answer_have_it():
-    assert so.Ledger(so.ApproxDP(epsilon=100.0, delta=1e-6), schedule=[so.PureEvent(1e-3)] * 1030).history == ()
+    assert so.Ledger(so.ApproxDP(epsilon=100.0, delta=1e-6), schedule=[so.PureCost(1e-3)] * 1030).history == ()
     assert 0.0 <= calibration.epsilon_of_mu(9.783276951385863, 0.999999) < 1e3
     assert 0.0 < calibration.delta_of_mu(1e-146, 1.0) <= 2.0**-1022
     assert calibration.delta_of_mu(1e-140, 1e-140) == pytest.approx(

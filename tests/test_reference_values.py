@@ -300,7 +300,7 @@ def test_composed_laplace_noise():
     mean = float(np.mean(so.spectrum(workload).magnitudes))
     # 34.75 is the worst of a few positions; all positions are covered here.
     assert 34.70 <= plan.rmse**2 / mean**2 <= 34.95
-    assert isinstance(plan.event, so.ApproxEvent)
+    assert isinstance(plan.cost, so.ApproxCost)
 
 
 def test_compressible_spectra():

@@ -12,15 +12,13 @@ from sordino.privacy.schedule import schedule_delta
 def test_known_compositions():
     """One event of each kind, and two bits of randomised response by hand."""
     mu = 0.7
-    assert math.isclose(schedule_delta([so.GaussianEvent(mu=mu)], 1.0), delta_of_mu(mu, 1.0), rel_tol=1e-6)
-    four = [so.GaussianEvent(mu=mu / 2)] * 4
+    assert math.isclose(schedule_delta([so.GaussianCost(mu=mu)], 1.0), delta_of_mu(mu, 1.0), rel_tol=1e-6)
+    four = [so.GaussianCost(mu=mu / 2)] * 4
     assert math.isclose(schedule_delta(four, 1.0), delta_of_mu(mu, 1.0), rel_tol=1e-6)
-    assert schedule_delta([so.PureEvent(1.0)], 1.0) == 0.0
-    assert schedule_delta([so.PureEvent(0.5)] * 2, 1.0) == 0.0
+    assert schedule_delta([so.PureCost(1.0)], 1.0) == 0.0
+    assert schedule_delta([so.PureCost(0.5)] * 2, 1.0) == 0.0
     p = 1 / (1 + math.exp(-1.0))
-    assert math.isclose(
-        schedule_delta([so.PureEvent(1.0)] * 2, 0.5), p * p - math.exp(0.5) * (1 - p) ** 2, rel_tol=1e-6
-    )
+    assert math.isclose(schedule_delta([so.PureCost(1.0)] * 2, 0.5), p * p - math.exp(0.5) * (1 - p) ** 2, rel_tol=1e-6)
 
 
 @pytest.mark.slow
@@ -29,7 +27,7 @@ def test_against_privacy_loss_distributions():
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     for count, loss, mu, epsilon in [(10, 0.3, 0.4, 2.0), (3, 1.0, 0.0, 1.5), (40, 0.1, 0.2, 1.0)]:
-        events = [so.PureEvent(loss)] * count + ([so.GaussianEvent(mu=mu)] if mu else [])
+        events = [so.PureCost(loss)] * count + ([so.GaussianCost(mu=mu)] if mu else [])
         noise = 2.0 / (1.0 + math.exp(loss))
         theirs = pld.from_randomized_response(noise, 2, value_discretization_interval=1e-5).self_compose(count)
         if mu:
@@ -42,7 +40,7 @@ def test_a_ledger_with_a_schedule():
     plan = so.plan(so.Histogram(4), so.PureDP(epsilon=0.03))
     gaussian = so.plan(so.RunningSum(4), so.GaussianDP(mu=0.1), mechanism="fourier")
     count = 140
-    schedule = [plan.event] * count + [gaussian.event]
+    schedule = [plan.cost] * count + [gaussian.cost]
     # More than the sums of the adaptive ledger allow.
     assert count * 0.03 > total.epsilon
     assert schedule_delta(schedule, total.epsilon) <= total.delta
@@ -56,21 +54,21 @@ def test_a_ledger_with_a_schedule():
         plan.release([1, 2, 3, 4], ledger=ledger, request_id=str(i))
     with pytest.raises(so.BudgetExceededError):
         plan.release([1, 2, 3, 4], ledger=ledger)
-    with pytest.raises(so.UnsupportedEventError):
-        ledger.charge(so.PureEvent(0.1))
+    with pytest.raises(so.UnsupportedCostError):
+        ledger.charge(so.PureCost(0.1))
     assert len(ledger.history) == count + 1 and set(ledger.remaining().values()) == {0.0}
 
 
 def test_schedules_that_do_not_fit_are_refused():
     total = so.ApproxDP(epsilon=1.0, delta=1e-6)
     mu = gaussian_mu(total)
-    so.Ledger(total, schedule=[so.GaussianEvent(mu=mu * (1 - 1e-6))])
-    for schedule in ([so.GaussianEvent(mu=mu * 1.001)], [so.PureEvent(1.0), so.PureEvent(0.1)]):
+    so.Ledger(total, schedule=[so.GaussianCost(mu=mu * (1 - 1e-6))])
+    for schedule in ([so.GaussianCost(mu=mu * 1.001)], [so.PureCost(1.0), so.PureCost(0.1)]):
         with pytest.raises(so.InvalidParameterError, match="schedule needs"):
             so.Ledger(total, schedule=schedule)
     with pytest.raises(so.InvalidParameterError):
-        so.Ledger(so.PureDP(epsilon=1.0), schedule=[so.PureEvent(1.0)])
+        so.Ledger(so.PureDP(epsilon=1.0), schedule=[so.PureCost(1.0)])
     with pytest.raises(so.DataTypeError):
-        so.Ledger(total, schedule=[so.ApproxEvent(0.1, 1e-9)])
+        so.Ledger(total, schedule=[so.ApproxCost(0.1, 1e-9)])
     with pytest.raises(so.InvalidParameterError):
-        so.Ledger(total, schedule=[so.PureEvent(0.001 * math.sqrt(i)) for i in range(1, 30)])
+        so.Ledger(total, schedule=[so.PureCost(0.001 * math.sqrt(i)) for i in range(1, 30)])

@@ -136,10 +136,10 @@ def test_plans_come_back(name, tmp_path, known_noise):
     plan = FILES[name]()
     again = so.SmoothPlan.load(plan.save(tmp_path / "plan.json"))
     assert again.digest == plan.digest and again.workload == plan.workload and again.unit == plan.unit
-    assert (again.mechanism, again.sizes, again.event, again.rmse) == (
+    assert (again.mechanism, again.sizes, again.cost, again.rmse) == (
         plan.mechanism,
         plan.sizes,
-        plan.event,
+        plan.cost,
         plan.rmse,
     )
     assert again.explain() == plan.explain() and np.array_equal(again.stderr, plan.stderr)
@@ -166,7 +166,7 @@ TAMPERED = {
     "no-records": lambda r: r["unit"].update(records=0),
     "delta": lambda r: r["privacy"].update(delta=1e-9),
     "epsilon": lambda r: r["privacy"].update(epsilon=0.5),
-    "event": lambda r: r.update(event={"kind": "pure", "epsilon": 0.1}),
+    "event": lambda r: r.update(cost={"kind": "pure", "epsilon": 0.1}),
     "mechanism": lambda r: r.update(mechanism="histogram-gaussian"),
     "no-mechanism": lambda r: r.update(mechanism="magic"),
     "sizes": lambda r: r.update(sizes=[0, 4]),
@@ -240,7 +240,7 @@ def test_no_number_can_be_changed_into_less_noise(name, tmp_path):
             if loaded.sizes == own.sizes and not loaded.record()["mixings"]:
                 assert loaded.fitted.door.noise == own.fitted.door.noise
             assert loaded.fitted.door.noise >= loaded.fitted.ratio * sum(loaded.sensitivity.values()) * (1 - 1e-12)
-            assert loaded.event == own.event
+            assert loaded.cost == own.cost
 
 
 def test_other_files_are_refused(tmp_path):

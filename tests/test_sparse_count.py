@@ -111,13 +111,13 @@ def test_segments_never_pay_under_approximate_privacy():
 def test_both_halves_together_cost_the_whole(records):
     """Half for where segments end, half for the running sum; k counts of one unit cost k times as much a count."""
     plan = above(unit=so.AddRemove(records))
-    assert plan.event == so.PureEvent(1.0)
+    assert plan.cost == so.PureCost(1.0)
     assert plan.epsilon * records + plan.counters.privacy.epsilon == pytest.approx(1.0)
     assert plan.counters.privacy == so.PureDP(epsilon=0.5)
     assert plan.counters.unit == so.AddRemove(records)
     assert plan.guarantee().count("1-differential privacy") == 1
     approximate = above(APPROX)
-    assert approximate.event == so.ApproxEvent(epsilon=1.0, delta=1e-6)
+    assert approximate.cost == so.ApproxCost(epsilon=1.0, delta=1e-6)
     assert approximate.counters.privacy == so.ApproxDP(epsilon=0.5, delta=1e-6)
     for unit in (so.ReplaceOne(1), so.UserLevel(2)):
         with pytest.raises(so.UnsupportedMechanismError, match="AddRemove"):

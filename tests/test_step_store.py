@@ -246,7 +246,7 @@ def test_a_store_without_steps_may_be_taken_anew(store):
     old = PLAN.open(store=store)
     checkpoint = old.checkpoint(KEY)
     old.close()
-    ledger.charge(PLAN.event)
+    ledger.charge(PLAN.cost)
     with pytest.raises(so.BudgetExceededError):
         PLAN.open(ledger, store=store)
     PLAN.open(store=store).close()

@@ -198,7 +198,7 @@ def test_every_stream_has_a_plan(workload, horizon, privacy, unit, tmp_path):
         assert plan.inflation <= 1e-3
     loaded = so.StreamPlan.load(plan.save(tmp_path / "plan.json"))
     assert loaded.digest == plan.digest
-    assert (loaded.rmse, loaded.max_stderr, loaded.event) == (plan.rmse, plan.max_stderr, plan.event)
+    assert (loaded.rmse, loaded.max_stderr, loaded.cost) == (plan.rmse, plan.max_stderr, plan.cost)
     assert repr(loaded) == repr(plan)
     assert loaded.explain() == plan.explain()
 
@@ -401,7 +401,7 @@ def test_altered_files_are_refused(plan, tmp_path):
         {"door.quarter_units": 1000},
         {"door.grid": 0},
         {"door.quarter_units": "x"},
-        {"event": {"kind": "gaussian", "mu_squared": "1/100"}},
+        {"cost": {"kind": "gaussian", "mu_squared": "1/100"}},
         {"privacy": {"kind": "gaussian", "mu": 0.5}},
         {"unit.records": 7},
         {"touched": 5},

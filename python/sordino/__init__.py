@@ -33,7 +33,7 @@ from sordino.errors import (
     StepConflictError,
     StepStoreError,
     StreamClosedError,
-    UnsupportedEventError,
+    UnsupportedCostError,
     UnsupportedMechanismError,
 )
 from sordino.mechanisms.linear.compression import ChosenSparsity, Compression
@@ -51,7 +51,7 @@ from sordino.plans.sparse import SparseCount, SparsePlan, SparseStream
 from sordino.plans.stream import StreamPlan, StreamRelease
 from sordino.plans.stream_planner import StreamComparison, compare_stream, plan_stream
 from sordino.plans.survey_planner import plan_local
-from sordino.privacy.costs import ApproxEvent, GaussianEvent, PureEvent
+from sordino.privacy.costs import ApproxCost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
 from sordino.privacy.ledger import Ledger
 from sordino.privacy.units import AddRemove, ReplaceOne, UserLevel
@@ -118,8 +118,8 @@ from sordino.workloads.smooth.query_classes import (
 __all__ = [
     "AddRemove",
     "AllRanges",
+    "ApproxCost",
     "ApproxDP",
-    "ApproxEvent",
     "BandPass",
     "Bound",
     "Boxes",
@@ -149,8 +149,8 @@ __all__ = [
     "Factorization",
     "FileStepStore",
     "ForkError",
+    "GaussianCost",
     "GaussianDP",
-    "GaussianEvent",
     "GaussianKernels",
     "GraphFunctionStream",
     "GraphStream",
@@ -193,8 +193,8 @@ __all__ = [
     "Projection",
     "PublicBound",
     "PublicTotal",
+    "PureCost",
     "PureDP",
-    "PureEvent",
     "RecoveryResult",
     "Release",
     "ReplaceOne",
@@ -234,7 +234,7 @@ __all__ = [
     "Tabulated",
     "TriangleCount",
     "Union",
-    "UnsupportedEventError",
+    "UnsupportedCostError",
     "UnsupportedMechanismError",
     "UserLevel",
     "WordStream",

@@ -22,7 +22,7 @@ __all__ = [
     "StepConflictError",
     "StepStoreError",
     "StreamClosedError",
-    "UnsupportedEventError",
+    "UnsupportedCostError",
     "UnsupportedMechanismError",
 ]
 
@@ -59,7 +59,7 @@ class EntropyError(SordinoError, OSError):
     """Raised when the operating system does not deliver the random bytes that noise needs."""
 
 
-class UnsupportedEventError(SordinoError, TypeError):
+class UnsupportedCostError(SordinoError, TypeError):
     """Raised when an accountant is given a kind of event that its rules cannot count."""
 
 

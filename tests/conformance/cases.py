@@ -29,9 +29,9 @@ def plenty(event: Any) -> so.Ledger:
 
 def room(event: Any) -> tuple[so.PureDP | so.ApproxDP | so.GaussianDP, dict[str, Any]]:
     """Return the total of such a ledger, and how it composes."""
-    if isinstance(event, so.ApproxEvent):
+    if isinstance(event, so.ApproxCost):
         return so.ApproxDP(epsilon=1.5 * event.epsilon, delta=1.5 * event.delta), {"composition": "basic"}
-    if isinstance(event, so.PureEvent):
+    if isinstance(event, so.PureCost):
         return so.PureDP(epsilon=1.5 * event.epsilon), {}
     return so.GaussianDP(mu=1.2 * event.mu), {}
 

@@ -76,7 +76,7 @@ def _table(plan: Any, data: Any) -> dict[str, Any]:
     return {
         "mechanism": plan.mechanism,
         "door": _door(plan.fitted.door),
-        "cost": plan.event.to_json(),
+        "cost": plan.cost.to_json(),
         "rmse": _float(plan.rmse),
         "max_stderr": _float(plan.max_stderr),
         "optimality": _float(plan.optimality),
@@ -91,7 +91,7 @@ def _stream(plan: Any, dim: int = 1) -> dict[str, Any]:
     return {
         "mechanism": plan.mechanism,
         "door": _door(plan.fitted.door),
-        "cost": plan.event.to_json(),
+        "cost": plan.cost.to_json(),
         "rmse": _float(plan.rmse),
         "max_stderr": _float(plan.max_stderr),
         "optimality": _float(plan.optimality),
@@ -109,7 +109,7 @@ def _opened(case: Any) -> dict[str, Any]:
     return {
         "mechanism": plan.mechanism,
         "door": _door(plan.counters.fitted.door if hasattr(plan, "counters") else plan.fitted.door),
-        "cost": plan.event.to_json(),
+        "cost": plan.cost.to_json(),
         "released": _hash(totals),
     }
 
@@ -120,7 +120,7 @@ def _smooth(plan: Any) -> dict[str, Any]:
     return {
         "mechanism": plan.mechanism,
         "door": _door(plan.fitted.door),
-        "cost": plan.event.to_json(),
+        "cost": plan.cost.to_json(),
         "rmse": _float(plan.rmse),
         # The kernel mechanism's basis comes from LAPACK, its signs from the machine.
         "released": None if plan.mechanism.startswith("kernel") else _hash(release.sums),
@@ -133,7 +133,7 @@ def _local(plan: Any) -> dict[str, Any]:
     return {
         "mechanism": plan.mechanism,
         "door": _door(plan.sums.fitted.door),
-        "cost": plan.event.to_json(),
+        "cost": plan.cost.to_json(),
         "max_stderr": _float(plan.max_stderr),
         "released": _hash(messages),
     }

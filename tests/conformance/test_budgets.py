@@ -27,9 +27,9 @@ def close(thing):
 
 @SPENDERS
 def test_it_is_charged_once(spender):
-    ledger = cases.plenty(spender.plan.event)
+    ledger = cases.plenty(spender.plan.cost)
     result = spender.spend(spender.plan, spender.data, ledger, "a" if spender.named else None)
-    assert [entry.event for entry in ledger.history] == [spender.plan.event]
+    assert [entry.cost for entry in ledger.history] == [spender.plan.cost]
     assert getattr(result, "accounted", True) is True
     assert getattr(result, "private", True) is True
     if spender.named and spender.answered:
@@ -56,7 +56,7 @@ class Failing(InMemoryStorage):
 @SPENDERS
 def test_nothing_is_drawn_before_the_charge_is_kept(spender):
     """A storage that fails: nothing comes back, and the data were not measured."""
-    ledger = filled(spender.plan.event, Failing())
+    ledger = filled(spender.plan.cost, Failing())
     with pytest.raises(OSError, match="full"):
         spender.spend(spender.plan, spender.data, ledger, None)
     assert ledger.history == ()
@@ -65,9 +65,9 @@ def test_nothing_is_drawn_before_the_charge_is_kept(spender):
 @SPENDERS
 def test_a_spent_budget_refuses(spender):
     ledger = so.Ledger(so.PureDP(epsilon=1e-9))
-    if not isinstance(spender.plan.event, so.PureEvent):
+    if not isinstance(spender.plan.cost, so.PureCost):
         ledger = so.Ledger(so.GaussianDP(mu=1e-9))
-    with pytest.raises((so.BudgetExceededError, so.UnsupportedEventError)):
+    with pytest.raises((so.BudgetExceededError, so.UnsupportedCostError)):
         spender.spend(spender.plan, spender.data, ledger, None)
     assert ledger.history == ()
 
@@ -75,7 +75,7 @@ def test_a_spent_budget_refuses(spender):
 @pytest.mark.parametrize("spender", [s for s in cases.RELEASES if s.hostile], ids=lambda spender: spender.name)
 def test_refused_data_cost_nothing(spender):
     for data in spender.hostile:
-        ledger = cases.plenty(spender.plan.event)
+        ledger = cases.plenty(spender.plan.cost)
         with pytest.raises(so.SordinoError):
             spender.spend(spender.plan, data, ledger, None)
         assert ledger.history == ()
@@ -85,7 +85,7 @@ def test_refused_data_cost_nothing(spender):
 def test_known_noise_is_never_accounted(spender):
     with so.testing.deterministic_noise(cases.KEY):
         with pytest.raises(so.InvalidParameterError):
-            spender.spend(spender.plan, spender.data, cases.plenty(spender.plan.event), None)
+            spender.spend(spender.plan, spender.data, cases.plenty(spender.plan.cost), None)
         result = spender.spend(spender.plan, spender.data, None, None)
         assert getattr(result, "private", False) is False
         close(result)
@@ -104,7 +104,7 @@ def test_an_interrupted_request_is_charged_at_most_once(spender):
     lost = 0
     for at in range(1, 3000):
         storage = InMemoryStorage()
-        ledger = filled(spender.plan.event, storage)
+        ledger = filled(spender.plan.cost, storage)
         name = "a" if spender.named else None
 
         def call(ledger=ledger, name=name):
@@ -123,7 +123,7 @@ def test_an_interrupted_request_is_charged_at_most_once(spender):
             assert charged == 1
         assert len(ledger.history) == len(storage.entries()) == 1
         # Another ledger reads the storage.
-        assert len(filled(spender.plan.event, copy_of(storage)).history) == 1
+        assert len(filled(spender.plan.cost, copy_of(storage)).history) == 1
     assert 5 < at < 2999
     # Between the charge and the first noise there is no way back.
     assert lost < at or not spender.answered
@@ -145,7 +145,7 @@ def copy_of(storage):
 def test_every_plan_says_the_same_things(spender):
     """Shared attributes have one meaning: guarantee, event, unit, privacy, what is printed."""
     plan = spender.plan
-    assert isinstance(plan.event, so.PureEvent | so.GaussianEvent | so.ApproxEvent)
+    assert isinstance(plan.cost, so.PureCost | so.GaussianCost | so.ApproxCost)
     assert plan.privacy in (cases.PURE, cases.APPROX)
     assert plan.promise in plan.guarantee()
     assert plan.guarantee().endswith(".")

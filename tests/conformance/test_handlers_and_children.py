@@ -74,12 +74,12 @@ def test_a_handler_may_use_the_ledger_that_is_charged():
 
         def handler(ledger=ledger, charged=charged):
             try:
-                ledger.charge(so.PureEvent(0.25))
+                ledger.charge(so.PureCost(0.25))
                 charged.append(True)
             except so.BusyError:
                 pass
 
-        if not within(lambda ledger=ledger: ledger.charge(so.PureEvent(0.25)), at, handler):
+        if not within(lambda ledger=ledger: ledger.charge(so.PureCost(0.25)), at, handler):
             break
         assert len(ledger.history) == 1 + len(charged)
         assert ledger.spent["pure"]["epsilon"] == 0.25 * (1 + len(charged))
@@ -94,7 +94,7 @@ def test_a_storage_may_not_ask_the_ledger_that_it_serves():
 
     asked = so.Ledger(cases.PURE, storage=Asking())
     with pytest.raises(so.BusyError):
-        asked.charge(so.PureEvent(0.25))
+        asked.charge(so.PureCost(0.25))
     assert asked.history == ()
 
 

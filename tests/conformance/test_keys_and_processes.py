@@ -112,7 +112,7 @@ stream = so.plan_stream(so.RunningSum(4), so.GaussianDP(mu=1.0)).open()
 ledger = so.Ledger(so.PureDP(epsilon=1.0))
 store = so.InMemoryStepStore()
 apart()
-uses = {"stream": lambda: stream.update(5), "ledger": lambda: ledger.charge(so.PureEvent(1.0)),
+uses = {"stream": lambda: stream.update(5), "ledger": lambda: ledger.charge(so.PureCost(1.0)),
         "store": lambda: store.acquire("x", new=True)}
 for name, use in uses.items():
     try:

@@ -18,7 +18,7 @@ from sordino.storage.ledgers import InMemoryStorage
 STREAMS = pytest.mark.parametrize("case", cases.STREAMS, ids=lambda case: case.name)
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 OWNED = {
-    "ledger": (lambda: so.Ledger(cases.PURE), lambda thing: thing.charge(so.PureEvent(0.1))),
+    "ledger": (lambda: so.Ledger(cases.PURE), lambda thing: thing.charge(so.PureCost(0.1))),
     "storage": (InMemoryStorage, None),
     "store in a file": (lambda: so.FileStepStore("never-made"), None),
     "store in memory": (so.InMemoryStepStore, lambda thing: thing.acquire("a", new=True)),

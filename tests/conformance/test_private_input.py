@@ -292,7 +292,7 @@ def test_columns_that_are_no_numbers_are_refused_by_dtype(records, bins):
 A, P = so.ApproxDP(epsilon=1.0, delta=1e-6), so.PureDP(epsilon=1.0)
 ARRAY = np.array([5, 6])
 RAW = {
-    "schedule beyond floats": lambda: so.Ledger(A, schedule=[so.GaussianEvent(mu=1e200)]),
+    "schedule beyond floats": lambda: so.Ledger(A, schedule=[so.GaussianCost(mu=1e200)]),
     "schedule no sequence": lambda: so.Ledger(A, schedule=5),
     "guarantee(1000)": lambda: so.plan(
         so.Histogram(64), A, compression=so.Compression(sparsity=so.ChosenSparsity()), mechanism="compressive-gaussian"

@@ -34,7 +34,7 @@ _EXIT_CODES: tuple[tuple[int, tuple[type[SordinoError], ...]], ...] = (
             so.ForkError,
             so.HorizonError,
             so.StepConflictError,
-            so.UnsupportedEventError,
+            so.UnsupportedCostError,
             so.UnsupportedMechanismError,
         ),
     ),

@@ -1,1 +1,1 @@
-"""Plans: what will be measured, with which noise, at which error. One plan, one comparison, one planner, one file format."""
+"""One plan, one comparison, one planner, one file format."""

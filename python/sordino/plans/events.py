@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sordino.plans.stream_planner import StreamComparison
-    from sordino.privacy.costs import Event
+    from sordino.privacy.costs import Cost
     from sordino.privacy.guarantees import Privacy
     from sordino.privacy.ledger import Ledger
     from sordino.privacy.units import Unit
@@ -57,9 +57,9 @@ class EventPlan:
         return self.counters.unit
 
     @property
-    def event(self) -> Event:
+    def cost(self) -> Cost:
         """What the whole stream costs: charged once, when it is opened."""
-        return self.counters.event
+        return self.counters.cost
 
     @property
     def mechanism(self) -> str:
@@ -145,7 +145,7 @@ class EventPlan:
             DataTypeError: The ledger is no ledger.
             InvalidParameterError: Noise is deterministic and a ledger is given; a lazy stream is given a store.
             BudgetExceededError: The ledger's total would be exceeded.
-            UnsupportedEventError: The ledger cannot count this event.
+            UnsupportedCostError: The ledger cannot count this event.
             DuplicateRequestError: The request was charged before.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
@@ -162,7 +162,7 @@ class EventPlan:
             lazy.private = key is None
             return lazy
 
-        made = opened(ledger, request_id, self.event, self.unit.label, stream)
+        made = opened(ledger, request_id, self.cost, self.unit.label, stream)
         if isinstance(made.counters, Stream):
             made.counters.accounted = made.accounted  # what a checkpoint says
         return made

@@ -51,7 +51,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "noise_ratio": fitted.ratio,
         "door": {"grid": door.grid, "quarter_units": door.quarter_units},
         "sensitivity": plan.sensitivity,
-        "event": plan.event.to_json(),
+        "cost": plan.cost.to_json(),
         "rmse": plan.rmse,
         "max_stderr": plan.max_stderr,
         "rmse_kind": plan.rmse_kind,
@@ -159,5 +159,5 @@ def _rebuild(record: dict[str, Any]) -> Plan:
         raise PlanFileError(f"the plan cannot be fitted: {error}") from None
     if fitted.domain.fraction_bits != record["domain"]["fraction_bits"]:
         raise PlanFileError("the plan's domain is not the one that fitting gives")
-    check_noise(record, fitted.door, fitted.event)
+    check_noise(record, fitted.door, fitted.cost)
     return Plan(request=request, requested=str(record["requested"]), fitted=fitted)

@@ -49,7 +49,7 @@ from sordino.workloads.bases import Basis, basis_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sordino.privacy.costs import Event
+    from sordino.privacy.costs import Cost
     from sordino.privacy.guarantees import Privacy
     from sordino.privacy.ledger import Ledger
     from sordino.privacy.units import Unit
@@ -96,9 +96,9 @@ class HistogramStreamPlan:
         return self.counters.unit
 
     @property
-    def event(self) -> Event:
+    def cost(self) -> Cost:
         """What the whole stream costs."""
-        return self.counters.event
+        return self.counters.cost
 
     @property
     def mechanism(self) -> str:
@@ -187,7 +187,7 @@ class HistogramStreamPlan:
             DataTypeError: The ledger is no ledger.
             InvalidParameterError: Noise is deterministic and a ledger is given; a pan-private stream is given a store.
             BudgetExceededError: The ledger's total would be exceeded.
-            UnsupportedEventError: The ledger cannot count this event.
+            UnsupportedCostError: The ledger cannot count this event.
             DuplicateRequestError: The request was charged before.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
@@ -200,7 +200,7 @@ class HistogramStreamPlan:
         def tree(key: bytes | None) -> HistogramStream:
             return HistogramStream(self, _core.PanPrivateTree(fitted.plan, fitted.door, dim, key), private=key is None)
 
-        return opened(ledger, request_id, self.event, self.unit.label, tree)
+        return opened(ledger, request_id, self.cost, self.unit.label, tree)
 
     def attach(self, counters: Stream) -> HistogramStream:
         """Go on with counters that `sordino.restore` brought back.

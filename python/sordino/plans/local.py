@@ -15,7 +15,7 @@ from sordino._support.private_numbers import reals_or
 from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width
 from sordino.errors import ShapeError
 from sordino.plans.stream import StreamPlan
-from sordino.privacy.calibration import event as calibrated_event
+from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.ledger import released
 from sordino.privacy.wording import promise_of
 from sordino.workloads.local.survey import MOST_CLIENTS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sordino.privacy.costs import Event
+    from sordino.privacy.costs import Cost
     from sordino.privacy.guarantees import Privacy
     from sordino.privacy.ledger import Ledger
     from sordino.releases.local.server import LocalServer
@@ -60,9 +60,9 @@ class LocalPlan:
         return self.sums.mechanism
 
     @property
-    def event(self) -> Event:
+    def cost(self) -> Cost:
         """What one report costs its client."""
-        return calibrated_event(self.privacy, self.sums.fitted.mechanism.law)
+        return calibrated_cost(self.privacy, self.sums.fitted.mechanism.law)
 
     @property
     def numbers(self) -> int:
@@ -77,7 +77,7 @@ class LocalPlan:
     @property
     def promise(self) -> str:
         """The guarantee for one unit, without the unit: '1-differential privacy'."""
-        return promise_of(self.event, 1, self.privacy)
+        return promise_of(self.cost, 1, self.privacy)
 
     def guarantee(self) -> str:
         """Return the guarantee in one plain sentence."""
@@ -129,7 +129,7 @@ class LocalPlan:
         def prepare(key: bytes | None) -> Callable[[], NDArray[np.int64]]:
             return lambda: self._encoded(array, key, out)
 
-        return released(ledger, None, self.event, "one report", lambda _record: None, prepare)
+        return released(ledger, None, self.cost, "one report", lambda _record: None, prepare)
 
     def _encoded(self, array: Array, key: bytes | None, out: NDArray[np.int64]) -> NDArray[np.int64]:
         w = self.survey.intervals

@@ -17,7 +17,7 @@ from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.linear.fit import Domain, Fitted, Objective, Request, fit, kind_of_error, least_gaussian_error
 from sordino.mechanisms.linear.projections import zero_is_better
 from sordino.mechanisms.linear.sparsity_choice import SparsityChoice
-from sordino.privacy.costs import Event
+from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import Privacy, PureDP
 from sordino.privacy.ledger import Ledger, released
 from sordino.privacy.units import Unit, group_of
@@ -87,9 +87,9 @@ class Plan:
         return self.fitted.domain
 
     @property
-    def event(self) -> Event:
+    def cost(self) -> Cost:
         """What a release costs: at most the requested privacy."""
-        return self.fitted.event
+        return self.fitted.cost
 
     @property
     def noise_multiplier(self) -> float | None:
@@ -188,13 +188,13 @@ class Plan:
         if records is None:
             return f"{self.unit.protected()} is protected by {self.promise}."
         count = group_of(records)
-        promise = promise_of(self.event, self.unit.units_in(count), self.privacy)
+        promise = promise_of(self.cost, self.unit.units_in(count), self.privacy)
         return f"Any {count} single records together are protected by {promise} (unit: {self.unit.label})."
 
     @property
     def promise(self) -> str:
         """The guarantee for one unit, without the unit: '1-differential privacy'."""
-        return promise_of(self.event, 1, self.privacy)
+        return promise_of(self.cost, 1, self.privacy)
 
     def release(self, data: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> Release:
         """Measure private data once: the only call that touches it.
@@ -217,7 +217,7 @@ class Plan:
             InvalidParameterError: The data has entries that are not finite, or noise is deterministic and a
                 ledger is given.
             BudgetExceededError: The ledger's total would be exceeded.
-            UnsupportedEventError: The ledger cannot count this event.
+            UnsupportedCostError: The ledger cannot count this event.
             DuplicateRequestError: The request was made before, from another plan.
             ForkError: The ledger belongs to another process.
             EntropyError: The operating system gives no randomness; the budget stays charged.
@@ -232,7 +232,7 @@ class Plan:
         def finish(measured: Release) -> Release:
             return measured.plan._processed(measured)
 
-        return released(ledger, request_id, self.event, self.unit.label, self._answered_by, prepare, finish)
+        return released(ledger, request_id, self.cost, self.unit.label, self._answered_by, prepare, finish)
 
     def _measured(self, values: Any, index: Any, key: bytes | None, *, accounted: bool) -> Release:
         """Return what was measured, before the mechanism does anything with it."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sordino._support.checks import path_of
 from sordino._support.files import atomic_write, read_file
 from sordino.errors import InputFileError, PlanFileError, SordinoError
-from sordino.privacy.costs import Event, event_from_json
+from sordino.privacy.costs import Cost, cost_from_json
 from sordino.workloads.base import Array
 
 __all__ = ["SCHEMA", "check_noise", "guarded", "rebuilt", "record_digest", "write_record"]
@@ -200,7 +200,7 @@ def guarded(build: Callable[[], _Plan], what: str = "plan") -> _Plan:
         raise PlanFileError(f"the {what} lacks a field, or a field is of the wrong type") from None
 
 
-def check_noise(record: dict[str, Any], door: _Fitted, event: Event) -> None:
+def check_noise(record: dict[str, Any], door: _Fitted, cost: Cost) -> None:
     """Refuse a record with less noise or another cost than fitting gives.
 
     Raises:
@@ -209,5 +209,5 @@ def check_noise(record: dict[str, Any], door: _Fitted, event: Event) -> None:
     noise = int(record["door"]["quarter_units"]) * 2.0 ** int(record["door"]["grid"])
     if noise < door.quarter_units * 2.0**door.grid:
         raise PlanFileError("the plan stores less noise than its privacy needs")
-    if event_from_json(record["event"]) != event:
-        raise PlanFileError("the plan's event is not what a release costs")
+    if cost_from_json(record["cost"]) != cost:
+        raise PlanFileError("the plan's cost is not what a release costs")

@@ -12,7 +12,7 @@ from sordino._support.checks import open_unit
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.smooth.fit import SmoothFitted, SmoothRequest, count_is_public
 from sordino.mechanisms.smooth.uniform import uniform_error
-from sordino.privacy.costs import Event
+from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import Privacy
 from sordino.privacy.ledger import Ledger, released
 from sordino.privacy.units import Unit, group_of
@@ -90,9 +90,9 @@ class SmoothPlan:
         return self.fitted.sizes
 
     @property
-    def event(self) -> Event:
+    def cost(self) -> Cost:
         """What a release costs: at most the requested privacy."""
-        return self.fitted.event
+        return self.fitted.cost
 
     @property
     def sensitivity(self) -> dict[str, float]:
@@ -163,13 +163,13 @@ class SmoothPlan:
             subject = f"Where {label} lies" if self.count_is_public else f"Whether {label} is there, and where,"
             return f"{subject} is protected by {self.promise}."
         count = group_of(records)
-        promise = promise_of(self.event, -(-count // self.unit.records), self.privacy)
+        promise = promise_of(self.cost, -(-count // self.unit.records), self.privacy)
         return f"Any {count} points together are protected by {promise} (unit: {self.unit.label})."
 
     @property
     def promise(self) -> str:
         """The guarantee for one unit, without the unit: '1-differential privacy'."""
-        return promise_of(self.event, 1, self.privacy)
+        return promise_of(self.cost, 1, self.privacy)
 
     def sums(self, points: object = None) -> PointSums:
         """Return sums of points for this plan, to be filled here or elsewhere, merged, and released once.
@@ -198,7 +198,7 @@ class SmoothPlan:
             InvalidParameterError: Points that are not finite, another number of them than is public, or noise is
                 deterministic and a ledger is given.
             BudgetExceededError: The ledger's total would be exceeded.
-            UnsupportedEventError: The ledger cannot count this event.
+            UnsupportedCostError: The ledger cannot count this event.
             DuplicateRequestError: The request was made before, from another plan.
             ForkError: The ledger belongs to another process.
             EntropyError: The operating system gives no randomness; the budget stays charged.
@@ -217,7 +217,7 @@ class SmoothPlan:
                 accounted=ledger is not None,
             )
 
-        return released(ledger, request_id, self.event, self.unit.label, self._answered_by, prepare)
+        return released(ledger, request_id, self.cost, self.unit.label, self._answered_by, prepare)
 
     def _answered_by(self, record: object) -> SmoothRelease | None:
         """Return the record of a request if it is a release that answers this plan."""

@@ -39,7 +39,7 @@ def smooth_record(plan: SmoothPlan) -> dict[str, Any]:
         "noise_ratio": plan.fitted.ratio,
         "door": {"grid": door.grid, "quarter_units": door.quarter_units},
         "sensitivity": plan.sensitivity,
-        "event": plan.event.to_json(),
+        "cost": plan.cost.to_json(),
         "rmse": plan.rmse,
         "rmse_kind": plan.rmse_kind,
     }
@@ -95,5 +95,5 @@ def rebuild_smooth(record: dict[str, Any]) -> SmoothPlan:
         raise PlanFileError(f"the plan cannot be fitted: {error}") from None
     if list(fitted.sizes) != sizes:
         raise PlanFileError("the plan's sizes are not those that fitting gives")
-    check_noise(record, fitted.door, fitted.event)
+    check_noise(record, fitted.door, fitted.cost)
     return SmoothPlan(request, requested, fitted)

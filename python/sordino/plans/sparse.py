@@ -33,7 +33,7 @@ from sordino.errors import (
     StreamClosedError,
     UnsupportedMechanismError,
 )
-from sordino.privacy.costs import ApproxEvent, PureEvent
+from sordino.privacy.costs import ApproxCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, PureDP
 from sordino.privacy.ledger import opened
 from sordino.privacy.units import AddRemove
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sordino.plans.stream import StreamPlan
-    from sordino.privacy.costs import Event
+    from sordino.privacy.costs import Cost
     from sordino.privacy.guarantees import Privacy
     from sordino.privacy.ledger import Ledger
     from sordino.privacy.units import Unit
@@ -123,14 +123,14 @@ class SparsePlan:
         return f"above: {self.counters.mechanism}" if self.threshold is not None else self.counters.mechanism
 
     @property
-    def event(self) -> Event:
+    def cost(self) -> Cost:
         """What the whole stream costs."""
         if self.threshold is None:
-            return self.counters.event
+            return self.counters.cost
         if isinstance(self.privacy, PureDP):
-            return PureEvent(epsilon=self.privacy.epsilon)
+            return PureCost(epsilon=self.privacy.epsilon)
         assert isinstance(self.privacy, ApproxDP)
-        return ApproxEvent(epsilon=self.privacy.epsilon, delta=self.privacy.delta)
+        return ApproxCost(epsilon=self.privacy.epsilon, delta=self.privacy.delta)
 
     @property
     def steps(self) -> int:
@@ -145,7 +145,7 @@ class SparsePlan:
     @property
     def promise(self) -> str:
         """The guarantee for one unit, without the unit: '1-differential privacy'."""
-        return promise_of(self.event, 1, self.privacy)
+        return promise_of(self.cost, 1, self.privacy)
 
     def guarantee(self) -> str:
         """Return the guarantee in one plain sentence."""
@@ -162,7 +162,7 @@ class SparsePlan:
             DataTypeError: The ledger is no ledger.
             InvalidParameterError: Noise is deterministic and a ledger is given.
             BudgetExceededError: The ledger's total would be exceeded.
-            UnsupportedEventError: The ledger cannot count this event.
+            UnsupportedCostError: The ledger cannot count this event.
             DuplicateRequestError: The request was charged before.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
@@ -175,7 +175,7 @@ class SparsePlan:
                 above = _core.AboveThreshold(self.threshold, 1, self.epsilon, other)
             return SparseStream(self, above, self.counters.open())
 
-        return opened(ledger, request_id, self.event, self.unit.label, stream)
+        return opened(ledger, request_id, self.cost, self.unit.label, stream)
 
     def explain(self) -> str:
         """Return what will happen and why, in a few lines of text."""

@@ -24,7 +24,7 @@ from sordino.mechanisms.linear.fit import Domain
 from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
 from sordino.mechanisms.stream.fit import StreamFitted, StreamRequest, fit_stream
 from sordino.plans.records import SCHEMA, guarded, rebuilt, record_digest, write_record
-from sordino.privacy.costs import Event, event_from_json
+from sordino.privacy.costs import Cost, cost_from_json
 from sordino.privacy.guarantees import Privacy, privacy_from_json
 from sordino.privacy.ledger import Ledger, opened
 from sordino.privacy.units import Unit, group_of, unit_from_json
@@ -132,9 +132,9 @@ class StreamPlan:
         return self.fitted.domain
 
     @property
-    def event(self) -> Event:
+    def cost(self) -> Cost:
         """What the whole stream costs: charged once, when it is opened."""
-        return self.fitted.event
+        return self.fitted.cost
 
     @property
     def horizon(self) -> str:
@@ -265,7 +265,7 @@ class StreamPlan:
     @property
     def promise(self) -> str:
         """The guarantee for one unit, without the unit."""
-        return promise_of(self.event, 1, self.privacy)
+        return promise_of(self.cost, 1, self.privacy)
 
     def guarantee(self, records: int | None = None) -> str:
         """Return the guarantee of the whole stream in one plain sentence, for a group of records if given.
@@ -277,7 +277,7 @@ class StreamPlan:
         if records is None:
             return f"{self.unit.protected()} is protected by {self.promise}, over all steps together."
         count = group_of(records)
-        promise = promise_of(self.event, self.unit.units_in(count), self.privacy)
+        promise = promise_of(self.cost, self.unit.units_in(count), self.privacy)
         return f"Any {count} single records together are protected by {promise} (unit: {self.unit.label})."
 
     def open(
@@ -294,12 +294,12 @@ class StreamPlan:
             DataTypeError: The ledger is no ledger.
             InvalidParameterError: Noise is deterministic and a ledger is given.
             BudgetExceededError: The ledger's total would be exceeded.
-            UnsupportedEventError: The ledger cannot count this event.
+            UnsupportedCostError: The ledger cannot count this event.
             DuplicateRequestError: The request was charged before.
             StepStoreError: The store is in use, or belongs to another stream.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        return opened(ledger, request_id, self.event, self.unit.label, lambda key: open_stream(self, store, key))
+        return opened(ledger, request_id, self.cost, self.unit.label, lambda key: open_stream(self, store, key))
 
     def release(self, items: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> StreamRelease:
         """Publish a whole stream at once, by the same recursion.
@@ -355,7 +355,7 @@ class StreamPlan:
             "parameters": hashlib.sha256(self.fitted.plan.parameters()).hexdigest(),
             "noise_ratio": self.fitted.ratio,
             "door": {"grid": door.grid, "quarter_units": door.quarter_units},
-            "event": self.event.to_json(),
+            "cost": self.cost.to_json(),
         }
 
     @property
@@ -511,7 +511,7 @@ def _rebuild(record: Any) -> StreamPlan:
     same = fitted.domain.fraction_bits == domain["fraction_bits"] and fitted.door.grid == record["door"]["grid"]
     if not same or stored < fitted.door.quarter_units * 2.0**fitted.door.grid:
         raise PlanFileError("the plan's lattice or noise is not what its privacy needs")
-    if event_from_json(record["event"]) != fitted.event:
+    if cost_from_json(record["cost"]) != fitted.cost:
         raise PlanFileError("the plan's event is not what a stream costs")
     if record["parameters"] != hashlib.sha256(fitted.plan.parameters()).hexdigest():
         raise PlanFileError("this machine or version finds other parameters for the mechanism: plan anew, here")

@@ -13,15 +13,15 @@ from sordino._support.checks import one_of, open_unit, positive
 from sordino._support.normal_tails import log_gaussian_delta, log_normal_cdf, mills_ratio
 from sordino._support.rounding import reciprocal_up, sqrt_down
 from sordino.errors import UnsupportedMechanismError
-from sordino.privacy.costs import Event, GaussianEvent, PureEvent
+from sordino.privacy.costs import Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP, privacy_of
 from sordino.privacy.laplace_composition import laplace_composition_ratio
 
 __all__ = [
     "Noise",
+    "cost",
     "delta_of_mu",
     "epsilon_of_mu",
-    "event",
     "gaussian_mu",
     "laplace_composition_ratio",
     "mu_of_pure",
@@ -253,7 +253,7 @@ def noise_ratio(privacy: Privacy, noise: Noise) -> float:
     return reciprocal_up(pure_epsilon(privacy))
 
 
-def event(privacy: Privacy, noise: Noise) -> Event:
+def cost(privacy: Privacy, noise: Noise) -> Cost:
     """Return what a release spends whose noise was calibrated by `noise_ratio` to exactly `privacy`.
 
     Args:
@@ -261,7 +261,7 @@ def event(privacy: Privacy, noise: Noise) -> Event:
         noise: "gaussian", "laplace" or "block".
 
     Returns:
-        A Gaussian event (by rho for zCDP, by mu otherwise) or a pure event.
+        A Gaussian cost (by rho for zCDP, by mu otherwise) or a pure cost.
 
     Raises:
         DataTypeError: `privacy` is no guarantee.
@@ -269,10 +269,10 @@ def event(privacy: Privacy, noise: Noise) -> Event:
         UnsupportedMechanismError: This noise cannot give this guarantee.
     """
     if not _is_gaussian(noise):
-        return PureEvent(pure_epsilon(privacy))
+        return PureCost(pure_epsilon(privacy))
     if isinstance(privacy, ZeroConcentratedDP):
-        return GaussianEvent(rho=privacy.rho)
-    return GaussianEvent(mu=gaussian_mu(privacy))
+        return GaussianCost(rho=privacy.rho)
+    return GaussianCost(mu=gaussian_mu(privacy))
 
 
 def _is_gaussian(noise: object) -> bool:

@@ -1,11 +1,11 @@
-"""The rules of the privacy filter: which sums of events stay within a total, in exact rational arithmetic.
+"""The rules of the privacy filter: which sums of costs stay within a total, in exact rational arithmetic.
 
-A rule turns each event into exact numbers, adds them up, and compares the sums with limits. Sums and limits
+A rule turns each cost into exact numbers, adds them up, and compares the sums with limits. Sums and limits
 are `fractions.Fraction`, so "fits exactly" means just that: two releases with epsilon 1.0 fill a total of
 2.0. Floats are taken at their exact binary value: 0.1 is a little more than a tenth, and ten of them are a
 little more than 1.0.
 
-Each rule bounds *adaptively* chosen events: the next event may depend on earlier answers, so the sums are
+Each rule bounds *adaptively* chosen costs: the next cost may depend on earlier answers, so the sums are
 those of one path of the interaction, and the theorem cited is one about privacy filters.
 """
 
@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol
 from sordino._support.rounding import decimal_up
 from sordino.errors import InvalidParameterError
 from sordino.privacy.calibration import gaussian_mu, mu_of_pure
-from sordino.privacy.costs import ApproxEvent, Event, GaussianEvent, PureEvent
+from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP
 from sordino.privacy.schedule import schedule_delta
 
@@ -30,13 +30,13 @@ class Rule(Protocol):
     name: ClassVar[str]
     limits: dict[str, Fraction]
 
-    def cost(self, event: Event) -> dict[str, Fraction] | None:
-        """Return what `event` adds to every quantity, or None if the rule cannot count this kind of event."""
+    def amounts(self, cost: Cost) -> dict[str, Fraction] | None:
+        """Return what `cost` adds to every quantity, or None if the rule cannot count this kind of cost."""
         ...
 
 
 class PureRule:
-    """Sum of epsilon over pure events; the release is (sum)-DP along every path.
+    """Sum of epsilon over pure costs; the release is (sum)-DP along every path.
 
     Source: Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters" (arXiv:1605.08294).
     """
@@ -46,13 +46,13 @@ class PureRule:
     def __init__(self, epsilon: float) -> None:
         self.limits = {"epsilon": Fraction(epsilon)}
 
-    def cost(self, event: Event) -> dict[str, Fraction] | None:
-        """Return epsilon of a pure event; None for any other."""
-        return {"epsilon": Fraction(event.epsilon)} if isinstance(event, PureEvent) else None
+    def amounts(self, cost: Cost) -> dict[str, Fraction] | None:
+        """Return epsilon of a pure cost; None for any other."""
+        return {"epsilon": Fraction(cost.epsilon)} if isinstance(cost, PureCost) else None
 
 
 class ConcentratedRule:
-    """Sum of rho: mu**2/2 for a Gaussian event, epsilon**2/2 for a pure one.
+    """Sum of rho: mu**2/2 for a Gaussian cost, epsilon**2/2 for a pure one.
 
     Source: Whitehouse, Ramdas, Rogers and Wu, "Fully-adaptive composition in differential privacy"
     (arXiv:2203.05481), zCDP filters; Bun and Steinke, Proposition 1.4 (arXiv:1605.02065).
@@ -63,19 +63,19 @@ class ConcentratedRule:
     def __init__(self, rho: float) -> None:
         self.limits = {"rho": Fraction(rho)}
 
-    def cost(self, event: Event) -> dict[str, Fraction] | None:
-        """Return rho of a Gaussian or pure event; None for any other."""
-        match event:
-            case GaussianEvent():
-                return {"rho": event.mu_squared / 2}
-            case PureEvent(epsilon=epsilon):
+    def amounts(self, cost: Cost) -> dict[str, Fraction] | None:
+        """Return rho of a Gaussian or pure cost; None for any other."""
+        match cost:
+            case GaussianCost():
+                return {"rho": cost.mu_squared / 2}
+            case PureCost(epsilon=epsilon):
                 return {"rho": Fraction(epsilon) ** 2 / 2}
-            case ApproxEvent():
+            case ApproxCost():
                 return None
 
 
 class GaussianRule:
-    """Sum of mu**2: of a Gaussian event its own, of a pure event that of the least GDP that it implies.
+    """Sum of mu**2: of a Gaussian cost its own, of a pure cost that of the least GDP that it implies.
 
     Source: Smith and Thakurta, "Fully adaptive composition for Gaussian differential privacy"
     (arXiv:2210.17520); `sordino.privacy.calibration.mu_of_pure`.
@@ -86,19 +86,19 @@ class GaussianRule:
     def __init__(self, mu: float) -> None:
         self.limits = {"mu_squared": Fraction(mu) ** 2}
 
-    def cost(self, event: Event) -> dict[str, Fraction] | None:
-        """Return mu**2 of a Gaussian or pure event; None for any other."""
-        match event:
-            case GaussianEvent():
-                return {"mu_squared": event.mu_squared}
-            case PureEvent(epsilon=epsilon):
+    def amounts(self, cost: Cost) -> dict[str, Fraction] | None:
+        """Return mu**2 of a Gaussian or pure cost; None for any other."""
+        match cost:
+            case GaussianCost():
+                return {"mu_squared": cost.mu_squared}
+            case PureCost(epsilon=epsilon):
                 return {"mu_squared": Fraction(mu_of_pure(epsilon)) ** 2}
-            case ApproxEvent():
+            case ApproxCost():
                 return None
 
 
 class BasicRule:
-    """Sums of epsilon and of delta over pure and approximate events.
+    """Sums of epsilon and of delta over pure and approximate costs.
 
     Source: Rogers, Roth, Ullman and Vadhan (arXiv:1605.08294): basic composition is a valid filter. By
     induction over the rounds: an (e, d)-DP round has P <= exp(e) Q + d, and what follows it obeys the bound
@@ -110,39 +110,39 @@ class BasicRule:
     def __init__(self, total: ApproxDP) -> None:
         self.limits = {"epsilon": Fraction(total.epsilon), "delta": Fraction(total.delta)}
 
-    def cost(self, event: Event) -> dict[str, Fraction] | None:
-        """Return epsilon and delta of a pure or approximate event; None for a Gaussian one."""
-        match event:
-            case PureEvent(epsilon=epsilon):
+    def amounts(self, cost: Cost) -> dict[str, Fraction] | None:
+        """Return epsilon and delta of a pure or approximate cost; None for a Gaussian one."""
+        match cost:
+            case PureCost(epsilon=epsilon):
                 return {"epsilon": Fraction(epsilon)}
-            case ApproxEvent(epsilon=epsilon, delta=delta):
+            case ApproxCost(epsilon=epsilon, delta=delta):
                 return {"epsilon": Fraction(epsilon), "delta": Fraction(delta)}
-            case GaussianEvent():
+            case GaussianCost():
                 return None
 
 
 class ScheduleRule:
-    """Every event of a declared schedule once.
+    """Every cost of a declared schedule once.
 
     The schedule as a whole was checked when it was declared (`sordino.privacy.schedule`); each charge must be one of
-    its events that is not used up.
+    its costs that is not used up.
     """
 
     name: ClassVar[str] = "schedule"
 
-    def __init__(self, total: ApproxDP, schedule: Sequence[Event]) -> None:
+    def __init__(self, total: ApproxDP, schedule: Sequence[Cost]) -> None:
         needed = schedule_delta(schedule, total.epsilon)
         if needed > total.delta:
             raise InvalidParameterError(
                 f"the schedule needs delta = {decimal_up(needed, 3)} at epsilon = {total.epsilon}, "
                 f"the total has {total.delta}"
             )
-        counts = Counter(str(event) for event in schedule)
-        self.limits = {event: Fraction(count) for event, count in counts.items()}
+        counts = Counter(str(cost) for cost in schedule)
+        self.limits = {cost: Fraction(count) for cost, count in counts.items()}
 
-    def cost(self, event: Event) -> dict[str, Fraction] | None:
-        """Return one of its kind for a scheduled event; None for any other."""
-        return {str(event): Fraction(1)} if str(event) in self.limits else None
+    def amounts(self, cost: Cost) -> dict[str, Fraction] | None:
+        """Return one of its kind for a scheduled cost; None for any other."""
+        return {str(cost): Fraction(1)} if str(cost) in self.limits else None
 
 
 def adaptive_rules(total: ApproxDP) -> tuple[Rule, ...]:

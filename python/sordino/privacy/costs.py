@@ -1,12 +1,12 @@
 """What a release spent, as frozen records that an accountant can read without knowing the code.
 
-Compatibility law: a kind of event is never removed and never changes its meaning, and neither does a field. A
+Compatibility law: a kind of cost is never removed and never changes its meaning, and neither does a field. A
 new mechanism that these kinds cannot describe gets a new kind; a new field must be optional. A record written
 by any version of sordino therefore means the same in every later one.
 
-- `GaussianEvent`: the release is mu-GDP: Gaussian noise on values whose L2 sensitivity is mu standard deviations.
-- `PureEvent`: the release is epsilon-DP: Laplace or norm noise in any number of dimensions.
-- `ApproxEvent`: the release is (epsilon, delta)-DP, nothing more is promised: it adds by basic composition only.
+- `GaussianCost`: the release is mu-GDP: Gaussian noise on values whose L2 sensitivity is mu standard deviations.
+- `PureCost`: the release is epsilon-DP: Laplace or norm noise in any number of dimensions.
+- `ApproxCost`: the release is (epsilon, delta)-DP, nothing more is promised: it adds by basic composition only.
 """
 
 import importlib
@@ -18,9 +18,9 @@ from typing import Any, NoReturn, TypeAlias
 
 from sordino._support.checks import build_record, open_unit, positive, read_record
 from sordino._support.rounding import reciprocal_down, sqrt_up
-from sordino.errors import InvalidParameterError, MissingDependencyError, UnsupportedEventError
+from sordino.errors import InvalidParameterError, MissingDependencyError, UnsupportedCostError
 
-__all__ = ["ApproxEvent", "Event", "GaussianEvent", "PureEvent", "event_from_json"]
+__all__ = ["ApproxCost", "Cost", "GaussianCost", "PureCost", "cost_from_json"]
 
 
 def _dp_accounting() -> Any:
@@ -34,7 +34,7 @@ def _dp_accounting() -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianEvent:
+class GaussianCost:
     """A mu-GDP release, such as Gaussian noise calibrated to an L2 sensitivity. Exactly one field is given.
 
     Attributes:
@@ -54,7 +54,7 @@ class GaussianEvent:
 
     def __post_init__(self) -> None:
         if (self.mu is None) == (self.rho is None):
-            raise InvalidParameterError("a Gaussian event takes exactly one of mu and rho")
+            raise InvalidParameterError("a Gaussian cost takes exactly one of mu and rho")
         if self.mu is not None:
             object.__setattr__(self, "mu", positive("mu", self.mu))
         else:
@@ -83,14 +83,14 @@ class GaussianEvent:
         return _dp_accounting().GaussianDpEvent(noise_multiplier=self.noise_multiplier)
 
     def to_json(self) -> dict[str, object]:
-        """Return the event as a JSON object; floats survive exactly."""
+        """Return the cost as a JSON object; floats survive exactly."""
         if self.mu is not None:
             return {"kind": "gaussian", "mu": self.mu}
         return {"kind": "gaussian_rho", "rho": self.rho}
 
 
 @dataclass(frozen=True)
-class PureEvent:
+class PureCost:
     """An epsilon-DP release of any kind and dimension.
 
     Attributes:
@@ -127,12 +127,12 @@ class PureEvent:
         return _dp_accounting().RandomizedResponseDpEvent(noise_parameter=noise, num_buckets=2)
 
     def to_json(self) -> dict[str, object]:
-        """Return the event as a JSON object; floats survive exactly."""
+        """Return the cost as a JSON object; floats survive exactly."""
         return {"kind": "pure", "epsilon": self.epsilon}
 
 
 @dataclass(frozen=True)
-class ApproxEvent:
+class ApproxCost:
     """An (epsilon, delta)-DP release whose privacy curve is not otherwise described.
 
     Attributes:
@@ -155,16 +155,16 @@ class ApproxEvent:
         """Refuse: `dp_accounting` has no event for a release known by one pair (epsilon, delta) only.
 
         Raises:
-            UnsupportedEventError: Always.
+            UnsupportedCostError: Always.
         """
-        raise UnsupportedEventError("dp_accounting has no event for a release known by (epsilon, delta) only")
+        raise UnsupportedCostError("dp_accounting has no event for a release known by (epsilon, delta) only")
 
     def to_json(self) -> dict[str, object]:
-        """Return the event as a JSON object; floats survive exactly."""
+        """Return the cost as a JSON object; floats survive exactly."""
         return {"kind": "approximate", "epsilon": self.epsilon, "delta": self.delta}
 
 
-Event: TypeAlias = GaussianEvent | PureEvent | ApproxEvent
+Cost: TypeAlias = GaussianCost | PureCost | ApproxCost
 
 _FIELDS = {
     "gaussian": frozenset({"mu"}),
@@ -172,25 +172,25 @@ _FIELDS = {
     "pure": frozenset({"epsilon"}),
     "approximate": frozenset({"epsilon", "delta"}),
 }
-_TYPES: dict[str, Callable[..., Event]] = {
-    "gaussian": GaussianEvent,
-    "gaussian_rho": GaussianEvent,
-    "pure": PureEvent,
-    "approximate": ApproxEvent,
+_TYPES: dict[str, Callable[..., Cost]] = {
+    "gaussian": GaussianCost,
+    "gaussian_rho": GaussianCost,
+    "pure": PureCost,
+    "approximate": ApproxCost,
 }
 
 
-def event_from_json(data: object) -> Event:
-    """Read back what `to_json` of an event returned.
+def cost_from_json(data: object) -> Cost:
+    """Read back what `to_json` of an cost returned.
 
     Args:
         data: A JSON object with "kind" and exactly the fields of that kind.
 
     Returns:
-        An equal event.
+        An equal cost.
 
     Raises:
         PlanFileError: The object is malformed or a field is out of range.
     """
-    kind, fields = read_record("event", data, _FIELDS)
-    return build_record("event", _TYPES[kind], fields)
+    kind, fields = read_record("cost", data, _FIELDS)
+    return build_record("cost", _TYPES[kind], fields)

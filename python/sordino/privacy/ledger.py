@@ -14,7 +14,7 @@ from sordino.errors import (
     DataTypeError,
     DuplicateRequestError,
     InvalidParameterError,
-    UnsupportedEventError,
+    UnsupportedCostError,
 )
 from sordino.privacy.calibration import pure_of_mu
 from sordino.privacy.composition import (
@@ -26,7 +26,7 @@ from sordino.privacy.composition import (
     ScheduleRule,
     adaptive_rules,
 )
-from sordino.privacy.costs import ApproxEvent, Event, GaussianEvent, PureEvent
+from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.storage.ledgers import InMemoryStorage, LedgerEntry, LedgerStorage
 from sordino.testing import current_key
@@ -53,30 +53,30 @@ class Charged(NamedTuple):
 
 
 class Ledger(Uncopied):
-    """A privacy filter: events are charged one by one, and one that would exceed the total is refused.
+    """A privacy filter: costs are charged one by one, and one that would exceed the total is refused.
 
     What is promised: everything released under one ledger satisfies `total` together, even when every
     request, its budget and its mechanism are chosen after seeing earlier answers. The rules are those of
     `sordino.privacy.composition`:
 
-    - `PureDP`: sum of epsilon; Gaussian events are refused.
-    - `ZeroConcentratedDP`: sum of rho, mu**2/2 of Gaussian and epsilon**2/2 of pure events.
-    - `GaussianDP`: sum of mu**2; a pure event counts as the least GDP that it implies.
-    - `ApproxDP`, adaptive: (P) pure events only and sum of epsilon <= epsilon, or (G) sum of mu**2 <= m**2, m the
+    - `PureDP`: sum of epsilon; Gaussian costs are refused.
+    - `ZeroConcentratedDP`: sum of rho, mu**2/2 of Gaussian and epsilon**2/2 of pure costs.
+    - `GaussianDP`: sum of mu**2; a pure cost counts as the least GDP that it implies.
+    - `ApproxDP`, adaptive: (P) pure costs only and sum of epsilon <= epsilon, or (G) sum of mu**2 <= m**2, m the
       largest GDP that implies the total.
-    - `ApproxDP`, basic: sums of epsilon and of delta; no Gaussian events.
-    - `ApproxDP`, schedule: each of the events declared beforehand once, in any order; together they were checked to
+    - `ApproxDP`, basic: sums of epsilon and of delta; no Gaussian costs.
+    - `ApproxDP`, schedule: each of the costs declared beforehand once, in any order; together they were checked to
       satisfy the total by the exact composition of their privacy losses, which fits more than the sums above.
 
     *Why "P or G" is a valid filter.* Fix neighbouring data sets and a way of asking; P and Q are the
     distributions of the transcript on them, and S is a set of transcripts. Put into S1 those which satisfy P
     at their end, the rest into S2. On S1 the privacy loss is at most the sum of epsilon, pointwise, hence
     P(S1) <= exp(epsilon) Q(S1), with no delta. A transcript in S2 satisfies G at its end, and since sums only
-    grow, so does each of its prefixes. Now change the interaction so that it stops before the first event
+    grow, so does each of its prefixes. Now change the interaction so that it stops before the first cost
     that violates G. That one is filtered by G alone, so it is m-GDP, hence (epsilon, delta)-DP; and
     transcripts in S2 are never stopped, so they have the same probabilities in it:
     P(S2) <= exp(epsilon) Q(S2) + delta. Adding the two gives the claim. A third alternative with a delta of
-    its own would add a second delta; that is why approximate events need a ledger of their own kind,
+    its own would add a second delta; that is why approximate costs need a ledger of their own kind,
     `composition="basic"`.
 
     A ledger belongs to one process and to its object: it refuses to work after a fork (both processes would
@@ -93,9 +93,9 @@ class Ledger(Uncopied):
     Raises:
         InvalidParameterError: `composition` is unknown, "basic" or a schedule comes with another total than
             `ApproxDP`, or the schedule does not fit the total.
-        DataTypeError: `total` is no privacy guarantee, the schedule no sequence of events, or the storage none.
+        DataTypeError: `total` is no privacy guarantee, the schedule no sequence of costs, or the storage none.
         BudgetExceededError: The storage holds more than the total.
-        UnsupportedEventError: The storage holds an event that this total cannot count.
+        UnsupportedCostError: The storage holds an cost that this total cannot count.
         DuplicateRequestError: The storage holds a request id twice.
     """
 
@@ -106,7 +106,7 @@ class Ledger(Uncopied):
         total: Privacy,
         *,
         composition: Composition = "adaptive",
-        schedule: Sequence[Event] | None = None,
+        schedule: Sequence[Cost] | None = None,
         storage: LedgerStorage | None = None,
     ) -> None:
         composition = one_of(
@@ -139,7 +139,7 @@ class Ledger(Uncopied):
 
     @property
     def composition(self) -> Composition:
-        """How events of an `ApproxDP` total add up."""
+        """How costs of an `ApproxDP` total add up."""
         return self._composition
 
     @property
@@ -154,7 +154,7 @@ class Ledger(Uncopied):
 
     @property
     def spent(self) -> dict[str, dict[str, float]]:
-        """What has been spent, for every rule that can count all events so far.
+        """What has been spent, for every rule that can count all costs so far.
 
         For example ``{"pure": {"epsilon": 1.0, "epsilon_limit": 2.0}, "gaussian": {"mu_squared": ...}}``.
         Spent numbers are rounded up and limits down; the ledger itself decides on the exact ones.
@@ -176,12 +176,12 @@ class Ledger(Uncopied):
         return summary
 
     def remaining(self) -> dict[str, float]:
-        """Return the largest single events that would be accepted now.
+        """Return the largest single costs that would be accepted now.
 
         Returns:
-            "pure_epsilon": of a `PureEvent`; "gaussian_mu" (and "rho" under zCDP): of a `GaussianEvent`;
-            "delta": what approximate events may still add under basic composition; under a schedule, how many
-            of each declared event are left. Kinds that the ledger refuses are left out. The alternatives
+            "pure_epsilon": of a `PureCost`; "gaussian_mu" (and "rho" under zCDP): of a `GaussianCost`;
+            "delta": what approximate costs may still add under basic composition; under a schedule, how many
+            of each declared cost are left. Kinds that the ledger refuses are left out. The alternatives
             exclude each other. All are rounded down; 0.0 means that nothing is left.
 
         Raises:
@@ -198,28 +198,28 @@ class Ledger(Uncopied):
                 largest[kind] = max(value, largest.get(kind, 0.0))
         return largest
 
-    def check(self, event: Event, request_id: str | None = None) -> None:
-        """Dry run: return if `event` would be accepted, raise as `charge` would otherwise. Nothing changes.
+    def check(self, cost: Cost, request_id: str | None = None) -> None:
+        """Dry run: return if `cost` would be accepted, raise as `charge` would otherwise. Nothing changes.
 
         Args:
-            event: What would be spent.
+            cost: What would be spent.
             request_id: The name under which it would be charged.
 
         Raises:
             BudgetExceededError: The total would be exceeded.
-            UnsupportedEventError: The total cannot count this kind of event.
+            UnsupportedCostError: The total cannot count this kind of cost.
             DuplicateRequestError: `request_id` has been charged.
-            DataTypeError: `event` is no event or `request_id` no string.
+            DataTypeError: `cost` is no cost or `request_id` no string.
             ForkError: This process does not own the ledger.
         """
         with self._turn():
-            self._sums_after(event, request_id)
+            self._sums_after(cost, request_id)
 
-    def charge(self, event: Event, request_id: str | None = None, label: str = "") -> LedgerEntry:
-        """Check `event` and, if it is accepted, record it, as one step; a refusal changes nothing.
+    def charge(self, cost: Cost, request_id: str | None = None, label: str = "") -> LedgerEntry:
+        """Check `cost` and, if it is accepted, record it, as one step; a refusal changes nothing.
 
         Args:
-            event: What is spent.
+            cost: What is spent.
             request_id: A name that can be charged once only, so that a repeated request cannot pay twice.
             label: Free text for people.
 
@@ -228,16 +228,16 @@ class Ledger(Uncopied):
 
         Raises:
             BudgetExceededError: The total would be exceeded.
-            UnsupportedEventError: The total cannot count this kind of event.
+            UnsupportedCostError: The total cannot count this kind of cost.
             DuplicateRequestError: `request_id` has been charged; `find` returns what is known about it.
-            DataTypeError: `event` is no event, or `request_id` or `label` no string.
+            DataTypeError: `cost` is no cost, or `request_id` or `label` no string.
             ForkError: This process does not own the ledger.
         """
         if not isinstance(label, str):
             raise DataTypeError(f"label must be a string, got {type(label).__name__}")
         with self._turn():
-            sums = self._sums_after(event, request_id)
-            entry = LedgerEntry(sequence=len(self._history), event=event, request_id=request_id, label=label)
+            sums = self._sums_after(cost, request_id)
+            entry = LedgerEntry(sequence=len(self._history), cost=cost, request_id=request_id, label=label)
             # Whatever comes in between, the storage has the truth: it is read again before anything else.
             self._pending = True
             self._storage.append(entry)
@@ -282,10 +282,10 @@ class Ledger(Uncopied):
 
         Raises:
             MissingDependencyError: The package dp-accounting is not installed.
-            UnsupportedEventError: The ledger holds an approximate event.
+            UnsupportedCostError: The ledger holds an approximate cost.
             ForkError: This process does not own the ledger.
         """
-        return tuple(entry.event.to_dp_event() for entry in self.history)
+        return tuple(entry.cost.to_dp_event() for entry in self.history)
 
     def __repr__(self) -> str:
         composition = "" if self._composition == "adaptive" else f", composition={self._composition!r}"
@@ -305,7 +305,7 @@ class Ledger(Uncopied):
         self._history: list[LedgerEntry] = []
         self._requests: dict[str, LedgerEntry] = {}
         for entry in self._storage.entries():
-            self._record(entry, self._sums_after(entry.event, entry.request_id))
+            self._record(entry, self._sums_after(entry.cost, entry.request_id))
         self._pending = False
 
     def _record(self, entry: LedgerEntry, sums: tuple[_Sums | None, ...]) -> None:
@@ -314,10 +314,10 @@ class Ledger(Uncopied):
         if entry.request_id is not None:
             self._requests[entry.request_id] = entry
 
-    def _sums_after(self, event: Event, request_id: str | None) -> tuple[_Sums | None, ...]:
-        """Return the sums of every rule after `event`, or raise if it is not accepted."""
-        if not isinstance(event, GaussianEvent | PureEvent | ApproxEvent):
-            raise DataTypeError(f"event must be a privacy event, got {type(event).__name__}")
+    def _sums_after(self, cost: Cost, request_id: str | None) -> tuple[_Sums | None, ...]:
+        """Return the sums of every rule after `cost`, or raise if it is not accepted."""
+        if not isinstance(cost, GaussianCost | PureCost | ApproxCost):
+            raise DataTypeError(f"cost must be a privacy cost, got {type(cost).__name__}")
         if request_id is not None and not isinstance(request_id, str):
             raise DataTypeError(f"request_id must be a string or None, got {type(request_id).__name__}")
         if request_id is not None and request_id in self._requests:
@@ -326,9 +326,9 @@ class Ledger(Uncopied):
                 f"request id {request_id!r} was already charged as entry {sequence}; nothing was spent "
                 "again. Answer the repeat from ledger.find(request_id), or use a new id for a new release"
             )
-        costs = [rule.cost(event) for rule in self._rules]
+        costs = [rule.amounts(cost) for rule in self._rules]
         if all(cost is None for cost in costs):
-            raise UnsupportedEventError(_unsupported(event, self._total, self._composition))
+            raise UnsupportedCostError(_unsupported(cost, self._total, self._composition))
         after = tuple(
             None
             if sums is None or cost is None
@@ -339,10 +339,10 @@ class Ledger(Uncopied):
             sums is not None and all(sums[name] <= limit for name, limit in rule.limits.items())
             for rule, sums in zip(self._rules, after, strict=True)
         ):
-            raise BudgetExceededError(self._refusal(event, after))
+            raise BudgetExceededError(self._refusal(cost, after))
         return after
 
-    def _refusal(self, event: Event, after: tuple[_Sums | None, ...]) -> str:
+    def _refusal(self, cost: Cost, after: tuple[_Sums | None, ...]) -> str:
         parts = []
         rounding = False
         for rule, sums in zip(self._rules, after, strict=True):
@@ -351,7 +351,7 @@ class Ledger(Uncopied):
                     over = sums[name] - limit
                     parts.append(f"{rule.name} {name} would be {float_up(sums[name]):.17g} of {float(limit):.17g}")
                     rounding = rounding or 0 < over <= limit * _ROUNDING
-        message = f"the ledger refuses {event}: {'; '.join(parts)}. Nothing was spent"
+        message = f"the ledger refuses {cost}: {'; '.join(parts)}. Nothing was spent"
         if rounding:
             message += (
                 ". The excess is below one part in 1e12: decimals such as 0.1 are not exact in binary; "
@@ -375,17 +375,17 @@ def _rules_of(total: Privacy, composition: Composition) -> tuple[Rule, ...]:
     raise DataTypeError(f"total must be a privacy guarantee, got {type(total).__name__}")
 
 
-def _unsupported(event: Event, total: Privacy, composition: Composition) -> str:
-    if isinstance(event, ApproxEvent) and isinstance(total, ApproxDP):
-        return "an approximate event adds up by basic composition only: use Ledger(total, composition='basic')"
+def _unsupported(cost: Cost, total: Privacy, composition: Composition) -> str:
+    if isinstance(cost, ApproxCost) and isinstance(total, ApproxDP):
+        return "an approximate cost adds up by basic composition only: use Ledger(total, composition='basic')"
     if composition == "schedule":
-        return "the event is not in the schedule that was declared for this ledger"
-    kind, name = type(event).__name__, type(total).__name__
+        return "the cost is not in the schedule that was declared for this ledger"
+    kind, name = type(cost).__name__, type(total).__name__
     return f"a ledger with a {name} total ({composition} composition) cannot count a {kind}"
 
 
 def _largest_events(rule: Rule, left: _Sums) -> dict[str, float]:
-    """Return the largest event of every kind that `left` pays for under `rule`, rounded down."""
+    """Return the largest cost of every kind that `left` pays for under `rule`, rounded down."""
     match rule:
         case ConcentratedRule():
             root = sqrt_down(2 * left["rho"])
@@ -394,7 +394,7 @@ def _largest_events(rule: Rule, left: _Sums) -> dict[str, float]:
             mu = sqrt_down(left["mu_squared"])
             return {"gaussian_mu": mu, "pure_epsilon": pure_of_mu(mu) if mu > 0.0 else 0.0}
         case ScheduleRule():
-            return {event: float(count) for event, count in left.items()}
+            return {cost: float(count) for cost, count in left.items()}
         case BasicRule():
             return {"pure_epsilon": float_down(left["epsilon"]), "delta": float_down(left["delta"])}
     return {"pure_epsilon": float_down(left["epsilon"])}
@@ -425,14 +425,14 @@ _Stream = TypeVar("_Stream", bound=_Opened)
 
 
 def opened(
-    ledger: Ledger | None, request_id: str | None, event: Event, label: str, prepare: Callable[[bytes | None], _Stream]
+    ledger: Ledger | None, request_id: str | None, cost: Cost, label: str, prepare: Callable[[bytes | None], _Stream]
 ) -> _Stream:
     """Open a stream and charge for it: everything that can fail comes before the charge, every item after it.
 
     Args:
         ledger: Where it is charged; None leaves the stream unaccounted.
         request_id: Name of the request.
-        event: What the stream costs.
+        cost: What the stream costs.
         label: What is protected.
         prepare: Opens it, under a known key in tests and tutorials.
 
@@ -442,10 +442,10 @@ def opened(
     key = key_beside(ledger)
     if ledger is None:
         return prepare(key)
-    ledger.check(event, request_id)
+    ledger.check(cost, request_id)
     stream = prepare(key)
     try:
-        ledger.charge(event, request_id=request_id, label=label)
+        ledger.charge(cost, request_id=request_id, label=label)
     except BaseException:
         stream.close()
         raise
@@ -459,7 +459,7 @@ _Released = TypeVar("_Released")
 def released(  # noqa: PLR0917 - a request, then its two halves
     ledger: Ledger | None,
     request_id: str | None,
-    event: Event,
+    cost: Cost,
     label: str,
     same: Callable[[object], _Released | None],
     prepare: Callable[[bytes | None], Callable[[], _Released]],
@@ -473,7 +473,7 @@ def released(  # noqa: PLR0917 - a request, then its two halves
     Args:
         ledger: Where it is charged; None leaves the release unaccounted.
         request_id: Name of the request, charged at most once.
-        event: What it costs.
+        cost: What it costs.
         label: What is protected.
         same: Returns the record of an earlier request if it answers this one.
         prepare: Reads and checks the data, under a known key in tests and tutorials; what it returns measures them.
@@ -487,10 +487,10 @@ def released(  # noqa: PLR0917 - a request, then its two halves
     before = _released_before(ledger, request_id, same)
     if before is None:
         if ledger is not None:
-            ledger.check(event, request_id)
+            ledger.check(cost, request_id)
         measure = prepare(key)
         if ledger is not None:
-            ledger.charge(event, request_id=request_id, label=label)
+            ledger.charge(cost, request_id=request_id, label=label)
         before = measure()
         if ledger is not None and request_id is not None:
             ledger.attach(request_id, before)

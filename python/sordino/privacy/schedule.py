@@ -1,4 +1,4 @@
-"""Composition of a schedule: events that are all declared beforehand add up by their privacy losses."""
+"""Composition of a schedule: costs that are all declared beforehand add up by their privacy losses."""
 
 import math
 from collections import Counter
@@ -8,11 +8,11 @@ from fractions import Fraction
 from sordino._support.rounding import float_down, sqrt_up
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.privacy.calibration import delta_of_mu
-from sordino.privacy.costs import Event, GaussianEvent, PureEvent
+from sordino.privacy.costs import Cost, GaussianCost, PureCost
 
 __all__ = ["schedule_delta"]
 
-# Distinct total losses of the pure events; more are not worth the time.
+# Distinct total losses of the pure costs; more are not worth the time.
 _LOSSES = 1_000_000
 # Relative error granted to sums of up to a million positive terms.
 _SLACK = 1.0 + 1e-9
@@ -24,10 +24,10 @@ _LEAST_GAP = -800
 _FAR = 1e6
 
 
-def schedule_delta(events: Sequence[Event], epsilon: float) -> float:
-    """Return the delta that all events together need at `epsilon`: an upper bound, tight up to rounding.
+def schedule_delta(costs: Sequence[Cost], epsilon: float) -> float:
+    """Return the delta that all costs together need at `epsilon`: an upper bound, tight up to rounding.
 
-    Gaussian events compose to one mu-GDP event, `mu² = sum mu_i²`. Every epsilon_i-DP event is dominated by one bit of
+    Gaussian costs compose to one mu-GDP cost, `mu² = sum mu_i²`. Every epsilon_i-DP cost is dominated by one bit of
     randomised response, whose loss is `+epsilon_i` with probability `p_i = 1/(1 + e^(-epsilon_i))` and `-epsilon_i`
     otherwise. With L the sum of those losses,
 
@@ -36,26 +36,26 @@ def schedule_delta(events: Sequence[Event], epsilon: float) -> float:
     and for negative x, `delta_mu(x) = 1 - e^x (1 - delta_mu(-x))`, as the Gaussian pair is symmetric.
 
     Args:
-        events: Gaussian and pure events.
+        costs: Gaussian and pure costs.
         epsilon: Positive, in nats.
 
     Returns:
         delta in [0, 1].
 
     Raises:
-        DataTypeError: An event of another kind.
-        InvalidParameterError: Too many different pure events to enumerate.
+        DataTypeError: An cost of another kind.
+        InvalidParameterError: Too many different pure costs to enumerate.
 
     Source: Kairouz, Oh and Viswanath (arXiv:1311.0776) for randomised response; Dong, Roth and Su
     (arXiv:1905.02383) for the Gaussian pair. Fixed parameters compose for adaptively chosen mechanisms too.
     """
     mu_squared = Fraction(0)
     pure: Counter[float] = Counter()
-    for event in _checked(events):
-        match event:
-            case GaussianEvent():
-                mu_squared += event.mu_squared
-            case PureEvent(epsilon=loss):
+    for cost in _checked(costs):
+        match cost:
+            case GaussianCost():
+                mu_squared += cost.mu_squared
+            case PureCost(epsilon=loss):
                 pure[loss] += 1
     mu = sqrt_up(mu_squared)
     # All losses are multiples of one power of two: sums of them are exact integers.
@@ -63,7 +63,7 @@ def schedule_delta(events: Sequence[Event], epsilon: float) -> float:
     losses = {0: 1.0}
     for loss, count in sorted(pure.items()):
         if len(losses) * (count + 1) > _LOSSES:
-            raise InvalidParameterError("too many different pure events in one schedule")
+            raise InvalidParameterError("too many different pure costs in one schedule")
         unit = int(Fraction(loss) * one)
         log_up = -math.log1p(math.exp(-loss))
         signs = [((2 * j - count) * unit, _chance(count, j, log_up, log_up - loss)) for j in range(count + 1)]
@@ -79,13 +79,13 @@ def schedule_delta(events: Sequence[Event], epsilon: float) -> float:
     return min(1.0, total * _SLACK + lost)
 
 
-def _checked(events: object) -> tuple[Event, ...]:
+def _checked(costs: object) -> tuple[Cost, ...]:
     try:
-        found: tuple[Event, ...] = tuple(events)  # type: ignore[arg-type]
+        found: tuple[Cost, ...] = tuple(costs)  # type: ignore[arg-type]
     except TypeError:
-        raise DataTypeError("a schedule is a sequence of events") from None
-    if not all(isinstance(event, GaussianEvent | PureEvent) for event in found):
-        raise DataTypeError("a schedule holds Gaussian and pure events")
+        raise DataTypeError("a schedule is a sequence of costs") from None
+    if not all(isinstance(cost, GaussianCost | PureCost) for cost in found):
+        raise DataTypeError("a schedule holds Gaussian and pure costs")
     return found
 
 

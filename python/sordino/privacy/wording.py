@@ -5,29 +5,29 @@ from fractions import Fraction
 
 from sordino._support.rounding import decimal_up, float_up, sqrt_up
 from sordino.privacy.calibration import epsilon_of_mu
-from sordino.privacy.costs import ApproxEvent, Event, GaussianEvent, PureEvent
+from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 
 __all__ = ["promise_of"]
 
 
-def promise_of(event: Event, times: int, privacy: Privacy) -> str:
+def promise_of(cost: Cost, times: int, privacy: Privacy) -> str:
     """Say what `times` units together are promised."""
-    match event:
-        case PureEvent(epsilon=epsilon):
+    match cost:
+        case PureCost(epsilon=epsilon):
             return f"{decimal_up(Fraction(epsilon) * times, 6)}-differential privacy"
-        case GaussianEvent():
-            mu = sqrt_up(event.mu_squared * times**2)
+        case GaussianCost():
+            mu = sqrt_up(cost.mu_squared * times**2)
             match privacy:
                 case ApproxDP(epsilon=epsilon, delta=delta):
                     worst = epsilon if times == 1 else epsilon_of_mu(mu, delta)
                     return f"{_pair(worst, delta)} ({decimal_up(mu, 6)}-GDP)"
                 case ZeroConcentratedDP():
-                    rho = event.mu_squared * times**2 / 2
+                    rho = cost.mu_squared * times**2 / 2
                     return f"{decimal_up(rho, 6)}-zero-concentrated differential privacy"
                 case GaussianDP() | PureDP():
                     return f"{decimal_up(mu, 6)}-Gaussian differential privacy"
-        case ApproxEvent(epsilon=epsilon, delta=delta):
+        case ApproxCost(epsilon=epsilon, delta=delta):
             if times == 1:
                 return _pair(epsilon, delta)
             # Group privacy of (epsilon, delta): delta·(e^(k·epsilon) - 1)/(e^epsilon - 1), by logarithms.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sordino._support.uncopied import Uncopied
-from sordino.privacy.costs import Event
+from sordino.privacy.costs import Cost
 
 __all__ = ["InMemoryStorage", "LedgerEntry", "LedgerStorage"]
 
@@ -15,13 +15,13 @@ class LedgerEntry:
 
     Attributes:
         sequence: Position in the ledger, from 0.
-        event: What was spent.
+        cost: What was spent.
         request_id: The caller's name of the request, or None; unique within a ledger.
         label: Free text for people.
     """
 
     sequence: int
-    event: Event
+    cost: Cost
     request_id: str | None
     label: str
 

@@ -11,9 +11,9 @@ from typing import Any, Literal, cast
 from sordino import _core
 from sordino._support.checks import MAX_CELLS, integer, one_of, open_unit, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, UnsupportedMechanismError
-from sordino.privacy.calibration import event as calibrated_event
+from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import gaussian_mu, noise_ratio, pure_epsilon, pure_of_mu
-from sordino.privacy.costs import ApproxEvent, Event
+from sordino.privacy.costs import ApproxCost, Cost
 from sordino.privacy.guarantees import ApproxDP, Privacy
 from sordino.workloads.bases import Basis, basis_of
 
@@ -68,7 +68,7 @@ class ChosenSparsity:
 
     The choice is the noisy minimum of `||c - c_S||_1/sqrt(S) + noise(S)` over the candidates, `c` the coefficients; it
     needs the table, not a sketch. With cosines it is nearly blind at a small budget: a record changes all coefficients.
-    Under `ApproxDP` Gaussian noise behind a choice costs an `ApproxEvent`: a ledger that sums those is made with
+    Under `ApproxDP` Gaussian noise behind a choice costs an `ApproxCost`: a ledger that sums those is made with
     `composition="basic"`.
 
     Attributes:
@@ -217,9 +217,9 @@ class Compression:
         """
         return _operator(self.sketch, cells, self.sizes(cells)[0], self.seed, self.nonzeros)
 
-    def shares(self, privacy: Privacy, law: Law) -> tuple[float | None, float, Event]:
+    def shares(self, privacy: Privacy, law: Law) -> tuple[float | None, float, Cost]:
         """Return epsilon of the choice (None without one), the noise ratio of the sketch, and what both cost."""
-        whole = calibrated_event(privacy, law)
+        whole = calibrated_cost(privacy, law)
         if self.choice is None:
             return None, noise_ratio(privacy, law), whole
         share = self.choice.share
@@ -230,7 +230,7 @@ class Compression:
         if isinstance(privacy, ApproxDP):
             first = share * privacy.epsilon
             rest = ApproxDP(epsilon=math.nextafter(privacy.epsilon - first, 0.0), delta=privacy.delta)
-            return first, noise_ratio(rest, law), ApproxEvent(privacy.epsilon, privacy.delta)
+            return first, noise_ratio(rest, law), ApproxCost(privacy.epsilon, privacy.delta)
         mu = gaussian_mu(privacy)
         first = pure_of_mu(math.sqrt(share) * mu * (1.0 - 2.0**-50))
         return first, 1.0 / (mu * math.sqrt(1.0 - share)) * (1.0 + 2.0**-50), whole

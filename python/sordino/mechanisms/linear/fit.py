@@ -17,9 +17,9 @@ from sordino.mechanisms.linear.compression import Compression
 from sordino.mechanisms.linear.effort import improves
 from sordino.mechanisms.linear.projections import universal_bound
 from sordino.mechanisms.linear.search import Progress, factorize
-from sordino.privacy.calibration import event as calibrated_event
+from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
-from sordino.privacy.costs import ApproxEvent, Event
+from sordino.privacy.costs import ApproxCost, Cost
 from sordino.privacy.guarantees import ApproxDP, Privacy, PureDP, privacy_of
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload
@@ -110,7 +110,7 @@ class Fitted:
         stderr: Standard deviation of every answer.
         rmse: Root of the (weighted) mean of their squares.
         ideal_rmse: The same without lattice, encoding and rounding of the strategy.
-        event: What a release costs.
+        cost: What a release costs.
         factorization: What is measured, for mechanisms that search for it.
     """
 
@@ -123,7 +123,7 @@ class Fitted:
     stderr: Array
     rmse: float
     ideal_rmse: float
-    event: Event
+    cost: Cost
     factorization: Factorization | None = None
 
     @property
@@ -310,7 +310,7 @@ def fit(
         found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
         fits = (fit(request, mechanism, branching, each) for each in found)
         return min(fits, key=lambda fitted: fitted.error(request.objective))
-    ratio, event = _ratio_and_event(request, mechanism)
+    ratio, cost = _ratio_and_cost(request, mechanism)
     if mechanism.strategy == "fourier-composed":
         ratio, domain, door = _composed(strategy, request)
     else:
@@ -337,7 +337,7 @@ def fit(
         stderr=door.noise * np.sqrt(variances),
         rmse=door.noise * math.sqrt(mean_square),
         ideal_rmse=ideal_rmse,
-        event=event,
+        cost=cost,
         factorization=factorization,
     )
     if mechanism.name == "universal-gaussian":
@@ -345,15 +345,15 @@ def fit(
     return fitted
 
 
-def _ratio_and_event(request: Request, mechanism: Mechanism) -> tuple[float, Event]:
+def _ratio_and_cost(request: Request, mechanism: Mechanism) -> tuple[float, Cost]:
     """Return noise over sensitivity as the privacy asks for, and what a release costs."""
     privacy = request.privacy
     if mechanism.strategy == "compressive" and request.compression is not None:
-        _, ratio, event = request.compression.shares(privacy, mechanism.law)
-        return ratio, event
+        _, ratio, cost = request.compression.shares(privacy, mechanism.law)
+        return ratio, cost
     if mechanism.strategy == "fourier-composed" and isinstance(privacy, ApproxDP):
-        return noise_ratio(privacy, mechanism.law), ApproxEvent(privacy.epsilon, privacy.delta)
-    return noise_ratio(privacy, mechanism.law), calibrated_event(privacy, mechanism.law)
+        return noise_ratio(privacy, mechanism.law), ApproxCost(privacy.epsilon, privacy.delta)
+    return noise_ratio(privacy, mechanism.law), calibrated_cost(privacy, mechanism.law)
 
 
 def _sketched(request: Request, mechanism: Mechanism) -> _core.Strategy:

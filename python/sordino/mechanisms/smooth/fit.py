@@ -15,9 +15,9 @@ from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.linear.fit import Objective
 from sordino.mechanisms.smooth.catalogue import SmoothMechanism
 from sordino.mechanisms.smooth.kernel_axes import KernelAxis, kernel_axis, stored_axis
-from sordino.privacy.calibration import event as calibrated_event
+from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
-from sordino.privacy.costs import Event
+from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import Privacy
 from sordino.privacy.units import ReplaceOne, Unit
 from sordino.workloads.base import Array
@@ -77,7 +77,7 @@ class SmoothFitted:
         strategy: What is measured of it.
         door: Lattice and noise.
         ratio: Noise over sensitivity as calibrated.
-        event: What a release costs.
+        cost: What a release costs.
         noise: Expected root mean square of the noise in an average.
         truncation: What queries of the class lose by cutting off, root mean square.
         stderr: Standard deviations of the estimated sums, shape (features,), and of the number of points if measured.
@@ -91,7 +91,7 @@ class SmoothFitted:
     strategy: _core.Strategy = field(repr=False)
     door: _core.Door = field(repr=False)
     ratio: float
-    event: Event
+    cost: Cost
     noise: float
     truncation: float
     stderr: Array = field(repr=False)
@@ -201,7 +201,7 @@ class _Sizer:
             strategy=strategy,
             door=door,
             ratio=self.ratio,
-            event=calibrated_event(self.request.privacy, self.mechanism.law),
+            cost=calibrated_cost(self.request.privacy, self.mechanism.law),
             noise=noise(variances) / self.workload.points,
             truncation=truncation,
             stderr=np.sqrt(variances),

@@ -16,9 +16,9 @@ from sordino.accuracy.bounds import REFERENCE_STEPS
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.linear.fit import Domain, Objective, choose_domain
 from sordino.mechanisms.stream.catalogue import Horizon, StreamMechanism
-from sordino.privacy.calibration import event as calibrated_event
+from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
-from sordino.privacy.costs import Event
+from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import Privacy
 from sordino.privacy.participation import Pattern, patterns
 from sordino.privacy.units import Unit
@@ -127,7 +127,7 @@ class StreamFitted:
         domain: Declared bounds of an entry.
         patterns: What the unit changes, in coordinates of their own.
         ratio: Noise over sensitivity that was asked for.
-        event: What the whole stream costs.
+        cost: What the whole stream costs.
         judged: Steps over which errors are averaged.
     """
 
@@ -138,7 +138,7 @@ class StreamFitted:
     domain: Domain
     patterns: tuple[Pattern, ...]
     ratio: float
-    event: Event
+    cost: Cost
     judged: int
 
     @property
@@ -236,6 +236,6 @@ def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int |
         domain=domain,
         patterns=changed,
         ratio=ratio,
-        event=calibrated_event(request.privacy, mechanism.law),
+        cost=calibrated_cost(request.privacy, mechanism.law),
         judged=request.judged,
     )
