@@ -23,7 +23,7 @@ from sordino.errors import (
 )
 from sordino.privacy.calibration import Noise, gaussian_mu, mu_of_pure
 from sordino.privacy.calibration import cost as cost_of
-from sordino.privacy.costs import ApproxCost, Event, GaussianCost, PureCost
+from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.privacy.ledger import Ledger
 from sordino.storage.ledgers import InMemoryStorage, LedgerEntry
@@ -302,7 +302,7 @@ concentrated_events = st.floats(1e-9, 2.0).map(lambda rho: GaussianCost(rho=rho)
 events = st.lists(pure_events | gaussian_events | concentrated_events, max_size=30)
 
 
-def allowed(total: Privacy, accepted: list[Event]) -> bool:
+def allowed(total: Privacy, accepted: list[Cost]) -> bool:
     """Whether accepted events satisfy the total, by formulas written anew."""
     epsilons = [Fraction(event.epsilon) for event in accepted if isinstance(event, PureCost)]
     squares = [event.mu_squared for event in accepted if isinstance(event, GaussianCost)]
@@ -320,9 +320,9 @@ def allowed(total: Privacy, accepted: list[Event]) -> bool:
 
 @pytest.mark.parametrize("total", TOTALS, ids=lambda total: type(total).__name__)
 @given(requests=events)
-def test_spent_never_exceeds_the_total(total: Privacy, requests: list[Event]) -> None:
+def test_spent_never_exceeds_the_total(total: Privacy, requests: list[Cost]) -> None:
     ledger = Ledger(total)
-    accepted: list[Event] = []
+    accepted: list[Cost] = []
     for event in requests:
         before = ledger.remaining()
         try:

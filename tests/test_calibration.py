@@ -33,7 +33,7 @@ from sordino.privacy.calibration import (
     pure_epsilon,
     pure_of_mu,
 )
-from sordino.privacy.costs import ApproxCost, Event, GaussianCost, PureCost, cost_from_json
+from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost, cost_from_json
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.privacy.laplace_composition import laplace_composition_delta
 
@@ -171,7 +171,7 @@ def test_agrees_with_dp_accounting(epsilon: float) -> None:
     assert pessimistic.get_delta_for_epsilon(epsilon) == pytest.approx(1e-6, rel=2e-3)
 
 
-EVENTS: list[tuple[Privacy, Noise, Event]] = [
+EVENTS: list[tuple[Privacy, Noise, Cost]] = [
     (PureDP(epsilon=0.5), "laplace", PureCost(0.5)),
     (ApproxDP(epsilon=0.5, delta=1e-6), "block", PureCost(0.5)),
     (ZeroConcentratedDP(rho=0.1), "gaussian", GaussianCost(rho=0.1)),
@@ -180,7 +180,7 @@ EVENTS: list[tuple[Privacy, Noise, Event]] = [
 
 
 @pytest.mark.parametrize(("privacy", "noise", "expected"), EVENTS)
-def test_events(privacy: Privacy, noise: Noise, expected: Event) -> None:
+def test_events(privacy: Privacy, noise: Noise, expected: Cost) -> None:
     assert cost(privacy, noise) == expected
     assert cost_from_json(expected.to_json()) == expected
 
