@@ -4,6 +4,8 @@ Messages name what was wrong, what was expected and what to do. They never conta
 exception that replaces another one is raised ``from None`` so that the chain cannot carry them either.
 """
 
+from typing import Any
+
 __all__ = [
     "BudgetExceededError",
     "BusyError",
@@ -27,8 +29,20 @@ __all__ = [
 ]
 
 
+_CONTEXT: Any = vars(BaseException)["__context__"]
+
+
 class SordinoError(Exception):
     """Base class of every exception that sordino raises on purpose."""
+
+    @property
+    def __context__(self) -> BaseException | None:
+        """What was being handled, unless it was left out by `from None`: it may quote a private value."""
+        return None if self.__suppress_context__ else super().__context__
+
+    @__context__.setter
+    def __context__(self, other: BaseException | None) -> None:
+        _CONTEXT.__set__(self, other)
 
 
 class InvalidParameterError(SordinoError, ValueError):

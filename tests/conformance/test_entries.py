@@ -157,8 +157,12 @@ class Lying:
 
 @pytest.mark.parametrize("row", [Lying(), np.array(0.5), pd.DataFrame(np.ones((2, 3))), dict, np.ones((2, 2)), {1, 2}])
 @pytest.mark.parametrize("take", ROWS.values(), ids=ROWS)
-def test_no_object_leaves_its_errors_behind(take, row):
-    take([[1, 1], row])
+def test_no_object_leaves_its_errors_behind(request, take, row):
+    if "points" in request.node.callspec.id and len(getattr(row, "shape", ())) == 2:
+        with pytest.raises(so.DataTypeError):  # a batch beside a point
+            take([[1, 1], row])
+    else:
+        take([[1, 1], row])
     for read in READERS.values():
         read("x", [row, 1])
     so.tabulate([0, row], 1, user=["a", row], max_records=1)
@@ -196,3 +200,108 @@ def test_an_empty_batch_is_one():
     for empty in (np.array([]), [], np.empty((0, 2))):
         assert plan.sums([whole[:5], whole[5:], empty]).to_bytes() == expected
     assert plan.sums([pl.DataFrame(whole[:5]), pl.DataFrame(whole[5:])]).to_bytes() == expected
+
+
+def test_batches_stand_alone():
+    """A row or a missing part beside batches made null points of all of them."""
+    plan = so.plan(SMOOTH, cases.LOUD)
+    batch = np.full((3, 2), 0.5)
+    for other in ([0.1, 0.2], None, np.array([0.1, 0.2]), 3.0):
+        with pytest.raises(so.DataTypeError):
+            plan.sums([batch, batch, other])
+
+
+@pytest.mark.parametrize("odd", [2**64, None, Decimal(1), Fraction(1, 2)])
+def test_a_list_without_a_row_is_refused_whatever_its_entries(odd):
+    plan, cube = so.plan(SMOOTH, cases.LOUD), so.plan(so.Marginals([2, 2], k=1), cases.LOUD)
+    for entry in (0.5, odd):
+        for rows in ([0.5, entry], [[0.5, 0.5, 0.5], [0.1, 0.1, entry]], [[[0.5, 0.1], [0.5, entry]]]):
+            with pytest.raises(so.ShapeError):
+                plan.sums(rows)
+        with pytest.raises(so.ShapeError):
+            cube.release([[0, 1, 0], [1, 0, entry]])
+        with pytest.raises(so.ShapeError):
+            plan.sums(iter([[0.5, entry]]))
+
+
+def test_spans_of_time_are_no_numbers_in_any_unit():
+    for unit in ("ps", "ns", "us", "s", "Y", "M", "generic"):
+        span = np.timedelta64(5, unit)
+        assert amounts_or("x", [span, 3]).tolist() == [0, 3]
+        assert members_or("x", [span, 3]).tolist() == [-1, 3]
+        assert np.isnan(reals_or("x", [span, 3])[0])
+        assert so.tabulate([span, 1], 6).counts.tolist() == [0, 1, 0, 0, 0, 0]
+
+
+def test_text_is_no_number_whatever_it_says():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    plan = so.plan(so.Histogram(2), cases.LOUD)
+    for said in (["5", "3"], ["5", "x"]):
+        for column in (pd.Series(said, dtype="str"), pd.Series(said, dtype=object), np.array(said, dtype=object),
+                       pl.Series(said), pa.array(said), pd.Series(said, dtype="category")):  # fmt: skip
+            with pytest.raises(so.DataTypeError):
+                plan.release(column)
+            with so.plan_stream(so.RunningSum(4), cases.LOUD).open() as stream, pytest.raises(so.DataTypeError):
+                stream.update(column)
+
+
+def test_users_by_the_nanosecond():
+    """Python's dates are of microseconds: two users were one."""
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    numbers = [1_000_000_000] * 3 + [1_000_000_001] * 3
+    columns = [pl.Series(numbers).cast(kind) for kind in (pl.Datetime("ns"), pl.Duration("ns"), pl.Time)]
+    columns += [pa.array(numbers, kind) for kind in (pa.timestamp("ns"), pa.time64("ns"), pa.duration("ns"))]
+    columns += [pd.Series(column, dtype=pd.ArrowDtype(column.type)) for column in columns[3:]]
+    columns += [pa.chunked_array([columns[3]])]
+    for column in columns:
+        assert so.tabulate([0] * 3 + [1] * 3, 2, user=column, max_records=3).counts.tolist() == [3, 3]
+    far = [
+        pa.array([10**15, 5], pa.timestamp("s")),
+        pl.Series([2**30, 5]).cast(pl.Date),
+        pa.array([2**30, 5], pa.date32()),
+    ]
+    for column in far:
+        assert so.tabulate([0, 0], 1, user=column, max_records=1).counts.tolist() == [2]
+    missing = pa.array([7, None, 7], pa.timestamp("ns"))
+    assert so.tabulate([0, 0, 0], 1, user=missing, max_records=1).counts.tolist() == [1]
+
+
+def test_bounded_counts_go_nowhere_without_a_unit():
+    counts = so.tabulate([0] * 5, 3, user=[1] * 5, max_records=5)
+    takers = [
+        lambda: so.plan_stream(so.RunningHistogram(3, 3), cases.LOUD).open().update([0, 1, 2], counts),
+        lambda: so.plan_stream(so.RunningHistogram(3, 3, once=True), cases.LOUD).open().update(counts),
+        lambda: so.plan_stream(so.SparseCount(9, 9), cases.LOUD).open().update(counts),
+        lambda: so.Sketch(3, 3, nonzeros=1).update([0, 1, 2], counts),
+        lambda: so.Sketch(3, 3, nonzeros=1).add(counts),
+        lambda: so.plan_stream(so.RunningSum(9), cases.LOUD).open().update(counts),
+    ]
+    for take in takers:
+        with pytest.raises(so.InvalidParameterError):
+            take()
+
+
+def test_no_private_value_in_the_chain_of_an_error():
+    plan = so.plan(so.Histogram(2), cases.LOUD)
+    with pytest.raises(so.SordinoError) as raised:
+        plan.release(np.array([b"alice", 3], dtype=object))
+    assert raised.value.__context__ is None
+    assert raised.value.__cause__ is None
+
+
+def test_rows_that_panic_are_null():
+    pl = pytest.importorskip("polars")
+    plan = so.plan(so.Marginals([2, 2], k=1), cases.LOUD)
+    for day in (5, 2**30):
+        plan.release([pl.Series([day, 0]).cast(pl.Date), [0, 1]])
+
+
+def test_a_field_named_index_is_no_label():
+    from collections import namedtuple
+
+    assert so.plan(so.Histogram(3), cases.LOUD).release(namedtuple("C", "index v w")(7, 8, 9)).index is None
+
+
+def test_large_decimals_stay_apart():
+    assert so.tabulate([Decimal("5e85"), 5e85], [1e80, 1e90]).counts.tolist() == [2]
+    assert reals_or("x", [Decimal("1e-70"), 1e-70]).tolist() == [1e-70, 1e-70]

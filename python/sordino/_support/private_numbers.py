@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import Decimal
@@ -22,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.errors import DataTypeError, InvalidParameterError
+from sordino._support.protocols import TableLike
+from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 
 __all__ = [
     "LARGEST",
@@ -112,12 +112,19 @@ def entries_of(
     Raises:
         DataTypeError: No array, one whose dtype holds no numbers, or one with a mask; a list of text alone. Never for
             an entry of a list.
+        ShapeError: A list in which nothing is a row of so many entries.
+        InvalidParameterError: What `tabulate` returned, where no unit is known.
     """
+    if isinstance(data, TableLike):
+        raise InvalidParameterError(
+            f"{what}: what tabulate returned belongs to a plan's release, which sees to its unit; give its `counts`"
+        )
     if isinstance(data, list | tuple):
         if _holds_mask(data):
             raise DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
-        with suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        if width is not None and not any(_is_row(row, width) for row in data) and not all(map(is_missing, data)):
+            raise ShapeError(f"{what} must be rows of {width} entries each")
+        with suppress(Exception), np.errstate(all="ignore"):
             array = np.asarray(data)
             if array.dtype.kind in "iubf" and (array.size or array.ndim > 1):
                 return array
@@ -153,6 +160,33 @@ def _rows(rows: list[Any] | tuple[Any, ...], width: int) -> NDArray[Any]:
     return array
 
 
+def _is_row(found: Any, width: int) -> bool:
+    """Return whether an entry of a list is a row of so many entries, none of which has entries of its own."""
+    if not _is_sequence(found):
+        return width == 1 and not is_missing(found)
+    shape = getattr(found, "shape", None)
+    if isinstance(found, np.ndarray):
+        return shape == (width,)
+    return _length(found) == width and not any(map(_is_sequence, _listed(found)))
+
+
+def _length(row: Any) -> int:
+    try:
+        return len(row)
+    except Exception:  # whatever an object says of itself
+        return -1
+
+
+def _listed(row: Any) -> list[Any]:
+    """Return the entries of a row, none where it fails."""
+    try:
+        return list(row)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # whatever an object says of itself; polars panics
+        return []
+
+
 def _is_sequence(entry: object) -> bool:
     """Return whether an entry has entries of its own, as numpy would find out."""
     try:
@@ -178,10 +212,7 @@ def are_rows(entries: list[Any] | tuple[Any, ...]) -> bool:
 
 
 def _first(row: Any) -> list[Any]:
-    try:
-        return list(row)[:1] or [None]
-    except Exception:  # whatever an object says of itself
-        return [None]
+    return _listed(row)[:1] or [None]
 
 
 # Types of columns that hold no numbers, as pandas, polars and Arrow name them.
@@ -237,7 +268,7 @@ def half_up(value: Any) -> int:
 
     Raises:
         TypeError: Not a number.
-        ValueError: Not-a-number, infinite, or text that is none.
+        ValueError: Not-a-number or infinite.
     """
     return min(max(math.floor(_exact(value) + Fraction(1, 2)), -LARGEST), LARGEST)
 
@@ -246,20 +277,21 @@ def _exact(value: Any) -> Fraction:
     """Return a number as it is; magnitudes far beyond `LARGEST` are cut, those far below 1 vanish.
 
     Raises:
-        TypeError: Not a number.
-        ValueError: Not-a-number, infinite, or text that is none.
+        TypeError: Not a number, or text.
+        ValueError: Not-a-number or infinite.
     """
-    if value is None:
+    if value is None or isinstance(value, np.ma.MaskedArray):
         raise ValueError
+    if isinstance(value, _NO_REALS):  # a span of time calls itself an integer
+        raise TypeError
     if isinstance(value, int | np.integer | np.bool_):
         return Fraction(int(value))
-    if isinstance(value, Decimal | str):
-        number = _decimal(value)
-        if not number.is_finite():
+    if isinstance(value, Decimal):
+        if not value.is_finite():
             raise ValueError
-        if number and not -60 <= number.adjusted() <= 60:
-            return Fraction(0) if number.adjusted() < 0 else Fraction(10**60 if number > 0 else -(10**60))
-        return Fraction(number)
+        if value and not -60 <= value.adjusted() <= 60:
+            return Fraction(0) if value.adjusted() < 0 else Fraction(10**60 if value > 0 else -(10**60))
+        return Fraction(value)
     if isinstance(value, np.floating):
         if not np.isfinite(value):
             raise ValueError
@@ -267,7 +299,7 @@ def _exact(value: Any) -> Fraction:
         return Fraction(int(numerator), int(denominator))
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    if isinstance(value, _NO_REALS):
+    if isinstance(value, str | bytes):
         raise TypeError
     approximate = float(value)
     if not math.isfinite(approximate):
@@ -280,30 +312,25 @@ def sum_exactly(values: NDArray[Any]) -> Fraction:
     return sum(map(_exact, values), Fraction(0))
 
 
-def _decimal(value: Decimal | str) -> Decimal:
-    try:
-        return Decimal(value)
-    except ArithmeticError:
-        raise ValueError from None
-
-
 def real_of(value: Any) -> float:
     """Return a number as a float, clamped where it is beyond all of them.
 
     Raises:
-        TypeError: Not a number.
-        ValueError: Text that is none.
+        TypeError: Not a number, or text.
+        ValueError: Missing.
     """
-    if value is None or isinstance(
-        value, Decimal | str | complex | np.complexfloating | np.datetime64 | np.timedelta64
-    ):
-        return float(_exact(value))
+    if value is None or isinstance(value, np.ma.MaskedArray):
+        raise ValueError
+    if isinstance(value, (*_NO_REALS, str, bytes)):
+        raise TypeError
     try:
         with np.errstate(all="ignore"):
             found = float(value)
     except OverflowError:
         return LIMIT if value > 0 else -LIMIT
-    cut = math.isinf(found) and isinstance(value, np.longdouble) and np.isfinite(value)
+    cut = math.isinf(found) and (
+        (isinstance(value, np.longdouble) and np.isfinite(value)) or (isinstance(value, Decimal) and value.is_finite())
+    )
     return math.copysign(LIMIT, found) if cut else found
 
 
@@ -395,13 +422,7 @@ def reals_or(what: str, data: object, *, width: int | None = None) -> NDArray[np
         DataTypeError: An array of a dtype that holds no real numbers, or one with a mask.
     """
     array = entries_of(what, data, width=width)
-    return _float64(array) if array.dtype.kind != "O" else _each(what, array, _number, np.float64, math.nan)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str | bytes):
-        raise TypeError
-    return real_of(value)
+    return _float64(array) if array.dtype.kind != "O" else _each(what, array, real_of, np.float64, math.nan)
 
 
 def amounts_or(what: str, data: object) -> NDArray[np.int64]:
@@ -414,8 +435,9 @@ def amounts_or(what: str, data: object) -> NDArray[np.int64]:
     if array.dtype.kind == "O":
         return _each(what, array, _amount, np.int64, 0)
     if array.dtype.kind == "f":
-        wide = array.astype(np.promote_types(array.dtype, np.float64), copy=False)
-        array = np.where(np.isnan(wide), 0.0, np.clip(wide, -LARGEST, LARGEST))
+        with np.errstate(invalid="ignore"):
+            wide = array.astype(np.promote_types(array.dtype, np.float64), copy=False)
+            array = np.where(np.isnan(wide), 0.0, np.clip(wide, -LARGEST, LARGEST))
     units = rounded(what, array)
     return np.clip(units, -LARGEST, LARGEST) if array.dtype.itemsize == 8 else units
 
@@ -431,8 +453,8 @@ def members_or(what: str, data: object, *, width: int | None = None) -> NDArray[
         return _each(what, array, member_of, np.int64, NOWHERE)
     if array.dtype.kind == "f":
         # A column of integers of which one is missing comes as floats.
-        wide = array.astype(np.promote_types(array.dtype, np.float64), copy=False)
         with np.errstate(invalid="ignore"):
+            wide = array.astype(np.promote_types(array.dtype, np.float64), copy=False)
             whole = (np.abs(wide) < LARGEST) & (wide == np.floor(wide))
         return np.where(whole, np.where(whole, wide, 0.0).astype(np.int64), NOWHERE)
     found = _clamped(array)
@@ -440,8 +462,6 @@ def members_or(what: str, data: object, *, width: int | None = None) -> NDArray[
 
 
 def _amount(value: Any) -> int:
-    if isinstance(value, str | bytes):
-        raise TypeError
     try:
         return half_up(value)
     except ValueError:
@@ -452,7 +472,7 @@ def _amount(value: Any) -> int:
 def member_of(value: Any) -> int:
     """Return the index that a private entry is, `NOWHERE` for what is none: missing, a fraction, text."""
     try:
-        if isinstance(value, str | bytes) or _exact(value).denominator != 1:
+        if _exact(value).denominator != 1:
             return NOWHERE
         found = half_up(value)
     except Exception:  # whatever an object's own conversion raises may quote it

@@ -70,7 +70,8 @@ def plan_local(survey: LocalSurvey, privacy: Privacy, *, mechanism: str = "auto"
 def _split(privacy: Privacy) -> tuple[Privacy, Privacy]:
     """Return guarantees of two reports that together are this one."""
     if isinstance(privacy, PureDP):
-        rest = privacy.epsilon * _LEVEL_SHARE
-        return PureDP(epsilon=privacy.epsilon - rest), PureDP(epsilon=rest)
+        # Rounded down: together they are no more than the whole.
+        rest = math.nextafter(privacy.epsilon * _LEVEL_SHARE, 0.0)
+        return PureDP(epsilon=math.nextafter(privacy.epsilon - rest, 0.0)), PureDP(epsilon=rest)
     mu = gaussian_mu(privacy) * (1.0 - 1e-12)
     return GaussianDP(mu=mu * math.sqrt(1.0 - _LEVEL_SHARE)), GaussianDP(mu=mu * math.sqrt(_LEVEL_SHARE))

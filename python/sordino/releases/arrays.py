@@ -16,9 +16,9 @@ from sordino._support.private_numbers import (
     sum_exactly,
     summed,
 )
+from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.privacy.units import Unit
-from sordino.tables.tabulation import Tabulated
 from sordino.workloads import Marginals, SortedHistogram, Workload
 
 __all__ = ["Cells", "read_cells", "read_items"]
@@ -59,8 +59,9 @@ def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, cou
         InvalidParameterError: Not-a-number or infinite entries, or counts of a larger unit than the plan's.
     """
     ordered = isinstance(workload, SortedHistogram)
-    if isinstance(data, Tabulated):
+    if isinstance(data, TableLike):
         data.require(unit)
+        data = data.counts
     if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
         nonzeros = _nonzeros(data, workload, integral)
         return Cells(_sorted(nonzeros, workload) if ordered else nonzeros, None)
@@ -69,7 +70,7 @@ def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, cou
         array = entries_of(_INPUT, data, width=len(workload.levels))
     else:
         array = array_of(_INPUT, data)
-    index = getattr(data, "index", None)
+    index = getattr(data, "index", None) if hasattr(data, "to_numpy") else None  # the labels of pandas
     index = None if callable(index) else index
     if isinstance(workload, Marginals) and array.size == 0 and array.shape[:1] == (0,):
         array = np.zeros((0, len(workload.levels)), dtype=np.int64)  # no records: their number is private
@@ -164,13 +165,14 @@ def read_items(
         ShapeError: Wrong shape.
         InvalidParameterError: Not-a-number or infinite entries, or counts of a larger unit than the plan's.
     """
-    if isinstance(items, Tabulated):
+    if isinstance(items, TableLike):
         if unit is None:
             raise InvalidParameterError(
                 f"tabulate bounded what {items.unit.label} changes in this table alone, by {items.unit.records}, not "
                 "in those of other steps: give a stream its `counts` if nobody is in two of them"
             )
         items.require(unit)
+        items = items.counts
     array = array_of("items", items)
     shape = array.shape
     fits = len(shape) <= 1 if dim == 1 else shape == (dim,) or (len(shape) == 2 and shape[1] == dim)

@@ -10,9 +10,8 @@ import numpy as np
 from sordino import _core
 from sordino._support.files import atomic_write, read_file
 from sordino._support.private_numbers import LARGEST, NOWHERE, amounts_or, members_or, plain
-from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.errors import DataTypeError, ShapeError
 from sordino.mechanisms.linear.compression import Compression, SketchKind
-from sordino.tables.tabulation import Tabulated
 from sordino.workloads.base import length_of
 
 if TYPE_CHECKING:
@@ -103,8 +102,6 @@ class Sketch:
             ShapeError: Another number of cells.
             InvalidParameterError: What `tabulate` returned: a sketch does not know whom a plan protects.
         """
-        if isinstance(table, Tabulated):
-            raise InvalidParameterError("a sketch knows no unit: release what tabulate returned, or add its `counts`")
         counted = amounts_or("table", table)
         if counted.ndim != 1:
             raise ShapeError("a table must be one-dimensional")

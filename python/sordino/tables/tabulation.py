@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sordino._support.checks import integer, numbers, text
 from sordino._support.private_numbers import array_of, entries_of, is_missing, real_of, reals_or
+from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads.base import length_of
@@ -14,7 +15,7 @@ from sordino.workloads.base import length_of
 __all__ = ["Tabulated", "tabulate", "within_allowance"]
 
 
-class Tabulated:
+class Tabulated(TableLike):
     """Counts with the unit that they satisfy.
 
     Attributes:
@@ -193,7 +194,11 @@ def _listed(user: object) -> list[Any]:
     """
     if isinstance(user, list | tuple):
         return list(user)
-    _column("user", user)
+    if isinstance(user, np.ndarray) or not any(hasattr(user, name) for name in ("to_pylist", "to_list")):
+        _column("user", user)
+    elif getattr(user, "ndim", 1) != 1:
+        raise ShapeError("user must have one dimension")
+    user = _instants(user)
     for name in ("to_pylist", "to_list", "tolist"):
         convert = getattr(user, name, None)
         if callable(convert):
@@ -204,6 +209,32 @@ def _listed(user: object) -> list[Any]:
             except BaseException:  # out of the range of Python's dates; polars panics
                 raise DataTypeError("user has a column of dates that cannot be read: give their integers") from None
     return list(np.asarray(user, dtype=object))
+
+
+def _instants(column: Any) -> Any:
+    """Return the integers behind a column of dates and times of polars or Arrow; other columns as they are.
+
+    Python's own dates are of microseconds, and of 9,999 years: users that differ by less would be one.
+
+    Raises:
+        DataTypeError: The library does not say its integers.
+    """
+    try:
+        if hasattr(column, "to_physical"):
+            return column.to_physical() if str(column.dtype).startswith(_TIMES) else column
+        behind = getattr(getattr(column, "array", None), "__arrow_array__", None)
+        found = column if behind is None or not str(column.dtype).endswith("[pyarrow]") else behind()
+        kind = str(getattr(found, "type", ""))
+        if kind.startswith(("timestamp", "time", "date", "duration")):
+            found = found.cast("int32" if kind.startswith(("date32", "time32")) else "int64")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # polars panics
+        raise DataTypeError("user has a column of dates that cannot be read: give their integers") from None
+    return found
+
+
+_TIMES = ("Date", "Time", "Duration")
 
 
 def within_allowance(user: object, count: int, limit: int) -> NDArray[np.bool_]:

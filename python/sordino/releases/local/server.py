@@ -132,7 +132,7 @@ class LocalServer(Uncopied):
             array: NDArray[np.int64] = np.asarray(messages)
         except Exception:
             return None
-        if array.dtype.kind not in "iu" or array.ndim not in {1, 2} or array.shape[-1] != self.plan.numbers:
+        if array.dtype.kind not in "biu" or array.ndim not in {1, 2} or array.shape[-1] != self.plan.numbers:
             return None
         numbers = array.astype(np.float64)
         return numbers if (np.abs(numbers) <= self._limit).all() else None

@@ -39,12 +39,20 @@ def read_points(data: object, dimension: int) -> Iterator[Array]:
 
 
 def _are_batches(parts: list[Any] | tuple[Any, ...]) -> bool:
-    """Return whether every part is a table, or empty: one row among them is none of a batch."""
+    """Return whether the parts are tables, or empty.
+
+    Raises:
+        DataTypeError: Tables and something else: one part would decide what all others are.
+    """
     tables = [len(getattr(part, "shape", ())) == 2 for part in parts]
-    return any(tables) and all(
+    if not any(tables):
+        return False
+    if not all(
         table or (isinstance(part, list | tuple | np.ndarray) and len(part) == 0)
         for part, table in zip(parts, tables, strict=True)
-    )
+    ):
+        raise DataTypeError("points are batches and something else: give batches of shape (m, d), or points, alone")
+    return True
 
 
 def _is_table(data: object) -> bool:
