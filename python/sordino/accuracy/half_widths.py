@@ -17,6 +17,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 
 __all__ = [
     "equal_laplace_half_width",
+    "factor_of_variance",
     "gaussian_half_width",
     "k_norm_half_width",
     "laplace_half_width",
@@ -299,3 +300,18 @@ def _line(
     line = np.concatenate(pieces)
     line[0] *= 0.5
     return line, rest(terms * h), terms * h
+
+
+def factor_of_variance(level: float, answers: int = 1) -> float:
+    """Half width over standard deviation that holds for any sum of (spherical) Laplace variates.
+
+    With variance V the moment generating function is at most that of one Laplace variate, 1/(1 - s²V/2):
+    each factor (1 - u s²)^(-c), c >= 1, is at most 1/(1 - c u s²) by Bernoulli's inequality, and the product
+    of such terms at most one with the sum of the u. Chernoff's bound 2 e^(-sq)/(1 - s²V/2) is minimised over s.
+    """
+    log_tail = math.log1p(-level) - math.log(answers)
+    best = math.inf
+    # In units of sqrt(V/2): q = (ln 2 - ln(1 - s²) - log_tail)/s for s in (0, 1).
+    for s in np.linspace(0.01, 0.9999, 4000):
+        best = min(best, (math.log(2.0) - math.log1p(-s * s) - log_tail) / s)
+    return best / math.sqrt(2.0)

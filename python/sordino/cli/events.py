@@ -87,7 +87,7 @@ class _Choices(Guarantee):
         if kind == "cuts":
             self.refuse(("max_degree", "promised", "node", "k"), kind)
             bits = 0 if self.weight is None else _WEIGHT_BITS
-            return so.SyntheticGraph(vertices, length, max_weight=self.max_weight or 1.0, weight_bits=bits)
+            return so.WeightedGraph(vertices, length, max_weight=self.max_weight or 1.0, weight_bits=bits)
         self.refuse(("side",), kind)
         level: Any = "node" if self.node else "edge"
         options: dict[str, Any] = {"max_degree": self.max_degree, "promised": self.promised, "level": level}

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sordino import _core
-from sordino.accuracy.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
-from sordino.accuracy.factorizations import Factorization
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.mechanisms.linear.fit import Domain, Fitted, Objective, Request, fit, kind_of_error, least_gaussian_error
-from sordino.mechanisms.linear.projections import zero_is_better
-from sordino.mechanisms.linear.sparsity_choice import SparsityChoice
+from sordino._support.extras import drawn
+from sordino._support.records import guarded, rebuilt, write_record
+from sordino.errors import HorizonError, PlanFileError, ShapeError, UnsupportedMechanismError
+from sordino.mechanisms.families import fit_of
+from sordino.mechanisms.fits import Fit, Request
+from sordino.mechanisms.linear.fit import LinearFit
+from sordino.mechanisms.local.family import SurveyFit
+from sordino.mechanisms.smooth.fit import SmoothFit
+from sordino.mechanisms.stream.fit import StreamFit
+from sordino.plans.comparison import Comparison, compare_request
 from sordino.privacy.costs import Cost
-from sordino.privacy.guarantees import Privacy, PureDP
-from sordino.privacy.ledger import Ledger, released
-from sordino.privacy.units import Unit, group_of
-from sordino.privacy.wording import promise_of
-from sordino.releases.arrays import read_cells
-from sordino.releases.release import Release
+from sordino.privacy.guarantees import Privacy
+from sordino.privacy.ledger import Ledger, opened, released
+from sordino.privacy.units import Unit
+from sordino.releases.arrays import read_items
+from sordino.releases.local.encoding import prepare_reports, values_of
+from sordino.releases.local.server import LocalServer
+from sordino.releases.making import empty_sketch, making
 from sordino.releases.sketches import Sketch
-from sordino.workloads import Filter, GroupConvolution, Workload
-from sordino.workloads.base import Array
-from sordino.workloads.constraints import Constraint
+from sordino.releases.smooth.point_sums import PointSums
+from sordino.streams.base import OpenStream
+from sordino.streams.counter import Stream
+from sordino.streams.opening import attached, check_store, opened_stream
+from sordino.streams.whole import StreamRelease
+from sordino.workloads.base import Workload
 
 if TYPE_CHECKING:
-    from sordino.plans.planner import Comparison
+    from sordino.storage.steps import StepStore
 
-__all__ = ["Plan"]
-
-_NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body": "K-norm"}
+__all__ = ["Plan", "ReleasePlan", "StreamPlan", "SurveyPlan", "plan_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +46,15 @@ class Plan:
     """How a workload will be answered: made by `sordino.plan`, costs nothing, can be saved and read.
 
     Attributes:
-        request: What was asked for.
-        requested: Mechanism as asked for: a name or 'auto'.
-        fitted: Strategy, lattice and noise.
+        fit: What was asked for and fitted: strategy, lattice and noise, with everything that is known of them.
     """
 
-    request: Request
-    requested: str
-    fitted: Fitted = field(repr=False)
+    fit: Fit
+
+    @property
+    def request(self) -> Request:
+        """What was asked for."""
+        return self.fit.request
 
     @property
     def workload(self) -> Workload:
@@ -58,7 +63,7 @@ class Plan:
 
     @property
     def privacy(self) -> Privacy:
-        """What a release guarantees."""
+        """What a release, or everything that a stream publishes, guarantees."""
         return self.request.privacy
 
     @property
@@ -67,136 +72,131 @@ class Plan:
         return self.request.unit
 
     @property
-    def objective(self) -> Objective:
-        """What was minimised, 'mean' or 'max'."""
-        return self.request.objective
-
-    @property
-    def integral(self) -> bool:
-        """Whether cells are declared integers."""
-        return self.request.integral
-
-    @property
     def mechanism(self) -> str:
         """Full name of the mechanism, such as 'fourier-gaussian'."""
-        return self.fitted.mechanism.name
-
-    @property
-    def domain(self) -> Domain:
-        """Declared bounds of the input: cells are clamped to them."""
-        return self.fitted.domain
+        return self.fit.name
 
     @property
     def cost(self) -> Cost:
-        """What a release costs: at most the requested privacy."""
-        return self.fitted.cost
-
-    @property
-    def noise_multiplier(self) -> float | None:
-        """Gaussian only: standard deviation over l2 sensitivity as calibrated, None for Laplace noise."""
-        return self.fitted.ratio if self.fitted.mechanism.law == "gaussian" else None
-
-    @property
-    def sensitivity(self) -> dict[str, float]:
-        """Upper bounds of what neighbours differ by in the measured norm, by cause."""
-        return dict(zip(("ideal", "encoding", "rounding"), self.fitted.door.sensitivity, strict=True))
-
-    @property
-    def stderr(self) -> Array:
-        """Standard deviation of every answer, before any post-processing, in the shape of the answers.
-
-        Raises:
-            UnsupportedMechanismError: Only a sketch is measured: it has no unbiased answers.
-        """
-        if self.max_stderr is None:
-            raise UnsupportedMechanismError("what a sketch does to a single answer is not known, only the mean error")
-        return self.fitted.stderr.reshape(self.workload.answers_shape)
+        """What a release, or a whole stream, costs: at most the requested privacy."""
+        return self.fit.cost
 
     @property
     def rmse(self) -> float:
-        """Root mean squared error over the answers (weighted as the workload says)."""
-        return self.fitted.rmse
-
-    @property
-    def rmse_kind(self) -> str:
-        """How `rmse` is known.
-
-        'exact': answers are unbiased and their variance is known in closed form. 'upper bound': it is at least the
-        true one. 'noise only': answers are projected or recovered; it is the error of the unprojected ones, or of a
-        recovery of data that are as sparse as is looked for.
-        """
-        return self.fitted.rmse_kind
+        """Root mean squared error over the answers (weighted as the workload says); `fit.rmse_kind` says how known."""
+        return self.fit.rmse
 
     @property
     def max_stderr(self) -> float | None:
-        """Largest standard deviation of an answer, before any post-processing; None, not known, for a sketch."""
-        return self.fitted.max_stderr
-
-    @property
-    def inflation(self) -> float:
-        """Relative growth of the noise by lattice, encoding and rounding up."""
-        return self.fitted.inflation
-
-    @cached_property
-    def gaussian_bound(self) -> Bound | None:
-        """Least error of any mechanism with Gaussian noise; None under `PureDP`, where there is none."""
-        own = None if self.factorization is None else self.factorization.certificate
-        if own is not None and own.objective == self.objective:
-            return gaussian_bound(self.workload, self.privacy, self.unit, own)
-        return least_gaussian_error(self.request)
-
-    @property
-    def factorization(self) -> Factorization | None:
-        """What is measured, for mechanisms found by a search, with the certificate of its optimality."""
-        return self.fitted.factorization
-
-    @property
-    def constraint(self) -> Constraint | None:
-        """What is publicly known about the input, for projections."""
-        return self.request.constraint
+        """Largest standard deviation of an answer, before any post-processing; None where it is not known."""
+        return self.fit.max_stderr
 
     @property
     def optimality(self) -> float | None:
-        """Error over `gaussian_bound` for Gaussian mechanisms (1 is the optimum), None for others."""
-        return self.fitted.over(self.gaussian_bound, self.objective)
-
-    @property
-    def ideal_optimality(self) -> float | None:
-        """`optimality` with real arithmetic: no lattice, no rounding."""
-        over = self.optimality
-        if self.objective != "mean" or over is None:
-            return None
-        return over * self.fitted.ideal_rmse / self.fitted.rmse
-
-    @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """Every lower bound that applies."""
-        found = (
-            self.gaussian_bound,
-            unbiased_bound(self.workload, self.privacy, self.unit),
-            spectral_bound(self.workload),
-        )
-        return tuple(bound for bound in found if bound is not None)
+        """Error over `fit.bound` where it binds (1 is the optimum), None elsewhere."""
+        return self.fit.optimality
 
     def guarantee(self, records: int | None = None) -> str:
-        """Return the guarantee in one plain sentence, for a group of `records` records if given.
+        """Return the guarantee in one plain sentence, for a group of `records` things if given.
 
         Raises:
             DataTypeError: `records` is no integer.
             InvalidParameterError: `records` is not from 1 to 2**63.
         """
-        if records is None:
-            return f"{self.unit.protected()} is protected by {self.promise}."
-        count = group_of(records)
-        promise = promise_of(self.cost, self.unit.units_in(count), self.privacy)
-        return f"Any {count} single records together are protected by {promise} (unit: {self.unit.label})."
+        return self.fit.guarantee(records)
+
+    def explain(self) -> str:
+        """Return what will happen and why, in a few lines of text."""
+        chosen = "chosen by auto" if self.request.mechanism == "auto" else "as asked"
+        lines = [
+            repr(self.workload),
+            f"mechanism      {self.mechanism}, {chosen}",
+            f"guarantee      {self.guarantee()}",
+            *self.fit.lines(),
+        ]
+        return "\n".join(lines)
+
+    def compare(self) -> Comparison:
+        """Return `sordino.compare` for the same request."""
+        return compare_request(self.request)
+
+    def record(self) -> dict[str, Any]:
+        """Return the plan as a JSON-like record; arrays stay arrays.
+
+        Raises:
+            UnsupportedMechanismError: A basis is given by functions.
+            InvalidParameterError: The loss of a survey is given by functions.
+        """
+        return self.fit.record()
 
     @property
-    def promise(self) -> str:
-        """The guarantee for one unit, without the unit: '1-differential privacy'."""
-        return promise_of(self.cost, 1, self.privacy)
+    def digest(self) -> str:
+        """SHA-256 of the record: what two equal plans have in common.
 
-    def release(self, data: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> Release:
+        Raises:
+            UnsupportedMechanismError: A basis is given by functions.
+        """
+        return self.fit.digest
+
+    def save(self, path: str | Path) -> Path:
+        """Write the plan as JSON, large arrays in an `.npz` beside it.
+
+        Raises:
+            UnsupportedMechanismError: A basis is given by functions.
+            InvalidParameterError: The loss of a survey is given by functions.
+            InputFileError: The file cannot be written.
+        """
+        return write_record(self.record(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a plan and verify it: the noise is fitted again, and a plan that stores less is refused.
+
+        Raises:
+            InputFileError: The file cannot be read.
+            PlanFileError: The file is no plan of this kind, was altered, or understates noise or cost.
+        """
+        return rebuilt(path, cls._of)
+
+    @classmethod
+    def from_record(cls, record: object) -> Self:
+        """Rebuild a plan from its record and verify it.
+
+        Raises:
+            PlanFileError: The record is malformed, or understates noise or cost.
+        """
+        return guarded(lambda: cls._of(record))
+
+    @classmethod
+    def _of(cls, record: object) -> Self:
+        plan = plan_of(fit_of(record))
+        if not isinstance(plan, cls):
+            raise PlanFileError(f"this is a {type(plan).__name__}: read it with sordino.Plan.load")
+        return plan
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the expected error: of every answer, with the spectrum of convolutions; of a stream against the step.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+            UnsupportedMechanismError: There is no picture of such a plan.
+        """
+        figure = drawn(self.fit.family, self, path)
+        if figure is None:
+            raise UnsupportedMechanismError("there is no picture of such a plan")
+        return figure
+
+    def __repr__(self) -> str:
+        return repr(self.fit).replace(type(self.fit).__name__, type(self).__name__, 1)
+
+
+class ReleasePlan(Plan):
+    """A plan whose data are there: `release` measures them once."""
+
+    def release(self, data: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> Any:
         """Measure private data once: the only call that touches it.
 
         The call is checked first, then the budget is charged, then noise is drawn. A repeated `request_id` is
@@ -204,48 +204,35 @@ class Plan:
 
         Args:
             data: Table of shape `workload.input_shape` (array, list or column), or record codes for marginals; for a
-                compressive plan also a `Sketch` that was made with the same compression.
+                compressive plan also a `Sketch` that was made with the same compression. For `SmoothQueries` points,
+                shape (n, d) in data units, a table of d columns, an iterable of batches of them, or `PointSums` of this
+                plan; points outside the bounds are moved to the nearest inside.
             ledger: Where the cost is charged; None leaves the release unaccounted.
             request_id: Name of the request, charged at most once.
 
         Returns:
-            The release.
+            A `Release`; a `SmoothRelease` for `SmoothQueries`.
 
         Raises:
             DataTypeError: The data is no array of numbers, or the ledger no ledger.
             ShapeError: The data has another shape.
-            InvalidParameterError: The data has entries that are not finite, or noise is deterministic and a
-                ledger is given.
+            InvalidParameterError: The data has entries that are not finite, another number of points than is public,
+                or noise is deterministic and a ledger is given.
             BudgetExceededError: The ledger's total would be exceeded.
-            UnsupportedCostError: The ledger cannot count this event.
+            UnsupportedCostError: The ledger cannot count this cost.
             DuplicateRequestError: The request was made before, from another plan.
             ForkError: The ledger belongs to another process.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-
-        def prepare(key: bytes | None) -> Callable[[], Release]:
-            values, index = self._read(data)
-            if self._open_choice is not None:
-                self._open_choice.try_basis(self.request, values)
-            return lambda: self._measured(values, index, key, accounted=ledger is not None)
-
-        def finish(measured: Release) -> Release:
-            return measured.plan._processed(measured)
-
-        return released(ledger, request_id, self.cost, self.unit.label, self._answered_by, prepare, finish)
-
-    def _measured(self, values: Any, index: Any, key: bytes | None, *, accounted: bool) -> Release:
-        """Return what was measured, before the mechanism does anything with it."""
-        plan = self._with_choice(values, key)
-        measured = plan.fitted.door.measure(plan.fitted.strategy, values, key)
-        return Release(
-            plan=plan,
-            measured=measured,
-            values=plan._decoded(measured),
-            index=index,
-            private=key is None,
-            accounted=accounted,
-            asked=self,
+        fit, how = self.fit, making(self.fit)
+        return released(
+            ledger,
+            request_id,
+            fit.cost,
+            self.unit.label,
+            lambda record: how.answered_by(fit, record),
+            lambda key: how.prepare(fit, data, key, ledger is not None),
+            how.finish,
         )
 
     def sketch(self) -> Sketch:
@@ -254,238 +241,161 @@ class Plan:
         Raises:
             UnsupportedMechanismError: The mechanism measures no sketch, or its sparsity is chosen from the table.
         """
-        compression = self.request.compression
-        if self.fitted.mechanism.strategy != "compressive" or compression is None:
-            raise UnsupportedMechanismError("only a compressive plan measures a sketch")
-        if self._open_choice is not None:
-            raise UnsupportedMechanismError("a sparsity chosen from the data needs the table: give it as a number")
-        return Sketch.of(compression.operator(self.workload.core.input_len or 0))
+        return empty_sketch(self.fit)
 
-    def _read(self, data: object) -> tuple[Any, Any]:
-        """Return what the door takes, checked, and labels of the input."""
-        if isinstance(data, Sketch):
-            return self._sums(data), None
-        mechanism = self.fitted.mechanism
-        counted = mechanism.factored or mechanism.strategy == "compressive"
-        return read_cells(data, self.workload, self.integral, self.unit, counted=counted)
+    def sums(self, points: object = None) -> PointSums:
+        """Return sums of points for this plan, to be filled here or elsewhere, merged, and released once.
 
-    def _decoded(self, measured: _core.Measured) -> Array:
-        """Return the answers as they were measured; a sketch has none before its table is recovered."""
-        if self.fitted.mechanism.strategy == "compressive":
-            return np.full(self.workload.answers_shape, np.nan)
-        return _core.decode(self.fitted.strategy, measured).reshape(self.workload.answers_shape)
-
-    def _processed(self, release: Release) -> Release:
-        """Do what the mechanism does with what was measured, if it was not done."""
-        if release.post_processing:
-            return release
-        match self.fitted.mechanism.strategy:
-            case "compressive":
-                return release.reconstructed()
-            case "threshold":
-                return release.thresholded(self.request.basis)
-            case "isotonic":
-                return release.monotone()
-            case _:
-                return release if self.constraint is None else release.projected()
-
-    def _sums(self, sketch: Sketch) -> _core.Sketch:
-        """Return the sums of a sketch that this plan measures.
+        Args:
+            points: First points, as `PointSums.update` takes them.
 
         Raises:
-            InvalidParameterError: It was made with another kind, seed or size, or the plan has real cells.
+            UnsupportedMechanismError: The plan is not of `SmoothQueries`.
         """
-        if sketch.operator != self.sketch().operator:
-            raise InvalidParameterError("the sketch was made with another kind, seed or size than the plan's")
-        if not self.integral:
-            raise InvalidParameterError("a sketch has sums of integers: plan with integral=True")
-        return sketch.core
+        if not isinstance(self.fit, SmoothFit):
+            raise UnsupportedMechanismError("only points are summed: plan SmoothQueries")
+        made = PointSums(self.fit)
+        return made if points is None else made.update(points)
 
-    @property
-    def _open_choice(self) -> SparsityChoice | None:
-        """The choice of a sparsity that a release makes first, if any."""
-        compression = self.request.compression
-        if self.fitted.mechanism.strategy != "compressive" or compression is None or compression.made:
-            return None
-        return SparsityChoice(compression)
 
-    def _with_choice(self, values: Any, key: bytes | None) -> Plan:
-        """Return the plan with its sparsity chosen from the data, if it is to be: the first half of a release."""
-        choice = self._open_choice
-        if choice is None or self.request.compression is None:
-            return self
-        sparsity = choice.select(self.request, self.fitted, values, key)
-        request = replace(self.request, compression=self.request.compression.chosen(sparsity))
-        return replace(self, request=request, fitted=fit(request, self.fitted.mechanism))
+class StreamPlan(Plan):
+    """A plan whose data arrive: `open` opens a stream of them."""
 
-    def _answered_by(self, record: object) -> Release | None:
-        """Return the record of a request if it is a release that answers this plan."""
-        return record if isinstance(record, Release) and self._asks_the_same_as(record.asked) else None
+    def open(
+        self, ledger: Ledger | None = None, *, request_id: str | None = None, store: StepStore | None = None
+    ) -> Any:
+        """Open a stream: the budget of all its steps is charged now.
 
-    def _asks_the_same_as(self, other: Plan | None) -> bool:
-        """Return whether a release of another plan answers this one."""
-        if other is None or other is self:
-            return other is self
-        try:
-            return other.digest == self.digest
-        except UnsupportedMechanismError:
-            # A basis given by functions has no digest: such a plan is itself alone.
-            return False
-
-    def record(self) -> dict[str, Any]:
-        """Return the plan as a JSON-like record; arrays of the workload stay arrays."""
-        from sordino.plans.file import plan_record  # noqa: PLC0415 - plan_file rebuilds plans
-
-        return plan_record(self)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the record: what two equal plans have in common."""
-        from sordino.plans.file import plan_digest  # noqa: PLC0415
-
-        return plan_digest(self)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the plan as JSON, large arrays in an `.npz` beside it.
-
-        Raises:
-            InputFileError: The file cannot be written.
-        """
-        from sordino.plans.file import save_plan  # noqa: PLC0415
-
-        return save_plan(self, path)
-
-    @staticmethod
-    def load(path: str | Path) -> Plan:
-        """Read a plan and verify it: the noise is fitted again, and a plan that stores less is refused.
-
-        Raises:
-            InputFileError: The file cannot be read.
-            PlanFileError: The file is no plan, was altered, or understates noise or cost.
-        """
-        from sordino.plans.file import load_plan  # noqa: PLC0415
-
-        return load_plan(path)
-
-    def compare(self) -> Comparison:
-        """Return `sordino.compare` for the same request."""
-        from sordino.plans.planner import compare  # noqa: PLC0415
-
-        return compare(
-            self.workload,
-            self.privacy,
-            unit=self.unit,
-            objective=self.objective,
-            max_value=self.request.max_value,
-            integral=self.integral,
-            constraint=self.constraint,
-            effort=self.request.effort,
-            basis=self.request.basis,
-            compression=self.request.compression,
-            memory=self.request.memory,
-        )
-
-    def explain(self) -> str:
-        """Return what will happen and why, in a few lines of text."""
-        fitted = self.fitted
-        kind = _NOISES[fitted.strategy.geometry]
-        option = f" (branching {fitted.branching})" if fitted.mechanism.strategy == "tree" else ""
-        chosen = "chosen by auto" if self.requested == "auto" else "as asked"
-        lines = [
-            f"{self.workload!r}",
-            f"mechanism      {self.mechanism}{option}, {chosen}",
-            f"guarantee      {self.guarantee()}",
-            f"noise          {kind}, {fitted.strategy.measured_len} numbers on the lattice 2^{fitted.door.grid}",
-            f"               inflation by lattice and rounding {self.inflation:.2g}",
-            f"input          cells clamped to [-{self.domain.max_value}, {self.domain.max_value}], "
-            + ("integers" if self.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
-            f"error          rmse {self.rmse:.6g}{kind_of_error(self.rmse_kind)}, largest standard error "
-            + ("not known" if self.max_stderr is None else f"{self.max_stderr:.6g}"),
-        ]
-        lines.extend(self._search_lines())
-        lines.extend(self._recovery_lines())
-        bound = self.gaussian_bound
-        if bound is None and not isinstance(self.privacy, PureDP):
-            lines.append("bound          none is known for queries of this kind and size")
-        elif bound is None:
-            lines.append("bound          under pure privacy no Gaussian mechanism exists")
-        elif self.optimality is not None:
-            lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")
-            lines.append(f"optimality     {self.optimality:.6g} times the least error of any Gaussian mechanism")
-        elif self.fitted.mechanism.projected or self.fitted.mechanism.recovered:
-            lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind biased answers")
-        elif self.rmse < bound.value:
-            lines.append(
-                f"bound          no Gaussian mechanism gets below {bound.value:.6g} ({bound.name}); "
-                "Laplace noise does: the bound does not bind it, so there is no optimality ratio"
-            )
-        else:
-            lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind Laplace noise")
-        for other in self.bounds[1 if bound is not None else 0 :]:
-            if other.up_to_constant and isinstance(self.workload, Filter | GroupConvolution):
-                factor = spectrum(self.workload).factor
-                lines.append(
-                    f"specLB         F/specLB = {factor / other.value**2:.4g}, up to a constant "
-                    "(the paper's bound on every mechanism)"
-                )
-            else:
-                lines.append(f"bound          {other.value:.6g} ({other.name})")
-        return "\n".join(lines)
-
-    def _search_lines(self) -> list[str]:
-        """Say what was searched for and how the answers are projected."""
-        lines = []
-        found, constraint = self.factorization, self.constraint
-        if found is not None and found.gap is not None:
-            # Entries are rounded before they are measured: what counts is the measured matrix.
-            gap = max(found.gap, (self.optimality or 1.0) - 1.0)
-            lines.append(
-                f"search         within {gap:.2g} of the least error, certified, after {found.iterations} iterations"
-            )
-        if constraint is not None:
-            lines.append(f"projection     answers are projected onto {constraint}; intervals are around the others")
-            if zero_is_better(self.request, self.fitted):
-                lines.append(
-                    "               an answer of zero to every query would have less error than the noise: "
-                    "unless the projection helps much, so few records say little at this privacy"
-                )
-        return lines
-
-    def _recovery_lines(self) -> list[str]:
-        """Say what is looked for in what was measured, and what that can do."""
-        compression, strategy = self.request.compression, self.fitted.mechanism.strategy
-        if strategy == "threshold":
-            return [f"recovery       coefficients above the noise in the {self.request.basis.name} basis are kept"]
-        if strategy == "isotonic":
-            return ["recovery       the nearest rising table: never further from the truth than the noise"]
-        if strategy != "compressive" or compression is None:
-            return []
-        cells = self.workload.core.input_len or 0
-        measurements, sparsity = compression.sizes(cells)
-        chosen = " (the largest candidate; chosen privately)" if self._open_choice is not None else ""
-        return [
-            f"sketch         {compression.sketch}, {measurements} numbers in place of {cells}, seed {compression.seed}",
-            f"recovery       {compression.recovery}, {sparsity} coefficients{chosen} in the "
-            f"{compression.transform.name} basis; the rmse is planned for data that has no more",
-            "               above the noise: coefficients that it hides are lost, what is beyond comes on top",
-            "               with room for all cells, a threshold on them has less error: mechanism='threshold'",
-        ]
-
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the expected error of every answer and, for convolutions, the spectrum.
+        Args:
+            ledger: Where the cost is charged; None leaves the stream unaccounted.
+            request_id: Name of the request, charged at most once.
+            store: Where published steps are kept before they are returned; needed for `step_id` and checkpoints.
 
         Returns:
-            The matplotlib figure.
+            A `Stream`; a `GraphStream`, `GraphFunctionStream` or `WordStream` for counts of events, a
+            `HistogramStream` for a `RunningHistogram`, a `RareStream` for a `RareCount`.
 
         Raises:
-            MissingDependencyError: matplotlib is not installed.
+            DataTypeError: The ledger is no ledger.
+            InvalidParameterError: Noise is deterministic and a ledger is given; a store where nothing can be stored.
+            BudgetExceededError: The ledger's total would be exceeded.
+            UnsupportedCostError: The ledger cannot count this cost.
+            DuplicateRequestError: The request was charged before.
+            StepStoreError: The store is in use, or belongs to another stream.
+            EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        from sordino.plots.tables import plot_plan  # noqa: PLC0415 - optional extra
-
-        return plot_plan(self, path)
-
-    def __repr__(self) -> str:
-        return (
-            f"Plan({self.workload!r}, {self.privacy!r}, mechanism={self.mechanism!r}, "
-            f"rmse={self.rmse:.6g}{kind_of_error(self.rmse_kind)})"
+        check_store(self.fit, store)
+        stream: OpenStream = opened(
+            ledger, request_id, self.cost, self.unit.label, lambda key: opened_stream(self.fit, store, key)
         )
+        counters = getattr(stream, "counters", None)
+        if isinstance(counters, Stream):
+            counters.accounted = stream.accounted  # what a checkpoint says
+        return stream
+
+    def release(self, items: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> StreamRelease:
+        """Publish a whole stream of numbers at once, by the same recursion.
+
+        Args:
+            items: Shape (n,), or (n, dim), at most `fit.steps` steps.
+            ledger: As in `open`.
+            request_id: As in `open`.
+
+        Raises:
+            ShapeError: Another shape.
+            HorizonError: More steps than the horizon has.
+            UnsupportedMechanismError: The stream is none of numbers.
+            SordinoError: As `open` and `Stream.update`.
+        """
+        fit = self.fit
+        if not isinstance(fit, StreamFit) or fit.events is not None:
+            raise UnsupportedMechanismError("only a stream of numbers is released as a whole: open this one")
+        rows, shape = read_items(items, fit.dim, fit.request.integral, fit.request.unit)
+        if len(shape) != (1 if fit.dim == 1 else 2) or shape[0] == 0:
+            raise ShapeError("a whole stream has one row a step, and at least one step")
+        if shape[0] > fit.steps:
+            raise HorizonError(f"the stream has {fit.steps} steps, fewer than the input; nothing was released")
+        with self.open(ledger, request_id=request_id) as stream:
+            values = stream.update(rows.reshape(shape))
+        return StreamRelease(fit, values, private=stream.private, accounted=stream.accounted)
+
+    def attach(self, counters: object, replay: object = None) -> Any:
+        """Go on with counters that `sordino.restore` brought back, for streams that make items of something else.
+
+        The events so far are not in a checkpoint: `replay` takes them in again, nothing is published by that. Nor are
+        cells, basis and seed of a sketch: they must be those of the plan that made it.
+
+        Args:
+            counters: What `sordino.restore` returned.
+            replay: For counts of events: a function of a stream that calls its `update` with the events up to the
+                checkpoint, as they were.
+
+        Raises:
+            DataTypeError: They are no stream, or `replay` cannot be called.
+            InvalidParameterError: The counters are those of another plan, or other steps were taken in.
+            UnsupportedMechanismError: What was published before the checkpoint is not in it.
+        """
+        return attached(self.fit, counters, replay)
+
+
+class SurveyPlan(Plan):
+    """A plan whose data stay where they are: clients encode their values, a server adds the reports up."""
+
+    @property
+    def _survey(self) -> SurveyFit:
+        return cast(SurveyFit, self.fit)
+
+    def encode_client(self, value: object, *, ledger: Ledger | None = None) -> NDArray[np.int64]:
+        """Return the report of one client: what it may send to anybody.
+
+        Runs on the client. A second report of the same value costs as much again.
+
+        Args:
+            value: The client's number; beyond the bounds it is clamped, and not-a-number is a null item: noise alone.
+            ledger: The client's own budget, charged; None leaves the report unaccounted.
+
+        Returns:
+            Integers, shape (numbers,).
+
+        Raises:
+            BudgetExceededError: The ledger's total would be exceeded.
+            EntropyError: The operating system gives no randomness.
+        """
+        message: NDArray[np.int64] = self.encode_clients(values_of(value, 0).reshape(1), ledger=ledger)[0]
+        return message
+
+    def encode_clients(self, values: object, *, ledger: Ledger | None = None) -> NDArray[np.int64]:
+        """Return the reports of many clients: for a collector that they trust, and for trying out.
+
+        Args:
+            values: Shape (clients,).
+            ledger: Charged once: the clients are different people.
+
+        Returns:
+            Integers, shape (clients, numbers).
+
+        Raises:
+            DataTypeError: Not numbers.
+            ShapeError: Not one-dimensional.
+            BudgetExceededError: The ledger's total would be exceeded.
+            EntropyError: The operating system gives no randomness.
+        """
+        fit, array = self._survey, values_of(values, 1)
+        return released(
+            ledger,
+            None,
+            fit.cost,
+            self.unit.label,
+            lambda _record: None,
+            lambda key: prepare_reports(fit, array, key),
+        )
+
+    def server(self) -> LocalServer:
+        """Return a server that adds up reports."""
+        return LocalServer(self._survey)
+
+
+def plan_of(fit: Fit) -> Plan:
+    """Return the plan of a fit, by what can be done with it."""
+    kinds: dict[type[Fit], type[Plan]] = {LinearFit: ReleasePlan, SmoothFit: ReleasePlan, SurveyFit: SurveyPlan}
+    return kinds.get(type(fit), StreamPlan)(fit)

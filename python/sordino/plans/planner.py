@@ -3,48 +3,80 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, get_args, overload
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, TypeAlias, overload
 
-from sordino._support.checks import integer, one_of, open_unit, positive, text
-from sordino.accuracy.bounds import Bound
+from sordino._support.checks import open_unit, positive
 from sordino.accuracy.factorizations import Factorization
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
-from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism, mechanism_named
-from sordino.mechanisms.linear.compression import Compression, compression_within
-from sordino.mechanisms.linear.effort import affords, improves
-from sordino.mechanisms.linear.fit import (
-    Effort,
-    Fitted,
-    Objective,
-    Request,
-    check_request,
-    fit,
-    least_error,
-    least_gaussian_error,
-)
-from sordino.mechanisms.linear.search import Progress
-from sordino.plans.plan import Plan
-from sordino.plans.smooth import SmoothPlan
-from sordino.plans.smooth_planner import SmoothComparison, compare_smooth, plan_smooth, privacy_for_smooth
+from sordino.mechanisms.families import family_of
+from sordino.mechanisms.family import Family, Progress
+from sordino.mechanisms.fits import Effort, Fit, Objective, Request, checked, least_error
+from sordino.mechanisms.linear.compression import Compression
+from sordino.plans.comparison import Comparison, compare_request
+from sordino.plans.plan import Plan, ReleasePlan, StreamPlan, SurveyPlan, plan_of
 from sordino.privacy.calibration import epsilon_of_mu, noise_ratio
 from sordino.privacy.guarantees import ApproxDP, Privacy, PureDP
-from sordino.privacy.units import AddRemove, ReplaceOne, Unit
-from sordino.workloads import Histogram, RunningHistogram, Workload
-from sordino.workloads.bases import Basis, basis_of
-from sordino.workloads.constraints import Constraint, PublicTotal, check_constraint
-from sordino.workloads.smooth.base import SmoothQueries
+from sordino.privacy.units import Unit
+from sordino.workloads import RunningHistogram
+from sordino.workloads.base import Workload
+from sordino.workloads.bases import Basis
+from sordino.workloads.constraints import Constraint
+from sordino.workloads.continual import Continual
+from sordino.workloads.events.base import EventWorkload
+from sordino.workloads.local.survey import LocalSurvey
+from sordino.workloads.rare import RareCount
 
-__all__ = ["Comparison", "compare", "plan", "privacy_for"]
+__all__ = ["compare", "plan", "privacy_for"]
+
+Guarantee: TypeAlias = Callable[[float], Privacy]
+Error: TypeAlias = Callable[[Any], float]
+Live: TypeAlias = Continual | RunningHistogram | EventWorkload | RareCount
 
 # Less Gaussian noise than this, relative to the sensitivity, is not asked for.
 _LEAST_RATIO = 1e-5
+# Where the error is no multiple of the noise: epsilons that are tried, and how near the least one is.
+_LEAST, _MOST = 1e-6, 1e6
+_WITHIN = 1e-3
+
+_DEFAULTS = {each.name: each.default for each in fields(Request)} | {"basis": "haar"}
+
+
+def _request(workload: object, privacy: object, unit: object, options: dict[str, Any]) -> tuple[Family, Request]:
+    """Return a checked request and the family that serves it; options of other families are refused."""
+    family, asked = family_of(workload)
+    for name, value in options.items():
+        if name not in {"mechanism", *family.options} and not (value is _DEFAULTS[name] or value == _DEFAULTS[name]):
+            raise InvalidParameterError(f"{name} means nothing for {type(workload).__name__}")
+    request = checked(asked, privacy, family.unit if unit is None else unit, **options)
+    return family, family.check(request)
+
+
+def _progress(progress: object) -> Progress | None:
+    if progress is not None and not callable(progress):
+        raise DataTypeError("progress must be callable")
+    return progress
 
 
 @overload
-def plan(workload: SmoothQueries, privacy: Privacy, *, unit: Unit | None = ..., mechanism: str = ...) -> SmoothPlan: ...
+def plan(workload: LocalSurvey, privacy: Privacy, *, mechanism: str = ...) -> SurveyPlan: ...  # type: ignore[overload-overlap]
+@overload
+def plan(  # type: ignore[overload-overlap]
+    workload: Live,
+    privacy: Privacy,
+    *,
+    unit: Unit | None = ...,
+    mechanism: str = ...,
+    objective: Objective = ...,
+    max_value: int | None = ...,
+    integral: bool = ...,
+    effort: Effort = ...,
+    basis: Basis | str = ...,
+    compression: Compression | None = ...,
+    memory: int | None = ...,
+    degree: int | None = ...,
+) -> StreamPlan: ...
 @overload
 def plan(
     workload: Workload,
@@ -62,9 +94,9 @@ def plan(
     compression: Compression | None = ...,
     memory: int | None = ...,
     progress: Progress | None = ...,
-) -> Plan: ...
+) -> ReleasePlan: ...
 def plan(
-    workload: Workload | SmoothQueries,
+    workload: Workload,
     privacy: Privacy,
     *,
     unit: Unit | None = None,
@@ -78,260 +110,67 @@ def plan(
     basis: Basis | str = "haar",
     compression: Compression | None = None,
     memory: int | None = None,
+    degree: int | None = None,
     progress: Progress | None = None,
-) -> Plan | SmoothPlan:
-    """Plan a release: touches no data, costs nothing.
+) -> Plan:
+    """Plan a release, a stream or a survey: touches no data, costs nothing.
 
     `auto` takes the least error among the mechanisms that serve the workload and the privacy (`fourier-composed`
     and `fourier-uniform` are reached by name only); of those within 1 % the simplest. The choice depends on the
     arguments alone, and regards this one release, not what a ledger will make of several. It never takes a sketch for
     its error, which thresholds on all cells beat; it does where `memory` leaves no room for the cells.
 
+    What a workload does not use is refused: surveys and `SmoothQueries` say all of it themselves.
+
     Args:
-        workload: The queries; for `SmoothQueries` over points `unit` and `mechanism` alone apply.
-        privacy: The guarantee of one release.
+        workload: The queries; `Continual(...)` for live answers.
+        privacy: The guarantee of one release, of a whole stream, or of one report.
         unit: What one protected thing can change; `AddRemove(1)` if None.
-        mechanism: 'auto', or a name from `sordino.mechanisms.linear.catalogue`.
+        mechanism: 'auto', or a name from the catalogues in `sordino.mechanisms`.
         objective: 'mean' minimises `rmse`, 'max' minimises `max_stderr`.
-        max_value: Public bound on the magnitude of a cell; cells beyond are clamped. The largest power of two
-            up to 2**24 that costs nothing if None.
+        max_value: Public bound on the magnitude of a cell, or of an entry of an item; those beyond are clamped. The
+            largest power of two up to 2**24 that costs nothing if None.
         integral: Whether cells are integers; otherwise they are rounded to a fine public grid.
         constraint: What is publicly known about the input; `auto` then means 'sparse', which projects onto it.
         effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 256), whenever no closed
             form is known to be optimal; 'closed_form' searches only when such a mechanism is named.
-        factorization: What 'optimal' or another searched mechanism measures, from `sordino.factorize`.
-        basis: In which 'threshold' looks for what is not noise: 'haar', 'cosine', 'standard', an `OrthonormalBasis`.
-        compression: What 'compressive' measures and how it is read.
+        factorization: What 'optimal' or another searched mechanism measures, from `sordino.optimal.factorize`.
+        basis: In which 'threshold', and estimates of a live table, look for what is not noise: 'haar', 'cosine',
+            'standard', an `OrthonormalBasis`.
+        compression: What 'compressive' measures and how it is read; of a live table the sketch that is kept.
         memory: Most bytes that may be kept or sent before the release, at 8 bytes a number. Where the cells need more,
-            'auto' takes 'compressive', with the sizes that fit if no `compression` is given.
+            'auto' takes 'compressive', with the sizes that fit if no `compression` is given. Of a stream the most bytes
+            of noise state a coordinate.
+        degree: Of a stream's `blt`, or arity of its `subtraction-tree`.
         progress: Called with (iteration, gap) during searches; returning False ends one, with a larger gap.
 
     Returns:
-        The plan; a `SmoothPlan` for `SmoothQueries`.
+        A `ReleasePlan`; a `StreamPlan` for live answers and counts of events, a `SurveyPlan` for a `LocalSurvey`.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
-        InvalidParameterError: An argument is out of range.
-        UnsupportedMechanismError: The mechanism named does not serve this workload or privacy.
+        InvalidParameterError: An argument is out of range, or means nothing for this workload.
+        UnsupportedMechanismError: No mechanism, or not the one named, serves this workload and privacy.
     """
-    if isinstance(workload, SmoothQueries):
-        _check_plain(objective, max_value, integral, constraint, effort, factorization, basis, compression, memory)
-        return plan_smooth(workload, privacy, unit=unit, mechanism=mechanism)
-    request = _checked(
-        workload, privacy, unit, objective, max_value, integral, constraint, effort, basis, compression, memory
-    )
-    if not isinstance(mechanism, str):
-        raise DataTypeError("mechanism must be a name")
-    if progress is not None and not callable(progress):
-        raise DataTypeError("progress must be callable")
-    named = mechanism
-    if mechanism == "auto" and factorization is None and (constraint is None) and _is_too_large(request):
-        named = "compressive"
-    if mechanism == "auto" and constraint is not None and factorization is not None:
-        named = "sparse"
-    elif mechanism == "auto" and isinstance(factorization, Factorization):
-        named = f"{factorization.kind}-{factorization.law}"
-    if factorization is not None:
-        if not isinstance(factorization, Factorization):
-            raise DataTypeError("factorization must come from sordino.factorize")
-        fitted = fit(request, mechanism_named(named, privacy), factorization=factorization)
-    elif named == "auto":
-        fitted = least_error(_candidates(request, progress), objective)
-    elif mechanism == "auto" and named == "compressive":
-        fitted = least_error(_sketches(request), objective)
-    else:
-        fitted = _best_branching(request, mechanism_named(named, privacy), progress)
-    return Plan(request=request, requested=mechanism, fitted=fitted)
+    options = {
+        "mechanism": mechanism,
+        "objective": objective,
+        "max_value": max_value,
+        "integral": integral,
+        "constraint": constraint,
+        "effort": effort,
+        "factorization": factorization,
+        "basis": basis,
+        "compression": compression,
+        "memory": memory,
+        "degree": degree,
+    }
+    family, request = _request(workload, privacy, unit, options)
+    return plan_of(family.choose(request, _progress(progress)))
 
 
-def _check_plain(*given: object) -> None:
-    """Refuse options of tables for queries of points.
-
-    Raises:
-        InvalidParameterError: One was given.
-    """
-    if given != ("mean", None, True, None, "optimize", None, "haar", None, None):
-        raise InvalidParameterError("SmoothQueries take unit and mechanism; all else is said in the workload")
-
-
-def _checked(  # noqa: PLR0917 - the arguments of the public functions, in their order
-    workload: Workload,
-    privacy: Privacy,
-    unit: Unit | None,
-    objective: Objective,
-    max_value: int | None,
-    integral: bool,
-    constraint: Constraint | None = None,
-    effort: Effort = "optimize",
-    basis: Basis | str = "haar",
-    compression: Compression | None = None,
-    memory: int | None = None,
-) -> Request:
-    max_value = check_request(workload, privacy, unit, objective, max_value, integral)
-    one_of("effort", effort, get_args(Effort))
-    unit = AddRemove(1) if unit is None else unit
-    if isinstance(check_constraint(constraint), PublicTotal) and not isinstance(unit, ReplaceOne):
-        raise InvalidParameterError("a public total cannot change with the protected thing: plan with ReplaceOne")
-    if isinstance(workload, RunningHistogram):
-        raise UnsupportedMechanismError("a RunningHistogram is a stream: plan it with sordino.plan_stream")
-    if compression is not None and not isinstance(compression, Compression):
-        raise DataTypeError("compression must be a sordino.Compression")
-    if memory is not None:
-        memory = integer("memory", memory, least=1)
-        cells = workload.core.input_len
-        if compression is None and cells is not None and 8 * cells > memory:
-            compression = compression_within(memory // 8)
-        elif compression is not None and cells is not None and 8 * compression.sizes(cells)[0] > memory:
-            raise InvalidParameterError("this compression has more numbers than the memory")
-    return Request(
-        workload,
-        privacy,
-        unit,
-        objective,
-        max_value,
-        integral,
-        constraint,
-        effort,
-        basis_of(basis),
-        compression,
-        memory,
-    )
-
-
-def _sketches(request: Request) -> list[Fitted]:
-    """Return the compressive mechanisms that the privacy allows, fitted.
-
-    Raises:
-        UnsupportedMechanismError: There are none.
-    """
-    fitted, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy == "compressive"])
-    if not fitted:
-        reasons = sorted(set(refused.values())) or ["no sketch serves this workload"]
-        raise UnsupportedMechanismError("the cells need more than the memory, and a sketch: " + "; ".join(reasons))
-    return fitted
-
-
-def _is_too_large(request: Request) -> bool:
-    """Return whether the cells need more memory than there is."""
-    cells = request.workload.core.input_len
-    return request.memory is not None and cells is not None and 8 * cells > request.memory
-
-
-def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> Fitted:
-    options = [fit(request, mechanism, b, progress=progress) for b in mechanism.branchings(request.workload)]
-    return min(options, key=lambda fitted: fitted.error(request.objective))
-
-
-def _is_automatic(mechanism: Mechanism, request: Request) -> bool:
-    """Whether `auto` may take the mechanism: one that projects with a constraint, none that cannot improve."""
-    if request.constraint is not None:
-        return mechanism.strategy == "sparse"
-    return mechanism.automatic and (mechanism.strategy != "optimal" or improves(request))
-
-
-def _candidates(request: Request, progress: Progress | None = None) -> list[Fitted]:
-    """Return every mechanism that `auto` may take, fitted, the simpler ones first."""
-    fitted, refused = _fit_all(request, [m for m in MECHANISMS if _is_automatic(m, request)], progress)
-    if not fitted and request.constraint is not None:
-        # Too many cells for a search unasked; but a constraint asks for one.
-        return [_best_branching(request, mechanism_named("sparse", request.privacy), progress)]
-    if not fitted:
-        raise UnsupportedMechanismError(
-            "no mechanism serves this workload and privacy: " + "; ".join(sorted(set(refused.values())))
-        )
-    return fitted
-
-
-def _fit_all(
-    request: Request, mechanisms: Iterable[Mechanism], progress: Progress | None = None
-) -> tuple[list[Fitted], dict[str, str]]:
-    """Fit the mechanisms that serve; say of the others that should why they do not."""
-    fitted: list[Fitted] = []
-    refused: dict[str, str] = {}
-    for mechanism in mechanisms:
-        if not (mechanism.allows(request.privacy) and mechanism.serves(request.workload)):
-            continue
-        if mechanism.projected and request.constraint is None:
-            continue
-        if mechanism.strategy == "compressive" and request.compression is None:
-            continue
-        asked = request if mechanism.projected else replace(request, constraint=None)
-        if mechanism.factored and not affords(request, mechanism.law):
-            refused[mechanism.name] = "searched for only when named: too many cells, or effort='closed_form'"
-            continue
-        try:
-            fitted.append(_best_branching(asked, mechanism, progress))
-        except (UnsupportedMechanismError, InvalidParameterError) as error:
-            refused[mechanism.name] = str(error)
-    return fitted, refused
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Mechanisms side by side, best first, before anything is spent.
-
-    Attributes:
-        rows: One for each mechanism that can answer: name, rmse, max_stderr, rmse_kind, optimality or None, inflation.
-        gaussian_bound: Least error of any Gaussian mechanism, None under `PureDP`.
-        chosen: What `auto` takes.
-        refused: Mechanisms that do not serve, with the reason.
-        request: What was asked for.
-    """
-
-    rows: tuple[dict[str, Any], ...]
-    gaussian_bound: Bound | None
-    chosen: str
-    refused: dict[str, str]
-    request: Request
-
-    def __str__(self) -> str:
-        lines = [f"{'mechanism':<26}{'rmse':>14}{'max stderr':>14}{'over bound':>12}{'kind':>13}"]
-        for row in self.rows:
-            over = row["optimality"]
-            ratio = "-" if over is None else f"{over:.4f}"
-            mark = " *" if row["mechanism"] == self.chosen else ""
-            largest = "-" if row["max_stderr"] is None else f"{row['max_stderr']:.6g}"
-            errors = f"{row['rmse']:>14.6g}{largest:>14}{ratio:>12}{row['rmse_kind']:>13}"
-            lines.append(f"{row['mechanism']:<26}{errors}{mark}")
-        bound = self.gaussian_bound
-        if bound is not None:
-            lines.append(f"least of any Gaussian mechanism: {bound.value:.6g} ({bound.name})")
-        return "\n".join(lines)
-
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the errors as bars.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            MissingDependencyError: matplotlib is not installed.
-        """
-        from sordino.plots.tables import plot_comparison  # noqa: PLC0415 - optional extra
-
-        return plot_comparison(self, path)
-
-
-@overload
-def compare(workload: SmoothQueries, privacy: Privacy, *, unit: Unit | None = ...) -> SmoothComparison: ...
-@overload
 def compare(
     workload: Workload,
-    privacy: Privacy,
-    *,
-    unit: Unit | None = ...,
-    objective: Objective = ...,
-    max_value: int | None = ...,
-    integral: bool = ...,
-    constraint: Constraint | None = ...,
-    effort: Effort = ...,
-    basis: Basis | str = ...,
-    compression: Compression | None = ...,
-    memory: int | None = ...,
-    progress: Progress | None = ...,
-) -> Comparison: ...
-def compare(
-    workload: Workload | SmoothQueries,
     privacy: Privacy,
     *,
     unit: Unit | None = None,
@@ -344,8 +183,8 @@ def compare(
     compression: Compression | None = None,
     memory: int | None = None,
     progress: Progress | None = None,
-) -> Comparison | SmoothComparison:
-    """Return the expected error of every mechanism that can answer, best first.
+) -> Comparison:
+    """Return the expected error of every mechanism that can answer, best first; of streams memory and time too.
 
     `fourier-composed` is left out: its calibration takes seconds, and Gaussian noise beats it always. Recoveries come
     last, thresholds beside histograms only: what they make of data that is not sparse cannot be said beforehand. Of
@@ -369,50 +208,28 @@ def compare(
     Raises:
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range.
+        UnsupportedMechanismError: No mechanism serves.
     """
-    if isinstance(workload, SmoothQueries):
-        _check_plain(objective, max_value, integral, constraint, effort, None, basis, compression, memory)
-        return compare_smooth(workload, privacy, unit=unit)
-    request = _checked(
-        workload, privacy, unit, objective, max_value, integral, constraint, effort, basis, compression, memory
-    )
-    if progress is not None and not callable(progress):
-        raise DataTypeError("progress must be callable")
-    # Thresholds serve every table, but are judged by its cells.
-    left_out = {"fourier-composed"} | (set() if isinstance(workload, Histogram) else {"threshold"})
-    options, refused = _fit_all(request, [m for m in MECHANISMS if m.strategy not in left_out], progress)
-    if not options:
-        raise UnsupportedMechanismError("no mechanism serves this workload and privacy")
-    automatic = [fitted for fitted in options if _is_automatic(fitted.mechanism, request)]
-    automatic = automatic or [fitted for fitted in options if fitted.mechanism.automatic]
-    bound = least_gaussian_error(request)
-    rows: tuple[dict[str, Any], ...] = tuple(
-        {
-            "mechanism": fitted.mechanism.name,
-            "rmse": fitted.rmse,
-            "max_stderr": fitted.max_stderr,
-            "rmse_kind": fitted.rmse_kind,
-            "optimality": fitted.over(bound, objective),
-            "inflation": fitted.inflation,
-        }
-        for fitted in sorted(options, key=lambda fitted: (_guesses(fitted), fitted.error(objective)))
-    )
-    sketches = [fitted for fitted in options if fitted.mechanism.strategy == "compressive"]
-    # With too little memory for the cells only a sketch is left.
-    chosen = least_error(sketches if sketches and _is_too_large(request) else automatic, objective)
-    return Comparison(rows, bound, chosen.mechanism.name, refused, request)
-
-
-def _guesses(fitted: Fitted) -> bool:
-    """Return whether the error depends on how sparse the data is."""
-    return fitted.mechanism.strategy in {"threshold", "compressive"}
+    options = {
+        "objective": objective,
+        "max_value": max_value,
+        "integral": integral,
+        "constraint": constraint,
+        "effort": effort,
+        "basis": basis,
+        "compression": compression,
+        "memory": memory,
+    }
+    return compare_request(_request(workload, privacy, unit, options)[1], _progress(progress))
 
 
 def privacy_for(
-    workload: Workload | SmoothQueries,
+    workload: Workload,
     *,
     rmse: float | None = None,
     max_stderr: float | None = None,
+    within: float | None = None,
+    level: float = 0.95,
     delta: float | None = None,
     unit: Unit | None = None,
     mechanism: str = "auto",
@@ -421,10 +238,15 @@ def privacy_for(
 ) -> Privacy:
     """Return the least epsilon with which the error target is met: the question people ask first.
 
+    Where the error is no multiple of the noise (`SmoothQueries`, surveys, live tables), within a thousandth of it, from
+    1e-6 to 1e6.
+
     Args:
-        workload: The queries; for `SmoothQueries` within a thousandth of the least epsilon, from 1e-6 to 1e6.
-        rmse: Wanted root mean squared error; give this or `max_stderr`.
+        workload: The queries.
+        rmse: Wanted root mean squared error; give this, `max_stderr` or `within`.
         max_stderr: Wanted largest standard error.
+        within: Wanted half width of every answer's interval at `level`.
+        level: Strictly between 0 and 1.
         delta: For `ApproxDP`; None asks for `PureDP`.
         unit: What one protected thing can change; `AddRemove(1)` if None.
         mechanism: As in `plan`.
@@ -436,46 +258,86 @@ def privacy_for(
 
     Raises:
         DataTypeError: An argument is of the wrong type.
-        InvalidParameterError: Both or neither target is given, or an argument is out of range, or no epsilon up
-            to 1e6 is enough.
+        InvalidParameterError: Not one target is given, or an argument is out of range, or no epsilon up to 1e6 is
+            enough.
+        UnsupportedMechanismError: No mechanism serves, or what is asked is not known of it.
     """
-    text("mechanism", mechanism)
-    if (rmse is None) == (max_stderr is None):
-        raise InvalidParameterError("give either rmse or max_stderr")
-    objective: Objective = "mean" if rmse is not None else "max"
-    target = positive("rmse", rmse) if rmse is not None else positive("max_stderr", max_stderr)
+    wanted = {"rmse": rmse, "max_stderr": max_stderr, "within": within}
+    given = [name for name, value in wanted.items() if value is not None]
+    if len(given) != 1:
+        raise InvalidParameterError("give one of rmse, max_stderr and within")
+    target = positive(given[0], wanted[given[0]])
+    level = open_unit("level", level)
+    if delta is not None:
+        open_unit("delta", delta)
 
     def guarantee(epsilon: float) -> Privacy:
         return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
 
-    if delta is not None:
-        open_unit("delta", delta)
-    if isinstance(workload, SmoothQueries):
-        if rmse is None or max_value is not None or not integral:
-            raise InvalidParameterError("SmoothQueries take an rmse, a delta, unit and mechanism")
-        return privacy_for_smooth(workload, target, guarantee, unit=unit, mechanism=mechanism)
-    reference = guarantee(1.0)
-    request = _checked(workload, reference, unit, objective, max_value, integral)
-    # The error of a strategy is proportional to its noise ratio, so one plan at epsilon = 1 tells the
-    # ratio needed, and the ratio the epsilon.
-    if mechanism == "auto":
-        options = _candidates(request)
-    else:
-        options = [_best_branching(request, mechanism_named(mechanism, reference))]
+    def error(fit: Fit) -> float:
+        found = {"rmse": lambda: fit.rmse, "max_stderr": lambda: fit.max_stderr}.get(
+            given[0], lambda: fit.largest_half_width(level)
+        )()
+        if found is None:
+            raise UnsupportedMechanismError(f"of {fit.name} only the rmse is known")
+        return found
+
+    options = {
+        "mechanism": mechanism,
+        "objective": "mean" if rmse is not None else "max",
+        "max_value": max_value,
+        "integral": integral,
+    }
+    if "objective" not in family_of(workload)[0].options:
+        del options["objective"]
+    family, request = _request(workload, guarantee(1.0), unit, options)
+    if family.scales:
+        return _by_proportion(family, request, target, guarantee, error)
+    return _by_bisection(family, request, target, guarantee, error)
+
+
+def _by_proportion(family: Family, request: Request, target: float, guarantee: Guarantee, error: Error) -> Privacy:
+    """Solve for epsilon where the error of a strategy is proportional to its noise ratio.
+
+    One plan at epsilon = 1 tells the ratio needed, and the ratio the epsilon.
+    """
+    named = request.mechanism != "auto"
     best = math.inf
-    for fitted in options:
-        ratio = noise_ratio(reference, fitted.mechanism.law) * target / fitted.error(objective)
-        if fitted.mechanism.law == "laplace":
+    for fit in [family.choose(request)] if named else family.candidates(request):
+        law = fit.mechanism.law  # type: ignore[attr-defined]
+        ratio = noise_ratio(request.privacy, law) * target / error(fit)
+        if law == "laplace":
             best = min(best, 1.0 / ratio)
-        elif delta is not None and ratio > _LEAST_RATIO:
-            best = min(best, epsilon_of_mu(1.0 / ratio, delta))
+        elif isinstance(request.privacy, ApproxDP) and ratio > _LEAST_RATIO:
+            best = min(best, epsilon_of_mu(1.0 / ratio, request.privacy.delta))
     if not 1e-12 <= best <= 1e6:
         raise InvalidParameterError("no epsilon from 1e-12 to 1e6 meets this target")
     # Lattice inflation may differ a little at another epsilon: step up until the plan meets the target.
     for step in range(40):
         privacy = guarantee(best * (1.0 + 1e-9 * 2.0**step if step else 1.0))
         tried = replace(request, privacy=privacy)
-        chosen = _candidates(tried) if mechanism == "auto" else [_best_branching(tried, options[0].mechanism)]
-        if least_error(chosen, objective).error(objective) <= target:
+        chosen = family.choose(tried) if named else least_error(family.candidates(tried), request.objective)
+        if error(chosen) <= target:
             return privacy
     raise InvalidParameterError("no epsilon meets this target")
+
+
+def _by_bisection(family: Family, request: Request, target: float, guarantee: Guarantee, error: Error) -> Privacy:
+    """Search for epsilon: sizes change with it, but a larger one never asks for more error."""
+
+    def meets(epsilon: float) -> bool:
+        try:
+            return error(family.choose(family.check(replace(request, privacy=guarantee(epsilon))))) <= target
+        except InvalidParameterError:
+            # Too much or too little noise for the lattice.
+            return epsilon > 1.0
+
+    low, high = _LEAST, _MOST
+    while high / low > 1.0 + _WITHIN:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    chosen = guarantee(high)
+    found = family.choose(family.check(replace(request, privacy=chosen)))
+    if high >= _MOST or error(found) > target:
+        raise InvalidParameterError("no epsilon from 1e-6 to 1e6 meets this target")
+    return chosen

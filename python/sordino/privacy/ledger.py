@@ -1,7 +1,6 @@
 """The ledger: a privacy filter that refuses what would exceed a total, before any noise is drawn."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
@@ -149,7 +148,8 @@ class Ledger(Uncopied):
         Raises:
             ForkError: This process does not own the ledger.
         """
-        with self._turn():
+        with self._guard():
+            self._settle()
             return tuple(self._history)
 
     @property
@@ -162,7 +162,8 @@ class Ledger(Uncopied):
         Raises:
             ForkError: This process does not own the ledger.
         """
-        with self._turn():
+        with self._guard():
+            self._settle()
             return self._spent()
 
     def _spent(self) -> dict[str, dict[str, float]]:
@@ -187,7 +188,8 @@ class Ledger(Uncopied):
         Raises:
             ForkError: This process does not own the ledger.
         """
-        with self._turn():
+        with self._guard():
+            self._settle()
             left = [
                 None if sums is None else {name: max(Fraction(0), rule.limits[name] - sums[name]) for name in sums}
                 for rule, sums in zip(self._rules, self._sums, strict=True)
@@ -212,7 +214,8 @@ class Ledger(Uncopied):
             DataTypeError: `cost` is no cost or `request_id` no string.
             ForkError: This process does not own the ledger.
         """
-        with self._turn():
+        with self._guard():
+            self._settle()
             self._sums_after(cost, request_id)
 
     def charge(self, cost: Cost, request_id: str | None = None, label: str = "") -> LedgerEntry:
@@ -235,7 +238,8 @@ class Ledger(Uncopied):
         """
         if not isinstance(label, str):
             raise DataTypeError(f"label must be a string, got {type(label).__name__}")
-        with self._turn():
+        with self._guard():
+            self._settle()
             sums = self._sums_after(cost, request_id)
             entry = LedgerEntry(sequence=len(self._history), cost=cost, request_id=request_id, label=label)
             # Whatever comes in between, the storage has the truth: it is read again before anything else.
@@ -251,7 +255,8 @@ class Ledger(Uncopied):
         Raises:
             ForkError: This process does not own the ledger.
         """
-        with self._turn():
+        with self._guard():
+            self._settle()
             entry = self._requests.get(text("request_id", request_id))
             return None if entry is None else Charged(entry, self._records.get(request_id))
 
@@ -265,7 +270,8 @@ class Ledger(Uncopied):
             DuplicateRequestError: A record is attached already; it is kept.
             ForkError: This process does not own the ledger.
         """
-        with self._turn():
+        with self._guard():
+            self._settle()
             if text("request_id", request_id) not in self._requests:
                 raise InvalidParameterError(f"request id {request_id!r} has not been charged: charge it first")
             if request_id in self._records:
@@ -274,7 +280,8 @@ class Ledger(Uncopied):
 
     def _finished(self, request_id: str, record: object) -> None:
         """Keep a record in place of the unfinished one."""
-        with self._turn():
+        with self._guard():
+            self._settle()
             self._records[request_id] = record
 
     def to_dp_events(self) -> tuple[Any, ...]:
@@ -291,13 +298,10 @@ class Ledger(Uncopied):
         composition = "" if self._composition == "adaptive" else f", composition={self._composition!r}"
         return f"<Ledger {self._total}{composition}: {len(self._history)} charged>"
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One caller at a time, of the owning process, and nothing in the storage that is not counted here."""
-        with self._guard():
-            if self._pending:
-                self._read_storage()
-            yield
+    def _settle(self) -> None:
+        """See that nothing is in the storage that is not counted here; inside a turn."""
+        if self._pending:
+            self._read_storage()
 
     def _read_storage(self) -> None:
         self._pending = True

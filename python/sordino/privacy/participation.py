@@ -27,29 +27,30 @@ class Pattern(NamedTuple):
     touched: int
 
 
-def patterns(unit: Unit, dim: int, touched: int, signed: bool, one_sign: bool) -> tuple[Pattern, ...]:
+def patterns(unit: Unit, dim: int, cells: int, one_signed: bool, one_sign: bool) -> tuple[Pattern, ...]:
     """Return patterns each of which bounds what the unit can change; the least sensitivity counts.
 
-    A record changes one item in at most b = `touched` coordinates, each by at most 1: squared norm b. A replaced
+    A record changes one item in at most b = `cells` coordinates, each by at most 1: squared norm b. A replaced
     record leaves one item (-1 in b coordinates) and enters the same or another (+1 in b coordinates): 2b where
-    columns of the strategy have no negative products (`one_sign`), 4b in any case; in a `signed` item entries may go
-    from -1 to 1: 4b. k records at any steps are covered by k at one step (triangle inequality).
+    columns of the strategy have no negative products (`one_sign`), 4b in any case; where a record is not
+    `one_signed`, entries may go from -1 to 1: 4b. k records at any steps are covered by k at one step (triangle
+    inequality).
 
     Args:
         unit: What one protected thing can change.
         dim: Coordinates of an item.
-        touched: b, coordinates that one record touches.
-        signed: Whether entries of a record may be negative.
+        cells: b, coordinates that one record changes.
+        one_signed: Whether entries of a record are not negative.
         one_sign: Whether all products of columns of the strategy are non-negative.
     """
     match unit:
         case AddRemove(records=records, per_cell=per_cell):
-            together = Pattern(1, records, 1, touched, touched, min(dim, records * touched))
+            together = Pattern(1, records, 1, cells, cells, min(dim, records * cells))
             if dim > 1 or per_cell is None or per_cell >= records:
                 return (together,)
             return together, Pattern(-(-records // per_cell), per_cell, 1, 1, 1, 1)
         case ReplaceOne(records=records):
-            squared = 2 * touched if one_sign and not signed else 4 * touched
-            return (Pattern(1, records, 1, squared, 2 * touched, min(dim, 2 * records * touched)),)
+            squared = 2 * cells if one_sign and one_signed else 4 * cells
+            return (Pattern(1, records, 1, squared, 2 * cells, min(dim, 2 * records * cells)),)
         case UserLevel(max_participations=count, min_separation=separation, per_step=weight):
-            return (Pattern(count, weight, separation, touched, touched, min(dim, count * weight * touched)),)
+            return (Pattern(count, weight, separation, cells, cells, min(dim, count * weight * cells)),)

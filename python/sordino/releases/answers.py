@@ -9,6 +9,7 @@ import numpy as np
 
 from sordino._support.checks import flag, open_unit
 from sordino.accuracy.half_widths import (
+    factor_of_variance,
     gaussian_half_width,
     k_norm_half_width,
     laplace_half_width,
@@ -20,7 +21,7 @@ from sordino.workloads.base import Array
 if TYPE_CHECKING:
     from sordino.releases.release import Release
 
-__all__ = ["answer_half_widths", "factor_of_variance"]
+__all__ = ["answer_half_widths"]
 
 # Up to this many answers the exact weights of each are looked at; above, the variance alone.
 _EXACT_ANSWERS = 10_000
@@ -43,7 +44,7 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     open_unit("level", level)
     stderr = np.ascontiguousarray(release.stderr).reshape(-1)
     answers = len(stderr) if flag("simultaneous", simultaneous) else 1
-    fitted = release.plan.fitted
+    fitted = release.fit
     if fitted.mechanism.law == "gaussian":
         return gaussian_half_width(stderr, level, answers)
     if fitted.strategy.geometry == "body":
@@ -86,7 +87,7 @@ def _few_laws(release: Release) -> bool:
     """Whether an identity strategy under a filter with ends gives few different sets of weights."""
     workload = release.workload
     return (
-        release.plan.fitted.mechanism.measures == "identity"
+        release.fit.mechanism.measures == "identity"
         and isinstance(workload, Filter)
         and len(workload.kernel) <= _EXACT_ANSWERS // 2
     )
@@ -94,7 +95,7 @@ def _few_laws(release: Release) -> bool:
 
 def _by_weights(release: Release, workload: Workload, stderr: Array, level: float, answers: int) -> Array:
     """Exact weights of each answer; equal ones are evaluated once."""
-    fitted = release.plan.fitted
+    fitted = release.fit
     known: dict[bytes, float] = {}
     out = np.empty_like(stderr)
     cut: dict[tuple[int, int], float] = {}
@@ -130,18 +131,3 @@ def _taps_of(workload: Filter, t: int) -> tuple[int, int]:
         return 0, taps
     centre = (taps - 1) // 2 if workload.boundary == "same" else 0
     return max(0, centre + t - n + 1), min(taps, centre + t + 1)
-
-
-def factor_of_variance(level: float, answers: int) -> float:
-    """Half width over standard deviation that holds for any sum of (spherical) Laplace variates.
-
-    With variance V the moment generating function is at most that of one Laplace variate, 1/(1 - s²V/2):
-    each factor (1 - u s²)^(-c), c >= 1, is at most 1/(1 - c u s²) by Bernoulli's inequality, and the product
-    of such terms at most one with the sum of the u. Chernoff's bound 2 e^(-sq)/(1 - s²V/2) is minimised over s.
-    """
-    log_tail = math.log1p(-level) - math.log(answers)
-    best = math.inf
-    # In units of sqrt(V/2): q = (ln 2 - ln(1 - s²) - log_tail)/s for s in (0, 1).
-    for s in np.linspace(0.01, 0.9999, 4000):
-        best = min(best, (math.log(2.0) - math.log1p(-s * s) - log_tail) / s)
-    return best / math.sqrt(2.0)

@@ -13,7 +13,7 @@ from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half
 from sordino.releases.release import Interval
 
 if TYPE_CHECKING:
-    from sordino.plans.events import EventPlan
+    from sordino.mechanisms.stream.fit import StreamFit
 
 __all__ = ["Cut", "Widths", "interval_around"]
 
@@ -44,13 +44,13 @@ class Widths:
     laplace: tuple[float, int] | None
 
     @staticmethod
-    def of(plan: EventPlan, step: int) -> Widths:
-        """Return the widths of a plan at a step."""
-        stderr, laplace = float(plan.std([step])[0]), None
-        if plan.counters.fitted.mechanism.law == "laplace":
-            scale = plan.counters.fitted.door.noise * plan.workload.counted_unit
+    def of(fit: StreamFit, step: int) -> Widths:
+        """Return the widths of a stream of pairs at a step."""
+        stderr, laplace = float(fit.std([step])[0]), None
+        if fit.mechanism.law == "laplace":
+            scale = fit.door.noise * fit.counted_unit
             laplace = scale, max(math.ceil(stderr**2 / (2.0 * scale**2) - 1e-6), 1)
-        return Widths(plan.workload.vertices, min(plan.steps, 2**40), stderr, laplace)  # type: ignore[attr-defined]
+        return Widths(fit.events.vertices, min(fit.steps, 2**40), stderr, laplace)  # type: ignore[union-attr]
 
     def beforehand(self, pairs: int, level: float, answers: int = 1) -> float:
         """Return the half width for sums over `pairs` pairs, of which `answers` chosen beforehand hold together."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from sordino import _core
+from sordino._support.extras import drawn
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
 from sordino.mechanisms.linear.compression import Compression
 from sordino.mechanisms.linear.projections import Projection, project
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sordino.plans.plan import Plan
+    from sordino.mechanisms.linear.fit import LinearFit
 
 __all__ = ["Interval", "Release"]
 
@@ -52,7 +53,7 @@ class Release:
     """Published answers: post-processing of them costs no privacy.
 
     Attributes:
-        plan: How they were made, with its sparsity chosen.
+        fit: How they were made, with its sparsity chosen.
         values: The answers, perhaps post-processed.
         index: Row labels of the input, where it had any; `labels` are those of the answers.
         private: False only under `sordino.testing.deterministic_noise`.
@@ -61,10 +62,10 @@ class Release:
         workload: What `values` answer: the plan's workload, or the one given to `answer`.
         projection: How `values` were projected onto the plan's constraint, None if they were not.
         recovery: The sparse table that was recovered, for mechanisms that look for one.
-        asked: The plan as it was asked for, before any choice.
+        asked: The fit as it was asked for, before any choice.
     """
 
-    plan: Plan
+    fit: LinearFit
     measured: _core.Measured = field(repr=False)
     values: Array = field(repr=False)
     index: Any = field(default=None, repr=False)
@@ -74,14 +75,14 @@ class Release:
     other: Workload | None = None
     projection: Projection | None = field(default=None, repr=False)
     recovery: RecoveryResult | None = field(default=None, repr=False)
-    asked: Plan | None = field(default=None, repr=False)
+    asked: LinearFit | None = field(default=None, repr=False)
     _unbiased: Array | None = field(default=None, repr=False)
     _stderr: Array | None = field(default=None, repr=False)
 
     @property
     def workload(self) -> Workload:
         """What `values` answer."""
-        return self.plan.workload if self.other is None else self.other
+        return self.fit.request.workload if self.other is None else self.other
 
     @property
     def labels(self) -> Any:
@@ -96,7 +97,7 @@ class Release:
         Raises:
             UnsupportedMechanismError: Only a sketch was measured: it has no unbiased answers.
         """
-        if self.plan.fitted.mechanism.strategy == "compressive":
+        if self.fit.mechanism.strategy == "compressive":
             raise UnsupportedMechanismError("a sketch has no unbiased answers, and no intervals around them")
         return self.values if self._unbiased is None else self._unbiased
 
@@ -107,7 +108,7 @@ class Release:
         Raises:
             UnsupportedMechanismError: Only a sketch was measured.
         """
-        return self.plan.stderr if self._stderr is None else self._stderr
+        return self.fit.answers_stderr if self._stderr is None else self._stderr
 
     def interval(self, level: float, *, simultaneous: bool = False) -> Interval:
         """Return confidence intervals around `unbiased`.
@@ -145,10 +146,10 @@ class Release:
         """
         if not isinstance(workload, Workload):
             raise DataTypeError("answer takes a workload")
-        fitted = self.plan.fitted
+        fitted = self.fit
         if fitted.mechanism.strategy == "compressive":
             raise UnsupportedMechanismError("a sketch has no unbiased answers: use query(f) on the recovered table")
-        if workload == self.plan.workload:
+        if workload == self.fit.request.workload:
             values = _core.decode(fitted.strategy, self.measured).reshape(workload.answers_shape)
             return replace(
                 self,
@@ -180,11 +181,11 @@ class Release:
             projection=None,
             recovery=None,
             _unbiased=None,
-            _stderr=(self.plan.fitted.door.noise * np.sqrt(variances)).reshape(shape),
+            _stderr=(self.fit.door.noise * np.sqrt(variances)).reshape(shape),
         )
 
     def _processed(self, values: Array, name: str) -> Release:
-        sketched = self.plan.fitted.mechanism.strategy == "compressive"
+        sketched = self.fit.mechanism.strategy == "compressive"
         unbiased = None if sketched else self.unbiased
         return replace(self, values=values, _unbiased=unbiased, post_processing=(*self.post_processing, name))
 
@@ -195,7 +196,7 @@ class Release:
         Raises:
             UnsupportedMechanismError: Neither a sketch nor the cells were measured.
         """
-        fitted, shape = self.plan.fitted, self.plan.workload.input_shape
+        fitted, shape = self.fit, self.fit.request.workload.input_shape
         if self.recovery is not None:
             return self.recovery.values.reshape(shape)
         if fitted.mechanism.measures != "identity":
@@ -225,7 +226,7 @@ class Release:
         Raises:
             UnsupportedMechanismError: The cells were not measured, or these are other answers than the plan's.
         """
-        fitted = self.plan.fitted
+        fitted = self.fit
         if fitted.mechanism.measures != "identity" or self.other is not None:
             raise UnsupportedMechanismError("only noisy cells can be thresholded")
         return self._recovered(hard_threshold(self.measured.values(), basis_of(basis), self._noise), "thresholded")
@@ -244,13 +245,13 @@ class Release:
             DataTypeError: The compression is none.
             InvalidParameterError: The compression is of another sketch, or its sizes do not fit.
         """
-        planned, fitted = self.plan.request.compression, self.plan.fitted
+        planned, fitted = self.fit.request.compression, self.fit
         if fitted.mechanism.strategy != "compressive" or planned is None:
             raise UnsupportedMechanismError("only a sketch can be recovered from")
         own = planned if compression is None else compression
         if not isinstance(own, Compression):
             raise DataTypeError("compression must be a sordino.Compression")
-        cells = int(np.prod(self.plan.workload.input_shape, dtype=np.int64))
+        cells = int(np.prod(self.fit.request.workload.input_shape, dtype=np.int64))
         if own.operator(cells) != planned.operator(cells):
             raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")
         found = recover_sketch(own, cells, self.measured.values(), self._noise, progress)
@@ -259,13 +260,13 @@ class Release:
     @property
     def _noise(self) -> float:
         """Standard deviation of each measured number, where all have the same."""
-        fitted = self.plan.fitted
+        fitted = self.fit
         return float(fitted.door.noise * np.sqrt(fitted.strategy.unit_variances()[0]))
 
     def _recovered(self, found: RecoveryResult, name: str) -> Release:
         """Answer from an estimated table."""
-        workload = self.plan.workload
-        identity = _core.Strategy(workload.core, "identity", self.plan.fitted.mechanism.law)
+        workload = self.fit.request.workload
+        identity = _core.Strategy(workload.core, "identity", self.fit.mechanism.law)
         values = identity.decode(np.ascontiguousarray(found.values)).reshape(workload.answers_shape)
         return replace(self._processed(values, name), recovery=found)
 
@@ -277,10 +278,10 @@ class Release:
         Raises:
             UnsupportedMechanismError: The plan has no constraint, or these are other answers than the plan's.
         """
-        constraint = self.plan.constraint
+        constraint = self.fit.request.constraint
         if constraint is None or self.other is not None:
             raise UnsupportedMechanismError("only the answers of a plan with a constraint can be projected")
-        values, report = project(self.plan.request, self.plan.fitted, constraint, self.measured.values())
+        values, report = project(self.fit, constraint, self.measured.values())
         done = self._processed(values.reshape(self.unbiased.shape), "projected")
         return replace(done, projection=report)
 
@@ -343,7 +344,7 @@ class Release:
         if self.labels is not None:
             columns["index"] = pa.array(list(self.labels))
         columns["value"] = pa.array(self.values.reshape(-1))
-        if self.plan.fitted.mechanism.strategy != "compressive":
+        if self.fit.mechanism.strategy != "compressive":
             columns["stderr"] = pa.array(np.ascontiguousarray(self.stderr).reshape(-1))
         return pa.table(columns)
 
@@ -368,6 +369,4 @@ class Release:
         Raises:
             MissingDependencyError: matplotlib is not installed.
         """
-        from sordino.plots.tables import plot_release  # noqa: PLC0415 - optional extra
-
-        return plot_release(self, path, level=level)
+        return drawn("release", self, path, level=level)

@@ -14,27 +14,27 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino._support.checks import flag, integer
-from sordino._support.turns import Turn
-from sordino._support.uncopied import Uncopied
+from sordino._support.private_numbers import LARGEST
+from sordino._support.records import guarded
 from sordino.errors import (
     CheckpointError,
     DataTypeError,
     DuplicateRequestError,
-    HorizonError,
     InvalidParameterError,
     PlanFileError,
     StepConflictError,
     StepStoreError,
-    StreamClosedError,
 )
+from sordino.mechanisms.families import fit_of
+from sordino.mechanisms.stream.fit import StreamFit
 from sordino.releases.arrays import read_items
 from sordino.releases.release import Interval
 from sordino.storage.steps import StepEntry, StepStore
+from sordino.streams.base import OpenStream, check_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sordino.plans.stream import StreamPlan
     from sordino.workloads.base import Array
 
 __all__ = ["Stream", "largest_entries", "restore"]
@@ -45,15 +45,15 @@ _PENDING = "the last update is not stored yet: call resume() for its answer"
 _NO_CHECKPOINT = "these bytes are no checkpoint of a stream; nothing was restored"
 
 
-class Stream(Uncopied):
-    """An open stream; `StreamPlan.open` makes it.
+class Stream(OpenStream):
+    """An open stream of numbers; `StreamPlan.open` makes it.
 
     What is promised: everything that it publishes satisfies the plan's guarantee together, also when items are chosen
     after seeing earlier answers. It belongs to one process and to its object: key and past noise are as secret as
     the items, so it refuses to be copied, pickled, or used after a fork.
 
     Attributes:
-        plan: How it was planned.
+        fit: How it was planned.
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.
     """
@@ -61,19 +61,13 @@ class Stream(Uncopied):
     _no_copy = "a stream cannot be copied or pickled: use checkpoint(key), which is encrypted"
 
     def __init__(  # noqa: PLR0917 - the parts of a stream, put together by `open_stream` and `restore`
-        self, plan: StreamPlan, core: _core.Stream, name: str, store: StepStore | None, private: bool, accounted: bool
+        self, fit: StreamFit, core: _core.Stream, name: str, store: StepStore | None, private: bool, accounted: bool
     ) -> None:
-        self.plan = plan
-        self.private = private
-        self.accounted = accounted
+        super().__init__(private, accounted)
+        self.fit: StreamFit = fit
         self._core = core
         self._name = name
         self._store = store
-        # A stream that nobody holds any more gives its store back, once.
-        self._release = None if store is None else weakref.finalize(self, store.release)
-        self._guard = Turn(
-            "this stream belongs to another process: two processes would put different items on the same noise"
-        )
         # Whether a batch is taken as a whole, also where a signal comes: by whoever makes the items of something else.
         self._whole = False
         # Answers of steps before the update that is not stored, in the same batch.
@@ -81,11 +75,14 @@ class Stream(Uncopied):
         # What the store holds, as far as it was read: the store alone says what was published.
         self._ids: dict[str, StepEntry] = {}
         self._published = 0
-        self._one: Callable[[Any], float] | None = core.update_one if store is None and plan.dim == 1 else None
+        self._one: Callable[[Any], float] | None = core.update_one if store is None and fit.dim == 1 else None
         # What a stale checkpoint must publish again.
         self._released: Sequence[StepEntry] = store.entries() if store is not None else ()
         for entry in self._released:
             self._remember(entry)
+        # A stream that nobody holds any more gives its store back, once; last here: whoever made an unfinished stream
+        # gives it back.
+        self._release = None if store is None else weakref.finalize(self, store.release)
 
     def update(self, items: object, *, step_id: str | None = None) -> Any:
         """Publish the next step, or a batch of steps.
@@ -115,11 +112,9 @@ class Stream(Uncopied):
                 again. An update with a `step_id` is taken as a whole.
         """
         if self._one is not None and step_id is None and type(items) in (int, float):
-            try:
-                return self._one(items)
-            except (TypeError, OverflowError):
-                pass  # an integer beyond all floats: clamped below
-        rows, shape = read_items(items, self.plan.dim, self.plan.integral)
+            # Nothing is caught here: a handler of a signal may raise whatever it likes after the step was published.
+            return self._one(min(max(items, -LARGEST), LARGEST) if type(items) is int else items)
+        rows, shape = read_items(items, self.fit.dim, self.fit.request.integral)
         if self._store is None:
             if step_id is not None:
                 raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")
@@ -131,35 +126,32 @@ class Stream(Uncopied):
         return _shaped(values, shape)
 
     def _update_stored(self, rows: Any, step_id: str | None) -> Array:
-        if self._core.closed:
-            raise StreamClosedError("this stream is closed; nothing was released")
+        self._check_open()
         if self._core.held() is not None:
             raise StepStoreError(_PENDING)
         self._catch_up()
         known = None if step_id is None else self._ids.get(step_id)
         if known is None:
             return self._publish(rows, step_id)
-        if known.steps * self.plan.dim != len(rows):
+        if known.steps * self.fit.dim != len(rows):
             raise DuplicateRequestError("this step_id was published before, with another number of steps")
         done = self._core.step - known.step
         if 0 <= done < known.steps:  # after a stale checkpoint the state must go through these steps again
-            self._replay(rows[done * self.plan.dim :], known.steps - done)
+            self._replay(rows[done * self.fit.dim :], known.steps - done)
         return np.frombuffer(known.values, _REALS).astype(np.float64)
 
     def _publish(self, rows: Any, step_id: str | None) -> Array:
         """Publish rows; those of steps that the store holds must give the same increments again."""
-        dim, step = self.plan.dim, self._core.step
-        steps, left = len(rows) // dim, self.plan.steps - step
+        dim, step = self.fit.dim, self._core.step
+        steps, left = len(rows) // dim, self.fit.steps - step
         known = min(max(self._published - step, 0), steps)
         if known and step_id is not None:
             raise DuplicateRequestError(
                 "these steps were released before, not under this step_id; nothing was released. Feed them again as "
                 "they were"
             )
-        if known and steps > left:
-            raise HorizonError(
-                f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
-            )
+        if known:
+            check_left(steps, left)
         head = self._replay(rows[: known * dim], known) if known else np.zeros(0)
         if known and known == steps:
             return head
@@ -184,7 +176,7 @@ class Stream(Uncopied):
         if held is None or self._store is None:
             raise InvalidParameterError("there is nothing to resume: every update was stored")
         first, step_id, values, units = held
-        steps = len(values) // self.plan.dim
+        steps = len(values) // self.fit.dim
         answers = values.astype(_REALS).tobytes()
         entry = StepEntry(first, steps, step_id, units.astype(_INTEGERS).tobytes(), answers)
         if not (again and tuple(self._store.entries()[-1:]) == (entry,)):
@@ -217,7 +209,7 @@ class Stream(Uncopied):
 
     def _stored(self, step: int, count: int) -> Any:
         """Return the published increments of `count` steps from `step`."""
-        dim, parts = self.plan.dim, []
+        dim, parts = self.fit.dim, []
         place = bisect.bisect_right(self._released, step, key=_first) - 1
         while place < len(self._released) and (entry := self._released[place]).step < step + count:
             first, last = max(step, entry.step), min(step + count, entry.step + entry.steps)
@@ -250,7 +242,7 @@ class Stream(Uncopied):
             ForkError: The stream belongs to another process.
         """
         _, answers = self._last()
-        return None if answers is None else float(answers[0]) if self.plan.dim == 1 else answers
+        return None if answers is None else float(answers[0]) if self.fit.dim == 1 else answers
 
     def _last(self) -> tuple[int, Array | None]:
         """Return the step and the answer published last.
@@ -289,7 +281,7 @@ class Stream(Uncopied):
     def stderr(self) -> float | None:
         """Standard deviation of each entry of `value`, None before the first step."""
         step = self.step
-        return None if step == 0 else float(self.plan.std([step])[0])
+        return None if step == 0 else float(self.fit.std([step])[0])
 
     def interval(self, level: float, *, simultaneous: bool = False) -> Interval | None:
         """Return confidence intervals around `value`, None before the first step.
@@ -306,8 +298,8 @@ class Stream(Uncopied):
         step, answers = self._last()
         if answers is None:
             return None
-        width = self.plan.half_width([step], level, self.plan.dim if flag("simultaneous", simultaneous) else 1)[0]
-        value = answers[0] if self.plan.dim == 1 else answers
+        width = self.fit.half_width([step], level, self.fit.dim if flag("simultaneous", simultaneous) else 1)[0]
+        value = answers[0] if self.fit.dim == 1 else answers
         return Interval(value - width, value + width, level, simultaneous)
 
     def checkpoint(self, key: bytes) -> bytes:
@@ -333,7 +325,7 @@ class Stream(Uncopied):
             )
         if not self.private:
             raise InvalidParameterError("a stream under deterministic noise is not private: it has no checkpoints")
-        header = {"stream": self._name, "accounted": self.accounted, "plan": self.plan.record()}
+        header = {"stream": self._name, "accounted": self.accounted, "plan": self.fit.record()}
         with self._guard():
             if self._core.held() is not None:
                 raise StepStoreError(_PENDING)
@@ -348,16 +340,6 @@ class Stream(Uncopied):
                 self._core.close()
                 if self._release is not None:
                     self._release()
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        state = "closed" if self.closed else f"step {self.step}"
-        return f"<Stream {self.plan.mechanism}: {state}>"
 
 
 def largest_entries(answers: Array, count: object) -> tuple[NDArray[np.int64], Array]:
@@ -417,7 +399,7 @@ def _require_current(store: StepStore, core: _core.Stream, replay: bool) -> None
             raise CheckpointError("the store holds other answers than the checkpoint has published")
 
 
-def open_stream(plan: StreamPlan, store: StepStore | None, key: bytes | None) -> Stream:
+def open_stream(fit: StreamFit, store: StepStore | None, key: bytes | None) -> Stream:
     """Take the store and open a stream under a fresh key, or a known one; nothing is charged here."""
     name = secrets.token_hex(16)
     if store is not None:
@@ -426,14 +408,21 @@ def open_stream(plan: StreamPlan, store: StepStore | None, key: bytes | None) ->
     core: _core.Stream | None = None
     try:
         _require_new(store)
-        core = _core.Stream(plan.fitted.plan, plan.fitted.door, plan.dim, key)
-        return Stream(plan, core, name, store, private=key is None, accounted=False)
+        core = _core.Stream(fit.strategy, fit.door, fit.dim, key)
+        return Stream(fit, core, name, store, private=key is None, accounted=False)
     except BaseException:
         if core is not None:
             core.close()
         if store is not None:
             store.release()
         raise
+
+
+def _stream_of(record: object) -> StreamFit:
+    fit = fit_of(record)
+    if not isinstance(fit, StreamFit) or fit.lazy:
+        raise PlanFileError("this is no plan of counters")
+    return fit
 
 
 def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = False) -> Stream:
@@ -456,8 +445,6 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
         InvalidParameterError: The key does not have 32 bytes.
         DataTypeError: The checkpoint is no bytes, or the store no store.
     """
-    from sordino.plans.stream import StreamPlan  # noqa: PLC0415 - plans open streams
-
     if not isinstance(checkpoint, bytes | bytearray):
         raise DataTypeError("a checkpoint is bytes")
     _require_store(store)
@@ -468,10 +455,10 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
     except (ValueError, KeyError, TypeError, RecursionError):
         raise CheckpointError(_NO_CHECKPOINT) from None
     try:
-        plan = StreamPlan.from_record(record)
+        fit = guarded(lambda: _stream_of(record))
     except PlanFileError as error:
         raise CheckpointError(f"the checkpoint's plan cannot be used; nothing was restored: {error}") from None
-    core = _core.Stream.restore(plan.fitted.plan, plan.fitted.door, plan.dim, secret, checkpoint)
+    core = _core.Stream.restore(fit.strategy, fit.door, fit.dim, secret, checkpoint)
     try:
         store.acquire(name, new=False)
     except BaseException:
@@ -479,7 +466,7 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
         raise
     try:
         _require_current(store, core, replay)
-        return Stream(plan, core, name, store, private=True, accounted=accounted)
+        return Stream(fit, core, name, store, private=True, accounted=accounted)
     except BaseException:
         core.close()
         store.release()

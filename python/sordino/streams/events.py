@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,23 +10,22 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino._support.checks import flag, integers
-from sordino._support.turns import Turn
-from sordino._support.uncopied import Uncopied
 from sordino.errors import (
-    HorizonError,
     InvalidParameterError,
     StepConflictError,
     StepStoreError,
     StreamClosedError,
 )
+from sordino.streams.base import OverCounters, check_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from sordino.plans.events import EventPlan
+    from sordino.mechanisms.stream.fit import StreamFit
     from sordino.streams.counter import Stream
     from sordino.workloads.base import Array
+    from sordino.workloads.events.base import EventWorkload
 
 __all__ = ["EventStream", "step_ends"]
 
@@ -55,8 +53,8 @@ class _Part(NamedTuple):
     publish: Callable[[slice, NDArray[np.uint64]], object]
 
 
-class EventStream(Uncopied):
-    """An open stream of events; `EventPlan.open` makes it.
+class EventStream(OverCounters):
+    """An open stream of events; `StreamPlan.open` makes it.
 
     Everything that it publishes satisfies the plan's guarantee together, also when events are chosen after seeing
     earlier answers. The events so far are kept: its state is as secret as they are. It belongs to one process.
@@ -68,14 +66,11 @@ class EventStream(Uncopied):
         accounted: Whether a ledger was charged.
     """
 
-    def __init__(self, plan: EventPlan, counters: Stream | _core.LazyStream) -> None:
-        self.plan = plan
-        self.counters = counters
-        if not isinstance(counters, _core.LazyStream):
-            counters._whole = True
-        self.private: bool = getattr(counters, "private", True)
-        self.accounted: bool = getattr(counters, "accounted", False)
-        self._guard = Turn("this stream belongs to another process")
+    def __init__(self, fit: StreamFit, counters: Stream | _core.LazyStream, private: bool | None = None) -> None:
+        super().__init__(counters, private)
+        self.fit: StreamFit = fit
+        assert fit.events is not None
+        self._events: EventWorkload = fit.events
         # Steps whose events come again, None once they have come.
         self._replayed: int | None = None
         # Whether events were taken in that can never be published: all that would follow is of another stream.
@@ -88,11 +83,6 @@ class EventStream(Uncopied):
         """Steps so far."""
         return self.counters.step if self._replayed is None else self._replayed
 
-    @property
-    def closed(self) -> bool:
-        """Whether the stream was closed."""
-        return self.counters.closed
-
     def _check(self, steps: int) -> None:
         """Refuse steps before an event is taken in.
 
@@ -101,30 +91,14 @@ class EventStream(Uncopied):
             HorizonError: More steps than are left.
             StepStoreError: A part of the last batch waits.
         """
-        if self.closed:
-            raise StreamClosedError("this stream is closed; nothing was released")
+        self._check_open()
         if self._torn:
             raise StreamClosedError("events were taken in that were refused; attach the counters again with a replay")
         if self.pending:
             raise StepStoreError("the last batch is not published to its end: call resume first")
         if self._replayed is not None and steps > self.counters.step - self._replayed:
             raise InvalidParameterError("the replay has more steps than the checkpoint; nothing was released")
-        left = self.plan.steps - self.step
-        if steps > left:
-            raise HorizonError(
-                f"steps left of the horizon that this stream's budget covers: {left}; nothing was released"
-            )
-
-    @contextmanager
-    def _taking_in(self, steps: int) -> Iterator[None]:
-        """Check so many steps, and take them in before any other thread does.
-
-        Raises:
-            SordinoError: As `_check`.
-        """
-        with self._guard():
-            self._check(steps)
-            yield
+        check_left(steps, self.fit.steps - self.step)
 
     @property
     def pending(self) -> bool:
@@ -144,7 +118,7 @@ class EventStream(Uncopied):
             if not self.pending:
                 raise InvalidParameterError("there is nothing to resume: every step was stored")
             if getattr(self.counters, "pending", False):
-                self.counters.resume()  # type: ignore[union-attr]
+                self.counters.resume()
             self._go_on()
 
     def _publish_all(
@@ -173,14 +147,13 @@ class EventStream(Uncopied):
                 except (StepConflictError, StreamClosedError):
                     self._torn = True
                     self._waiting.clear()
-                    if not isinstance(self.counters, _core.LazyStream):
-                        self.counters._whole = False  # they may be attached again
+                    self._claim(False)  # they may be attached again
                     raise
             self._waiting.popleft()
         return found
 
     def replay(self, events: Callable[[Self], object]) -> None:
-        """Take in the events of the steps that the counters have published; `EventPlan.attach` calls this.
+        """Take in the events of the steps that the counters have published; `StreamPlan.attach` calls this.
 
         Args:
             events: A function that calls `update` with them, as they were.
@@ -196,17 +169,14 @@ class EventStream(Uncopied):
 
     def _parts(self, ends: NDArray[np.uint64]) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
         """Cut steps into parts whose changes are laid out at once: their events, and the ends among these."""
-        steps = max(_LAID_OUT // self.plan.coordinates, 1)
+        steps = max(_LAID_OUT // self.fit.coordinates, 1)
         for first in range(0, len(ends), steps):
             part, start = ends[first : first + steps], ends[first - 1] if first else np.uint64(0)
             yield slice(int(start), int(part[-1])), part - start
 
     def _publish(self, rows: NDArray[np.int64], steps: int) -> Array:
         """Publish rows of changes; return answers of shape (steps, counters)."""
-        from sordino.streams.counter import Stream  # noqa: PLC0415 - plans open streams
-
-        assert isinstance(self.counters, Stream)
-        width = self.plan.counters.dim
+        width = self.fit.dim
         if self._replayed is not None:
             self._replayed += steps
             return np.zeros((steps, width))
@@ -217,8 +187,8 @@ class EventStream(Uncopied):
 
     def _scaled(self, answers: Array) -> Array:
         """Return answers in the unit of the workload, with the public value before any event."""
-        scaled = answers * self.plan.workload.counted_unit
-        scaled[..., 0] += self.plan.workload.first
+        scaled = answers * self._events.counted_unit
+        scaled[..., 0] += self._events.first
         return scaled
 
     def read(self, coordinates: object) -> Array:
@@ -237,10 +207,10 @@ class EventStream(Uncopied):
             StreamClosedError: The stream was closed, and its counters are not published at every step.
             ForkError: The stream belongs to another process.
         """
-        places = integers("indices", coordinates, least=0, most=self.plan.coordinates - 1).astype(np.uint64)
+        places = integers("indices", coordinates, least=0, most=self.fit.coordinates - 1).astype(np.uint64)
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
-        workload = self.plan.workload
+        workload = self._events
         if isinstance(self.counters, _core.LazyStream):
             answers = self.counters.read(places)
         else:
@@ -250,18 +220,4 @@ class EventStream(Uncopied):
     @property
     def stderr(self) -> float:
         """Standard deviation of a counter after the last step, 0 before the first."""
-        return 0.0 if self.step == 0 else float(self.plan.std([self.step])[0])
-
-    def close(self) -> None:
-        """Wipe key and noise; the stream refuses everything from now on."""
-        self.counters.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        state = "closed" if self.closed else f"step {self.step}"
-        return f"<{type(self).__name__} {self.plan.mechanism}: {state}>"
+        return 0.0 if self.step == 0 else float(self.fit.std([self.step])[0])

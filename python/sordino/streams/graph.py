@@ -13,14 +13,13 @@ from sordino.releases.private_graph import PrivateGraph
 from sordino.streams.events import EventStream, step_ends
 from sordino.workloads.events.edges import endpoints, weight_units
 from sordino.workloads.events.names import indices
+from sordino.workloads.events.weighted_graph import WeightedGraph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sordino.plans.events import EventPlan
-    from sordino.streams.counter import Stream
+    from sordino.mechanisms.stream.fit import StreamFit
     from sordino.workloads.base import Array
-    from sordino.workloads.events.weighted_graph import SyntheticGraph
 
 __all__ = ["GraphStream"]
 
@@ -31,12 +30,12 @@ _MOST_MATRIX = 2**13
 
 
 class GraphStream(EventStream):
-    """An open stream of a private graph; `EventPlan.open` makes it."""
+    """An open stream of a private graph; `StreamPlan.open` makes it."""
 
-    def __init__(self, plan: EventPlan, workload: SyntheticGraph, counters: Any) -> None:
-        self.counters: Stream | _core.LazyStream
-        super().__init__(plan, counters)
-        self._workload = workload
+    def __init__(self, fit: StreamFit, counters: Any, private: bool | None = None) -> None:
+        super().__init__(fit, counters, private)
+        assert isinstance(fit.events, WeightedGraph)
+        self._workload = fit.events
 
     def update(self, source: object, target: object, weights: object = None, *, together: bool = False) -> None:
         """Take in events, and publish the graph after them.
@@ -61,7 +60,8 @@ class GraphStream(EventStream):
         u, v = endpoints(source, target, workload.vertices, workload.names)
         w = weight_units(weights, len(u), workload.max_weight, workload.largest, workload.signed)
         ends = step_ends(len(u), together)
-        with self._taking_in(len(ends)):
+        with self._guard():
+            self._check(len(ends))
             valid = (u >= 0) & (v >= 0) & (u != v) & (np.abs(w) <= workload.largest)
             places = np.where(valid, workload.pairs(u, np.where(u == v, u + 1, v)), 0)
             amounts = np.where(valid, w, 0)
@@ -71,7 +71,7 @@ class GraphStream(EventStream):
                     self.counters.advance(places.astype(np.uint64), amounts, part)
                     return
                 of_step = np.searchsorted(part, np.arange(events.stop - events.start, dtype=np.uint64), side="right")
-                changes = np.zeros((len(part), self.plan.coordinates), dtype=np.int64)
+                changes = np.zeros((len(part), self.fit.coordinates), dtype=np.int64)
                 np.add.at(changes, (of_step, places[events]), amounts[events])
                 self._publish(changes.reshape(-1), len(part))
 
@@ -130,7 +130,7 @@ class GraphStream(EventStream):
     def _widths(self) -> Widths:
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
-        return Widths.of(self.plan, self.step)
+        return Widths.of(self.fit, self.step)
 
     def graph(self) -> PrivateGraph:
         """Return the whole graph after the last step.
@@ -145,8 +145,8 @@ class GraphStream(EventStream):
             raise UnsupportedMechanismError("a whole graph has at most 2**13 vertices here: use cut() and weights()")
         pairs = np.concatenate(
             [
-                self.read(np.arange(i, min(i + _CHUNK, self.plan.coordinates)))
-                for i in range(0, self.plan.coordinates, _CHUNK)
+                self.read(np.arange(i, min(i + _CHUNK, self.fit.coordinates)))
+                for i in range(0, self.fit.coordinates, _CHUNK)
             ]
         )
         return PrivateGraph(n, self._workload.names, pairs, self._widths(), self.step)

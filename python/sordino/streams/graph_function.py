@@ -13,26 +13,27 @@ from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.releases.release import Interval
 from sordino.streams.events import EventStream, step_ends
 from sordino.workloads.events.edges import endpoints, weight_units
+from sordino.workloads.events.graph_functions import GraphFunction
 from sordino.workloads.events.names import is_single
 
 if TYPE_CHECKING:
-    from sordino.plans.events import EventPlan
+    from sordino.mechanisms.stream.fit import StreamFit
     from sordino.streams.counter import Stream
     from sordino.workloads.base import Array
-    from sordino.workloads.events.graph_functions import GraphFunction
 
 __all__ = ["GraphFunctionStream"]
 
 
 class GraphFunctionStream(EventStream):
-    """An open stream of a function of a growing graph; `EventPlan.open` makes it."""
+    """An open stream of a function of a growing graph; `StreamPlan.open` makes it."""
 
     counters: Stream
 
-    def __init__(self, plan: EventPlan, workload: GraphFunction, counters: Stream) -> None:
-        super().__init__(plan, counters)
-        self._workload = workload
-        self._encoder = workload.encoder()
+    def __init__(self, fit: StreamFit, counters: Stream, private: bool | None = None) -> None:
+        super().__init__(fit, counters, private)
+        assert isinstance(fit.events, GraphFunction)
+        self._workload = fit.events
+        self._encoder = fit.events.encoder()
 
     def close(self) -> None:
         """Wipe key, noise and what is remembered of events; the stream refuses everything from now on."""
@@ -80,12 +81,13 @@ class GraphFunctionStream(EventStream):
                 rows = self._encoder.rows(self.step, u, v, ends)
             return self._publish(rows, len(ends))
 
-        with self._taking_in(len(ends)):
+        with self._guard():
+            self._check(len(ends))
             answers = self._publish_all(ends, publish, at_once=True)
             if answers is None:
-                answers = np.zeros((0, self.plan.counters.dim))
+                answers = np.zeros((0, self.fit.dim))
             single = together or is_single(source)
-            if self.plan.counters.dim == 1:
+            if self.fit.dim == 1:
                 return float(answers[0, 0]) if single and len(answers) == 1 else answers[:, 0]
             return answers[0] if single and len(answers) == 1 else answers
 
@@ -93,7 +95,7 @@ class GraphFunctionStream(EventStream):
         """Refuse to take an edge away.
 
         One edge that is inserted and deleted again and again would change the counts at as many steps, so no number of
-        steps has a bounded sensitivity: these functions are of graphs that grow. `SyntheticGraph(signed=True)` takes
+        steps has a bounded sensitivity: these functions are of graphs that grow. `WeightedGraph(signed=True)` takes
         deletions.
 
         Raises:
@@ -101,7 +103,7 @@ class GraphFunctionStream(EventStream):
         """
         raise UnsupportedMechanismError(
             "deletions are refused: with them one edge can change these counts at every step, and no noise covers "
-            "that. SyntheticGraph(signed=True) takes them"
+            "that. WeightedGraph(signed=True) takes them"
         )
 
     @property
@@ -110,7 +112,7 @@ class GraphFunctionStream(EventStream):
         if self.step == 0:
             return None
         answers: Array = self._scaled(np.atleast_1d(np.asarray(self.counters.value, dtype=np.float64)).copy())
-        return float(answers[0]) if self.plan.counters.dim == 1 else answers
+        return float(answers[0]) if self.fit.dim == 1 else answers
 
     def interval(self, level: float, *, simultaneous: bool = False) -> Interval | None:
         """Return confidence intervals around `value`, None before the first step.
@@ -126,8 +128,8 @@ class GraphFunctionStream(EventStream):
         if value is None:
             return None
         width = float(
-            self.plan.half_width(
-                [self.step], level, self.plan.coordinates if flag("simultaneous", simultaneous) else 1
-            )[0]
+            self.fit.half_width([self.step], level, self.fit.coordinates if flag("simultaneous", simultaneous) else 1)[
+                0
+            ]
         )
         return Interval(value - width, value + width, level, simultaneous)

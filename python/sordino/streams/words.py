@@ -12,16 +12,15 @@ from sordino._support.checks import flag, integer, open_unit, positive, sequence
 from sordino.errors import InvalidParameterError, ShapeError
 from sordino.streams.events import EventStream, step_ends
 from sordino.workloads.events.names import indices
+from sordino.workloads.events.words import WordCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from sordino.plans.events import EventPlan
-    from sordino.streams.counter import Stream
+    from sordino.mechanisms.stream.fit import StreamFit
     from sordino.workloads.base import Array
-    from sordino.workloads.events.words import WordCounts
 
 __all__ = ["HeavyWord", "WordStream"]
 
@@ -40,13 +39,13 @@ class HeavyWord:
 
 
 class WordStream(EventStream):
-    """An open stream of the counts of all short words; `EventPlan.open` makes it."""
+    """An open stream of the counts of all short words; `StreamPlan.open` makes it."""
 
-    def __init__(self, plan: EventPlan, workload: WordCounts, counters: Any) -> None:
-        self.counters: Stream | _core.LazyStream
-        super().__init__(plan, counters)
-        self._workload = workload
-        self._encoder = workload.encoder()
+    def __init__(self, fit: StreamFit, counters: Any, private: bool | None = None) -> None:
+        super().__init__(fit, counters, private)
+        assert isinstance(fit.events, WordCounts)
+        self._workload = fit.events
+        self._encoder = fit.events.encoder()
 
     def close(self) -> None:
         """Wipe key, noise and what is remembered of events; the stream refuses everything from now on."""
@@ -87,7 +86,8 @@ class WordStream(EventStream):
             else:
                 self._publish(self._encoder.rows(self.step, found[events], part), len(part))
 
-        with self._taking_in(len(ends)):
+        with self._guard():
+            self._check(len(ends))
             self._publish_all(ends, publish, at_once=lazy)
 
     def count(self, words: Iterable[Sequence[int] | str]) -> Array:
@@ -119,8 +119,8 @@ class WordStream(EventStream):
         """
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
-        answers = self.plan.coordinates if words is None else integer("words", words, least=1)
-        return float(self.plan.half_width([self.step], level, answers)[0])
+        answers = self.fit.coordinates if words is None else integer("words", words, least=1)
+        return float(self.fit.half_width([self.step], level, answers)[0])
 
     def heavy_hitters(self, threshold: float | None = None, *, level: float = 0.95) -> list[HeavyWord]:
         """Return the words whose noisy count is at least a threshold, the most frequent first.

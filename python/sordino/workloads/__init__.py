@@ -1,6 +1,7 @@
 """Workloads: the linear queries that a release answers. Public, immutable, comparable, serialisable."""
 
 from sordino.workloads.base import Workload, workload_from_spec
+from sordino.workloads.continual import Continual
 from sordino.workloads.filters import (
     BandPass,
     Boundary,
@@ -28,6 +29,7 @@ __all__ = [
     "AllRanges",
     "BandPass",
     "Boundary",
+    "Continual",
     "Convolution",
     "Difference",
     "ExponentialSmoothing",

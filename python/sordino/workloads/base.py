@@ -110,6 +110,8 @@ class Workload(ABC):
         kind: Name in plan files; never re-meant.
         linear: Whether the answers are linear in the cells as they come, so that it can be a part of others.
         per_cell: Whether there is one answer for each cell, so that it can be called like the cell.
+        continual: Whether it is answered after every step of a stream, by nature.
+        of_events: Whether its items are events, which change counters by a public rule.
     """
 
     # Of numpy: `numpy.float64(3) * a` is left to `a`.
@@ -118,6 +120,8 @@ class Workload(ABC):
     kind: ClassVar[str]
     linear: ClassVar[bool] = True
     per_cell: ClassVar[bool] = False
+    continual: ClassVar[bool] = False
+    of_events: ClassVar[bool] = False
     _kinds: ClassVar[dict[str, type["Workload"]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

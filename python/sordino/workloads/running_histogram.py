@@ -25,6 +25,7 @@ class RunningHistogram(Workload):
 
     kind: ClassVar[str] = "running_histogram"
     linear: ClassVar[bool] = False
+    continual: ClassVar[bool] = True
 
     def __init__(self, cells: int, length: int | None = None, *, once: bool = False) -> None:
         self.cells = length_of("cells", cells)

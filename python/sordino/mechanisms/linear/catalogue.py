@@ -30,12 +30,10 @@ privacy allows it and Laplace noise under `PureDP`.
 =====================  ======================================================================================
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
 
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.privacy.guarantees import ApproxDP, Privacy, PureDP
+from sordino.mechanisms.catalogue import Entry
+from sordino.privacy.guarantees import ApproxDP, Privacy
 from sordino.workloads import (
     Filter,
     GroupConvolution,
@@ -46,29 +44,19 @@ from sordino.workloads import (
     Workload,
 )
 
-__all__ = ["MECHANISMS", "Mechanism", "entry_named", "mechanism_named"]
-
-Law = Literal["gaussian", "laplace"]
+__all__ = ["MECHANISMS", "Mechanism"]
 
 
 @dataclass(frozen=True)
-class Mechanism:
-    """A strategy with a law of noise.
+class Mechanism(Entry):
+    """A strategy for tables with a law of noise.
 
     Attributes:
-        name: Full name.
-        strategy: Name of the strategy in the core.
-        law: Law of the noise.
-        automatic: Whether `auto` considers it; otherwise it is reached by name only.
         factored: Whether its strategy is found by `sordino.factorize`.
         projected: Whether it projects onto the constraint of the plan.
         recovered: Whether the cells are estimated from what was measured, and answers from the cells.
     """
 
-    name: str
-    strategy: str
-    law: Law
-    automatic: bool = True
     factored: bool = False
     projected: bool = False
     recovered: bool = False
@@ -82,7 +70,7 @@ class Mechanism:
         """Return whether this noise can give this privacy."""
         if self.strategy == "fourier-composed":
             return isinstance(privacy, ApproxDP)
-        return self.law == "laplace" or not isinstance(privacy, PureDP)
+        return super().allows(privacy)
 
     @property
     def searches(self) -> tuple[str, ...]:
@@ -174,40 +162,3 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *_recovered("compressive"),
 )
 """All mechanisms, the simpler ones first: that is how ties are broken."""
-
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def strategy(self) -> str: ...
-
-
-_Entry = TypeVar("_Entry", bound=_Named)
-
-
-def entry_named(mechanisms: Sequence[_Entry], name: str, privacy: Privacy) -> _Entry:
-    """Return the mechanism that a user means: by full name, or by strategy with the noise that the privacy allows.
-
-    Raises:
-        InvalidParameterError: No such name.
-        UnsupportedMechanismError: No such mechanism for this privacy.
-    """
-    by_name = {m.name: m for m in mechanisms}
-    law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
-    found = by_name.get(name) or by_name.get(f"{name}-{law}") or by_name.get(f"{name}-laplace")
-    if found is None:
-        families = sorted({m.strategy for m in mechanisms})
-        if name in families:
-            raise UnsupportedMechanismError(f"{name} has Gaussian noise, which cannot give PureDP")
-        raise InvalidParameterError(f"unknown mechanism; choose 'auto' or one of {', '.join(families)}")
-    return found
-
-
-def mechanism_named(name: str, privacy: Privacy) -> Mechanism:
-    """Return the mechanism of a release that a user means.
-
-    Raises:
-        InvalidParameterError: No such name.
-    """
-    return entry_named(MECHANISMS, name, privacy)

@@ -6,7 +6,7 @@ from sordino.accuracy.factorizations import kronecker_factors
 from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Kronecker, Marginals, Workload
 
 if TYPE_CHECKING:
-    from sordino.mechanisms.linear.fit import Objective, Request
+    from sordino.mechanisms.fits import Objective, Request
 
 __all__ = ["affords", "improves"]
 

@@ -1,130 +1,89 @@
 """From public facts to a fitted strategy: recipe, lattice, noise and error. Touches no data."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeVar, get_args
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sordino import _core
-from sordino._support.checks import flag, integer, one_of
-from sordino.accuracy.bounds import Bound, gaussian_bound
+from sordino.accuracy.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
 from sordino.accuracy.factorizations import MOST_ENTRIES, Factorization
-from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
-from sordino.mechanisms.linear.catalogue import Law, Mechanism
-from sordino.mechanisms.linear.compression import Compression
+from sordino.accuracy.half_widths import (
+    factor_of_variance,
+    gaussian_half_width,
+    k_norm_half_width,
+    laplace_half_width,
+)
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.catalogue import Law
+from sordino.mechanisms.fits import Domain, Fit, Request, choose_domain, inflation_of, kind_of_error
+from sordino.mechanisms.linear.catalogue import Mechanism
 from sordino.mechanisms.linear.effort import improves
-from sordino.mechanisms.linear.projections import universal_bound
+from sordino.mechanisms.linear.projections import universal_bound, zero_is_better
 from sordino.mechanisms.linear.search import Progress, factorize
+from sordino.mechanisms.linear.sparsity_choice import SparsityChoice
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
 from sordino.privacy.costs import ApproxCost, Cost
-from sordino.privacy.guarantees import ApproxDP, Privacy, PureDP, privacy_of
-from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
-from sordino.workloads import Workload
+from sordino.privacy.guarantees import ApproxDP, PureDP
+from sordino.privacy.units import AddRemove, Unit
+from sordino.workloads import Filter, GroupConvolution, Histogram, Workload
 from sordino.workloads.base import Array
-from sordino.workloads.bases import Basis, Haar
-from sordino.workloads.constraints import Constraint, PublicTotal
+from sordino.workloads.constraints import PublicTotal
 
-__all__ = [
-    "Domain",
-    "Effort",
-    "Fitted",
-    "Objective",
-    "Request",
-    "check_request",
-    "choose_domain",
-    "fit",
-    "kind_of_error",
-    "least_error",
-    "least_gaussian_error",
-]
+__all__ = ["LinearFit", "fit_linear", "least_gaussian_error"]
 
-Objective = Literal["mean", "max"]
-Effort = Literal["closed_form", "optimize"]
-
-# Inflation that the default domain may cost, and the bits of a real cell's fraction that are tried.
-_INFLATION = 1e-4
+# Bits of a real cell's fraction that are tried.
 _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
-# A simpler mechanism is preferred if it is at most this much worse.
-_TIE = 1.01
+_NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body": "K-norm"}
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a plan is asked for, all of it public.
-
-    Attributes:
-        workload: The queries.
-        privacy: The guarantee of one release.
-        unit: What one protected thing can change.
-        objective: Error that is minimised.
-        max_value: Declared bound of a cell, None for the default.
-        integral: Whether cells are declared integers.
-        constraint: What is publicly known about the input, for projections.
-        effort: Whether searches are made without being named.
-        basis: In which thresholds look for what is not noise.
-        compression: What a compressive mechanism measures.
-        memory: Most bytes that may be kept or sent in place of the table.
-    """
-
-    workload: Workload
-    privacy: Privacy
-    unit: Unit
-    objective: Objective = "mean"
-    max_value: int | None = None
-    integral: bool = True
-    constraint: Constraint | None = None
-    effort: Effort = "optimize"
-    basis: Basis = field(default_factory=Haar)
-    compression: Compression | None = None
-    memory: int | None = None
-
-
-@dataclass(frozen=True)
-class Domain:
-    """What is declared about the input: never read from data.
-
-    Attributes:
-        max_value: Cells are clamped to `[-max_value, max_value]`.
-        fraction_bits: Cells are rounded to multiples of `2**-fraction_bits`; 0 for integers.
-    """
-
-    max_value: int
-    fraction_bits: int
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A strategy with its lattice and noise, and what they mean for the answers.
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearFit(Fit):
+    """A strategy for tables with its lattice and noise, and what they mean for the answers.
 
     Attributes:
         mechanism: Which mechanism.
-        branching: Its option.
+        branching: Arity of a tree.
         strategy: The strategy in the core.
         door: Lattice and noise.
         domain: Declared bounds of the input.
         ratio: Noise over sensitivity that was asked for.
-        stderr: Standard deviation of every answer.
+        stderr: Standard deviation of every answer, flat.
         rmse: Root of the (weighted) mean of their squares.
         ideal_rmse: The same without lattice, encoding and rounding of the strategy.
         cost: What a release costs.
-        factorization: What is measured, for mechanisms that search for it.
+        factorization: What is measured, for mechanisms that search for it, with the certificate of its optimality.
     """
+
+    family: ClassVar[str] = "linear"
 
     mechanism: Mechanism
     branching: int
-    strategy: _core.Strategy
-    door: _core.Door
+    strategy: _core.Strategy = field(repr=False)
+    door: _core.Door = field(repr=False)
     domain: Domain
     ratio: float
-    stderr: Array
+    stderr: Array = field(repr=False)
     rmse: float
     ideal_rmse: float
     cost: Cost
-    factorization: Factorization | None = None
+    factorization: Factorization | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Full name of the mechanism."""
+        return self.mechanism.name
+
+    @property
+    def doors(self) -> tuple[_core.Door, ...]:
+        """Lattice and noise."""
+        return (self.door,)
 
     @property
     def max_stderr(self) -> float | None:
@@ -133,105 +92,216 @@ class Fitted:
 
     @property
     def rmse_kind(self) -> str:
-        """'exact'; 'upper bound'; or 'noise only' where answers are projected and their own error is unknown."""
-        if self.mechanism.strategy == "k-norm" or self.mechanism.name == "universal-gaussian":
-            return "upper bound"
-        if self.mechanism.strategy == "isotonic":
+        """How `rmse` is known.
+
+        'exact': answers are unbiased and their variance is known in closed form. 'upper bound': it is at least the
+        true one. 'noise only': answers are projected or recovered; it is the error of the unprojected ones, or of a
+        recovery of data that are as sparse as is looked for.
+        """
+        if self.mechanism.strategy in {"k-norm", "isotonic"} or self.mechanism.name == "universal-gaussian":
             return "upper bound"
         return "noise only" if self.mechanism.projected or self.mechanism.recovered else "exact"
 
     @property
+    def noise_multiplier(self) -> float | None:
+        """Gaussian only: standard deviation over l2 sensitivity as calibrated, None for Laplace noise."""
+        return self.ratio if self.mechanism.law == "gaussian" else None
+
+    @property
     def inflation(self) -> float:
         """Relative growth of the noise by lattice, encoding and rounding up."""
-        ideal = self.ratio * self.door.sensitivity[0]
-        return max(self.door.noise / ideal - 1.0, 0.0)
+        return inflation_of(self.door, self.ratio)
 
-    def error(self, objective: Objective) -> float:
-        """Return what is minimised."""
-        largest = None if objective == "mean" else self.max_stderr
-        return self.rmse if largest is None else largest
+    @property
+    def answers_stderr(self) -> Array:
+        """Standard deviation of every answer, before any post-processing, in the shape of the answers.
 
-    def over(self, bound: Bound | None, objective: Objective) -> float | None:
-        """Return the error over the bound; None where the bound does not bind or is zero."""
+        Raises:
+            UnsupportedMechanismError: Only a sketch is measured: it has no unbiased answers.
+        """
+        if self.max_stderr is None:
+            raise UnsupportedMechanismError("what a sketch does to a single answer is not known, only the mean error")
+        return self.stderr.reshape(self.request.workload.answers_shape)
+
+    def largest_half_width(self, level: float) -> float:
+        """Return the half width of the widest interval: exact for Gaussian noise and noise on cells, else a bound.
+
+        Raises:
+            UnsupportedMechanismError: Only a sketch is measured.
+        """
+        if self.max_stderr is None:
+            return super().largest_half_width(level)
+        if self.mechanism.law == "gaussian":
+            return gaussian_half_width(self.max_stderr, level)
+        if self.mechanism.strategy == "identity" and isinstance(self.request.workload, Histogram):
+            return float(laplace_half_width(np.array([self.door.noise]), level)[0])
+        if self.strategy.geometry == "body":
+            rank = self.strategy.measured_len
+            reach = np.array([self.max_stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0)])
+            return float(k_norm_half_width(reach, rank, level)[0])
+        return self.max_stderr * factor_of_variance(level)
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        """Least error of any mechanism with Gaussian noise; None under `PureDP`, where there is none."""
+        own, request = None if self.factorization is None else self.factorization.certificate, self.request
+        if own is not None and own.objective == request.objective:
+            return gaussian_bound(request.workload, request.privacy, request.unit, own)
+        return least_gaussian_error(request)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Every lower bound that applies."""
+        request = self.request
+        found = (
+            self.bound,
+            unbiased_bound(request.workload, request.privacy, request.unit),
+            spectral_bound(request.workload),
+        )
+        return tuple(bound for bound in found if bound is not None)
+
+    @property
+    def optimality(self) -> float | None:
+        """Error over `bound` for Gaussian mechanisms (1 is the optimum), None for others."""
+        return self.over(self.bound)
+
+    def over(self, bound: Bound | None) -> float | None:
+        """Return the error over a bound; None where it does not bind or is zero."""
         if bound is None or bound.value <= 0.0 or self.mechanism.law != "gaussian":
             return None
         if self.mechanism.projected or self.mechanism.recovered:
             return None
-        return self.error(objective) / bound.value
+        return self.error(self.request.objective) / bound.value
+
+    @property
+    def ideal_optimality(self) -> float | None:
+        """`optimality` with real arithmetic: no lattice, no rounding."""
+        over = self.optimality
+        if self.request.objective != "mean" or over is None:
+            return None
+        return over * self.ideal_rmse / self.rmse
+
+    @property
+    def open_choice(self) -> SparsityChoice | None:
+        """The choice of a sparsity that a release makes first, if any."""
+        compression = self.request.compression
+        if self.mechanism.strategy != "compressive" or compression is None or compression.made:
+            return None
+        return SparsityChoice(compression)
+
+    def chosen(self, values: Any, key: bytes | None) -> LinearFit:
+        """Return the fit with its sparsity chosen from the data, if it is to be: the first half of a release."""
+        choice, compression = self.open_choice, self.request.compression
+        if choice is None or compression is None:
+            return self
+        sparsity = choice.select(self, values, key)
+        return fit_linear(replace(self.request, compression=compression.chosen(sparsity)), self.mechanism)
+
+    def details(self) -> dict[str, Any]:
+        """Return what a file says beyond the common.
+
+        Raises:
+            UnsupportedMechanismError: A basis is given by functions.
+        """
+        if self.mechanism.strategy == "threshold" and self.request.basis.name == "custom":
+            raise UnsupportedMechanismError("a basis given by functions cannot be saved: keep the plan in memory")
+        found, bound = self.factorization, self.bound
+        return {
+            "noise_ratio": self.ratio,
+            "branching": self.branching,
+            "factorization": None if found is None else found.to_json(),
+            "sensitivity": self.sensitivity,
+            "bound": None if bound is None else {"name": bound.name, "value": bound.value, "class": bound.mechanisms},
+        }
+
+    def lines(self) -> list[str]:
+        """Say what will be measured and how good that is."""
+        lines = [
+            f"noise          {_NOISES[self.strategy.geometry]}, {self.strategy.measured_len} numbers on the lattice "
+            f"2^{self.door.grid}",
+            f"               inflation by lattice and rounding {self.inflation:.2g}",
+            f"input          cells clamped to [-{self.domain.max_value}, {self.domain.max_value}], "
+            + ("integers" if self.request.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
+            f"error          rmse {self.rmse:.6g}{kind_of_error(self.rmse_kind)}, largest standard error "
+            + ("not known" if self.max_stderr is None else f"{self.max_stderr:.6g}"),
+        ]
+        if self.mechanism.strategy == "tree":
+            lines.insert(0, f"branching      {self.branching}")
+        return [*lines, *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]
+
+    def _search_lines(self) -> list[str]:
+        """Say what was searched for and how the answers are projected."""
+        lines = []
+        found, constraint = self.factorization, self.request.constraint
+        if found is not None and found.gap is not None:
+            # Entries are rounded before they are measured: what counts is the measured matrix.
+            gap = max(found.gap, (self.optimality or 1.0) - 1.0)
+            lines.append(
+                f"search         within {gap:.2g} of the least error, certified, after {found.iterations} iterations"
+            )
+        if constraint is not None:
+            lines.append(f"projection     answers are projected onto {constraint}; intervals are around the others")
+            if zero_is_better(self):
+                lines.append(
+                    "               an answer of zero to every query would have less error than the noise: "
+                    "unless the projection helps much, so few records say little at this privacy"
+                )
+        return lines
+
+    def _recovery_lines(self) -> list[str]:
+        """Say what is looked for in what was measured, and what that can do."""
+        compression, strategy = self.request.compression, self.mechanism.strategy
+        if strategy == "threshold":
+            return [f"recovery       coefficients above the noise in the {self.request.basis.name} basis are kept"]
+        if strategy == "isotonic":
+            return ["recovery       the nearest rising table: never further from the truth than the noise"]
+        if strategy != "compressive" or compression is None:
+            return []
+        cells = self.request.workload.core.input_len or 0
+        measurements, sparsity = compression.sizes(cells)
+        chosen = " (the largest candidate; chosen privately)" if self.open_choice is not None else ""
+        return [
+            f"sketch         {compression.sketch}, {measurements} numbers in place of {cells}, seed {compression.seed}",
+            f"recovery       {compression.recovery}, {sparsity} coefficients{chosen} in the "
+            f"{compression.transform.name} basis; the rmse is planned for data that has no more",
+            "               above the noise: coefficients that it hides are lost, what is beyond comes on top",
+            "               with room for all cells, a threshold on them has less error: mechanism='threshold'",
+        ]
+
+    def _bound_lines(self) -> list[str]:
+        """Say how near the error is to what is possible."""
+        bound, optimality, lines = self.bound, self.optimality, []
+        if bound is None and not isinstance(self.request.privacy, PureDP):
+            lines.append("bound          none is known for queries of this kind and size")
+        elif bound is None:
+            lines.append("bound          under pure privacy no Gaussian mechanism exists")
+        elif optimality is not None:
+            lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")
+            lines.append(f"optimality     {optimality:.6g} times the least error of any Gaussian mechanism")
+        elif self.mechanism.projected or self.mechanism.recovered:
+            lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind biased answers")
+        elif self.rmse < bound.value:
+            lines.append(
+                f"bound          no Gaussian mechanism gets below {bound.value:.6g} ({bound.name}); "
+                "Laplace noise does: the bound does not bind it, so there is no optimality ratio"
+            )
+        else:
+            lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind Laplace noise")
+        for other in self.bounds[1 if bound is not None else 0 :]:
+            if other.up_to_constant and isinstance(self.request.workload, Filter | GroupConvolution):
+                factor = spectrum(self.request.workload).factor
+                lines.append(
+                    f"specLB         F/specLB = {factor / other.value**2:.4g}, up to a constant "
+                    "(the paper's bound on every mechanism)"
+                )
+            else:
+                lines.append(f"bound          {other.value:.6g} ({other.name})")
+        return lines
 
 
 def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) -> _core.Door:
     kind, records, per_cell = unit.relation()
     return _core.fit(strategy, kind, records, per_cell, domain.max_value, domain.fraction_bits, ratio)
-
-
-def check_request(  # noqa: PLR0917 - the arguments of the public functions, in their order
-    workload: object, privacy: object, unit: object, objective: object, max_value: object, integral: object
-) -> int | None:
-    """Refuse what describes neither a release nor a stream; return the checked `max_value`.
-
-    Raises:
-        DataTypeError: An argument is of the wrong type.
-        InvalidParameterError: An argument is out of range.
-    """
-    if not isinstance(workload, Workload):
-        raise DataTypeError("workload must be a sordino workload, such as sordino.RunningSum(10)")
-    privacy_of(privacy)
-    if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
-        raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-    one_of("objective", objective, get_args(Objective))
-    flag("integral", integral)
-    return None if max_value is None else integer("max_value", max_value, least=1, most=2**53)
-
-
-class _Judged(Protocol):
-    def error(self, objective: Objective) -> float: ...
-
-
-_Option = TypeVar("_Option", bound=_Judged)
-
-
-def least_error(options: Sequence[_Option], objective: Objective) -> _Option:
-    """Return the first option, the simpler ones first, whose error is within 1 % of the least."""
-    least = min(option.error(objective) for option in options)
-    return next(option for option in options if option.error(objective) <= _TIE * least)
-
-
-class _Fits(Protocol):
-    @property
-    def sensitivity(self) -> tuple[float, float, float]: ...
-
-
-_AnyDoor = TypeVar("_AnyDoor", bound=_Fits)
-
-
-def choose_domain(
-    fit_door: Callable[[Domain], _AnyDoor], max_value: int | None, bits: tuple[int, ...]
-) -> tuple[Domain, _AnyDoor]:
-    """Return the declared domain, or the largest default one that costs at most 1e-4 of noise, and its door.
-
-    Defaults: `max_value` the largest power of two up to 2**24, and the first of the fractions' `bits`, that fit.
-
-    Raises:
-        InvalidParameterError: Nothing fits.
-    """
-    values = (max_value,) if max_value is not None else tuple(2**b for b in range(24, -1, -1))
-    refusal: InvalidParameterError | None = None
-    fallback: tuple[Domain, _AnyDoor] | None = None
-    for domain in (Domain(value, b) for value in values for b in bits):
-        try:
-            door = fit_door(domain)
-        except InvalidParameterError as error:
-            refusal = error
-            continue
-        ideal, encoding, rounding = door.sensitivity
-        if encoding + rounding <= _INFLATION * ideal:
-            return domain, door
-        if fallback is None or sum(door.sensitivity) < sum(fallback[1].sensitivity):
-            fallback = domain, door
-    if fallback is not None:
-        return fallback
-    raise refusal or InvalidParameterError("no domain fits")
 
 
 def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
@@ -270,18 +340,13 @@ def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain
     raise UnsupportedMechanismError("fourier-composed does not fit the lattice here")
 
 
-def kind_of_error(kind: str) -> str:
-    """Return what is printed behind an rmse of this kind: nothing if it is exact."""
-    return "" if kind == "exact" else f" ({kind})"
-
-
-def fit(
+def fit_linear(
     request: Request,
     mechanism: Mechanism,
     branching: int = 2,
     factorization: Factorization | None = None,
     progress: Progress | None = None,
-) -> Fitted:
+) -> LinearFit:
     """Build the mechanism's strategy for the workload and fit the door to it.
 
     Args:
@@ -308,7 +373,7 @@ def fit(
         strategy = factorization.build(workload)
     else:
         found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
-        fits = (fit(request, mechanism, branching, each) for each in found)
+        fits = (fit_linear(request, mechanism, branching, each) for each in found)
         return min(fits, key=lambda fitted: fitted.error(request.objective))
     ratio, cost = _ratio_and_cost(request, mechanism)
     if mechanism.strategy == "fourier-composed":
@@ -327,7 +392,8 @@ def fit(
     else:
         single = _door(strategy, AddRemove(1), domain, ratio).sensitivity[0]
         ideal_rmse = ideal / single * math.sqrt(ideal_square)
-    fitted = Fitted(
+    fitted = LinearFit(
+        request=request,
         mechanism=mechanism,
         branching=branching,
         strategy=strategy,
@@ -341,7 +407,7 @@ def fit(
         factorization=factorization,
     )
     if mechanism.name == "universal-gaussian":
-        return replace(fitted, rmse=universal_bound(request, fitted))
+        return replace(fitted, rmse=universal_bound(fitted))
     return fitted
 
 
@@ -383,8 +449,7 @@ def _check_served(request: Request, mechanism: Mechanism) -> None:
         raise UnsupportedMechanismError(f"{mechanism.name} does not use a constraint; 'sparse' does")
     if mechanism.strategy == "isotonic" and not mechanism.serves(request.workload):
         raise UnsupportedMechanismError("isotonic regression is for cells in order: plan a SortedHistogram")
-    if not mechanism.allows(request.privacy):
-        raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(request.privacy).__name__}")
+    mechanism.require(request.privacy)
 
 
 def _check_total(total: float, workload: Workload, domain: Domain) -> None:

@@ -21,7 +21,7 @@ from sordino.workloads.base import Array
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sordino.mechanisms.linear.fit import Fitted, Request
+    from sordino.mechanisms.linear.fit import LinearFit
     from sordino.workloads.constraints import Constraint
 
 __all__ = ["Projection", "project", "universal_bound", "zero_is_better"]
@@ -50,12 +50,12 @@ class Projection:
     iterations: int
 
 
-def project(request: Request, fitted: Fitted, constraint: Constraint, measured: Array) -> tuple[Array, Projection]:
+def project(fitted: LinearFit, constraint: Constraint, measured: Array) -> tuple[Array, Projection]:
     """Return the answers of the projected estimate, shape (answers,), and how it was found."""
     assert fitted.factorization is not None
     matrix = fitted.factorization.matrix
     noise = fitted.door.noise * np.sqrt(fitted.strategy.unit_variances())
-    kept, metric = _metric(request, fitted, matrix, noise)
+    kept, metric = _metric(fitted, matrix, noise)
     if not len(kept):
         # As the algorithm says where every block is smaller than epsilon·n.
         return fitted.strategy.decode(measured), Projection(np.empty(0, np.int64), np.empty(0), 0.0, 0)
@@ -80,34 +80,34 @@ def project(request: Request, fitted: Fitted, constraint: Constraint, measured: 
     return answers, Projection(cells, weights, gap / expected, iterations)
 
 
-def _metric(request: Request, fitted: Fitted, matrix: Array, noise: Array) -> tuple[NDArray[np.intp], Array]:
+def _metric(fitted: LinearFit, matrix: Array, noise: Array) -> tuple[NDArray[np.intp], Array]:
     """Return the measured rows that are projected, and the linear map whose Euclidean norm is minimised."""
     every = np.arange(len(matrix))
     match fitted.mechanism.name:
         case "universal-laplace":
-            return every, _answers_map(request, fitted)
+            return every, _answers_map(fitted)
         case "sparse-printed-gaussian":
             # Blocks of at least epsilon·n rows; within a block rows are orthogonal and equally long in the answers.
-            assert request.constraint is not None
+            assert fitted.request.constraint is not None
             assert fitted.factorization is not None
-            privacy = request.privacy
+            privacy = fitted.request.privacy
             epsilon = privacy.epsilon if isinstance(privacy, ApproxDP) else gaussian_mu(privacy)
             blocks = np.array(fitted.factorization.blocks)
-            kept = np.flatnonzero(np.repeat(blocks >= epsilon * request.constraint.size, blocks))
-            lengths = np.linalg.norm(_answers_map(request, fitted), axis=0)
+            kept = np.flatnonzero(np.repeat(blocks >= epsilon * fitted.request.constraint.size, blocks))
+            lengths = np.linalg.norm(_answers_map(fitted), axis=0)
             return kept, np.diag(lengths[kept])
         case _:
             return every, np.diag(1.0 / noise)
 
 
-def _answers_map(request: Request, fitted: Fitted) -> Array:
+def _answers_map(fitted: LinearFit) -> Array:
     """Return T with `‖T z‖` the (weighted) norm of the answers `A B⁺ z`."""
     assert fitted.factorization is not None
-    mapped: Array = condensed(request.workload)[0] @ fitted.factorization.inverse
+    mapped: Array = condensed(fitted.request.workload)[0] @ fitted.factorization.inverse
     return mapped
 
 
-def universal_bound(request: Request, fitted: Fitted) -> float:
+def universal_bound(fitted: LinearFit) -> float:
     """Return an upper bound on the rmse of Gaussian noise of one radius, projected onto the constraint.
 
     For data within the constraint `‖ŷ - y‖² <= 2 n max_j |⟨a_j, w⟩| + g` (Lemma 1, by the duality gap g), and
@@ -115,23 +115,23 @@ def universal_bound(request: Request, fitted: Fitted) -> float:
     noise alone, since projections do not expand.
     """
     assert fitted.factorization is not None
-    assert request.constraint is not None
+    assert fitted.request.constraint is not None
     matrix = fitted.factorization.matrix
     rank, cells = matrix.shape
     noise = fitted.door.noise
     slack = _TOLERANCE * rank * noise**2
     radius = float(np.sqrt((matrix**2).sum(axis=0).max()))
-    projected = 2.0 * request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
+    projected = 2.0 * fitted.request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
     alone = (math.sqrt(rank) * noise + math.sqrt(2.0 * slack)) ** 2
-    return math.sqrt(min(projected, alone)) * condensed(request.workload)[1]
+    return math.sqrt(min(projected, alone)) * condensed(fitted.request.workload)[1]
 
 
-def zero_is_better(request: Request, fitted: Fitted) -> bool:
+def zero_is_better(fitted: LinearFit) -> bool:
     """Whether answering zero to all queries has a smaller error than the noise, for every input within the constraint.
 
     `|y_i| <= n max_j |a_ij|`; the rms of that against the rms of the noise.
     """
-    workload, constraint = request.workload, request.constraint
+    workload, constraint = fitted.request.workload, fitted.request.constraint
     cells = workload.core.input_len
     if constraint is None or cells is None or cells * workload.core.answers_len > _MOST_ENTRIES:
         return False

@@ -21,7 +21,7 @@ from sordino.accuracy.factorizations import (
     kronecker_factors,
 )
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
-from sordino.mechanisms.linear.catalogue import Law
+from sordino.mechanisms.catalogue import Law
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 

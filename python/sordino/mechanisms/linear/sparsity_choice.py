@@ -12,8 +12,9 @@ from sordino import _core
 from sordino.errors import InvalidParameterError
 
 if TYPE_CHECKING:
+    from sordino.mechanisms.fits import Request
     from sordino.mechanisms.linear.compression import Compression
-    from sordino.mechanisms.linear.fit import Fitted, Request
+    from sordino.mechanisms.linear.fit import LinearFit
 
 __all__ = ["SparsityChoice"]
 
@@ -28,16 +29,17 @@ class SparsityChoice:
 
     compression: Compression
 
-    def scores(self, request: Request, fitted: Fitted) -> _core.SparsityScores:
+    def scores(self, fitted: LinearFit) -> _core.SparsityScores:
         """Return what is public about the choice: candidates, errors by noise, sensitivity, epsilon.
 
         The noise of a candidate is what its sketch has on S coefficients, `sqrt(S log2(n/S) k/(k - S))` times the
         standard deviation of one number of the sketch with unit columns; that is the same for all candidates, but for
         Laplace noise on dense columns, where it grows with the root of k.
         """
+        request = fitted.request
         cells = request.workload.core.input_len or 0
         options = self.compression.options(cells)
-        penalties = [self._penalty(request, fitted, cells, option) for option in options]
+        penalties = [self._penalty(fitted, cells, option) for option in options]
         kind, records, per_cell = request.unit.relation()
         epsilon = self.compression.shares(request.privacy, fitted.mechanism.law)[0]
         assert epsilon is not None
@@ -46,12 +48,12 @@ class SparsityChoice:
             list(options), penalties, kind, records, per_cell, domain.max_value, domain.fraction_bits, epsilon
         )
 
-    def _penalty(self, request: Request, fitted: Fitted, cells: int, option: int) -> float:
+    def _penalty(self, fitted: LinearFit, cells: int, option: int) -> float:
         operator = self.compression.chosen(option).operator(cells)
         measurements = operator.description[2]
         law = fitted.mechanism.law
         entries = operator.column_entries
-        ratio = self.compression.shares(request.privacy, law)[1] * fitted.door.sensitivity[0]
+        ratio = self.compression.shares(fitted.request.privacy, law)[1] * fitted.door.sensitivity[0]
         # The sensitivity in units of a column's, which differs from that of the fitted sketch.
         widest = self.compression.operator(cells).column_entries
         single = ratio / widest * math.sqrt(2.0 * entries) if law == "laplace" else ratio / math.sqrt(widest)
@@ -79,11 +81,11 @@ class SparsityChoice:
         table[cells[0]] = cells[1]
         return table
 
-    def select(self, request: Request, fitted: Fitted, cells: Any, key: bytes | None) -> int:
+    def select(self, fitted: LinearFit, cells: Any, key: bytes | None) -> int:
         """Return the chosen sparsity: the one look at the data before it is measured."""
-        size = request.workload.core.input_len or 0
-        table = self._table(request, cells)
-        index = self.scores(request, fitted).select(self.compression.transform.core(size), table, _other(key))
+        size = fitted.request.workload.core.input_len or 0
+        table = self._table(fitted.request, cells)
+        index = self.scores(fitted).select(self.compression.transform.core(size), table, _other(key))
         return self.compression.options(size)[index]
 
 

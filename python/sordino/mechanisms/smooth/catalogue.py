@@ -13,31 +13,16 @@ A full name is `strategy-noise`; the strategy alone means Gaussian noise where t
 
 from dataclasses import dataclass
 
-from sordino.mechanisms.linear.catalogue import Law, entry_named
-from sordino.privacy.guarantees import Privacy, PureDP
+from sordino.mechanisms.catalogue import Entry
 from sordino.workloads.smooth.base import SmoothQueries
 from sordino.workloads.smooth.query_classes import KernelClass
 
-__all__ = ["SMOOTH_MECHANISMS", "SmoothMechanism", "smooth_mechanism_named"]
+__all__ = ["SMOOTH_MECHANISMS", "SmoothMechanism"]
 
 
 @dataclass(frozen=True)
-class SmoothMechanism:
-    """A way of summing over points, with a law of noise.
-
-    Attributes:
-        name: Full name.
-        strategy: What is summed.
-        law: Law of the noise.
-    """
-
-    name: str
-    strategy: str
-    law: Law
-
-    def allows(self, privacy: Privacy) -> bool:
-        """Return whether this noise can give this privacy."""
-        return self.law == "laplace" or not isinstance(privacy, PureDP)
+class SmoothMechanism(Entry):
+    """A way of summing over points, with a law of noise; the strategy says what is summed."""
 
     def serves(self, workload: SmoothQueries) -> bool:
         """Return whether it is made for these queries."""
@@ -58,13 +43,3 @@ SMOOTH_MECHANISMS: tuple[SmoothMechanism, ...] = (
     SmoothMechanism("moments-gaussian", "moments", "gaussian"),
 )
 """All of them, the simpler ones first: that is how ties are broken."""
-
-
-def smooth_mechanism_named(name: str, privacy: Privacy) -> SmoothMechanism:
-    """Return the mechanism that a user means.
-
-    Raises:
-        InvalidParameterError: No such name.
-        UnsupportedMechanismError: No such mechanism for this privacy.
-    """
-    return entry_named(SMOOTH_MECHANISMS, name, privacy)

@@ -1,72 +1,52 @@
-"""From public facts to a fitted summary: features, sizes, weights, lattice, noise and error. Touches no data."""
+"""A fitted summary of points: what is summed, lattice, noise and error."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import numpy as np
+from typing import Any, ClassVar
 
 from sordino import _core
-from sordino._support.checks import integer
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.mechanisms.linear.fit import Objective
+from sordino._support.checks import open_unit
+from sordino.errors import UnsupportedMechanismError
+from sordino.mechanisms.fits import Fit, Request, inflation_of
 from sordino.mechanisms.smooth.catalogue import SmoothMechanism
-from sordino.mechanisms.smooth.kernel_axes import KernelAxis, kernel_axis, stored_axis
-from sordino.privacy.calibration import cost as calibrated_cost
-from sordino.privacy.calibration import noise_ratio
+from sordino.mechanisms.smooth.kernel_axes import KernelAxis
+from sordino.mechanisms.smooth.uniform import uniform_error
 from sordino.privacy.costs import Cost
-from sordino.privacy.guarantees import Privacy
 from sordino.privacy.units import ReplaceOne, Unit
 from sordino.workloads.base import Array
-from sordino.workloads.smooth.base import MOST_FEATURES, SmoothQueries, memory, total_degree
-from sordino.workloads.smooth.chebyshev import damping
+from sordino.workloads.smooth.base import SmoothQueries, memory
 from sordino.workloads.smooth.queries import KernelQueries
-from sordino.workloads.smooth.query_classes import CoefficientPrior, Indices, KernelClass, KSmooth, QueryClass
+from sordino.workloads.smooth.query_classes import Indices
 
-__all__ = ["SmoothFitted", "SmoothRequest", "count_is_public", "fit_smooth"]
+__all__ = ["SmoothFit", "count_is_public", "queries"]
 
-Weights: TypeAlias = Array | list[list[float]]
-
-# Features that sizes chosen automatically may have.
-_AUTOMATIC = 2**20
-_MOST_KERNEL = 2**22
-# Polynomials on an axis: whoever asks a query makes a matrix of twice as many rows and columns, 512 MB at most.
-_MOST_DEGREE = 2**12
-# Axes of a numpy array, on all its versions, and one for the features.
-_MOST_AXES = 31
-# Weights below this share of the largest are raised to it: the core has 30 bits for them.
-_LEAST_WEIGHT = 2.0**-24
-# Numerically known limit of 1 + kappa_t/t: the l1 sensitivity over the number of features, for choosing sizes only.
-_PURE_EXCESS = 1.21723
-# By how much the logarithm of a density is supposed to change per half width of the bounds, where cells blur it.
-_ROUGHNESS = 3.0
-# Bias of an answer by declared queries left out, as a share of its noise.
-_LOST = 0.03
+_SUMMED = {
+    "kernel": "features of the kernel",
+    "chebyshev": "Chebyshev polynomials",
+    "weighted": "Chebyshev polynomials, weighted",
+    "moments": "Chebyshev polynomials of total degree 2",
+    "histogram": "cells",
+}
+# Sums up to which an explanation says whether their bound over the whole class is one: it takes a moment for each.
+_JUDGED = 2**20
 
 
-@dataclass(frozen=True)
-class SmoothRequest:
-    """What a plan of smooth queries is asked for, all of it public.
-
-    Attributes:
-        workload: The queries.
-        privacy: The guarantee of one release.
-        unit: What one protected thing can change.
-        named: Whether the mechanism was named: only then does an explicit degree mean cells or a kernel's polynomials.
-    """
-
-    workload: SmoothQueries
-    privacy: Privacy
-    unit: Unit
-    named: bool = False
+def count_is_public(unit: Unit) -> bool:
+    """Return whether neighbours have equally many points."""
+    return isinstance(unit, ReplaceOne)
 
 
-@dataclass(frozen=True, eq=False)
-class SmoothFitted:
-    """A mechanism fitted to a request.
+def queries(request: Request) -> SmoothQueries:
+    """Return the workload of a request of smooth queries."""
+    assert isinstance(request.workload, SmoothQueries)
+    return request.workload
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SmoothFit(Fit):
+    """A mechanism for smooth queries with its features, lattice and noise.
 
     Attributes:
         mechanism: Which.
@@ -78,10 +58,14 @@ class SmoothFitted:
         door: Lattice and noise.
         ratio: Noise over sensitivity as calibrated.
         cost: What a release costs.
-        noise: Expected root mean square of the noise in an average.
-        truncation: What queries of the class lose by cutting off, root mean square.
+        noise: Root mean square of the noise in averages of the class, for `workload.points` points.
+        truncation: Root mean square of what queries of the class lose by being cut off: a public estimate. For
+            `KSmooth` a bound over the whole class; for a histogram for points of a smooth density.
         stderr: Standard deviations of the estimated sums, shape (features,), and of the number of points if measured.
     """
+
+    family: ClassVar[str] = "smooth"
+    things: ClassVar[str] = "points"
 
     mechanism: SmoothMechanism
     sizes: tuple[int, ...]
@@ -97,439 +81,117 @@ class SmoothFitted:
     stderr: Array = field(repr=False)
 
     @property
+    def name(self) -> str:
+        """Full name of the mechanism, such as 'kernel-gaussian'."""
+        return self.mechanism.name
+
+    @property
+    def doors(self) -> tuple[_core.Door, ...]:
+        """Lattice and noise."""
+        return (self.door,)
+
+    @property
+    def workload(self) -> SmoothQueries:
+        """The queries."""
+        return queries(self.request)
+
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of points is public: with `ReplaceOne`."""
+        return count_is_public(self.request.unit)
+
+    @property
     def rmse(self) -> float:
         """Expected error of an average of the class: noise and truncation together."""
         return math.hypot(self.noise, self.truncation)
 
     @property
+    def rmse_kind(self) -> str:
+        """'estimate': over the class as it was declared, for its number of points."""
+        return "estimate"
+
+    @property
+    def max_stderr(self) -> None:
+        """Not known: of a whole class only the mean is."""
+        return
+
+    @property
     def inflation(self) -> float:
         """Relative growth of the noise by lattice and rounding."""
-        return max(self.door.noise / (self.ratio * self.door.sensitivity[0]) - 1.0, 0.0)
-
-    def error(self, objective: Objective) -> float:
-        """Return what is minimised: of a whole class only the mean is known."""
-        return self.rmse
-
-
-def count_is_public(unit: Unit) -> bool:
-    """Return whether neighbours have equally many points."""
-    return isinstance(unit, ReplaceOne)
-
-
-def fit_smooth(
-    request: SmoothRequest,
-    mechanism: SmoothMechanism,
-    sizes: tuple[int, ...] | None = None,
-    mixings: Sequence[Array] = (),
-) -> SmoothFitted:
-    """Choose sizes, build the features and fit the door to them.
-
-    Args:
-        request: What is asked for.
-        mechanism: Which mechanism.
-        sizes: Polynomials, cells or features on every axis, if they were chosen before.
-        mixings: Features of the kernel on every axis, or the whitening of declared queries, if found before.
-
-    Raises:
-        UnsupportedMechanismError: The mechanism serves neither these queries nor this privacy.
-        InvalidParameterError: Public sizes do not fit.
-    """
-    if not mechanism.allows(request.privacy):
-        raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(request.privacy).__name__}")
-    if not mechanism.serves(request.workload):
-        raise UnsupportedMechanismError(
-            "declared queries are answered by the kernel mechanism"
-            if request.workload.declared is not None
-            else "the kernel mechanism needs a class of kernels, or declared kernel queries"
-        )
-    sizer = _Sizer(request, mechanism)
-    match mechanism.strategy:
-        case "kernel" if request.workload.declared is not None:
-            return sizer.declared(mixings[0] if mixings else None)
-        case "kernel":
-            return sizer.kernel(mixings)
-        case "histogram":
-            return sizer.histogram(sizes)
-        case _:
-            return sizer.chebyshev(sizes)
-
-
-class _Sizer:
-    """Sizes and errors of one mechanism for one request."""
-
-    def __init__(self, request: SmoothRequest, mechanism: SmoothMechanism) -> None:
-        self.request = request
-        self.mechanism = mechanism
-        self.workload = request.workload
-        self.cube = self.workload.cube
-        self.replace = count_is_public(request.unit)
-        self.ratio = noise_ratio(request.privacy, mechanism.law)
-        self.gaussian = mechanism.law == "gaussian"
-        self.records = request.unit.records
-        self.bounds = list(self.workload.bounds)
-        self.most = self.workload.points if self.replace else self.workload.most_points
+        return inflation_of(self.door, self.ratio)
 
     @property
-    def query_class(self) -> QueryClass:
-        """The class; declared queries are served apart."""
-        found = self.workload.query_class
-        assert not isinstance(found, KernelQueries)
-        return found
+    def subject(self) -> str:
+        """What is protected, as the subject of a sentence."""
+        label = self.request.unit.label
+        return f"Where {label} lies" if self.count_is_public else f"Whether {label} is there, and where,"
 
-    def fitted(  # noqa: PLR0917 - what was found out about a mechanism, put together once
-        self,
-        features: _core.PointFeatures,
-        weights: Weights,
-        count_weight: float,
-        noise: Callable[[Array], float],
-        truncation: float,
-        sizes: tuple[int, ...],
-        indices: Indices | None = None,
-        axes: tuple[KernelAxis, ...] = (),
-    ) -> SmoothFitted:
-        """Fit the door; `noise` makes the error of a sum from the variances of the features."""
-        strategy = _core.Strategy.summed(features, weights, self.mechanism.law, count_weight)
-        kind, records, per_cell = self.request.unit.relation()
-        door = _core.fit(strategy, kind, records, per_cell, 1, 0, self.ratio)
-        variances = door.noise**2 * strategy.variances()
-        return SmoothFitted(
-            mechanism=self.mechanism,
-            sizes=sizes,
-            indices=indices,
-            axes=axes,
-            features=features,
-            strategy=strategy,
-            door=door,
-            ratio=self.ratio,
-            cost=calibrated_cost(self.request.privacy, self.mechanism.law),
-            noise=noise(variances) / self.workload.points,
-            truncation=truncation,
-            stderr=np.sqrt(variances),
-        )
+    def units_in(self, records: int) -> int:
+        """Return how many units cover any group of so many points."""
+        return -(-records // self.request.unit.records)
 
-    # Chebyshev sums: chebyshev, weighted, moments.
+    def uniform_error(self, beta: float) -> float:
+        """Return what no query of the whole class is off by more than, with probability at least `1 - beta`.
 
-    def chebyshev(self, sizes: tuple[int, ...] | None) -> SmoothFitted:
-        workload = self.workload
-        if self.mechanism.strategy == "moments":
-            return self._chebyshev((3,) * workload.dimension, total_degree(workload.dimension, 3))
-        if not isinstance(workload.index_set, str):
-            degrees = tuple(int(m) + 1 for m in workload.index_set.max(axis=0))
-            return self._chebyshev(degrees, workload.index_set)
-        degrees = self._degrees() if sizes is None else sizes
-        if workload.index_set == "total":
-            return self._chebyshev(degrees, total_degree(workload.dimension, max(degrees)))
-        _check_tensor(degrees)
-        return self._chebyshev(degrees, None)
+        Truncation and noise together, over all queries at once: for `KSmooth` classes the paper's Theorem 3.1 with its
+        constants. Of the answer, or of 0 where that is surer: never above what no query of the class exceeds, B, or 1
+        for kernels. At that value it gives no information: answering 0 is as good.
 
-    def _chebyshev(self, degrees: tuple[int, ...], listed: Indices | None) -> SmoothFitted:
-        integer("degree", max(degrees), least=1, most=_MOST_DEGREE)
-        features = _core.PointFeatures.chebyshev(self.bounds, list(degrees), self.most, listed)
-        # A public number of points: the constant needs no noise.
-        first = 1 if self.replace else 0
-        axes = self._axes(degrees)
-        if listed is None and axes is not None:
-            truncation = self.query_class.truncation(None, degrees, self.cube)
-            moments = [axis[None, :] for axis in axes]
-            constant = math.prod(float(axis[0]) for axis in axes)
+        Queries of a class of kernels as `at` makes them; those of a `CoefficientPrior` whose coefficients do not exceed
+        its sizes. How far the kernel mechanism's features are from the kernel is what was found on a grid.
 
-            def noise(variances: Array) -> float:
-                total = float(features.contract(variances, moments)[0])
-                return math.sqrt(max(total - first * constant * float(variances[0]), 0.0))
+        Args:
+            beta: Probability that some query is off by more, over the noise alone.
 
-            return self.fitted(features, self._axis_weights(axes), 0.0, noise, truncation, degrees)
-        indices = features.indices()
-        assert indices is not None
-        values = self.query_class.moments(indices, self.cube) * self._damping(indices, degrees) ** 2
-        truncation = self.query_class.truncation(None if listed is None else indices, degrees, self.cube)
-        return self.fitted(
-            features,
-            self._listed_weights(values),
-            0.0,
-            lambda variances: math.sqrt(float(values[first:] @ variances[first:])),
-            truncation,
-            degrees,
-            None if listed is None else indices,
-        )
-
-    def _axes(self, degrees: Sequence[int]) -> list[Array] | None:
-        """Return the mean squares of damped coefficients on every axis, where those of products are their products."""
-        axes = self.query_class.axis_moments(self.cube)
-        if axes is None:
-            return None
-        made = []
-        for axis, degree in zip(axes, degrees, strict=True):
-            own = np.zeros(degree)
-            own[: len(axis)] = axis[:degree]
-            made.append(own * damping(self.workload.approximation, degree) ** 2)
-        return made
-
-    def _damping(self, indices: Indices, degrees: Sequence[int]) -> Array:
-        out = np.ones(len(indices))
-        if self.workload.approximation != "truncate":
-            for j, degree in enumerate(degrees):
-                out *= damping(self.workload.approximation, degree)[indices[:, j]]
-        return out
-
-    @property
-    def _power(self) -> float | None:
-        """Weights are this power of the mean squares v of coefficients: 1/4 for Gaussian noise, 1/3 for Laplace noise.
-
-        They minimise `sum v_m/w_m^2` for a given l2 (l1) norm of w: by the inequalities of Cauchy-Schwarz and Hoelder
-        the least values are `(sum v^(1/2))^2` and `(sum v^(1/3))^3`. None: all weights are 1.
+        Raises:
+            InvalidParameterError: `beta` is not strictly between 0 and 1.
+            UnsupportedMechanismError: There is no bound for this mechanism or set of indices.
         """
-        if self.mechanism.strategy != "weighted":
-            return None
-        return 0.25 if self.gaussian else 1.0 / 3.0
+        return uniform_error(self, open_unit("beta", beta))
 
-    def _axis_weights(self, axes: list[Array]) -> Weights:
-        """Return weights of the axes, the largest 1."""
-        power, least = self._power, _LEAST_WEIGHT ** (1.0 / len(axes))
-        if power is None or not all(axis.any() for axis in axes):
-            return []
-        return [np.maximum((axis / axis.max()) ** power, least).tolist() for axis in axes]
+    def details(self) -> dict[str, Any]:
+        """Return what a file says beyond the common.
 
-    def _listed_weights(self, moments: Array) -> Weights:
-        """Return one weight a feature, the largest 1."""
-        if self._power is None or not moments.any():
-            return []
-        weights: Array = np.maximum((moments / moments.max()) ** self._power, _LEAST_WEIGHT)
-        return weights
-
-    def _degrees(self) -> tuple[int, ...]:
-        """Return the number of polynomials on every axis."""
-        workload = self.workload
-        if workload.degree == "paper":
-            if not isinstance(workload.query_class, KSmooth):
-                raise InvalidParameterError("degree='paper' is n^(1/(2d + K)): it needs query_class=KSmooth(K, B)")
-            power = 1.0 / (2 * workload.dimension + workload.query_class.order)
-            return (max(math.ceil(workload.points**power - 1e-9), 1),) * workload.dimension
-        if workload.degree != "auto":
-            return workload.degree if isinstance(workload.degree, tuple) else (workload.degree,) * workload.dimension
-        best: tuple[float, tuple[int, ...]] | None = None
-        worse = 0
-        for degrees in self._candidates():
-            error = self._predicted(degrees)
-            if best is None or error < best[0]:
-                best, worse = (error, degrees), 0
-            else:
-                worse += 1
-            if worse > 12:
-                break
-        if best is None:
-            raise InvalidParameterError(f"{workload.dimension} coordinates are too many for a tensor of polynomials")
-        return best[1]
-
-    def _candidates(self) -> Iterator[tuple[int, ...]]:
-        """Yield degrees, the fewest features first."""
-        dimension, total = self.workload.dimension, self.workload.index_set == "total"
-        axes = self.query_class.axis_moments(self.cube)
-        seen: set[tuple[int, ...]] = set()
-        if axes is None and not total and dimension > _MOST_AXES:
-            return
-        if axes is None or total:
-            most = self.query_class.sizes.shape if isinstance(self.query_class, CoefficientPrior) else None
-            for degree in range(1, 513):
-                degrees = (degree,) * dimension if most is None else tuple(min(degree, size) for size in most)
-                if self._count(degrees) > (_AUTOMATIC if axes is None or total else MOST_FEATURES):
-                    return
-                if degrees not in seen:
-                    seen.add(degrees)
-                    yield degrees
-            return
-        # Largest moment from here on: falling, so that every threshold gives one degree an axis.
-        falling = [np.maximum.accumulate(axis[::-1])[::-1] / axis.max() for axis in axes]
-        for step in range(160):
-            degrees = tuple(max(int((axis > 10.0 ** (-0.125 * step)).sum()), 1) for axis in falling)
-            if self._count(degrees) > _AUTOMATIC:
-                return
-            if degrees not in seen:
-                seen.add(degrees)
-                yield degrees
-
-    def _count(self, degrees: Sequence[int]) -> int:
-        if self.workload.index_set == "total":
-            return math.comb(max(degrees) - 1 + len(degrees), len(degrees))
-        return math.prod(degrees)
-
-    def _predicted(self, degrees: tuple[int, ...]) -> float:
-        """Return noise and truncation by closed forms, without building anything."""
-        axes = self.query_class.axis_moments(self.cube)
-        weighted = self.mechanism.strategy == "weighted"
-        listed = self.workload.index_set == "total"
-        power = (0.5 if self.gaussian else 1.0 / 3.0) if weighted else 1.0
-        if axes is not None and not listed:
-
-            def total(p: float) -> float:
-                return math.prod(float((axis[:d] ** p).sum()) for axis, d in zip(axes, degrees, strict=True))
-
-            constant = math.prod(float(axis[0]) for axis in axes)
-
-            truncation = self.query_class.truncation(None, degrees, self.cube)
-        else:
-            indices = total_degree(len(degrees), max(degrees)) if listed else _all(degrees)
-            moments = self.query_class.moments(indices, self.cube)
-
-            def total(p: float) -> float:
-                return float((moments[moments > 0.0] ** p).sum())
-
-            constant = float(moments[0])
-
-            truncation = self.query_class.truncation(indices if listed else None, degrees, self.cube)
-        count = self._count(degrees)
-        # A public number of points: the constant needs no noise. With weights `v_m/w_m^2 = v_m^p`.
-        free = constant ** (power if weighted else 1.0) if self.replace else 0.0
-        noisy = max(total(power) - free, 0.0)
-        if self.gaussian:
-            square = (2.0 if self.replace else 1.0) * (total(power) if weighted else count) * noisy
-        else:
-            excess = _PURE_EXCESS if self.replace else 1.0
-            square = 2.0 * excess**2 * (total(power) if weighted else count) ** 2 * noisy
-        return math.hypot(self.ratio * self.records * math.sqrt(square) / self.workload.points, truncation)
-
-    # Kernels.
-
-    def kernel(self, mixings: Sequence[Array]) -> SmoothFitted:
-        kernels = self.query_class
-        assert isinstance(kernels, KernelClass)
-        scales = kernels.scales(self.cube)
-        if mixings:
-            axes = tuple(
-                stored_axis(kernels, float(scale), mixing) for scale, mixing in zip(scales, mixings, strict=True)
-            )
-        else:
-            axes = self._kernel_axes(kernels, scales)
-        features = _core.PointFeatures.kernel(self.bounds, [axis.mixing for axis in axes], self.most)
-        # Averages are ratios where the number of points is measured: weigh it by what an average is worth.
-        mean = math.prod(axis.mean for axis in kernels.axes(self.cube))
-        count_weight = 0.0 if self.replace else math.sqrt(mean)
-
-        def noise(variances: Array) -> float:
-            return math.sqrt(float(variances[0]) + (0.0 if self.replace else mean**2 * float(variances[-1])))
-
-        growth = math.prod(1.0 + axis.error for axis in axes) - 1.0
-        found = tuple(len(axis.eigenvalues) for axis in axes)
-        return self.fitted(features, [], count_weight, noise, growth, found, axes=axes)
-
-    def _kernel_axes(self, kernels: KernelClass, scales: Array) -> tuple[KernelAxis, ...]:
-        degrees = self._explicit()
-        tolerance = min(max(1e-3 * self.ratio * self.records / self.workload.points / len(scales), 1e-7), 1e-2)
-        while True:
-            axes = tuple(
-                kernel_axis(kernels, float(scale), tolerance, None if degrees is None else degrees[j])
-                for j, scale in enumerate(scales)
-            )
-            count = math.prod(len(axis.eigenvalues) for axis in axes)
-            if count <= _MOST_KERNEL or tolerance >= 0.01:
-                break
-            tolerance *= 10.0
-        if count > _MOST_KERNEL:
-            raise UnsupportedMechanismError(
-                f"the kernel's features in {len(scales)} coordinates are {count}, {memory(count)}: declare the "
-                "queries, query_class=GaussianKernels(...).at(centres), or name 'weighted'"
-            )
-        return axes
-
-    def declared(self, whitening: Array | None) -> SmoothFitted:
-        queries = self.workload.declared
-        assert queries is not None
-        kernels, noise_level = queries.kernels, self.ratio * self.records / self.workload.points
-        features = _core.PointFeatures.declared(
-            self.bounds,
-            kernels.profile,
-            [float(scale) for scale in kernels.scales(self.cube)],
-            queries.standard(self.cube),
-            np.ascontiguousarray(queries.weights),
-            _LOST * noise_level,
-            self.most,
-            None if whitening is None else np.ascontiguousarray(whitening),
-        )
-        decoding = features.decoding()
-        assert decoding is not None
-        matrix, lost = decoding
-        norms = (matrix**2).sum(axis=1)
-        # The same weight for the number of points as for the largest query.
-        typical = float(np.sqrt(norms.mean()))
-        count_weight = 0.0 if self.replace else min(math.sqrt(typical / 2.0), 1.0)
-
-        def noise(variances: Array) -> float:
-            own = float(norms.mean()) * float(variances[0])
-            return math.sqrt(own + (0.0 if self.replace else (typical / 2.0) ** 2 * float(variances[-1])))
-
-        return self.fitted(features, [], count_weight, noise, math.sqrt(float(lost.mean())), ())
-
-    # Coarse grids.
-
-    def histogram(self, sizes: tuple[int, ...] | None) -> SmoothFitted:
-        cells, noise_square, truncation = self._cells(sizes)
-        features = _core.PointFeatures.cells(self.bounds, list(cells), self.most)
-
-        def noise(variances: Array) -> float:
-            return math.sqrt(noise_square * float(variances[0]))
-
-        return self.fitted(features, [], 0.0, noise, truncation, cells)
-
-    def _cells(self, sizes: tuple[int, ...] | None) -> tuple[tuple[int, ...], float, float]:
-        """Return cells an axis, the summed mean squares of a query over cells, and what cells blur.
-
-        In a cell of half width h a query with derivative f' is off by `h^2/3 f' p'/p` on average, `p` the density of
-        the points: sizes are chosen for densities whose logarithm changes by 3 per half width of the bounds.
+        Eigenvectors differ in their last bits between machines: the matrices that make a kernel's features are in it.
         """
-        kernels, dimension = self.query_class, self.workload.dimension
-        if isinstance(kernels, KernelClass):
-            known = kernels.axes(self.cube)
-            squares, slopes = [axis.square for axis in known], [axis.slope for axis in known]
-        else:
-            size = kernels.bound if isinstance(kernels, KSmooth) else math.sqrt(float((kernels.sizes**2).sum()))
-            squares, slopes = [size ** (2.0 / dimension)] * dimension, [size**2] * dimension
-        product = math.prod(squares)
+        whitening = self.features.whitening()
+        return {
+            "noise_ratio": self.ratio,
+            "sizes": list(self.sizes),
+            "mixings": [axis.mixing for axis in self.axes] if whitening is None else [whitening],
+            "sensitivity": self.sensitivity,
+        }
 
-        def judged(cells: tuple[int, ...]) -> tuple[float, float]:
-            blurred = sum(
-                slopes[j] * product / squares[j] * (1.0 / (3.0 * cells[j] ** 2)) ** 2 for j in range(dimension)
-            )
-            return math.prod(cells) * product, _ROUGHNESS * math.sqrt(blurred)
+    def lines(self) -> list[str]:
+        """Say what will be measured and how good that is."""
+        workload = self.workload
+        what = "declared queries, whitened" if workload.declared is not None else _SUMMED[self.mechanism.strategy]
+        shape = " x ".join(map(str, self.sizes)) if self.indices is None else f"below {max(self.sizes)}"
+        expected = f"private; about {workload.points} are expected"
+        count = f"{workload.points}, public" if self.count_is_public else expected
+        sums = self.features.features
+        lines = [
+            f"sums           {sums} {what}" + (f" ({shape})" if self.sizes else "") + f", {memory(sums)}",
+            f"points         {count}; moved to the bounds where they are outside: "
+            + ", ".join(f"[{low:g}, {high:g}]" for low, high in workload.bounds[:6])
+            + (", ..." if workload.dimension > 6 else ""),
+            f"noise          {'Gaussian' if self.mechanism.law == 'gaussian' else 'Laplace'}; "
+            f"inflation by lattice and rounding {self.inflation:.2g}",
+            f"error          {self.rmse:.4g} in an average of the class: noise {self.noise:.4g}, "
+            f"truncation {self.truncation:.4g}",
+        ]
+        if self.mechanism.strategy == "kernel":
+            lines.append("               the same noise for every kernel query, whatever the number of coordinates")
+        if self._uninformative():
+            lines.append("               no information for all queries of the class at once: answering 0 is as good")
+        return lines
 
-        chosen = self._explicit() if sizes is None else sizes
-        if chosen is not None:
-            _check_tensor(chosen)
-            return chosen, *judged(chosen)
-        variance = 2.0 if self.gaussian else 2.0 * 4.0
-        variance *= 1.0 if self.replace else (0.5 if self.gaussian else 0.25)
-        scale = (self.ratio * self.records / self.workload.points) ** 2 * variance
-        best: tuple[float, tuple[int, ...]] | None = None
-        roughness = [math.sqrt(slope / square) for slope, square in zip(slopes, squares, strict=True)]
-        for step in range(400):
-            fineness = 1.03**step
-            cells = tuple(max(round(fineness * r / max(roughness)), 1) for r in roughness)
-            if math.prod(cells) > _AUTOMATIC:
-                break
-            square, blurred = judged(cells)
-            error = math.sqrt(square * scale + blurred**2)
-            if best is None or error < best[0]:
-                best = (error, cells)
-        if best is None:
-            raise InvalidParameterError(f"{dimension} coordinates are too many for a grid")
-        return best[1], *judged(best[1])
-
-    def _explicit(self) -> tuple[int, ...] | None:
-        """Return the degree that was given for a mechanism that was named."""
-        degree = self.workload.degree
-        if not self.request.named or isinstance(degree, str):
-            return None
-        return (degree,) * self.workload.dimension if isinstance(degree, int) else degree
-
-
-def _all(degrees: Sequence[int]) -> Indices:
-    """Return all multi-indices below the degrees, shape (count, d)."""
-    grid = np.indices(tuple(degrees), dtype=np.uint32).reshape(len(degrees), -1).T
-    return np.ascontiguousarray(grid)
-
-
-def _check_tensor(sizes: Sequence[int]) -> None:
-    count = math.prod(sizes)
-    if count > MOST_FEATURES:
-        raise InvalidParameterError(
-            f"{' x '.join(map(str, sizes))} products are too many: {memory(count)}; lower the degree, take "
-            "index_set='total', or declare kernel queries"
-        )
+    def _uninformative(self) -> bool:
+        """Return whether the bound over the whole class is no better than that of the answer 0, 19 times of 20."""
+        kind = self.workload.query_class
+        if isinstance(kind, KernelQueries) or self.features.features > _JUDGED:
+            return False
+        try:
+            return self.uniform_error(0.05) >= kind.ceiling
+        except UnsupportedMechanismError:
+            return False

@@ -6,14 +6,17 @@ Of the answer, or of 0 where that is surer: what no query exceeds is a bound tha
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.errors import UnsupportedMechanismError
-from sordino.mechanisms.smooth.fit import SmoothFitted, SmoothRequest, count_is_public
 from sordino.workloads.base import Array
 from sordino.workloads.smooth.queries import KernelQueries
+
+if TYPE_CHECKING:
+    from sordino.mechanisms.smooth.fit import SmoothFit
 
 __all__ = ["uniform_error"]
 
@@ -21,7 +24,7 @@ __all__ = ["uniform_error"]
 _FINENESS = 4
 
 
-def uniform_error(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> float:
+def uniform_error(fitted: SmoothFit, beta: float) -> float:
     """Return a bound for all queries of the class together that fails with probability at most `beta`.
 
     Chebyshev sums: `|f - Pf|` by Jackson's theorem or bounds of summed coefficients, and the noise `|sum c_m z_m|/n` by
@@ -32,34 +35,34 @@ def uniform_error(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> 
     Raises:
         UnsupportedMechanismError: There is no bound for this mechanism or set of indices.
     """
-    workload = request.workload
+    workload = fitted.workload
     match fitted.mechanism.strategy:
         case "kernel" if workload.declared is None:
-            return min(_kernel(request, fitted, beta), 1.0)
+            return min(_kernel(fitted, beta), 1.0)
         case "chebyshev" | "weighted" | "moments":
-            return _chebyshev(request, fitted, beta)
+            return _chebyshev(fitted, beta)
         case _:
             raise UnsupportedMechanismError(f"{fitted.mechanism.strategy} has no bound over a whole class of queries")
 
 
-def _kernel(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> float:
+def _kernel(fitted: SmoothFit, beta: float) -> float:
     points, overshoot = 1, 1.0
     for axis in fitted.axes:
         intervals = _FINENESS * max(axis.degree - 1, 1)
         points *= intervals + 1
         overshoot /= math.cos(math.pi * (axis.degree - 1) / (2 * intervals))
     deviation = float(fitted.stderr[0]) * math.sqrt(math.prod(1.0 + axis.error for axis in fitted.axes))
-    public = count_is_public(request.unit)
+    public = fitted.count_is_public
     answers = points + (0 if public else 1)
     width = gaussian_half_width(deviation, 1.0 - beta, answers) * overshoot
     if not public:
         # An average is at most 1, so that an error of the number of points counts at most once.
         width += gaussian_half_width(float(fitted.stderr[-1]), 1.0 - beta, answers)
-    return width / request.workload.points + fitted.truncation
+    return width / fitted.workload.points + fitted.truncation
 
 
-def _chebyshev(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> float:
-    workload = request.workload
+def _chebyshev(fitted: SmoothFit, beta: float) -> float:
+    workload = fitted.workload
     indices = fitted.features.indices()
     assert indices is not None
     kind = workload.query_class
@@ -67,7 +70,7 @@ def _chebyshev(request: SmoothRequest, fitted: SmoothFitted, beta: float) -> flo
         raise UnsupportedMechanismError("there is a bound over a whole class for tensor sets alone")
     assert not isinstance(kind, KernelQueries)
     truncation = kind.truncation_bound(fitted.sizes, workload.cube, workload.approximation)
-    public = count_is_public(request.unit)
+    public = fitted.count_is_public
     # Two bounds, of the queries and of the number of points, share what may fail.
     first, beta = (1, beta) if public else (0, beta / 2.0)
     largest = kind.largest(indices, workload.cube)[first:]

@@ -20,15 +20,12 @@ A full name is `strategy-noise`; the strategy alone means Gaussian noise, or Lap
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
-from sordino.mechanisms.linear.catalogue import entry_named
-from sordino.privacy.guarantees import Privacy, PureDP
+from sordino.mechanisms.catalogue import Entry
 from sordino.workloads import ExponentialSmoothing, MovingAverage, RunningAverage, RunningSum, Workload
+from sordino.workloads.continual import Horizon
 
-__all__ = ["STREAM_MECHANISMS", "Horizon", "StreamMechanism", "stream_mechanism_named"]
-
-Horizon = Literal["hard", "soft", "unbounded"]
+__all__ = ["STREAM_MECHANISMS", "StreamMechanism"]
 
 _SUMS = (RunningSum, RunningAverage)
 # Beyond these lengths the certified optimum, or tables for every step, take too much time or memory.
@@ -38,24 +35,8 @@ _MOST_STEPS = 2**40
 
 
 @dataclass(frozen=True)
-class StreamMechanism:
-    """A strategy for streams with a law of noise.
-
-    Attributes:
-        name: Full name.
-        strategy: Name of the strategy in the core.
-        law: Law of the noise.
-        automatic: Whether `auto` considers it; otherwise it is reached by name only.
-    """
-
-    name: str
-    strategy: str
-    law: Literal["gaussian", "laplace"]
-    automatic: bool = True
-
-    def allows(self, privacy: Privacy) -> bool:
-        """Return whether this noise can give this privacy."""
-        return self.law == "laplace" or not isinstance(privacy, PureDP)
+class StreamMechanism(Entry):
+    """A strategy for streams with a law of noise."""
 
     def serves(self, workload: Workload, horizon: Horizon) -> bool:
         """Return whether the strategy is made for this stream (the core has the last word)."""
@@ -106,12 +87,3 @@ STREAM_MECHANISMS: tuple[StreamMechanism, ...] = (
     StreamMechanism("optimal-gaussian", "optimal", "gaussian", automatic=False),
 )
 """All mechanisms of streams, the simpler ones first: that is how ties are broken."""
-
-
-def stream_mechanism_named(name: str, privacy: Privacy) -> StreamMechanism:
-    """Return the mechanism of a stream that a user means.
-
-    Raises:
-        InvalidParameterError: No such name.
-    """
-    return entry_named(STREAM_MECHANISMS, name, privacy)

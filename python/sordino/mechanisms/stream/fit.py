@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._support.checks import integer
-from sordino.accuracy.bounds import REFERENCE_STEPS
+from sordino._support.checks import integers
+from sordino.accuracy.bounds import REFERENCE_STEPS, Bound, stream_bound
+from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width, laplace_sum_half_width
 from sordino.errors import UnsupportedMechanismError
-from sordino.mechanisms.linear.fit import Domain, Objective, choose_domain
-from sordino.mechanisms.stream.catalogue import Horizon, StreamMechanism
+from sordino.mechanisms.fits import Domain, Fit, Request, choose_domain, inflation_of
+from sordino.mechanisms.stream.catalogue import StreamMechanism
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
 from sordino.privacy.costs import Cost
-from sordino.privacy.guarantees import Privacy
 from sordino.privacy.participation import Pattern, patterns
-from sordino.privacy.units import Unit
 from sordino.workloads import (
     ExponentialSmoothing,
     Filter,
@@ -31,61 +32,35 @@ from sordino.workloads import (
     SlidingWindow,
     Workload,
 )
-from sordino.workloads.base import Array
+from sordino.workloads.base import MAX_STEPS, Array
+from sordino.workloads.continual import Continual
+from sordino.workloads.events.base import EventWorkload
 
-if TYPE_CHECKING:
-    from sordino.workloads.events.base import EventWorkload
+__all__ = ["Steps", "StreamFit", "continual", "events_of", "fit_stream", "judged", "rmse_bound"]
 
-__all__ = ["StreamFitted", "StreamRequest", "fit_stream"]
+Steps: TypeAlias = "Sequence[int] | NDArray[Any]"
 
 _FRACTION_BITS = (24, 20, 16, 12)
 # Errors over more steps than this are averaged over a stratified sample of steps.
 _ALL_STEPS = 2**16
 _MOST_TAPS = 2**16
-# Degree or branching: the state grows with it.
-_MOST_OPTION = 2**16
 
 
-@dataclass(frozen=True)
-class StreamRequest:
-    """What a stream is asked for, all of it public.
+def continual(request: Request) -> Continual:
+    """Return the workload of a stream's request."""
+    assert isinstance(request.workload, Continual)
+    return request.workload
 
-    Attributes:
-        workload: A running sum or average, a causal filter.
-        privacy: The guarantee of the whole stream.
-        unit: What one protected thing can change.
-        horizon: What happens at and beyond the length.
-        objective: Error that is minimised.
-        max_value: Declared bound of an entry of an item, None for the default.
-        integral: Whether entries are declared integers.
-        dim: Coordinates of an item.
-        touched: Coordinates that one record changes, at most.
-        signed: Whether a record's entries may be negative.
-        events: What the counters count, if events change them: it says what a unit changes.
-    """
 
-    workload: Workload
-    privacy: Privacy
-    unit: Unit
-    horizon: Horizon
-    objective: Objective = "mean"
-    max_value: int | None = None
-    integral: bool = True
-    dim: int = 1
-    touched: int = 1
-    signed: bool = False
-    events: EventWorkload | None = None
+def events_of(request: Request) -> EventWorkload | None:
+    """Return what the counters count, if events change them."""
+    inner = continual(request).workload
+    return inner if isinstance(inner, EventWorkload) else None
 
-    @property
-    def length(self) -> int | None:
-        """Declared steps of the series."""
-        length: int | None = getattr(self.workload, "length", None)
-        return length
 
-    @property
-    def judged(self) -> int:
-        """Steps over which the error is judged."""
-        return REFERENCE_STEPS if self.length is None else self.length
+def judged(request: Request) -> int:
+    """Return the steps over which the error is judged."""
+    return continual(request).length or REFERENCE_STEPS
 
 
 def _filter(workload: Workload) -> tuple[str, list[float]]:
@@ -115,45 +90,183 @@ def _filter(workload: Workload) -> tuple[str, list[float]]:
             raise UnsupportedMechanismError("streams answer running sums, running averages and causal filters")
 
 
-@dataclass(frozen=True)
-class StreamFitted:
-    """A stream's mechanism with its lattice and noise.
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamFit(Fit):
+    """A stream's mechanism with its lattice and noise; errors are in the unit of the workload.
 
     Attributes:
         mechanism: Which mechanism.
-        option: Degree or branching, if one was asked for.
-        plan: The strategy in the core.
+        strategy: The strategy in the core.
         door: Lattice and noise.
-        domain: Declared bounds of an entry.
+        domain: Declared bounds of an entry: it is clamped to them.
         patterns: What the unit changes, in coordinates of their own.
         ratio: Noise over sensitivity that was asked for.
-        cost: What the whole stream costs.
-        judged: Steps over which errors are averaged.
+        cost: What the whole stream costs: charged once, when it is opened.
     """
 
+    family: ClassVar[str] = "stream"
+
     mechanism: StreamMechanism
-    option: int | None
-    plan: _core.StreamPlan
-    door: _core.StreamDoor
+    strategy: _core.StreamPlan = field(repr=False)
+    door: _core.StreamDoor = field(repr=False)
     domain: Domain
     patterns: tuple[Pattern, ...]
     ratio: float
     cost: Cost
-    judged: int
+
+    @property
+    def name(self) -> str:
+        """Full name of the mechanism, such as 'blt-gaussian'."""
+        return self.mechanism.name
+
+    @property
+    def doors(self) -> tuple[_core.StreamDoor, ...]:
+        """Lattice and noise."""
+        return (self.door,)
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of an item, of those that are published at every step."""
+        return continual(self.request).dim if self.events is None else 1 if self.lazy else self.events.coordinates
+
+    @property
+    def events(self) -> EventWorkload | None:
+        """What the counters count, if events change them."""
+        return events_of(self.request)
+
+    @property
+    def lazy(self) -> bool:
+        """Whether counters are read one by one, and what would be published is computed then."""
+        return continual(self.request).reads == "lazy"
+
+    @property
+    def coordinates(self) -> int:
+        """Number of counters, read or not."""
+        return self.dim if self.events is None else self.events.coordinates
+
+    @property
+    def counted_unit(self) -> float:
+        """What 1 in a counter stands for."""
+        return 1.0 if self.events is None else self.events.counted_unit
+
+    @property
+    def scope(self) -> str:  # type: ignore[override]
+        """What a sentence about the guarantee ends with."""
+        together = self.events is not None
+        return ", by everything that the stream publishes together" if together else ", over all steps together"
+
+    @property
+    def subject(self) -> str:
+        """What is protected, as the subject of a sentence."""
+        unit, events = self.request.unit, self.events
+        return unit.protected() if events is None else events.protected(unit).rstrip(",") + ","
+
+    @property
+    def steps(self) -> int:
+        """Steps that may be published."""
+        return self.strategy.steps
+
+    @property
+    def judged(self) -> int:
+        """Steps over which errors are averaged."""
+        return judged(self.request)
+
+    @property
+    def noise_multiplier(self) -> float | None:
+        """Gaussian only: standard deviation over l2 sensitivity as calibrated, None for Laplace noise."""
+        return self.ratio if self.mechanism.law == "gaussian" else None
 
     @property
     def inflation(self) -> float:
         """Relative growth of the noise by lattice and rounding."""
-        return max(self.door.noise / (self.ratio * self.door.sensitivity[0]) - 1.0, 0.0)
+        return inflation_of(self.door, self.ratio)
 
-    def stderr(self, steps: NDArray[np.uint64]) -> Array:
-        """Return the standard deviation of an answer at these steps, from 1."""
-        deviations: Array = self.door.noise * np.sqrt(self.plan.variances(steps))
+    @property
+    def memory(self) -> int:
+        """Bytes of noise state, all coordinates, at the last step of the length."""
+        return self.strategy.state_bytes * self.dim
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions of the noise a step and coordinate, amortised, besides drawing it."""
+        return self.strategy.operations
+
+    @property
+    def relative_sensitivity(self) -> float:
+        """Bound of what neighbours differ by in the measured norm, over the norm of one column of the strategy."""
+        single = self.strategy.sensitivity([(1, 1, 1, 1, 1, 1)])
+        return self.door.sensitivity[0] / single * self.counted_unit
+
+    @property
+    def assumes(self) -> str:
+        """The property of the strategy that the sensitivity of events uses."""
+        if self.events is None or self.mechanism.law == "laplace":
+            return "general"  # the l1 norm of all changes
+        return self.events.assumes(self.strategy)
+
+    def std(self, steps: Steps) -> Array:
+        """Return the standard deviation of an answer, or counter, at each of these steps, from 1.
+
+        Raises:
+            DataTypeError: No integers.
+            ShapeError: Not one-dimensional.
+            InvalidParameterError: A step is below 1 or beyond the horizon.
+        """
+        return self._std(_steps(steps).astype(np.uint64)) * self.counted_unit
+
+    def _std(self, steps: NDArray[np.uint64]) -> Array:
+        deviations: Array = self.door.noise * np.sqrt(self.strategy.variances(steps))
         return deviations
+
+    def half_width(self, steps: Steps, level: float, answers: int = 1) -> Array:
+        """Return half widths of intervals at these steps, of which `answers` must hold together.
+
+        Exact for Gaussian noise; rigorous upper bounds for sums of Laplace variates.
+
+        Raises:
+            InvalidParameterError: The level or a step is out of range.
+        """
+        found = _steps(steps)
+        deviations = self._std(found.astype(np.uint64))
+        if self.mechanism.law == "gaussian":
+            return np.asarray(gaussian_half_width(deviations, level, answers)) * self.counted_unit
+        scale = self.door.noise
+        known: dict[tuple[tuple[float, ...], int], float] = {}
+
+        def width(step: int, deviation: float) -> float:
+            weights, nodes = self._laplace_weights(step, deviation / scale)
+            if (weights, nodes) not in known:
+                known[weights, nodes] = (
+                    scale * laplace_sum_half_width(np.array(weights), level, answers)
+                    if nodes == 1
+                    else equal_laplace_half_width(scale * weights[0], nodes, level, answers)
+                )
+            return known[weights, nodes]
+
+        widths = [width(int(t), float(d)) for t, d in zip(found, deviations, strict=True)]
+        return np.array(widths) * self.counted_unit
+
+    def largest_half_width(self, level: float) -> float:
+        """Return the half width of the widest interval."""
+        return float(self.half_width(self.worst_steps(), level).max())
+
+    def _laplace_weights(self, step: int, deviation: float) -> tuple[tuple[float, ...], int]:
+        """Return the weights of the Laplace variates in an answer, or one weight and how many have it.
+
+        Taps for noise on items; as many equal nodes of a tree as the deviation says.
+        """
+        workload = continual(self.request).filter
+        divisor = float(step) if workload.kind == "running_average" else 1.0
+        if self.mechanism.strategy == "identity" and isinstance(workload, Filter):
+            taps = _first_taps(workload, step)
+            if len(taps):
+                return tuple(np.abs(taps).tolist()), 1
+        nodes = max(round((deviation * divisor) ** 2 / 2.0), 1)
+        return (1.0 / divisor,), nodes
 
     def worst_steps(self) -> NDArray[np.uint64]:
         """Return judged steps among which the largest standard deviation is found."""
-        return np.append(self.plan.worst_steps(self.judged), np.uint64(self.judged))
+        return np.append(self.strategy.worst_steps(self.judged), np.uint64(self.judged))
 
     @cached_property
     def _errors(self) -> tuple[float, float]:
@@ -175,67 +288,170 @@ class StreamFitted:
             steps = np.array([*range(1, first + 1), *inside, *worst], dtype=np.uint64)
             shares = [np.ones(first), np.diff(ends).astype(np.float64), np.zeros(len(worst))]
             weights = np.concatenate(shares)
-        deviations = self.stderr(steps)
+        deviations = self._std(steps)
         return math.sqrt(float(np.average(deviations**2, weights=weights))), float(deviations.max())
 
     @property
     def rmse(self) -> float:
-        """Root of the mean variance over the judged steps."""
-        return self._errors[0]
+        """Root mean squared error over the steps of the length, or the first 2**20 if there is none.
+
+        Beyond 2**16 steps the mean is taken over a fixed sample of them.
+        """
+        return self._errors[0] * self.counted_unit
 
     @property
     def max_stderr(self) -> float:
-        """Largest standard deviation over the judged steps."""
-        return self._errors[1]
+        """Largest standard deviation over the same steps."""
+        return self._errors[1] * self.counted_unit
 
-    def error(self, objective: Objective) -> float:
-        """Return what is minimised."""
-        return self.rmse if objective == "mean" else self.max_stderr
+    @cached_property
+    def bound(self) -> Bound | None:
+        """Least error of any mechanism with Gaussian noise for this length, None if no bound is known.
+
+        For `optimal` the certified dual bound on what it minimises; else a bound on the rmse.
+        """
+        request, asked = self.request, continual(self.request)
+        bound = rmse_bound(request)
+        certified = self.strategy.certificate
+        if certified is None or bound is None:
+            return bound
+        size = request.unit.least_norm(self.judged) * math.sqrt(asked.cells_per_record)
+        what = "rmse" if request.objective == "mean" else "largest standard error"
+        return replace(bound, name=f"dual bound on the {what}", value=certified * self.ratio * size * (1.0 - 1e-11))
+
+    @property
+    def optimality(self) -> float | None:
+        """Error over `bound` for Gaussian mechanisms, None for others."""
+        return self.over(self.bound)
+
+    def over(self, bound: Bound | None) -> float | None:
+        """Return the error over a bound; None where it does not bind or is zero."""
+        if bound is None or self.mechanism.law != "gaussian" or bound.value <= 0.0:
+            return None
+        return self.error(self.request.objective) / bound.value
+
+    def details(self) -> dict[str, Any]:
+        """Return what a file says beyond the common: floats of a mechanism must be the same everywhere."""
+        return {"noise_ratio": self.ratio, "parameters": hashlib.sha256(self.strategy.parameters()).hexdigest()}
+
+    def lines(self) -> list[str]:
+        """Say what will be measured and how good that is."""
+        asked = continual(self.request)
+        if self.events is not None:
+            return self._event_lines()
+        kind = "Gaussian" if self.mechanism.law == "gaussian" else "Laplace"
+        length = f"over {'the first ' if asked.length is None else ''}{self.judged} steps"
+        lines = [
+            f"horizon        {self._horizon_words()}",
+            f"noise          {kind} on the lattice 2^{self.door.grid}, inflation by rounding {self.inflation:.2g}",
+            f"input          {self.dim} coordinate{'s' if self.dim > 1 else ''}, entries clamped to "
+            f"[-{self.domain.max_value}, {self.domain.max_value}], "
+            + ("integers" if self.request.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
+            f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}, {length}",
+            f"state          {self.memory} bytes, {self.operations:.0f} operations a step and coordinate",
+        ]
+        if self.optimality is not None and self.bound is not None:
+            lines.append(f"bound          {self.bound.value:.6g} ({self.bound.name}; {self.bound.mechanisms})")
+            lines.append(f"optimality     at most {self.optimality:.6g} times the least of any Gaussian mechanism")
+        return lines
+
+    def _event_lines(self) -> list[str]:
+        many = "counters" if self.coordinates > 1 else "counter"
+        lines = [
+            f"counters       {self.coordinates} {many}",
+            f"horizon        {self._horizon_words()}",
+            f"sensitivity    {self.relative_sensitivity:.6g} times that of one count ({self.assumes})",
+            f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}, of a counter",
+        ]
+        if self.lazy:
+            operations = self.strategy.read_operations(self.judged)
+            return [*lines, f"reads          lazy: {operations:.0f} operations for a counter after the last step"]
+        return [*lines, f"reads          dense: every counter at every step, {self.memory} bytes of state"]
+
+    def _horizon_words(self) -> str:
+        asked = continual(self.request)
+        if asked.horizon == "hard":
+            return f"hard: {self.steps} steps, the next is refused"
+        if asked.horizon == "unbounded" or asked.length is None:
+            return "unbounded: private for ever (2^40 steps)"
+        factors = [f for f in (2, 4, 16) if f * asked.length <= self.steps]
+        later = self.std([f * asked.length for f in factors])
+        grown = ", ".join(f"{d:.6g} at {f}n" for f, d in zip(factors, later, strict=True))
+        return f"soft: best for n = {asked.length} steps, private for ever; standard error {grown}"
 
 
-def fit_stream(request: StreamRequest, mechanism: StreamMechanism, option: int | None = None) -> StreamFitted:
+def _steps(steps: object) -> NDArray[np.int64]:
+    return integers("steps", steps, least=1, most=MAX_STEPS)
+
+
+def rmse_bound(request: Request) -> Bound | None:
+    """Return the bound on the rmse of a stream, None for counts of events."""
+    if continual(request).workload.continual:
+        return None
+    asked = continual(request)
+    return stream_bound(asked.workload, request.privacy, request.unit, asked.cells_per_record)
+
+
+def _first_taps(workload: Filter, step: int) -> Array:
+    """Return the taps that reach back to the first step, as many as matter for an interval.
+
+    Runs of a long decay are merged into one variate with their variance: that widens the interval, since
+    `-log(1 - w² s²)` is convex in `w²`.
+    """
+    most = 2**14
+    match workload:
+        case RunningSum():
+            return np.ones(0)
+        case ExponentialSmoothing():
+            decay, factor = workload.decay, 1.0 - workload.decay if workload.normalized else 1.0
+            count = min(step, max(1, math.ceil(-60.0 / math.log(decay))))
+            run = -(-count // most)
+            squares = math.expm1(2.0 * run * math.log(decay)) / math.expm1(2.0 * math.log(decay))
+            taps: Array = factor * math.sqrt(squares) * decay ** np.arange(0.0, count, run)
+            return taps
+        case _:
+            return workload.kernel[:step]
+
+
+def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
     """Build the mechanism for the stream and fit lattice and noise.
 
     Raises:
-        DataTypeError: The option is no integer.
         UnsupportedMechanismError: The mechanism does not serve the workload, the privacy or the horizon.
-        InvalidParameterError: Public sizes do not fit, or the option is above 2**16.
+        InvalidParameterError: Public sizes do not fit.
     """
-    if not mechanism.allows(request.privacy):
-        raise UnsupportedMechanismError(f"{mechanism.name} cannot give {type(request.privacy).__name__}")
-    if option is not None:
-        option = integer("option", option, least=0, most=_MOST_OPTION)
-    kind, parameters = _filter(request.workload)
-    plan = _core.StreamPlan(
+    mechanism.require(request.privacy)
+    asked, events = continual(request), events_of(request)
+    kind, parameters = _filter(asked.filter)
+    strategy = _core.StreamPlan(
         kind,
         parameters,
         mechanism.strategy,
         mechanism.law,
-        request.horizon,
-        request.length or 0,
+        asked.horizon,
+        asked.length or 0,
         request.objective,
-        option,
+        request.degree,
     )
-    if request.events is None:
-        single = patterns(request.unit, request.dim, request.touched, request.signed, plan.one_sign)
+    if events is None:
+        single = patterns(request.unit, asked.dim, asked.cells_per_record, asked.one_signed, strategy.one_sign)
         found: tuple[tuple[Pattern, ...], ...] = tuple((pattern,) for pattern in single)
     else:
-        found = request.events.changes(request.unit, plan)
-    changed = min(found, key=plan.sensitivity)
+        found = events.changes(request.unit, strategy)
+    changed = min(found, key=strategy.sensitivity)
     ratio = noise_ratio(request.privacy, mechanism.law)
     domain, door = choose_domain(
-        lambda domain: plan.fit(changed, domain.max_value, domain.fraction_bits, ratio),
+        lambda domain: strategy.fit(changed, domain.max_value, domain.fraction_bits, ratio),
         request.max_value,
         (0,) if request.integral else _FRACTION_BITS,
     )
-    return StreamFitted(
+    return StreamFit(
+        request=request,
         mechanism=mechanism,
-        option=option,
-        plan=plan,
+        strategy=strategy,
         door=door,
         domain=domain,
         patterns=changed,
         ratio=ratio,
         cost=calibrated_cost(request.privacy, mechanism.law),
-        judged=request.judged,
     )

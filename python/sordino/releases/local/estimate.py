@@ -15,7 +15,7 @@ from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.releases.release import Interval
 
 if TYPE_CHECKING:
-    from sordino.plans.local import LocalPlan
+    from sordino.mechanisms.local.family import SurveyFit
     from sordino.workloads.base import Array
 
 __all__ = ["LocalEstimate"]
@@ -26,13 +26,13 @@ class LocalEstimate:
     """What reports say; `LocalServer.estimate` makes it. All of it is post-processing.
 
     Attributes:
-        plan: How clients reported.
+        fit: How clients reported.
         clients: Number of reports.
         shares: Estimated mean of `(1 + l'(theta_j; d))/2` at every point of the grid: for the absolute loss the share
             of clients at or below it. Unbiased; may leave [0, 1] and decrease.
     """
 
-    plan: LocalPlan
+    fit: SurveyFit
     clients: int
     shares: Array = field(repr=False)
     _level: float | None = field(default=None, repr=False)
@@ -40,10 +40,10 @@ class LocalEstimate:
     @property
     def grid(self) -> Array:
         """The points theta_1, ..., theta_w."""
-        return self.plan.survey.grid
+        return self.fit.survey.grid
 
     def _require_absolute(self) -> None:
-        if self.plan.survey.loss.name != "absolute":
+        if self.fit.survey.loss.name != "absolute":
             raise UnsupportedMechanismError("only reports of the absolute loss tell the distribution")
 
     @cached_property
@@ -72,7 +72,7 @@ class LocalEstimate:
         place = int(np.searchsorted(cdf, q, side="left"))
         if place == len(cdf):
             return float(grid[-1])
-        low = self.plan.survey.bounds[0] if place == 0 else float(grid[place - 1])
+        low = self.fit.survey.bounds[0] if place == 0 else float(grid[place - 1])
         before, after = (0.0 if place == 0 else float(cdf[place - 1])), float(cdf[place])
         part = (q - before) / (after - before) if after > before else 1.0
         return low + (float(grid[place]) - low) * min(max(part, 0.0), 1.0)
@@ -92,10 +92,10 @@ class LocalEstimate:
 
         None for a loss without `value`: then risks are known up to this constant.
         """
-        if self.plan.survey.loss.name != "absolute":
+        if self.fit.survey.loss.name != "absolute":
             return self._level
-        low, high = self.plan.survey.bounds
-        w = self.plan.survey.intervals
+        low, high = self.fit.survey.bounds
+        w = self.fit.survey.intervals
         # Values lie in the middle of their cells.
         return (float(np.mean(1.0 - self.shares)) + 0.5 / w) * (high - low)
 
@@ -105,9 +105,9 @@ class LocalEstimate:
 
         `level + integral of the derivative`, by trapezoids; without a level it begins with 0.
         """
-        low, high = self.plan.survey.bounds
-        step = (high - low) / self.plan.survey.intervals
-        first = -1.0 if self.plan.survey.loss.name == "absolute" else self.derivative[0]
+        low, high = self.fit.survey.bounds
+        step = (high - low) / self.fit.survey.intervals
+        first = -1.0 if self.fit.survey.loss.name == "absolute" else self.derivative[0]
         slopes = np.concatenate([[first], self.derivative])
         areas = np.concatenate([[0.0], np.cumsum((slopes[1:] + slopes[:-1]) / 2.0) * step])
         return np.asarray(areas + (self.level or 0.0))
@@ -119,7 +119,7 @@ class LocalEstimate:
             DataTypeError: No number.
             InvalidParameterError: It is beyond the bounds.
         """
-        low, high = self.plan.survey.bounds
+        low, high = self.fit.survey.bounds
         value = real("theta", theta)
         if not low <= value <= high:
             raise InvalidParameterError("theta must be within the bounds")
@@ -133,7 +133,7 @@ class LocalEstimate:
         """
         slopes = _core.isotonic(np.ascontiguousarray(self.derivative))
         place = int(np.searchsorted(slopes, 0.0, side="left"))
-        grid = np.concatenate([[self.plan.survey.bounds[0]], self.grid])
+        grid = np.concatenate([[self.fit.survey.bounds[0]], self.grid])
         if place == 0 or place == len(slopes):
             return float(grid[place])
         before, after = float(slopes[place - 1]), float(slopes[place])
@@ -142,7 +142,7 @@ class LocalEstimate:
     @property
     def stderr(self) -> Array:
         """Standard deviation of `shares` by noise, shape (w,)."""
-        return self.plan.std(self.clients)
+        return self.fit.std(self.clients)
 
     def interval(self, level: float, *, population: bool = False) -> Interval:
         """Return intervals for the shares, all grid points together.
@@ -161,10 +161,10 @@ class LocalEstimate:
             self._require_absolute()
             half = (1.0 - level) / 2.0
             sampling = math.sqrt(math.log(2.0 / half) / (2.0 * self.clients))
-            width = self.plan.half_width(1.0 - half, self.clients) + sampling
+            width = self.fit.half_width(1.0 - half, self.clients) + sampling
         else:
-            width = self.plan.half_width(level, self.clients)
+            width = self.fit.half_width(level, self.clients)
         return Interval(self.shares - width, self.shares + width, level, simultaneous=True)
 
     def __repr__(self) -> str:
-        return f"LocalEstimate({self.plan.survey!r}, clients={self.clients})"
+        return f"LocalEstimate({self.fit.survey!r}, clients={self.clients})"

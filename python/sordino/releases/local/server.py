@@ -17,7 +17,7 @@ from sordino.releases.local.estimate import LocalEstimate
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sordino.plans.local import LocalPlan
+    from sordino.mechanisms.local.family import SurveyFit
     from sordino.workloads.base import Array
 
 __all__ = ["LocalServer"]
@@ -41,27 +41,27 @@ class _Reports(NamedTuple):
 
 
 class LocalServer(Uncopied):
-    """Adds up the reports of clients; `LocalPlan.server` makes it.
+    """Adds up the reports of clients; `SurveyPlan.server` makes it.
 
     A malformed report (not integers, another length, numbers that no client sends) and a second report of the same
     client are left out, silently: a client cannot find out whether it was counted.
 
     Attributes:
-        plan: How clients report.
+        fit: How clients report.
     """
 
     _no_copy = "a server cannot be copied or pickled: both would count the same reports"
 
-    def __init__(self, plan: LocalPlan) -> None:
-        self.plan = plan
-        self._reports = _Reports(np.zeros(plan.numbers), 0, set(), frozenset({secrets.token_bytes(16)}))
+    def __init__(self, fit: SurveyFit) -> None:
+        self.fit = fit
+        self._reports = _Reports(np.zeros(fit.numbers), 0, set(), frozenset({secrets.token_bytes(16)}))
         self._guard = Turn("this server belongs to another process: both would count the same reports")
-        fitted = [plan.sums.fitted] * plan.survey.intervals + ([plan.level.fitted] if plan.level else [])
-        widest = plan.sums.fitted.plan.variances(np.arange(1, plan.survey.intervals + 1, dtype=np.uint64)).max()
+        fitted = [fit.sums] * fit.survey.intervals + ([fit.level] if fit.level else [])
+        widest = fit.sums.strategy.variances(np.arange(1, fit.survey.intervals + 1, dtype=np.uint64)).max()
         # An increment is a difference of two sums.
         units = [f.door.quarter_units / 4.0 for f in fitted]
         spread = [2.0 * float(np.sqrt(widest)) * u for u in units]
-        clients = [plan.survey.largest * 2.0**-f.door.grid for f in fitted]
+        clients = [fit.survey.largest * 2.0**-f.door.grid for f in fitted]
         self._limit = np.array([_FURTHEST * s + c for s, c in zip(spread, clients, strict=True)])
 
     @property
@@ -73,7 +73,7 @@ class LocalServer(Uncopied):
         """Add one report.
 
         Args:
-            message: What `LocalPlan.encode_client` returned, as an array or a list.
+            message: What `SurveyPlan.encode_client` returned, as an array or a list.
             client: Who sent it; the first report of a client counts. None if clients are told apart elsewhere.
         """
         found = self._well_formed(message)
@@ -132,7 +132,7 @@ class LocalServer(Uncopied):
             array: NDArray[np.int64] = np.asarray(messages)
         except Exception:
             return None
-        if array.dtype.kind not in "biu" or array.ndim not in {1, 2} or array.shape[-1] != self.plan.numbers:
+        if array.dtype.kind not in "biu" or array.ndim not in {1, 2} or array.shape[-1] != self.fit.numbers:
             return None
         numbers = array.astype(np.float64)
         return numbers if (np.abs(numbers) <= self._limit).all() else None
@@ -146,7 +146,7 @@ class LocalServer(Uncopied):
         """
         if not isinstance(other, LocalServer):
             raise DataTypeError("other must be a LocalServer")
-        if other.plan is not self.plan and other.plan.sums.digest != self.plan.sums.digest:
+        if not other.fit.is_same(self.fit):
             raise InvalidParameterError("the servers have different plans")
         if other is self:
             raise InvalidParameterError(_MERGED_BEFORE)
@@ -171,18 +171,18 @@ class LocalServer(Uncopied):
         sums, accepted = self._reports[:2]
         if accepted == 0:
             raise InvalidParameterError("there are no reports yet")
-        plan, w = self.plan, self.plan.survey.intervals
-        spacing = 2.0**plan.sums.fitted.door.grid * plan.survey.counted_unit
+        fit, w = self.fit, self.fit.survey.intervals
+        spacing = 2.0**fit.sums.door.grid * fit.survey.counted_unit
         shares = np.cumsum(sums[:w]) * spacing / accepted
         level = None
-        if plan.level is not None:
-            low, high = plan.survey.bounds
-            units = sums[w] * 2.0**plan.level.fitted.door.grid * plan.survey.counted_unit
+        if fit.level is not None:
+            low, high = fit.survey.bounds
+            units = sums[w] * 2.0**fit.level.door.grid * fit.survey.counted_unit
             level = float(units) / accepted * (high - low)
-        return LocalEstimate(plan, accepted, shares, level)
+        return LocalEstimate(fit, accepted, shares, level)
 
     def __repr__(self) -> str:
-        return f"LocalServer({self.plan.survey!r}, accepted={self.accepted})"
+        return f"LocalServer({self.fit.survey!r}, accepted={self.accepted})"
 
 
 def _rows(messages: object) -> list[object]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino._support.records import SCHEMA, rebuilt, write_record
 from sordino.errors import PlanFileError
-from sordino.plans.records import SCHEMA, rebuilt, write_record
-from sordino.plans.smooth_file import rebuild_smooth
+from sordino.mechanisms.families import fit_of
+from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
-    from sordino.plans.smooth import SmoothPlan
     from sordino.releases.smooth.release import SmoothRelease
 
 __all__ = ["Published", "load_release", "save_release"]
+
+_Release = TypeVar("_Release")
 
 _KIND = "smooth-release"
 
@@ -49,8 +52,8 @@ def save_release(release: SmoothRelease, path: Path) -> Path:
     record = {
         "schema": SCHEMA,
         "kind": _KIND,
-        "plan": release.plan.record(),
-        "features": _mark(release.plan),
+        "plan": release.fit.record(),
+        "features": _mark(release.fit),
         "grid": release.measured.grid,
         "units": np.asarray(release.measured.units, dtype=np.int64),
         "names": None if release.names is None else list(release.names),
@@ -60,37 +63,37 @@ def save_release(release: SmoothRelease, path: Path) -> Path:
     return write_record(record, path, "summary")
 
 
-def load_release(path: str | Path) -> SmoothRelease:
+def load_release(path: str | Path, build: Callable[..., _Release]) -> _Release:
     """Read a summary, fit its plan again, and see that they belong together.
 
     Raises:
         InputFileError: The file cannot be read.
         PlanFileError: The file is no summary, was altered, or does not fit its plan.
     """
-    return rebuilt(path, _rebuild, "summary")
+    return rebuilt(path, lambda record: _rebuild(record, build), "summary")
 
 
-def _rebuild(record: dict[str, Any]) -> SmoothRelease:
-    from sordino.releases.smooth.release import SmoothRelease  # noqa: PLC0415 - release uses this module
-
+def _rebuild(record: dict[str, Any], build: Callable[..., _Release]) -> _Release:
     if record.get("kind") != _KIND:
         raise PlanFileError("the file is not a saved summary")
-    plan = rebuild_smooth(record["plan"])
-    if record["features"] != _mark(plan):
+    fit = fit_of(record["plan"])
+    if not isinstance(fit, SmoothFit):
+        raise PlanFileError("the summary is of another plan than one of smooth queries")
+    if record["features"] != _mark(fit):
         raise PlanFileError("the features of the summary come out otherwise on this machine: ask where it was made")
-    units, grid, door = record["units"], record["grid"], plan.fitted.door
-    stored = record["plan"]["door"]
+    units, grid, door = record["units"], record["grid"], fit.door
+    stored = record["plan"]["doors"][0]
     if (grid, stored["quarter_units"]) != (door.grid, door.quarter_units):
         raise PlanFileError("the summary was made with other noise than its plan says")
     if not isinstance(units, np.ndarray) or units.dtype.kind != "i":
         raise PlanFileError("the summary holds no integers")
-    if units.shape != (plan.fitted.strategy.measured_len,):
+    if units.shape != (fit.strategy.measured_len,):
         raise PlanFileError("the summary has another number of sums than its plan")
     names = record["names"]
-    if names is not None and not (len(names) == plan.workload.dimension and all(type(name) is str for name in names)):
+    if names is not None and not (len(names) == fit.workload.dimension and all(type(name) is str for name in names)):
         raise PlanFileError("the summary's names are not one a coordinate")
-    return SmoothRelease(
-        plan,
+    return build(
+        fit,
         Published(units.astype(np.int64), grid),
         private=record["private"] is True,
         accounted=record["accounted"] is True,
@@ -98,6 +101,6 @@ def _rebuild(record: dict[str, Any]) -> SmoothRelease:
     )
 
 
-def _mark(plan: SmoothPlan) -> str:
+def _mark(fit: SmoothFit) -> str:
     """Return what the core tells features apart by: of everything that decides what a point adds."""
-    return plan.fitted.features.mark.to_bytes(8, "little").hex()
+    return fit.features.mark.to_bytes(8, "little").hex()

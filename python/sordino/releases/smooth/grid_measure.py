@@ -87,10 +87,10 @@ def project_summary(release: SmoothRelease, grid: int | None, progress: Progress
         UnsupportedMechanismError: Only declared queries were measured.
         InvalidParameterError: The grid is too large.
     """
-    plan, fitted = release.plan, release.plan.fitted
-    if plan.workload.declared is not None:
+    fitted = release.fit
+    if fitted.workload.declared is not None:
         raise UnsupportedMechanismError("declared queries do not describe a measure")
-    dimension = plan.workload.dimension
+    dimension = fitted.workload.dimension
     factors: list[Array]
     if fitted.mechanism.strategy == "histogram":
         if grid is not None and (grid,) * dimension != fitted.sizes:

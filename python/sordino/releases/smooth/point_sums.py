@@ -10,28 +10,28 @@ import numpy as np
 from sordino import _core
 from sordino._support.files import atomic_write, read_file
 from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.workloads.smooth.points import read_points
 
 if TYPE_CHECKING:
-    from sordino.plans.smooth import SmoothPlan
     from sordino.workloads.base import Array
 
 __all__ = ["PointSums"]
 
 
 class PointSums:
-    """What a plan of smooth queries measures, before noise: exact integer sums over points, from `SmoothPlan.sums`.
+    """What a plan of smooth queries measures, before noise: exact integer sums over points, from `ReleasePlan.sums`.
 
     `a + b` are the sums of the points of both, bit for bit, whatever the order, the batches or the number of threads.
-    **As private as the points**, until `SmoothPlan.release` adds noise: what `to_bytes` and `save` write is not
+    **As private as the points**, until `ReleasePlan.release` adds noise: what `to_bytes` and `save` write is not
     encrypted and not noisy. The representation shows public sizes alone.
     """
 
-    __slots__ = ("core", "features", "plan")
+    __slots__ = ("core", "features", "fit")
 
-    def __init__(self, plan: SmoothPlan, core: _core.PointSums | None = None) -> None:
-        self.plan = plan
-        self.features = plan.fitted.features
+    def __init__(self, fit: SmoothFit, core: _core.PointSums | None = None) -> None:
+        self.fit = fit
+        self.features = fit.features
         self.core = _core.PointSums(self.features) if core is None else core
 
     def update(self, points: object) -> PointSums:
@@ -51,14 +51,14 @@ class PointSums:
             DataTypeError: No numbers.
             ShapeError: Another number of coordinates.
         """
-        for batch in read_points(points, self.plan.workload.dimension):
-            self.core.add(self._complete(batch) if self.plan.count_is_public else batch)
+        for batch in read_points(points, self.fit.workload.dimension):
+            self.core.add(self._complete(batch) if self.fit.count_is_public else batch)
         return self
 
     def _complete(self, batch: Array) -> Array:
         """Put points of which a coordinate is missing into the middle: their number is public, and must be right."""
         missing = np.isnan(batch).any(axis=1, keepdims=True)
-        return np.where(missing, self.plan.workload.cube.middle, batch) if np.any(missing) else batch
+        return np.where(missing, self.fit.workload.cube.middle, batch) if np.any(missing) else batch
 
     def __add__(self, other: object) -> PointSums:
         """Return the sums of the points of both.
@@ -68,7 +68,7 @@ class PointSums:
         """
         if not isinstance(other, PointSums):
             return NotImplemented
-        total = PointSums(self.plan, self.core.copy())
+        total = PointSums(self.fit, self.core.copy())
         total.core.merge(other.core)
         return total
 
@@ -88,20 +88,18 @@ class PointSums:
         return self.core.to_bytes()
 
     @classmethod
-    def from_bytes(cls, plan: SmoothPlan, data: bytes) -> PointSums:
-        """Read what `to_bytes` returned, for the same plan.
+    def from_bytes(cls, fit: SmoothFit, data: bytes) -> PointSums:
+        """Read what `to_bytes` returned, for the `fit` of the same plan.
 
         Raises:
-            DataTypeError: No bytes, or no plan.
+            DataTypeError: No bytes, or no fit of smooth queries.
             InvalidParameterError: No sums of this plan, or damaged.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise DataTypeError("sums are read from bytes")
-        from sordino.plans.smooth import SmoothPlan  # noqa: PLC0415 - it makes sums
-
-        if not isinstance(plan, SmoothPlan):
-            raise DataTypeError("plan must be the SmoothPlan that the sums are of")
-        return cls(plan, _core.PointSums.from_bytes(plan.fitted.features, bytes(data)))
+        if not isinstance(fit, SmoothFit):
+            raise DataTypeError("the sums are of smooth queries: give the `fit` of their plan")
+        return cls(fit, _core.PointSums.from_bytes(fit.features, bytes(data)))
 
     def save(self, path: str | Path) -> Path:
         """Write the sums to a file that its owner alone can read: as private as the points.
@@ -112,14 +110,14 @@ class PointSums:
         return atomic_write(path, self.to_bytes(), "sums of points", private=True)
 
     @classmethod
-    def load(cls, plan: SmoothPlan, path: str | Path) -> PointSums:
-        """Read sums from a file, for the same plan.
+    def load(cls, fit: SmoothFit, path: str | Path) -> PointSums:
+        """Read sums from a file, for the `fit` of the same plan.
 
         Raises:
             InputFileError: The file cannot be read.
             InvalidParameterError: No sums of this plan, or damaged.
         """
-        return cls.from_bytes(plan, read_file(path, "sums of points"))
+        return cls.from_bytes(fit, read_file(path, "sums of points"))
 
     def check_count(self) -> None:
         """Refuse another number of points than a plan says, where it is public.
@@ -127,9 +125,9 @@ class PointSums:
         Raises:
             InvalidParameterError: There are more or fewer.
         """
-        if self.plan.count_is_public and self.core.count != self.plan.workload.points:
+        if self.fit.count_is_public and self.core.count != self.fit.workload.points:
             raise InvalidParameterError(
-                f"with ReplaceOne the number of points is public: the plan says {self.plan.workload.points}, "
+                f"with ReplaceOne the number of points is public: the plan says {self.fit.workload.points}, "
                 "there are more or fewer"
             )
 

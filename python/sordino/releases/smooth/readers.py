@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import UnsupportedMechanismError
-from sordino.mechanisms.smooth.fit import SmoothFitted
+from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.mechanisms.smooth.kernel_axes import KernelAxis
 from sordino.mechanisms.smooth.residuals import (
     BLOCK,
@@ -51,7 +51,7 @@ class Coefficients:
 class _Reader:
     """Coefficients of queries for one way of summing."""
 
-    def __init__(self, workload: SmoothQueries, fitted: SmoothFitted, noise_level: float) -> None:
+    def __init__(self, workload: SmoothQueries, fitted: SmoothFit, noise_level: float) -> None:
         self.workload = workload
         self.cube = workload.cube
         self.fitted = fitted
@@ -246,7 +246,7 @@ class _Declared(_Reader):
         raise UnsupportedMechanismError("only the declared queries were measured: release.declared() answers them")
 
 
-def reader_of(workload: SmoothQueries, fitted: SmoothFitted, noise_level: float) -> _Reader:
+def reader_of(workload: SmoothQueries, fitted: SmoothFit, noise_level: float) -> _Reader:
     """Return what reads queries for a fitted mechanism.
 
     Args:

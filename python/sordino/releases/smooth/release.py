@@ -13,6 +13,7 @@ import numpy as np
 
 from sordino import _core
 from sordino._support.checks import flag, integer, open_unit, path_of, public_array, real, sequence
+from sordino._support.extras import drawn
 from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnsupportedMechanismError
 from sordino.mechanisms.smooth.residuals import contraction
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sordino.mechanisms.linear.search import Progress
-    from sordino.plans.smooth import SmoothPlan
+    from sordino.mechanisms.smooth.fit import SmoothFit
 
 __all__ = ["SmoothAnswers", "SmoothRelease"]
 
@@ -102,7 +103,7 @@ class SmoothRelease:
     """A published summary. Queries of it cost no privacy.
 
     Attributes:
-        plan: How it was made.
+        fit: How it was made.
         measured: What was published, noisy integers.
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.
@@ -111,7 +112,7 @@ class SmoothRelease:
         names: What the coordinates are called, if they have names: public.
     """
 
-    plan: SmoothPlan
+    fit: SmoothFit
     measured: _core.Measured | Published = field(repr=False)
     private: bool = True
     accounted: bool = False
@@ -121,22 +122,22 @@ class SmoothRelease:
 
     @cached_property
     def _decoded(self) -> Array:
-        return self.plan.fitted.strategy.decode(self.measured.values())
+        return self.fit.strategy.decode(self.measured.values())
 
     @cached_property
     def sums(self) -> Array:
         """Estimated sums of the features over the points, shape (features,)."""
-        sums = self._decoded[: self.plan.features].copy()
+        sums = self._decoded[: self.fit.features.features].copy()
         if self._constant:
             # The constant feature of a public number of points.
-            sums[0] = self.plan.workload.points
+            sums[0] = self.fit.workload.points
         sums.flags.writeable = False
         return sums
 
     @cached_property
     def variances(self) -> Array:
         """Variances of the noise in `sums`."""
-        variances = self.plan.fitted.stderr[: self.plan.features] ** 2
+        variances = self.fit.stderr[: self.fit.features.features] ** 2
         if self._constant:
             variances[0] = 0.0
         variances.flags.writeable = False
@@ -144,33 +145,33 @@ class SmoothRelease:
 
     @property
     def _polynomial(self) -> bool:
-        return self.plan.fitted.mechanism.strategy in {"chebyshev", "weighted", "moments"}
+        return self.fit.mechanism.strategy in {"chebyshev", "weighted", "moments"}
 
     @property
     def _constant(self) -> bool:
-        return self.plan.count_is_public and self._polynomial
+        return self.fit.count_is_public and self._polynomial
 
     @property
     def points(self) -> float:
         """Number of points: public, or estimated, at least 1."""
-        if self.plan.count_is_public:
-            return float(self.plan.workload.points)
+        if self.fit.count_is_public:
+            return float(self.fit.workload.points)
         if self._polynomial:
             return max(float(self.sums[0]), 1.0)
-        if self.plan.fitted.mechanism.strategy == "histogram":
+        if self.fit.mechanism.strategy == "histogram":
             return max(float(self.sums.sum()), 1.0)
         return max(float(self._decoded[-1]), 1.0)
 
     @property
     def stderr_of_points(self) -> float:
         """Standard deviation of the noise in the number of points; 0 if it is public."""
-        if self.plan.count_is_public:
+        if self.fit.count_is_public:
             return 0.0
         if self._polynomial:
-            return float(self.plan.fitted.stderr[0])
-        if self.plan.fitted.mechanism.strategy == "histogram":
+            return float(self.fit.stderr[0])
+        if self.fit.mechanism.strategy == "histogram":
             return float(np.sqrt(self.variances.sum()))
-        return float(self.plan.fitted.stderr[-1])
+        return float(self.fit.stderr[-1])
 
     def query(self, query: Query, *, samples: int | None = None) -> SmoothAnswers:
         """Answer a query, or a batch of queries: free, as often as wanted.
@@ -193,9 +194,9 @@ class SmoothRelease:
         """
         if self.measure is not None:
             return self._of_measure(query)
-        reader = reader_of(self.plan.workload, self.plan.fitted, self._noise_level)
+        reader = reader_of(self.fit.workload, self.fit, self._noise_level)
         if isinstance(query, ProductQueries):
-            query.check(self.plan.workload.cube)
+            query.check(self.fit.workload.cube)
             return self._products(query, reader.products(query))
         if not callable(query):
             raise DataTypeError("a query is a function, or one of sordino's, such as GaussianKernels(1.0).at(y)")
@@ -228,8 +229,8 @@ class SmoothRelease:
                 values, variances = self._of_full(found.full)
                 parts.append((values, variances, self._shared(found.full), found.truncation))
                 continue
-            features = self.plan.fitted.features
-            if self.plan.fitted.mechanism.strategy == "histogram":
+            features = self.fit.features
+            if self.fit.mechanism.strategy == "histogram":
                 features = self._cells
                 shared = features.contract(self.variances, found.axes) / float(self.variances.sum())
             elif self._polynomial:
@@ -256,14 +257,14 @@ class SmoothRelease:
     def _level(self) -> float | None:
         """Variance of the noise in every sum but a constant that is known, if it is one and the set is a tensor."""
         noisy = self.variances[1:] if self._constant else self.variances
-        if self.plan.fitted.indices is not None or not len(noisy) or noisy.min() != noisy.max():
+        if self.fit.indices is not None or not len(noisy) or noisy.min() != noisy.max():
             return None
         return float(noisy[0])
 
     def _sums_of_products(self, weights: Array, blocks: Iterator[Coefficients]) -> SmoothAnswers:
-        each, features = weights.shape[1], self.plan.features
+        each, features = weights.shape[1], self.fit.features.features
         parts, first = [], 0
-        for full, truncation in _in_rows(blocks, self.plan.fitted.indices, max(_BLOCK // (each * features), 1) * each):
+        for full, truncation in _in_rows(blocks, self.fit.indices, max(_BLOCK // (each * features), 1) * each):
             own = weights[first : first + len(full) // each]
             first += len(own)
             summed = np.einsum("qc,qcm->qm", own, full.reshape(*own.shape, -1))
@@ -274,7 +275,7 @@ class SmoothRelease:
 
     @cached_property
     def _cells(self) -> _core.PointFeatures:
-        return contraction(self.plan.fitted.sizes)
+        return contraction(self.fit.sizes)
 
     def _of_full(self, full: Array) -> tuple[Array, Array]:
         return full @ self.sums, full**2 @ self.variances
@@ -284,7 +285,7 @@ class SmoothRelease:
         if self._polynomial:
             constant: Array = full[:, 0]
             return constant
-        if self.plan.fitted.mechanism.strategy == "histogram":
+        if self.fit.mechanism.strategy == "histogram":
             return full @ self.variances / float(self.variances.sum())
         return np.zeros(len(full))
 
@@ -296,19 +297,17 @@ class SmoothRelease:
         `F/N` is off by `(z_F - a z_N)/n`, a the average: `var F + a^2 var N - 2 a cov(F, N)`.
         """
         values = sums / self.points
-        if not self.plan.count_is_public:
+        if not self.fit.count_is_public:
             count = self.stderr_of_points**2
             variances = np.maximum(variances + (values**2 - 2.0 * values * shared) * count, 0.0)
         stderr = np.sqrt(variances) / self.points
         if single:
             values, stderr, truncation = values[0], stderr[0], truncation[0]
-        return SmoothAnswers(
-            np.asarray(values), np.asarray(stderr), np.asarray(truncation), self.plan.fitted.mechanism.law
-        )
+        return SmoothAnswers(np.asarray(values), np.asarray(stderr), np.asarray(truncation), self.fit.mechanism.law)
 
     @property
     def _noise_level(self) -> float:
-        return float(self.plan.fitted.stderr[0]) / self.points
+        return float(self.fit.stderr[0]) / self.points
 
     def declared(self) -> SmoothAnswers:
         """Answer the queries that the plan declared.
@@ -316,7 +315,7 @@ class SmoothRelease:
         Raises:
             UnsupportedMechanismError: The plan declared a class, not queries.
         """
-        decoding = self.plan.fitted.features.decoding()
+        decoding = self.fit.features.decoding()
         if decoding is None:
             raise UnsupportedMechanismError("no queries were declared: ask release.query")
         matrix, lost = decoding
@@ -340,14 +339,14 @@ class SmoothRelease:
             InvalidParameterError: The class is no class of kernels and no bandwidth is given, axes are not there, or
                 points are outside the bounds.
         """
-        cube = self.plan.workload.cube
+        cube = self.fit.workload.cube
         every = tuple(range(cube.dimension))
         listed = every if axes is None else sequence("axes", axes, "integers", most=cube.dimension)
         chosen = tuple(integer("an axis", axis, least=0, most=cube.dimension - 1) for axis in listed)
         at = np.atleast_2d(public_array("points", points))
         if at.ndim != 2 or at.shape[1] != len(chosen):
             raise ShapeError(f"points must have shape (k, {len(chosen)})")
-        kernels = self.plan.workload.query_class if bandwidth is None else GaussianKernels(bandwidth)  # type: ignore[arg-type] # checked there
+        kernels = self.fit.workload.query_class if bandwidth is None else GaussianKernels(bandwidth)  # type: ignore[arg-type] # checked there
         if not isinstance(kernels, KernelClass):
             raise InvalidParameterError("the plan's class is no class of kernels: give a bandwidth")
         marginal = MarginalKernels(kernels, at, chosen)
@@ -384,7 +383,7 @@ class SmoothRelease:
     def _of_measure(self, query: Query) -> SmoothAnswers:
         assert self.measure is not None
         plain = replace(self, measure=None).query(query)
-        values = self.measure.query(query, self.plan.workload.cube).reshape(plain.values.shape)
+        values = self.measure.query(query, self.fit.workload.cube).reshape(plain.values.shape)
         return replace(plain, values=values, unprojected=plain.values)
 
     def sample(self, count: int, generator: np.random.Generator | None = None) -> Array:
@@ -404,7 +403,7 @@ class SmoothRelease:
             raise UnsupportedMechanismError("sample from a measure: release.projected().sample(...)")
         count = integer("count", count, least=1)
         return self.measure.sample(
-            count, np.random.default_rng() if generator is None else generator, self.plan.workload.cube
+            count, np.random.default_rng() if generator is None else generator, self.fit.workload.cube
         )
 
     def save(self, path: str | Path) -> Path:
@@ -427,7 +426,7 @@ class SmoothRelease:
             PlanFileError: The file is no summary, was altered, or does not fit its plan; or declared queries are
                 whitened otherwise on this machine.
         """
-        return load_release(path)
+        return load_release(path, SmoothRelease)
 
     def plot(
         self,
@@ -454,9 +453,7 @@ class SmoothRelease:
             UnsupportedMechanismError: Only declared queries were measured.
             InputFileError: The picture cannot be written.
         """
-        from sordino.plots.smooth import plot_density  # noqa: PLC0415 - optional extra
-
-        return plot_density(self, path, axes=axes, bandwidth=bandwidth, names=names)
+        return drawn("density", self, path, axes=axes, bandwidth=bandwidth, names=names)
 
 
 def _volumes(kernels: KernelClass, points: Array, cube: Cube, axes: tuple[int, ...]) -> Array:

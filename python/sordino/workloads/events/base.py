@@ -12,17 +12,13 @@ says which property its bound needs.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, TypeAlias
+from typing import ClassVar, Literal, NoReturn, TypeAlias
 
 from sordino import _core
 from sordino.errors import UnsupportedMechanismError
 from sordino.privacy.participation import Pattern
 from sordino.privacy.units import ReplaceOne, Unit, UserLevel
 from sordino.workloads.base import Workload
-
-if TYPE_CHECKING:
-    from sordino.plans.events import EventPlan
-    from sordino.streams.events import EventStream
 
 __all__ = ["Change", "Encoder", "EventWorkload", "Property", "change", "counted", "times"]
 
@@ -35,14 +31,16 @@ Property = Literal["general", "no negative products of columns", "products that 
 
 
 class EventWorkload(Workload):
-    """Counters that events change; `sordino.plan_stream` plans them, `sordino.plan` does not.
+    """Counters that events change.
 
     Attributes:
         length: Number of steps, None if it is not known.
-        streamed: Whether `sordino.plan_stream` plans it.
+        streamed: Whether it opens a stream.
     """
 
     linear: ClassVar[bool] = False
+    continual: ClassVar[bool] = True
+    of_events: ClassVar[bool] = True
     streamed: ClassVar[bool] = True
     length: int | None
 
@@ -80,7 +78,7 @@ class EventWorkload(Workload):
         """
 
     @abstractmethod
-    def needs(self, counters: _core.StreamPlan) -> Property:
+    def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
 
     @abstractmethod
@@ -91,12 +89,8 @@ class EventWorkload(Workload):
     def encoder(self) -> Encoder:
         """Return what turns events into changes of the counters, None if every event is one change."""
 
-    @abstractmethod
-    def open(self, plan: EventPlan, counters: object) -> EventStream:
-        """Return the stream around open counters."""
-
     def _build(self) -> NoReturn:
-        raise UnsupportedMechanismError(f"{type(self).__name__} counts events of a stream: use sordino.plan_stream")
+        raise UnsupportedMechanismError(f"{type(self).__name__} counts events of a stream: it has no release")
 
 
 def times(unit: Unit) -> int:

@@ -37,10 +37,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from sordino import _core
 from sordino._support.checks import flag, integer, one_of
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.errors import InvalidParameterError
 from sordino.privacy.participation import Pattern
 from sordino.privacy.units import ReplaceOne
-from sordino.streams.graph_function import GraphFunctionStream
 from sordino.workloads.base import steps_of
 from sordino.workloads.events.base import Change, EventWorkload, Property, change, counted, times
 from sordino.workloads.events.edges import weight_grid
@@ -49,9 +48,7 @@ from sordino.workloads.events.names import names_of, vertex_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sordino.plans.events import EventPlan
     from sordino.privacy.units import Unit
-    from sordino.streams.counter import Stream
     from sordino.workloads.base import Spec
 
 __all__ = [
@@ -160,7 +157,7 @@ class GraphFunction(EventWorkload):
             ),
         )
 
-    def needs(self, counters: _core.StreamPlan) -> Property:
+    def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
         return "no negative products of columns" if counters.one_sign else "general"
 
@@ -178,10 +175,6 @@ class GraphFunction(EventWorkload):
         """Return what turns edges into changes of the counters."""
         return _core.GraphEvents(self.kind, self.vertices, self.max_degree, getattr(self, "k", 0))
 
-    def open(self, plan: EventPlan, counters: object) -> GraphFunctionStream:
-        """Return the stream around open counters."""
-        return GraphFunctionStream(plan, self, _stream(counters))
-
     def spec(self) -> Spec:
         """Return the constructor's arguments."""
         return {
@@ -191,14 +184,6 @@ class GraphFunction(EventWorkload):
             "level": self.level,
             "promised": self.promised,
         }
-
-
-def _stream(counters: object) -> Stream:
-    from sordino.streams.counter import Stream  # noqa: PLC0415 - plans open streams
-
-    if not isinstance(counters, Stream):
-        raise UnsupportedMechanismError("functions of graphs are published at every step: reads='dense'")
-    return counters
 
 
 class EdgeCount(GraphFunction):
@@ -332,9 +317,9 @@ class DegreeHistogram(GraphFunction):
         square = d * d * end + own + 2 * (math.isqrt(d * d * end * own) + 1)
         return ((Pattern(1, weight, 1, square, l1, d + 1),),)
 
-    def needs(self, counters: _core.StreamPlan) -> Property:
+    def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
-        return "products that fall with the distance" if counters.falling_products else super().needs(counters)
+        return "products that fall with the distance" if counters.falling_products else super().assumes(counters)
 
 
 class SpanningForestCost(GraphFunction):

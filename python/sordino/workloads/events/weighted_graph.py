@@ -16,7 +16,6 @@ import numpy as np
 from sordino._support.checks import flag
 from sordino.privacy.participation import patterns
 from sordino.privacy.units import ReplaceOne
-from sordino.streams.graph import GraphStream
 from sordino.workloads.base import steps_of
 from sordino.workloads.events.base import Change, EventWorkload, Property, counted
 from sordino.workloads.events.edges import weight_grid
@@ -28,16 +27,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sordino import _core
-    from sordino.plans.events import EventPlan
     from sordino.privacy.units import Unit
     from sordino.workloads.base import Spec
 
-__all__ = ["SyntheticGraph"]
+__all__ = ["WeightedGraph"]
 
 _MOST_VERTICES = 2**20
 
 
-class SyntheticGraph(EventWorkload):
+class WeightedGraph(EventWorkload):
     """The weights of all pairs of vertices so far: a graph whose cuts are close to the true ones.
 
     Args:
@@ -97,7 +95,7 @@ class SyntheticGraph(EventWorkload):
             (p._replace(item_squared=p.item_squared * scale * scale, item_l1=p.item_l1 * scale),) for p in found
         )
 
-    def needs(self, counters: _core.StreamPlan) -> Property:
+    def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
         return "no negative products of columns" if counters.one_sign else "general"
 
@@ -110,10 +108,6 @@ class SyntheticGraph(EventWorkload):
     def encoder(self) -> None:
         """Return None: every event is one change."""
         return
-
-    def open(self, plan: EventPlan, counters: object) -> GraphStream:
-        """Return the stream around open counters."""
-        return GraphStream(plan, self, counters)
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""

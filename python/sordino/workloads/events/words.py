@@ -37,7 +37,6 @@ from sordino._support.checks import flag, integer
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.privacy.participation import Pattern
 from sordino.privacy.units import ReplaceOne
-from sordino.streams.words import WordStream
 from sordino.workloads.base import steps_of
 from sordino.workloads.events.base import Change, EventWorkload, Property, change, counted, times
 from sordino.workloads.events.names import characters, indices, names_of, vertex_names
@@ -45,7 +44,6 @@ from sordino.workloads.events.names import characters, indices, names_of, vertex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sordino.plans.events import EventPlan
     from sordino.privacy.units import Unit
     from sordino.workloads.base import Spec
 
@@ -148,7 +146,7 @@ class WordCounts(EventWorkload):
         touched = min(touched * weight, self.coordinates)
         return (change(rises=square, falls=0, l1=l1, touched=touched, weight=weight, one_sign=counters.one_sign),)
 
-    def needs(self, counters: _core.StreamPlan) -> Property:
+    def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
         return "no negative products of columns" if counters.one_sign else "general"
 
@@ -162,10 +160,6 @@ class WordCounts(EventWorkload):
     def encoder(self) -> _core.Words:
         """Return what turns letters into changes of the counters."""
         return _core.Words(self.kind, self.letters, self.longest)
-
-    def open(self, plan: EventPlan, counters: object) -> WordStream:
-        """Return the stream around open counters."""
-        return WordStream(plan, self, counters)
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""

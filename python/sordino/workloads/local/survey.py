@@ -13,12 +13,12 @@ two counters at half the budget each, and leaves out a constant: see "Errata: Co
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from sordino._support.checks import integer, real
-from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.privacy.participation import Pattern
 from sordino.workloads.events.base import Change, EventWorkload, Property
 from sordino.workloads.local.loss import LocalLoss
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sordino import _core
-    from sordino.plans.events import EventPlan
     from sordino.privacy.units import Unit
     from sordino.workloads.base import Array, Spec
 
@@ -96,7 +95,7 @@ class LocalSurvey(EventWorkload):
             InvalidParameterError: It was not given, and the survey was not planned.
         """
         if self.length is None:
-            raise InvalidParameterError("the grid is chosen by plan_local")
+            raise InvalidParameterError("the grid is chosen by sordino.plan")
         return self.length
 
     @property
@@ -125,7 +124,7 @@ class LocalSurvey(EventWorkload):
         one = self.largest
         return ((Pattern(0, 1, 1, one * one, one, 1),),)
 
-    def needs(self, counters: _core.StreamPlan) -> Property:
+    def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
         return "no negative products of columns" if counters.one_sign else "general"
 
@@ -208,14 +207,6 @@ class LocalSurvey(EventWorkload):
     def encoder(self) -> None:
         """Return None: clients encode."""
         return
-
-    def open(self, plan: EventPlan, counters: object) -> NoReturn:
-        """Refuse to open a stream.
-
-        Raises:
-            UnsupportedMechanismError: Always.
-        """
-        raise UnsupportedMechanismError("a LocalSurvey is planned by sordino.plan_local")
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import ClassVar, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
 from sordino._support.checks import build_record, integer, one_of, sequence
 from sordino._support.private_numbers import array_of
-from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError
+from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, UnsupportedMechanismError
+from sordino.workloads.base import Spec, Workload
 from sordino.workloads.smooth.chebyshev import APPROXIMATIONS, Approximation
 from sordino.workloads.smooth.cube import Cube, bounds_of
 from sordino.workloads.smooth.queries import KernelQueries
@@ -29,7 +30,7 @@ from sordino.workloads.smooth.query_classes import (
     class_from_json,
 )
 
-__all__ = ["MOST_FEATURES", "SmoothQueries", "smooth_from_json", "total_degree"]
+__all__ = ["MOST_FEATURES", "SmoothQueries", "total_degree"]
 
 Degree: TypeAlias = int | tuple[int, ...] | Literal["auto", "paper"]
 IndexSet: TypeAlias = Literal["tensor", "total"] | Indices
@@ -41,7 +42,7 @@ _MOST_DIMENSION = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothQueries:
+class SmoothQueries(Workload):
     """Averages `1/n sum_i f(x_i)` of smooth functions over n points in d coordinates: one summary answers them all.
 
     Points outside the declared bounds are moved to the nearest point inside. Neighbours: `ReplaceOne` replaces a point,
@@ -67,6 +68,9 @@ class SmoothQueries:
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range, bounds are missing, or sizes are too large.
     """
+
+    kind: ClassVar[str] = "smooth_queries"
+    linear: ClassVar[bool] = False
 
     dimension: int
     points: int
@@ -131,13 +135,21 @@ class SmoothQueries:
         return self.query_class if isinstance(self.query_class, KernelQueries) else None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SmoothQueries) and self.to_json() == other.to_json()
+        return isinstance(other, SmoothQueries) and self.spec() == other.spec()
 
     def __hash__(self) -> int:
         return hash((self.dimension, self.points, self.bounds))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the workload as a JSON object."""
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Coordinates of a point."""
+        return (self.dimension,)
+
+    def _build(self) -> NoReturn:
+        raise UnsupportedMechanismError("SmoothQueries are of points, not of cells")
+
+    def spec(self) -> Spec:
+        """Return the constructor's arguments."""
         return {
             "dimension": self.dimension,
             "points": self.points,
@@ -148,6 +160,10 @@ class SmoothQueries:
             "approximation": self.approximation,
             "most_points": self.most_points,
         }
+
+    @classmethod
+    def _from_spec(cls, spec: object) -> SmoothQueries:  # type: ignore[override]
+        return _smooth_from_spec(spec)
 
     def __repr__(self) -> str:
         return f"SmoothQueries(dimension={self.dimension}, points={self.points}, query_class={self.query_class!r})"
@@ -215,8 +231,8 @@ def memory(features: int) -> str:
     raise AssertionError
 
 
-def smooth_from_json(data: object) -> SmoothQueries:
-    """Return the workload that `to_json` wrote.
+def _smooth_from_spec(data: object) -> SmoothQueries:
+    """Return the workload that `spec` describes.
 
     Raises:
         PlanFileError: `data` describes no workload of smooth queries.

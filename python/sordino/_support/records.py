@@ -1,4 +1,4 @@
-"""Records of plans as files: JSON with a digest, large arrays beside it."""
+"""Records as files: JSON with a digest, large arrays beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +17,15 @@ from numpy.typing import NDArray
 from sordino._support.checks import path_of
 from sordino._support.files import atomic_write, read_file
 from sordino.errors import InputFileError, PlanFileError, SordinoError
-from sordino.privacy.costs import Cost, cost_from_json
-from sordino.workloads.base import Array
 
-__all__ = ["SCHEMA", "check_noise", "guarded", "rebuilt", "record_digest", "write_record"]
+__all__ = ["SCHEMA", "guarded", "rebuilt", "record_digest", "write_record"]
 
-SCHEMA = 1
+SCHEMA = 2
 _INLINE = 4096  # bytes: larger arrays go to the .npz
 
+Array: TypeAlias = NDArray[np.float64]
+
 _Plan = TypeVar("_Plan")
-
-
-class _Fitted(Protocol):
-    @property
-    def grid(self) -> int: ...
-    @property
-    def quarter_units(self) -> int: ...
 
 
 def _key(array: NDArray[Any]) -> str:
@@ -169,7 +162,9 @@ def rebuilt(path: str | Path, build: Callable[[dict[str, Any]], _Plan], what: st
     except (ValueError, RecursionError):
         raise PlanFileError(f"the file is not a saved {what}") from None
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        raise PlanFileError(f"the {what} is of another schema; it may need a newer sordino")
+        raise PlanFileError(
+            f"the {what} is of another schema; files of sordino before 0.2 are not read, those of a newer one by it"
+        )
     name, digest = record.pop("arrays", None), record.pop("digest", None)
     if name is not None and not _is_beside(name):
         raise PlanFileError(f"the arrays of the {what} must lie beside it")
@@ -198,16 +193,3 @@ def guarded(build: Callable[[], _Plan], what: str = "plan") -> _Plan:
         raise PlanFileError(f"the {what} cannot be fitted: {error}") from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError, MemoryError):
         raise PlanFileError(f"the {what} lacks a field, or a field is of the wrong type") from None
-
-
-def check_noise(record: dict[str, Any], door: _Fitted, cost: Cost) -> None:
-    """Refuse a record with less noise or another cost than fitting gives.
-
-    Raises:
-        PlanFileError: It has.
-    """
-    noise = int(record["door"]["quarter_units"]) * 2.0 ** int(record["door"]["grid"])
-    if noise < door.quarter_units * 2.0**door.grid:
-        raise PlanFileError("the plan stores less noise than its privacy needs")
-    if cost_from_json(record["cost"]) != cost:
-        raise PlanFileError("the plan's cost is not what a release costs")

@@ -1,0 +1,65 @@
+"""What a catalogue of mechanisms is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.privacy.guarantees import Privacy, PureDP
+
+__all__ = ["Entry", "Law", "named"]
+
+Law = Literal["gaussian", "laplace"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A strategy with a law of noise.
+
+    Attributes:
+        name: Full name: `strategy-noise`.
+        strategy: Name of the strategy in the core.
+        law: Law of the noise.
+        automatic: Whether `auto` considers it; otherwise it is reached by name only.
+    """
+
+    name: str
+    strategy: str
+    law: Law
+    automatic: bool = True
+
+    def allows(self, privacy: Privacy) -> bool:
+        """Return whether this noise can give this privacy."""
+        return self.law == "laplace" or not isinstance(privacy, PureDP)
+
+    def require(self, privacy: Privacy) -> None:
+        """Refuse a privacy that this noise cannot give.
+
+        Raises:
+            UnsupportedMechanismError: It cannot.
+        """
+        if not self.allows(privacy):
+            raise UnsupportedMechanismError(f"{self.name} cannot give {type(privacy).__name__}")
+
+
+_Any = TypeVar("_Any", bound=Entry)
+
+
+def named(mechanisms: Sequence[_Any], name: str, privacy: Privacy) -> _Any:
+    """Return the mechanism that a user means: by full name, or by strategy with the noise that the privacy allows.
+
+    Raises:
+        InvalidParameterError: No such name.
+        UnsupportedMechanismError: No such mechanism for this privacy.
+    """
+    by_name = {m.name: m for m in mechanisms}
+    law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
+    found = by_name.get(name) or by_name.get(f"{name}-{law}") or by_name.get(f"{name}-laplace")
+    if found is None:
+        families = sorted({m.strategy for m in mechanisms})
+        if name in families:
+            raise UnsupportedMechanismError(f"{name} has Gaussian noise, which cannot give PureDP")
+        raise InvalidParameterError(f"unknown mechanism; choose 'auto' or one of {', '.join(families)}")
+    return found

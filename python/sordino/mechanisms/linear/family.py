@@ -1,0 +1,170 @@
+"""Tables: which mechanism is taken, and which are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from sordino.accuracy.factorizations import Factorization
+from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
+from sordino.mechanisms.catalogue import named
+from sordino.mechanisms.family import Column, Family, Shown, none_serves
+from sordino.mechanisms.fits import Request, fit_all, least_error
+from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
+from sordino.mechanisms.linear.compression import compression_within
+from sordino.mechanisms.linear.effort import affords, improves
+from sordino.mechanisms.linear.fit import LinearFit, fit_linear, least_gaussian_error
+from sordino.mechanisms.linear.search import Progress
+from sordino.privacy.units import ReplaceOne
+from sordino.workloads import Histogram
+from sordino.workloads.constraints import PublicTotal
+
+__all__ = ["LINEAR"]
+
+_UNASKED = "searched for only when named: too many cells, or effort='closed_form'"
+
+
+class _Linear(Family):
+    name: ClassVar[str] = "linear"
+    options: ClassVar[frozenset[str]] = frozenset(
+        (
+            "objective",
+            "max_value",
+            "integral",
+            "constraint",
+            "effort",
+            "factorization",
+            "basis",
+            "compression",
+            "memory",
+        )
+    )
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("rmse", 14, ".6g"),
+        Column("max_stderr", 14, ".6g", "max stderr"),
+        Column("optimality", 12, ".4f", "over bound"),
+        Column("rmse_kind", 13, "", "kind"),
+    )
+
+    def check(self, request: Request) -> Request:
+        if isinstance(request.constraint, PublicTotal) and not isinstance(request.unit, ReplaceOne):
+            raise InvalidParameterError("a public total cannot change with the protected thing: plan with ReplaceOne")
+        cells, memory, compression = request.workload.core.input_len, request.memory, request.compression
+        if memory is None or cells is None:
+            return request
+        if compression is None and 8 * cells > memory:
+            return replace(request, compression=compression_within(memory // 8))
+        if compression is not None and 8 * compression.sizes(cells)[0] > memory:
+            raise InvalidParameterError("this compression has more numbers than the memory")
+        return request
+
+    def choose(self, request: Request, progress: Progress | None = None) -> LinearFit:
+        mechanism, found = request.mechanism, request.factorization
+        if found is not None:
+            own = "sparse" if request.constraint is not None else f"{found.kind}-{found.law}"
+            name = own if mechanism == "auto" else mechanism
+            return fit_linear(request, named(MECHANISMS, name, request.privacy), factorization=found)
+        if mechanism != "auto":
+            return _best_branching(request, named(MECHANISMS, mechanism, request.privacy), progress)
+        return least_error(self.candidates(request, progress), request.objective)
+
+    def candidates(self, request: Request, progress: Progress | None = None) -> list[LinearFit]:
+        """Return every mechanism that `auto` may take, fitted, the simpler ones first."""
+        if request.constraint is None and _is_too_large(request):
+            fits, refused = _fits(request, [m for m in MECHANISMS if m.strategy == "compressive"], progress)
+            if not fits:
+                why = "; ".join(sorted(set(refused.values())) or ["no sketch serves this workload"])
+                raise UnsupportedMechanismError(f"the cells need more than the memory, and a sketch: {why}")
+            return fits
+        fits, refused = _fits(request, [m for m in MECHANISMS if _is_automatic(m, request)], progress)
+        if not fits and request.constraint is not None:
+            # Too many cells for a search unasked; but a constraint asks for one.
+            return [_best_branching(request, named(MECHANISMS, "sparse", request.privacy), progress)]
+        if not fits:
+            raise none_serves(refused)
+        return fits
+
+    def shown(self, request: Request, progress: Progress | None = None) -> Shown:
+        # Thresholds serve every table, but are judged by its cells; a calibration by composition takes seconds.
+        left_out = {"fourier-composed"} | (set() if isinstance(request.workload, Histogram) else {"threshold"})
+        fits, refused = _fits(request, [m for m in MECHANISMS if m.strategy not in left_out], progress)
+        if not fits:
+            raise none_serves(refused)
+        automatic = [fit for fit in fits if _is_automatic(fit.mechanism, request)]
+        automatic = automatic or [fit for fit in fits if fit.mechanism.automatic]
+        sketches = [fit for fit in fits if fit.mechanism.strategy == "compressive"]
+        # With too little memory for the cells only a sketch is left.
+        chosen = least_error(sketches if sketches and _is_too_large(request) else automatic, request.objective)
+        return Shown(
+            sorted(fits, key=lambda fit: (_guesses(fit), fit.error(request.objective))),
+            chosen.name,
+            refused,
+            least_gaussian_error(request),
+        )
+
+    def row(self, fit: LinearFit, shown: Shown) -> dict[str, Any]:
+        return {
+            "rmse": fit.rmse,
+            "max_stderr": fit.max_stderr,
+            "rmse_kind": fit.rmse_kind,
+            "optimality": fit.over(shown.bound),
+            "inflation": fit.inflation,
+        }
+
+    def refit(self, request: Request, record: Mapping[str, Any]) -> LinearFit:
+        mechanism = next((m for m in MECHANISMS if m.name == record["fitted"]), None)
+        if mechanism is None:
+            raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
+        stored = record["factorization"]
+        if (stored is not None) != mechanism.factored:
+            raise PlanFileError("the plan's mechanism and what it measures do not belong together")
+        found = None if stored is None else Factorization.from_json(stored, request.workload)
+        return fit_linear(request, mechanism, int(record["branching"]), found)
+
+
+LINEAR = _Linear()
+
+
+def _guesses(fit: LinearFit) -> bool:
+    """Return whether the error depends on how sparse the data is."""
+    return fit.mechanism.strategy in {"threshold", "compressive"}
+
+
+def _is_too_large(request: Request) -> bool:
+    """Return whether the cells need more memory than there is."""
+    cells = request.workload.core.input_len
+    return request.memory is not None and cells is not None and 8 * cells > request.memory
+
+
+def _is_automatic(mechanism: Mechanism, request: Request) -> bool:
+    """Whether `auto` may take the mechanism: one that projects with a constraint, none that cannot improve."""
+    if request.constraint is not None:
+        return mechanism.strategy == "sparse"
+    return mechanism.automatic and (mechanism.strategy != "optimal" or improves(request))
+
+
+def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:
+    options = [fit_linear(request, mechanism, b, progress=progress) for b in mechanism.branchings(request.workload)]
+    return min(options, key=lambda fit: fit.error(request.objective))
+
+
+def _fits(
+    request: Request, mechanisms: Iterable[Mechanism], progress: Progress | None
+) -> tuple[list[LinearFit], dict[str, str]]:
+    """Fit the mechanisms that serve; say of the others that should why they do not."""
+
+    def serves(mechanism: Mechanism) -> bool:
+        if mechanism.projected and request.constraint is None:
+            return False
+        if mechanism.strategy == "compressive" and request.compression is None:
+            return False
+        return mechanism.serves(request.workload)
+
+    def fit_one(mechanism: Mechanism) -> LinearFit:
+        if mechanism.factored and not affords(request, mechanism.law):
+            raise UnsupportedMechanismError(_UNASKED)
+        asked = request if mechanism.projected else replace(request, constraint=None)
+        return _best_branching(asked, mechanism, progress)
+
+    return fit_all(filter(serves, mechanisms), request.privacy, fit_one)

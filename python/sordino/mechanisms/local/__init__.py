@@ -1,0 +1,1 @@
+"""Surveys of clients who trust nobody."""

@@ -1,0 +1,104 @@
+"""An open count of rare events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sordino._support.private_numbers import amounts_or
+from sordino.errors import DataTypeError
+from sordino.streams.base import OverCounters, check_left
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sordino import _core
+    from sordino.mechanisms.stream.rare import RareFit
+    from sordino.streams.counter import Stream
+    from sordino.workloads.base import Array
+
+__all__ = ["RareStream"]
+
+
+class RareStream(OverCounters):
+    """An open count of rare events; `StreamPlan.open` makes it. It belongs to one process.
+
+    Attributes:
+        fit: How it was planned.
+    """
+
+    def __init__(self, fit: RareFit, above: _core.AboveThreshold | None, counters: Stream) -> None:
+        super().__init__(counters)
+        self.fit: RareFit = fit
+        self._above = above
+        # Steps and the answer after them; and of an update that was interrupted: its first step, the steps of the
+        # running sum before it, and what was published of its segments.
+        self._state = (0, 0.0)
+        self._begun: tuple[int, int, list[float]] = (-1, 0, [])
+
+    @property
+    def step(self) -> int:
+        """Steps so far."""
+        return self.counters.step if self._above is None else self._state[0]
+
+    @property
+    def value(self) -> float:
+        """The answer published last, 0 before the first step."""
+        return float(self.counters.value or 0.0)
+
+    def update(self, items: object) -> Any:
+        """Take in the counts of the next step or steps, and publish the count so far after each.
+
+        Args:
+            items: An integer, or an array of them, one a step; clamped, missing ones are 0.
+
+        Returns:
+            The answers: a float for a number, an array otherwise.
+
+        Raises:
+            DataTypeError: Not integers.
+            HorizonError: More steps than are left.
+            StreamClosedError: The stream was closed.
+            ForkError: The stream belongs to another process.
+        """
+        array = amounts_or("items", items)
+        if array.ndim > 1:
+            raise DataTypeError("items must be an integer or a one-dimensional array of integers")
+        rows = np.atleast_1d(array)
+        self._check_open()
+        with self._guard():
+            check_left(len(rows), self.fit.steps - self.step)
+            if len(rows) == 0:
+                return np.zeros(0)
+            answers: Array = np.asarray(self.counters.update(rows)) if self._above is None else self._segments(rows)
+        return float(answers[0]) if array.ndim == 0 else answers
+
+    def _segments(self, rows: NDArray[np.int64]) -> Array:
+        """Publish the count after each segment that ends; after an interruption, what is missing of the same items."""
+        assert self._above is not None
+        first, before = self._state
+        if self._begun[0] != first:
+            self._begun = (first, self.counters.step, [])
+        _, mark, published = self._begun
+        ends, counts = self._above.push(first, rows)
+        # Segments beyond the last that the running sum has steps for change nothing.
+        room = self.counters.fit.steps - mark
+        counts = counts[:room]
+        while True:
+            if self.counters.step - mark > len(published):
+                published.append(float(self.counters.value))
+            if len(published) == len(counts):
+                break
+            self.counters.update(int(counts[len(published)]))
+        answers = np.full(len(rows), before)
+        for place, value in zip(ends[:room].tolist(), published, strict=True):
+            answers[place:] = value
+        self._state = (first + len(rows), float(answers[-1]))
+        return answers
+
+    def close(self) -> None:
+        """Wipe keys and counts; the stream refuses everything from now on."""
+        self.counters.close()
+        if self._above is not None:
+            self._above.close()
