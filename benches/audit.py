@@ -56,11 +56,11 @@ _REACHABLE = 3
 _MOST_RANK = 6
 
 
-def _workloads() -> list[so.Workload]:
+def _workloads() -> list[so.workloads.Workload]:
     rng = np.random.default_rng(1)
-    few: list[so.Workload] = [
+    few: list[so.workloads.Workload] = [
         so.RunningSum(16),
-        so.BandPass(0.25, 0.25, 16),
+        so.workloads.BandPass(0.25, 0.25, 16),
         so.Marginals([2] * 4, k=2),
         so.SortedHistogram(16),
     ]
@@ -71,8 +71,8 @@ def _workloads() -> list[so.Workload]:
         so.MovingAverage(5, 32, boundary="circular"),
         so.MovingAverage(5, 16),
         so.Marginals([2, 3, 2], k=2),
-        so.GroupConvolution(rng.random((3, 4, 2))),
-        so.GroupConvolution(rng.random((2, 2, 2, 2))),
+        so.workloads.GroupConvolution(rng.random((3, 4, 2))),
+        so.workloads.GroupConvolution(rng.random((2, 2, 2, 2))),
         so.Matrix(np.tri(6)),
     ]
 
@@ -269,19 +269,19 @@ def _planted(plan: so.Plan) -> _core.Door:
     )
 
 
-def _plans(workload: so.Workload, mechanism: Mechanism) -> list[so.Plan]:
+def _plans(workload: so.workloads.Workload, mechanism: Mechanism) -> list[so.Plan]:
     """Return what is planned for (3, 0.05) and for pure 3, once if both get the same noise."""
     plans: dict[tuple[int, int], so.Plan] = {}
     # Attacked is what is measured, before it is projected; any constraint will do.
-    constraint = so.PublicBound(1000) if mechanism.projected else None
+    constraint = so.optimal.PublicBound(1000) if mechanism.projected else None
     sketch: Literal["sparse", "bernoulli"] = "sparse" if mechanism.law == "laplace" else "bernoulli"
-    compression = so.Compression(measurements=6, sparsity=2, sketch=sketch, nonzeros=2)
+    compression = so.sketches.Compression(measurements=6, sparsity=2, sketch=sketch, nonzeros=2)
     for privacy in (so.PureDP(epsilon=_EPSILON), so.ApproxDP(epsilon=_EPSILON, delta=_DELTA)):
         if not (mechanism.allows(privacy) and mechanism.serves(workload)):
             continue
         try:
             plan = so.plan(workload, privacy, mechanism=mechanism.name, constraint=constraint, compression=compression)
-        except so.UnsupportedMechanismError:
+        except so.errors.UnsupportedMechanismError:
             continue
         if plan.fitted.strategy.geometry == "body" and plan.fitted.strategy.measured_len > _MOST_RANK:
             continue

@@ -31,7 +31,7 @@ _UNDER = 1.25
 _BRANCHING = 5
 
 
-def _workloads() -> list[so.Workload]:
+def _workloads() -> list[so.workloads.Workload]:
     return [
         so.RunningSum(_STEPS),
         so.RunningSum(),
@@ -132,7 +132,7 @@ def figures() -> list[Row]:
             if horizon == "unbounded" and mechanism.strategy != "blt":
                 continue  # what a dozen steps show of the others is a small part of their sensitivity
             option = _BRANCHING if mechanism.strategy == "subtraction-tree" else None
-            rows.append(_row(so.plan_stream(workload, privacy, mechanism=mechanism.name, option=option)))
+            rows.append(_row(so.plan(so.Continual(workload), privacy, mechanism=mechanism.name, degree=option)))
             if sys.stderr.isatty():
                 print("|".join(rows[-1].cells()), file=sys.stderr)
     return rows

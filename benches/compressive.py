@@ -45,8 +45,8 @@ def _normals(count: int) -> Array:
     return np.random.default_rng(2).normal(size=count)
 
 
-def _sketch(kind: str, cells: int = _CELLS, measurements: int = _MEASUREMENTS, nonzeros: int = 4) -> so.Sketch:
-    return so.Sketch(cells, measurements, sketch=kind, nonzeros=nonzeros)  # type: ignore[arg-type]
+def _sketch(kind: str, cells: int = _CELLS, measurements: int = _MEASUREMENTS, nonzeros: int = 4) -> so.sketches.Sketch:
+    return so.sketches.Sketch(cells, measurements, sketch=kind, nonzeros=nonzeros)  # type: ignore[arg-type]
 
 
 # Sketches of a table.

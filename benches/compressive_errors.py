@@ -125,7 +125,7 @@ _SKETCHES = {
 _LEVELS = (8, 32, 128)
 
 
-def _readings(compression: so.Compression) -> list[so.Compression]:
+def _readings(compression: so.sketches.Compression) -> list[so.sketches.Compression]:
     """Return the ways to read one sketch among which the oracle takes the best."""
     measurements = compression.measurements
     assert measurements is not None
@@ -141,7 +141,7 @@ def _compressed(data: _Data, kind: str, law: str, epsilon: float) -> float:
     # Rows of a Hadamard matrix have the sensitivities of independent signs and a fast transform.
     sketch = kind if kind == "sparse" else "bernoulli" if n <= 2**12 else "hadamard"
     for k in (n // 16, n // 4):
-        asked = so.Compression(measurements=k, sparsity=8, basis=data.basis, sketch=sketch)  # type: ignore[arg-type]
+        asked = so.sketches.Compression(measurements=k, sparsity=8, basis=data.basis, sketch=sketch)  # type: ignore[arg-type]
         plan = so.plan(so.Histogram(n), _privacy(law, epsilon), mechanism=f"compressive-{law}", compression=asked)
         for draw in range(_DRAWS):
             with deterministic_noise(_key(data.name, kind, law, epsilon, draw)):
@@ -248,8 +248,8 @@ def _choice() -> list[Row]:
     for data in _datasets()[: 2 if quick() else 4]:
         n, basis = len(data.x), basis_of(data.basis)
         for epsilon in _EPSILONS[-2:]:
-            chooser = so.ChosenSparsity(share=0.1, candidates=tuple(sparsities.tolist()))
-            asked = so.Compression(sparsity=chooser, basis=data.basis)
+            chooser = so.sketches.ChosenSparsity(share=0.1, candidates=tuple(sparsities.tolist()))
+            asked = so.sketches.Compression(sparsity=chooser, basis=data.basis)
             plan = so.plan(
                 so.Histogram(n), _privacy("laplace", epsilon), mechanism="compressive-laplace", compression=asked
             )
@@ -282,7 +282,7 @@ def _rms_of(errors: Array, shares: Array) -> float:
 
 def _fixed(data: _Data, sparsity: int, epsilon: float) -> float:
     """Return the error of a release that spends nine tenths of epsilon with this sparsity, sparse signs, CoSaMP."""
-    asked = so.Compression(sparsity=sparsity, basis=data.basis)
+    asked = so.sketches.Compression(sparsity=sparsity, basis=data.basis)
     plan = so.plan(
         so.Histogram(len(data.x)),
         _privacy("laplace", 0.9 * epsilon),
@@ -320,7 +320,7 @@ def _memory() -> list[Row]:
             few = _buckets(data.x, k, epsilon, 0)
             sketched = {}
             for name, law, nonzeros in (("4 signs, Laplace", "laplace", 4), ("8 signs, Gaussian", "gaussian", 8)):
-                asked = so.Compression(measurements=k, sparsity=sparsity, nonzeros=nonzeros)
+                asked = so.sketches.Compression(measurements=k, sparsity=sparsity, nonzeros=nonzeros)
                 plan = so.plan(
                     so.Histogram(n), _privacy(law, epsilon), mechanism=f"compressive-{law}", compression=asked
                 )
@@ -368,7 +368,7 @@ def _times() -> list[int]:
     return list(range(_STEPS // 16, _STEPS + 1, _STEPS // 16))
 
 
-def _followed(plan: so.HistogramStreamPlan, x: Table, read: Callable[[so.HistogramStream], float]) -> list[float]:
+def _followed(plan: so.StreamPlan, x: Table, read: Callable[[so.streams.HistogramStream], float]) -> list[float]:
     """Return what is read at every time of a stream."""
     errors, wanted = [], set(_times())
     with deterministic_noise(_key("stream", plan.mechanism, repr(plan.privacy), int(x.sum()))), plan.open() as stream:
@@ -383,10 +383,10 @@ def _prefix(x: Table, step: int) -> Table:
     return np.where(np.arange(len(x)) < step, x, 0)
 
 
-def _read_sketch(x: Table) -> Callable[[so.HistogramStream], float]:
+def _read_sketch(x: Table) -> Callable[[so.streams.HistogramStream], float]:
     """Return the reader of a sketch that takes the best sparsity: an oracle."""
 
-    def read(stream: so.HistogramStream) -> float:
+    def read(stream: so.streams.HistogramStream) -> float:
         own, truth = stream.plan.compression, _prefix(x, stream.step)
         assert own is not None
         estimates = [stream.estimate(compression=replace(own, sparsity=s)).values for s in _SPARSITIES]
@@ -395,8 +395,8 @@ def _read_sketch(x: Table) -> Callable[[so.HistogramStream], float]:
     return read
 
 
-def _read_cells(x: Table, *, threshold: bool) -> Callable[[so.HistogramStream], float]:
-    def read(stream: so.HistogramStream) -> float:
+def _read_cells(x: Table, *, threshold: bool) -> Callable[[so.streams.HistogramStream], float]:
+    def read(stream: so.streams.HistogramStream) -> float:
         values = stream.estimate().values if threshold else stream.noisy()
         return _distance(_prefix(x, stream.step), np.where(np.arange(len(x)) < stream.step, values, 0.0))
 
@@ -413,7 +413,8 @@ def _as_printed(x: Table, epsilon: float) -> list[float]:
     for t in _times():
         noise = scale * math.sqrt(2.0 * t.bit_count())
         found = [
-            recover(operator, so.Haar(), released[t - 1], noise, "cosamp", sparsity).values for sparsity in _SPARSITIES
+            recover(operator, so.sketches.Haar(), released[t - 1], noise, "cosamp", sparsity).values
+            for sparsity in _SPARSITIES
         ]
         errors.append(min(_distance(_prefix(x, t), np.where(np.arange(len(x)) < t, e, 0.0)) for e in found))
     return errors
@@ -424,18 +425,20 @@ def _streamed(name: str, epsilon: float) -> dict[str, list[float]]:
     x = _streams()[name]
     workload = so.RunningHistogram(len(x), once=True)
     laplace, gaussian = (_privacy(law, epsilon) for law in ("laplace", "gaussian"))
-    sparse = so.Compression(measurements=_NUMBERS, sparsity=_SPARSITIES[-1])
+    sparse = so.sketches.Compression(measurements=_NUMBERS, sparsity=_SPARSITIES[-1])
     dense = replace(sparse, sketch="bernoulli")
     plans = {
-        "sketch of dense signs, Laplace": so.plan_stream(workload, laplace, compression=dense),
-        "sketch of 4 signs, Laplace": so.plan_stream(workload, laplace, compression=sparse),
-        "sketch, Gaussian square root": so.plan_stream(workload, gaussian, compression=sparse, mechanism="square-root"),
-        "sketch, Gaussian auto": so.plan_stream(workload, gaussian, compression=sparse),
+        "sketch of dense signs, Laplace": so.plan(so.Continual(workload), laplace, compression=dense),
+        "sketch of 4 signs, Laplace": so.plan(so.Continual(workload), laplace, compression=sparse),
+        "sketch, Gaussian square root": so.plan(
+            so.Continual(workload), gaussian, compression=sparse, mechanism="square-root"
+        ),
+        "sketch, Gaussian auto": so.plan(so.Continual(workload), gaussian, compression=sparse),
     }
     errors = {_PRINTED: _as_printed(x, epsilon)}
     errors |= {name: _followed(plan, x, _read_sketch(x)) for name, plan in plans.items()}
-    differenced = so.plan_stream(workload, laplace, mechanism="differenced")
-    items = so.plan_stream(workload, laplace, mechanism="per-item")
+    differenced = so.plan(so.Continual(workload), laplace, mechanism="differenced")
+    items = so.plan(so.Continual(workload), laplace, mechanism="per-item")
     errors["differences of a tree, Laplace"] = _followed(differenced, x, _read_cells(x, threshold=False))
     errors["per item, Laplace"] = _followed(items, x, _read_cells(x, threshold=False))
     errors["per item, threshold"] = _followed(items, x, _read_cells(x, threshold=True))

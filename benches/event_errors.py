@@ -48,7 +48,7 @@ def _key(*what: object) -> bytes:
     return hashlib.sha256(repr(what).encode()).digest()
 
 
-def _opened(plan: so.EventPlan) -> Any:
+def _opened(plan: so.StreamPlan) -> Any:
     """Return an open stream, of the kind of its workload."""
     return plan.open()
 
@@ -67,13 +67,13 @@ def _workloads() -> dict[str, tuple[EventWorkload, so.AddRemove | so.ReplaceOne]
     n, steps = 10**4, 2**10 if quick() else 10**5
     edge, letter = so.AddRemove(1), so.ReplaceOne(1)
     return {
-        "edges": (so.EdgeCount(n, steps), edge),
-        "triangles, degrees ≤ 30": (so.TriangleCount(n, steps, max_degree=30), edge),
-        "2-stars, degrees ≤ 30": (so.StarCount(2, n, steps, max_degree=30), edge),
-        "degree histogram, degrees ≤ 30": (so.DegreeHistogram(n, steps, max_degree=30), edge),
-        "spanning forest, weights ≤ 1": (so.SpanningForestCost(n, steps), edge),
-        "substrings of up to 5 of 27 letters": (so.SubstringCounts(27, 5, steps), letter),
-        "episodes of up to 3 of 5 letters": (so.EpisodeCounts(5, 3, steps), letter),
+        "edges": (so.events.EdgeCount(n, steps), edge),
+        "triangles, degrees ≤ 30": (so.events.TriangleCount(n, steps, max_degree=30), edge),
+        "2-stars, degrees ≤ 30": (so.events.StarCount(2, n, steps, max_degree=30), edge),
+        "degree histogram, degrees ≤ 30": (so.events.DegreeHistogram(n, steps, max_degree=30), edge),
+        "spanning forest, weights ≤ 1": (so.events.SpanningForestCost(n, steps), edge),
+        "substrings of up to 5 of 27 letters": (so.events.SubstringCounts(27, 5, steps), letter),
+        "episodes of up to 3 of 5 letters": (so.events.EpisodeCounts(5, 3, steps), letter),
     }
 
 
@@ -81,8 +81,8 @@ def _planned() -> list[Row]:
     """Largest standard error of the chosen mechanism, and of the textbook's tree with the same sensitivity."""
     rows = []
     for name, (workload, unit) in _workloads().items():
-        ours = so.plan_stream(workload, _PRIVACY, unit=unit, objective="max")
-        tree = so.plan_stream(workload, _PRIVACY, unit=unit, objective="max", mechanism="binary-tree")
+        ours = so.plan(so.Continual(workload), _PRIVACY, unit=unit, objective="max")
+        tree = so.plan(so.Continual(workload), _PRIVACY, unit=unit, objective="max", mechanism="binary-tree")
         rows.append(
             Row(
                 f"{name}, {workload.length:,} steps, largest standard error",
@@ -98,17 +98,20 @@ def _sensitivities() -> list[Row]:
     """Sensitivities over the column norm, beside what the paper prints: too small by the ratio."""
     rows, steps = [], 2**12 if quick() else 2**16
 
-    def row(what: str, plan: so.EventPlan, other: float, source: str) -> None:
+    def row(what: str, plan: so.StreamPlan, other: float, source: str) -> None:
         ours = plan.sensitivity
         rows.append(Row(f"sensitivity, {what}", f"{ours:.4g}", f"{source}: {other:.4g}", ours / other))
 
     for longest in (1, 2, 3, 5, 10, 20):
-        workload = so.SubstringCounts(2, longest, steps)
-        plan = so.plan_stream(workload, _PRIVACY, unit=so.ReplaceOne(), mechanism="square-root", reads="lazy")
+        workload = so.events.SubstringCounts(2, longest, steps)
+        plan = so.plan(so.Continual(workload, reads="lazy"), _PRIVACY, unit=so.ReplaceOne(), mechanism="square-root")
         row(f"substrings of up to {longest} letters, one replaced", plan, float(longest), "Corollary 4, l (false)")
     for u, longest in ((2, 2), (2, 4), (5, 3), (27, 3)):
-        plan = so.plan_stream(
-            so.EpisodeCounts(u, longest, steps), _PRIVACY, unit=so.ReplaceOne(), mechanism="blt", reads="lazy"
+        plan = so.plan(
+            so.Continual(so.events.EpisodeCounts(u, longest, steps), reads="lazy"),
+            _PRIVACY,
+            unit=so.ReplaceOne(),
+            mechanism="blt",
         )
         printed = math.sqrt(u ** (longest - 1) * longest)
         row(
@@ -118,11 +121,11 @@ def _sensitivities() -> list[Row]:
             "Corollary 5, false: (u^(l-1) l)^1/2",
         )
     for name, made in {
-        "triangles": so.TriangleCount,
-        "edges": so.EdgeCount,
+        "triangles": so.events.TriangleCount,
+        "edges": so.events.EdgeCount,
     }.items():
-        enforced = so.plan_stream(made(1000, steps, max_degree=30), _PRIVACY, mechanism="blt")
-        promised = so.plan_stream(made(1000, steps, max_degree=30, promised=True), _PRIVACY, mechanism="blt")
+        enforced = so.plan(so.Continual(made(1000, steps, max_degree=30)), _PRIVACY, mechanism="blt")
+        promised = so.plan(so.Continual(made(1000, steps, max_degree=30, promised=True)), _PRIVACY, mechanism="blt")
         row(f"{name}, degrees ≤ 30 enforced", enforced, 3.0 * promised.sensitivity, "three kept edges, one by one")
     return rows
 
@@ -142,13 +145,13 @@ def _measured() -> list[Row]:
     n, steps, draws = 200, 300, 40 if quick() else 400
     (u, v), w = random_edges(n, steps), np.random.default_rng(2).integers(0, 256, steps)
     made: dict[str, EventWorkload] = {
-        "triangles": so.TriangleCount(n, steps, max_degree=20),
-        "2-stars": so.StarCount(2, n, steps, max_degree=20),
-        "spanning forest": so.SpanningForestCost(n, steps, max_weight=256.0, weight_bits=8),
+        "triangles": so.events.TriangleCount(n, steps, max_degree=20),
+        "2-stars": so.events.StarCount(2, n, steps, max_degree=20),
+        "spanning forest": so.events.SpanningForestCost(n, steps, max_weight=256.0, weight_bits=8),
     }
     rows = []
     for name, workload in made.items():
-        plan, truth = so.plan_stream(workload, _PRIVACY), _answers(name, u, v, w)
+        plan, truth = so.plan(so.Continual(workload), _PRIVACY), _answers(name, u, v, w)
         found = np.empty((draws, steps))
         for draw in range(draws):
             with deterministic_noise(_key("functions", name, draw)), _opened(plan) as stream:
@@ -173,7 +176,7 @@ def _measured() -> list[Row]:
 # Rare events.
 
 
-def _rare(plan: so.SparsePlan, ones: Integers, key: bytes) -> tuple[float, float]:
+def _rare(plan: so.StreamPlan, ones: Integers, key: bytes) -> tuple[float, float]:
     """Return the largest and the mean absolute error over all steps."""
     worst, total, seen, chunk = 0.0, 0.0, 0, 2**20
     with deterministic_noise(key), plan.open() as stream:
@@ -188,14 +191,14 @@ def _rare(plan: so.SparsePlan, ones: Integers, key: bytes) -> tuple[float, float
 
 def _plain(length: int) -> str:
     """Return the running sum of pure privacy that a plain count would take."""
-    return so.plan_stream(so.RunningSum(length), _PURE).mechanism
+    return so.plan(so.Continual(so.RunningSum(length)), _PURE).mechanism
 
 
 def _segments(length: int, most: int, privacy: so.PureDP | so.ApproxDP, draws: int) -> tuple[Row, float, float]:
     """Return the row, and the largest errors of segments and of one running sum, on average."""
     pure = isinstance(privacy, so.PureDP)
-    above = so.plan_stream(so.SparseCount(length, most), privacy, mechanism="above")
-    plain = so.plan_stream(so.SparseCount(length, most), privacy, mechanism=_plain(length) if pure else "auto")
+    above = so.plan(so.events.RareCount(length, most), privacy, mechanism="above")
+    plain = so.plan(so.events.RareCount(length, most), privacy, mechanism=_plain(length) if pure else "auto")
     ones = np.sort(np.random.default_rng(most).choice(length, most, replace=False))
     found = {
         kind: np.mean([_rare(plan, ones, _key(length, most, pure, kind, draw)) for draw in range(draws)], axis=0)
@@ -238,7 +241,7 @@ def _draw_sparse(found: dict[int, tuple[tuple[int, ...], list[float], list[float
     items[ones] = 1
     steps, thin = np.arange(1, length + 1), slice(None, None, 256)
     for mechanism, color, label in ((_plain(length), MUTED, "one running sum"), ("above", SIGNAL, "segments")):
-        plan = so.plan_stream(so.SparseCount(length, most), _PURE, mechanism=mechanism)
+        plan = so.plan(so.events.RareCount(length, most), _PURE, mechanism=mechanism)
         with deterministic_noise(_key("picture", mechanism)), plan.open() as stream:
             left.plot(steps[thin], np.asarray(stream.update(items))[thin], color=color, linewidth=1.2, label=label)
     left.plot(steps[thin], np.cumsum(items)[thin], color=INK, linewidth=1.6, label="true count")
@@ -265,7 +268,7 @@ def _draw_sparse(found: dict[int, tuple[tuple[int, ...], list[float], list[float
 def _local() -> list[Row]:
     """The largest standard deviation of `x = 2 y/n - 1` times the root of the number of clients."""
     clients, w = 10**6, 1000
-    survey = so.LocalSurvey(clients, intervals=w)
+    survey = so.local.LocalSurvey(clients, intervals=w)
     rows, root = [], math.sqrt(clients)
     squares = np.cumsum(np.concatenate([[1.0], np.cumprod(1.0 - 0.5 / np.arange(1, w)) ** 2]))[-1]
     half = so.ApproxDP(epsilon=0.5, delta=5e-7)
@@ -279,7 +282,7 @@ def _local() -> list[Row]:
         "the paper, two counters, exact Gaussian, its sensitivity": math.sqrt(2.0) / gaussian_mu(half) * squares,
         "two counters, exact Gaussian, norm of an exchange": math.sqrt(2.0 * squares) / gaussian_mu(half) * exchange,
     }
-    best = so.plan_local(survey, _PRIVACY)
+    best = so.plan(survey, _PRIVACY)
     name = f"local median, {clients:,} clients, grid 1/{w}, largest deviation times root n"
     ours = 2.0 * best.max_stderr * root
     rows += [
@@ -288,12 +291,12 @@ def _local() -> list[Row]:
     ]
     mechanisms = ("identity", "binary-tree", "output", "blt", "square-root", "two-diagonals", "optimal")
     for mechanism in mechanisms[: 4 if quick() else None]:
-        other = 2.0 * so.plan_local(survey, _PRIVACY, mechanism=mechanism).max_stderr * root
+        other = 2.0 * so.plan(survey, _PRIVACY, mechanism=mechanism).max_stderr * root
         rows.append(Row(f"{name}, auto ({best.mechanism})", f"{ours:.4g}", f"{mechanism}: {other:.4g}", ours / other))
-    pure = so.plan_local(survey, _PURE)
+    pure = so.plan(survey, _PURE)
     ours = 2.0 * pure.max_stderr * root
     for mechanism in ("identity", "binary-tree", "output"):
-        other = 2.0 * so.plan_local(survey, _PURE, mechanism=mechanism).max_stderr * root
+        other = 2.0 * so.plan(survey, _PURE, mechanism=mechanism).max_stderr * root
         rows.append(
             Row(f"{name}, pure, auto ({pure.mechanism})", f"{ours:.4g}", f"{mechanism}: {other:.4g}", ours / other)
         )
@@ -306,7 +309,7 @@ def _surveys() -> list[Row]:
     values = np.random.default_rng(8).beta(2.0, 5.0, clients)
     rows = []
     for privacy, mechanism in ((_PRIVACY, "auto"), (_PRIVACY, "binary-tree"), (_PRIVACY, "identity"), (_PURE, "auto")):
-        plan = so.plan_local(so.LocalSurvey(clients), privacy, mechanism=mechanism)
+        plan = so.plan(so.local.LocalSurvey(clients), privacy, mechanism=mechanism)
         grid = plan.survey.grid
         truth = np.searchsorted(np.sort(values), grid, side="right") / clients
         points = np.concatenate([[0.0], grid])
@@ -346,7 +349,7 @@ def _signs(n: int) -> NDArray[np.int8]:
 
 def _noise(n: int, privacy: so.PureDP | so.ApproxDP | so.GaussianDP, *key: object) -> tuple[Array, Any]:
     """Return the released weights of an empty graph as a symmetric matrix, and the plan."""
-    plan = so.plan_stream(so.SyntheticGraph(n, 1), privacy, reads="dense")
+    plan = so.plan(so.Continual(so.events.WeightedGraph(n, 1), reads="dense"), privacy)
     with deterministic_noise(_key("cuts", n, *key)), _opened(plan) as stream:
         stream.update([], [], together=True)
         pairs = stream.read(np.arange(plan.coordinates))
@@ -456,8 +459,8 @@ def _flights() -> list[Row]:
     """A year of flights, a step a day: one event is a route on a day with up to 40 flights."""
     airports, days = _routes()
     steps = 30 if quick() else len(days)
-    workload = so.SyntheticGraph(airports, steps, max_weight=float(_MOST_FLIGHTS))
-    plan = so.plan_stream(workload, _PRIVACY, objective="max", reads="dense")
+    workload = so.events.WeightedGraph(airports, steps, max_weight=float(_MOST_FLIGHTS))
+    plan = so.plan(so.Continual(workload, reads="dense"), _PRIVACY, objective="max")
     cuts: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         "Newark and all other airports": (("EWR",), tuple(a for a in airports if a != "EWR")),
         "New York's airports and Florida": (_ORIGINS, tuple(a for a in _FLORIDA if a in airports)),
@@ -549,12 +552,12 @@ def _exact(counter: Substrings | Episodes, text: Integers) -> dict[tuple[int, ..
     return counter.counts
 
 
-def _words_plan(steps: int, epsilon: float) -> so.EventPlan:
-    workload = so.SubstringCounts("abcdefghijklmnopqrstuvwxyz ", 4, steps, batches=True)
-    return so.plan_stream(workload, so.ApproxDP(epsilon=epsilon, delta=1e-6), unit=so.ReplaceOne(), reads="lazy")
+def _words_plan(steps: int, epsilon: float) -> so.StreamPlan:
+    workload = so.events.SubstringCounts("abcdefghijklmnopqrstuvwxyz ", 4, steps, batches=True)
+    return so.plan(so.Continual(workload, reads="lazy"), so.ApproxDP(epsilon=epsilon, delta=1e-6), unit=so.ReplaceOne())
 
 
-def _book(epsilon: float, draw: int) -> so.WordStream:
+def _book(epsilon: float, draw: int) -> so.events.WordStream:
     """Return a stream that has read the book, 64 letters a step."""
     text = _text()
     plan = _words_plan(-(-len(text) // _BLOCK), epsilon)
@@ -562,7 +565,7 @@ def _book(epsilon: float, draw: int) -> so.WordStream:
         stream = _opened(plan)
     for first in range(0, len(text), _BLOCK):
         stream.update(text[first : first + _BLOCK], together=True)
-    found: so.WordStream = stream
+    found: so.events.WordStream = stream
     return found
 
 
@@ -690,8 +693,8 @@ def _log() -> Integers:
 def _episodes() -> list[Row]:
     """Episodes of up to three events, an event a step."""
     log = _log()
-    workload = so.EpisodeCounts(5, 3, len(log))
-    plan = so.plan_stream(workload, _PRIVACY, unit=so.ReplaceOne(), reads="lazy")
+    workload = so.events.EpisodeCounts(5, 3, len(log))
+    plan = so.plan(so.Continual(workload, reads="lazy"), _PRIVACY, unit=so.ReplaceOne())
     exact = _exact(Episodes(5, 3), log)
     with deterministic_noise(_key("episodes")):
         stream = _opened(plan)
@@ -728,7 +731,7 @@ def _episodes() -> list[Row]:
 
 
 def _draw_episodes(
-    workload: so.EpisodeCounts,
+    workload: so.events.EpisodeCounts,
     values: Array,
     truth: Integers,
     width: float,

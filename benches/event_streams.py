@@ -85,7 +85,7 @@ def markov(length: int, seed: int = 1) -> Integers:
     return np.ascontiguousarray(out.T).reshape(-1)[:length]
 
 
-def _opened(plan: so.EventPlan) -> Any:
+def _opened(plan: so.StreamPlan) -> Any:
     """Return an open stream, of the kind of its workload."""
     return plan.open()
 
@@ -142,14 +142,14 @@ def _function(name: str, u: Integers, v: Integers, k: int) -> list[Row]:
     again, counts = turns(recounts, 3)
     for bound in (None, 30):
         options: dict[str, Any] = {"max_degree": bound} if bound else {}
-        make: Any = partial(so.StarCount, k) if k else so.TriangleCount
-        plan = so.plan_stream(make(_VERTICES, _EDGES, **options), _PRIVACY, mechanism="blt")
+        make: Any = partial(so.events.StarCount, k) if k else so.events.TriangleCount
+        plan = so.plan(so.Continual(make(_VERTICES, _EDGES, **options)), _PRIVACY, mechanism="blt")
 
         def exact_part(bound: int | None = bound) -> tuple[Integers, int]:
             encoder = _core.GraphEvents(function, _VERTICES, bound, k)
             return encoder.rows(u, v, ends), encoder.bytes
 
-        def whole_stream(plan: so.EventPlan = plan) -> object:
+        def whole_stream(plan: so.StreamPlan = plan) -> object:
             return _opened(plan).update(u, v)
 
         times = race(
@@ -256,8 +256,8 @@ def _substrings() -> list[Row]:
     """Words of up to five letters: every letter a step, counts read when they are asked for."""
     rows, few = [], min(_LETTERS, 50_000)
     for name, (text, alphabet) in _texts().items():
-        workload = so.SubstringCounts(alphabet, _LONGEST, length=_LETTERS)
-        plan = so.plan_stream(workload, _PRIVACY, unit=so.ReplaceOne(), mechanism="blt", reads="lazy")
+        workload = so.events.SubstringCounts(alphabet, _LONGEST, length=_LETTERS)
+        plan = so.plan(so.Continual(workload, reads="lazy"), _PRIVACY, unit=so.ReplaceOne(), mechanism="blt")
         whole = np.array([_LETTERS], dtype=np.uint64)
         contestants: dict[str, Callable[[], object]] = {
             "lazy": lambda plan=plan, text=text: _opened(plan).update(text),
@@ -324,8 +324,8 @@ def _reads() -> list[Row]:
         u, v = random_edges(vertices, steps)
         reads = {}
         for mechanism in ("blt", "two-diagonals", "binary-tree"):
-            workload = so.SyntheticGraph(vertices, steps)
-            plan = so.plan_stream(workload, _PRIVACY, mechanism=mechanism, reads="lazy")
+            workload = so.events.WeightedGraph(vertices, steps)
+            plan = so.plan(so.Continual(workload, reads="lazy"), _PRIVACY, mechanism=mechanism)
             stream = _opened(plan)
             stream.update(u, v)
             some = max(min(10**6 // steps, 1000), 4)
@@ -341,7 +341,9 @@ def _reads() -> list[Row]:
         ]
     for steps, mechanism in ((1, "auto"), (365, "binary-tree"), (365, "blt")):
         vertices, many = 10**3 if quick() else 10**5, 10
-        plan = so.plan_stream(so.SyntheticGraph(vertices, steps), _PRIVACY, mechanism=mechanism, reads="lazy")
+        plan = so.plan(
+            so.Continual(so.events.WeightedGraph(vertices, steps), reads="lazy"), _PRIVACY, mechanism=mechanism
+        )
         stream = _opened(plan)
         stream.update(*random_edges(vertices, steps))
         seconds, _ = once(partial(stream.cut, range(many)))  # of a million counters
@@ -355,7 +357,7 @@ def _reads() -> list[Row]:
 def _dense() -> list[Row]:
     """All pairs of 2,000 vertices at every step."""
     vertices, steps = 100 if quick() else 2000, 64
-    plan = so.plan_stream(so.SyntheticGraph(vertices, steps), _PRIVACY, mechanism="blt", reads="dense")
+    plan = so.plan(so.Continual(so.events.WeightedGraph(vertices, steps), reads="dense"), _PRIVACY, mechanism="blt")
     stream, rng = _opened(plan), np.random.default_rng(6)
     edges, pairs = iter(np.random.default_rng(7).integers(0, vertices, (steps, 2, 100))), plan.coordinates
     totals = np.zeros(pairs)
@@ -384,7 +386,7 @@ def _local() -> list[Row]:
 
 def _survey(clients: int, mechanism: str) -> list[Row]:
     values = np.random.default_rng(8).beta(2.0, 5.0, 300 if quick() else 4000)
-    plan = so.plan_local(so.LocalSurvey(clients), _PRIVACY, mechanism=mechanism)
+    plan = so.plan(so.local.LocalSurvey(clients), _PRIVACY, mechanism=mechanism)
     w, rng = plan.survey.intervals, np.random.default_rng(9)
     cells = np.minimum((values * w).astype(int), w - 1)
 

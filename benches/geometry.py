@@ -214,7 +214,7 @@ def _p_identity() -> list[Row]:
 def _releases() -> list[Row]:
     """Encode, noise, decode with a strategy that was found before."""
     rows = []
-    workloads: dict[str, so.Workload] = (
+    workloads: dict[str, so.workloads.Workload] = (
         {"prefix sums, 32": so.RunningSum(32)}
         if quick()
         else {

@@ -44,7 +44,7 @@ def _signs(rows: int, columns: int) -> so.Matrix:
 
 
 @cache
-def _workloads() -> dict[str, so.Workload]:
+def _workloads() -> dict[str, so.workloads.Workload]:
     if quick():
         return {"prefix sums, 16": so.RunningSum(16), "2-way marginals of 2^4": so.Marginals([2] * 4, k=2)}
     return {
@@ -88,7 +88,7 @@ def _dense() -> list[Row]:
     rows = []
     ratios: dict[str, dict[str, float]] = {}
     for name, workload in _workloads().items():
-        found = so.factorize(workload, gap=1e-6)
+        found = so.optimal.factorize(workload, gap=1e-6)
         assert found.certificate is not None
         m = workload.core.answers_len
         dual, spectral = m * found.certificate.lower**2, m * singular_mean(workload)[0] ** 2
@@ -169,7 +169,7 @@ def _pure() -> list[Row]:
     return rows
 
 
-def _k_norm_error(workload: so.Workload) -> tuple[float, float]:
+def _k_norm_error(workload: so.workloads.Workload) -> tuple[float, float]:
     """Return the mean total squared error of releases and its standard error: the plan knows an upper bound only."""
     plan = so.plan(workload, _PURE, mechanism="k-norm")
     zeros = np.zeros(workload.input_shape, dtype=np.int64)
@@ -188,7 +188,7 @@ def _worst() -> list[Row]:
     for name, workload in _workloads().items():
         if name.startswith("3-way"):
             continue
-        found = so.factorize(workload, objective="max", gap=1e-6)
+        found = so.optimal.factorize(workload, objective="max", gap=1e-6)
         assert found.certificate is not None
         lower = found.certificate.lower
         bound = f"gamma_2 >= {lower:.6g}"
@@ -251,7 +251,7 @@ def _medians() -> Row:
 _TOTALS = (10, 100) if quick() else (10, 100, 1000, 10_000)
 
 
-def _sparse_workloads() -> dict[str, so.Workload]:
+def _sparse_workloads() -> dict[str, so.workloads.Workload]:
     if quick():
         return {"prefix sums, 16": so.RunningSum(16)}
     return {
@@ -281,11 +281,11 @@ def _errors(plan: so.Plan, tables: list[NDArray[np.int64]]) -> tuple[float, floa
     return float(np.mean(errors)), float(np.std(errors) / math.sqrt(len(errors)))
 
 
-def _sparse_row(workload: so.Workload, total: int) -> dict[str, tuple[float, float]]:
+def _sparse_row(workload: so.workloads.Workload, total: int) -> dict[str, tuple[float, float]]:
     cells = workload.core.input_len
     assert cells is not None
     tables = _tables(cells, total)
-    bound = so.PublicBound(float(total))
+    bound = so.optimal.PublicBound(float(total))
     printed = so.plan(workload, _PRIVACY, mechanism="dense-printed")
     assert printed.factorization is not None
     assert printed.factorization.blocks is not None

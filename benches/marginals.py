@@ -78,7 +78,7 @@ def _group(setting: str, name: str) -> Callable[[], object]:
     x = rng.integers(0, 1000, shape)
     noise = 4.22 * math.sqrt(math.prod(shape))
     if name == _OURS:
-        plan = so.plan(so.GroupConvolution(kernel), _PRIVACY, mechanism="fourier")
+        plan = so.plan(so.workloads.GroupConvolution(kernel), _PRIVACY, mechanism="fourier")
         return lambda: plan.release(x)
     transfer = np.fft.fftn(kernel) if name == _FULL else scipy.fft.rfftn(kernel)
     weight = np.sqrt(np.abs(transfer))

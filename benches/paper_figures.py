@@ -100,7 +100,7 @@ def _textbook_noise(privacy: so.ApproxDP) -> float:
 @cache
 def _plan(mechanism: str, length: int, epsilon: float, dim: int = 1) -> so.StreamPlan:
     privacy = so.ApproxDP(epsilon=epsilon, delta=1e-10)
-    return so.plan_stream(so.RunningSum(length), privacy, mechanism=mechanism, dim=dim)
+    return so.plan(so.Continual(so.RunningSum(length), dim=dim), privacy, mechanism=mechanism)
 
 
 @cache

@@ -37,9 +37,9 @@ def _points(n: int = _POINTS, d: int = 3) -> Array:
     return np.random.default_rng(1).uniform(-1.0, 1.0, (n, d))
 
 
-def _plan(mechanism: str, n: int, d: int, degree: int | str = _DEGREE) -> so.SmoothPlan:
-    workload = so.SmoothQueries(
-        d, points=n, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(_BANDWIDTH), degree=degree
+def _plan(mechanism: str, n: int, d: int, degree: int | str = _DEGREE) -> so.ReleasePlan:
+    workload = so.smooth.SmoothQueries(
+        d, points=n, bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(_BANDWIDTH), degree=degree
     )
     return so.plan(workload, _PRIVACY, unit=so.ReplaceOne(), mechanism=mechanism)
 
@@ -125,7 +125,7 @@ def _queries() -> list[Row]:
         points = _points(n, d)
         released = {name: _plan(name, n, d, degree) for name, degree in (("chebyshev", _DEGREE), ("kernel", "auto"))}
         centres = np.random.default_rng(4).uniform(-1.0, 1.0, (_QUERIES, d))
-        ours, theirs = so.GaussianKernels(_BANDWIDTH).at(centres), sb.GaussianKernels(centres, _BANDWIDTH)
+        ours, theirs = so.smooth.GaussianKernels(_BANDWIDTH).at(centres), sb.GaussianKernels(centres, _BANDWIDTH)
         summary = sb.blocked_encode(points, _DEGREE) / n
         contestants: dict[str, Callable[[], object]] = {}
         for name, plan in released.items():
@@ -206,7 +206,7 @@ def _peak_memory(call: Callable[[], Any]) -> tuple[float, int, Any]:
     return seconds, _status("VmHWM") - before, answer
 
 
-def _estimates(plan: so.SmoothPlan, sums: so.PointSums) -> Array:
+def _estimates(plan: so.ReleasePlan, sums: so.smooth.PointSums) -> Array:
     return plan.release(sums).sums
 
 
@@ -244,7 +244,9 @@ def _planning() -> list[Row]:
     rows = []
     n = 10**5
     for d in (2, 3, 4):
-        workload = so.SmoothQueries(d, points=n, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(_BANDWIDTH))
+        workload = so.smooth.SmoothQueries(
+            d, points=n, bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(_BANDWIDTH)
+        )
         for name in ("kernel", "weighted", "chebyshev", "histogram-laplace"):
             make = partial(so.plan, workload, _PRIVACY, unit=so.ReplaceOne(), mechanism=name)
             plan = make()
@@ -254,14 +256,16 @@ def _planning() -> list[Row]:
         seconds = race({"ours": partial(so.plan, workload, _PRIVACY, unit=so.ReplaceOne())}, 3)["ours"]
         rows.append(noted(f"plan of the best mechanism, d = {d}, n = {n:,}", amount(seconds)))
     for K in (1, 4):
-        smooth = so.SmoothQueries(2, points=n, bounds=(-1.0, 1.0), query_class=so.KSmooth(K))
+        smooth = so.smooth.SmoothQueries(2, points=n, bounds=(-1.0, 1.0), query_class=so.smooth.KSmooth(K))
         seconds, plan = once(partial(so.plan, smooth, so.PureDP(epsilon=1.0), unit=so.ReplaceOne()))
         sizes = " x ".join(map(str, plan.sizes))
         rows.append(noted(f"plan for KSmooth({K}), d = 2: {plan.mechanism}, {sizes} features", amount(seconds)))
     rng = np.random.default_rng(5)
     for count in (20,) if quick() else (100, 500, 1000):
-        queries = so.GaussianKernels(4.0).at(rng.uniform(-1.0, 1.0, (count, 10, 30)), rng.random((count, 10)) / 5.0)
-        declared = so.SmoothQueries(30, points=569, bounds=(-1.0, 1.0), query_class=queries)
+        queries = so.smooth.GaussianKernels(4.0).at(
+            rng.uniform(-1.0, 1.0, (count, 10, 30)), rng.random((count, 10)) / 5.0
+        )
+        declared = so.smooth.SmoothQueries(30, points=569, bounds=(-1.0, 1.0), query_class=queries)
         seconds, _ = once(partial(so.plan, declared, _PRIVACY, unit=so.ReplaceOne()))
         rows.append(noted(f"plan of {count} declared mixtures of 10 kernels, d = 30", amount(seconds)))
     return rows
@@ -278,7 +282,7 @@ def _merging() -> list[Row]:
         what = f"sums merged, {t**d:,} products"
         rows.append(versus(what, times["ours"], "numpy: sum of two arrays of doubles", times["numpy"]))
         data = one.to_bytes()
-        times = race({"out": one.to_bytes, "in": partial(so.PointSums.from_bytes, plan, data)}, 7)
+        times = race({"out": one.to_bytes, "in": partial(so.smooth.PointSums.from_bytes, plan, data)}, 7)
         what = f"sums to bytes, {t**d:,} products, {len(data) / t**d:.3g} bytes each"
         rows.append(noted(what, f"{amount(times['out'])}; and back {amount(times['in'])}"))
     for d in (2, 3, 4):

@@ -137,11 +137,11 @@ _PROJECTED = ("kernel-gaussian", "weighted-gaussian")
 
 def _ours(case: _Case, mechanism: str) -> dict[str, _Error]:
     """Return the errors of a mechanism whose sizes the plan chose; and projected, where that is tried."""
-    workload = so.SmoothQueries(
-        case.d, points=len(case.points), bounds=(-1.0, 1.0), query_class=so.GaussianKernels(case.bandwidth)
+    workload = so.smooth.SmoothQueries(
+        case.d, points=len(case.points), bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(case.bandwidth)
     )
     plan = so.plan(workload, _privacy(mechanism), unit=so.ReplaceOne(), mechanism=mechanism)
-    sums, asked = plan.sums(case.points), so.GaussianKernels(case.bandwidth).at(case.queries.centres)
+    sums, asked = plan.sums(case.points), so.smooth.GaussianKernels(case.bandwidth).at(case.queries.centres)
     found: dict[str, list[Array]] = {mechanism: []}
     for draw in range(_DRAWS):
         with deterministic_noise(_key(case.data, case.d, case.bandwidth, mechanism, draw)):
@@ -328,8 +328,8 @@ def _thirty_dimensions() -> list[Row]:
 
         truth = mixed(sb.exact_answers(points, kernels))
         guess = _error([mixed(sb.uniform_guess(kernels))], truth)
-        queries = so.GaussianKernels(s).at(centres, weights)
-        workload = so.SmoothQueries(d, points=len(points), bounds=(-1.0, 1.0), query_class=queries)
+        queries = so.smooth.GaussianKernels(s).at(centres, weights)
+        workload = so.smooth.SmoothQueries(d, points=len(points), bounds=(-1.0, 1.0), query_class=queries)
         for epsilon, found in measures.items():
             plan = so.plan(workload, _privacy("gaussian", epsilon), unit=so.ReplaceOne())
             sums, answers = plan.sums(points), []
@@ -406,8 +406,13 @@ def _grown(K: int, way: str) -> list[_Measured]:
     axis, found = _ORDERS[K][1], []
     for n in _LENGTHS:
         points = _mixture(n)
-        workload = so.SmoothQueries(
-            2, points=n, bounds=(-1.0, 1.0), query_class=so.KSmooth(K), degree=degree, approximation=approximation
+        workload = so.smooth.SmoothQueries(
+            2,
+            points=n,
+            bounds=(-1.0, 1.0),
+            query_class=so.smooth.KSmooth(K),
+            degree=degree,
+            approximation=approximation,
         )
         plan = so.plan(workload, so.PureDP(epsilon=1.0), unit=so.ReplaceOne(), mechanism=mechanism)
         summing, sums = min((once(partial(plan.sums, points)) for _ in range(3)), key=lambda pair: pair[0])
@@ -511,7 +516,9 @@ def _densities() -> list[Row]:
     side = 12 if quick() else 90
     ticks = (np.arange(side) + 0.5) * 2.0 / side - 1.0
     grid = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
-    workload = so.SmoothQueries(d, points=n, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(bandwidth))
+    workload = so.smooth.SmoothQueries(
+        d, points=n, bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(bandwidth)
+    )
     kernels = sb.GaussianKernels(grid, bandwidth)
     # Kernels are normalised over the bounds, as in `density`.
     truth = sb.exact_answers(points, kernels) / (4.0 * sb.uniform_guess(kernels))

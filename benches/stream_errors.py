@@ -52,7 +52,7 @@ def _reduced(variances: NDArray[np.float64], objective: Objective) -> float:
 
 def _ours(length: int, objective: Objective) -> so.StreamPlan:
     mechanism = "optimal" if length <= _OPTIMUM else "two-diagonals"
-    return so.plan_stream(so.RunningSum(length), _UNIT_NOISE, mechanism=mechanism, objective=objective)
+    return so.plan(so.Continual(so.RunningSum(length)), _UNIT_NOISE, mechanism=mechanism, objective=objective)
 
 
 def _row(peer: str, error: float, *, length: int, objective: Objective, plan: so.StreamPlan, seconds: float) -> Row:

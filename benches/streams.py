@@ -34,7 +34,7 @@ _UNSAFE = "rfft, numpy normals, irfft (scipy, 1 thread), unsafe"
 
 
 def _counter(length: int, dim: int = 1) -> so.StreamPlan:
-    return so.plan_stream(so.RunningSum(length), _PRIVACY, mechanism="blt", option=_BUFFERS, dim=dim)
+    return so.plan(so.Continual(so.RunningSum(length), dim=dim), _PRIVACY, mechanism="blt", degree=_BUFFERS)
 
 
 def _recursion(peer: JaxCounter, steps: int) -> Callable[[], object]:
@@ -158,7 +158,7 @@ def _whole_root(setting: str, name: str) -> Callable[[], object]:
         one_shot = so.plan(so.RunningSum(length), _PRIVACY, mechanism="square-root")
         return lambda: one_shot.release(x)
     if name == "stream":
-        plan = so.plan_stream(so.RunningSum(length), _PRIVACY, mechanism="square-root")
+        plan = so.plan(so.Continual(so.RunningSum(length)), _PRIVACY, mechanism="square-root")
         return lambda: plan.release(x)
     padded, rng = 2 * length, np.random.default_rng(2)
     kernel = np.cumprod(np.concatenate([[1.0], 1.0 - 0.5 / np.arange(1, length)]))
@@ -187,7 +187,7 @@ def _square_root_growth() -> list[Row]:
     rows = []
     for bits in range(10, 15 if quick() else 21, 2):
         length = 2**bits
-        plan = so.plan_stream(so.RunningSum(length), _PRIVACY, mechanism="square-root")
+        plan = so.plan(so.Continual(so.RunningSum(length)), _PRIVACY, mechanism="square-root")
         x = np.ones(length, dtype=np.int64)
         each = race({"ours": lambda plan=plan, x=x: plan.open().update(x)}, 5)["ours"] / length
         what = f"exact square root on line, {power(length)} steps, amortised"

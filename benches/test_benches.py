@@ -24,7 +24,7 @@ def _numpy_noise() -> Callable[[], object]:
     return lambda: rng.normal(0.0, 2.0**40, 10**5)
 
 
-def _release(workload: so.Workload, data: object) -> Callable[[], object]:
+def _release(workload: so.workloads.Workload, data: object) -> Callable[[], object]:
     plan = so.plan(workload, _PRIVACY, mechanism="fourier")
     return lambda: plan.release(data)
 
@@ -41,7 +41,7 @@ def _marginals() -> Callable[[], object]:
 
 def _group() -> Callable[[], object]:
     kernel = np.random.default_rng(1).random((3, 4, 5, 7))
-    return _release(so.GroupConvolution(kernel), np.ones(kernel.shape, dtype=np.int64))
+    return _release(so.workloads.GroupConvolution(kernel), np.ones(kernel.shape, dtype=np.int64))
 
 
 def _plan() -> Callable[[], object]:
@@ -70,17 +70,17 @@ def _named(mechanism: str, privacy: so.ApproxDP | so.PureDP) -> Callable[[], obj
 
 
 def _stream_plan() -> Callable[[], object]:
-    return lambda: so.plan_stream(so.RunningSum(_LENGTH), _PRIVACY, mechanism="blt")
+    return lambda: so.plan(so.Continual(so.RunningSum(_LENGTH)), _PRIVACY, mechanism="blt")
 
 
 def _batch(mechanism: str, dim: int = 1) -> Callable[[], object]:
-    plan = so.plan_stream(so.RunningSum(_LENGTH // dim), _PRIVACY, mechanism=mechanism, dim=dim)
+    plan = so.plan(so.Continual(so.RunningSum(_LENGTH // dim), dim=dim), _PRIVACY, mechanism=mechanism)
     items = np.ones((plan.steps, dim) if dim > 1 else plan.steps, dtype=np.int64)
     return lambda: plan.open().update(items)
 
 
 def _update() -> Callable[[], object]:
-    stream = so.plan_stream(so.RunningSum(2**30), _PRIVACY, mechanism="blt").open()
+    stream = so.plan(so.Continual(so.RunningSum(2**30)), _PRIVACY, mechanism="blt").open()
     return lambda: stream.update(1)
 
 
@@ -89,17 +89,17 @@ def _calibration() -> Callable[[], object]:
 
 
 def _sketch(kind: Any) -> Callable[[], object]:
-    table, sketch = np.arange(_LENGTH) % 10, so.Sketch(_LENGTH, 256, sketch=kind)
+    table, sketch = np.arange(_LENGTH) % 10, so.sketches.Sketch(_LENGTH, 256, sketch=kind)
     return lambda: sketch.add(table)
 
 
 def _records() -> Callable[[], object]:
-    cells, sketch = np.random.default_rng(1).integers(0, _LENGTH, 10**5), so.Sketch(_LENGTH, 256)
+    cells, sketch = np.random.default_rng(1).integers(0, _LENGTH, 10**5), so.sketches.Sketch(_LENGTH, 256)
     return lambda: sketch.update(cells)
 
 
 def _recovery(algorithm: str) -> Callable[[], object]:
-    operator, basis = so.Sketch(_LENGTH, 256).operator, _core.Basis.named("haar", _LENGTH)
+    operator, basis = so.sketches.Sketch(_LENGTH, 256).operator, _core.Basis.named("haar", _LENGTH)
     y = operator.apply(np.repeat(np.arange(8.0), _LENGTH // 8))
     return lambda: _core.recover(operator, basis, y, algorithm, 8, 0.1, 300, None)
 
@@ -109,8 +109,10 @@ def _isotonic() -> Callable[[], object]:
     return lambda: _core.isotonic(values)
 
 
-def _smooth_plan(mechanism: str) -> so.SmoothPlan:
-    workload = so.SmoothQueries(2, points=10**4, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(0.5), degree=8)
+def _smooth_plan(mechanism: str) -> so.ReleasePlan:
+    workload = so.smooth.SmoothQueries(
+        2, points=10**4, bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(0.5), degree=8
+    )
     return so.plan(workload, _PRIVACY, unit=so.ReplaceOne(), mechanism=mechanism)
 
 
@@ -125,7 +127,7 @@ def _point_sums(mechanism: str) -> Callable[[], object]:
 
 def _kernel_queries(mechanism: str) -> Callable[[], object]:
     release = _smooth_plan(mechanism).release(_points())
-    queries = so.GaussianKernels(0.5).at(np.random.default_rng(2).uniform(-1.0, 1.0, (100, 2)))
+    queries = so.smooth.GaussianKernels(0.5).at(np.random.default_rng(2).uniform(-1.0, 1.0, (100, 2)))
     return lambda: release.query(queries)
 
 
@@ -150,7 +152,7 @@ def _forest() -> Callable[[], object]:
 
 
 def _graph_stream() -> Callable[[], object]:
-    plan, (u, v) = so.plan_stream(so.TriangleCount(1000, 10**4, max_degree=30), _PRIVACY, mechanism="blt"), _edges()
+    plan, (u, v) = so.plan(so.events.TriangleCount(1000, 10**4, max_degree=30), _PRIVACY, mechanism="blt"), _edges()
     return lambda: plan.open().update(u, v)
 
 
@@ -160,13 +162,15 @@ def _words(kind: str, longest: int) -> Callable[[], object]:
 
 
 def _lazy_cut() -> Callable[[], object]:
-    stream = so.plan_stream(so.SyntheticGraph(10**4, 100), _PRIVACY, mechanism="binary-tree", reads="lazy").open()
+    stream = so.plan(
+        so.Continual(so.events.WeightedGraph(10**4, 100), reads="lazy"), _PRIVACY, mechanism="binary-tree"
+    ).open()
     stream.update(*_edges()[:, :99])
     return lambda: stream.cut([0])
 
 
 def _reports() -> Callable[[], object]:
-    plan = so.plan_local(so.LocalSurvey(10**4), _PRIVACY)
+    plan = so.plan(so.local.LocalSurvey(10**4), _PRIVACY)
     values = np.random.default_rng(1).random(1000)
     return lambda: plan.encode_clients(values)
 

@@ -103,7 +103,7 @@ def draw_projection() -> None:
     for name, (color, shape) in shapes.items():
         errors = []
         for n in records:
-            plan = so.plan(workload, privacy, mechanism="sparse-gaussian", constraint=so.PublicBound(int(n)))
+            plan = so.plan(workload, privacy, mechanism="sparse-gaussian", constraint=so.optimal.PublicBound(int(n)))
             drawn = [rng.multinomial(n, shape()) for _ in range(20)]
             squares = [np.mean((plan.release(x).values - np.cumsum(x)) ** 2) for x in drawn]
             errors.append(np.sqrt(np.mean(squares)))
@@ -123,8 +123,8 @@ def draw_density() -> None:
     age = np.where(rng.random(n) < 0.6, rng.normal(45, 8, n), rng.normal(74, 6, n))
     weight = np.where(age < 60, rng.normal(75, 10, n), rng.normal(115, 14, n))
     points = np.clip(np.column_stack([age, weight]), *np.transpose(bounds))  # made up
-    kernels = so.GaussianKernels((8, 14))
-    workload = so.SmoothQueries(2, points=n, bounds=bounds, query_class=kernels)
+    kernels = so.smooth.GaussianKernels((8, 14))
+    workload = so.smooth.SmoothQueries(2, points=n, bounds=bounds, query_class=kernels)
     privacy, unit = so.ApproxDP(epsilon=1.0, delta=1e-6), so.ReplaceOne(1, label="one patient")
     sides = [np.linspace(low, high, 61) for low, high in bounds]
     grid = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 2)

@@ -73,7 +73,9 @@ class Demo:
         self.note(name, release, truth)
         return release
 
-    def note(self, name: str, release: so.Release | so.StreamRelease, truth: np.ndarray, *, free: str = "") -> None:
+    def note(
+        self, name: str, release: so.Release | so.streams.StreamRelease, truth: np.ndarray, *, free: str = ""
+    ) -> None:
         """Add a line to the table: what was promised, and what this run's error is."""
         plan = release.plan
         peers = {str(row["mechanism"]): float(row["rmse"]) for row in plan.compare().rows}
@@ -126,12 +128,12 @@ class Demo:
         hours, counts = read_departures()
         unit = so.AddRemove(1, label="one flight")
         name = "departures: live counter, every hour"
-        plan = so.plan_stream(so.RunningSum(len(counts)), FLIGHTS, unit=unit)  # hard horizon: the year
+        plan = so.plan(so.Continual(so.RunningSum(len(counts))), FLIGHTS, unit=unit)  # hard horizon: the year
         comparison = plan.compare()
         print(f"\n== {name} ==\n{plan.explain()}\n\n{comparison}")
         with plan.open(self.ledger, request_id=name) as stream:
             values = np.array([stream.update(int(count)) for count in counts])
-            release = so.StreamRelease(plan, values, private=stream.private, accounted=stream.accounted)
+            release = so.streams.StreamRelease(plan, values, private=stream.private, accounted=stream.accounted)
         truth = np.cumsum(counts).astype(float)
         self.note(name, release, truth)
 
@@ -150,7 +152,7 @@ class Demo:
         draw_series(path, release, truth, hours, title=title, y_label="departures ahead", pace=pace)
         comparison.plot(self.picture("departures_live_mechanisms.png"))
         # The same counter for a service that does not know when it will end.
-        endless = so.compare_stream(so.RunningSum(), FLIGHTS, unit=unit)
+        endless = so.compare(so.Continual(so.RunningSum()), FLIGHTS, unit=unit)
         draw_unbounded(self.picture("departures_live_unbounded.png"), endless, 2**20, plan.promise)
 
     def visits(self) -> None:
@@ -201,7 +203,10 @@ class Demo:
         questions = {"party": range(7), "left_right": range(1, 8), "education": range(1, 8), "vote": range(2)}
         codes = np.array([[int(person[name]) - levels[0] for name, levels in questions.items()] for person in people])
         workload = so.Marginals([len(levels) for levels in questions.values()], k=2)
-        unit, bound = so.AddRemove(1, label="one voter"), so.PublicBound(1000)  # fewer than a thousand were asked
+        unit, bound = (
+            so.AddRemove(1, label="one voter"),
+            so.optimal.PublicBound(1000),
+        )  # fewer than a thousand were asked
         plan = so.plan(workload, VOTERS, unit=unit, constraint=bound)
 
         tables = [np.zeros(shape) for shape in workload.table_shapes]

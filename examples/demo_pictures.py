@@ -13,7 +13,7 @@ from sordino.plots.tables import ACCENT, INK, MUTED, SIGNAL, dates_axis, dress, 
 PUBLIC = "the truth is drawn because this data is public"
 
 
-Release = so.Release | so.StreamRelease
+Release = so.Release | so.streams.StreamRelease
 
 
 def promise(release: Release) -> str:
@@ -179,7 +179,7 @@ def square_root_tuned(steps: int) -> np.ndarray:
     return np.cumsum(np.concatenate([[1.0], np.cumprod(1.0 - 0.5 / k)]) ** 2)
 
 
-def draw_unbounded(path: Path, comparison: so.StreamComparison, last: int, guarantee: str) -> None:
+def draw_unbounded(path: Path, comparison: so.Comparison, last: int, guarantee: str) -> None:
     """Draw counters without a horizon left; right, how much more they err than one that knew it would end there.
 
     Args:

@@ -22,8 +22,8 @@ PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
 
 def routes() -> None:
     """Publish a private graph every day: a cut through the year, and what is read from the last graph."""
-    workload = so.SyntheticGraph([*HERE, *FLORIDA, *OTHERS], DAYS, weight_bits=0)
-    plan = so.plan_stream(workload, PRIVACY, unit=so.AddRemove(1, label="one flight"))
+    workload = so.events.WeightedGraph([*HERE, *FLORIDA, *OTHERS], DAYS, weight_bits=0)
+    plan = so.plan(so.Continual(workload), PRIVACY, unit=so.AddRemove(1, label="one flight"))
     print(plan.explain())
     with (DATA / "nyc_routes_2013_daily.csv").open(newline="") as file:
         rows = [(int(r["day"]), r["origin"], r["dest"], int(r["flights"])) for r in csv.DictReader(file)]
@@ -53,9 +53,9 @@ def words() -> None:
     """Find the frequent words of a book without a list of the words in it."""
     text = (DATA / "alice.txt").read_text(encoding="ascii")
     alphabet = "abcdefghijklmnopqrstuvwxyz "
-    workload = so.SubstringCounts(alphabet, 3, length=2**18)  # a public bound on the letters
+    workload = so.events.SubstringCounts(alphabet, 3, length=2**18)  # a public bound on the letters
     # Reads of a tree are cheap, and there are many.
-    plan = so.plan_stream(workload, PRIVACY, unit=so.ReplaceOne(1), mechanism="binary-tree", reads="lazy")
+    plan = so.plan(so.Continual(workload, reads="lazy"), PRIVACY, unit=so.ReplaceOne(1), mechanism="binary-tree")
     with plan.open() as stream:
         for first in range(0, len(text), 10_000):  # as it is typed
             stream.update(text[first : first + 10_000])
@@ -70,7 +70,7 @@ def words() -> None:
 def survey() -> None:
     """Ask for waiting times in the local model: each client encodes, the server only adds."""
     waited = np.random.default_rng(3).gamma(4.0, 6.0, 50_000)  # minutes; each on a phone of its own
-    plan = so.plan_local(so.LocalSurvey(len(waited), (0.0, 90.0), intervals=90), PRIVACY)
+    plan = so.plan(so.local.LocalSurvey(len(waited), (0.0, 90.0), intervals=90), PRIVACY)
     server = plan.server()
     server.add_many(plan.encode_clients(waited))
     estimate = server.estimate()

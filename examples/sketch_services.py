@@ -30,7 +30,7 @@ def make_table() -> np.ndarray:
 def serve(number: int, folder: str) -> None:
     """Sketch the records of one service, one batch after the other, and write the sketch to a file."""
     records = np.random.default_rng(12).permutation(np.repeat(np.arange(CELLS), make_table()))[number::SERVICES]
-    sketch = so.Sketch(CELLS, MEASUREMENTS, seed=SEED)
+    sketch = so.sketches.Sketch(CELLS, MEASUREMENTS, seed=SEED)
     for batch in np.array_split(records, 10):
         sketch.update(batch)
     sketch.save(Path(folder) / f"{number}.sketch")  # as private as the records
@@ -39,14 +39,14 @@ def serve(number: int, folder: str) -> None:
 def main() -> None:
     """Let the services run, merge, release, compare."""
     privacy, unit = so.PureDP(epsilon=1.0), so.AddRemove(1, label="one record")
-    compression = so.Compression(measurements=MEASUREMENTS, sparsity=80, basis="haar", seed=SEED)
+    compression = so.sketches.Compression(measurements=MEASUREMENTS, sparsity=80, basis="haar", seed=SEED)
     plan = so.plan(so.Histogram(CELLS), privacy, unit=unit, mechanism="compressive", compression=compression)
     print(plan.explain())
 
     with tempfile.TemporaryDirectory() as folder:  # only its owner can look into it
         with get_context("spawn").Pool(2) as pool:
             pool.starmap(serve, [(number, folder) for number in range(SERVICES)])
-        parts = [so.Sketch.load(Path(folder) / f"{number}.sketch") for number in range(SERVICES)]
+        parts = [so.sketches.Sketch.load(Path(folder) / f"{number}.sketch") for number in range(SERVICES)]
     merged = plan.sketch()
     for part in parts:
         merged += part

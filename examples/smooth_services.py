@@ -28,7 +28,7 @@ def patients(hospital: int) -> Iterator[np.ndarray]:
 
 def serve(hospital: int, folder: str) -> None:
     """Sum what one hospital has for the plan that both were sent, and write the sums to a file."""
-    plan = so.SmoothPlan.load(Path(folder) / "plan.json")
+    plan = so.ReleasePlan.load(Path(folder) / "plan.json")
     sums = plan.sums(patients(hospital))  # one pass; no batch is kept
     sums.save(Path(folder) / f"{hospital}.sums")  # as private as the points
 
@@ -36,8 +36,8 @@ def serve(hospital: int, folder: str) -> None:
 def main() -> None:
     """Plan, let the hospitals sum, merge, release, ask."""
     privacy = so.ApproxDP(epsilon=1.0, delta=1e-6)
-    workload = so.SmoothQueries(
-        2, points=HOSPITALS * PATIENTS, bounds=BOUNDS, query_class=so.GaussianKernels(BANDWIDTH)
+    workload = so.smooth.SmoothQueries(
+        2, points=HOSPITALS * PATIENTS, bounds=BOUNDS, query_class=so.smooth.GaussianKernels(BANDWIDTH)
     )
     plan = so.plan(workload, privacy, unit=so.ReplaceOne(1, label="one patient"))
     print(plan.explain())
@@ -48,18 +48,20 @@ def main() -> None:
             pool.starmap(serve, [(hospital, folder) for hospital in range(HOSPITALS)])
         merged = plan.sums()
         for hospital in range(HOSPITALS):
-            merged += so.PointSums.load(plan, Path(folder) / f"{hospital}.sums")
+            merged += so.smooth.PointSums.load(plan, Path(folder) / f"{hospital}.sums")
 
         ledger = so.Ledger(privacy)
         release = plan.release(merged, ledger=ledger, request_id="2026/patients")  # once, for both together
-        summary = so.SmoothRelease.load(release.save(Path(folder) / "summary.json"))  # public: this is what is sent out
+        summary = so.smooth.SmoothRelease.load(
+            release.save(Path(folder) / "summary.json")
+        )  # public: this is what is sent out
 
     points = np.vstack([batch for hospital in range(HOSPITALS) for batch in patients(hospital)])
     centres = np.random.default_rng(1).uniform((18, 30), (100, 200), (1000, 2))
-    answers = summary.query(so.GaussianKernels(BANDWIDTH).at(centres))
+    answers = summary.query(so.smooth.GaussianKernels(BANDWIDTH).at(centres))
     apart = (points[:, None, :] - centres) / BANDWIDTH
     errors = answers.values - np.exp(-0.5 * (apart**2).sum(axis=2)).mean(axis=0)
-    older = summary.query(so.Boxes([[65, -np.inf]], [[np.inf, np.inf]], smoothing=3.0))
+    older = summary.query(so.smooth.Boxes([[65, -np.inf]], [[np.inf, np.inf]], smoothing=3.0))
     drawn = summary.projected().sample(20_000, np.random.default_rng(2))
 
     print(f"\n1000 kernels: error {np.sqrt(np.mean(errors**2)):.5f}, as planned {plan.rmse:.5f}")

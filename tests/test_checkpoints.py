@@ -43,9 +43,9 @@ STREAMS = [
 @pytest.mark.parametrize("dim", [1, 3])
 @pytest.mark.parametrize(("workload", "privacy", "mechanism"), STREAMS)
 def test_a_restored_stream_goes_on_as_the_one_that_never_stopped(workload, privacy, mechanism, dim):
-    plan = so.plan_stream(workload, privacy, mechanism=mechanism, dim=dim)
+    plan = so.plan(so.Continual(workload, dim=dim), privacy, mechanism=mechanism)
     items = np.random.default_rng(5).integers(0, 9, (24, dim)).reshape((24, dim) if dim > 1 else 24)
-    store = so.InMemoryStepStore()
+    store = so.streams.InMemoryStepStore()
     with plan.open(store=store) as stream:
         early = stream.checkpoint(KEY)
         first = stream.update(items[:11])
@@ -66,8 +66,8 @@ def test_a_restored_stream_goes_on_as_the_one_that_never_stopped(workload, priva
 
 
 def test_nothing_is_charged_again():
-    ledger, store = so.Ledger(GAUSSIAN), so.InMemoryStepStore()
-    plan = so.plan_stream(so.RunningSum(5), GAUSSIAN)
+    ledger, store = so.Ledger(GAUSSIAN), so.streams.InMemoryStepStore()
+    plan = so.plan(so.Continual(so.RunningSum(5)), GAUSSIAN)
     stream = plan.open(ledger, store=store)
     stream.update(1)
     checkpoint = stream.checkpoint(KEY)
@@ -81,7 +81,7 @@ def test_nothing_is_charged_again():
 @pytest.fixture
 def used():
     """A plan, a store that holds two steps, and checkpoints before and after them."""
-    plan, store = so.plan_stream(so.RunningSum(9), GAUSSIAN), so.InMemoryStepStore()
+    plan, store = so.plan(so.Continual(so.RunningSum(9)), GAUSSIAN), so.streams.InMemoryStepStore()
     with plan.open(store=store) as stream:
         old = stream.checkpoint(KEY)
         stream.update([3, 4])
@@ -91,10 +91,10 @@ def used():
 
 def test_wrong_keys_are_refused(used):
     _, store, _, new = used
-    with pytest.raises(so.CheckpointError, match="another"):
+    with pytest.raises(so.errors.CheckpointError, match="another"):
         so.restore(new, secrets.token_bytes(32), store)
     for key in (b"", KEY[:31], KEY + b"\0", "k" * 32, bytearray(KEY), None, 5):
-        with pytest.raises(so.InvalidParameterError, match="32 bytes") as caught:
+        with pytest.raises(so.errors.InvalidParameterError, match="32 bytes") as caught:
             so.restore(new, key, store)
         assert "kkk" not in str(caught.value)
     so.restore(new, KEY, store).close()
@@ -105,7 +105,7 @@ def test_every_corrupt_byte_is_noticed(used):
     for place in [*range(0, len(new), 7), *range(len(new) - 40, len(new))]:
         bad = bytearray(new)
         bad[place] ^= 1 << (place % 8)
-        with pytest.raises(so.CheckpointError):
+        with pytest.raises(so.errors.CheckpointError):
             so.restore(bytes(bad), KEY, store)
     so.restore(new, KEY, store).close()
 
@@ -113,12 +113,12 @@ def test_every_corrupt_byte_is_noticed(used):
 def test_every_truncation_is_noticed(used):
     _, store, _, new = used
     for length in [*range(0, len(new), 13), len(new) - 1]:
-        with pytest.raises(so.CheckpointError):
+        with pytest.raises(so.errors.CheckpointError):
             so.restore(new[:length], KEY, store)
-    with pytest.raises(so.CheckpointError):
+    with pytest.raises(so.errors.CheckpointError):
         so.restore(new + b"\0", KEY, store)
     for other in ("text", None, 5, [1]):
-        with pytest.raises(so.DataTypeError, match="bytes"):
+        with pytest.raises(so.errors.DataTypeError, match="bytes"):
             so.restore(other, KEY, store)
 
 
@@ -133,7 +133,7 @@ def test_the_header_cannot_be_exchanged(used):
     plan, store, _, new = used
     header = json.loads(_core.checkpoint_header(new))
     assert sealed(new, header) == new
-    stronger = so.plan_stream(so.RunningSum(9), so.GaussianDP(mu=3.0))
+    stronger = so.plan(so.Continual(so.RunningSum(9)), so.GaussianDP(mu=3.0))
     for change in (
         {"stream": "another"},
         {"accounted": True},
@@ -143,22 +143,22 @@ def test_the_header_cannot_be_exchanged(used):
         {"plan": plan.record() | {"mechanism": "no such"}},
         {"plan": plan.record() | {"requested": "blt"}},
     ):
-        with pytest.raises(so.CheckpointError):
+        with pytest.raises(so.errors.CheckpointError):
             so.restore(sealed(new, header | change), KEY, store)
     for broken in ({}, [], "x", {"stream": 1}):
-        with pytest.raises(so.CheckpointError):
+        with pytest.raises(so.errors.CheckpointError):
             so.restore(sealed(new, broken), KEY, store)
     deep = b"[" * 10**5
-    with pytest.raises(so.CheckpointError):
+    with pytest.raises(so.errors.CheckpointError):
         so.restore(new[:8] + len(deep).to_bytes(8, "little") + deep + new[-60:], KEY, store)
 
 
 def test_stale_checkpoints_need_replay(used):
     _, store, old, new = used
-    with pytest.raises(so.CheckpointError, match="stale: 2 more"):
+    with pytest.raises(so.errors.CheckpointError, match="stale: 2 more"):
         so.restore(old, KEY, store)
     again = so.restore(old, KEY, store, replay=True)
-    with pytest.raises(so.StepConflictError):
+    with pytest.raises(so.errors.StepConflictError):
         again.update(4)
     again.update([3, 4])
     again.close()
@@ -168,56 +168,56 @@ def test_stale_checkpoints_need_replay(used):
 def test_a_store_that_lacks_steps_or_knows_another_stream_is_refused(used, tmp_path):
     plan, _, old, new = used
     for checkpoint in (old, new):
-        for store in (so.InMemoryStepStore(), so.FileStepStore(tmp_path / "new")):
-            with pytest.raises(so.StepStoreError):
+        for store in (so.streams.InMemoryStepStore(), so.streams.FileStepStore(tmp_path / "new")):
+            with pytest.raises(so.errors.StepStoreError):
                 so.restore(checkpoint, KEY, store, replay=True)
-        other = so.InMemoryStepStore()
+        other = so.streams.InMemoryStepStore()
         with plan.open(store=other) as stream:
             stream.update([3, 4])
-        with pytest.raises(so.StepStoreError, match="another stream"):
+        with pytest.raises(so.errors.StepStoreError, match="another stream"):
             so.restore(checkpoint, KEY, other, replay=True)
         for no_store in (None, "path"):
-            with pytest.raises(so.DataTypeError):
+            with pytest.raises(so.errors.DataTypeError):
                 so.restore(checkpoint, KEY, no_store)
     assert not (tmp_path / "new").exists()
 
 
 def test_a_rolled_back_store_is_refused(used, tmp_path):
     plan, path = used[0], tmp_path / "steps"
-    with plan.open(store=so.FileStepStore(path)) as stream:
+    with plan.open(store=so.streams.FileStepStore(path)) as stream:
         start, content = stream.checkpoint(KEY), path.read_bytes()
         stream.update([1, 2])
         later = stream.checkpoint(KEY)
     path.write_bytes(content)
-    with pytest.raises(so.CheckpointError, match="lacks steps"):
-        so.restore(later, KEY, so.FileStepStore(path), replay=True)
-    with so.restore(start, KEY, so.FileStepStore(path)) as stream:  # nobody can tell here
+    with pytest.raises(so.errors.CheckpointError, match="lacks steps"):
+        so.restore(later, KEY, so.streams.FileStepStore(path), replay=True)
+    with so.restore(start, KEY, so.streams.FileStepStore(path)) as stream:  # nobody can tell here
         stream.update([5, 5])
-    with pytest.raises(so.CheckpointError, match="other answers"):
-        so.restore(later, KEY, so.FileStepStore(path), replay=True)
+    with pytest.raises(so.errors.CheckpointError, match="other answers"):
+        so.restore(later, KEY, so.streams.FileStepStore(path), replay=True)
 
 
 def test_who_may_make_a_checkpoint(known_noise):
-    plan = so.plan_stream(so.RunningSum(9), GAUSSIAN)
-    with pytest.raises(so.InvalidParameterError, match="deterministic"):
-        plan.open(store=so.InMemoryStepStore()).checkpoint(KEY)
-    with pytest.raises(so.InvalidParameterError, match="needs a store"):
+    plan = so.plan(so.Continual(so.RunningSum(9)), GAUSSIAN)
+    with pytest.raises(so.errors.InvalidParameterError, match="deterministic"):
+        plan.open(store=so.streams.InMemoryStepStore()).checkpoint(KEY)
+    with pytest.raises(so.errors.InvalidParameterError, match="needs a store"):
         plan.open().checkpoint(KEY)
 
 
 def test_checkpoints_of_closed_streams_and_bad_keys():
-    store = so.InMemoryStepStore()
-    stream = so.plan_stream(so.RunningSum(9), GAUSSIAN).open(store=store)
-    with pytest.raises(so.InvalidParameterError, match="32 bytes"):
+    store = so.streams.InMemoryStepStore()
+    stream = so.plan(so.Continual(so.RunningSum(9)), GAUSSIAN).open(store=store)
+    with pytest.raises(so.errors.InvalidParameterError, match="32 bytes"):
         stream.checkpoint(b"short")
     assert stream.checkpoint(KEY) != stream.checkpoint(KEY)  # a nonce each
     stream.close()
-    with pytest.raises(so.StreamClosedError):
+    with pytest.raises(so.errors.StreamClosedError):
         stream.checkpoint(KEY)
 
 
 def test_a_checkpoint_hides_key_and_noise():
-    with so.plan_stream(so.RunningSum(9), GAUSSIAN).open(store=so.InMemoryStepStore()) as stream:
+    with so.plan(so.Continual(so.RunningSum(9)), GAUSSIAN).open(store=so.streams.InMemoryStepStore()) as stream:
         stream.update([1, 2, 3])
         checkpoint = stream.checkpoint(KEY)
     size = int.from_bytes(checkpoint[8:16], "little")
@@ -238,7 +238,7 @@ def test_other_items_on_the_same_noise_give_the_exact_difference(used):
         answers.append(unguarded.update(np.array(items, dtype=np.int64), True))
     assert np.allclose(answers[0] - answers[1], [3.0, -2.0, -2.0], rtol=0.0, atol=1e-9)
     guarded = so.restore(old, KEY, store, replay=True)
-    with pytest.raises(so.StepConflictError):
+    with pytest.raises(so.errors.StepConflictError):
         guarded.update([0, 9, 1])
     guarded.close()
 

@@ -42,10 +42,10 @@ def source(path, **options):
         (["moving-average", "--window", 7, "--boundary", "same"], so.MovingAverage(7, 20, "same")),
         (["running-sum"], so.RunningSum(20)),
         (["exponential-smoothing", "--decay", 0.5], so.ExponentialSmoothing(0.5, 20)),
-        (["polynomial-decay", "--exponent", 2], so.PolynomialDecay(2.0, 20)),
-        (["difference"], so.Difference(20)),
-        (["difference", "--order", 2, "--boundary", "circular"], so.Difference(20, 2, "circular")),
-        (["band-pass", "--low", 0, "--high", 0.2], so.BandPass(0.0, 0.2, 20)),
+        (["polynomial-decay", "--exponent", 2], so.workloads.PolynomialDecay(2.0, 20)),
+        (["difference"], so.workloads.Difference(20)),
+        (["difference", "--order", 2, "--boundary", "circular"], so.workloads.Difference(20, 2, "circular")),
+        (["band-pass", "--low", 0, "--high", 0.2], so.workloads.BandPass(0.0, 0.2, 20)),
         (["convolution", "--kernel", "1,-2,1"], so.Convolution([1.0, -2.0, 1.0], 20)),
         (["histogram"], so.Histogram(20)),
     ],
@@ -258,12 +258,12 @@ def test_parquet(tmp_path):
     assert source(path, events_column="there", **span).cells.tolist() == [1, 0]
     assert source(path, events_column="text", **span).cells.tolist() == [2, 0]
     assert source(path, values_column="gaps", bins=8).cells.sum() == 2
-    with pytest.raises(so.InputFileError, match="'gaps' must hold a finite number"):
+    with pytest.raises(so.errors.InputFileError, match="'gaps' must hold a finite number"):
         source(path, counts_column="gaps")
-    with pytest.raises(so.InputFileError, match="one column 'nowhere'"):
+    with pytest.raises(so.errors.InputFileError, match="one column 'nowhere'"):
         source(path, counts_column="nowhere")
     path.write_bytes(b"PAR1" + SECRET.encode())
-    with pytest.raises(so.InputFileError, match="as Parquet") as caught:
+    with pytest.raises(so.errors.InputFileError, match="as Parquet") as caught:
         source(path, counts_column="counts")
     assert SECRET not in str(caught.value)
 
@@ -307,7 +307,7 @@ def test_the_truth_needs_its_flag(daily, tmp_path, monkeypatch):
         so.MovingAverage(4, 9),
         so.MovingAverage(4, 9, "same"),
         so.RunningSum(9),
-        so.BandPass(0.1, 0.3, 9),
+        so.workloads.BandPass(0.1, 0.3, 9),
         so.Convolution([1.0, 2.0, 4.0], 9),
         so.Histogram(9),
         so.Matrix(np.arange(18.0).reshape(2, 9)),
@@ -378,13 +378,13 @@ def test_refusals_are_one_line_and_a_code(code, arguments, tmp_path, monkeypatch
     ],
 )
 def test_bins_of_time_are_checked(start, end, every, tmp_path):
-    with pytest.raises(so.InvalidParameterError, match=r"--(start|every)"):
+    with pytest.raises(so.errors.InvalidParameterError, match=r"--(start|every)"):
         source(tmp_path / "none.csv", events_column="a", start=start, end=end, every=every)
 
 
 def test_no_entropy_is_code_5(daily, monkeypatch):
     def fail(*_arguments, **_options):
-        raise so.EntropyError("no randomness")
+        raise so.errors.EntropyError("no randomness")
 
     monkeypatch.setattr(so.Plan, "release", fail)
     assert sordino("release", daily, "--counts-column", "flights", "--epsilon", 1).exit_code == 5
@@ -392,7 +392,7 @@ def test_no_entropy_is_code_5(daily, monkeypatch):
 
 def test_a_spent_budget_is_code_4(daily, monkeypatch):
     def fail(*_arguments, **_options):
-        raise so.BudgetExceededError("the budget\nis spent")
+        raise so.errors.BudgetExceededError("the budget\nis spent")
 
     monkeypatch.setattr(so.Plan, "release", fail)
     result = sordino("release", daily, "--counts-column", "flights", "--epsilon", 1)

@@ -171,7 +171,7 @@ def test_a_survey_from_plan_to_median(tmp_path, survey):
     assert record["quantiles"]["0.25"] == pytest.approx(0.3125, abs=0.01)
     assert len(record["risk"]) == 5
     # The same as in Python.
-    plan = so.LocalPlan.load(survey)
+    plan = so.SurveyPlan.load(survey)
     server = plan.server()
     server.add(json.loads(line))
     assert server.accepted == 1

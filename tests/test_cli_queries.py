@@ -107,7 +107,7 @@ def test_what_scipy_saves_is_read(tmp_path):
         sparse.save_npz(path, kind(A))
         assert read_matrix(path) == so.Matrix(sparse.csr_matrix(A))
     sparse.save_npz(path, sparse.coo_matrix(A))
-    with pytest.raises(so.InputFileError, match="tocsr"):
+    with pytest.raises(so.errors.InputFileError, match="tocsr"):
         read_matrix(path)
 
 
@@ -428,9 +428,9 @@ def test_constraints_reach_the_plan(queries, tmp_path):
     plan = tmp_path / "plan.json"
     options = ["plan", "--matrix", queries, *APPROX, "--save", plan]
     for given, constraint in [
-        (["--public-bound", 100], so.PublicBound(100)),
-        (["--signed-bound", 2.5], so.SignedBound(2.5)),
-        (["--public-total", 100, "--replace"], so.PublicTotal(100)),
+        (["--public-bound", 100], so.optimal.PublicBound(100)),
+        (["--signed-bound", 2.5], so.optimal.SignedBound(2.5)),
+        (["--public-total", 100, "--replace"], so.optimal.PublicTotal(100)),
     ]:
         text = done(*options, *given)
         assert str(constraint) in text

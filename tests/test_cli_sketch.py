@@ -33,13 +33,13 @@ def truth(places):
 @pytest.fixture
 def sketched(tmp_path, truth):
     path = tmp_path / "all.sketch"
-    sketch = so.Sketch(CELLS, K, seed=5)
+    sketch = so.sketches.Sketch(CELLS, K, seed=5)
     sketch.add(truth)
     return sketch.save(path)
 
 
 def expected(truth):
-    sketch = so.Sketch(CELLS, K, seed=5)
+    sketch = so.sketches.Sketch(CELLS, K, seed=5)
     sketch.add(truth)
     return sketch.to_bytes()
 
@@ -82,7 +82,7 @@ def test_amounts_from_the_standard_input(tmp_path, truth):
     )
     assert result.exit_code == 0, result.output
     # What was taken away again is gone from the sums; the bytes still say how many records came and went.
-    twice = so.Sketch(CELLS, K, seed=5)
+    twice = so.sketches.Sketch(CELLS, K, seed=5)
     twice.add(truth)
     twice.update([3, 3], [5, -5])
     assert out.read_bytes() == twice.to_bytes()
@@ -165,7 +165,7 @@ def test_files_that_are_not_there(tmp_path):
 def test_merge(tmp_path, places, truth):
     parts = []
     for i in range(3):
-        part = so.Sketch(CELLS, K, seed=5)
+        part = so.sketches.Sketch(CELLS, K, seed=5)
         part.update(places[i::3])
         parts.append(part.save(tmp_path / f"{i}.sketch"))
     out = tmp_path / "all.sketch"
@@ -175,7 +175,7 @@ def test_merge(tmp_path, places, truth):
 
 
 def test_what_cannot_be_merged(tmp_path, sketched):
-    other = so.Sketch(CELLS, K, seed=6).save(tmp_path / "other.sketch")
+    other = so.sketches.Sketch(CELLS, K, seed=6).save(tmp_path / "other.sketch")
     out = tmp_path / "out.sketch"
     result = sordino("sketch", "merge", sketched, other, "--output", out)
     assert (result.exit_code, "seed" in result.stderr) == (2, True)
@@ -207,7 +207,7 @@ def test_release(tmp_path, sketched, truth, known_noise, suffix):
         so.PureDP(epsilon=1.0),
         unit=so.AddRemove(1, label="one visit"),
         mechanism="compressive",
-        compression=so.Compression(measurements=K, sparsity=8, seed=5),
+        compression=so.sketches.Compression(measurements=K, sparsity=8, seed=5),
     )
     own = plan.release(truth)
     assert result.stdout == f"{plan.explain()}\n"
@@ -233,7 +233,7 @@ def test_release(tmp_path, sketched, truth, known_noise, suffix):
 def test_release_merges_and_prints(tmp_path, places, truth, known_noise):
     parts = []
     for i in range(2):
-        part = so.Sketch(CELLS, K, seed=5)
+        part = so.sketches.Sketch(CELLS, K, seed=5)
         part.update(places[i::2])
         parts.append(part.save(tmp_path / f"{i}.sketch"))
     result = sordino("sketch", "release", *parts, *PURE)
@@ -268,14 +268,14 @@ def test_a_saved_plan(tmp_path, sketched):
     result = sordino("sketch", "release", sketched, "--plan-file", plan, "--plan")
     assert (result.exit_code, result.stdout) == (0, f"{so.Plan.load(plan).explain()}\n")
     assert sordino("sketch", "release", sketched, "--plan-file", plan, "--epsilon", 1).exit_code == 2
-    other = so.Sketch(CELLS, K, seed=6).save(tmp_path / "other.sketch")
+    other = so.sketches.Sketch(CELLS, K, seed=6).save(tmp_path / "other.sketch")
     assert sordino("sketch", "release", other, "--plan-file", plan).exit_code == 2
     table = so.plan(so.Histogram(CELLS), so.PureDP(epsilon=1.0)).save(tmp_path / "table.json")
     assert sordino("sketch", "release", sketched, "--plan-file", table).exit_code == 4
 
 
 def test_data_that_is_not_sparse_is_told(tmp_path, known_noise):
-    sketch = so.Sketch(CELLS, K, seed=5)
+    sketch = so.sketches.Sketch(CELLS, K, seed=5)
     sketch.add(np.random.default_rng(1).integers(0, 10_000, CELLS))
     path = sketch.save(tmp_path / "a.sketch")
     result = sordino("sketch", "release", path, *PURE)

@@ -121,17 +121,17 @@ def test_the_summary_is_the_release(tmp_path, visits, points):
     out = tmp_path / "s.json"
     with so.testing.deterministic_noise(bytes(32)):
         done("smooth", "release", visits, *PLANNED, "--output", out)
-        workload = so.SmoothQueries(
-            2, points=N, bounds=[(18, 100), (30, 200)], query_class=so.GaussianKernels((8.0, 12.0))
+        workload = so.smooth.SmoothQueries(
+            2, points=N, bounds=[(18, 100), (30, 200)], query_class=so.smooth.GaussianKernels((8.0, 12.0))
         )
         own = so.plan(workload, so.ApproxDP(epsilon=1, delta=1e-6), unit=so.AddRemove(1, label="one record"))
         release = own.release(points)
-    loaded = so.SmoothRelease.load(out)
+    loaded = so.smooth.SmoothRelease.load(out)
     assert loaded.names == ("age", "weight")
     assert loaded.private is False
     assert np.array_equal(loaded.measured.units, release.measured.units)
     assert loaded.plan.digest == release.plan.digest
-    at = so.GaussianKernels((8.0, 12.0)).at([[45.0, 80.0]])
+    at = so.smooth.GaussianKernels((8.0, 12.0)).at([[45.0, 80.0]])
     assert np.array_equal(loaded.query(at).values, release.query(at).values)
 
 
@@ -139,7 +139,7 @@ def test_functions_of_a_class_of_derivatives(tmp_path, visits):
     out = tmp_path / "s.json"
     options = [*COLUMNS, "--smooth-order", 4, "--points", N, *APPROXIMATE, "--mechanism", "chebyshev", "--degree", 5]
     done("smooth", "release", visits, *options, "--output", out)
-    release = so.SmoothRelease.load(out)
+    release = so.smooth.SmoothRelease.load(out)
     assert release.plan.sizes == (5, 5)
     assert sordino("smooth", "query", out, "--at", "45,80").exit_code == 2
     _, rows = asked(out, "--at", "45,80", "--bandwidth", 40)
@@ -170,13 +170,13 @@ def test_rows_without_numbers_are_no_points(tmp_path, points, monkeypatch):
     rows = [*points[:100].tolist(), ("", 80), (50, "x"), ("nan", 70), ("inf", 70), (50,), (1000, -3)]
     path, out = write(tmp_path / "a.csv", ["age", "weight"], rows), tmp_path / "s.json"
     seen = {}
-    release = so.SmoothPlan.release
+    release = so.ReleasePlan.release
 
     def watched(plan, data, **options):
         seen["sums"] = plan.sums(data)
         return release(plan, seen["sums"], **options)
 
-    monkeypatch.setattr(so.SmoothPlan, "release", watched)
+    monkeypatch.setattr(so.ReleasePlan, "release", watched)
     result = done("smooth", "release", path, *PLANNED, "--output", out)
     # Out of bounds is a point still.
     assert seen["sums"].core.count == 101
@@ -228,7 +228,7 @@ def test_saved_plans(tmp_path, visits):
     plan, out = tmp_path / "plan.json", tmp_path / "s.json"
     done("smooth", "release", visits, *PLANNED, "--save-plan", plan, "--output", out)
     done("smooth", "release", visits, *COLUMNS, "--plan-file", plan, "--output", out)
-    assert so.SmoothRelease.load(out).plan.digest == so.SmoothPlan.load(plan).digest
+    assert so.smooth.SmoothRelease.load(out).plan.digest == so.ReleasePlan.load(plan).digest
     others = ["--column", "age:18..100", "--column", "weight:30..201"]
     for options in ([*others], [*COLUMNS, "--epsilon", 2]):
         assert sordino("smooth", "release", visits, *options, "--plan-file", plan, "--output", out).exit_code == 2
@@ -275,35 +275,37 @@ def test_summaries_that_do_not_fit_their_plan(tmp_path, change, says):
     """Made by somebody who knows how to make a digest."""
     from sordino.plans.records import write_record
 
-    workload = so.SmoothQueries(1, points=50, bounds=(0, 1), query_class=so.GaussianKernels(0.3))
+    workload = so.smooth.SmoothQueries(1, points=50, bounds=(0, 1), query_class=so.smooth.GaussianKernels(0.3))
     plan = so.plan(workload, so.PureDP(epsilon=1))
     path = plan.release(np.linspace(0, 1, 50)).save(tmp_path / "s.json")
     record = json.loads(path.read_text())
     del record["digest"]
     write_record(record | change, path)
-    with pytest.raises(so.PlanFileError, match=says):
-        so.SmoothRelease.load(path)
+    with pytest.raises(so.errors.PlanFileError, match=says):
+        so.smooth.SmoothRelease.load(path)
 
 
 def test_large_summaries_have_a_file_beside_them(tmp_path):
     points = np.random.default_rng(1).uniform(-1, 1, (3000, 3))
-    workload = so.SmoothQueries(3, points=3000, bounds=(-1, 1), query_class=so.GaussianKernels(0.5), degree=9)
+    workload = so.smooth.SmoothQueries(
+        3, points=3000, bounds=(-1, 1), query_class=so.smooth.GaussianKernels(0.5), degree=9
+    )
     release = so.plan(workload, so.ZeroConcentratedDP(rho=0.5), mechanism="chebyshev").release(points)
     path = release.save(tmp_path / "s.json")
     (beside,) = tmp_path.glob("s.json.*.npz")
     assert beside.exists()
-    loaded = so.SmoothRelease.load(path)
+    loaded = so.smooth.SmoothRelease.load(path)
     assert np.array_equal(loaded.measured.units, release.measured.units)
     assert np.array_equal(loaded.sums, release.sums)
     beside.unlink()
-    with pytest.raises(so.PlanFileError, match="missing"):
-        so.SmoothRelease.load(path)
+    with pytest.raises(so.errors.PlanFileError, match="missing"):
+        so.smooth.SmoothRelease.load(path)
 
 
 def test_other_machines_may_find_other_eigenvectors(tmp_path, monkeypatch):
     """Files carry the features of a kernel: what was made elsewhere is read with the features from there."""
     points = np.random.default_rng(2).normal(0, 0.3, (4000, 2))
-    workload = so.SmoothQueries(2, points=4000, bounds=(-1, 1), query_class=so.GaussianKernels(0.6))
+    workload = so.smooth.SmoothQueries(2, points=4000, bounds=(-1, 1), query_class=so.smooth.GaussianKernels(0.6))
     privacy, found = so.ApproxDP(epsilon=1, delta=1e-6), fitting.kernel_axis
 
     def elsewhere(*arguments):
@@ -314,13 +316,13 @@ def test_other_machines_may_find_other_eigenvectors(tmp_path, monkeypatch):
         patched.setattr(fitting, "kernel_axis", elsewhere)
         plan = so.plan(workload, privacy, mechanism="kernel")
     release = plan.release(points)
-    loaded = so.SmoothRelease.load(release.save(tmp_path / "s.json"))
-    at = so.GaussianKernels(0.6).at([[0.1, 0.0]])
+    loaded = so.smooth.SmoothRelease.load(release.save(tmp_path / "s.json"))
+    at = so.smooth.GaussianKernels(0.6).at([[0.1, 0.0]])
     assert np.array_equal(loaded.query(at).values, release.query(at).values)
     # Sums for the plan that was sent merge; for one that was fitted here they do not.
-    sent = so.SmoothPlan.load(plan.save(tmp_path / "p.json"))
+    sent = so.ReleasePlan.load(plan.save(tmp_path / "p.json"))
     assert (plan.sums(points) + sent.sums(points)).core.count == 8000
-    with pytest.raises(so.InvalidParameterError, match="other features"):
+    with pytest.raises(so.errors.InvalidParameterError, match="other features"):
         plan.sums() + so.plan(workload, privacy, mechanism="kernel").sums(points)
 
 

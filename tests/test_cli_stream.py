@@ -265,7 +265,9 @@ def test_a_state_that_cannot_be_used(kept):
 
 def test_a_crash_before_the_first_state(tmp_path):
     # Nothing was published: another stream begins.
-    with so.plan_stream(so.RunningSum(), so.PureDP(epsilon=1.0)).open(store=so.FileStepStore(tmp_path / "state.steps")):
+    with so.plan(so.Continual(so.RunningSum()), so.PureDP(epsilon=1.0)).open(
+        store=so.streams.FileStepStore(tmp_path / "state.steps")
+    ):
         pass
     done = piped([*SUM, "--state", "state", "--key-file", "key"], "1\n", tmp_path)
     assert (done.returncode, len(rows(done.stdout))) == (0, 1)
@@ -275,7 +277,7 @@ def open_store(folder):
     return so.restore(
         (folder / "state").read_bytes(),
         bytes.fromhex((folder / "key").read_text()),
-        so.FileStepStore(folder / "state.steps"),
+        so.streams.FileStepStore(folder / "state.steps"),
     )
 
 
@@ -341,7 +343,7 @@ def test_a_real_stream(tmp_path):
 def test_the_plan_reads_nothing(tmp_path):
     options = ["--workload", "running-sum", "--length", 100, "--epsilon", 1, "--delta", 1e-6]
     result = sordino(tmp_path / "nowhere", *options, "--plan")
-    plan = so.plan_stream(so.RunningSum(100), so.ApproxDP(epsilon=1.0, delta=1e-6))
+    plan = so.plan(so.Continual(so.RunningSum(100)), so.ApproxDP(epsilon=1.0, delta=1e-6))
     assert (result.exit_code, result.stdout) == (0, f"{plan.explain()}\n\n{plan.compare()}\n")
     pytest.importorskip("matplotlib")
     path = tmp_path / "picture.png"

@@ -23,7 +23,7 @@ PURE = so.PureDP(epsilon=1.0)
 def dense(workload):
     """The definition, from the definitions of parts and factors."""
     match workload:
-        case so.Union():
+        case so.workloads.Union():
             return np.concatenate([dense(part) for part in workload.parts])
         case so.Kronecker():
             A = np.ones((1, 1))
@@ -57,7 +57,7 @@ def dense(workload):
 def weights_of(workload):
     """Answer weights from their definition."""
     match workload:
-        case so.Union():
+        case so.workloads.Union():
             pairs = zip(workload.parts, workload.weights, strict=True)
             return np.concatenate([weight * weights_of(part) for part, weight in pairs])
         case so.Kronecker():
@@ -107,7 +107,7 @@ def composed(draw, cells=None, depth=2):
     if kind == 0:
         parts = [draw(composed(cells, depth - 1)) for _ in range(draw(st.integers(1, 3)))]
         assume(len({part.input_shape for part in parts if len(part.input_shape) > 1}) < 2)
-        return so.Union(parts, draw(st.sampled_from([None, [0.5, 2.0, 7.0][: len(parts)]])))
+        return so.workloads.Union(parts, draw(st.sampled_from([None, [0.5, 2.0, 7.0][: len(parts)]])))
     if kind == 1:
         first = draw(st.sampled_from([d for d in range(1, cells + 1) if cells % d == 0]))
         return so.Kronecker([draw(composed(first, depth - 1)), draw(composed(cells // first, depth - 1))])
@@ -262,13 +262,13 @@ def test_sparse_forms_are_one():
 def test_unions_flatten_under_operators_and_come_apart():
     a, b, c = so.Histogram((2, 3)), so.RunningSum(6), so.AllRanges(6)
     union = a | 3 * (b | 2 * c)
-    assert union == so.Union([a, b, c], weights=[1, 3, 6]) == (a | 3 * b) | 6 * c
+    assert union == so.workloads.Union([a, b, c], weights=[1, 3, 6]) == (a | 3 * b) | 6 * c
     assert union.input_shape == (2, 3) and union.part_shapes == ((2, 3), (6,), (21,))
     pieces = union.split(np.arange(33))
     assert [piece.shape for piece in pieces] == [(2, 3), (6,), (21,)]
     assert np.concatenate([piece.reshape(-1) for piece in pieces]).tolist() == list(range(33))
-    assert so.Union([a | b, c]).part_shapes == ((12,), (21,))
-    assert np.float64(2.0) * a == a * 2 == so.Union([a], [2]) and 1 * a != a
+    assert so.workloads.Union([a | b, c]).part_shapes == ((12,), (21,))
+    assert np.float64(2.0) * a == a * 2 == so.workloads.Union([a], [2]) and 1 * a != a
     assert np.array_equal((3 * a).core.apply(np.arange(6.0)), np.arange(6.0)), "answers are not scaled"
     assert so.AllRanges(3).ranges.tolist() == [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]]
     for bad in [
@@ -281,7 +281,7 @@ def test_unions_flatten_under_operators_and_come_apart():
     ]:
         with pytest.raises(TypeError):
             bad()
-    with pytest.raises(so.ShapeError):
+    with pytest.raises(so.errors.ShapeError):
         union.split(np.zeros(32))
 
 
@@ -298,7 +298,7 @@ def test_weights_move_the_choice_not_the_answers():
 def nested(depth):
     workload = so.Histogram(2)
     for _ in range(depth):
-        workload = so.Union([workload])
+        workload = so.workloads.Union([workload])
     return workload
 
 
@@ -313,60 +313,63 @@ def compressed(shape=(2, 3), indptr=(0, 1, 2), indices=(0, 2), data=(1.0, 2.0)):
 
 A, H = so.Matrix([[1.0, 2.0]]), so.Histogram(2)
 REFUSED = [
-    (lambda: so.Matrix(scipy.sparse.csr_array((0, 3))), so.InvalidParameterError),
-    (lambda: so.Matrix(scipy.sparse.csr_array((2, 3))), so.InvalidParameterError),
-    (lambda: so.Matrix(scipy.sparse.csr_array([[float("nan"), 1.0]])), so.InvalidParameterError),
-    (lambda: so.Matrix(scipy.sparse.csr_array([[1e300, 1.0]])), so.InvalidParameterError),
-    (lambda: so.Matrix(scipy.sparse.csr_array([[1j, 1.0]])), so.DataTypeError),
-    (lambda: so.Matrix(scipy.sparse.csr_array((2**27, 2))), so.InvalidParameterError),
-    (lambda: so.Matrix(scipy.sparse.coo_array([1.0, 2.0])), so.DataTypeError),
-    (lambda: so.Matrix(NoMatrix()), so.DataTypeError),
-    (lambda: so.Matrix(compressed(indptr=(0, 2, 1))), so.InvalidParameterError),
-    (lambda: so.Matrix(compressed(indptr=(1, 1, 2))), so.InvalidParameterError),
-    (lambda: so.Matrix(compressed(indptr=(0, 2))), so.InvalidParameterError),
-    (lambda: so.Matrix(compressed(indptr=(0, 1, 3))), so.InvalidParameterError),
-    (lambda: so.Matrix(compressed(indices=(0, 3))), so.InvalidParameterError),
-    (lambda: so.Matrix(compressed(indices=(-1, 2))), so.InvalidParameterError),
-    (lambda: so.Matrix(compressed(indices=(0.0, 2.0))), so.DataTypeError),
-    (lambda: so.Matrix(compressed(data=(1.0, 2.0, 3.0))), so.InvalidParameterError),
-    (lambda: so.Matrix(compressed(data=("a", "b"))), so.DataTypeError),
-    (lambda: so.Matrix([[float("nan"), 1.0]]), so.InvalidParameterError),
-    (lambda: so.Matrix(np.zeros((2, 2))), so.InvalidParameterError),
-    (lambda: so.Matrix(np.ones((1, 2, 3))), so.DataTypeError),
-    (lambda: so.Matrix(np.lib.stride_tricks.as_strided(np.ones(1), (2**26 + 1, 1), (0, 0))), so.InvalidParameterError),
-    (lambda: so.Matrix([[1.0]], weights=[0.0]), so.InvalidParameterError),
-    (lambda: so.Matrix([[1.0]], weights=[float("nan")]), so.InvalidParameterError),
-    (lambda: so.Matrix([[1.0]], weights=[1e200]), so.InvalidParameterError),
-    (lambda: so.Matrix([[1.0]], weights=[1.0, 1.0]), so.InvalidParameterError),
-    (lambda: so.Matrix([[1.0]], weights=1.0), so.DataTypeError),
-    (lambda: so.Matrix([[1.0]], weights="a"), so.DataTypeError),
-    (lambda: so.AllRanges(0), so.InvalidParameterError),
-    (lambda: so.AllRanges(11585), so.InvalidParameterError),
-    (lambda: so.AllRanges(2.0), so.DataTypeError),
-    (lambda: so.Union([]), so.InvalidParameterError),
-    (lambda: so.Union(3), so.DataTypeError),
-    (lambda: so.Union([H, 3]), so.DataTypeError),
-    (lambda: so.Union(H), so.DataTypeError),
-    (lambda: so.Union([H, so.Histogram(3)]), so.InvalidParameterError),
-    (lambda: so.Histogram((2, 3)) | so.Histogram((3, 2)), so.InvalidParameterError),
-    (lambda: so.Union([H], weights=[1.0, 2.0]), so.InvalidParameterError),
-    (lambda: so.Union([H], weights=["a"]), so.DataTypeError),
-    (lambda: so.Union([so.AllRanges(11584)] * 2), so.InvalidParameterError),
-    (lambda: so.Union([so.Marginals([2] * 40, k=1)]), so.InvalidParameterError),
-    (lambda: nested(17), so.InvalidParameterError),
-    (lambda: 0 * H, so.InvalidParameterError),
-    (lambda: -1.0 * H, so.InvalidParameterError),
-    (lambda: float("inf") * H, so.InvalidParameterError),
-    (lambda: 1e100 * (1e100 * H), so.InvalidParameterError),
-    (lambda: H | so.RunningSum(), so.UnsupportedMechanismError),
-    (lambda: so.Kronecker([]), so.InvalidParameterError),
-    (lambda: so.Kronecker(H), so.DataTypeError),
-    (lambda: so.Kronecker([H, "a"]), so.DataTypeError),
-    (lambda: so.Kronecker([so.Histogram(2**20)] * 2), so.InvalidParameterError),
-    (lambda: so.Kronecker([so.Histogram(2**13), so.AllRanges(2**7)]), so.InvalidParameterError),
-    (lambda: so.Kronecker([so.Matrix([[1e-100]])] * 2), so.InvalidParameterError),
-    (lambda: so.Kronecker([so.Marginals([2] * 40, k=1)]), so.InvalidParameterError),
-    (lambda: so.Kronecker([1e100 * H, 1e100 * H]), so.InvalidParameterError),
+    (lambda: so.Matrix(scipy.sparse.csr_array((0, 3))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(scipy.sparse.csr_array((2, 3))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(scipy.sparse.csr_array([[float("nan"), 1.0]])), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(scipy.sparse.csr_array([[1e300, 1.0]])), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(scipy.sparse.csr_array([[1j, 1.0]])), so.errors.DataTypeError),
+    (lambda: so.Matrix(scipy.sparse.csr_array((2**27, 2))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(scipy.sparse.coo_array([1.0, 2.0])), so.errors.DataTypeError),
+    (lambda: so.Matrix(NoMatrix()), so.errors.DataTypeError),
+    (lambda: so.Matrix(compressed(indptr=(0, 2, 1))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(compressed(indptr=(1, 1, 2))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(compressed(indptr=(0, 2))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(compressed(indptr=(0, 1, 3))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(compressed(indices=(0, 3))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(compressed(indices=(-1, 2))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(compressed(indices=(0.0, 2.0))), so.errors.DataTypeError),
+    (lambda: so.Matrix(compressed(data=(1.0, 2.0, 3.0))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(compressed(data=("a", "b"))), so.errors.DataTypeError),
+    (lambda: so.Matrix([[float("nan"), 1.0]]), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(np.zeros((2, 2))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix(np.ones((1, 2, 3))), so.errors.DataTypeError),
+    (
+        lambda: so.Matrix(np.lib.stride_tricks.as_strided(np.ones(1), (2**26 + 1, 1), (0, 0))),
+        so.errors.InvalidParameterError,
+    ),
+    (lambda: so.Matrix([[1.0]], weights=[0.0]), so.errors.InvalidParameterError),
+    (lambda: so.Matrix([[1.0]], weights=[float("nan")]), so.errors.InvalidParameterError),
+    (lambda: so.Matrix([[1.0]], weights=[1e200]), so.errors.InvalidParameterError),
+    (lambda: so.Matrix([[1.0]], weights=[1.0, 1.0]), so.errors.InvalidParameterError),
+    (lambda: so.Matrix([[1.0]], weights=1.0), so.errors.DataTypeError),
+    (lambda: so.Matrix([[1.0]], weights="a"), so.errors.DataTypeError),
+    (lambda: so.AllRanges(0), so.errors.InvalidParameterError),
+    (lambda: so.AllRanges(11585), so.errors.InvalidParameterError),
+    (lambda: so.AllRanges(2.0), so.errors.DataTypeError),
+    (lambda: so.workloads.Union([]), so.errors.InvalidParameterError),
+    (lambda: so.workloads.Union(3), so.errors.DataTypeError),
+    (lambda: so.workloads.Union([H, 3]), so.errors.DataTypeError),
+    (lambda: so.workloads.Union(H), so.errors.DataTypeError),
+    (lambda: so.workloads.Union([H, so.Histogram(3)]), so.errors.InvalidParameterError),
+    (lambda: so.Histogram((2, 3)) | so.Histogram((3, 2)), so.errors.InvalidParameterError),
+    (lambda: so.workloads.Union([H], weights=[1.0, 2.0]), so.errors.InvalidParameterError),
+    (lambda: so.workloads.Union([H], weights=["a"]), so.errors.DataTypeError),
+    (lambda: so.workloads.Union([so.AllRanges(11584)] * 2), so.errors.InvalidParameterError),
+    (lambda: so.workloads.Union([so.Marginals([2] * 40, k=1)]), so.errors.InvalidParameterError),
+    (lambda: nested(17), so.errors.InvalidParameterError),
+    (lambda: 0 * H, so.errors.InvalidParameterError),
+    (lambda: -1.0 * H, so.errors.InvalidParameterError),
+    (lambda: float("inf") * H, so.errors.InvalidParameterError),
+    (lambda: 1e100 * (1e100 * H), so.errors.InvalidParameterError),
+    (lambda: H | so.RunningSum(), so.errors.UnsupportedMechanismError),
+    (lambda: so.Kronecker([]), so.errors.InvalidParameterError),
+    (lambda: so.Kronecker(H), so.errors.DataTypeError),
+    (lambda: so.Kronecker([H, "a"]), so.errors.DataTypeError),
+    (lambda: so.Kronecker([so.Histogram(2**20)] * 2), so.errors.InvalidParameterError),
+    (lambda: so.Kronecker([so.Histogram(2**13), so.AllRanges(2**7)]), so.errors.InvalidParameterError),
+    (lambda: so.Kronecker([so.Matrix([[1e-100]])] * 2), so.errors.InvalidParameterError),
+    (lambda: so.Kronecker([so.Marginals([2] * 40, k=1)]), so.errors.InvalidParameterError),
+    (lambda: so.Kronecker([1e100 * H, 1e100 * H]), so.errors.InvalidParameterError),
 ]
 
 
@@ -430,11 +433,11 @@ def test_deep_files_are_refused(tmp_path):
 
 
 def test_condensed_refuses_and_scales():
-    with pytest.raises(so.ShapeError):
+    with pytest.raises(so.errors.ShapeError):
         _core.condensed(so.AllRanges(3).core, np.ones(5))
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         _core.condensed(so.AllRanges(3).core, np.zeros(6))
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         _core.condensed(so.Histogram(2**14).core)
     # 18496 rows become 256; their squares sum to that of the lengths of the ranges, squared.
     R = _core.condensed(so.Kronecker([so.AllRanges(16), so.AllRanges(16)]).core)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
+from live import plan_live
 from sordino import _core
 from sordino.mechanisms.linear.compression import compression_from_json, measurements_for, sparsity_for
 from sordino.mechanisms.linear.recoveries import recover
@@ -27,7 +28,7 @@ ZERO = so.ZeroConcentratedDP(rho=0.5)
 MU = so.GaussianDP(mu=1.0)
 KINDS = ("sparse", "bernoulli", "hadamard")
 ALGORITHMS = ("cosamp", "hard-thresholding", "basis-pursuit")
-BASES = {"haar": so.Haar(), "cosine": so.Cosine(), "standard": so.Standard()}
+BASES = {"haar": so.sketches.Haar(), "cosine": so.sketches.Cosine(), "standard": so.sketches.Standard()}
 KEY = bytes(range(32))
 
 
@@ -121,7 +122,9 @@ def changes(unit, cells):
 def test_no_neighbours_are_further_apart_than_declared(kind, unit, privacy):
     """Measured twice under one key the noise cancels: what is left are the neighbours' sketches."""
     cells, k = 9, 6
-    plan = plan_of(cells, privacy, so.Compression(measurements=k, sparsity=1, sketch=kind, nonzeros=3), unit=unit)
+    plan = plan_of(
+        cells, privacy, so.sketches.Compression(measurements=k, sparsity=1, sketch=kind, nonzeros=3), unit=unit
+    )
     strategy, door = plan.fitted.strategy, plan.fitted.door
     x = np.random.default_rng(1).integers(5, 50, cells)
     before = door.measure(strategy, x, KEY).values()
@@ -150,7 +153,7 @@ def test_no_neighbours_are_further_apart_than_declared(kind, unit, privacy):
 @pytest.mark.parametrize("kind", KINDS)
 def test_clamped_cells_are_no_further_apart(kind):
     """At the bound of a cell, beyond it and at the ends of 64 bits; a sketch clamps its sums instead."""
-    plan = plan_of(8, PURE, so.Compression(measurements=6, sparsity=1, sketch=kind, nonzeros=2), max_value=10)
+    plan = plan_of(8, PURE, so.sketches.Compression(measurements=6, sparsity=1, sketch=kind, nonzeros=2), max_value=10)
     strategy, door = plan.fitted.strategy, plan.fitted.door
     tables = [np.full(8, v) for v in (9, 10, 11, -10, -11, 2**53, -(2**53), 2**63 - 2, -(2**63) + 2)]
     for x in tables:
@@ -195,12 +198,12 @@ def test_sorting_moves_no_tables_apart(unit, privacy, known_noise):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 48, 64, 100])
 def test_bases_are_their_dense_definitions(n):
-    x, size = np.random.default_rng(n).normal(size=n), so.Haar().size(n)
+    x, size = np.random.default_rng(n).normal(size=n), so.sketches.Haar().size(n)
     padded = np.concatenate([x, np.zeros(size - n)])
     assert size == 2 ** math.ceil(math.log2(n))
-    np.testing.assert_allclose(so.Cosine().analyze(x), scipy.fft.dct(x, norm="ortho"), atol=1e-12)
-    np.testing.assert_allclose(so.Haar().analyze(x), haar_matrix(size) @ padded, atol=1e-12)
-    np.testing.assert_allclose(so.Standard().analyze(x), x, atol=0.0)
+    np.testing.assert_allclose(so.sketches.Cosine().analyze(x), scipy.fft.dct(x, norm="ortho"), atol=1e-12)
+    np.testing.assert_allclose(so.sketches.Haar().analyze(x), haar_matrix(size) @ padded, atol=1e-12)
+    np.testing.assert_allclose(so.sketches.Standard().analyze(x), x, atol=0.0)
     for basis in BASES.values():
         np.testing.assert_allclose(basis.synthesize(basis.analyze(x))[:n], x, atol=1e-12)
         assert math.isclose(np.linalg.norm(basis.analyze(x)), np.linalg.norm(x), rel_tol=1e-12)
@@ -219,9 +222,9 @@ def test_what_a_record_changes_in_all_coefficients(name, n):
 def test_published_values_of_the_basis_constants():
     """Haar: `n^-1/2 + sum 2^(-l/2)`; cosines: near `(2 sqrt 2/pi) sqrt n`."""
     for n, haar, cosine in ((2**12, 2.3921, 57.6), (2**16, 2.4087, 230.5)):
-        assert so.Haar().column_l1(n) == pytest.approx(haar, abs=5e-5)
-        assert so.Cosine().column_l1(n) == pytest.approx(cosine, abs=0.05)
-    assert so.Standard().column_l1(2**12) == 1.0
+        assert so.sketches.Haar().column_l1(n) == pytest.approx(haar, abs=5e-5)
+        assert so.sketches.Cosine().column_l1(n) == pytest.approx(cosine, abs=0.05)
+    assert so.sketches.Standard().column_l1(2**12) == 1.0
 
 
 def rotation(n):
@@ -230,7 +233,7 @@ def rotation(n):
 
 def custom(n, **options):
     Q = rotation(n)
-    return so.OrthonormalBasis(n, lambda x: Q.T @ x, lambda c: Q @ c, math.sqrt(n), **options)
+    return so.sketches.OrthonormalBasis(n, lambda x: Q.T @ x, lambda c: Q @ c, math.sqrt(n), **options)
 
 
 def test_a_basis_of_ones_own(known_noise):
@@ -238,14 +241,14 @@ def test_a_basis_of_ones_own(known_noise):
     Q, basis = rotation(n), custom(n)
     x = np.rint(1000.0 * Q[:, [3, 20]] @ [5.0, -7.0])
     np.testing.assert_allclose(basis.analyze(x), Q.T @ x, atol=1e-9)
-    compression = so.Compression(measurements=40, sparsity=2, basis=basis, recovery="basis-pursuit")
+    compression = so.sketches.Compression(measurements=40, sparsity=2, basis=basis, recovery="basis-pursuit")
     for recovery in ALGORITHMS:
-        compression = so.Compression(measurements=40, sparsity=2, basis=basis, recovery=recovery)
+        compression = so.sketches.Compression(measurements=40, sparsity=2, basis=basis, recovery=recovery)
         release = plan_of(n, PURE, compression).release(x)
         assert set(release.recovery.support) == {3, 20}
         assert np.linalg.norm(release.values - x) < 0.02 * np.linalg.norm(x)
     # Views, lists and integers are arrays of numbers too.
-    flipped = so.OrthonormalBasis(4, lambda x: x[::-1], lambda c: list(c[::-1]), 1.0)
+    flipped = so.sketches.OrthonormalBasis(4, lambda x: x[::-1], lambda c: list(c[::-1]), 1.0)
     assert np.array_equal(flipped.analyze([1, 2, 3, 4]), [4, 3, 2, 1])
 
 
@@ -267,9 +270,9 @@ def failing_after(calls):
 
 def test_exceptions_of_a_basis_arrive_as_they_are(known_noise):
     with pytest.raises(CustomFailureError, match="of the caller"):
-        so.OrthonormalBasis(8, failing_after(0), np.copy, 1.0)
-    basis = so.OrthonormalBasis(64, failing_after(20), np.copy, 1.0)
-    plan = plan_of(64, PURE, so.Compression(measurements=40, sparsity=4, basis=basis))
+        so.sketches.OrthonormalBasis(8, failing_after(0), np.copy, 1.0)
+    basis = so.sketches.OrthonormalBasis(64, failing_after(20), np.copy, 1.0)
+    plan = plan_of(64, PURE, so.sketches.Compression(measurements=40, sparsity=4, basis=basis))
     with pytest.raises(CustomFailureError, match="of the caller"):
         for _ in range(5):
             plan.release(np.arange(64))
@@ -278,34 +281,34 @@ def test_exceptions_of_a_basis_arrive_as_they_are(known_noise):
 @pytest.mark.parametrize(
     ("function", "error"),
     [
-        (lambda x: x[:4], so.ShapeError),
-        (lambda x: x.reshape(2, 4), so.ShapeError),
-        (lambda x: 2.0 * x, so.InvalidParameterError),
-        (lambda x: x[::-1], so.InvalidParameterError),
-        (np.sort, so.InvalidParameterError),
-        (lambda x: x.astype(np.float32), so.InvalidParameterError),
-        (lambda x: x * np.nan, so.UnsupportedMechanismError),
-        (lambda x: x + 0j, so.DataTypeError),
-        (lambda x: None, so.DataTypeError),
-        (lambda x: "coefficients", so.DataTypeError),
-        (3, so.DataTypeError),
+        (lambda x: x[:4], so.errors.ShapeError),
+        (lambda x: x.reshape(2, 4), so.errors.ShapeError),
+        (lambda x: 2.0 * x, so.errors.InvalidParameterError),
+        (lambda x: x[::-1], so.errors.InvalidParameterError),
+        (np.sort, so.errors.InvalidParameterError),
+        (lambda x: x.astype(np.float32), so.errors.InvalidParameterError),
+        (lambda x: x * np.nan, so.errors.UnsupportedMechanismError),
+        (lambda x: x + 0j, so.errors.DataTypeError),
+        (lambda x: None, so.errors.DataTypeError),
+        (lambda x: "coefficients", so.errors.DataTypeError),
+        (3, so.errors.DataTypeError),
     ],
 )
 def test_functions_that_are_no_basis_are_refused(function, error):
     with pytest.raises(error):
-        so.OrthonormalBasis(8, function, np.copy, math.sqrt(8))
+        so.sketches.OrthonormalBasis(8, function, np.copy, math.sqrt(8))
 
 
 def test_bounds_of_a_basis_that_cannot_hold_are_refused():
     """A bound too small would make the private choice of a sparsity cost more than it says."""
-    with pytest.raises(so.InvalidParameterError, match="bound is too small"):
-        so.OrthonormalBasis(8, np.copy, np.copy, 0.5)
+    with pytest.raises(so.errors.InvalidParameterError, match="bound is too small"):
+        so.sketches.OrthonormalBasis(8, np.copy, np.copy, 0.5)
     Q = rotation(64)
-    with pytest.raises(so.InvalidParameterError, match="bound is too small"):
-        so.OrthonormalBasis(64, lambda x: Q.T @ x, lambda c: Q @ c, 2.0)
+    with pytest.raises(so.errors.InvalidParameterError, match="bound is too small"):
+        so.sketches.OrthonormalBasis(64, lambda x: Q.T @ x, lambda c: Q @ c, 2.0)
     for bad in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(so.InvalidParameterError):
-            so.OrthonormalBasis(8, np.copy, np.copy, bad)
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.sketches.OrthonormalBasis(8, np.copy, np.copy, bad)
 
 
 # Recovery
@@ -333,20 +336,20 @@ def test_without_noise_sparse_tables_are_recovered_exactly(kind, basis, algorith
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_recoveries_of_nothing_and_of_everything_too_much(algorithm):
     operator = _core.SketchOperator("sparse", 64, 32, 0, 4)
-    found = recover(operator, so.Haar(), np.zeros(32), 1.0, algorithm, 4)
+    found = recover(operator, so.sketches.Haar(), np.zeros(32), 1.0, algorithm, 4)
     assert np.array_equal(found.values, np.zeros(64))
     # White noise cannot be explained: the residual says so.
     y = np.random.default_rng(1).normal(size=32) * 1000.0
-    found = recover(operator, so.Haar(), y, 0.01, algorithm, 2)
+    found = recover(operator, so.sketches.Haar(), y, 0.01, algorithm, 2)
     assert np.isfinite(found.values).all()
     assert found.residual > 100 * found.noise_level
     for bad in (np.full(32, np.nan), np.full(32, np.inf), np.zeros(31)):
         with pytest.raises(so.SordinoError):
-            recover(operator, so.Haar(), bad, 1.0, algorithm, 2)
+            recover(operator, so.sketches.Haar(), bad, 1.0, algorithm, 2)
 
 
 def test_progress_is_told_and_can_end_a_recovery(known_noise):
-    plan = plan_of(256, PURE, so.Compression(measurements=96, sparsity=8))
+    plan = plan_of(256, PURE, so.sketches.Compression(measurements=96, sparsity=8))
     release = plan.release(np.arange(256) % 97)
     told = []
     release.reconstructed(progress=lambda i, r: told.append((i, r)))
@@ -378,7 +381,7 @@ def test_sizes_allow_each_other(cells, data):
         assert 2.0 * back * max(math.log2(cells / back), 1.0) <= k
         assert 2 * back <= k
     if k >= 2:
-        assert so.Compression(measurements=k).sizes(cells) == (k, back)
+        assert so.sketches.Compression(measurements=k).sizes(cells) == (k, back)
 
 
 # Noise
@@ -390,7 +393,7 @@ def test_sizes_allow_each_other(cells, data):
 def test_the_sums_have_the_noise_that_was_planned(kind, privacy):
     """Variance over 400 keys of 24 sums at 6 standard errors (kurtosis at most 6): below 1e-8 had keys been random."""
     k, rounds = 24, 400
-    plan = plan_of(64, privacy, so.Compression(measurements=k, sparsity=2, sketch=kind))
+    plan = plan_of(64, privacy, so.sketches.Compression(measurements=k, sparsity=2, sketch=kind))
     x = np.arange(64)
     truth = columns(plan.request.compression.operator(64)) @ x
     draws = np.stack(
@@ -414,8 +417,8 @@ def test_the_error_of_sparse_data_is_the_planned_one(kind, privacy, known_noise)
     n, s = 512, 6
     c = np.zeros(n)
     c[[0, 1, 2, 5, 9, 30]] = [6e5, -4e5, 5e5, 3e5, -3e5, 4e5]
-    x = np.rint(so.Haar().synthesize(c))
-    plan = plan_of(n, privacy, so.Compression(measurements=128, sparsity=s, sketch=kind))
+    x = np.rint(so.sketches.Haar().synthesize(c))
+    plan = plan_of(n, privacy, so.sketches.Compression(measurements=128, sparsity=s, sketch=kind))
     assert plan.rmse_kind == "noise only"
     squares = []
     for i in range(40):
@@ -458,17 +461,19 @@ def test_a_threshold_keeps_what_is_above_the_noise(basis, known_noise):
 # The private choice
 
 
-CHOICE = so.Compression(measurements=64, sparsity=so.ChosenSparsity(share=0.3, candidates=(1, 2, 4, 8, 16)))
+CHOICE = so.sketches.Compression(
+    measurements=64, sparsity=so.sketches.ChosenSparsity(share=0.3, candidates=(1, 2, 4, 8, 16))
+)
 
 
 @pytest.mark.parametrize("share", [1e-6, 0.1, 0.5, 0.999])
 @pytest.mark.parametrize("privacy", [PURE, APPROX, ZERO, MU, so.PureDP(epsilon=0.037), so.GaussianDP(mu=0.21)], ids=str)
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_choice_and_measurement_together_cost_the_budget(share, privacy, law):
-    compression = so.Compression(measurements=64, sparsity=so.ChosenSparsity(share=share))
-    plain = so.Compression(measurements=64, sparsity=4)
+    compression = so.sketches.Compression(measurements=64, sparsity=so.sketches.ChosenSparsity(share=share))
+    plain = so.sketches.Compression(measurements=64, sparsity=4)
     if law == "gaussian" and isinstance(privacy, so.PureDP):
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             so.plan(so.Histogram(256), privacy, mechanism="compressive-gaussian", compression=compression)
         return
     plan, other = (
@@ -486,7 +491,7 @@ def test_choice_and_measurement_together_cost_the_budget(share, privacy, law):
     elif isinstance(privacy, so.ApproxDP):
         # Basic composition of (epsilon_1, 0) and (epsilon_2, delta).
         rest = so.ApproxDP(epsilon=privacy.epsilon - epsilon, delta=privacy.delta)
-        assert event == so.ApproxCost(privacy.epsilon, privacy.delta)
+        assert event == so.privacy.ApproxCost(privacy.epsilon, privacy.delta)
         assert scipy_delta(rest.epsilon, 1.0 / ratio) <= privacy.delta * (1.0 + 1e-9)
         assert scipy_delta(rest.epsilon, (1.0 + 1e-6) / ratio) > privacy.delta
     else:
@@ -532,7 +537,7 @@ def test_the_choice_has_the_probabilities_of_the_noisy_maximum():
     plan = plan_of(128, PURE, CHOICE)
     x = np.repeat([0, 30, 70, 35, 10, 90, 55, 20], 16) + np.arange(128) % 5
     choice, rounds = plan._open_choice, 4000
-    sensitivity = choice.scores(plan.request, plan.fitted).sensitivity(so.Haar().core(128))
+    sensitivity = choice.scores(plan.request, plan.fitted).sensitivity(so.sketches.Haar().core(128))
     exact = winners(scores_of(plan, x), 2.0 * sensitivity / 0.3)
     assert exact.sum() == pytest.approx(1.0, abs=1e-6)
     assert np.sort(exact)[-2] > 0.05, "a choice that is no choice tests nothing"
@@ -546,7 +551,7 @@ def test_the_choice_has_the_probabilities_of_the_noisy_maximum():
 @pytest.mark.parametrize("basis", list(BASES))
 def test_the_choice_is_private_by_its_exact_probabilities(basis, unit):
     """Scores of neighbours within the sensitivity, and every outcome within e^epsilon."""
-    compression = so.Compression(measurements=64, sparsity=CHOICE.sparsity, basis=basis)
+    compression = so.sketches.Compression(measurements=64, sparsity=CHOICE.sparsity, basis=basis)
     plan = plan_of(128, PURE, compression, unit=unit)
     x = np.repeat([0, 3, 7, 3, 1, 9, 5, 2], 16)
     x[77:] += 1
@@ -580,20 +585,20 @@ def test_the_choice_is_charged_once_and_first():
 
     ledger = Watched(so.PureDP(epsilon=1.5))
     release = plan.release(np.arange(128), ledger=ledger, request_id="a")
-    assert spent == [plan.cost] == [so.PureCost(1.0)]
+    assert spent == [plan.cost] == [so.privacy.PureCost(1.0)]
     again = plan.release(np.arange(128), ledger=ledger, request_id="a")
     assert again is release
     # An equal plan made elsewhere asks the same; the one with the choice made asks something else.
     assert plan_of(128, PURE, CHOICE).release(np.arange(128), ledger=ledger, request_id="a") is release
-    with pytest.raises(so.DuplicateRequestError):
-        plan_of(128, PURE, so.Compression(measurements=64, sparsity=4)).release(
+    with pytest.raises(so.errors.DuplicateRequestError):
+        plan_of(128, PURE, so.sketches.Compression(measurements=64, sparsity=4)).release(
             np.arange(128), ledger=ledger, request_id="a"
         )
     assert len(spent) == 1
     # Refused before anything is drawn: the basis is not called on the data.
-    basis = so.OrthonormalBasis(128, failing_after(5), np.copy, 1.0)
-    costly = plan_of(128, PURE, so.Compression(measurements=64, sparsity=CHOICE.sparsity, basis=basis))
-    with pytest.raises(so.BudgetExceededError):
+    basis = so.sketches.OrthonormalBasis(128, failing_after(5), np.copy, 1.0)
+    costly = plan_of(128, PURE, so.sketches.Compression(measurements=64, sparsity=CHOICE.sparsity, basis=basis))
+    with pytest.raises(so.errors.BudgetExceededError):
         costly.release(np.arange(128), ledger=ledger)
     assert len(ledger.history) == 1
     assert release.plan.request.compression._chosen in (1, 2, 4, 8, 16)
@@ -603,27 +608,29 @@ def test_the_choice_is_charged_once_and_first():
 
 def test_a_basis_of_ones_own_is_answered_from_the_ledger_too():
     for compression in (
-        so.Compression(measurements=40, sparsity=2, basis=custom(64)),
-        so.Compression(measurements=40, sparsity=so.ChosenSparsity(candidates=(1, 2)), basis=custom(64)),
+        so.sketches.Compression(measurements=40, sparsity=2, basis=custom(64)),
+        so.sketches.Compression(
+            measurements=40, sparsity=so.sketches.ChosenSparsity(candidates=(1, 2)), basis=custom(64)
+        ),
     ):
         plan, ledger = plan_of(64, PURE, compression), so.Ledger(PURE)
         release = plan.release(np.arange(64), ledger=ledger, request_id="a")
         assert plan.release(np.arange(64), ledger=ledger, request_id="a") is release
-        with pytest.raises(so.DuplicateRequestError):
+        with pytest.raises(so.errors.DuplicateRequestError):
             plan_of(64, PURE, compression).release(np.arange(64), ledger=ledger, request_id="a")
 
 
 def test_a_choice_needs_the_table():
     plan = plan_of(128, PURE, CHOICE)
-    with pytest.raises(so.UnsupportedMechanismError, match="needs the table"):
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="needs the table"):
         plan.sketch()
-    sketch = so.Sketch(128, 64)
+    sketch = so.sketches.Sketch(128, 64)
     ledger = so.Ledger(PURE)
-    with pytest.raises(so.UnsupportedMechanismError, match="needs the table"):
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="needs the table"):
         plan.release(sketch, ledger=ledger)
     assert not ledger.history
-    with pytest.raises(so.InvalidParameterError, match="still to come"):
-        so.plan_stream(so.RunningHistogram(128, 8), PURE, compression=CHOICE)
+    with pytest.raises(so.errors.InvalidParameterError, match="still to come"):
+        so.plan(so.RunningHistogram(128, 8), PURE, compression=CHOICE)
 
 
 def test_the_choice_takes_every_kind_of_table(known_noise):
@@ -666,7 +673,10 @@ def test_bad_tables_cost_nothing_and_say_nothing(data):
     ledger = so.Ledger(PURE)
     for mechanism in ("compressive", "threshold"):
         plan = so.plan(
-            so.Histogram(64), PURE, mechanism=mechanism, compression=so.Compression(measurements=32, sparsity=2)
+            so.Histogram(64),
+            PURE,
+            mechanism=mechanism,
+            compression=so.sketches.Compression(measurements=32, sparsity=2),
         )
         with pytest.raises(so.SordinoError) as caught:
             plan.release(data, ledger=ledger, request_id="a")
@@ -702,27 +712,27 @@ def test_bad_tables_cost_nothing_and_say_nothing(data):
     ids=str,
 )
 def test_bad_compressions_are_refused(arguments):
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
-        so.Compression(**arguments)
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
+        so.sketches.Compression(**arguments)
 
 
 @pytest.mark.parametrize(
     "compression",
     [
-        so.Compression(measurements=65),
-        so.Compression(sparsity=24),
-        so.Compression(sparsity=2**40),
-        so.Compression(measurements=8, sparsity=5),
-        so.Compression(measurements=1),
-        so.Compression(measurements=10, nonzeros=11),
-        so.Compression(measurements=64, sparsity=4, nonzeros=65),
-        so.Compression(sparsity=so.ChosenSparsity(candidates=(1, 24))),
-        so.Compression(measurements=6, sparsity=so.ChosenSparsity(candidates=(4, 8))),
+        so.sketches.Compression(measurements=65),
+        so.sketches.Compression(sparsity=24),
+        so.sketches.Compression(sparsity=2**40),
+        so.sketches.Compression(measurements=8, sparsity=5),
+        so.sketches.Compression(measurements=1),
+        so.sketches.Compression(measurements=10, nonzeros=11),
+        so.sketches.Compression(measurements=64, sparsity=4, nonzeros=65),
+        so.sketches.Compression(sparsity=so.sketches.ChosenSparsity(candidates=(1, 24))),
+        so.sketches.Compression(measurements=6, sparsity=so.sketches.ChosenSparsity(candidates=(4, 8))),
     ],
     ids=str,
 )
 def test_sizes_that_do_not_fit_are_refused(compression):
-    with pytest.raises((so.InvalidParameterError, so.UnsupportedMechanismError)):
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.UnsupportedMechanismError)):
         plan_of(64, PURE, compression)
 
 
@@ -730,42 +740,42 @@ def test_sizes_that_do_not_fit_are_refused(compression):
     "arguments", [(0.0,), (1.0,), (math.nan,), ("x",), (0.1, ()), (0.1, (0, 1)), (0.1, (2, 1)), (0.1, (1.5,))], ids=str
 )
 def test_bad_choices_are_refused(arguments):
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
-        so.ChosenSparsity(*arguments)
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
+        so.sketches.ChosenSparsity(*arguments)
 
 
 def test_plans_refuse_what_they_cannot_use():
     for bad in (64, "haar", {"measurements": 3}):
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             so.plan(so.Histogram(64), PURE, compression=bad)
     for bad in (0, -8, 1.5, "8"):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             so.plan(so.Histogram(64), PURE, memory=bad)
-    with pytest.raises(so.InvalidParameterError, match="room for two"):
+    with pytest.raises(so.errors.InvalidParameterError, match="room for two"):
         so.plan(so.Histogram(64), PURE, memory=15)
-    with pytest.raises(so.InvalidParameterError, match="more numbers than the memory"):
-        so.plan(so.Histogram(64), PURE, memory=80, compression=so.Compression(measurements=16))
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.InvalidParameterError, match="more numbers than the memory"):
+        so.plan(so.Histogram(64), PURE, memory=80, compression=so.sketches.Compression(measurements=16))
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         so.plan(so.Histogram(64), PURE, mechanism="compressive")
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         so.plan(so.SortedHistogram(64), PURE, memory=100)
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         so.plan(so.Histogram(64), PURE, mechanism="isotonic")
 
 
 def test_a_sorted_histogram_stands_alone(known_noise):
     """As a part of other workloads nothing would sort it; nor can noisy cells be sorted afterwards, unbiased."""
     for make in (
-        lambda: so.Union([so.SortedHistogram(6), so.Histogram(6)]),
+        lambda: so.workloads.Union([so.SortedHistogram(6), so.Histogram(6)]),
         lambda: so.SortedHistogram(6) | so.Histogram(6),
         lambda: 2 * so.SortedHistogram(6),
         lambda: so.Kronecker([so.SortedHistogram(6), so.Histogram(2)]),
-        lambda: so.Union([so.RunningHistogram(6, 3)]),
+        lambda: so.workloads.Union([so.RunningHistogram(6, 3)]),
     ):
-        with pytest.raises(so.InvalidParameterError, match="stands alone"):
+        with pytest.raises(so.errors.InvalidParameterError, match="stands alone"):
             make()
     release = so.plan(so.Histogram(6), PURE).release([5, 1, 9, 2, 0, 0])
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         release.answer(so.SortedHistogram(6))
 
 
@@ -774,7 +784,7 @@ def test_a_sorted_histogram_stands_alone(known_noise):
 
 @pytest.mark.parametrize("privacy", [PURE, APPROX], ids=["laplace", "gaussian"])
 def test_a_sketch_has_no_unbiased_answers(privacy, known_noise):
-    plan = plan_of(64, privacy, so.Compression(measurements=32, sparsity=2))
+    plan = plan_of(64, privacy, so.sketches.Compression(measurements=32, sparsity=2))
     release = plan.release(np.arange(64))
     refused = {
         "unbiased": lambda: release.unbiased,
@@ -785,16 +795,18 @@ def test_a_sketch_has_no_unbiased_answers(privacy, known_noise):
         "threshold": release.thresholded,
     }
     for name, call in refused.items():
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             call()
             pytest.fail(name)
     assert release.query(np.sum) == pytest.approx(release.cells.sum())
     assert np.array_equal(release.values, release.cells)
-    with pytest.raises(so.InvalidParameterError, match="same kind, seed and size"):
-        release.reconstructed(so.Compression(measurements=32, sparsity=2, seed=1))
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.InvalidParameterError, match="same kind, seed and size"):
+        release.reconstructed(so.sketches.Compression(measurements=32, sparsity=2, seed=1))
+    with pytest.raises(so.errors.DataTypeError):
         release.reconstructed(3)
-    other = release.reconstructed(so.Compression(measurements=32, sparsity=1, recovery="basis-pursuit", basis="cosine"))
+    other = release.reconstructed(
+        so.sketches.Compression(measurements=32, sparsity=1, recovery="basis-pursuit", basis="cosine")
+    )
     assert other.recovery.algorithm == "basis-pursuit"
     assert (release.nonnegative().values >= 0.0).all()
 
@@ -805,14 +817,14 @@ def test_a_sketch_has_no_unbiased_answers(privacy, known_noise):
 def test_the_planned_error_holds_for_all_data_that_are_sparse(recovery, coefficients, known_noise):
     """Room for coefficients that the data do not have used to fill with the largest of the noise: 1.5 to 2.6 times."""
     cells, rng = 4096, np.random.default_rng(0)
-    compression = so.Compression(measurements=1024, sparsity=40, recovery=recovery)
+    compression = so.sketches.Compression(measurements=1024, sparsity=40, recovery=recovery)
     plan = so.plan(
         so.Histogram(cells), so.ZeroConcentratedDP(rho=0.5), mechanism="compressive", compression=compression
     )
     found = np.zeros(cells)
     places = 1 + rng.choice(511, coefficients, replace=False)
     found[places] = 1000 * np.sqrt(cells / 2 ** np.floor(np.log2(places)))
-    table = np.rint(so.Haar().synthesize(found)).astype(np.int64)
+    table = np.rint(so.sketches.Haar().synthesize(found)).astype(np.int64)
     errors = []
     for trial in range(4):
         with so.testing.deterministic_noise(bytes([trial]) * 32):
@@ -822,14 +834,16 @@ def test_the_planned_error_holds_for_all_data_that_are_sparse(recovery, coeffici
 
 @pytest.mark.parametrize("workload", [so.RunningSum(64), so.Marginals([4, 4, 4], k=2), so.Histogram((8, 8))], ids=str)
 def test_other_workloads_are_answered_from_the_recovered_table(workload, known_noise):
-    plan = so.plan(workload, PURE, mechanism="compressive", compression=so.Compression(measurements=40, sparsity=3))
+    plan = so.plan(
+        workload, PURE, mechanism="compressive", compression=so.sketches.Compression(measurements=40, sparsity=3)
+    )
     release = plan.release(np.repeat([900, 100], 32).reshape(workload.input_shape))
     rows = np.stack([workload.core.row(t) for t in range(workload.core.answers_len)])
     expected = (rows @ release.cells.reshape(-1)).reshape(workload.answers_shape)
     np.testing.assert_allclose(release.values, expected, rtol=1e-9, atol=1e-6)
     assert plan.max_stderr is None
     for of in (plan, release):
-        with pytest.raises(so.UnsupportedMechanismError, match="sketch"):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="sketch"):
             _ = of.stderr
 
 
@@ -855,7 +869,7 @@ def test_everything_that_shows_a_plan_or_a_release(workload, mechanism, known_no
             workload,
             privacy,
             mechanism=mechanism,
-            compression=so.Compression(measurements=measurements, sparsity=2, nonzeros=2)
+            compression=so.sketches.Compression(measurements=measurements, sparsity=2, nonzeros=2)
             if mechanism == "compressive"
             else None,
         )
@@ -883,13 +897,15 @@ def tampered(path, change):
     return path
 
 
-SAVED = so.Compression(
+SAVED = so.sketches.Compression(
     measurements=50, sparsity=7, basis="cosine", sketch="hadamard", nonzeros=3, seed=2**64 - 1, recovery="basis-pursuit"
 )
 
 
 @pytest.mark.parametrize(
-    "compression", [SAVED, CHOICE, CHOICE.chosen(4), so.Compression(sparsity=so.ChosenSparsity())], ids=str
+    "compression",
+    [SAVED, CHOICE, CHOICE.chosen(4), so.sketches.Compression(sparsity=so.sketches.ChosenSparsity())],
+    ids=str,
 )
 def test_compressions_survive_a_file(compression, tmp_path):
     assert compression_from_json(json.loads(json.dumps(compression.saved))) == compression
@@ -913,12 +929,12 @@ def test_digests_tell_compressions_apart():
         {"sketch": "bernoulli"},
         {"seed": 0},
         {"recovery": "cosamp"},
-        {"sparsity": so.ChosenSparsity(0.1, (1, 7))},
-        {"sparsity": so.ChosenSparsity(0.2, (1, 7))},
+        {"sparsity": so.sketches.ChosenSparsity(0.1, (1, 7))},
+        {"sparsity": so.sketches.ChosenSparsity(0.2, (1, 7))},
     )
     names = ("measurements", "sparsity", "basis", "sketch", "nonzeros", "seed", "recovery")
     own = {name: getattr(SAVED, name) for name in names}
-    variants = [SAVED, *(so.Compression(**own | change) for change in changes)]
+    variants = [SAVED, *(so.sketches.Compression(**own | change) for change in changes)]
     assert len({plan_of(128, PURE, each).digest for each in variants}) == len(variants)
 
 
@@ -956,13 +972,13 @@ def test_digests_tell_compressions_apart():
 )
 def test_tampered_plans_are_refused(change, tmp_path):
     path = plan_of(128, PURE, SAVED).save(tmp_path / "plan.json")
-    with pytest.raises(so.PlanFileError):
+    with pytest.raises(so.errors.PlanFileError):
         so.Plan.load(tampered(path, change))
     # Without another signature any change is seen.
     record = json.loads(plan_of(128, PURE, SAVED).save(path).read_text())
     record["recipe"]["compression"]["seed"] = 5
     path.write_text(json.dumps(record))
-    with pytest.raises(so.PlanFileError, match="altered"):
+    with pytest.raises(so.errors.PlanFileError, match="altered"):
         so.Plan.load(path)
 
 
@@ -972,7 +988,7 @@ def test_the_share_of_a_choice_cannot_grow_in_a_file(tmp_path):
     def grow(record):
         record["recipe"]["compression"]["choice"]["share"] = 0.4
 
-    with pytest.raises(so.PlanFileError, match="less noise"):
+    with pytest.raises(so.errors.PlanFileError, match="less noise"):
         so.Plan.load(tampered(path, grow))
     for bad in (1.0, 0.0, "a", None, math.pi):
 
@@ -980,29 +996,29 @@ def test_the_share_of_a_choice_cannot_grow_in_a_file(tmp_path):
             record["recipe"]["compression"]["choice"]["share"] = bad
 
         path = plan_of(128, PURE, CHOICE).save(path)
-        with pytest.raises(so.PlanFileError):
+        with pytest.raises(so.errors.PlanFileError):
             so.Plan.load(tampered(path, spoil))
 
 
 def test_thresholds_in_files(tmp_path):
     plan = so.plan(so.Histogram(64), PURE, mechanism="threshold", basis="cosine")
     path = plan.save(tmp_path / "plan.json")
-    assert so.Plan.load(path).request.basis == so.Cosine()
+    assert so.Plan.load(path).request.basis == so.sketches.Cosine()
     assert so.plan(so.Histogram(64), PURE, mechanism="threshold").digest != plan.digest
     for bad in ("custom", "fourier", 3, None, ["haar"]):
         plan.save(path)
-        with pytest.raises(so.PlanFileError):
+        with pytest.raises(so.errors.PlanFileError):
             so.Plan.load(tampered(path, lambda r, bad=bad: r["recipe"].update(basis=bad)))
 
 
 def test_a_basis_of_ones_own_is_not_saved(tmp_path):
     plans = [
-        plan_of(64, PURE, so.Compression(measurements=40, sparsity=2, basis=custom(64))),
+        plan_of(64, PURE, so.sketches.Compression(measurements=40, sparsity=2, basis=custom(64))),
         so.plan(so.Histogram(64), PURE, mechanism="threshold", basis=custom(64)),
     ]
     for plan in plans:
         for call in (lambda plan=plan: plan.save(tmp_path / "plan.json"), lambda plan=plan: plan.digest):
-            with pytest.raises(so.UnsupportedMechanismError, match="given by functions"):
+            with pytest.raises(so.errors.UnsupportedMechanismError, match="given by functions"):
                 call()
         assert not list(tmp_path.iterdir())
         assert "custom" in plan.explain()
@@ -1015,7 +1031,7 @@ def test_a_basis_of_ones_own_is_not_saved(tmp_path):
 @pytest.mark.parametrize("workload", [so.Histogram(64), so.RunningSum(64), so.Marginals([4, 4, 4], k=1)], ids=str)
 def test_auto_takes_no_sketch_for_its_error(workload, privacy):
     """Although the noise of a very sparse recovery is shown as less."""
-    compression = so.Compression(measurements=32, sparsity=1)
+    compression = so.sketches.Compression(measurements=32, sparsity=1)
     without = so.plan(workload, privacy)
     assert so.plan(workload, privacy, compression=compression).mechanism == without.mechanism
     comparison = so.compare(workload, privacy, compression=compression)
@@ -1035,7 +1051,7 @@ def test_auto_takes_a_sketch_for_want_of_memory(privacy):
     assert 8 * plan.fitted.strategy.measured_len <= 511
     assert so.compare(so.Histogram(64), privacy, memory=511).chosen == plan.mechanism
     assert plan.compare().chosen == plan.mechanism
-    own = so.Compression(measurements=20, sparsity=2)
+    own = so.sketches.Compression(measurements=20, sparsity=2)
     assert so.plan(so.Histogram(64), privacy, memory=200, compression=own).fitted.strategy.measured_len == 20
 
 
@@ -1047,22 +1063,24 @@ def test_auto_sorts_with_isotonic_regression(privacy):
 
 def test_a_basis_of_other_cells_costs_nothing():
     """It is refused by the plan, not by a release that was charged."""
-    basis = so.OrthonormalBasis(4, np.copy, np.copy, 1.0)
-    with pytest.raises(so.InvalidParameterError, match="4 cells, not 8"):
+    basis = so.sketches.OrthonormalBasis(4, np.copy, np.copy, 1.0)
+    with pytest.raises(so.errors.InvalidParameterError, match="4 cells, not 8"):
         so.plan(so.Histogram(8), PURE, mechanism="threshold", basis=basis)
-    compression = so.Compression(measurements=4, nonzeros=2, basis=basis)
-    with pytest.raises(so.InvalidParameterError, match="4 cells, not 8"):
+    compression = so.sketches.Compression(measurements=4, nonzeros=2, basis=basis)
+    with pytest.raises(so.errors.InvalidParameterError, match="4 cells, not 8"):
         plan_of(8, PURE, compression)
     for options in ({"compression": compression}, {"basis": basis}):
-        with pytest.raises(so.InvalidParameterError, match="4 cells, not 8"):
-            so.plan_stream(so.RunningHistogram(8, 4), PURE, **options)
+        with pytest.raises(so.errors.InvalidParameterError, match="4 cells, not 8"):
+            plan_live(so.RunningHistogram(8, 4), PURE, **options)
 
 
 def test_numbers_of_numpy_are_numbers():
-    plain = so.Compression(measurements=32, sparsity=3, seed=5, nonzeros=3)
-    own = so.Compression(measurements=np.int64(32), sparsity=np.int32(3), seed=np.uint64(5), nonzeros=np.int8(3))
+    plain = so.sketches.Compression(measurements=32, sparsity=3, seed=5, nonzeros=3)
+    own = so.sketches.Compression(
+        measurements=np.int64(32), sparsity=np.int32(3), seed=np.uint64(5), nonzeros=np.int8(3)
+    )
     assert plan_of(64, PURE, own).digest == plan_of(64, PURE, plain).digest
-    choices = [so.ChosenSparsity(np.float32(0.25), [np.int64(1), 2]), so.ChosenSparsity(0.25, (1, 2))]
-    assert len({plan_of(64, PURE, so.Compression(sparsity=choice)).digest for choice in choices}) == 1
-    with pytest.raises(so.DataTypeError):
-        so.ChosenSparsity(0.1, 5)
+    choices = [so.sketches.ChosenSparsity(np.float32(0.25), [np.int64(1), 2]), so.sketches.ChosenSparsity(0.25, (1, 2))]
+    assert len({plan_of(64, PURE, so.sketches.Compression(sparsity=choice)).digest for choice in choices}) == 1
+    with pytest.raises(so.errors.DataTypeError):
+        so.sketches.ChosenSparsity(0.1, 5)

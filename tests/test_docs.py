@@ -155,18 +155,18 @@ def test_readme_stream_table_is_computed() -> None:
         assert found, row[0]
         workload = eval(found[1], {"so": so})
         chosen_horizon: Literal["hard", "soft"] = "soft" if horizon == "soft" else "hard"
-        chosen = so.plan_stream(workload, privacy, horizon=chosen_horizon)
+        chosen = so.plan(so.Continual(workload, horizon=chosen_horizon), privacy)
         assert chosen.gaussian_bound is not None
         for column, cell in zip(header[1:], row[1:], strict=True):
             if cell == "\N{EN DASH}":
-                with pytest.raises(so.UnsupportedMechanismError):
-                    so.plan_stream(workload, privacy, horizon=chosen_horizon, mechanism=column)
+                with pytest.raises(so.errors.UnsupportedMechanismError):
+                    so.plan(so.Continual(workload, horizon=chosen_horizon), privacy, mechanism=column)
                 continue
             number = _NUMBER.match(cell)
             assert number, cell
             error = chosen.gaussian_bound.value
             if column != "Gaussian bound":
-                error = so.plan_stream(workload, privacy, horizon=chosen_horizon, mechanism=column).rmse
+                error = so.plan(so.Continual(workload, horizon=chosen_horizon), privacy, mechanism=column).rmse
             digits = len(number[1].partition(".")[2])
             assert f"{error:.{digits}f}" == number[1], (row[0], column)
             assert cell.startswith("**") == (f"{column}-gaussian" == chosen.mechanism), (row[0], column)

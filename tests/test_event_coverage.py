@@ -52,11 +52,11 @@ def misses(interval, truth):
 
 EVENTS = [(0, 1), (1, 2), (0, 2), (2, 3), (1, 3), (0, 3), (3, 4)]
 FUNCTIONS = [
-    (so.EdgeCount(5, 8), 7),
-    (so.TriangleCount(5, 8), 4),
-    (so.StarCount(2, 5, 8), 15),
-    (so.SpanningForestCost(5, 8, max_weight=2.0), 8.0),
-    (so.DegreeHistogram(5, 8, max_degree=4), [0, 1, 0, 3, 1]),
+    (so.events.EdgeCount(5, 8), 7),
+    (so.events.TriangleCount(5, 8), 4),
+    (so.events.StarCount(2, 5, 8), 15),
+    (so.events.SpanningForestCost(5, 8, max_weight=2.0), 8.0),
+    (so.events.DegreeHistogram(5, 8, max_degree=4), [0, 1, 0, 3, 1]),
 ]
 
 
@@ -65,7 +65,7 @@ FUNCTIONS = [
 @pytest.mark.parametrize(("workload", "truth"), FUNCTIONS, ids=lambda v: getattr(v, "kind", ""))
 def test_functions_of_graphs(workload, truth, privacy):
     """Intervals of one counter and of all together; variances at three steps."""
-    runs, plan = 400, so.plan_stream(workload, privacy)
+    runs, plan = 400, so.plan(so.Continual(workload), privacy)
     truth = np.array(truth, dtype=float)
     u, v = map(list, zip(*EVENTS, strict=True))
     single = together = 0
@@ -104,7 +104,7 @@ SETS = [
 @pytest.mark.parametrize("steps", [1, 6])
 def test_cuts_chosen_beforehand_and_afterwards(privacy, steps):
     """All 180 pairs of disjoint sets, at the last step and at all steps; by the union bound they hold more often."""
-    runs, plan = 300, so.plan_stream(so.SyntheticGraph(N, steps), privacy)
+    runs, plan = 300, so.plan(so.events.WeightedGraph(N, steps), privacy)
     assert len(SETS) == 3**N - 2 * 2**N + 1
     u, v = np.triu_indices(N, 1)
     indicator = np.array(
@@ -150,7 +150,7 @@ def _ends(interval):
 
 
 def test_the_standard_error_of_a_cut():
-    runs, plan = 400, so.plan_stream(so.SyntheticGraph(9, 4), MU, reads="lazy")
+    runs, plan = 400, so.plan(so.Continual(so.events.WeightedGraph(9, 4), reads="lazy"), MU)
     values = []
     for i in range(runs):
         with opened(plan, i) as stream:
@@ -170,8 +170,8 @@ def test_the_standard_error_of_a_cut():
 def test_words(privacy, reads):
     """One word, all words, and what is said of frequent ones."""
     runs, text = 300, [0] * 150 + [1, 0] * 20 + [2]
-    plan = so.plan_stream(so.SubstringCounts(3, 2, len(text)), privacy, reads=reads)
-    plain = so.plan_stream(plan.workload, so.GaussianDP(mu=1e6), reads="dense")
+    plan = so.plan(so.Continual(so.events.SubstringCounts(3, 2, len(text)), reads=reads), privacy)
+    plain = so.plan(so.Continual(plan.workload, reads="dense"), so.GaussianDP(mu=1e6))
     with plain.open() as stream:
         stream.update(text)
         truth = np.rint(stream.read(np.arange(12)))
@@ -200,7 +200,7 @@ def test_words(privacy, reads):
 def test_reports(privacy):
     """All shares together, of the clients and of where they came from; the standard error of each share."""
     runs, n = 200, 400
-    plan = so.plan_local(so.LocalSurvey(n, intervals=12), privacy)
+    plan = so.plan(so.local.LocalSurvey(n, intervals=12), privacy)
     rng = np.random.default_rng(7)
     asked = population = 0
     errors = []

@@ -134,7 +134,7 @@ def check(workload, unit, found, least=0.0, mechanisms=None):
     for privacy, order, names in ((MU, 2, GAUSSIAN), (PURE, 1, LAPLACE)):
         for mechanism in names if mechanisms is None else mechanisms:
             option = 3 if mechanism == "subtraction-tree" else None
-            plan = so.plan_stream(workload, privacy, unit=unit, mechanism=mechanism, option=option)
+            plan = so.plan(so.Continual(workload), privacy, unit=unit, mechanism=mechanism, degree=option)
             charged = plan.counters.fitted.door.sensitivity[0]
             needed = largest(mechanism, found, order)
             # Strategies are read off noise, or solved for, to six digits.
@@ -184,25 +184,25 @@ def replaced_pairs(n, steps, promised=None):
 # Functions of graphs. The last number: how much of what is charged some neighbours need, at least.
 
 EDGE_LEVEL = [
-    (so.EdgeCount, {}, (4, 5, True), 1.0),
-    (so.EdgeCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
-    (so.EdgeCount, {"max_degree": 2}, (6, 6, False), 1.0),
-    (so.TriangleCount, {}, (4, 6, False), 1.0),
-    (so.TriangleCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
-    (so.TriangleCount, {"max_degree": 2}, (5, 6, False), 0.44),
-    (so.StarCount, {}, (4, 6, False), 1.0),
-    (so.StarCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
-    (so.StarCount, {"max_degree": 2}, (6, 6, False), 1.0),
-    (so.DegreeHistogram, {"max_degree": 3, "promised": True}, (4, 6, False), 1.0),
-    (so.DegreeHistogram, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
-    (so.DegreeHistogram, {"max_degree": 2}, (6, 6, False), 0.66),
-    (so.DegreeHistogram, {"max_degree": 1}, (6, 5, True), 1.0),
+    (so.events.EdgeCount, {}, (4, 5, True), 1.0),
+    (so.events.EdgeCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.events.EdgeCount, {"max_degree": 2}, (6, 6, False), 1.0),
+    (so.events.TriangleCount, {}, (4, 6, False), 1.0),
+    (so.events.TriangleCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.events.TriangleCount, {"max_degree": 2}, (5, 6, False), 0.44),
+    (so.events.StarCount, {}, (4, 6, False), 1.0),
+    (so.events.StarCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.events.StarCount, {"max_degree": 2}, (6, 6, False), 1.0),
+    (so.events.DegreeHistogram, {"max_degree": 3, "promised": True}, (4, 6, False), 1.0),
+    (so.events.DegreeHistogram, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.events.DegreeHistogram, {"max_degree": 2}, (6, 6, False), 0.66),
+    (so.events.DegreeHistogram, {"max_degree": 1}, (6, 5, True), 1.0),
 ]
 
 
 def made(kind, n, options, k=None):
-    if kind is so.StarCount:
-        return so.StarCount(2 if k is None else k, n, N, **options)
+    if kind is so.events.StarCount:
+        return so.events.StarCount(2 if k is None else k, n, N, **options)
     return kind(n, N, **options)
 
 
@@ -238,7 +238,7 @@ def test_no_edge_in_place_of_another_changes_more_than_is_charged(kind, options,
 def test_three_stars():
     """A 3-star needs degree 3: five vertices, a promised bound, and one that is enforced."""
     for options, least in (({}, 0.3), ({"max_degree": 3, "promised": True}, 0.7), ({"max_degree": 3}, 0.3)):
-        workload = so.StarCount(3, 5, N, **options)
+        workload = so.events.StarCount(3, 5, N, **options)
         pairs = edge_pairs(5, 6, False, promise(options))
         check(workload, so.AddRemove(1), differences(workload, pairs), least)
 
@@ -247,14 +247,14 @@ def test_three_stars():
 @pytest.mark.parametrize(
     ("kind", "bound", "least"),
     [
-        (so.EdgeCount, 2, 1.0),
-        (so.EdgeCount, 3, 1.0),
-        (so.TriangleCount, 2, 1.0),
-        (so.TriangleCount, 3, 1.0),
-        (so.StarCount, 2, 1.0),
-        (so.StarCount, 3, 0.75),
-        (so.DegreeHistogram, 2, 0.4),
-        (so.DegreeHistogram, 3, 0.4),
+        (so.events.EdgeCount, 2, 1.0),
+        (so.events.EdgeCount, 3, 1.0),
+        (so.events.TriangleCount, 2, 1.0),
+        (so.events.TriangleCount, 3, 1.0),
+        (so.events.StarCount, 2, 1.0),
+        (so.events.StarCount, 3, 0.75),
+        (so.events.DegreeHistogram, 2, 0.4),
+        (so.events.DegreeHistogram, 3, 0.4),
     ],
 )
 def test_no_vertex_changes_more_than_is_charged(kind, bound, least):
@@ -269,7 +269,7 @@ def test_no_vertex_changes_more_than_is_charged(kind, bound, least):
 @pytest.mark.parametrize("k", [2, 3])
 def test_units_of_several_edges_are_charged_together(k):
     """So many edges with all their events: brute force by leaving out sets of them."""
-    workload = so.DegreeHistogram(4, N, max_degree=3, promised=True)
+    workload = so.events.DegreeHistogram(4, N, max_degree=3, promised=True)
     pairs = []
     for stream in graphs(4, 5, repeats=False):
         for gone in itertools.combinations(stream, k):
@@ -309,7 +309,7 @@ def test_no_weighted_edge_changes_the_forest_by_more_than_is_charged(level, leas
         options |= {"level": "node", "max_degree": 3, "promised": True}
         if ends != SINGLE:
             return
-    workload = so.SpanningForestCost(4, N, **options)
+    workload = so.events.SpanningForestCost(4, N, **options)
     found = differences(workload, forests(level), ends)
     check(workload, so.AddRemove(1), found, least if ends == SINGLE else 0.0)
 
@@ -323,7 +323,7 @@ def test_no_replaced_weighted_edge_changes_the_forest_by_more_than_is_charged():
         other, t = list(stream), int(rng.integers(N))
         other[t] = edges[int(rng.integers(len(edges)))]
         pairs.append((tuple(stream), tuple(other)))
-    workload = so.SpanningForestCost(3, N, max_weight=4.0, weight_bits=2)
+    workload = so.events.SpanningForestCost(3, N, max_weight=4.0, weight_bits=2)
     check(workload, so.ReplaceOne(1), differences(workload, pairs), 0.3)
 
 
@@ -348,7 +348,7 @@ def test_no_event_changes_a_synthetic_graph_by_more_than_is_charged(unit, signed
             for t, (a, b) in zip(at, changed, strict=True):
                 one[t], two[t] = a, b
             pairs.append((tuple(one), tuple(two)))
-    workload = so.SyntheticGraph(3, N, max_weight=2.0, weight_bits=1, signed=signed)
+    workload = so.events.WeightedGraph(3, N, max_weight=2.0, weight_bits=1, signed=signed)
     for ends in BATCHES:
         found = differences(workload, pairs, ends)
         check(workload, unit, found, 1.0 - 1e-5 if ends == SINGLE else 0.0)
@@ -372,12 +372,12 @@ def word_pairs(u, steps, unit):
 @pytest.mark.parametrize(
     ("kind", "u", "longest", "least"),
     [
-        (so.SubstringCounts, 2, 1, 0.99),
-        (so.SubstringCounts, 2, 2, 0.95),
-        (so.SubstringCounts, 2, 3, 0.85),
-        (so.SubstringCounts, 2, 4, 0.70),
-        (so.EpisodeCounts, 2, 2, 0.35),
-        (so.EpisodeCounts, 2, 3, 0.20),
+        (so.events.SubstringCounts, 2, 1, 0.99),
+        (so.events.SubstringCounts, 2, 2, 0.95),
+        (so.events.SubstringCounts, 2, 3, 0.85),
+        (so.events.SubstringCounts, 2, 4, 0.70),
+        (so.events.EpisodeCounts, 2, 2, 0.35),
+        (so.events.EpisodeCounts, 2, 3, 0.20),
     ],
 )
 def test_no_letter_changes_more_than_is_charged(kind, u, longest, least, unit):
@@ -386,7 +386,7 @@ def test_no_letter_changes_more_than_is_charged(kind, u, longest, least, unit):
 
 
 @pytest.mark.parametrize("unit", [so.AddRemove(1), so.ReplaceOne(1)], ids=str)
-@pytest.mark.parametrize(("kind", "longest"), [(so.SubstringCounts, 3), (so.EpisodeCounts, 2)])
+@pytest.mark.parametrize(("kind", "longest"), [(so.events.SubstringCounts, 3), (so.events.EpisodeCounts, 2)])
 @pytest.mark.parametrize("ends", BATCHES[1:])
 def test_nor_where_letters_come_together(kind, longest, unit, ends):
     workload = kind(2, longest, N, batches=True)
@@ -396,7 +396,7 @@ def test_nor_where_letters_come_together(kind, longest, unit, ends):
 
 def test_two_letters_are_charged_twice():
     """Any two letters replaced at once."""
-    workload, pairs = so.SubstringCounts(2, 2, N), []
+    workload, pairs = so.events.SubstringCounts(2, 2, N), []
     for text in itertools.product(range(2), repeat=N):
         for a, b in itertools.combinations(range(N), 2):
             other = list(text)
@@ -410,7 +410,7 @@ def test_users_of_several_events(separation):
     """Two events of a user, so far apart: of a graph any two, of a text any two letters made null."""
     unit = so.UserLevel(2, separation)
     places = [(a, b) for a in range(N) for b in range(a + separation, N)]
-    graph = so.SyntheticGraph(3, N, max_weight=2.0, weight_bits=1, signed=True)
+    graph = so.events.WeightedGraph(3, N, max_weight=2.0, weight_bits=1, signed=True)
     events = [(u, v, w) for u, v in itertools.combinations(range(3), 2) for w in (-2, 1, 2)]
     pairs = []
     for (a, b), (one, two) in itertools.product(places, itertools.product(events, repeat=2)):
@@ -418,12 +418,12 @@ def test_users_of_several_events(separation):
         stream[a], stream[b] = one, two
         pairs.append((tuple(stream), (None,) * N))
     check(graph, unit, differences(graph, pairs), 0.99)
-    words, pairs = so.SubstringCounts(2, 2, N), []
+    words, pairs = so.events.SubstringCounts(2, 2, N), []
     for text, (a, b) in itertools.product(itertools.product(range(2), repeat=N), places):
         other = [None if t in (a, b) else letter for t, letter in enumerate(text)]
         pairs.append((text, tuple(other)))
     check(words, unit, differences(words, pairs), 0.6)
-    functions = so.TriangleCount(4, N, max_degree=3, promised=True)
+    functions = so.events.TriangleCount(4, N, max_degree=3, promised=True)
     pairs = [
         (stream, tuple(None if item in gone else item for item in stream))
         for stream in graphs(4, 6, repeats=False)
@@ -436,13 +436,13 @@ def test_streams_without_an_end_are_charged_for_all_that_follows():
     """The strategy for ever, over its first steps: what neighbours differ by there is a part of what is charged."""
     C = strategy(so.RunningSum(), "blt")
     cases = [
-        (so.TriangleCount(5, max_degree=2), so.AddRemove(1), edge_pairs(5, 5, True)),
-        (so.DegreeHistogram(5, max_degree=2, promised=True), so.AddRemove(1), edge_pairs(5, 5, True, 2)),
-        (so.SubstringCounts(2, 3), so.ReplaceOne(1), word_pairs(2, 6, so.ReplaceOne(1))),
-        (so.EpisodeCounts(2, 2), so.AddRemove(1), word_pairs(2, 6, so.AddRemove(1))),
+        (so.events.TriangleCount(5, max_degree=2), so.AddRemove(1), edge_pairs(5, 5, True)),
+        (so.events.DegreeHistogram(5, max_degree=2, promised=True), so.AddRemove(1), edge_pairs(5, 5, True, 2)),
+        (so.events.SubstringCounts(2, 3), so.ReplaceOne(1), word_pairs(2, 6, so.ReplaceOne(1))),
+        (so.events.EpisodeCounts(2, 2), so.AddRemove(1), word_pairs(2, 6, so.AddRemove(1))),
     ]
     for workload, unit, pairs in cases:
-        plan = so.plan_stream(workload, MU, unit=unit, mechanism="blt")
+        plan = so.plan(so.Continual(workload), MU, unit=unit, mechanism="blt")
         assert plan.horizon == "unbounded"
         found = np.einsum("rt,ptc->prc", C, differences(workload, pairs).astype(float))
         needed = float(np.sqrt((found**2).sum(axis=(1, 2))).max())
@@ -453,7 +453,7 @@ def test_streams_without_an_end_are_charged_for_all_that_follows():
 
 
 def times_a_column(workload, unit=None, mechanism="square-root", privacy=MU):
-    return so.plan_stream(workload, privacy, unit=unit, mechanism=mechanism).sensitivity
+    return so.plan(so.Continual(workload), privacy, unit=unit, mechanism=mechanism).sensitivity
 
 
 def test_sensitivities_have_their_closed_forms():
@@ -463,35 +463,35 @@ def test_sensitivities_have_their_closed_forms():
     node = promised | {"level": "node"}
     root = math.sqrt(6 * D - 4)
     expected = [
-        (so.EdgeCount(n, 64), 1.0),
-        (so.EdgeCount(n, 64, max_degree=D), math.sqrt(5.0)),
-        (so.EdgeCount(n, 64, **node), D),
-        (so.TriangleCount(n, 64), n - 2),
-        (so.TriangleCount(n, 64, **promised), D - 1),
-        (so.TriangleCount(n, 64, max_degree=D), math.sqrt(5.0) * (D - 1)),
-        (so.TriangleCount(n, 64, **node), math.comb(D, 2)),
-        (so.StarCount(k, n, 64, **promised), 2 * math.comb(D - 1, k - 1)),
-        (so.StarCount(k, n, 64, **node), math.comb(D, k) + D * math.comb(D - 1, k - 1)),
-        (so.DegreeHistogram(n, 64, **promised), 2.0 * root),
-        (so.DegreeHistogram(n, 64, max_degree=D), 6.0 * root),
-        (so.DegreeHistogram(n, 64, **node), D * root + math.sqrt(2 * D + 1)),
-        (so.SpanningForestCost(n, 64, max_weight=5.0), math.sqrt(2.0) * 5.0),
-        (so.SyntheticGraph(n, 64, max_weight=3.0), 3.0),
-        (so.SubstringCounts(4, 1, 64), 1.0),
-        (so.EpisodeCounts(4, 1, 64), math.sqrt(2.0)),
+        (so.events.EdgeCount(n, 64), 1.0),
+        (so.events.EdgeCount(n, 64, max_degree=D), math.sqrt(5.0)),
+        (so.events.EdgeCount(n, 64, **node), D),
+        (so.events.TriangleCount(n, 64), n - 2),
+        (so.events.TriangleCount(n, 64, **promised), D - 1),
+        (so.events.TriangleCount(n, 64, max_degree=D), math.sqrt(5.0) * (D - 1)),
+        (so.events.TriangleCount(n, 64, **node), math.comb(D, 2)),
+        (so.events.StarCount(k, n, 64, **promised), 2 * math.comb(D - 1, k - 1)),
+        (so.events.StarCount(k, n, 64, **node), math.comb(D, k) + D * math.comb(D - 1, k - 1)),
+        (so.events.DegreeHistogram(n, 64, **promised), 2.0 * root),
+        (so.events.DegreeHistogram(n, 64, max_degree=D), 6.0 * root),
+        (so.events.DegreeHistogram(n, 64, **node), D * root + math.sqrt(2 * D + 1)),
+        (so.events.SpanningForestCost(n, 64, max_weight=5.0), math.sqrt(2.0) * 5.0),
+        (so.events.WeightedGraph(n, 64, max_weight=3.0), 3.0),
+        (so.events.SubstringCounts(4, 1, 64), 1.0),
+        (so.events.EpisodeCounts(4, 1, 64), math.sqrt(2.0)),
     ]
     for workload, value in expected:
         # Node-level histograms round a cross product up to an integer.
         assert times_a_column(workload) == pytest.approx(value, rel=1e-3 if "node" in repr(workload) else 1e-9)
         assert times_a_column(workload) >= value * (1.0 - 1e-9)
-    forest = so.SpanningForestCost(n, 64, max_weight=5.0, level="node", max_degree=D, promised=True)
+    forest = so.events.SpanningForestCost(n, 64, max_weight=5.0, level="node", max_degree=D, promised=True)
     assert times_a_column(forest) == pytest.approx(math.sqrt(2.0) * 5.0 * D)
 
 
 @pytest.mark.parametrize("mechanism", ["square-root", "binary-tree", "identity"])
 def test_a_replaced_event_of_a_synthetic_graph(mechanism):
     for signed, value in ((False, math.sqrt(2.0)), (True, 2.0)):
-        workload = so.SyntheticGraph(50, 64, max_weight=7.0, signed=signed)
+        workload = so.events.WeightedGraph(50, 64, max_weight=7.0, signed=signed)
         assert times_a_column(workload, so.ReplaceOne(1), mechanism) == pytest.approx(7.0 * value)
         assert times_a_column(workload, so.ReplaceOne(1), mechanism, MU) == pytest.approx(7.0 * value)
         if mechanism != "square-root":
@@ -513,7 +513,7 @@ SUBSTRINGS = [
 @pytest.mark.parametrize(("longest", "replaced", "safe", "null", "safe_null"), SUBSTRINGS)
 def test_sensitivities_of_substrings(longest, replaced, safe, null, safe_null):
     """In norms of a column: sharp where each letter is a step, safe where several may come at once."""
-    one, batches = (so.SubstringCounts(1, longest, 2**16, batches=b) for b in (False, True))
+    one, batches = (so.events.SubstringCounts(1, longest, 2**16, batches=b) for b in (False, True))
     for unit, sharp in ((so.ReplaceOne(1), replaced), (so.AddRemove(1), null)):
         assert times_a_column(one, unit) == pytest.approx(sharp, rel=3e-4)
     assert times_a_column(batches, so.ReplaceOne(1)) == pytest.approx(safe, rel=3e-4)
@@ -528,7 +528,7 @@ def test_sensitivities_of_substrings(longest, replaced, safe, null, safe_null):
 @pytest.mark.parametrize("longest", [1, 2, 3])
 def test_a_letter_that_is_missing_from_its_step(longest):
     """All texts of five letters in one or two steps: what is left joins, and the charge covers it, in l1 and by (*)."""
-    workload = so.SubstringCounts(2, longest, 2, batches=True)
+    workload = so.events.SubstringCounts(2, longest, 2, batches=True)
     square, l1, _ = workload._bound(replaced=False)
     worst_square, worst_l1 = 0, 0
 
@@ -556,15 +556,18 @@ def test_a_letter_that_is_missing_from_its_step(longest):
 
 def test_events_of_a_vertex_that_come_again():
     """On the node level the forest's bound is on events, and the plan says so."""
-    plan = so.plan_stream(so.SpanningForestCost(4, 9, max_degree=2, level="node", promised=True), so.GaussianDP(mu=1.0))
+    plan = so.plan(so.events.SpanningForestCost(4, 9, max_degree=2, level="node", promised=True), so.GaussianDP(mu=1.0))
     assert "more than 2 events" in plan.guarantee()
 
 
 def test_many_letters_share_the_rounding():
     """The rounding of noise is charged for every counter that all letters of a unit touch."""
     rounding = [
-        so.plan_stream(
-            so.SubstringCounts(4, 5, 2**12), so.GaussianDP(mu=1.0), unit=so.ReplaceOne(k), mechanism="square-root"
+        so.plan(
+            so.events.SubstringCounts(4, 5, 2**12),
+            so.GaussianDP(mu=1.0),
+            unit=so.ReplaceOne(k),
+            mechanism="square-root",
         ).counters.fitted.patterns
         for k in (1, 8)
     ]
@@ -574,7 +577,7 @@ def test_many_letters_share_the_rounding():
 
 @pytest.mark.parametrize(("u", "longest", "square"), [(2, 2, 36), (2, 3, 180), (2, 4, 692), (3, 2, 44), (3, 3, 296)])
 def test_sensitivities_of_episodes(u, longest, square):
-    assert times_a_column(so.EpisodeCounts(u, longest, 64), so.ReplaceOne(1)) == pytest.approx(math.sqrt(square))
+    assert times_a_column(so.events.EpisodeCounts(u, longest, 64), so.ReplaceOne(1)) == pytest.approx(math.sqrt(square))
 
 
 # Local surveys: another value of a client
@@ -599,7 +602,7 @@ def exchange(C, order=2):
 
 @pytest.mark.parametrize(("w", "column", "printed"), EXCHANGES)
 def test_norms_of_exchanges(w, column, printed):
-    plan = so.plan_local(so.LocalSurvey(100, intervals=w), MU, mechanism="square-root")
+    plan = so.plan(so.local.LocalSurvey(100, intervals=w), MU, mechanism="square-root")
     charged = plan.sums.fitted.door.sensitivity[0]
     assert charged == pytest.approx(printed, abs=6e-5)
     C = oracles.square_root_factor(w)
@@ -616,18 +619,18 @@ def test_no_other_value_changes_a_report_by_more_than_is_charged():
             if mechanism == "subtraction-tree":  # its branching is chosen by the plan
                 continue
             C = measured(mechanism, "max")
-            plan = so.plan_local(so.LocalSurvey(100, intervals=N), privacy, mechanism=mechanism)
+            plan = so.plan(so.local.LocalSurvey(100, intervals=N), privacy, mechanism=mechanism)
             charged = plan.sums.fitted.door.sensitivity[0]
             assert exchange(C, order) <= charged * (1.0 + 1e-5)
             # Exact where all columns are one column, shifted; two columns without common rows elsewhere.
             exact = mechanism in ("identity", "output", "square-root", "blt")
             slack = 1e-3 if exact else 0.25
             assert charged <= exchange(C, order) * (1.0 + slack), mechanism
-            huber = so.LocalSurvey(100, loss=so.LocalLoss.huber(0.3), intervals=N)
+            huber = so.local.LocalSurvey(100, loss=so.local.LocalLoss.huber(0.3), intervals=N)
             found = huber.increments(np.linspace(0.0, 1.0, 101)) / huber.largest
             assert (found >= 0).all()
             assert (found.sum(axis=1) <= 1.0).all()
             moved = np.linalg.norm((found[:, None] - found[None]) @ C.T, ord=order, axis=2)
             # The budget of the sum is a part of the whole: only its sensitivity counts here.
-            split = so.plan_local(huber, privacy, mechanism=mechanism).sums.fitted.door.sensitivity[0] / huber.largest
+            split = so.plan(huber, privacy, mechanism=mechanism).sums.fitted.door.sensitivity[0] / huber.largest
             assert moved.max() <= split * (1.0 + 1e-5)

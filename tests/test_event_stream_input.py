@@ -10,9 +10,10 @@ import sys
 
 import numpy as np
 import pytest
+from sordino.plans.records import record_digest
 
 import sordino as so
-from sordino.plans.records import record_digest
+from live import plan_live
 from sordino.workloads.events import words
 
 LOUD = so.GaussianDP(mu=1e6)
@@ -22,15 +23,15 @@ SECRET = 77777777
 KEY = bytes(range(32))
 
 GRAPHS = [
-    so.EdgeCount(4, 9),
-    so.TriangleCount(4, 9, max_degree=2),
-    so.StarCount(2, 4, 9),
-    so.DegreeHistogram(4, 9, max_degree=2),
-    so.SpanningForestCost(4, 9, max_weight=4.0, weight_bits=2),
-    so.SyntheticGraph(4, 9, max_weight=4.0, weight_bits=2),
-    so.SyntheticGraph(4, 9, max_weight=4.0, weight_bits=2, signed=True),
+    so.events.EdgeCount(4, 9),
+    so.events.TriangleCount(4, 9, max_degree=2),
+    so.events.StarCount(2, 4, 9),
+    so.events.DegreeHistogram(4, 9, max_degree=2),
+    so.events.SpanningForestCost(4, 9, max_weight=4.0, weight_bits=2),
+    so.events.WeightedGraph(4, 9, max_weight=4.0, weight_bits=2),
+    so.events.WeightedGraph(4, 9, max_weight=4.0, weight_bits=2, signed=True),
 ]
-WORDS = [so.SubstringCounts("ab", 2, 9), so.EpisodeCounts("ab", 2, 9)]
+WORDS = [so.events.SubstringCounts("ab", 2, 9), so.events.EpisodeCounts("ab", 2, 9)]
 ALL = [
     *((workload, "dense") for workload in GRAPHS + WORDS),
     *((workload, "lazy") for workload in GRAPHS[5:] + WORDS),
@@ -47,7 +48,7 @@ def is_words(workload):
 
 
 def opened(workload, reads="dense", privacy=LOUD, **options):
-    return so.plan_stream(workload, privacy, reads=reads).open(**options)
+    return so.plan(so.Continual(workload, reads=reads), privacy).open(**options)
 
 
 def feed(stream, count=1):
@@ -97,7 +98,7 @@ def test_malformed_items_are_null_and_their_step_is_published(case, known_noise,
 
 def test_null_items_take_noise_like_others(known_noise):
     """What is published after them is a new noisy answer, not the old one."""
-    with so.plan_stream(so.EdgeCount(4, 9), MU).open() as stream:
+    with so.plan(so.events.EdgeCount(4, 9), MU).open() as stream:
         answers = stream.update([0, 2, 4, -1], [1, 2, 1, 1])
         assert len(set(answers.tolist())) == 4
 
@@ -109,30 +110,30 @@ def bad_calls(workload):
     """Calls that raise, by what."""
     if is_words(workload):
         return [
-            ((np.array([b"a"]),), {}, so.DataTypeError),
-            ((1j,), {}, so.DataTypeError),
-            (([["a", "b"]],), {}, so.ShapeError),
-            (("ab",), {"together": True}, so.ShapeError),
-            (("a",), {"together": 1}, so.DataTypeError),
-            (("ab" * 5,), {}, so.HorizonError),
+            ((np.array([b"a"]),), {}, so.errors.DataTypeError),
+            ((1j,), {}, so.errors.DataTypeError),
+            (([["a", "b"]],), {}, so.errors.ShapeError),
+            (("ab",), {"together": True}, so.errors.ShapeError),
+            (("a",), {"together": 1}, so.errors.DataTypeError),
+            (("ab" * 5,), {}, so.errors.HorizonError),
         ]
     found = [
-        (([0, 1], [1]), {}, so.ShapeError),
-        (([[0]], [[1]]), {}, so.ShapeError),
-        ((np.array(["a"]), np.array(["b"])), {}, so.DataTypeError),
-        ((1j, 1), {}, so.DataTypeError),
-        ((0, 1), {"together": "no"}, so.DataTypeError),
-        ((np.arange(10), np.arange(10)), {}, so.HorizonError),
+        (([0, 1], [1]), {}, so.errors.ShapeError),
+        (([[0]], [[1]]), {}, so.errors.ShapeError),
+        ((np.array(["a"]), np.array(["b"])), {}, so.errors.DataTypeError),
+        ((1j, 1), {}, so.errors.DataTypeError),
+        ((0, 1), {"together": "no"}, so.errors.DataTypeError),
+        ((np.arange(10), np.arange(10)), {}, so.errors.HorizonError),
     ]
     if "max_weight" in workload.spec():
         return [
             *found,
-            ((0, 1, "heavy"), {}, so.DataTypeError),
-            ((0, 1, 1j), {}, so.DataTypeError),
-            (([0, 1], [1, 2], [1.0]), {}, so.ShapeError),
-            (([0, 1], [1, 2], [[1.0, 2.0]]), {}, so.ShapeError),
+            ((0, 1, "heavy"), {}, so.errors.DataTypeError),
+            ((0, 1, 1j), {}, so.errors.DataTypeError),
+            (([0, 1], [1, 2], [1.0]), {}, so.errors.ShapeError),
+            (([0, 1], [1, 2], [[1.0, 2.0]]), {}, so.errors.ShapeError),
         ]
-    return [*found, ((0, 1, 1.0), {}, so.InvalidParameterError)]
+    return [*found, ((0, 1, 1.0), {}, so.errors.InvalidParameterError)]
 
 
 @pytest.mark.parametrize("case", ALL, ids=named)
@@ -154,7 +155,7 @@ def test_malformed_calls_change_nothing(case, known_noise):
             feed(one, 8)
         everything = np.arange(stream.plan.coordinates)
         assert np.array_equal(stream.read(everything), untouched.read(everything))
-        with pytest.raises(so.HorizonError, match="nothing was released"):
+        with pytest.raises(so.errors.HorizonError, match="nothing was released"):
             feed(stream)
 
 
@@ -191,7 +192,7 @@ def test_streams_have_no_copies(case):
     workload, reads = case
     with opened(workload, reads) as stream:
         for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-            with pytest.raises(so.ForkError):
+            with pytest.raises(so.errors.ForkError):
                 copied(stream)
 
 
@@ -199,9 +200,9 @@ FORK = """
 import os
 import sordino as so
 for workload, reads in (
-    (so.EdgeCount(4, 9), "dense"), (so.SyntheticGraph(4, 9), "lazy"), (so.SubstringCounts(2, 2, 9), "lazy")
+    (so.events.EdgeCount(4, 9), "dense"), (so.events.WeightedGraph(4, 9), "lazy"), (so.events.SubstringCounts(2, 2, 9), "lazy")
 ):
-    stream = so.plan_stream(workload, so.GaussianDP(mu=1.0), reads=reads).open()
+    stream = so.plan(so.Continual(workload, reads=reads), so.GaussianDP(mu=1.0)).open()
     items = ([0],) if workload.kind == "substring_counts" else (0, 1)
     stream.update(*items)
     child = os.fork()
@@ -210,18 +211,18 @@ for workload, reads in (
         for use in (lambda: stream.update(*items), lambda: stream.read([0])):
             try:
                 use()
-            except so.ForkError:
+            except so.errors.ForkError:
                 refused += 1
         os._exit(0 if refused == (2 if reads == "lazy" else 1) or refused == 2 else 1)
     assert os.waitpid(child, 0)[1] == 0, (workload, reads)
     stream.update(*items)
     assert stream.step == 2
-stream = so.plan_stream(so.SparseCount(99, 9), so.PureDP(epsilon=1.0), mechanism="above").open()
+stream = so.plan(so.events.RareCount(99, 9), so.PureDP(epsilon=1.0), mechanism="above").open()
 child = os.fork()
 if child == 0:
     try:
         stream.update(1)
-    except so.ForkError:
+    except so.errors.ForkError:
         os._exit(0)
     os._exit(1)
 assert os.waitpid(child, 0)[1] == 0
@@ -237,7 +238,7 @@ def test_a_stream_stays_in_its_process():
 def test_deletions_are_refused_where_no_noise_covers_them():
     for workload in GRAPHS[:5]:
         with opened(workload) as stream:
-            with pytest.raises(so.UnsupportedMechanismError, match="signed=True"):
+            with pytest.raises(so.errors.UnsupportedMechanismError, match="signed=True"):
                 stream.delete(0, 1)
             assert stream.step == 0
     with opened(GRAPHS[6]) as stream:
@@ -248,97 +249,97 @@ def test_deletions_are_refused_where_no_noise_covers_them():
 def test_reading_what_does_not_exist():
     for workload, reads in ALL:
         with opened(workload, reads) as stream:
-            with pytest.raises(so.InvalidParameterError, match="nothing was published"):
+            with pytest.raises(so.errors.InvalidParameterError, match="nothing was published"):
                 stream.read([0])
             feed(stream)
             for places in ([-1], [stream.plan.coordinates]):
-                with pytest.raises(so.InvalidParameterError):
+                with pytest.raises(so.errors.InvalidParameterError):
                     stream.read(places)
             for places in (0, [[0]]):
-                with pytest.raises(so.ShapeError):
+                with pytest.raises(so.errors.ShapeError):
                     stream.read(places)
             for places in ([0.5], ["a"]):
-                with pytest.raises(so.DataTypeError):
+                with pytest.raises(so.errors.DataTypeError):
                     stream.read(places)
             assert stream.read([]).shape == (0,)
     with opened(GRAPHS[5], "lazy") as stream:
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             stream.cut([0])
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             stream.graph()
         feed(stream)
         for sides in (([],), ([0, 0],), ([4],), ([-1],), ([0], [0]), ([0], []), ([0, 1, 2, 3],)):
-            with pytest.raises(so.InvalidParameterError):
+            with pytest.raises(so.errors.InvalidParameterError):
                 stream.cut(*sides)
         for pair in ((0, 0), (0, 4), ([0, 1], [1, 1])):
-            with pytest.raises(so.InvalidParameterError):
+            with pytest.raises(so.errors.InvalidParameterError):
                 stream.weights(*pair)
         graph = stream.graph()
         for side in ([], [0, 0], [4], [-1], [0, 1, 2, 3]):
-            with pytest.raises(so.InvalidParameterError):
+            with pytest.raises(so.errors.InvalidParameterError):
                 graph.cut(side)
-        for side, error in ((0, so.ShapeError), ([0.0], so.DataTypeError)):
+        for side, error in ((0, so.errors.ShapeError), ([0.0], so.errors.DataTypeError)):
             with pytest.raises(error):
                 graph.cut(side)
         for level in (0.0, 1.0, np.nan):
             for interval in (stream.cut([0]).interval, stream.cut([0]).interval_afterwards, graph.minimum_degree):
-                with pytest.raises(so.InvalidParameterError):
+                with pytest.raises(so.errors.InvalidParameterError):
                     interval(level)
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             stream.cut([0]).interval(0.9, answers=0)
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             stream.cut([0]).interval_afterwards(0.9, every_step=1)
     with opened(WORDS[0]) as stream:
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             stream.half_width(0.9)
         stream.update("a")
         for words in (0, -1, 1.5, "a", True):
             with pytest.raises(so.SordinoError):
                 stream.half_width(0.9, words)
         for words in ([5], [None]):
-            with pytest.raises(so.DataTypeError):
+            with pytest.raises(so.errors.DataTypeError):
                 stream.count(words)
         for word in ("", "aaa", "c", [0.5]):
-            with pytest.raises(so.InvalidParameterError):
+            with pytest.raises(so.errors.InvalidParameterError):
                 stream.count([word])
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             stream.heavy_hitters(-1.0)
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             stream.plan.workload.word(6)
 
 
 BAD_WORKLOADS = [
-    (lambda: so.EdgeCount(1), so.InvalidParameterError),
-    (lambda: so.EdgeCount(4.0), so.DataTypeError),
-    (lambda: so.EdgeCount(["a", "a"]), so.InvalidParameterError),
-    (lambda: so.EdgeCount(["a", 1]), so.DataTypeError),
-    (lambda: so.EdgeCount(4, 0), so.InvalidParameterError),
-    (lambda: so.EdgeCount(4, max_degree=4), so.InvalidParameterError),
-    (lambda: so.EdgeCount(4, max_degree=0), so.InvalidParameterError),
-    (lambda: so.EdgeCount(4, level="vertex"), so.InvalidParameterError),
-    (lambda: so.EdgeCount(4, level="node"), so.InvalidParameterError),
-    (lambda: so.EdgeCount(4, level="node", max_degree=2), so.InvalidParameterError),
-    (lambda: so.EdgeCount(4, promised=True), so.InvalidParameterError),
-    (lambda: so.EdgeCount(4, max_degree=2, promised="no"), so.DataTypeError),
-    (lambda: so.StarCount(1, 4), so.InvalidParameterError),
-    (lambda: so.StarCount(65, 100), so.InvalidParameterError),
-    (lambda: so.StarCount(30, 10**6), so.InvalidParameterError),
-    (lambda: so.DegreeHistogram(4), so.InvalidParameterError),
-    (lambda: so.SpanningForestCost(4, max_weight=0.0), so.InvalidParameterError),
-    (lambda: so.SpanningForestCost(4, max_weight=np.inf), so.InvalidParameterError),
-    (lambda: so.SpanningForestCost(4, weight_bits=31), so.InvalidParameterError),
-    (lambda: so.SpanningForestCost(4, max_degree=2), so.InvalidParameterError),
-    (lambda: so.SyntheticGraph(2**20 + 1), so.InvalidParameterError),
-    (lambda: so.SyntheticGraph(4, signed=1), so.DataTypeError),
-    (lambda: so.SyntheticGraph(4, weight_bits=-1), so.InvalidParameterError),
-    (lambda: so.SubstringCounts(0, 2), so.InvalidParameterError),
-    (lambda: so.SubstringCounts("", 2), so.InvalidParameterError),
-    (lambda: so.SubstringCounts("aa", 2), so.InvalidParameterError),
-    (lambda: so.SubstringCounts("ab", 0), so.InvalidParameterError),
-    (lambda: so.SubstringCounts("ab", 64), so.InvalidParameterError),
-    (lambda: so.SubstringCounts(1, 65), so.InvalidParameterError),
-    (lambda: so.SubstringCounts("ab", 2, batches=1), so.DataTypeError),
-    (lambda: so.EpisodeCounts(30, 6), so.InvalidParameterError),
+    (lambda: so.events.EdgeCount(1), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(4.0), so.errors.DataTypeError),
+    (lambda: so.events.EdgeCount(["a", "a"]), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(["a", 1]), so.errors.DataTypeError),
+    (lambda: so.events.EdgeCount(4, 0), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(4, max_degree=4), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(4, max_degree=0), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(4, level="vertex"), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(4, level="node"), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(4, level="node", max_degree=2), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(4, promised=True), so.errors.InvalidParameterError),
+    (lambda: so.events.EdgeCount(4, max_degree=2, promised="no"), so.errors.DataTypeError),
+    (lambda: so.events.StarCount(1, 4), so.errors.InvalidParameterError),
+    (lambda: so.events.StarCount(65, 100), so.errors.InvalidParameterError),
+    (lambda: so.events.StarCount(30, 10**6), so.errors.InvalidParameterError),
+    (lambda: so.events.DegreeHistogram(4), so.errors.InvalidParameterError),
+    (lambda: so.events.SpanningForestCost(4, max_weight=0.0), so.errors.InvalidParameterError),
+    (lambda: so.events.SpanningForestCost(4, max_weight=np.inf), so.errors.InvalidParameterError),
+    (lambda: so.events.SpanningForestCost(4, weight_bits=31), so.errors.InvalidParameterError),
+    (lambda: so.events.SpanningForestCost(4, max_degree=2), so.errors.InvalidParameterError),
+    (lambda: so.events.WeightedGraph(2**20 + 1), so.errors.InvalidParameterError),
+    (lambda: so.events.WeightedGraph(4, signed=1), so.errors.DataTypeError),
+    (lambda: so.events.WeightedGraph(4, weight_bits=-1), so.errors.InvalidParameterError),
+    (lambda: so.events.SubstringCounts(0, 2), so.errors.InvalidParameterError),
+    (lambda: so.events.SubstringCounts("", 2), so.errors.InvalidParameterError),
+    (lambda: so.events.SubstringCounts("aa", 2), so.errors.InvalidParameterError),
+    (lambda: so.events.SubstringCounts("ab", 0), so.errors.InvalidParameterError),
+    (lambda: so.events.SubstringCounts("ab", 64), so.errors.InvalidParameterError),
+    (lambda: so.events.SubstringCounts(1, 65), so.errors.InvalidParameterError),
+    (lambda: so.events.SubstringCounts("ab", 2, batches=1), so.errors.DataTypeError),
+    (lambda: so.events.EpisodeCounts(30, 6), so.errors.InvalidParameterError),
 ]
 
 
@@ -351,25 +352,25 @@ def test_workloads_that_cannot_be(make, error):
 
 
 def test_plans_that_cannot_be():
-    graph, words = so.TriangleCount(4, 9), so.SubstringCounts(26, 5, 9)
+    graph, words = so.events.TriangleCount(4, 9), so.events.SubstringCounts(26, 5, 9)
     for workload, options, error in (
-        (graph, {"dim": 2}, so.InvalidParameterError),
-        (graph, {"touched": 1, "signed": True}, so.InvalidParameterError),
-        (graph, {"max_value": 3}, so.InvalidParameterError),
-        (graph, {"reads": "sparse"}, so.InvalidParameterError),
-        (graph, {"reads": "lazy"}, so.UnsupportedMechanismError),
-        (words, {"reads": "dense"}, so.UnsupportedMechanismError),
+        (graph, {"dim": 2}, so.errors.InvalidParameterError),
+        (graph, {"touched": 1, "signed": True}, so.errors.InvalidParameterError),
+        (graph, {"max_value": 3}, so.errors.InvalidParameterError),
+        (graph, {"reads": "sparse"}, so.errors.InvalidParameterError),
+        (graph, {"reads": "lazy"}, so.errors.UnsupportedMechanismError),
+        (words, {"reads": "dense"}, so.errors.UnsupportedMechanismError),
         (graph, {"mechanism": "fourier"}, so.SordinoError),
-        (graph, {"horizon": "late"}, so.InvalidParameterError),
-        (so.TriangleCount(4), {"horizon": "hard"}, so.InvalidParameterError),
-        (so.RunningSum(4), {"reads": "lazy"}, so.InvalidParameterError),
+        (graph, {"horizon": "late"}, so.errors.InvalidParameterError),
+        (so.events.TriangleCount(4), {"horizon": "hard"}, so.errors.InvalidParameterError),
+        (so.RunningSum(4), {"reads": "lazy"}, so.errors.InvalidParameterError),
     ):
         with pytest.raises(error):
-            so.plan_stream(workload, MU, **options)
-    with pytest.raises(so.UnsupportedMechanismError, match="plan_stream"):
+            plan_live(workload, MU, **options)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="plan_stream"):
         so.plan(graph, MU)
-    with pytest.raises(so.UnsupportedMechanismError, match="plan_local"):
-        so.plan_stream(so.LocalSurvey(9, intervals=4), MU).open()
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="plan_local"):
+        so.plan(so.Continual(so.local.LocalSurvey(9, intervals=4)), MU).open()
 
 
 # Budgets
@@ -377,8 +378,8 @@ def test_plans_that_cannot_be():
 
 def test_deterministic_noise_is_never_accounted(known_noise):
     for workload, reads in ALL:
-        plan, ledger = so.plan_stream(workload, PURE, reads=reads), so.Ledger(PURE)
-        with pytest.raises(so.InvalidParameterError, match="deterministic"):
+        plan, ledger = so.plan(so.Continual(workload, reads=reads), PURE), so.Ledger(PURE)
+        with pytest.raises(so.errors.InvalidParameterError, match="deterministic"):
             plan.open(ledger)
         assert not ledger.history
         with plan.open() as stream:
@@ -391,8 +392,8 @@ def test_deterministic_noise_is_never_accounted(known_noise):
 def test_lazy_streams_have_no_store():
     for workload in (GRAPHS[5], WORDS[0]):
         ledger = so.Ledger(MU)
-        with pytest.raises(so.InvalidParameterError, match="dense"):
-            so.plan_stream(workload, MU, reads="lazy").open(ledger, store=so.InMemoryStepStore())
+        with pytest.raises(so.errors.InvalidParameterError, match="dense"):
+            so.plan(so.Continual(workload, reads="lazy"), MU).open(ledger, store=so.streams.InMemoryStepStore())
         assert not ledger.history
 
 
@@ -401,7 +402,7 @@ EVENTS = [(0, 1), (1, 2), (0, 2), (2, 3), (2, 2), (1, 3), (0, 3), (0, 1), (1, 2)
 
 @pytest.mark.parametrize("workload", [*GRAPHS, *WORDS], ids=lambda w: w.kind)
 def test_a_restored_stream_goes_on_where_it_was(workload, tmp_path):
-    plan, path = so.plan_stream(workload, LOUD, reads="dense"), tmp_path / "steps"
+    plan, path = so.plan(so.Continual(workload, reads="dense"), LOUD), tmp_path / "steps"
 
     def events(start, stop):
         def take(stream):
@@ -417,25 +418,25 @@ def test_a_restored_stream_goes_on_where_it_was(workload, tmp_path):
         events(0, 9)(whole)
         expected = now(whole)
     ledger = so.Ledger(LOUD)
-    store = so.FileStepStore(path)
+    store = so.streams.FileStepStore(path)
     stream = plan.open(ledger, store=store)
     events(0, 5)(stream)
     kept = now(stream)
     checkpoint = stream.counters.checkpoint(KEY)
     stream.close()
-    again = so.FileStepStore(path)
+    again = so.streams.FileStepStore(path)
     counters = so.restore(checkpoint, KEY, again)
     for replay, error in (
-        (None, so.DataTypeError),
-        (events(0, 4), so.InvalidParameterError),
-        (events(0, 6), so.InvalidParameterError),
+        (None, so.errors.DataTypeError),
+        (events(0, 4), so.errors.InvalidParameterError),
+        (events(0, 6), so.errors.InvalidParameterError),
     ):
         with pytest.raises(error):
             plan.attach(counters, replay)
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         plan.attach("counters", events(0, 5))
-    other = so.plan_stream(workload, MU, reads="dense")
-    with pytest.raises(so.InvalidParameterError, match="another plan"):
+    other = so.plan(so.Continual(workload, reads="dense"), MU)
+    with pytest.raises(so.errors.InvalidParameterError, match="another plan"):
         other.attach(counters, events(0, 5))
     attached = plan.attach(counters, events(0, 5))
     assert attached.step == 5
@@ -443,27 +444,32 @@ def test_a_restored_stream_goes_on_where_it_was(workload, tmp_path):
     assert len(ledger.history) == 1
     events(5, 9)(attached)
     assert now(attached) == expected
-    with pytest.raises(so.HorizonError):
+    with pytest.raises(so.errors.HorizonError):
         feed(attached)
     attached.close()
 
 
-class Failing(so.InMemoryStepStore):
+class Failing(so.streams.InMemoryStepStore):
     """Keeps nothing while it is broken."""
 
     broken = False
 
     def append(self, *arguments, **options):
         if self.broken:
-            raise so.StepStoreError("disk full")
+            raise so.errors.StepStoreError("disk full")
         return super().append(*arguments, **options)
 
 
-@pytest.mark.parametrize("workload", [so.EdgeCount(4, 9), so.SyntheticGraph(4, 9), so.SubstringCounts("ab", 2, 9)])
+@pytest.mark.parametrize(
+    "workload", [so.events.EdgeCount(4, 9), so.events.WeightedGraph(4, 9), so.events.SubstringCounts("ab", 2, 9)]
+)
 def test_events_are_neither_lost_nor_doubled_by_a_store_that_fails(workload):
     """After `resume` the step is published; what is refused meanwhile is not taken in."""
     store = Failing()
-    with so.plan_stream(workload, LOUD, reads="dense").open(store=store) as stream, opened(workload) as untouched:
+    with (
+        so.plan(so.Continual(workload, reads="dense"), LOUD).open(store=store) as stream,
+        opened(workload) as untouched,
+    ):
         calls = ["a", "b", "a", "b"] if is_words(workload) else [(0, 1), (1, 2), (0, 2), (2, 3)]
 
         def update(one, item):
@@ -471,9 +477,9 @@ def test_events_are_neither_lost_nor_doubled_by_a_store_that_fails(workload):
 
         update(stream, calls[0])
         store.broken = True
-        with pytest.raises(so.StepStoreError):
+        with pytest.raises(so.errors.StepStoreError):
             update(stream, calls[1])
-        with pytest.raises(so.StepStoreError):
+        with pytest.raises(so.errors.StepStoreError):
             update(stream, calls[2])
         store.broken = False
         stream.counters.resume()
@@ -488,17 +494,17 @@ def test_events_are_neither_lost_nor_doubled_by_a_store_that_fails(workload):
 
 def test_a_conflict_leaves_no_torn_stream(tmp_path):
     """An old checkpoint with other events than were released: refused, and what follows too."""
-    plan, path = so.plan_stream(so.EdgeCount(4, 9), MU), tmp_path / "steps"
-    with plan.open(store=so.FileStepStore(path)) as stream:
+    plan, path = so.plan(so.events.EdgeCount(4, 9), MU), tmp_path / "steps"
+    with plan.open(store=so.streams.FileStepStore(path)) as stream:
         stream.update(0, 1)
         old = stream.counters.checkpoint(KEY)
         stream.update([1, 2], [2, 3])
         released = stream.value
-    counters = so.restore(old, KEY, so.FileStepStore(path), replay=True)
+    counters = so.restore(old, KEY, so.streams.FileStepStore(path), replay=True)
     attached = plan.attach(counters, lambda s: s.update(0, 1))
-    with pytest.raises(so.StepConflictError):
+    with pytest.raises(so.errors.StepConflictError):
         attached.update(0, 1)
-    with pytest.raises(so.StreamClosedError, match="again"):
+    with pytest.raises(so.errors.StreamClosedError, match="again"):
         attached.update(1, 2)
     again = plan.attach(counters, lambda s: s.update(0, 1))
     assert again.update([1, 2], [2, 3])[-1] == released
@@ -513,9 +519,9 @@ def test_a_conflict_leaves_no_torn_stream(tmp_path):
 @pytest.mark.parametrize("unit", [so.AddRemove(2), so.ReplaceOne(1)], ids=["add", "replace"])
 def test_plans_go_through_files(case, unit, tmp_path, known_noise):
     workload, reads = case
-    plan = so.plan_stream(workload, MU, unit=unit, reads=reads)
+    plan = so.plan(so.Continual(workload, reads=reads), MU, unit=unit)
     path = plan.save(tmp_path / "plan.json")
-    again = so.EventPlan.load(path)
+    again = so.StreamPlan.load(path)
     assert again.workload == workload
     assert (again.unit, again.privacy, again.reads, again.mechanism) == (unit, MU, reads, plan.mechanism)
     assert again.explain() == plan.explain()
@@ -553,15 +559,17 @@ def with_changed(record, keys, value):
     return changed
 
 
-@pytest.mark.parametrize("workload", [so.TriangleCount(9, 9, max_degree=3), so.SubstringCounts("ab", 3, 9)])
+@pytest.mark.parametrize(
+    "workload", [so.events.TriangleCount(9, 9, max_degree=3), so.events.SubstringCounts("ab", 3, 9)]
+)
 def test_no_file_understates_the_noise(workload, tmp_path):
     """Each number of the file halved or doubled, under a right digest: refused, or a plan with noise enough."""
-    plan = so.plan_stream(workload, MU, unit=so.ReplaceOne(1), reads="dense")
+    plan = so.plan(so.Continual(workload, reads="dense"), MU, unit=so.ReplaceOne(1))
     path = plan.save(tmp_path / "plan.json")
     text = path.read_text()
     path.write_text(text.replace(plan.workload.kind, "edge_count"))
-    with pytest.raises(so.PlanFileError):
-        so.EventPlan.load(path)
+    with pytest.raises(so.errors.PlanFileError):
+        so.StreamPlan.load(path)
     record = json.loads(text)
     refused = 0
     for keys, value in numbers_in(record):
@@ -569,27 +577,30 @@ def test_no_file_understates_the_noise(workload, tmp_path):
             if other == value:
                 continue
             try:
-                loaded = so.EventPlan.load(sealed(path, with_changed(record, keys, other)))
+                loaded = so.StreamPlan.load(sealed(path, with_changed(record, keys, other)))
             except so.SordinoError:
                 refused += 1
                 continue
-            honest = so.plan_stream(
-                loaded.workload, loaded.privacy, unit=loaded.unit, reads="dense", mechanism=loaded.mechanism
+            honest = so.plan(
+                so.Continual(loaded.workload, reads="dense"),
+                loaded.privacy,
+                unit=loaded.unit,
+                mechanism=loaded.mechanism,
             )
             assert loaded.counters.fitted.door.noise >= honest.counters.fitted.door.noise * (1.0 - 1e-9)
     assert refused >= 4
 
 
 def test_files_of_other_plans(tmp_path):
-    plain = so.plan_stream(so.RunningSum(9), MU).save(tmp_path / "plain.json")
-    with pytest.raises(so.PlanFileError, match="plain stream"):
-        so.EventPlan.load(plain)
-    event = so.plan_stream(so.EdgeCount(4, 9), MU).save(tmp_path / "event.json")
-    with pytest.raises(so.PlanFileError):
-        so.LocalPlan.load(event)
-    with pytest.raises(so.InputFileError):
-        so.EventPlan.load(tmp_path / "none.json")
+    plain = so.plan(so.Continual(so.RunningSum(9)), MU).save(tmp_path / "plain.json")
+    with pytest.raises(so.errors.PlanFileError, match="plain stream"):
+        so.StreamPlan.load(plain)
+    event = so.plan(so.events.EdgeCount(4, 9), MU).save(tmp_path / "event.json")
+    with pytest.raises(so.errors.PlanFileError):
+        so.SurveyPlan.load(event)
+    with pytest.raises(so.errors.InputFileError):
+        so.StreamPlan.load(tmp_path / "none.json")
     for text in ("", "{}", "[]", "null", '{"digest": 1}'):
         (tmp_path / "bad.json").write_text(text)
-        with pytest.raises(so.PlanFileError):
-            so.EventPlan.load(tmp_path / "bad.json")
+        with pytest.raises(so.errors.PlanFileError):
+            so.StreamPlan.load(tmp_path / "bad.json")

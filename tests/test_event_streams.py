@@ -37,23 +37,23 @@ def rounded(answers):
 # The complete graph of four vertices, edge by edge
 
 FUNCTIONS = [
-    (so.EdgeCount(4, 6), [1, 2, 3, 4, 5, 6]),
-    (so.TriangleCount(4, 6), [0, 0, 1, 1, 2, 4]),
-    (so.StarCount(2, 4, 6), [0, 1, 3, 5, 8, 12]),
-    (so.StarCount(3, 4, 6), [0, 0, 0, 1, 2, 4]),
+    (so.events.EdgeCount(4, 6), [1, 2, 3, 4, 5, 6]),
+    (so.events.TriangleCount(4, 6), [0, 0, 1, 1, 2, 4]),
+    (so.events.StarCount(2, 4, 6), [0, 1, 3, 5, 8, 12]),
+    (so.events.StarCount(3, 4, 6), [0, 0, 0, 1, 2, 4]),
     (
-        so.DegreeHistogram(4, 6, max_degree=3),
+        so.events.DegreeHistogram(4, 6, max_degree=3),
         [[2, 2, 0, 0], [1, 2, 1, 0], [1, 0, 3, 0], [0, 1, 2, 1], [0, 0, 2, 2], [0, 0, 0, 4]],
     ),
-    (so.SpanningForestCost(4, 6, max_weight=8.0, weight_bits=3), [4, 5, 3, 8, 6, 4]),
+    (so.events.SpanningForestCost(4, 6, max_weight=8.0, weight_bits=3), [4, 5, 3, 8, 6, 4]),
 ]
 
 
 @pytest.mark.parametrize(("workload", "expected"), FUNCTIONS, ids=lambda v: getattr(v, "kind", ""))
 def test_the_complete_graph_of_four_vertices(workload, expected):
     u, v, w = columns(K4)
-    weighted = isinstance(workload, so.SpanningForestCost)
-    plan = so.plan_stream(workload, LOUD)
+    weighted = isinstance(workload, so.events.SpanningForestCost)
+    plan = so.plan(so.Continual(workload), LOUD)
     with plan.open() as stream:
         assert stream.value is None
         assert stream.interval(0.9) is None
@@ -72,7 +72,7 @@ def test_the_complete_graph_of_four_vertices(workload, expected):
 
 def test_cuts_by_hand():
     for reads in ("dense", "lazy"):
-        plan = so.plan_stream(so.SyntheticGraph(4, 5), LOUD, reads=reads)
+        plan = so.plan(so.Continual(so.events.WeightedGraph(4, 5), reads=reads), LOUD)
         assert plan.reads == reads
         found = []
         with plan.open() as stream:
@@ -95,7 +95,7 @@ def test_extreme_cuts_are_the_best_of_all():
     n = 7
     u, v = np.triu_indices(n, 1)
     w = rng.uniform(0, 1, len(u))
-    with so.plan_stream(so.SyntheticGraph(n, 1), LOUD).open() as stream:
+    with so.plan(so.events.WeightedGraph(n, 1), LOUD).open() as stream:
         stream.update(u, v, w, together=True)
         graph = stream.graph()
     cuts = [graph.cut(list(s)) for k in range(1, n) for s in itertools.combinations(range(n), k)]
@@ -115,15 +115,15 @@ def test_extreme_cuts_are_the_best_of_all():
 
 
 WORDS = [
-    (so.SubstringCounts, "abaab", 3, {"a": 3, "aa": 1, "aab": 1, "ab": 2, "aba": 1, "b": 2, "ba": 1, "baa": 1}),
+    (so.events.SubstringCounts, "abaab", 3, {"a": 3, "aa": 1, "aab": 1, "ab": 2, "aba": 1, "b": 2, "ba": 1, "baa": 1}),
     (
-        so.EpisodeCounts,
+        so.events.EpisodeCounts,
         "ababb",
         3,
         {"a": 2, "aa": 1, "aab": 1, "ab": 2, "aba": 1, "abb": 2, "b": 3, "ba": 1, "bab": 1, "bb": 2, "bbb": 1},
     ),
     (
-        so.EpisodeCounts,
+        so.events.EpisodeCounts,
         "abcab",
         2,
         {"a": 2, "b": 2, "c": 1, "aa": 1, "ab": 2, "ac": 1, "ba": 1, "bb": 1, "bc": 1, "ca": 1, "cb": 1},
@@ -135,7 +135,7 @@ WORDS = [
 @pytest.mark.parametrize(("kind", "text", "longest", "expected"), WORDS)
 def test_words_by_hand(kind, text, longest, expected, reads):
     workload = kind("abc", longest, len(text))
-    plan = so.plan_stream(workload, LOUD, reads=reads)
+    plan = so.plan(so.Continual(workload, reads=reads), LOUD)
     with plan.open() as stream:
         stream.update(text)
         counts = rounded(stream.read(np.arange(workload.coordinates)))
@@ -149,7 +149,7 @@ def test_words_by_hand(kind, text, longest, expected, reads):
 
 def test_words_have_indices_and_back():
     for alphabet, letters in (("abc", "abc"), (3, (0, 1, 2)), (["x", "yy", "z"], ("x", "yy", "z"))):
-        workload = so.SubstringCounts(alphabet, 3)
+        workload = so.events.SubstringCounts(alphabet, 3)
         words = [w for k in range(1, 4) for w in itertools.product(letters, repeat=k)]
         assert [workload.index(word) for word in words] == list(range(workload.coordinates))
         assert [tuple(workload.word(i)) for i in range(workload.coordinates)] == words
@@ -192,23 +192,23 @@ def test_functions_of_any_graph_are_those_of_its_prefixes(max_degree, items, pla
     kept = items if max_degree is None else oracles.bounded(items, n, max_degree)
     weights = [item if item[2] >= 0 else None for item in items]
     cases = [
-        (so.EdgeCount, {}, oracles.edge_counts(kept, n)),
-        (so.TriangleCount, {}, oracles.triangle_counts(kept, n)),
-        (so.StarCount, {"k": 2}, oracles.star_counts(kept, n, 2)),
-        (so.StarCount, {"k": 3}, oracles.star_counts(kept, n, 3)),
+        (so.events.EdgeCount, {}, oracles.edge_counts(kept, n)),
+        (so.events.TriangleCount, {}, oracles.triangle_counts(kept, n)),
+        (so.events.StarCount, {"k": 2}, oracles.star_counts(kept, n, 2)),
+        (so.events.StarCount, {"k": 3}, oracles.star_counts(kept, n, 3)),
     ]
     if max_degree is None:
-        cases.append((so.SpanningForestCost, FOREST, oracles.forest_costs(weights, n, 8)))
+        cases.append((so.events.SpanningForestCost, FOREST, oracles.forest_costs(weights, n, 8)))
     else:
-        cases.append((so.DegreeHistogram, {}, oracles.degree_histograms(kept, n, max_degree)))
+        cases.append((so.events.DegreeHistogram, {}, oracles.degree_histograms(kept, n, max_degree)))
     for kind, options, truth in cases:
-        bound = {} if kind is so.SpanningForestCost else {"max_degree": max_degree}
+        bound = {} if kind is so.events.SpanningForestCost else {"max_degree": max_degree}
         workload = kind(vertices=names or n, length=len(ends), **options, **bound)
-        plan = so.plan_stream(workload, LOUD)
+        plan = so.plan(so.Continual(workload), LOUD)
         with plan.open() as stream:
-            answers = fed(stream, items, ends, kind is so.SpanningForestCost, names)
+            answers = fed(stream, items, ends, kind is so.events.SpanningForestCost, names)
         first = np.zeros(truth.shape[1:], int)
-        if kind is so.DegreeHistogram:
+        if kind is so.events.DegreeHistogram:
             first[0] = n
         assert rounded(answers) == [(truth[end - 1] if end else first).tolist() for end in ends]
 
@@ -218,10 +218,10 @@ def test_cuts_of_any_graph(items, places, signed, dense, side):
     n, ends = N_VERTICES, chunks(len(items), places)
     items = [(u, v, w - 5 if signed else w) for u, v, w in items]
     least = -4 if signed else 0
-    workload = so.SyntheticGraph(n, len(ends), max_weight=4.0, weight_bits=2, signed=signed)
+    workload = so.events.WeightedGraph(n, len(ends), max_weight=4.0, weight_bits=2, signed=signed)
     side = sorted(side)[: n - 1] or [0]
     truth = oracles.cut_weights(items, n, set(side), least=least, most=4)
-    plan = so.plan_stream(workload, LOUD, reads="dense" if dense else "lazy")
+    plan = so.plan(so.Continual(workload, reads="dense" if dense else "lazy"), LOUD)
     start = 0
     with plan.open() as stream:
         for end in ends:
@@ -250,13 +250,15 @@ def test_words_of_any_text(text, places, longest, dense, episodes, named):
     """Letters 0 to 2; -1 and 3 are unknown. With names too, and several letters a step."""
     ends = chunks(len(text), places)
     kind, oracle = (
-        (so.EpisodeCounts, oracles.episode_counts) if episodes else (so.SubstringCounts, oracles.substring_counts)
+        (so.events.EpisodeCounts, oracles.episode_counts)
+        if episodes
+        else (so.events.SubstringCounts, oracles.substring_counts)
     )
     workload = kind("xyz" if named else 3, longest, len(ends), batches=True)
     truth = oracle([x if x >= 0 else None for x in text], 3, longest)
     items = "".join("xyz?"[x] for x in text) if named else text
     start = 0
-    with so.plan_stream(workload, LOUD, reads="dense" if dense else "lazy").open() as stream:
+    with so.plan(so.Continual(workload, reads="dense" if dense else "lazy"), LOUD).open() as stream:
         for end in ends:
             stream.update(items[start:end], together=True)
             expected = truth[end - 1].tolist() if end else [0] * workload.coordinates
@@ -267,9 +269,9 @@ def test_words_of_any_text(text, places, longest, dense, episodes, named):
 def test_vertices_and_letters_by_any_integer_type():
     for dtype in (np.int8, np.uint8, np.int32, np.uint64, np.int64, object):
         ids = np.array([0, 1, 2], dtype=np.int64).astype(dtype)
-        with so.plan_stream(so.EdgeCount(3, 3), LOUD).open() as stream:
+        with so.plan(so.events.EdgeCount(3, 3), LOUD).open() as stream:
             assert rounded(stream.update(ids, np.roll(ids, 1))) == [1, 2, 3]
-    with so.plan_stream(so.EdgeCount(3, 2), LOUD).open() as stream:
+    with so.plan(so.events.EdgeCount(3, 2), LOUD).open() as stream:
         # Beyond every index, and beyond what a signed one holds: a null item. So is what is no index in a list.
         assert rounded(stream.update(np.array([2**64 - 1, 0], np.uint64), np.array([0, 1], np.uint64))) == [0, 1]
 
@@ -277,15 +279,15 @@ def test_vertices_and_letters_by_any_integer_type():
 def test_items_that_are_none_are_null_items():
     """Whatever else is in the list."""
     for bad in (None, 2**70, -1, 2**63, "x", 1.5, True):
-        with so.plan_stream(so.EdgeCount(3, 2), LOUD).open() as stream:
+        with so.plan(so.events.EdgeCount(3, 2), LOUD).open() as stream:
             assert rounded(stream.update([bad, 0], [1, 1])) == [0, 1]
-        with so.plan_stream(so.SyntheticGraph(["a", "b"], 2), LOUD).open() as graph:
+        with so.plan(so.events.WeightedGraph(["a", "b"], 2), LOUD).open() as graph:
             graph.update([bad, "a"], ["b", "b"], [0.5, 0.25])
             assert graph.weights(["a"], ["b"])[0] == pytest.approx(0.25, abs=1e-3)
-    with so.plan_stream(so.SyntheticGraph(2, 2), LOUD).open() as graph:
+    with so.plan(so.events.WeightedGraph(2, 2), LOUD).open() as graph:
         graph.update([0, 0], [1, 1], [None, 0.5])
         assert graph.weights([0], [1])[0] == pytest.approx(0.5, abs=1e-3)
-    with so.plan_stream(so.SubstringCounts(3, 2, 4), LOUD).open() as text:
+    with so.plan(so.events.SubstringCounts(3, 2, 4), LOUD).open() as text:
         text.update([0, 2**70, 1, 0])
         assert rounded(text.count([[0, 1], [1, 0]])) == [0, 1]
 
@@ -293,12 +295,12 @@ def test_items_that_are_none_are_null_items():
 @pytest.mark.parametrize("reads", ["dense", "lazy"])
 def test_a_step_without_a_letter_is_one_with_a_null_letter(reads):
     """Else the letters before and after it would join, which the sensitivity of letters one by one does not cover."""
-    with so.plan_stream(so.SubstringCounts("ab", 2, 4), LOUD, reads=reads).open() as text:
+    with so.plan(so.Continual(so.events.SubstringCounts("ab", 2, 4), reads=reads), LOUD).open() as text:
         text.update("a")
         text.update("", together=True)
         text.update("b")
         assert rounded(text.count(["a", "b", "ab"])) == [1, 1, 0]
-    with so.plan_stream(so.SubstringCounts("ab", 2, 4, batches=True), LOUD, reads=reads).open() as text:
+    with so.plan(so.Continual(so.events.SubstringCounts("ab", 2, 4, batches=True), reads=reads), LOUD).open() as text:
         for part in ("a", "", "b"):
             text.update(part, together=True)
         assert rounded(text.count(["a", "b", "ab"])) == [1, 1, 1]
@@ -318,8 +320,8 @@ def letters_of(steps, seed=1):
 def test_what_is_read_lazily_depends_on_nothing_but_the_step(mechanism):
     """Not on how letters are split, on what was read before, on the order, nor on how often."""
     steps = 23
-    workload, text = so.SubstringCounts(3, 3, steps), letters_of(steps)
-    plan = so.plan_stream(workload, MU, mechanism=mechanism, reads="lazy")
+    workload, text = so.events.SubstringCounts(3, 3, steps), letters_of(steps)
+    plan = so.plan(so.Continual(workload, reads="lazy"), MU, mechanism=mechanism)
     everything = np.arange(workload.coordinates)
     with plan.open() as stream:
         stream.update(text)
@@ -343,8 +345,8 @@ def test_what_is_read_lazily_depends_on_nothing_but_the_step(mechanism):
 def test_two_streams_under_one_key_differ_by_the_truth(mechanism, reads):
     """The noise cancels: it does not depend on the letters."""
     steps, longest = 11, 2
-    workload = so.SubstringCounts(3, longest, steps)
-    plan = so.plan_stream(workload, MU, mechanism=mechanism, reads=reads)
+    workload = so.events.SubstringCounts(3, longest, steps)
+    plan = so.plan(so.Continual(workload, reads=reads), MU, mechanism=mechanism)
     one, two = letters_of(steps, 1), letters_of(steps, 2)
     truths = [oracles.substring_counts([x if x >= 0 else None for x in text], 3, longest) for text in (one, two)]
     with plan.open() as first, plan.open() as second:
@@ -356,10 +358,10 @@ def test_two_streams_under_one_key_differ_by_the_truth(mechanism, reads):
 
 
 def test_dense_streams_do_not_care_how_items_are_split():
-    for workload in (so.DegreeHistogram(6, 12, max_degree=2), so.TriangleCount(6, 12)):
+    for workload in (so.events.DegreeHistogram(6, 12, max_degree=2), so.events.TriangleCount(6, 12)):
         rng = np.random.default_rng(4)
         u, v = rng.integers(-1, 7, (2, 12))
-        plan = so.plan_stream(workload, MU)
+        plan = so.plan(so.Continual(workload), MU)
         with plan.open() as whole, plan.open() as parts:
             expected = whole.update(u, v)
             found = [parts.update(u[i:j], v[i:j]) for i, j in ((0, 0), (0, 1), (1, 6), (6, 12))]
@@ -377,7 +379,7 @@ def test_lazy_noise_is_the_noise_of_a_sequential_stream(mechanism):
     n, steps, read = 300, 9, (1, 4, 6, 9)
     errors = {}
     for reads in ("dense", "lazy"):
-        plan = so.plan_stream(so.SyntheticGraph(n, steps), MU, mechanism=mechanism, reads=reads)
+        plan = so.plan(so.Continual(so.events.WeightedGraph(n, steps), reads=reads), MU, mechanism=mechanism)
         rows = []
         with plan.open() as stream:
             for t in range(1, steps + 1):
@@ -400,7 +402,7 @@ def test_lazy_noise_is_the_noise_of_a_sequential_stream(mechanism):
 def test_large_graphs_take_the_room_of_their_events():
     """5e9 pairs of vertices: no table of them, neither for events nor for cuts."""
     n, steps = 100_000, 500
-    plan = so.plan_stream(so.SyntheticGraph(n, steps), MU)
+    plan = so.plan(so.events.WeightedGraph(n, steps), MU)
     assert plan.reads == "lazy"
     rng = np.random.default_rng(5)
     with plan.open() as stream:
@@ -410,20 +412,20 @@ def test_large_graphs_take_the_room_of_their_events():
         assert (cut.side, cut.other) == (1, 10)
         assert cut.stderr == pytest.approx(stream.stderr * math.sqrt(10.0))
         assert stream.weights([0, n - 1], [1, n - 2]).shape == (2,)
-        with pytest.raises(so.UnsupportedMechanismError, match="cut"):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="cut"):
             stream.graph()
-    functions = so.plan_stream(so.TriangleCount(n, steps, max_degree=5), MU)
+    functions = so.plan(so.events.TriangleCount(n, steps, max_degree=5), MU)
     with functions.open() as stream:
         assert stream.update(*rng.integers(0, n, (2, steps))).shape == (steps,)
 
 
 def test_an_unknown_length():
-    for workload in (so.EdgeCount(5), so.SyntheticGraph(5), so.SubstringCounts(2, 2)):
-        plan = so.plan_stream(workload, LOUD)
+    for workload in (so.events.EdgeCount(5), so.events.WeightedGraph(5), so.events.SubstringCounts(2, 2)):
+        plan = so.plan(so.Continual(workload), LOUD)
         assert plan.horizon == "unbounded"
         with plan.open() as stream:
             for _ in range(3):
-                if isinstance(workload, so.SubstringCounts):
+                if isinstance(workload, so.events.SubstringCounts):
                     stream.update([0, 1])
                 else:
                     stream.update([0, 1], [1, 2])
@@ -433,6 +435,6 @@ def test_an_unknown_length():
 
 def test_more_samples_than_one_key_has_are_refused_by_the_plan() -> None:
     privacy = so.ApproxDP(epsilon=1.0, delta=1e-6)
-    with pytest.raises(so.InvalidParameterError, match="declare fewer steps"):
-        so.plan_stream(so.SyntheticGraph(10_000), privacy)  # no length: 2^40 steps
-    assert so.plan_stream(so.SyntheticGraph(10_000, 2**30), privacy).reads == "lazy"
+    with pytest.raises(so.errors.InvalidParameterError, match="declare fewer steps"):
+        so.plan(so.events.WeightedGraph(10_000), privacy)  # no length: 2^40 steps
+    assert so.plan(so.events.WeightedGraph(10_000, 2**30), privacy).reads == "lazy"

@@ -41,7 +41,7 @@ MEAN = [
 
 @pytest.mark.parametrize(("workload", "low", "high"), MEAN)
 def test_least_mean_error(workload, low, high):
-    found = so.factorize(workload, gap=1e-6)
+    found = so.optimal.factorize(workload, gap=1e-6)
     answers = workload.core.answers_len
     lower = found.certificate.lower**2 * answers
     upper = (found.certificate.lower * (1.0 + found.gap)) ** 2 * answers
@@ -64,7 +64,7 @@ WORST = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("workload", "gamma"), WORST)
 def test_least_worst_query_error(workload, gamma):
-    found = so.factorize(workload, objective="max", gap=1e-6)
+    found = so.optimal.factorize(workload, objective="max", gap=1e-6)
     value = found.certificate.lower * (1.0 + found.gap / 2)
     assert abs(value - float(gamma)) <= 1.5e-6 * float(gamma)
 
@@ -75,7 +75,7 @@ def test_known_worst_query_values():
     squares = {x * x % 521 for x in range(521)}
     legendre = [[1.0 if (32 * i + j + 1) % 521 in squares else -1.0 for j in range(32)] for i in range(16)]
     for rows, gamma in [(sylvester, 4.0), (legendre, 3.760183)]:
-        found = so.factorize(so.Matrix(rows), objective="max", gap=1e-6)
+        found = so.optimal.factorize(so.Matrix(rows), objective="max", gap=1e-6)
         lower, upper = check_max(np.array(rows), found)
         assert lower <= gamma * (1 + 1e-6)
         assert upper >= gamma * (1 - 1e-6)
@@ -168,12 +168,12 @@ def test_certificates_on_random_queries(m, n, seed, scale, shape):
         return
     weights = rng.uniform(0.1, 3.0, m)
     workload = so.Matrix(A, weights=weights)
-    check_mean(A, so.factorize(workload, gap=1e-5), weights)
-    check_max(A, so.factorize(workload, objective="max", gap=1e-4))
+    check_mean(A, so.optimal.factorize(workload, gap=1e-5), weights)
+    check_max(A, so.optimal.factorize(workload, objective="max", gap=1e-4))
     for kind in ("ellipsoid", "dense", "dense-rescaled", "dense-printed", "universal"):
-        B = so.factorize(workload, kind=kind).factors[0]
+        B = so.optimal.factorize(workload, kind=kind).factors[0]
         np.testing.assert_allclose(A @ np.linalg.pinv(B) @ B, A, atol=1e-7 * np.abs(A).max())
-    best = so.factorize(workload, gap=1e-5).certificate.lower
+    best = so.optimal.factorize(workload, gap=1e-5).certificate.lower
     for mechanism in ("ellipsoid", "dense", "dense-rescaled", "dense-printed"):
         plan = so.plan(workload, PRIVACY, mechanism=mechanism)
         assert plan.rmse >= SIGMA * best * (1 - 1e-9)
@@ -182,7 +182,7 @@ def test_certificates_on_random_queries(m, n, seed, scale, shape):
 def test_a_certificate_in_higher_precision():
     mpmath = pytest.importorskip("mpmath")
     A = signs(4, 6, seed=3)
-    found = so.factorize(so.Matrix(A), gap=1e-8)
+    found = so.optimal.factorize(so.Matrix(A), gap=1e-8)
     with mpmath.workdps(50):
         v = [mpmath.mpf(float(w)) for w in found.certificate.cell_weights[0]]
         scaled = mpmath.matrix(4, 6)
@@ -233,7 +233,7 @@ def test_noise_without_the_root_of_the_number_of_blocks_is_not_private():
         "1.0000": (marginals(2), 1.732),
     }
     for joint, (workload, naive) in expected.items():
-        found = so.factorize(workload, kind="dense-printed")
+        found = so.optimal.factorize(workload, kind="dense-printed")
         B = found.factors[0]
         size = np.linalg.norm(B, axis=0).max()
         # Each block of B is at most 1/sqrt(k) by itself: what the paper's proof adds up.
@@ -247,8 +247,8 @@ def test_noise_without_the_root_of_the_number_of_blocks_is_not_private():
 
 
 def test_marginals_are_never_cut_inside_an_eigenspace():
-    assert so.factorize(marginals(2), kind="dense").blocks == (28, 8, 1)
-    assert so.factorize(marginals(3), kind="dense").blocks == (56, 28, 8, 1)
+    assert so.optimal.factorize(marginals(2), kind="dense").blocks == (28, 8, 1)
+    assert so.optimal.factorize(marginals(3), kind="dense").blocks == (56, 28, 8, 1)
 
 
 def test_query_weights_move_the_error():
@@ -265,26 +265,26 @@ def test_query_weights_move_the_error():
 def test_duplicate_opposite_and_zero_columns_change_nothing():
     A = signs(5, 8, seed=4)
     more = np.column_stack([A, A[:, :3], -A[:, 2:6], np.zeros((5, 2))])
-    best = so.factorize(so.Matrix(A), gap=1e-7).certificate.lower
-    same = so.factorize(so.Matrix(more), gap=1e-7)
+    best = so.optimal.factorize(so.Matrix(A), gap=1e-7).certificate.lower
+    same = so.optimal.factorize(so.Matrix(more), gap=1e-7)
     assert abs(same.certificate.lower / best - 1) < 1e-6
     check_mean(more, same)
 
 
 def test_rank_deficient_queries():
     A = np.vstack([prefix(6), prefix(6)[::2] * 2.0, np.ones((1, 6))])[:, :5]
-    found = so.factorize(so.Matrix(A), gap=1e-6)
+    found = so.optimal.factorize(so.Matrix(A), gap=1e-6)
     assert found.factors[0].shape[0] == np.linalg.matrix_rank(A)
     check_mean(A, found)
-    check_max(A, so.factorize(so.Matrix(A), objective="max", gap=1e-6))
+    check_max(A, so.optimal.factorize(so.Matrix(A), objective="max", gap=1e-6))
 
 
 def test_kronecker_products_are_solved_by_factor():
     product = so.Kronecker([so.RunningSum(8), so.AllRanges(5)])
     whole = so.Matrix(np.kron(prefix(8), ranges(5)))
     for objective in ("mean", "max"):
-        by_factor = so.factorize(product, objective=objective, gap=1e-6)
-        at_once = so.factorize(whole, objective=objective, gap=1e-6)
+        by_factor = so.optimal.factorize(product, objective=objective, gap=1e-6)
+        at_once = so.optimal.factorize(whole, objective=objective, gap=1e-6)
         assert len(by_factor.factors) == 2
         assert abs(by_factor.certificate.lower / at_once.certificate.lower - 1) < 3e-6
         a = so.plan(product, PRIVACY, objective=objective, factorization=by_factor)
@@ -298,7 +298,7 @@ def test_unions_and_weights():
     union = so.RunningSum(8) | 3 * so.Histogram(8)
     A = np.vstack([prefix(8), np.eye(8)])
     weights = np.repeat([1.0, 3.0], 8)
-    check_mean(A, so.factorize(union, gap=1e-6), weights)
+    check_mean(A, so.optimal.factorize(union, gap=1e-6), weights)
     np.testing.assert_allclose(dense(union), A)
 
 
@@ -322,19 +322,19 @@ def test_progress_stops_and_goes_on():
         seen.append((iteration, gap))
         return iteration < 3
 
-    early = so.factorize(so.Matrix(A), gap=1e-8, progress=three)
+    early = so.optimal.factorize(so.Matrix(A), gap=1e-8, progress=three)
     assert [i for i, _ in seen] == [1, 2, 3]
     assert early.gap == pytest.approx(seen[-1][1], rel=1e-3)
     check_mean(A, early)
     plan = so.plan(so.Matrix(A), PRIVACY, factorization=early)
     assert plan.optimality == pytest.approx(1 + early.gap, rel=1e-4)
-    later = so.factorize(so.Matrix(A), gap=1e-8)
+    later = so.optimal.factorize(so.Matrix(A), gap=1e-8)
     assert later.gap <= 1e-8
-    assert so.factorize(so.Matrix(A), gap=1e-8) is later
+    assert so.optimal.factorize(so.Matrix(A), gap=1e-8) is later
     # What a plan measures does not depend on closer searches made before.
-    loose = so.factorize(so.Matrix(A), gap=1e-3)
+    loose = so.optimal.factorize(so.Matrix(A), gap=1e-3)
     searches._FOUND.clear()
-    assert np.array_equal(so.factorize(so.Matrix(A), gap=1e-3).factors[0], loose.factors[0])
+    assert np.array_equal(so.optimal.factorize(so.Matrix(A), gap=1e-3).factors[0], loose.factors[0])
 
 
 def test_errors_in_progress_reach_the_caller():
@@ -342,7 +342,7 @@ def test_errors_in_progress_reach_the_caller():
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):
-        so.factorize(so.Matrix(signs(6, 20, seed=11)), progress=broken)
+        so.optimal.factorize(so.Matrix(signs(6, 20, seed=11)), progress=broken)
 
 
 def test_ctrl_c_ends_a_search_and_the_next_call_goes_on():
@@ -357,39 +357,39 @@ def test_ctrl_c_ends_a_search_and_the_next_call_goes_on():
 
     timer.cancel()
     with pytest.raises(KeyboardInterrupt):
-        so.factorize(workload, gap=1e-9, progress=count)
+        so.optimal.factorize(workload, gap=1e-9, progress=count)
     partial = next(reversed(searches._FOUND.values()))[1]
     assert partial.iterations <= 3
     first = []
-    so.factorize(workload, gap=1e-6, progress=lambda i, gap: first.append(gap))
+    so.optimal.factorize(workload, gap=1e-6, progress=lambda i, gap: first.append(gap))
     assert first[0] <= partial.gap * 1.5
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"workload": 3}, so.DataTypeError),
-        ({"kind": "best"}, so.InvalidParameterError),
-        ({"kind": "k-norm"}, so.InvalidParameterError),
-        ({"objective": "median"}, so.InvalidParameterError),
-        ({"gap": 0.0}, so.InvalidParameterError),
-        ({"gap": 1e-12}, so.InvalidParameterError),
-        ({"iterations": 0}, so.InvalidParameterError),
-        ({"progress": 3}, so.DataTypeError),
+        ({"workload": 3}, so.errors.DataTypeError),
+        ({"kind": "best"}, so.errors.InvalidParameterError),
+        ({"kind": "k-norm"}, so.errors.InvalidParameterError),
+        ({"objective": "median"}, so.errors.InvalidParameterError),
+        ({"gap": 0.0}, so.errors.InvalidParameterError),
+        ({"gap": 1e-12}, so.errors.InvalidParameterError),
+        ({"iterations": 0}, so.errors.InvalidParameterError),
+        ({"progress": 3}, so.errors.DataTypeError),
     ],
 )
 def test_bad_arguments(arguments, error):
     arguments = {"workload": so.RunningSum(4), **arguments}
     with pytest.raises(error):
-        so.factorize(arguments.pop("workload"), **arguments)
+        so.optimal.factorize(arguments.pop("workload"), **arguments)
 
 
 def test_ill_conditioned_queries_say_so():
     A = np.vander(np.linspace(0, 1, 30), 30)
     workload = so.Matrix(A)
     try:
-        found = so.factorize(workload)
-    except so.UnsupportedMechanismError as error:
+        found = so.optimal.factorize(workload)
+    except so.errors.UnsupportedMechanismError as error:
         assert "ill-conditioned" in str(error)
     else:
         # What counts as zero is left out: the answers are still those of A, to the tolerance of the rank.
@@ -400,8 +400,8 @@ def test_ill_conditioned_queries_say_so():
 
 def test_large_tables_are_refused_by_name():
     workload = so.Marginals(levels=[10] * 12, sets=[(0, 1)])
-    with pytest.raises(so.UnsupportedMechanismError, match="too large"):
-        so.factorize(workload)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="too large"):
+        so.optimal.factorize(workload)
 
 
 def test_bounds_below_every_mechanism():

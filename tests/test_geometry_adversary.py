@@ -29,7 +29,7 @@ def named(cases):
 
 
 def constraint_of(mechanism):
-    return so.PublicBound(50) if mechanism.projected else None
+    return so.optimal.PublicBound(50) if mechanism.projected else None
 
 
 def planned(workload, mechanism, **more):
@@ -247,7 +247,7 @@ def test_no_bound_is_above_any_mechanism(name, privacy):
         "skewed": so.Matrix(np.diag([1.0, 1e-3, 1e3])),
     }
     workload = extra.get(name) or WORKLOADS[name]
-    lower = [b for b in so.lower_bounds(workload, privacy) if not b.up_to_constant]
+    lower = [b for b in so.optimal.lower_bounds(workload, privacy) if not b.up_to_constant]
     assert len(lower) == (2 if isinstance(privacy, so.PureDP) else 1)
     compared = so.compare(workload, privacy)
     for row in compared.rows:
@@ -260,7 +260,7 @@ def test_no_bound_is_above_any_mechanism(name, privacy):
     A, weights = dense(workload), workload.answer_weights()
     for records in (1, 3):
         worst = records * np.sqrt(np.average(A**2, axis=0, weights=weights).max())
-        found = so.lower_bounds(workload, privacy, records=records)
+        found = so.optimal.lower_bounds(workload, privacy, records=records)
         assert found[0].value <= worst * (1.0 + 1e-9)
         assert found[0].value <= lower[0].value * (1.0 + 1e-9)
 
@@ -302,7 +302,7 @@ def test_the_interval_contains_the_hereditary_discrepancy(seed):
     m, n = rng.integers(1, 7), rng.integers(1, 7)
     A = [rng.choice([-1.0, 0, 1], (m, n)), rng.normal(size=(m, n)), np.tril(np.ones((m, n)))][seed % 3]
     A[0, 0] += not A.any()
-    found, truth = so.discrepancy(so.Matrix(A)), hereditary_discrepancy(A)
+    found, truth = so.optimal.discrepancy(so.Matrix(A)), hereditary_discrepancy(A)
     assert found.lower <= truth * (1.0 + 1e-9)
     assert found.upper >= truth * (1.0 - 1e-9)
     assert found.found == pytest.approx(np.abs(A @ found.signs).max())
@@ -373,7 +373,7 @@ def test_stated_errors_are_those_of_the_measured_matrix(name, mechanism, tmp_pat
 
 def test_bounds_at_small_epsilon_do_not_count_to_its_inverse():
     queries = so.RunningSum(16)
-    scaled = [so.lower_bounds(queries, so.PureDP(epsilon=e))[0].value * e for e in (1e-2, 1e-6, 1e-11)]
+    scaled = [so.optimal.lower_bounds(queries, so.PureDP(epsilon=e))[0].value * e for e in (1e-2, 1e-6, 1e-11)]
     assert max(scaled) / min(scaled) < 1.0001
     # As many copies as the records allow: no fewer cells are better than what trying all of them finds.
     A = np.tril(np.ones((12, 12)))
@@ -384,7 +384,7 @@ def test_bounds_at_small_epsilon_do_not_count_to_its_inverse():
         for k in range(1, min(12, records // t) + 1):
             least = np.linalg.svd(A[:, -k:], compute_uv=False)[-1]
             best = max(best, factor * math.sqrt(k / 12) * least)
-    assert so.lower_bounds(so.Matrix(A), privacy, records=records)[0].value >= 0.9 * best
+    assert so.optimal.lower_bounds(so.Matrix(A), privacy, records=records)[0].value >= 0.9 * best
 
 
 def test_plans_do_not_depend_on_what_was_searched_before():
@@ -392,15 +392,15 @@ def test_plans_do_not_depend_on_what_was_searched_before():
     ledger = so.Ledger(so.ApproxDP(epsilon=9.0, delta=1e-3))
 
     def planned_again():
-        return so.plan(queries, APPROX, constraint=so.PublicBound(50))
+        return so.plan(queries, APPROX, constraint=so.optimal.PublicBound(50))
 
     before = planned_again()
     release = before.release(np.ones(21, int), ledger=ledger, request_id="report")
-    so.factorize(queries, gap=1e-8)
-    so.factorize(queries, iterations=1)
+    so.optimal.factorize(queries, gap=1e-8)
+    so.optimal.factorize(queries, iterations=1)
     assert planned_again().digest == before.digest
     assert planned_again().release(np.ones(21, int), ledger=ledger, request_id="report") is release
-    so.factorize(queries, kind="p-identity", law="laplace", iterations=1)
+    so.optimal.factorize(queries, kind="p-identity", law="laplace", iterations=1)
     found = so.plan(queries, PURE, mechanism="p-identity").factorization
     assert found.iterations > 1
     with pytest.raises(ValueError, match="read-only"):
@@ -408,15 +408,15 @@ def test_plans_do_not_depend_on_what_was_searched_before():
 
 
 BAD_DATA = [
-    (np.full(3, 77123), so.ShapeError),
-    (np.full((2, 2, 2), 77123), so.ShapeError),
-    (np.array([77123.0, np.nan, 1, 2]), so.InvalidParameterError),
-    (np.array([77123.0, np.inf, 1, 2]), so.InvalidParameterError),
-    (["77123", "a", "b", "c"], so.DataTypeError),
-    (np.array([77123 + 1j, 0, 0, 0]), so.DataTypeError),
-    (None, so.DataTypeError),
-    (coo_array(([77123.0, np.nan], ([0, 0], [1, 2])), shape=(1, 4)), so.InvalidParameterError),
-    (coo_array(([77123], ([0], [1])), shape=(1, 5)), so.ShapeError),
+    (np.full(3, 77123), so.errors.ShapeError),
+    (np.full((2, 2, 2), 77123), so.errors.ShapeError),
+    (np.array([77123.0, np.nan, 1, 2]), so.errors.InvalidParameterError),
+    (np.array([77123.0, np.inf, 1, 2]), so.errors.InvalidParameterError),
+    (["77123", "a", "b", "c"], so.errors.DataTypeError),
+    (np.array([77123 + 1j, 0, 0, 0]), so.errors.DataTypeError),
+    (None, so.errors.DataTypeError),
+    (coo_array(([77123.0, np.nan], ([0, 0], [1, 2])), shape=(1, 4)), so.errors.InvalidParameterError),
+    (coo_array(([77123], ([0], [1])), shape=(1, 5)), so.errors.ShapeError),
 ]
 
 
@@ -445,25 +445,31 @@ def test_projections_serve_any_public_bound(mechanism, bound, known_noise):
     """Everything that can refuse refuses before the charge; a bound that binds nothing changes little."""
     how = next(m for m in MECHANISMS if m.name == mechanism)
     privacy = PURE if how.law == "laplace" else APPROX
-    for constraint in (so.PublicBound(bound), so.SignedBound(bound), so.PublicTotal(min(bound, 600.0))):
+    for constraint in (
+        so.optimal.PublicBound(bound),
+        so.optimal.SignedBound(bound),
+        so.optimal.PublicTotal(min(bound, 600.0)),
+    ):
         plan = so.plan(
             so.AllRanges(6), privacy, mechanism=mechanism, constraint=constraint, unit=so.ReplaceOne(1), max_value=100
         )
         release = plan.release(np.full(6, 10))
         assert np.isfinite(release.values).all()
         assert release.projection is not None
-        with pytest.raises(so.InvalidParameterError, match="total"):
-            so.plan(so.AllRanges(6), privacy, constraint=so.PublicTotal(601), unit=so.ReplaceOne(1), max_value=100)
+        with pytest.raises(so.errors.InvalidParameterError, match="total"):
+            so.plan(
+                so.AllRanges(6), privacy, constraint=so.optimal.PublicTotal(601), unit=so.ReplaceOne(1), max_value=100
+            )
         if bound <= 1.0:
             assert np.abs(release.values).max() <= bound * (1.0 + 1e-9) or mechanism.startswith("sparse-printed")
-        elif bound >= 1e6 and isinstance(constraint, so.SignedBound):
+        elif bound >= 1e6 and isinstance(constraint, so.optimal.SignedBound):
             error = np.abs(release.values - release.unbiased) / plan.stderr
             assert error.max() < 0.5
 
 
 def test_a_projection_depends_on_the_measurement_alone(known_noise):
     """The same published numbers are projected alike, whatever the data was."""
-    plan = so.plan(so.AllRanges(6), APPROX, constraint=so.PublicBound(20))
+    plan = so.plan(so.AllRanges(6), APPROX, constraint=so.optimal.PublicBound(20))
     release = plan.release(np.array([9, 0, 0, 0, 1, 0]))
     other = plan.release(np.zeros(6, int))
     moved = replace(other, measured=release.measured)
@@ -502,7 +508,7 @@ def test_threads_share_the_memory_of_searches():
     def search():
         try:
             for n in range(5, 30):
-                found.append((n, so.factorize(so.AllRanges(n)).factors[0].tobytes()))
+                found.append((n, so.optimal.factorize(so.AllRanges(n)).factors[0].tobytes()))
         except BaseException as error:
             raised.append(error)
 
@@ -517,7 +523,7 @@ def test_threads_share_the_memory_of_searches():
 
 
 def test_factorizations_are_copied_and_pickled():
-    found = so.factorize(so.AllRanges(6))
+    found = so.optimal.factorize(so.AllRanges(6))
     plan = so.plan(so.AllRanges(6), APPROX, factorization=found)
     for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found)), replace(found)):
         again = so.plan(so.AllRanges(6), APPROX, factorization=other)
@@ -543,7 +549,7 @@ def test_factorizations_are_copied_and_pickled():
     ids=repr,
 )
 def test_changed_factorizations_are_refused(change):
-    found = so.factorize(so.AllRanges(6))
+    found = so.optimal.factorize(so.AllRanges(6))
     for mechanism in ("auto", "optimal"):
         with pytest.raises(so.SordinoError):
             so.plan(so.AllRanges(6), APPROX, mechanism=mechanism, factorization=replace(found, **change))
@@ -551,7 +557,7 @@ def test_changed_factorizations_are_refused(change):
 
 @pytest.mark.parametrize("excess", [0.5, 1.0 - 1e-9, 0.0, -1.0, math.nan, math.inf])
 def test_no_factorization_asks_for_less_noise_than_its_sensitivity(excess):
-    found = so.factorize(so.AllRanges(6), kind="dense-printed")
+    found = so.optimal.factorize(so.AllRanges(6), kind="dense-printed")
     with pytest.raises(so.SordinoError):
         so.plan(so.AllRanges(6), APPROX, mechanism="dense-printed", factorization=replace(found, excess=excess))
 
@@ -596,10 +602,10 @@ def test_neighbours_of_real_data_are_covered_with_their_rounding(mechanism):
 @pytest.mark.parametrize("objective", ["mean", "max"])
 def test_products_reach_every_gap_and_search_equal_factors_once(objective):
     part, seen = so.AllRanges(7), []
-    single = so.factorize(part, objective=objective, gap=1e-9).certificate.lower
+    single = so.optimal.factorize(part, objective=objective, gap=1e-9).certificate.lower
     for count, gap in ((2, 1e-9), (3, 1.0), (2, 1e-4)):
         product = so.Kronecker([part] * count)
-        found = so.factorize(product, objective=objective, gap=gap, progress=lambda i, g: seen.append(i))
+        found = so.optimal.factorize(product, objective=objective, gap=gap, progress=lambda i, g: seen.append(i))
         assert found.gap <= max(gap, 1e-9 * count) * (1.0 + 1e-6) + 1e-10
         assert found.certificate.lower <= single**count * (1.0 + 1e-8)
         assert found.certificate.lower * (1.0 + found.gap) >= single**count * (1.0 - 1e-9)

@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 import sordino as so
+from live import plan_live
 from sordino.privacy.calibration import noise_ratio
 
 PURE = so.PureDP(epsilon=1.0)
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
 MU = so.GaussianDP(mu=1.0)
 CELLS, STEPS = 12, 8
-SKETCH = so.Compression(measurements=6, sparsity=1, nonzeros=2, seed=3)
-DENSE = so.Compression(measurements=6, sparsity=1, sketch="bernoulli", seed=3)
-ROOM = so.Compression(measurements=16, sparsity=3)
+SKETCH = so.sketches.Compression(measurements=6, sparsity=1, nonzeros=2, seed=3)
+DENSE = so.sketches.Compression(measurements=6, sparsity=1, sketch="bernoulli", seed=3)
+ROOM = so.sketches.Compression(measurements=16, sparsity=3)
 KEY = bytes(range(32))
 SECRET = 98765432123
 
@@ -30,7 +31,7 @@ def key(i):
 
 
 def plan_of(privacy=PURE, cells=CELLS, steps=STEPS, once=False, **options):
-    return so.plan_stream(so.RunningHistogram(cells, steps, once=once), privacy, **options)
+    return plan_live(so.RunningHistogram(cells, steps, once=once), privacy, **options)
 
 
 def matrix(compression, cells):
@@ -65,7 +66,7 @@ def test_counters_that_each_spend_epsilon_spend_k_epsilon(epsilon):
     Entries +-1/sqrt k; a counter changes by 1/sqrt k a node, and has noise for that alone: levels/(sqrt k epsilon).
     """
     k, steps = 6, 8
-    signs = matrix(so.Compression(measurements=k, sparsity=1, sketch="bernoulli"), CELLS) / math.sqrt(k)
+    signs = matrix(so.sketches.Compression(measurements=k, sparsity=1, sketch="bernoulli"), CELLS) / math.sqrt(k)
     nodes = tree_rows(steps)
     levels = int(nodes.sum(axis=0).max())
     scale = levels / (math.sqrt(k) * epsilon)
@@ -81,7 +82,7 @@ def test_counters_that_each_spend_epsilon_spend_k_epsilon(epsilon):
     log_ratio = (np.abs(output) - np.abs(output - change)).sum() / scale
     assert log_ratio == pytest.approx(k * epsilon)
     # Ours, of integer signs: the same nodes with the noise that is planned.
-    for compression in (SKETCH, so.Compression(measurements=k, sparsity=1, sketch="bernoulli")):
+    for compression in (SKETCH, so.sketches.Compression(measurements=k, sparsity=1, sketch="bernoulli")):
         plan = plan_of(so.PureDP(epsilon=epsilon), steps=steps, compression=compression, mechanism="binary-tree")
         own = plan.counters.std([1])[0] / math.sqrt(2.0)
         ours = losses(np.kron(matrix(compression, CELLS), nodes), records, own)
@@ -148,7 +149,7 @@ def test_all_counters_together_cost_no_more_than_the_budget(privacy, mechanism, 
         steps,
         unit=unit,
         compression=compression
-        and so.Compression(measurements=4, sparsity=1, nonzeros=2, sketch=compression.sketch, seed=1),
+        and so.sketches.Compression(measurements=4, sparsity=1, nonzeros=2, sketch=compression.sketch, seed=1),
         mechanism=mechanism,
     )
     Phi = np.eye(cells) if compression is None else matrix(plan.compression, cells)
@@ -230,27 +231,27 @@ def test_sums_are_the_truth_and_the_stated_noise(privacy, compression, pan_priva
 
 
 def test_a_pan_private_stream_refuses_what_it_cannot_do():
-    with pytest.raises(so.UnsupportedMechanismError, match="binary tree"):
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="binary tree"):
         plan_of(MU, pan_private=True, mechanism="square-root")
     for mechanism in ("per-item", "differenced"):
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             plan_of(PURE, STEPS, once=True, pan_private=True, mechanism=mechanism)
     for options in ({"steps": None}, {"horizon": "soft"}, {"horizon": "unbounded"}):
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             plan_of(MU, pan_private=True, **options)
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         plan_of(MU, pan_private="yes")
     plan, ledger = plan_of(PURE, pan_private=True, compression=SKETCH), so.Ledger(PURE)
-    with pytest.raises(so.InvalidParameterError, match="no checkpoints"):
-        plan.open(ledger, store=so.InMemoryStepStore())
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.InvalidParameterError, match="no checkpoints"):
+        plan.open(ledger, store=so.streams.InMemoryStepStore())
+    with pytest.raises(so.errors.DataTypeError):
         plan.open("ledger")
     ordinary = plan_of(PURE, compression=SKETCH, mechanism="binary-tree")
-    with ordinary.open() as stream, pytest.raises(so.InvalidParameterError, match="another plan"):
+    with ordinary.open() as stream, pytest.raises(so.errors.InvalidParameterError, match="another plan"):
         plan.attach(stream.counters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with so.testing.deterministic_noise(KEY), pytest.raises(so.InvalidParameterError, match="deterministic"):
+        with so.testing.deterministic_noise(KEY), pytest.raises(so.errors.InvalidParameterError, match="deterministic"):
             plan.open(ledger)
     assert not ledger.history
 
@@ -258,17 +259,17 @@ def test_a_pan_private_stream_refuses_what_it_cannot_do():
 FORK = """
 import os, sys
 import sordino as so
-sketch = so.Compression(measurements=6, sparsity=1, nonzeros=2)
+sketch = so.sketches.Compression(measurements=6, sparsity=1, nonzeros=2)
 for pan_private in (True, False):
-    stream = so.plan_stream(
-        so.RunningHistogram(12, 8), so.PureDP(epsilon=1.0), compression=sketch, pan_private=pan_private
+    stream = so.plan(
+        so.Continual(so.RunningHistogram(12, 8), pan_private=pan_private), so.PureDP(epsilon=1.0), compression=sketch
     ).open()
     stream.update(1)
     child = os.fork()
     if child == 0:
         try:
             stream.update(1)
-        except so.ForkError:
+        except so.errors.ForkError:
             os._exit(0)
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
@@ -292,7 +293,7 @@ def test_turnstile_updates_come_and_go(known_noise):
     for options in ({}, {"compression": ROOM}, {"pan_private": True}, {"compression": ROOM, "pan_private": True}):
         plan = plan_of(loud, 64, 6, **options)
         stream, table = plan.open(), np.zeros(64)
-        with pytest.raises(so.InvalidParameterError, match="nothing was published"):
+        with pytest.raises(so.errors.InvalidParameterError, match="nothing was published"):
             stream.estimate()
         assert np.array_equal(stream.sums, np.zeros(plan.numbers))
         for cells, counts in (
@@ -329,11 +330,11 @@ def test_tables_that_arrive_cell_by_cell(mechanism, privacy, known_noise):
         np.testing.assert_allclose(noisy[: t + 1], truth[: t + 1], atol=tolerance)
         assert stream.estimate().values.shape == (cells,)
     for bad in ([1, 2], []):
-        with pytest.raises(so.ShapeError):
+        with pytest.raises(so.errors.ShapeError):
             plan.open().update(bad)
-    with pytest.raises(so.ShapeError):
+    with pytest.raises(so.errors.ShapeError):
         plan.open().update(1, 1)
-    with pytest.raises(so.HorizonError):
+    with pytest.raises(so.errors.HorizonError):
         stream.update(1)
 
 
@@ -362,10 +363,10 @@ def test_per_item_noise_covers_every_item_once():
     assert plan.counters.std([1])[0] == pytest.approx(math.sqrt(2.0))
     moved = plan_of(PURE, 16, None, once=True, unit=so.ReplaceOne(1))
     assert moved.counters.std([1])[0] == pytest.approx(2.0 * math.sqrt(2.0))
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         so.RunningHistogram(4, 5, once=True)
     for mechanism in ("per-item", "differenced"):
-        with pytest.raises(so.UnsupportedMechanismError, match="once=True"):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="once=True"):
             plan_of(PURE, mechanism=mechanism)
 
 
@@ -373,21 +374,23 @@ def test_a_sketch_recovers_with_its_own_matrix_only():
     stream = plan_of(MU, 64, 4, compression=ROOM).open()
     stream.update(3, 50)
     for bad in (
-        so.Compression(measurements=16, sparsity=3, seed=1),
-        so.Compression(measurements=16, sparsity=3, nonzeros=3),
-        so.Compression(measurements=17, sparsity=3),
-        so.Compression(measurements=16, sparsity=3, sketch="hadamard"),
+        so.sketches.Compression(measurements=16, sparsity=3, seed=1),
+        so.sketches.Compression(measurements=16, sparsity=3, nonzeros=3),
+        so.sketches.Compression(measurements=17, sparsity=3),
+        so.sketches.Compression(measurements=16, sparsity=3, sketch="hadamard"),
     ):
-        with pytest.raises(so.InvalidParameterError, match="same kind, seed and size"):
+        with pytest.raises(so.errors.InvalidParameterError, match="same kind, seed and size"):
             stream.estimate(compression=bad)
     for bad in (3, "haar", {}):
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             stream.estimate(compression=bad)
-    with pytest.raises((so.DataTypeError, so.InvalidParameterError)):
+    with pytest.raises((so.errors.DataTypeError, so.errors.InvalidParameterError)):
         stream.estimate(basis=3)
-    with pytest.raises(so.UnsupportedMechanismError, match="no noisy cells"):
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="no noisy cells"):
         stream.noisy()
-    found = stream.estimate(compression=so.Compression(measurements=16, sparsity=1, recovery="hard-thresholding"))
+    found = stream.estimate(
+        compression=so.sketches.Compression(measurements=16, sparsity=1, recovery="hard-thresholding")
+    )
     assert found.support.size <= 1
     assert found.algorithm == "hard-thresholding"
 
@@ -400,7 +403,7 @@ def test_a_sketch_recovers_with_its_own_matrix_only():
 @pytest.mark.parametrize("kind", ["memory", "file"])
 def test_a_stream_goes_on_from_a_checkpoint(privacy, compression, kind, tmp_path):
     plan = plan_of(privacy, 64, 6, compression=compression)
-    store = so.InMemoryStepStore() if kind == "memory" else so.FileStepStore(tmp_path / "steps")
+    store = so.streams.InMemoryStepStore() if kind == "memory" else so.streams.FileStepStore(tmp_path / "steps")
     seal, ledger = secrets.token_bytes(32), so.Ledger(privacy)
     stream = plan.open(ledger, store=store)
     stream.update([1, 2], [40, -3])
@@ -415,9 +418,9 @@ def test_a_stream_goes_on_from_a_checkpoint(privacy, compression, kind, tmp_path
     assert again.estimate().values.shape == (64,)
     assert len(ledger.history) == 1
     other = plan_of(privacy, 64, 7, compression=compression)
-    with pytest.raises(so.InvalidParameterError, match="another plan"):
+    with pytest.raises(so.errors.InvalidParameterError, match="another plan"):
         other.attach(again.counters)
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         plan.attach("counters")
     again.close()
 
@@ -426,9 +429,9 @@ def test_a_stream_goes_on_from_a_checkpoint(privacy, compression, kind, tmp_path
 def test_differences_are_not_taken_from_a_checkpoint(mechanism):
     """What was published before is not in it: the cells would end up at other places."""
     plan = plan_of(PURE, once=True, mechanism=mechanism)
-    stream = plan.open(store=so.InMemoryStepStore())
+    stream = plan.open(store=so.streams.InMemoryStepStore())
     stream.update(5)
-    with pytest.raises(so.UnsupportedMechanismError, match="not in a checkpoint"):
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="not in a checkpoint"):
         plan.attach(stream.counters)
 
 
@@ -438,7 +441,7 @@ def test_differences_are_not_taken_from_a_checkpoint(mechanism):
 def test_the_state_of_a_sketch_does_not_grow_with_the_cells():
     sizes = set()
     for cells in (2**8, 2**16, 2**26):
-        compression = so.Compression(measurements=64, sparsity=4)
+        compression = so.sketches.Compression(measurements=64, sparsity=4)
         plan = plan_of(MU, cells, 2**10, compression=compression)
         stream = plan.open()
         stream.update([cells - 1, 0], [5, -2])
@@ -446,7 +449,7 @@ def test_the_state_of_a_sketch_does_not_grow_with_the_cells():
         sizes.add(plan.memory)
     assert len(sizes) == 1
     assert plan_of(MU, 128, 2**10).memory > plan_of(MU, 64, 2**10).memory
-    with pytest.raises((so.UnsupportedMechanismError, so.InvalidParameterError)):
+    with pytest.raises((so.errors.UnsupportedMechanismError, so.errors.InvalidParameterError)):
         plan_of(MU, 2**21, 8)
 
 
@@ -460,10 +463,10 @@ def test_auto_takes_a_sketch_for_want_of_memory_alone(privacy):
     small = plan_of(privacy, cells, memory=whole - 1)
     assert small.way == "compressive"
     assert small.memory <= whole - 1
-    with pytest.raises(so.InvalidParameterError, match="room for two"):
+    with pytest.raises(so.errors.InvalidParameterError, match="room for two"):
         plan_of(privacy, cells, memory=7)
-    compression = so.Compression(measurements=32, sparsity=2)
-    comparison = so.compare_stream(so.RunningHistogram(cells, STEPS), privacy, compression=compression)
+    compression = so.sketches.Compression(measurements=32, sparsity=2)
+    comparison = so.compare(so.RunningHistogram(cells, STEPS), privacy, compression=compression)
     assert comparison.chosen.startswith("per-cell")
     assert [row["rmse_kind"] for row in comparison.rows] == ["exact", "noise only"]
     assert {row["numbers"] for row in comparison.rows} == {cells, 32}
@@ -471,7 +474,7 @@ def test_auto_takes_a_sketch_for_want_of_memory_alone(privacy):
 
 
 def test_ways_side_by_side():
-    comparison = so.compare_stream(so.RunningHistogram(64, once=True), PURE, compression=ROOM)
+    comparison = so.compare(so.RunningHistogram(64, once=True), PURE, compression=ROOM)
     assert comparison.chosen.startswith("per-item")
     ways = [row["mechanism"].split(":")[0] for row in comparison.rows]
     assert sorted(ways) == ["compressive", "differenced", "per-cell", "per-item"]
@@ -480,7 +483,7 @@ def test_ways_side_by_side():
     for row in comparison.rows:
         assert row["rmse"] > 0.0
         assert row["bytes"] >= 8 * row["numbers"]
-    plain = so.compare_stream(so.RunningHistogram(64, 8), PURE)
+    plain = so.compare(so.RunningHistogram(64, 8), PURE)
     assert [row["mechanism"] for row in plain.rows] == [plain.chosen]
 
 
@@ -591,24 +594,24 @@ def test_no_step_is_refused_by_its_items(cells, counts, same, compression, pan_p
 
 def test_bad_plans_are_refused():
     for bad in (3, "sketch"):
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             plan_of(compression=bad)
     for bad in ({"dim": 2}, {"touched": 2}, {"signed": True}, {"integral": False}):
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             plan_of(**bad)
     for bad in (
-        so.Compression(measurements=13),
-        so.Compression(measurements=6, sparsity=4),
-        so.Compression(sparsity=5),
+        so.sketches.Compression(measurements=13),
+        so.sketches.Compression(measurements=6, sparsity=4),
+        so.sketches.Compression(sparsity=5),
     ):
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             plan_of(compression=bad)
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
         plan_of(basis="fourier")
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         so.plan(so.RunningHistogram(4, 4), PURE)
     for workload in (so.RunningSum(8),):
         with pytest.raises(so.SordinoError):
-            so.plan_stream(workload, PURE, compression=SKETCH)
+            so.plan(so.Continual(workload), PURE, compression=SKETCH)
         with pytest.raises(so.SordinoError):
-            so.plan_stream(workload, PURE, pan_private=True)
+            so.plan(so.Continual(workload, pan_private=True), PURE)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sordino.plans.records import record_digest
 
 import sordino as so
-from sordino.plans.records import record_digest
 
 # Noise that rounds away.
 LOUD = so.GaussianDP(mu=1e6)
@@ -35,7 +35,7 @@ def estimated(plan, values):
 
 def test_six_clients():
     """Shares 1/6, 1/2, 2/3, 1; the derivative of the risk is twice that, less 1."""
-    found = estimated(so.plan_local(so.LocalSurvey(6, intervals=4), LOUD), SIX)
+    found = estimated(so.plan(so.local.LocalSurvey(6, intervals=4), LOUD), SIX)
     shares = np.array([1 / 6, 1 / 2, 2 / 3, 1.0])
     slopes = np.array([-2 / 3, 0.0, 1 / 3, 1.0])
     np.testing.assert_allclose(found.shares, shares, atol=1e-4)
@@ -60,10 +60,10 @@ def test_six_clients():
     assert found.clients == 6
     np.testing.assert_allclose(found.grid, [0.25, 0.5, 0.75, 1.0])
     for q in (0.0, 1.0, -1.0, math.nan):
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             found.quantile(q)
     for theta in (-0.01, 1.01, math.nan):
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             found.risk_at(theta)
 
 
@@ -71,9 +71,9 @@ def test_six_clients():
 @given(values=st.lists(st.floats(-9.0, 30.0), min_size=1, max_size=12), w=st.integers(1, 17))
 def test_shares_are_those_at_or_below_each_point(privacy, values, w):
     """Within any bounds; values beyond are clamped, also those exactly on the grid."""
-    survey = so.LocalSurvey(len(values), (-2.0, 14.0), intervals=w)
+    survey = so.local.LocalSurvey(len(values), (-2.0, 14.0), intervals=w)
     on_grid = [*values, *survey.grid.tolist(), -2.0, 14.0]
-    found = estimated(so.plan_local(survey, privacy), on_grid)
+    found = estimated(so.plan(survey, privacy), on_grid)
     clamped = np.clip(on_grid, -2.0, 14.0)
     expected = [(clamped <= theta).mean() for theta in survey.grid]
     np.testing.assert_allclose(found.shares, expected, atol=0.01)
@@ -81,10 +81,10 @@ def test_shares_are_those_at_or_below_each_point(privacy, values, w):
 
 def test_the_grid_costs_no_more_than_the_noise():
     for privacy, rate in ((APPROX, 1.0), (so.PureDP(epsilon=0.5), 0.5)):
-        plan = so.plan_local(so.LocalSurvey(10_000), privacy)
+        plan = so.plan(so.local.LocalSurvey(10_000), privacy)
         assert plan.survey.intervals == math.ceil(rate * 100)
-    assert so.plan_local(so.LocalSurvey(1), APPROX).survey.intervals == 2
-    assert so.plan_local(so.LocalSurvey(10**12), APPROX).survey.intervals == 2**13
+    assert so.plan(so.local.LocalSurvey(1), APPROX).survey.intervals == 2
+    assert so.plan(so.local.LocalSurvey(10**12), APPROX).survey.intervals == 2**13
 
 
 # Losses
@@ -100,8 +100,8 @@ def test_huber(bounds):
     low, high = bounds
     width = 0.3 * (high - low)
     values = low + (high - low) * np.random.default_rng(1).beta(2, 4, 300)
-    survey = so.LocalSurvey(300, bounds, loss=so.LocalLoss.huber(width), intervals=64)
-    plan = so.plan_local(survey, LOUD)
+    survey = so.local.LocalSurvey(300, bounds, loss=so.local.LocalLoss.huber(width), intervals=64)
+    plan = so.plan(survey, LOUD)
     assert plan.numbers == 65
     assert plan.message_bytes == 8 * 65
     found = estimated(plan, values)
@@ -113,7 +113,7 @@ def test_huber(bounds):
     assert np.abs(found.risk - truth).max() < 0.01 * (high - low)
     assert abs(found.minimiser - points[truth.argmin()]) <= (high - low) / 64
     for use in (lambda: found.cdf, lambda: found.median, lambda: found.interval(0.9, population=True)):
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             use()
 
 
@@ -125,9 +125,9 @@ def test_a_loss_by_functions():
     """(theta - d)^2/2 on [0, 1]: its minimiser is the mean; with and without its level."""
     values = np.random.default_rng(2).beta(5, 2, 200)
     for value in (None, lambda theta, d: (theta - d) ** 2 / 2):
-        loss = so.LocalLoss("quadratic", quadratic, value)
+        loss = so.local.LocalLoss("quadratic", quadratic, value)
         assert loss.level == (value is not None)
-        plan = so.plan_local(so.LocalSurvey(200, loss=loss, intervals=50), LOUD)
+        plan = so.plan(so.local.LocalSurvey(200, loss=loss, intervals=50), LOUD)
         assert plan.numbers == 50 + (value is not None)
         found = estimated(plan, values)
         assert found.minimiser == pytest.approx(values.mean(), abs=0.01)
@@ -135,7 +135,7 @@ def test_a_loss_by_functions():
         shift = 0.0 if value is not None else truth[0]
         assert (found.level is None) == (value is None)
         np.testing.assert_allclose(found.risk, truth - shift, atol=0.01)
-        with pytest.raises(so.InvalidParameterError, match="functions"):
+        with pytest.raises(so.errors.InvalidParameterError, match="functions"):
             plan.save("nowhere.json")
 
 
@@ -149,9 +149,9 @@ BAD_LOSSES = [
 
 @pytest.mark.parametrize("derivative", BAD_LOSSES)
 def test_a_loss_that_is_none_is_refused_before_anything_is_charged(derivative):
-    survey = so.LocalSurvey(9, loss=so.LocalLoss("bad", derivative), intervals=8)
-    with pytest.raises(so.InvalidParameterError, match="derivative"):
-        so.plan_local(survey, APPROX)
+    survey = so.local.LocalSurvey(9, loss=so.local.LocalLoss("bad", derivative), intervals=8)
+    with pytest.raises(so.errors.InvalidParameterError, match="derivative"):
+        so.plan(survey, APPROX)
 
 
 def test_no_value_is_refused():
@@ -160,18 +160,20 @@ def test_no_value_is_refused():
     def odd(theta, value):  # fits at public values, and nowhere else
         return np.sign(theta - 0.5) if round(value * 16) == value * 16 else np.full_like(theta, np.nan)
 
-    for loss in (None, so.LocalLoss.huber(0.2), so.LocalLoss("odd", odd)):
-        survey = so.LocalSurvey(9, loss=loss, intervals=8)
-        so.plan_local(survey, APPROX)
+    for loss in (None, so.local.LocalLoss.huber(0.2), so.local.LocalLoss("odd", odd)):
+        survey = so.local.LocalSurvey(9, loss=loss, intervals=8)
+        so.plan(survey, APPROX)
         rows = survey.increments(np.array([math.nan, math.inf, -math.inf, 0.3]))
         assert not rows[0].any()
         assert (rows >= 0).all()
         assert (rows.sum(axis=1) <= survey.largest).all()
         if loss is None or loss.name == "huber":
             assert np.array_equal(rows[1:3], survey.increments(np.array([1.0, 0.0])))
-    level = so.LocalSurvey(9, loss=so.LocalLoss.huber(0.2), intervals=8).starts(np.array([math.nan, 0.0, math.inf]))
+    level = so.local.LocalSurvey(9, loss=so.local.LocalLoss.huber(0.2), intervals=8).starts(
+        np.array([math.nan, 0.0, math.inf])
+    )
     assert level.tolist()[:2] == [0, 0]
-    assert so.plan_local(so.LocalSurvey(9), APPROX).encode_client(math.nan).shape == (3,)
+    assert so.plan(so.local.LocalSurvey(9), APPROX).encode_client(math.nan).shape == (3,)
 
 
 @given(
@@ -186,8 +188,8 @@ def test_increments_are_a_mixture_of_single_ones(values, w, knots):
     def derivative(theta, value):
         return steps[np.clip(((theta - value + 1.0) / 2.0 * len(steps)).astype(int), 0, len(steps) - 1)]
 
-    for loss in (so.LocalLoss("stairs", derivative), so.LocalLoss.huber(0.2), None):
-        survey = so.LocalSurvey(9, loss=loss, intervals=w)
+    for loss in (so.local.LocalLoss("stairs", derivative), so.local.LocalLoss.huber(0.2), None):
+        survey = so.local.LocalSurvey(9, loss=loss, intervals=w)
         rows = survey.increments(np.array(values))
         assert rows.shape == (len(values), w)
         assert rows.dtype == np.int64
@@ -202,12 +204,12 @@ def test_increments_are_a_mixture_of_single_ones(values, w, knots):
 
 def test_the_budget_of_a_loss_with_a_level_is_that_of_both_parts():
     for privacy in (APPROX, so.GaussianDP(mu=0.5), PURE):
-        plan = so.plan_local(so.LocalSurvey(100, loss=so.LocalLoss.huber(0.3)), privacy)
+        plan = so.plan(so.local.LocalSurvey(100, loss=so.local.LocalLoss.huber(0.3)), privacy)
         one, two = plan.sums.privacy, plan.level.privacy
         if isinstance(privacy, so.PureDP):
             assert one.epsilon + two.epsilon == pytest.approx(privacy.epsilon, rel=1e-12)
             assert one.epsilon + two.epsilon <= privacy.epsilon
-            assert plan.cost == so.PureCost(1.0)
+            assert plan.cost == so.privacy.PureCost(1.0)
         else:
             from sordino.privacy.calibration import gaussian_mu
 
@@ -222,14 +224,14 @@ def test_the_budget_of_a_loss_with_a_level_is_that_of_both_parts():
 
 
 def test_reports_are_charged_to_the_client():
-    plan = so.plan_local(so.LocalSurvey(100), APPROX)
-    with pytest.raises(so.InvalidParameterError, match="deterministic"):
+    plan = so.plan(so.local.LocalSurvey(100), APPROX)
+    with pytest.raises(so.errors.InvalidParameterError, match="deterministic"):
         plan.encode_client(0.5, ledger=so.Ledger(APPROX))
     for bad, error in (
-        ("a", so.DataTypeError),
-        ("0.7", so.DataTypeError),
-        ([0.5], so.ShapeError),
-        (1j, so.DataTypeError),
+        ("a", so.errors.DataTypeError),
+        ("0.7", so.errors.DataTypeError),
+        ([0.5], so.errors.ShapeError),
+        (1j, so.errors.DataTypeError),
     ):
         with pytest.raises(error) as raised:
             plan.encode_client(bad)
@@ -242,7 +244,7 @@ def test_reports_are_charged_to_the_client():
 
 def test_clients_have_noise_of_their_own():
     """Also beyond one chunk, and the level's noise is another than that of the sum."""
-    plan = so.plan_local(so.LocalSurvey(100, loss=so.LocalLoss.huber(0.3), intervals=2), APPROX)
+    plan = so.plan(so.local.LocalSurvey(100, loss=so.local.LocalLoss.huber(0.3), intervals=2), APPROX)
     messages = plan.encode_clients(np.full(2**14 + 50, 0.5))
     assert len(np.unique(messages, axis=0)) == len(messages)
     one, two = messages[: 2**14, 0], messages[: 2**14, 2]
@@ -275,7 +277,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize("malformed", MALFORMED, ids=lambda m: repr(m)[:20])
 def test_malformed_reports_are_ignored_silently(malformed, capfd, caplog):
-    plan = so.plan_local(so.LocalSurvey(6, intervals=4), LOUD)
+    plan = so.plan(so.local.LocalSurvey(6, intervals=4), LOUD)
     good = plan.encode_clients(SIX)
     server, other = plan.server(), plan.server()
     server.add_many(good)
@@ -294,7 +296,7 @@ def test_malformed_reports_are_ignored_silently(malformed, capfd, caplog):
 
 
 def test_a_client_counts_once():
-    plan = so.plan_local(so.LocalSurvey(6, intervals=4), LOUD)
+    plan = so.plan(so.local.LocalSurvey(6, intervals=4), LOUD)
     good = plan.encode_clients(SIX)
     server = plan.server()
     server.add_many(good, clients=range(6))
@@ -304,12 +306,12 @@ def test_a_client_counts_once():
     server.add(good[0], client=[])
     assert server.accepted == 6
     np.testing.assert_allclose(server.estimate().shares, [1 / 6, 1 / 2, 2 / 3, 1], atol=1e-4)
-    with pytest.raises(so.InvalidParameterError, match="as many"):
+    with pytest.raises(so.errors.InvalidParameterError, match="as many"):
         server.add_many(good, clients=range(5))
 
 
 def test_servers_merge():
-    plan = so.plan_local(so.LocalSurvey(6, intervals=4), LOUD)
+    plan = so.plan(so.local.LocalSurvey(6, intervals=4), LOUD)
     good = plan.encode_clients(SIX)
     whole, left, right = plan.server(), plan.server(), plan.server()
     whole.add_many(good)
@@ -320,21 +322,21 @@ def test_servers_merge():
     np.testing.assert_allclose(left.estimate().shares, whole.estimate().shares, rtol=1e-12)
     left.add(good[2], client="c")
     assert left.accepted == 6
-    with pytest.raises(so.InvalidParameterError, match="before"):
+    with pytest.raises(so.errors.InvalidParameterError, match="before"):
         left.merge(right)
     for other in (APPROX, so.GaussianDP(mu=1.0)):
-        with pytest.raises(so.InvalidParameterError, match="plans"):
-            left.merge(so.plan_local(so.LocalSurvey(6, intervals=4), other).server())
-    with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.InvalidParameterError, match="plans"):
+            left.merge(so.plan(so.local.LocalSurvey(6, intervals=4), other).server())
+    with pytest.raises(so.errors.DataTypeError):
         left.merge("server")
-    with pytest.raises(so.InvalidParameterError, match="no reports"):
+    with pytest.raises(so.errors.InvalidParameterError, match="no reports"):
         plan.server().estimate()
 
 
 @pytest.mark.parametrize("privacy", [APPROX, PURE, so.GaussianDP(mu=0.1)], ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize("loss", [None, so.LocalLoss.huber(0.3)], ids=["absolute", "huber"])
+@pytest.mark.parametrize("loss", [None, so.local.LocalLoss.huber(0.3)], ids=["absolute", "huber"])
 def test_no_honest_report_is_left_out(privacy, loss):
-    plan = so.plan_local(so.LocalSurvey(1000, loss=loss), privacy)
+    plan = so.plan(so.local.LocalSurvey(1000, loss=loss), privacy)
     server = plan.server()
     server.add_many(plan.encode_clients(np.linspace(0, 1, 3000)))
     assert server.accepted == 3000
@@ -344,10 +346,10 @@ def test_no_honest_report_is_left_out(privacy, loss):
 
 
 @pytest.mark.parametrize("privacy", [APPROX, PURE], ids=["gaussian", "laplace"])
-@pytest.mark.parametrize("loss", [None, so.LocalLoss.huber(0.7)], ids=["absolute", "huber"])
+@pytest.mark.parametrize("loss", [None, so.local.LocalLoss.huber(0.7)], ids=["absolute", "huber"])
 def test_plans_go_through_files(privacy, loss, tmp_path):
-    plan = so.plan_local(so.LocalSurvey(400, (-1.0, 3.0), loss=loss), privacy)
-    again = so.LocalPlan.load(plan.save(tmp_path / "plan.json"))
+    plan = so.plan(so.local.LocalSurvey(400, (-1.0, 3.0), loss=loss), privacy)
+    again = so.SurveyPlan.load(plan.save(tmp_path / "plan.json"))
     assert again.explain() == plan.explain()
     assert again.privacy == privacy
     values = np.linspace(-1, 3, 9)
@@ -361,10 +363,10 @@ def test_plans_go_through_files(privacy, loss, tmp_path):
 
 def test_altered_plans_are_refused(tmp_path):
     """Whoever sends the file cannot make clients take less noise than the guarantee in it asks for."""
-    plan = so.plan_local(so.LocalSurvey(400, loss=so.LocalLoss.huber(0.3), intervals=16), APPROX)
+    plan = so.plan(so.local.LocalSurvey(400, loss=so.local.LocalLoss.huber(0.3), intervals=16), APPROX)
     path = plan.save(tmp_path / "plan.json")
     record = json.loads(path.read_text())
-    weaker = so.plan_local(plan.survey, so.ApproxDP(epsilon=5.0, delta=1e-6))
+    weaker = so.plan(plan.survey, so.ApproxDP(epsilon=5.0, delta=1e-6))
     other = json.loads(weaker.save(tmp_path / "weaker.json").read_text())
     altered = [
         record | {"privacy": other["privacy"], "digest": record["digest"]},
@@ -380,12 +382,12 @@ def test_altered_plans_are_refused(tmp_path):
             changed.pop("digest", None)
             changed["digest"] = record_digest(changed)
         path.write_text(json.dumps(changed))
-        with pytest.raises(so.PlanFileError):
-            so.LocalPlan.load(path)
-    with pytest.raises(so.PlanFileError):
-        so.LocalPlan.load(so.plan_stream(so.EdgeCount(4, 4), APPROX).save(path))
-    with pytest.raises(so.InputFileError):
-        so.LocalPlan.load(tmp_path / "none.json")
+        with pytest.raises(so.errors.PlanFileError):
+            so.SurveyPlan.load(path)
+    with pytest.raises(so.errors.PlanFileError):
+        so.SurveyPlan.load(so.plan(so.events.EdgeCount(4, 4), APPROX).save(path))
+    with pytest.raises(so.errors.InputFileError):
+        so.SurveyPlan.load(tmp_path / "none.json")
 
 
 # Arguments
@@ -393,25 +395,25 @@ def test_altered_plans_are_refused(tmp_path):
 
 def test_surveys_and_plans_that_cannot_be():
     for make, error in (
-        (lambda: so.LocalSurvey(0), so.InvalidParameterError),
-        (lambda: so.LocalSurvey(2.5), so.DataTypeError),
-        (lambda: so.LocalSurvey(9, (1.0, 1.0)), so.InvalidParameterError),
-        (lambda: so.LocalSurvey(9, (-math.inf, 1.0)), so.InvalidParameterError),
-        (lambda: so.LocalSurvey(9, 3.0), so.DataTypeError),
-        (lambda: so.LocalSurvey(9, (0.0, 1.0, 2.0)), so.DataTypeError),
-        (lambda: so.plan_local(so.LocalSurvey(9), APPROX).std(0), so.InvalidParameterError),
-        (lambda: so.plan_local(so.LocalSurvey(9), APPROX).half_width(0.9, 1.5), so.DataTypeError),
-        (lambda: so.LocalSurvey(9, (-1e308, 1e308)), so.InvalidParameterError),
-        (lambda: so.LocalSurvey(9, intervals=0), so.InvalidParameterError),
-        (lambda: so.LocalSurvey(9, intervals=2**13 + 1), so.InvalidParameterError),
-        (lambda: so.LocalSurvey(9, loss="absolute"), so.DataTypeError),
-        (lambda: so.LocalSurvey(9).grid, so.InvalidParameterError),
-        (lambda: so.LocalLoss.huber(0.0), so.InvalidParameterError),
-        (lambda: so.LocalLoss("x", 3), so.DataTypeError),
-        (lambda: so.LocalLoss("absolute", quadratic), so.InvalidParameterError),
-        (lambda: so.plan_local("survey", APPROX), so.DataTypeError),
-        (lambda: so.plan_local(so.LocalSurvey(9), "privacy"), so.DataTypeError),
-        (lambda: so.plan_local(so.LocalSurvey(9), PURE, mechanism="square-root"), so.SordinoError),
+        (lambda: so.local.LocalSurvey(0), so.errors.InvalidParameterError),
+        (lambda: so.local.LocalSurvey(2.5), so.errors.DataTypeError),
+        (lambda: so.local.LocalSurvey(9, (1.0, 1.0)), so.errors.InvalidParameterError),
+        (lambda: so.local.LocalSurvey(9, (-math.inf, 1.0)), so.errors.InvalidParameterError),
+        (lambda: so.local.LocalSurvey(9, 3.0), so.errors.DataTypeError),
+        (lambda: so.local.LocalSurvey(9, (0.0, 1.0, 2.0)), so.errors.DataTypeError),
+        (lambda: so.plan(so.local.LocalSurvey(9), APPROX).std(0), so.errors.InvalidParameterError),
+        (lambda: so.plan(so.local.LocalSurvey(9), APPROX).half_width(0.9, 1.5), so.errors.DataTypeError),
+        (lambda: so.local.LocalSurvey(9, (-1e308, 1e308)), so.errors.InvalidParameterError),
+        (lambda: so.local.LocalSurvey(9, intervals=0), so.errors.InvalidParameterError),
+        (lambda: so.local.LocalSurvey(9, intervals=2**13 + 1), so.errors.InvalidParameterError),
+        (lambda: so.local.LocalSurvey(9, loss="absolute"), so.errors.DataTypeError),
+        (lambda: so.local.LocalSurvey(9).grid, so.errors.InvalidParameterError),
+        (lambda: so.local.LocalLoss.huber(0.0), so.errors.InvalidParameterError),
+        (lambda: so.local.LocalLoss("x", 3), so.errors.DataTypeError),
+        (lambda: so.local.LocalLoss("absolute", quadratic), so.errors.InvalidParameterError),
+        (lambda: so.plan("survey", APPROX), so.errors.DataTypeError),
+        (lambda: so.plan(so.local.LocalSurvey(9), "privacy"), so.errors.DataTypeError),
+        (lambda: so.plan(so.local.LocalSurvey(9), PURE, mechanism="square-root"), so.SordinoError),
     ):
         with pytest.raises(error):
             make()
@@ -425,7 +427,7 @@ def test_accuracy_end_to_end_with_the_constant_and_without():
     """20,000 clients at (1, 1e-6): risks within 0.1 with the constant, and off by E[d] without it."""
     n = 20_000
     values = np.random.default_rng(3).beta(2, 5, n)
-    plan = so.plan_local(so.LocalSurvey(n), APPROX)
+    plan = so.plan(so.local.LocalSurvey(n), APPROX)
     found = estimated(plan, values)
     points = np.array([0.0, *found.grid])
     truth = np.array([np.abs(theta - values).mean() for theta in points])
@@ -442,10 +444,10 @@ def test_accuracy_end_to_end_with_the_constant_and_without():
 
 def test_one_running_sum_is_much_better_than_a_noisy_one_hot():
     errors = {
-        name: so.plan_local(so.LocalSurvey(10**6, intervals=1000), APPROX, mechanism=name).max_stderr * 1e3
+        name: so.plan(so.local.LocalSurvey(10**6, intervals=1000), APPROX, mechanism=name).max_stderr * 1e3
         for name in ("square-root", "identity", "binary-tree")
     }
-    best = so.plan_local(so.LocalSurvey(10**6, intervals=1000), APPROX).max_stderr * 1e3
+    best = so.plan(so.local.LocalSurvey(10**6, intervals=1000), APPROX).max_stderr * 1e3
     # In standard deviations of the derivative, 2 shares - 1: 35.5 and 378, as computed elsewhere.
     assert 2.0 * errors["square-root"] == pytest.approx(35.5, abs=0.05)
     assert 2.0 * errors["identity"] == pytest.approx(378, abs=0.5)
@@ -455,15 +457,15 @@ def test_one_running_sum_is_much_better_than_a_noisy_one_hot():
 
 def test_no_report_is_merged_twice():
     """Not with itself, not the same server again, not by way of a third one."""
-    plan = so.plan_local(so.LocalSurvey(100), APPROX)
+    plan = so.plan(so.local.LocalSurvey(100), APPROX)
     one, two, three = plan.server(), plan.server(), plan.server()
     for server in (one, two, three):
         server.add(plan.encode_client(0.5))
     one.merge(two)
     three.merge(two)
     for other in (one, two, three):
-        with pytest.raises(so.InvalidParameterError, match="before"):
+        with pytest.raises(so.errors.InvalidParameterError, match="before"):
             one.merge(other)
     assert one.accepted == 2
-    with pytest.raises(so.ForkError):
+    with pytest.raises(so.errors.ForkError):
         copy.copy(one)

@@ -49,13 +49,13 @@ def test_large_arrays_lie_beside_under_their_hash(tmp_path):
         arrays = {name: stored[name] for name in stored.files}
     name, array = next(iter(arrays.items()))
     np.savez(beside, **{name: array * 1.0000001})
-    with pytest.raises(so.PlanFileError, match="altered"):
+    with pytest.raises(so.errors.PlanFileError, match="altered"):
         so.Plan.load(path)
     np.savez(beside, other=array)
-    with pytest.raises(so.PlanFileError, match="missing"):
+    with pytest.raises(so.errors.PlanFileError, match="missing"):
         so.Plan.load(path)
     beside.write_bytes(b"PK broken")
-    with pytest.raises(so.PlanFileError):
+    with pytest.raises(so.errors.PlanFileError):
         so.Plan.load(path)
 
 
@@ -86,7 +86,7 @@ def test_large_arrays_lie_beside_under_their_hash(tmp_path):
 def test_tampered_plans_are_refused(change, tmp_path):
     path = PLANS[0]().save(tmp_path / "plan.json")
     rewrite(path, change)
-    with pytest.raises(so.PlanFileError):
+    with pytest.raises(so.errors.PlanFileError):
         so.Plan.load(path)
 
 
@@ -95,20 +95,20 @@ def test_more_stored_noise_is_no_crime_and_digest_is_checked(tmp_path):
     rewrite(path, lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] * 2))
     so.Plan.load(path)
     path.write_text(path.read_text().replace('"mean"', '"max"'))
-    with pytest.raises(so.PlanFileError, match="digest"):
+    with pytest.raises(so.errors.PlanFileError, match="digest"):
         so.Plan.load(path)
 
 
 def test_unreadable_files(tmp_path):
-    with pytest.raises(so.InputFileError):
+    with pytest.raises(so.errors.InputFileError):
         so.Plan.load(tmp_path / "nothing.json")
-    with pytest.raises(so.InputFileError):
+    with pytest.raises(so.errors.InputFileError):
         so.Plan.load(tmp_path)
-    with pytest.raises(so.InputFileError):
+    with pytest.raises(so.errors.InputFileError):
         PLANS[0]().save(tmp_path / "no" / "such" / "folder.json")
     for text in ["", "[]", "{", "null", "{}", '{"schema": 1}', "\x00"]:
         (tmp_path / "bad.json").write_text(text)
-        with pytest.raises(so.PlanFileError):
+        with pytest.raises(so.errors.PlanFileError):
             so.Plan.load(tmp_path / "bad.json")
 
 
@@ -123,10 +123,12 @@ SEARCHED = {
     "k-norm": lambda: so.plan(QUERIES, PURE, mechanism="k-norm"),
     "ellipsoid, pure": lambda: so.plan(QUERIES, PURE, mechanism="ellipsoid"),
     "dense, pure": lambda: so.plan(QUERIES, PURE, mechanism="dense"),
-    "sparse": lambda: so.plan(QUERIES, APPROX, mechanism="sparse-gaussian", constraint=so.PublicBound(9)),
-    "sparse, pure": lambda: so.plan(QUERIES, PURE, constraint=so.SignedBound(9)),
-    "sparse-printed": lambda: so.plan(QUERIES, APPROX, mechanism="sparse-printed", constraint=so.PublicBound(1)),
-    "universal": lambda: so.plan(QUERIES, APPROX, mechanism="universal", constraint=so.PublicBound(9)),
+    "sparse": lambda: so.plan(QUERIES, APPROX, mechanism="sparse-gaussian", constraint=so.optimal.PublicBound(9)),
+    "sparse, pure": lambda: so.plan(QUERIES, PURE, constraint=so.optimal.SignedBound(9)),
+    "sparse-printed": lambda: so.plan(
+        QUERIES, APPROX, mechanism="sparse-printed", constraint=so.optimal.PublicBound(1)
+    ),
+    "universal": lambda: so.plan(QUERIES, APPROX, mechanism="universal", constraint=so.optimal.PublicBound(9)),
     "product": lambda: so.plan(so.Kronecker([so.RunningSum(2), QUERIES]), APPROX, mechanism="optimal"),
 }
 
@@ -233,7 +235,7 @@ def test_tampered_searches_are_refused(name, tmp_path):
     for change, apply in changes.items():
         path.write_text(text)
         rewrite(path, apply)
-        with pytest.raises(so.PlanFileError):
+        with pytest.raises(so.errors.PlanFileError):
             so.Plan.load(path)
             pytest.fail(change)
 
@@ -250,7 +252,7 @@ def test_other_measurements_get_the_noise_that_they_need(name, tmp_path):
     rewrite(path, searched(factors=[stored(B)], blocks=blocks, certificate=None, gap=None))
     if name != "k-norm":
         # The noise that is stored is too little.
-        with pytest.raises(so.PlanFileError, match="less noise"):
+        with pytest.raises(so.errors.PlanFileError, match="less noise"):
             so.Plan.load(path)
     rewrite(path, lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] * 200))
     again = so.Plan.load(path)
@@ -270,7 +272,7 @@ def test_broken_archives(tmp_path):
     rng = np.random.default_rng(0)
     for cut in (0, 1, 30, len(whole) // 2, len(whole) - 1):
         beside.write_bytes(whole[:cut])
-        with pytest.raises(so.PlanFileError):
+        with pytest.raises(so.errors.PlanFileError):
             so.Plan.load(path)
     for at in rng.integers(0, len(whole), 200):
         spoiled = bytearray(whole)
@@ -278,5 +280,5 @@ def test_broken_archives(tmp_path):
         beside.write_bytes(bytes(spoiled))
         try:
             assert so.Plan.load(path).digest == plan.digest
-        except so.PlanFileError:
+        except so.errors.PlanFileError:
             continue

@@ -57,13 +57,13 @@ def test_who_names_a_mechanism_gets_it_or_a_clear_refusal():
     assert so.plan(workload, APPROX, mechanism="fourier").mechanism == "fourier-gaussian"
     assert so.plan(workload, so.PureDP(epsilon=1.0), mechanism="fourier").mechanism == "fourier-laplace"
     for name in ["haar", "tree", "fourier-uniform"]:
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             so.plan(workload, APPROX, mechanism=name)
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         so.plan(workload, so.PureDP(epsilon=1.0), mechanism="identity-gaussian")
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         so.plan(workload, so.PureDP(epsilon=1.0), mechanism="fourier-composed")
-    with pytest.raises(so.InvalidParameterError, match="unknown mechanism"):
+    with pytest.raises(so.errors.InvalidParameterError, match="unknown mechanism"):
         so.plan(workload, APPROX, mechanism="magic")
 
 
@@ -87,7 +87,7 @@ def test_certificates_never_exceed_the_error():
         so.MovingAverage(31, 700, "same"),
         so.ExponentialSmoothing(0.99, 800),
         so.Convolution(rng.normal(size=40), 600, "causal"),
-        so.GroupConvolution(rng.normal(size=(3, 5))),
+        so.workloads.GroupConvolution(rng.normal(size=(3, 5))),
         so.Marginals([2, 3, 4, 5], sets=[[0, 1], [2, 3], [1]], weights=[1, 2, 3]),
         so.Matrix(rng.normal(size=(6, 9))),
     ]:
@@ -114,7 +114,9 @@ def test_the_dual_bound_is_close_to_the_singular_values():
 
 def test_unbiased_bounds():
     rho = 0.5
-    plan = so.plan(so.Difference(64, boundary="circular"), so.ZeroConcentratedDP(rho=rho), mechanism="fourier")
+    plan = so.plan(
+        so.workloads.Difference(64, boundary="circular"), so.ZeroConcentratedDP(rho=rho), mechanism="fourier"
+    )
     bound = next(b for b in plan.bounds if b.name == "unbiased, zCDP")
     assert math.isclose((plan.rmse / bound.value) ** 2, math.expm1(2 * rho) / (2 * rho), rel_tol=1e-5)
     pure = so.plan(so.Histogram(4), so.PureDP(epsilon=1.0))
@@ -147,7 +149,7 @@ def test_group_privacy_in_one_sentence():
     assert f"({epsilon_of_mu(3 * gaussian_mu(APPROX), 1e-6):.6g}, 1e-06)" in gaussian.guarantee(records=3)
     concentrated = so.plan(so.RunningSum(500), so.ZeroConcentratedDP(rho=0.1), mechanism="fourier")
     assert "0.9-zero" in concentrated.guarantee(records=3)
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         plan.guarantee(records=0)
 
 
@@ -189,23 +191,23 @@ def test_privacy_for_refuses_nonsense():
         {"rmse": 1.0, "delta": 1.5},
         {"rmse": 1e-9},
     ]:
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             so.privacy_for(workload, **arguments)
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"workload": "histogram"}, so.DataTypeError),
-        ({"privacy": 1.0}, so.DataTypeError),
-        ({"unit": 1}, so.DataTypeError),
-        ({"objective": "median"}, so.InvalidParameterError),
-        ({"max_value": 0}, so.InvalidParameterError),
-        ({"max_value": 2**60}, so.InvalidParameterError),
-        ({"max_value": 1.5}, so.DataTypeError),
-        ({"integral": 1}, so.DataTypeError),
-        ({"mechanism": 3}, so.DataTypeError),
-        ({"workload": so.RunningSum(2**20), "max_value": 2**53, "mechanism": "tree"}, so.InvalidParameterError),
+        ({"workload": "histogram"}, so.errors.DataTypeError),
+        ({"privacy": 1.0}, so.errors.DataTypeError),
+        ({"unit": 1}, so.errors.DataTypeError),
+        ({"objective": "median"}, so.errors.InvalidParameterError),
+        ({"max_value": 0}, so.errors.InvalidParameterError),
+        ({"max_value": 2**60}, so.errors.InvalidParameterError),
+        ({"max_value": 1.5}, so.errors.DataTypeError),
+        ({"integral": 1}, so.errors.DataTypeError),
+        ({"mechanism": 3}, so.errors.DataTypeError),
+        ({"workload": so.RunningSum(2**20), "max_value": 2**53, "mechanism": "tree"}, so.errors.InvalidParameterError),
     ],
 )
 def test_bad_requests_are_refused(arguments, error):
@@ -227,18 +229,18 @@ def test_no_panic_crosses_the_border(a, b, c):
         lambda: so.MovingAverage(a, b, c),
         lambda: so.Convolution(a, b, c),
         lambda: so.ExponentialSmoothing(a, b, c),
-        lambda: so.PolynomialDecay(a, b),
-        lambda: so.BandPass(a, b, c),
-        lambda: so.Difference(a, b, c),
+        lambda: so.workloads.PolynomialDecay(a, b),
+        lambda: so.workloads.BandPass(a, b, c),
+        lambda: so.workloads.Difference(a, b, c),
         lambda: so.RunningSum(a),
-        lambda: so.GroupConvolution(a),
+        lambda: so.workloads.GroupConvolution(a),
         lambda: so.Marginals([2, 3], k=a),
         lambda: so.Marginals([2, 3], sets=[[a]], weights=[b]),
         lambda: so.Matrix(a, b),
         lambda: so.Matrix([[1.0, 2.0]], weights=a),
         lambda: so.AllRanges(a if not isinstance(a, int) else min(a, 1000)),
-        lambda: so.Union(a, b),
-        lambda: so.Union([so.Histogram(2), a], [b, c]),
+        lambda: so.workloads.Union(a, b),
+        lambda: so.workloads.Union([so.Histogram(2), a], [b, c]),
         lambda: so.Kronecker([so.Histogram(2), a]),
         lambda: a * so.Histogram(2),
         lambda: (so.Histogram(2) | so.RunningSum(2)).split(a),

@@ -18,16 +18,16 @@ WORKLOADS = [
     so.MovingAverage(7, 300, boundary="same"),
     so.RunningSum(200),
     so.ExponentialSmoothing(0.9, 40),
-    so.PolynomialDecay(1.5, 40),
-    so.Difference(40),
-    so.Difference(40, order=2),
-    so.BandPass(0.0, 0.1, 64),
+    so.workloads.PolynomialDecay(1.5, 40),
+    so.workloads.Difference(40),
+    so.workloads.Difference(40, order=2),
+    so.workloads.BandPass(0.0, 0.1, 64),
     so.Convolution([1.0, 2.0, 1.0], 30, boundary="same"),
     so.Histogram(1),
     so.Histogram(30),
     so.Histogram((3, 4)),
     so.Histogram(500),
-    so.GroupConvolution.from_predicate(lambda bits: bits[0] == 0, 3),
+    so.workloads.GroupConvolution.from_predicate(lambda bits: bits[0] == 0, 3),
     so.Marginals([2, 3, 2], k=2),
     so.Matrix([[1.0, 1.0], [0.0, 1.0], [1.0, -1.0]]),
     so.Matrix(np.random.default_rng(1).random((200, 6))),
@@ -76,7 +76,7 @@ def test_pure_privacy_has_no_bound_to_draw():
 
 def test_the_truth_is_not_drawn():
     truth = np.array([1000.0, 5000.0, 3000.0, 4000.0] * 50)
-    release = so.plan(so.Difference(200), PRIVACY).release(truth)
+    release = so.plan(so.workloads.Difference(200), PRIVACY).release(truth)
     axes = plot_release(release).axes[0]
     assert [len(line.get_ydata()) for line in axes.lines] == [200]
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), release.values)
@@ -114,19 +114,19 @@ def test_the_chosen_mechanism_stands_out():
 
 def test_paths_are_checked(tmp_path):
     plan = so.plan(so.Histogram(5), PRIVACY)
-    with pytest.raises(so.InvalidParameterError, match="must end in"):
+    with pytest.raises(so.errors.InvalidParameterError, match="must end in"):
         plan.plot(tmp_path / "picture.docx")
-    with pytest.raises(so.InputFileError, match="cannot be written"):
+    with pytest.raises(so.errors.InputFileError, match="cannot be written"):
         plan.plot(tmp_path / "missing" / "picture.png")
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         plan.compare().plot(3)
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         plan.release(np.zeros(5)).plot(level=1.0)
 
 
 def test_without_matplotlib_the_hint_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(so.MissingDependencyError, match=r"sordino\[plot\]") as caught:
+    with pytest.raises(so.errors.MissingDependencyError, match=r"sordino\[plot\]") as caught:
         so.plan(so.Histogram(5), PRIVACY).plot()
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
@@ -220,7 +220,7 @@ def test_parts_of_a_union_stand_side_by_side():
 
 
 def test_unions_of_many_parts_have_numbers():
-    plan = so.plan(so.Union([so.Histogram(3)] * 9), PRIVACY)
+    plan = so.plan(so.workloads.Union([so.Histogram(3)] * 9), PRIVACY)
     names = [label.get_text() for label in plot_plan(plan).axes[0].get_xticklabels()]
     assert names == [str(number) for number in range(1, 10)]
 
@@ -235,12 +235,12 @@ def test_a_hundred_thousand_queries(tmp_path):
 
 def test_projections_are_named():
     workload = so.Matrix(np.random.default_rng(6).integers(0, 2, (30, 6)).astype(float))
-    plan = so.plan(workload, PRIVACY, constraint=so.PublicBound(50))
+    plan = so.plan(workload, PRIVACY, constraint=so.optimal.PublicBound(50))
     words = [" ".join(text.get_text().split()) for text in plot_plan(plan).axes[0].texts]
     assert any("rmse of the noise alone" in text for text in words)
     release = plan.release([5, 0, 0, 9, 0, 1])
     assert any("before projection" in text.get_text() for text in plot_release(release).axes[0].texts)
-    comparison = so.compare(workload, PRIVACY, constraint=so.PublicBound(50))
+    comparison = so.compare(workload, PRIVACY, constraint=so.optimal.PublicBound(50))
     axes = plot_comparison(comparison).axes[0]
     numbers = [text.get_text() for text in axes.texts[: len(comparison.rows)]]
     for row, number in zip(comparison.rows, numbers, strict=True):
@@ -272,7 +272,7 @@ STREAMS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("workload", "horizon"), STREAMS, ids=repr)
 def test_pictures_of_streams(workload, horizon, tmp_path):
-    plan = so.plan_stream(workload, PRIVACY, horizon=horizon, unit=so.AddRemove(1, label="one flight"))
+    plan = so.plan(so.Continual(workload, horizon=horizon), PRIVACY, unit=so.AddRemove(1, label="one flight"))
     plan.plot(tmp_path / "plan.png")
     plan.compare().plot(str(tmp_path / "comparison.png"))
     for name in ("plan", "comparison"):
@@ -286,7 +286,7 @@ def test_pictures_of_streams(workload, horizon, tmp_path):
 
 
 def test_the_curve_is_the_standard_error():
-    plan = so.plan_stream(so.RunningSum(1000), PRIVACY, mechanism="blt")
+    plan = so.plan(so.Continual(so.RunningSum(1000)), PRIVACY, mechanism="blt")
     curve = error_curve(plan.fitted, 1000)
     assert curve.steps[0] == 1.0
     assert curve.steps[-1] == 1000.0
@@ -297,7 +297,7 @@ def test_the_curve_is_the_standard_error():
 
 
 def test_every_mechanism_is_drawn_or_named():
-    comparison = so.compare_stream(so.RunningSum(5000), PRIVACY)
+    comparison = so.compare(so.Continual(so.RunningSum(5000)), PRIVACY)
     axes = plot_stream_comparison(comparison).axes[0]
     texts = [text.get_text().removesuffix(" \N{UPWARDS ARROW}") for text in axes.texts]
     for row in comparison.rows:
@@ -312,8 +312,8 @@ def test_every_mechanism_is_drawn_or_named():
 @pytest.fixture(scope="module")
 def summary():
     points = np.random.default_rng(3).normal((50, 80, 5), (10, 15, 1), (2000, 3))
-    workload = so.SmoothQueries(
-        3, points=2000, bounds=[(18, 100), (30, 200), (0, 10)], query_class=so.GaussianKernels((10, 15, 1))
+    workload = so.smooth.SmoothQueries(
+        3, points=2000, bounds=[(18, 100), (30, 200), (0, 10)], query_class=so.smooth.GaussianKernels((10, 15, 1))
     )
     return so.plan(workload, PRIVACY, mechanism="weighted").release(points)
 
@@ -353,7 +353,7 @@ def test_marginal_densities_are_those_of_some_coordinates(summary):
 
 @pytest.mark.parametrize("axes", [(), (0, 1, 2), (3,), (0, 0)])
 def test_densities_that_cannot_be_drawn(summary, axes):
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         summary.plot(axes=axes)
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         summary.plot(names=("age",))

@@ -46,7 +46,7 @@ def test_an_adversary_moves_a_cut_by_as_much_as_there_are_vertices(n, known_nois
     The mean of a half-normal variate is sqrt(2/pi), half of the others are taken: n/sqrt(2 pi) standard deviations,
     not of the order sqrt(n ln n).
     """
-    plan = so.plan_stream(so.SyntheticGraph(n, 1), MU)
+    plan = so.plan(so.events.WeightedGraph(n, 1), MU)
     with plan.open() as stream:
         stream.update([], [], together=True)
         graph = stream.graph()
@@ -72,7 +72,7 @@ def test_the_error_of_a_chosen_cut_grows_linearly(known_noise):
     """Four times the vertices, four times the error: an order of sqrt(n) would double it."""
     found = []
     for n in (300, 1200):
-        with so.plan_stream(so.SyntheticGraph(n, 1), MU).open() as stream:
+        with so.plan(so.events.WeightedGraph(n, 1), MU).open() as stream:
             stream.update([], [], together=True)
             noise = stream.graph().matrix()
         found.append(np.mean([noise[v][noise[v] > 0].sum() for v in range(n)]))
@@ -84,7 +84,7 @@ def test_the_error_of_a_chosen_cut_grows_linearly(known_noise):
 
 def substring_differences(u, longest, T):
     """Changes of counts by one replaced letter, for all texts without null items."""
-    encoder = so.SubstringCounts(u, longest, T)
+    encoder = so.events.SubstringCounts(u, longest, T)
     ends = np.arange(1, T + 1, dtype=np.uint64)
     rows = {
         text: encoder.encoder().rows(0, np.array(text, dtype=np.int64), ends).reshape(T, -1)
@@ -105,7 +105,7 @@ def test_the_sensitivity_of_substrings_is_more_than_l(longest, found):
     worst = max(np.linalg.norm(C @ d) for d in substring_differences(2, longest, T)) / column(T)
     assert worst == pytest.approx(found, abs=2e-3)
     assert worst > longest
-    plan = so.plan_stream(so.SubstringCounts(2, longest, T), MU, unit=so.ReplaceOne(1), mechanism="square-root")
+    plan = so.plan(so.events.SubstringCounts(2, longest, T), MU, unit=so.ReplaceOne(1), mechanism="square-root")
     assert worst <= plan.sensitivity * (1.0 + 1e-9)
     # Noise that was made for l gives mu worst/l where 1 was promised.
     assert plan.counters.fitted.door.noise / column(T) >= worst
@@ -118,9 +118,9 @@ def test_the_sensitivity_of_substrings_is_more_than_l(longest, found):
 def test_the_printed_noise_of_substrings_is_too_small_by(longest, ratio):
     """On long texts: a..a against a..b..a attains the bound as the text grows."""
     plan = (
-        so.plan_stream(so.SubstringCounts(2, longest, 2**16), MU, unit=so.ReplaceOne(1), mechanism="square-root")
+        so.plan(so.events.SubstringCounts(2, longest, 2**16), MU, unit=so.ReplaceOne(1), mechanism="square-root")
         if longest <= 20
-        else so.plan_stream(so.SubstringCounts(1, longest, 2**16), MU, unit=so.ReplaceOne(1), mechanism="square-root")
+        else so.plan(so.events.SubstringCounts(1, longest, 2**16), MU, unit=so.ReplaceOne(1), mechanism="square-root")
     )
     assert plan.sensitivity / longest == pytest.approx(ratio, abs=1e-3)
 
@@ -129,10 +129,10 @@ def test_one_replaced_letter_of_a_run_attains_the_bound():
     """Explicitly: words a^j at j steps in a row, words with the other letter once each."""
     longest, T = 3, 256
     text, other = [0] * T, [0] * 8 + [1] + [0] * (T - 9)
-    encoder, ends = so.SubstringCounts(2, longest, T), np.arange(1, T + 1, dtype=np.uint64)
+    encoder, ends = so.events.SubstringCounts(2, longest, T), np.arange(1, T + 1, dtype=np.uint64)
     one, two = (encoder.encoder().rows(0, np.array(t, dtype=np.int64), ends).reshape(T, -1) for t in (text, other))
     attained = np.linalg.norm(oracles.square_root_factor(T) @ (one - two)) / column(T)
-    plan = so.plan_stream(so.SubstringCounts(2, longest, T), MU, unit=so.ReplaceOne(1), mechanism="square-root")
+    plan = so.plan(so.events.SubstringCounts(2, longest, T), MU, unit=so.ReplaceOne(1), mechanism="square-root")
     assert plan.sensitivity * 0.99 <= attained <= plan.sensitivity * (1.0 + 1e-9)
     assert attained > 1.4 * longest
 
@@ -145,7 +145,7 @@ def test_one_replaced_letter_of_a_run_attains_the_bound():
 )
 def test_episodes_change_more_than_was_printed(u, longest, T, changed):
     """Printed: u^(l-1) l changed pairs of an episode and a step. By all texts there are more; ours covers them."""
-    workload = so.EpisodeCounts(u, longest, T)
+    workload = so.events.EpisodeCounts(u, longest, T)
     ends = np.arange(1, T + 1, dtype=np.uint64)
     rows = {
         text: workload.encoder().rows(0, np.array(text, dtype=np.int64), ends).reshape(T, -1)
@@ -165,7 +165,7 @@ def test_episodes_change_more_than_was_printed(u, longest, T, changed):
     printed = u ** (longest - 1) * longest
     assert most > printed
     assert changed is None or most == changed
-    plan = so.plan_stream(workload, MU, unit=so.ReplaceOne(1), mechanism="square-root")
+    plan = so.plan(so.Continual(workload), MU, unit=so.ReplaceOne(1), mechanism="square-root")
     assert norm <= plan.counters.fitted.door.sensitivity[0]
     assert most <= plan.sensitivity**2
 
@@ -184,7 +184,7 @@ def test_each_half_of_a_printed_report_costs_more_than_half(w):
     spent = so.GaussianDP(mu=half * worst / column(w))
     assert spent.mu > half * 1.1
     # One running sum at the whole budget, charged for the exchange.
-    plan = so.plan_local(so.LocalSurvey(10**6, intervals=w), APPROX, mechanism="square-root")
+    plan = so.plan(so.local.LocalSurvey(10**6, intervals=w), APPROX, mechanism="square-root")
     assert plan.sums.fitted.door.sensitivity[0] == pytest.approx(worst, rel=1e-6)
     assert plan.numbers == w
 
@@ -192,7 +192,7 @@ def test_each_half_of_a_printed_report_costs_more_than_half(w):
 def test_the_printed_risk_lacks_the_mean():
     """The integral of the derivative estimates the risk less its value at 0, which is E[d]: by as much it is off."""
     values = np.random.default_rng(5).beta(2, 5, 1000)
-    plan = so.plan_local(so.LocalSurvey(1000, intervals=200), so.GaussianDP(mu=1e6))
+    plan = so.plan(so.local.LocalSurvey(1000, intervals=200), so.GaussianDP(mu=1e6))
     server = plan.server()
     server.add_many(plan.encode_clients(values))
     found = server.estimate()
@@ -211,6 +211,6 @@ def test_segments_with_gaussian_noise_have_the_larger_error():
     T = 2**16
     tau = 4.0 / 0.5 * math.log(2.0 * T / 0.05)
     assert tau == pytest.approx(118, abs=0.5)
-    plain = so.plan_stream(so.SparseCount(T, most=100), APPROX)
-    segments = so.plan_stream(so.SparseCount(T, most=100), APPROX, mechanism="above")
+    plain = so.plan(so.events.RareCount(T, most=100), APPROX)
+    segments = so.plan(so.events.RareCount(T, most=100), APPROX, mechanism="above")
     assert plain.max_error < tau < segments.max_error

@@ -35,10 +35,12 @@ def mean_square(plan, n, trials, project=True):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("constraint", [so.PublicBound(30), so.SignedBound(30), so.PublicTotal(30)])
+@pytest.mark.parametrize(
+    "constraint", [so.optimal.PublicBound(30), so.optimal.SignedBound(30), so.optimal.PublicTotal(30)]
+)
 def test_projection_solves_its_program(constraint):
     """Brute force by the optimality conditions: the gap is what the release says, the answers belong to the cells."""
-    unit = so.ReplaceOne(1) if isinstance(constraint, so.PublicTotal) else so.AddRemove(1)
+    unit = so.ReplaceOne(1) if isinstance(constraint, so.optimal.PublicTotal) else so.AddRemove(1)
     workload = so.Matrix(signs(6, 15, seed=2))
     plan = so.plan(workload, PRIVACY, unit=unit, mechanism="sparse", constraint=constraint)
     with so.testing.deterministic_noise(bytes(32)):
@@ -50,19 +52,19 @@ def test_projection_solves_its_program(constraint):
     assert not np.allclose(release.values, release.unbiased)
     B, y = plan.factorization.factors[0], release.measured.values()
     gradient = B.T @ (B @ x - y)
-    least = -np.abs(gradient).max() if isinstance(constraint, so.SignedBound) else gradient.min()
-    if isinstance(constraint, so.PublicBound):
+    least = -np.abs(gradient).max() if isinstance(constraint, so.optimal.SignedBound) else gradient.min()
+    if isinstance(constraint, so.optimal.PublicBound):
         least = min(least, 0.0)
     gap = gradient @ x - constraint.size * least
     expected = plan.factorization.factors[0].shape[0] * plan.fitted.door.noise**2
     assert -1e-9 <= gap / expected <= 1.01e-3
     assert projection.gap == pytest.approx(gap / expected, rel=1e-3, abs=1e-9)
-    if isinstance(constraint, so.SignedBound):
+    if isinstance(constraint, so.optimal.SignedBound):
         assert np.abs(x).sum() <= 30 * (1 + 1e-9)
     else:
         assert x.min() >= 0
         assert x.sum() <= 30 * (1 + 1e-9)
-    if isinstance(constraint, so.PublicTotal):
+    if isinstance(constraint, so.optimal.PublicTotal):
         assert x.sum() == pytest.approx(30)
 
 
@@ -71,7 +73,7 @@ def test_projection_solves_its_program(constraint):
 def test_projection_never_leaves_the_constraint_and_keeps_intervals(seed, n):
     rng = np.random.default_rng(seed)
     workload = so.Matrix(rng.normal(size=(4, 9)))
-    plan = so.plan(workload, PRIVACY, mechanism="sparse", constraint=so.PublicBound(n))
+    plan = so.plan(workload, PRIVACY, mechanism="sparse", constraint=so.optimal.PublicBound(n))
     x = rng.multinomial(n, np.ones(9) / 9)
     with so.testing.deterministic_noise(bytes([seed % 256]) * 32):
         release = plan.release(x)
@@ -89,7 +91,7 @@ def test_projection_never_leaves_the_constraint_and_keeps_intervals(seed, n):
 
 def test_few_records_gain_most():
     """The rows n = 10 of the reference table: projection in the norm of the noise, on the simplex with one slack."""
-    plan = so.plan(so.RunningSum(256), PRIVACY, mechanism="sparse", constraint=so.PublicBound(10))
+    plan = so.plan(so.RunningSum(256), PRIVACY, mechanism="sparse", constraint=so.optimal.PublicBound(10))
     projected, error = mean_square(plan, 10, TRIALS)
     plain, _ = mean_square(plan, 10, TRIALS, project=False)
     assert projected < 8.8 + 4 * error + 1.0
@@ -116,10 +118,10 @@ SPARSE = [
 @pytest.mark.parametrize(("workload", "n", "_simplex", "bound", "algorithm3"), SPARSE)
 def test_sparse_table(workload, n, _simplex, bound, algorithm3):
     """Within 4 standard errors of both simulations, theirs taken as large as ours; 20 rows, false alarm below 1 %."""
-    plan = so.plan(workload(), PRIVACY, mechanism="sparse", constraint=so.PublicBound(n))
+    plan = so.plan(workload(), PRIVACY, mechanism="sparse", constraint=so.optimal.PublicBound(n))
     value, error = mean_square(plan, n, TRIALS)
     assert abs(value - bound) <= 4 * math.sqrt(2) * max(error, 0.05 * bound)
-    plan = so.plan(workload(), PRIVACY, mechanism="sparse-printed", constraint=so.SignedBound(n))
+    plan = so.plan(workload(), PRIVACY, mechanism="sparse-printed", constraint=so.optimal.SignedBound(n))
     value, error = mean_square(plan, n, TRIALS)
     # Eigenspaces are kept whole here, all of R^64 for the signs: less noise than any cut through them.
     if isinstance(plan.workload, so.Marginals) or len(plan.factorization.blocks) == 1:
@@ -132,7 +134,7 @@ def test_sparse_table(workload, n, _simplex, bound, algorithm3):
 @pytest.mark.parametrize("n", [3, 40, 4000])
 def test_universal_bound_holds(n):
     workload = so.Matrix(signs(24, 300, seed=1))
-    plan = so.plan(workload, PRIVACY, mechanism="universal", constraint=so.SignedBound(n))
+    plan = so.plan(workload, PRIVACY, mechanism="universal", constraint=so.optimal.SignedBound(n))
     assert plan.rmse_kind == "upper bound"
     value, error = mean_square(plan, n, TRIALS)
     assert value <= plan.rmse**2 + 4 * error
@@ -147,7 +149,7 @@ def test_universal_bound_holds(n):
 @pytest.mark.parametrize("mechanism", ["sparse", "universal"])
 def test_pure_projections(mechanism):
     privacy = so.PureDP(epsilon=1.0)
-    plan = so.plan(so.RunningSum(32), privacy, mechanism=mechanism, constraint=so.PublicBound(5))
+    plan = so.plan(so.RunningSum(32), privacy, mechanism=mechanism, constraint=so.optimal.PublicBound(5))
     value, _ = mean_square(plan, 5, TRIALS)
     plain, _ = mean_square(plan, 5, TRIALS, project=False)
     assert value < 0.5 * plain
@@ -159,41 +161,45 @@ def test_a_total_read_from_the_data_is_published_by_the_projection():
     for records in (20, 21):
         x = np.array([records - 10, 10, 0, 0, 0, 0, 0, 0])
         plan = so.plan(
-            so.Matrix(rows), PRIVACY, unit=so.ReplaceOne(1), mechanism="sparse", constraint=so.PublicTotal(int(x.sum()))
+            so.Matrix(rows),
+            PRIVACY,
+            unit=so.ReplaceOne(1),
+            mechanism="sparse",
+            constraint=so.optimal.PublicTotal(int(x.sum())),
         )
         released = plan.release(x).values[0]
         assert abs(released - records) < 1e-6, "neighbours under add/remove are told apart with certainty"
-    with pytest.raises(so.InvalidParameterError, match="ReplaceOne"):
-        so.plan(so.Matrix(rows), PRIVACY, mechanism="sparse", constraint=so.PublicTotal(20))
+    with pytest.raises(so.errors.InvalidParameterError, match="ReplaceOne"):
+        so.plan(so.Matrix(rows), PRIVACY, mechanism="sparse", constraint=so.optimal.PublicTotal(20))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_bound_that_the_data_contradicts_is_not_betrayed():
     """Nothing is said, nothing is refused: that would tell the total."""
-    plan = so.plan(so.RunningSum(16), PRIVACY, mechanism="sparse", constraint=so.PublicBound(5))
+    plan = so.plan(so.RunningSum(16), PRIVACY, mechanism="sparse", constraint=so.optimal.PublicBound(5))
     release = plan.release(np.full(16, 100))
     assert release.projection.weights.sum() <= 5 * (1 + 1e-9)
     assert release.interval(0.999).lower[-1] > 1000, "intervals stay around the unprojected answers"
 
 
 def test_constraints_need_a_projecting_mechanism_and_the_other_way_round():
-    with pytest.raises(so.UnsupportedMechanismError, match="constraint"):
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="constraint"):
         so.plan(so.RunningSum(8), PRIVACY, mechanism="sparse")
-    with pytest.raises(so.UnsupportedMechanismError, match="sparse"):
-        so.plan(so.RunningSum(8), PRIVACY, mechanism="fourier", constraint=so.PublicBound(5))
-    assert so.plan(so.RunningSum(8), PRIVACY, constraint=so.PublicBound(5)).mechanism.startswith("sparse-")
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="sparse"):
+        so.plan(so.RunningSum(8), PRIVACY, mechanism="fourier", constraint=so.optimal.PublicBound(5))
+    assert so.plan(so.RunningSum(8), PRIVACY, constraint=so.optimal.PublicBound(5)).mechanism.startswith("sparse-")
     for value in (0, -1, math.nan, math.inf):
-        with pytest.raises(so.InvalidParameterError):
-            so.PublicBound(value)
-    with pytest.raises(so.DataTypeError):
-        so.PublicTotal("many")
-    with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.optimal.PublicBound(value)
+    with pytest.raises(so.errors.DataTypeError):
+        so.optimal.PublicTotal("many")
+    with pytest.raises(so.errors.DataTypeError):
         so.plan(so.RunningSum(8), PRIVACY, constraint=5)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_saved_plans_project_as_before(tmp_path):
-    plan = so.plan(so.RunningSum(40), PRIVACY, constraint=so.PublicBound(7))
+    plan = so.plan(so.RunningSum(40), PRIVACY, constraint=so.optimal.PublicBound(7))
     loaded = so.Plan.load(plan.save(tmp_path / "plan.json"))
     assert loaded.digest == plan.digest
     x = zipf(7, 40, np.random.default_rng(0))
@@ -202,9 +208,12 @@ def test_saved_plans_project_as_before(tmp_path):
 
 
 def test_answering_zero_is_said_to_be_better():
-    plan = so.plan(so.Matrix(signs(8, 20)), PRIVACY, constraint=so.PublicBound(2))
+    plan = so.plan(so.Matrix(signs(8, 20)), PRIVACY, constraint=so.optimal.PublicBound(2))
     assert "answer of zero" in plan.explain()
-    assert "answer of zero" not in so.plan(so.Matrix(signs(8, 20)), PRIVACY, constraint=so.PublicBound(500)).explain()
+    assert (
+        "answer of zero"
+        not in so.plan(so.Matrix(signs(8, 20)), PRIVACY, constraint=so.optimal.PublicBound(500)).explain()
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -225,8 +234,8 @@ def test_sparse_input_is_measured_like_dense_input(mechanism):
         np.testing.assert_array_equal(plan.release(twice).values, expected)
     ledger = so.Ledger(PRIVACY)
     for wrong in (sparse.csr_matrix(x[:-1]), sparse.csr_matrix(np.ones((2, cells)))):
-        with pytest.raises(so.ShapeError):
+        with pytest.raises(so.errors.ShapeError):
             plan.release(wrong, ledger=ledger)
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         plan.release(sparse.csr_matrix(np.where(x == 3, np.nan, 0.0)), ledger=ledger)
     assert not ledger.history

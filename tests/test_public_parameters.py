@@ -131,12 +131,12 @@ def calls():
     new("GaussianCost", rho=1.0)
     new("ApproxCost", epsilon=1.0, delta=0.1)
     new("Ledger", A, composition="adaptive", storage=None)
-    new("Ledger", A, composition="schedule", schedule=[so.PureCost(0.1)])
-    add("Ledger.charge", lambda *a: so.Ledger(A).charge(*a), so.PureCost(0.1), "a", "b")
-    add("Ledger.check", lambda *a: so.Ledger(A).check(*a), so.PureCost(0.1), "a")
+    new("Ledger", A, composition="schedule", schedule=[so.privacy.PureCost(0.1)])
+    add("Ledger.charge", lambda *a: so.Ledger(A).charge(*a), so.privacy.PureCost(0.1), "a", "b")
+    add("Ledger.check", lambda *a: so.Ledger(A).check(*a), so.privacy.PureCost(0.1), "a")
     add("Ledger.find", so.Ledger(A).find, "a")
     charged = so.Ledger(A)
-    charged.charge(so.PureCost(0.1), "a")
+    charged.charge(so.privacy.PureCost(0.1), "a")
     add("Ledger.attach", lambda name: charged.attach(name, "record"), "a")
     for name, args in (
         ("epsilon_of_mu", (1.0, 0.1)),
@@ -168,7 +168,7 @@ def calls():
     new("Difference", 4, 1, "causal")
     new("Convolution", [1.0, 2.0], 4, "causal")
     new("GroupConvolution", [1.0, 2.0])
-    add("GroupConvolution.from_predicate", so.GroupConvolution.from_predicate, any, 2)
+    add("GroupConvolution.from_predicate", so.workloads.GroupConvolution.from_predicate, any, 2)
     new("Matrix", [[1.0, 2.0]], [1.0])
     new("AllRanges", 4)
     new("Marginals", [2, 3], k=1, weights=[1.0, 1.0])
@@ -176,7 +176,7 @@ def calls():
     parts = [so.RunningSum(2), so.Histogram(2)]
     new("Kronecker", parts)
     new("Union", parts, [1.0, 2.0])
-    add("Union.split", so.Union(parts).split, [1.0, 2.0, 3.0, 4.0])
+    add("Union.split", so.workloads.Union(parts).split, [1.0, 2.0, 3.0, 4.0])
     new("RunningHistogram", 4, 4, once=False)
     new("SparseCount", 9, 9)
     graph = {"max_degree": 2, "level": "edge", "promised": False}
@@ -191,12 +191,17 @@ def calls():
         add(f"{name}.index", words.index, "ab")
         add(f"{name}.word", words.word, 1)
     new("LocalSurvey", 10, (0.0, 1.0), loss=None, intervals=3)
-    add("LocalLoss.huber", so.LocalLoss.huber, 0.5)
+    add("LocalLoss.huber", so.local.LocalLoss.huber, 0.5)
     new("LocalLoss", "x", lambda theta, d: np.sign(theta - d), None, None)
 
     # Bases, sketches, constraints.
     new("OrthonormalBasis", 4, np.copy, np.copy, 1.0, 1e-9)
-    for basis in (so.Standard(), so.Haar(), so.Cosine(), so.OrthonormalBasis(2, np.copy, np.copy, 1.0)):
+    for basis in (
+        so.sketches.Standard(),
+        so.sketches.Haar(),
+        so.sketches.Cosine(),
+        so.sketches.OrthonormalBasis(2, np.copy, np.copy, 1.0),
+    ):
         kind = type(basis).__name__
         add(f"{kind}.analyze", basis.analyze, [1.0, 2.0])
         add(f"{kind}.synthesize", basis.synthesize, [1.0, 2.0])
@@ -214,18 +219,18 @@ def calls():
         recovery="cosamp",
     )
     new("Sketch", 64, 8, sketch="sparse", nonzeros=2, seed=0)
-    add("Sketch.update", so.Sketch(64, 8).update, [1], [2])
-    add("Sketch.add", so.Sketch(8, 4).add, np.ones(8))
-    add("Sketch.save", so.Sketch(8, 4).save, "sketch")
-    add("Sketch.load", so.Sketch.load, "none")
-    add("Sketch.from_bytes", so.Sketch.from_bytes, so.Sketch(8, 4).to_bytes())
+    add("Sketch.update", so.sketches.Sketch(64, 8).update, [1], [2])
+    add("Sketch.add", so.sketches.Sketch(8, 4).add, np.ones(8))
+    add("Sketch.save", so.sketches.Sketch(8, 4).save, "sketch")
+    add("Sketch.load", so.sketches.Sketch.load, "none")
+    add("Sketch.from_bytes", so.sketches.Sketch.from_bytes, so.sketches.Sketch(8, 4).to_bytes())
     for name in ("PublicBound", "PublicTotal", "SignedBound"):
         new(name, 5.0)
 
     # Releases of tables.
     common = {"unit": None, "objective": "mean", "max_value": 10, "integral": True}
     new("plan", so.Histogram(4), A, mechanism="auto", constraint=None, effort="optimize", **common)
-    new("plan", so.Histogram(64), A, compression=so.Compression(sparsity=4), basis="haar", memory=None)
+    new("plan", so.Histogram(64), A, compression=so.sketches.Compression(sparsity=4), basis="haar", memory=None)
     new("compare", so.Histogram(4), A, **common)
     new("privacy_for", so.Histogram(4), rmse=5.0, delta=1e-6)
     new("privacy_for", so.Histogram(4), max_stderr=5.0, unit=None, mechanism="identity-laplace")
@@ -245,8 +250,10 @@ def calls():
     add("Release.thresholded", release.thresholded, "haar")
     add("Release.answer", release.answer, so.RunningSum(4))
     add("Release.query", release.query, np.sum)
-    sketched = so.plan(so.Histogram(64), A, compression=so.Compression(sparsity=4), mechanism="compressive-gaussian")
-    again = so.Compression(sparsity=4)
+    sketched = so.plan(
+        so.Histogram(64), A, compression=so.sketches.Compression(sparsity=4), mechanism="compressive-gaussian"
+    )
+    again = so.sketches.Compression(sparsity=4)
     add("Release.reconstructed", sketched.release(np.ones(64)).reconstructed, again, progress=None)
 
     # Streams.
@@ -255,11 +262,11 @@ def calls():
     new("plan_stream", so.RunningSum(4), A, mechanism="blt", option=2)
     new("plan_stream", so.RunningSum(4), A, mechanism="subtraction-tree", option=3)
     new("plan_stream", so.RunningHistogram(8, 4), A, compression=None, basis="haar", pan_private=False, memory=None)
-    new("plan_stream", so.SyntheticGraph(4, 4), A, reads="lazy", memory=None)
-    new("plan_stream", so.SparseCount(9, 9), P, unit=None, mechanism="auto", option=None, memory=None)
+    new("plan_stream", so.events.WeightedGraph(4, 4), A, reads="lazy", memory=None)
+    new("plan_stream", so.events.RareCount(9, 9), P, unit=None, mechanism="auto", option=None, memory=None)
     new("compare_stream", so.RunningSum(4), A, horizon="hard", dim=1, touched=1, signed=False, **common)
     new("compare_stream", so.RunningHistogram(8, 4), A, memory=None, compression=None)
-    planned = so.plan_stream(so.RunningSum(4), A, dim=3)
+    planned = so.plan(so.Continual(so.RunningSum(4), dim=3), A)
     add("StreamPlan.std", planned.std, [1])
     add("StreamPlan.half_width", planned.half_width, [1], 0.9, 2)
     add("StreamPlan.guarantee", planned.guarantee, 3)
@@ -273,10 +280,10 @@ def calls():
     add("Stream.top", stream.top, 2)
     add("Stream.interval", stream.interval, 0.9, simultaneous=False)
     add("Stream.update", lambda *a, **k: planned.open().update(*a, **k), [1, 2, 3], step_id=None)
-    add("Stream.checkpoint", planned.open(store=so.InMemoryStepStore()).checkpoint, bytes(32))
-    new("restore", b"", bytes(32), so.InMemoryStepStore(), replay=False)
+    add("Stream.checkpoint", planned.open(store=so.streams.InMemoryStepStore()).checkpoint, bytes(32))
+    new("restore", b"", bytes(32), so.streams.InMemoryStepStore(), replay=False)
     new("FileStepStore", "steps")
-    cells = so.plan_stream(so.RunningHistogram(8, 4), A)
+    cells = so.plan(so.RunningHistogram(8, 4), A)
     changing = cells.open()
     changing.update([1], [2])
     add("HistogramStreamPlan.noise", cells.noise, 1)
@@ -285,18 +292,18 @@ def calls():
     add("HistogramStream.top", changing.top, 2)
     add("HistogramStream.estimate", changing.estimate, "haar", progress=None)
     add("HistogramStream.update", lambda *a: cells.open().update(*a), [1], [2])
-    sparse = so.plan_stream(so.SparseCount(9, 9), P)
+    sparse = so.plan(so.events.RareCount(9, 9), P)
     add("SparsePlan.open", sparse.open, None, request_id=None)
     add("SparseStream.update", lambda items: sparse.open().update(items), [1])
 
     # Counts of events.
-    lazy = so.plan_stream(so.SyntheticGraph(4, 9), A, reads="lazy")
+    lazy = so.plan(so.Continual(so.events.WeightedGraph(4, 9), reads="lazy"), A)
     edges = lazy.open()
     edges.update([0], [1])
     add("EventPlan.half_width", lazy.half_width, [1], 0.9, 1)
     add("EventPlan.std", lazy.std, [1])
     add("EventPlan.save", lazy.save, "plan")
-    add("EventPlan.load", so.EventPlan.load, "none")
+    add("EventPlan.load", so.StreamPlan.load, "none")
     add("EventPlan.open", lazy.open, None, request_id=None, store=None)
     add("EventStream.read", edges.read, [0])
     add("GraphStream.cut", edges.cut, [0], [1])
@@ -310,12 +317,12 @@ def calls():
     add("PrivateGraph.edges", noisy.edges, 0.1)
     add("PrivateGraph.to_scipy", noisy.to_scipy, 0.1)
     add("PrivateGraph.minimum_degree", noisy.minimum_degree, 0.9)
-    degrees = so.plan_stream(so.DegreeHistogram(4, 9, max_degree=2), A)
+    degrees = so.plan(so.events.DegreeHistogram(4, 9, max_degree=2), A)
     shown = degrees.open()
     shown.update([0], [1])
     add("GraphFunctionStream.interval", shown.interval, 0.9, simultaneous=False)
     add("GraphFunctionStream.update", lambda *a, **k: degrees.open().update(*a, **k), [0], [1], together=False)
-    counted = so.plan_stream(so.SubstringCounts("ab", 2, 9), A)
+    counted = so.plan(so.events.SubstringCounts("ab", 2, 9), A)
     text = counted.open()
     text.update("ab")
     add("WordStream.count", text.count, ["ab"])
@@ -324,12 +331,12 @@ def calls():
     add("WordStream.update", lambda *a, **k: counted.open().update(*a, **k), "a", together=False)
 
     # Surveys.
-    new("plan_local", so.LocalSurvey(10, (0.0, 1.0)), P, mechanism="auto")
-    survey = so.plan_local(so.LocalSurvey(10, (0.0, 1.0), intervals=3), P)
+    new("plan_local", so.local.LocalSurvey(10, (0.0, 1.0)), P, mechanism="auto")
+    survey = so.plan(so.local.LocalSurvey(10, (0.0, 1.0), intervals=3), P)
     add("LocalPlan.std", survey.std, 10)
     add("LocalPlan.half_width", survey.half_width, 0.9, 10)
     add("LocalPlan.save", survey.save, "plan")
-    add("LocalPlan.load", so.LocalPlan.load, "none")
+    add("LocalPlan.load", so.SurveyPlan.load, "none")
     add("LocalPlan.encode_client", survey.encode_client, 0.5, ledger=None)
     add("LocalPlan.encode_clients", survey.encode_clients, [0.5], ledger=None)
     server = survey.server()
@@ -342,7 +349,7 @@ def calls():
     add("LocalEstimate.quantile", estimate.quantile, 0.5)
 
     # Smooth queries.
-    kernels = so.GaussianKernels(0.5)
+    kernels = so.smooth.GaussianKernels(0.5)
     new(
         "SmoothQueries",
         1,
@@ -359,35 +366,35 @@ def calls():
     new("MaternKernels", 0.5, 1.5)
     new("KSmooth", 2, 1.0)
     new("CoefficientPrior", [1.0, 2.0])
-    for each in (kernels, so.LaplaceKernels(0.5), so.MaternKernels(0.5)):
+    for each in (kernels, so.smooth.LaplaceKernels(0.5), so.smooth.MaternKernels(0.5)):
         add(f"{type(each).__name__}.at", each.at, [[0.5]], None)
     new("KernelQueries", kernels, [[0.5]], None)
     new("MarginalKernels", kernels, [[0.5]], [0])
     new("MomentQueries", [[1]])
     new("Separable", [np.cos])
     new("Boxes", [[0.1]], [[0.5]], 0.1)
-    workload = so.SmoothQueries(1, points=4, bounds=(0.0, 1.0), query_class=kernels)
+    workload = so.smooth.SmoothQueries(1, points=4, bounds=(0.0, 1.0), query_class=kernels)
     smooth = so.plan(workload, A)
     points = [[0.1], [0.2], [0.3], [0.4]]
     summary = smooth.release(points)
     add("SmoothPlan.guarantee", smooth.guarantee, 3)
     add("SmoothPlan.save", smooth.save, "plan")
-    add("SmoothPlan.load", so.SmoothPlan.load, "none")
+    add("SmoothPlan.load", so.ReleasePlan.load, "none")
     add("SmoothPlan.release", smooth.release, points, ledger=None, request_id=None)
     add("SmoothPlan.sums", smooth.sums, points)
-    classed = so.SmoothQueries(1, points=4, bounds=(0.0, 1.0), query_class=so.KSmooth(2))
+    classed = so.smooth.SmoothQueries(1, points=4, bounds=(0.0, 1.0), query_class=so.smooth.KSmooth(2))
     add("SmoothPlan.uniform_error", so.plan(classed, A, mechanism="chebyshev-gaussian").uniform_error, 0.1)
     add("PointSums.update", smooth.sums().update, points)
     add("PointSums.save", smooth.sums(points).save, "sums")
-    add("PointSums.load", so.PointSums.load, smooth, "none")
-    add("PointSums.from_bytes", so.PointSums.from_bytes, smooth, smooth.sums(points).to_bytes())
+    add("PointSums.load", so.smooth.PointSums.load, smooth, "none")
+    add("PointSums.from_bytes", so.smooth.PointSums.from_bytes, smooth, smooth.sums(points).to_bytes())
     answers = summary.query(kernels.at([[0.5]]))
     add("SmoothAnswers.interval", answers.interval, 0.9, simultaneous=False)
     add("SmoothAnswers.clipped", answers.clipped, 0.0, 1.0)
     add("SmoothRelease.query", summary.query, kernels.at([[0.5]]), samples=None)
     add("SmoothRelease.density", summary.density, [[0.5]], bandwidth=None, axes=None)
     add("SmoothRelease.save", summary.save, "summary")
-    add("SmoothRelease.load", so.SmoothRelease.load, "none")
+    add("SmoothRelease.load", so.smooth.SmoothRelease.load, "none")
     return table
 
 
@@ -481,7 +488,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("folder")
 def test_valid_calls_are_valid():
-    files = (so.InputFileError, so.CheckpointError)  # nothing to load; no checkpoint
+    files = (so.errors.InputFileError, so.errors.CheckpointError)  # nothing to load; no checkpoint
     for found in calls().values():
         for function, args, options in found:
             try:
@@ -506,29 +513,33 @@ def test_bad_arguments_raise_errors_of_sordino_alone():
 # Named calls, and the error of each.
 
 PAIR = np.array([5, 6])
-INVALID, TYPE, UNSUPPORTED = so.InvalidParameterError, so.DataTypeError, so.UnsupportedMechanismError
+INVALID, TYPE, UNSUPPORTED = (
+    so.errors.InvalidParameterError,
+    so.errors.DataTypeError,
+    so.errors.UnsupportedMechanismError,
+)
 WANTED = {
-    "schedule beyond floats": (lambda: so.Ledger(A, schedule=[so.GaussianCost(mu=1e200)]), INVALID),
+    "schedule beyond floats": (lambda: so.Ledger(A, schedule=[so.privacy.GaussianCost(mu=1e200)]), INVALID),
     "schedule no sequence": (lambda: so.Ledger(A, schedule=5), TYPE),
     "storage": (lambda: so.Ledger(A, storage=5), TYPE),
-    "event 1e308": (lambda: so.Ledger(G).charge(so.PureCost(1e308)), so.BudgetExceededError),
-    "event mu 1e200": (lambda: so.Ledger(G).charge(so.GaussianCost(mu=1e200)), so.BudgetExceededError),
+    "event 1e308": (lambda: so.Ledger(G).charge(so.privacy.PureCost(1e308)), so.errors.BudgetExceededError),
+    "event mu 1e200": (lambda: so.Ledger(G).charge(so.privacy.GaussianCost(mu=1e200)), so.errors.BudgetExceededError),
     "privacy": (lambda: calibration.noise_ratio("a", "laplace"), TYPE),
     "noise": (lambda: calibration.noise_ratio(A, PAIR), INVALID),
     "group": (lambda: so.plan(so.Histogram(4), P).guarantee(10**400), INVALID),
-    "group of a stream": (lambda: so.plan_stream(so.RunningSum(4), P).guarantee(10**400), INVALID),
+    "group of a stream": (lambda: so.plan(so.Continual(so.RunningSum(4)), P).guarantee(10**400), INVALID),
     "array as a size": (lambda: so.RunningSum(PAIR), TYPE),
     "array as a unit": (lambda: so.AddRemove(PAIR), TYPE),
     "type as a size": (lambda: so.RunningSum(int), TYPE),
     "array as a choice": (lambda: so.MovingAverage(2, 4, boundary=PAIR), INVALID),
     "NA as a choice": (lambda: so.plan(so.Histogram(4), A, objective=pd.NA), INVALID),
-    "array as dim": (lambda: so.plan_stream(so.RunningSum(4), A, dim=PAIR), TYPE),
-    "array as effort": (lambda: so.plan_stream(so.RunningSum(4), A, effort=PAIR), INVALID),
+    "array as dim": (lambda: so.plan(so.Continual(so.RunningSum(4), dim=PAIR), A), TYPE),
+    "array as effort": (lambda: so.plan(so.Continual(so.RunningSum(4)), A, effort=PAIR), INVALID),
     "number as a flag": (lambda: so.RunningHistogram(4, once=1), TYPE),
     "array as a flag": (lambda: so.ExponentialSmoothing(0.5, 4, PAIR), TYPE),
     "matrix 10**400": (lambda: so.Matrix([[10**400]]), INVALID),
     "kernel 10**400": (lambda: so.Convolution([10**400]), INVALID),
-    "centres 10**400": (lambda: so.GaussianKernels(0.5).at([[10**400]]), INVALID),
+    "centres 10**400": (lambda: so.smooth.GaussianKernels(0.5).at([[10**400]]), INVALID),
     "text in a matrix": (lambda: so.Matrix([["1"]]), TYPE),
     "complex matrix": (lambda: so.Matrix(np.array([[1 + 1j]])), TYPE),
     "dates as a matrix": (lambda: so.Matrix(np.array([["2026-01-01"]], dtype="M8[D]")), TYPE),
@@ -537,31 +548,35 @@ WANTED = {
     "sets no sets": (lambda: so.Marginals([2, 2], sets=[1]), TYPE),
     "weights no sequence": (lambda: so.Marginals([2, 2], k=1, weights=1.0), TYPE),
     "weights without an order": (lambda: so.Marginals([2, 2], k=1, weights={1.0, 2.0}), TYPE),
-    "names without an order": (lambda: so.EdgeCount({"a", "b"}, 4), TYPE),
-    "clients 10**400": (lambda: so.LocalSurvey(10**400), INVALID),
-    "std 10**400": (lambda: so.plan_local(so.LocalSurvey(10), P).std(10**400), INVALID),
+    "names without an order": (lambda: so.events.EdgeCount({"a", "b"}, 4), TYPE),
+    "clients 10**400": (lambda: so.local.LocalSurvey(10**400), INVALID),
+    "std 10**400": (lambda: so.plan(so.local.LocalSurvey(10), P).std(10**400), INVALID),
     "loss that is text": (
-        lambda: so.plan_local(so.LocalSurvey(10, loss=so.LocalLoss("x", lambda t, d: "abc")), P),
+        lambda: so.plan(so.local.LocalSurvey(10, loss=so.local.LocalLoss("x", lambda t, d: "abc")), P),
         INVALID,
     ),
-    "basis of text": (lambda: so.Haar().analyze("abc"), TYPE),
-    "basis size": (lambda: so.Cosine().column_l1(-1), INVALID),
-    "nonzeros": (lambda: so.Sketch(64, 8, nonzeros=2**64), INVALID),
-    "option": (lambda: so.plan_stream(so.RunningSum(10), A, mechanism="blt", option=2**63), INVALID),
+    "basis of text": (lambda: so.sketches.Haar().analyze("abc"), TYPE),
+    "basis size": (lambda: so.sketches.Cosine().column_l1(-1), INVALID),
+    "nonzeros": (lambda: so.sketches.Sketch(64, 8, nonzeros=2**64), INVALID),
+    "option": (lambda: so.plan(so.Continual(so.RunningSum(10)), A, mechanism="blt", degree=2**63), INVALID),
     "K-smooth in 1000 coordinates": (
-        lambda: so.plan(so.SmoothQueries(1000, points=10, bounds=(0.0, 1.0), query_class=so.KSmooth(2)), A),
+        lambda: so.plan(
+            so.smooth.SmoothQueries(1000, points=10, bounds=(0.0, 1.0), query_class=so.smooth.KSmooth(2)), A
+        ),
         UNSUPPORTED,
     ),
-    "bandwidth without dimensions": (lambda: so.GaussianKernels(np.array(0.5)), TYPE),
-    "smoothness": (lambda: so.MaternKernels(1.0, smoothness=PAIR), TYPE),
+    "bandwidth without dimensions": (lambda: so.smooth.GaussianKernels(np.array(0.5)), TYPE),
+    "smoothness": (lambda: so.smooth.MaternKernels(1.0, smoothness=PAIR), TYPE),
     "degree without dimensions": (
-        lambda: so.SmoothQueries(1, points=1, bounds=(0.0, 1.0), query_class=so.KSmooth(1), degree=np.array(3)),
+        lambda: so.smooth.SmoothQueries(
+            1, points=1, bounds=(0.0, 1.0), query_class=so.smooth.KSmooth(1), degree=np.array(3)
+        ),
         TYPE,
     ),
-    "ragged steps": (lambda: so.plan_stream(so.RunningSum(4), A).std(ragged()), TYPE),
+    "ragged steps": (lambda: so.plan(so.Continual(so.RunningSum(4)), A).std(ragged()), TYPE),
     "path": (lambda: so.Plan.load(None), TYPE),
-    "path of bytes": (lambda: so.FileStepStore(b"steps"), TYPE),
-    "surrogates": (lambda: so.plan(so.Histogram(4), A).save("\ud800"), so.InputFileError),
+    "path of bytes": (lambda: so.streams.FileStepStore(b"steps"), TYPE),
+    "surrogates": (lambda: so.plan(so.Histogram(4), A).save("\ud800"), so.errors.InputFileError),
 }
 
 
@@ -574,14 +589,14 @@ def test_bad_parameters_are_refused_as_what_they_are(call, error):
 
 
 def test_extreme_parameters_with_an_answer_have_it():
-    assert so.Ledger(so.ApproxDP(epsilon=100.0, delta=1e-6), schedule=[so.PureCost(1e-3)] * 1030).history == ()
+    assert so.Ledger(so.ApproxDP(epsilon=100.0, delta=1e-6), schedule=[so.privacy.PureCost(1e-3)] * 1030).history == ()
     assert 0.0 <= calibration.epsilon_of_mu(9.783276951385863, 0.999999) < 1e3
     assert 0.0 < calibration.delta_of_mu(1e-146, 1.0) <= 2.0**-1022
     assert calibration.delta_of_mu(1e-140, 1e-140) == pytest.approx(
         1e-140 * calibration.delta_of_mu(1e-3, 1e-3) / 1e-3, rel=2e-3
     )
     # So many equal variates are as good as normal.
-    width = so.plan_stream(so.RunningSum(2**40), P, mechanism="identity-laplace").half_width([2**40], 0.95)
+    width = so.plan(so.Continual(so.RunningSum(2**40)), P, mechanism="identity-laplace").half_width([2**40], 0.95)
     assert width[0] == pytest.approx(1.96 * np.sqrt(2.0) * 2**20, rel=2e-2)
 
 
@@ -597,21 +612,21 @@ def test_messages_say_the_limit():
 LARGE = {
     "marginals": "so.Marginals([2] * 40, k=10)",
     "nothing ends": "so.Marginals(itertools.repeat(2), k=1)",
-    "sparse count": "so.plan_stream(so.SparseCount(99, 9), P, horizon='unbounded')",
+    "sparse count": "so.plan_stream(so.events.RareCount(99, 9), P, horizon='unbounded')",
     "identity": "so.plan_stream(so.RunningSum(2**40), P, mechanism='identity').half_width([2**40], 0.95)",
     "subtraction": "so.plan_stream(so.RunningSum(2**40), P, mechanism='subtraction-tree', option=2**31 - 1).rmse",
     "subtraction in many coordinates": "so.plan_stream(so.RunningSum(2**40), P, mechanism='subtraction-tree',"
     " option=2**16 - 1, dim=2**21).open()",
-    "kernel": "so.plan(so.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.GaussianKernels(.5),"
+    "kernel": "so.plan(so.smooth.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.smooth.GaussianKernels(.5),"
     " degree=8192), A, mechanism='kernel')",
-    "chebyshev": "so.plan(so.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.KSmooth(2), degree=8192), A,"
+    "chebyshev": "so.plan(so.smooth.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.smooth.KSmooth(2), degree=8192), A,"
     " mechanism='chebyshev').release([[.3]] * 9).query(lambda x: x[:, 0])",
-    "largest chebyshev": "so.plan(so.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.KSmooth(2),"
+    "largest chebyshev": "so.plan(so.smooth.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.smooth.KSmooth(2),"
     " degree=4096), A, mechanism='chebyshev').release([[.3]] * 9).query(lambda x: x[:, 0])",
-    "basis": "so.Cosine().column_l1(2**31)",
-    "basis 2**63": "so.Cosine().column_l1(2**63)",
+    "basis": "so.sketches.Cosine().column_l1(2**31)",
+    "basis 2**63": "so.sketches.Cosine().column_l1(2**63)",
     "composition": "calibration.laplace_composition_ratio([[1., 2.]], so.ApproxDP(epsilon=1e6, delta=1e-300))",
-    "walks": "so.discrepancy(so.RunningSum(3), walks=2**31)",
+    "walks": "so.optimal.discrepancy(so.RunningSum(3), walks=2**31)",
 }
 PROGRAM = """
 import itertools, resource

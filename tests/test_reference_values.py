@@ -129,7 +129,7 @@ def test_closed_forms_of_circular_filters():
     taps = 0.99 ** np.arange(n)
     taps = np.where(np.abs(taps) < 1e-150, 0.0, taps)
     assert math.isclose(factor(so.Convolution(taps, n))[0], (2 * ellipk(0.99**2) / math.pi) ** 2, rel_tol=1e-5)
-    assert math.isclose(factor(so.Difference(n, boundary="circular"))[0], (4 / math.pi) ** 2, rel_tol=1e-5)
+    assert math.isclose(factor(so.workloads.Difference(n, boundary="circular"))[0], (4 / math.pi) ** 2, rel_tol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_short_filters_prefer_laplace_noise_on_the_input(epsilon, ma24, exp95, d
     for workload, (fourier, laplace) in [
         (so.Convolution(np.ones(24) / 24, n), ma24),
         (so.ExponentialSmoothing(0.95, n, normalized=False, boundary="circular"), exp95),
-        (so.Difference(n, boundary="circular"), diff),
+        (so.workloads.Difference(n, boundary="circular"), diff),
     ]:
         assert math.isclose(so.plan(workload, privacy, mechanism="fourier").rmse ** 2, fourier, rel_tol=2e-3)
         chosen = so.plan(workload, privacy)
@@ -276,7 +276,7 @@ def test_replacement_sensitivity_of_marginals():
         (so.RunningSum(4096), 3.098),
         (so.Convolution(np.ones(24) / 24, 256), 2.366),
         (so.ExponentialSmoothing(0.95, 256, boundary="circular"), 2.000),
-        (so.Difference(256, boundary="circular"), 2.667),
+        (so.workloads.Difference(256, boundary="circular"), 2.667),
     ],
 )
 def test_replacement_sensitivity_of_filters(workload, ratio):
@@ -295,19 +295,19 @@ def test_mixed_radix_marginals_meet_their_bound():
 
 def test_composed_laplace_noise():
     """kappa of Laplace noise calibrated by composition: mse = kappa (mean |lambda|)^2."""
-    workload = so.Difference(256, boundary="circular")
+    workload = so.workloads.Difference(256, boundary="circular")
     plan = so.plan(workload, PRIVACY, mechanism="fourier-composed")
-    mean = float(np.mean(so.spectrum(workload).magnitudes))
+    mean = float(np.mean(so.optimal.spectrum(workload).magnitudes))
     # 34.75 is the worst of a few positions; all positions are covered here.
     assert 34.70 <= plan.rmse**2 / mean**2 <= 34.95
-    assert isinstance(plan.cost, so.ApproxCost)
+    assert isinstance(plan.cost, so.privacy.ApproxCost)
 
 
 def test_compressible_spectra():
-    report = so.spectrum(so.RunningSum(1024))
+    report = so.optimal.spectrum(so.RunningSum(1024))
     assert report.exponent is None or report.compressible_bound >= report.factor
     smooth = so.Convolution(np.exp(-0.5 * (np.arange(64) - 32.0) ** 2 / 36.0), 256)
-    report = so.spectrum(smooth)
+    report = so.optimal.spectrum(smooth)
     assert report.exponent > 1.0 and report.compressible_bound >= report.factor
     ranks = np.arange(1, len(report.magnitudes) + 1)
     assert (report.magnitudes <= report.constant * ranks**-report.exponent * (1 + 1e-12)).all()

@@ -27,12 +27,12 @@ WORKLOADS = [
     so.MovingAverage(5, 20, boundary="same"),
     so.RunningSum(33),
     so.ExponentialSmoothing(0.8, 15),
-    so.PolynomialDecay(1.5, 15),
-    so.BandPass(0.1, 0.3, 24),
-    so.Difference(12, order=2),
+    so.workloads.PolynomialDecay(1.5, 15),
+    so.workloads.BandPass(0.1, 0.3, 24),
+    so.workloads.Difference(12, order=2),
     so.Convolution([1.0, 2.0, 3.0], 9, "circular"),
-    so.GroupConvolution(np.arange(12.0).reshape(3, 4)),
-    so.GroupConvolution.from_predicate(lambda bits: bits[0] and not bits[1], 4),
+    so.workloads.GroupConvolution(np.arange(12.0).reshape(3, 4)),
+    so.workloads.GroupConvolution.from_predicate(lambda bits: bits[0] and not bits[1], 4),
     so.Marginals([2, 3, 2], k=2),
     so.Matrix([[1.0, 1.0, 0.0], [0.0, 0.25, 1.0]]),
 ]
@@ -112,10 +112,10 @@ def test_further_answers_are_free_and_consistent(known_noise):
     total = release.answer(so.Matrix(np.ones((1, n))))
     assert math.isclose(total.values[0], release.values[-1], rel_tol=1e-9)
     assert math.isclose(total.stderr[0], release.stderr[-1], rel_tol=1e-6)
-    with pytest.raises(so.ShapeError):
+    with pytest.raises(so.errors.ShapeError):
         release.answer(so.Histogram(n + 1))
-    ring = so.plan(so.Difference(8, boundary="circular"), APPROX, mechanism="fourier").release(np.zeros(8))
-    with pytest.raises(so.UnsupportedMechanismError):
+    ring = so.plan(so.workloads.Difference(8, boundary="circular"), APPROX, mechanism="fourier").release(np.zeros(8))
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         ring.answer(so.Matrix(np.ones((1, 8))))
 
 
@@ -214,7 +214,7 @@ def test_codes_are_counted_where_a_table_is_needed(mechanism, known_noise):
     codes = np.array([[0, 2, 1], [1, 0, 0], [1, 0, 0], [0, 0, 2], [-1, 0, 0], [2**62, 0, 0]])
     table = np.zeros((2, 3, 2), dtype=int)
     table[0, 2, 1], table[1, 0, 0] = 1, 2
-    constraint = so.PublicBound(10) if mechanism == "sparse" else None
+    constraint = so.optimal.PublicBound(10) if mechanism == "sparse" else None
     workload, privacy = so.Marginals((2, 3, 2), k=2), so.ApproxDP(epsilon=1.0, delta=1e-6)
     plan = so.plan(workload, privacy, mechanism=mechanism, constraint=constraint)
     expected = plan.release(table).values
@@ -245,9 +245,9 @@ def test_what_codes_are_does_not_depend_on_their_number(known_noise):
         flat = np.zeros(10, dtype=int)
         flat[9] = count
         assert np.array_equal(plan.release(codes).values, plan.release(flat).values)
-    with pytest.raises(so.ShapeError):
+    with pytest.raises(so.errors.ShapeError):
         so.plan(so.Marginals((2, 3), k=1), PURE).release(np.zeros((2, 3)))
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         so.plan(so.Marginals((2, 3), k=1), PURE, integral=False).release([[0, 0]])
 
 
@@ -265,12 +265,12 @@ def test_deterministic_noise_is_marked_and_refused_by_ledgers():
         a, b = plan.release([1, 2, 3]), plan.release([1, 2, 3])
         assert np.array_equal(a.values, b.values) and not a.private
         ledger = so.Ledger(so.PureDP(epsilon=10.0))
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             plan.release([1, 2, 3], ledger=ledger)
         assert ledger.history == ()
     fresh = plan.release([1, 2, 3])
     assert fresh.private and not np.array_equal(fresh.values, a.values) and not fresh.accounted
-    with pytest.raises(so.InvalidParameterError), so.testing.deterministic_noise(b"short"):
+    with pytest.raises(so.errors.InvalidParameterError), so.testing.deterministic_noise(b"short"):
         pass
 
 
@@ -281,11 +281,11 @@ def test_ledger_is_charged_once_per_request():
     assert first.accounted
     assert plan.release([9, 9, 9], ledger=ledger, request_id="a") is first
     other = so.plan(so.Histogram(4), PURE)
-    with pytest.raises(so.DuplicateRequestError):
+    with pytest.raises(so.errors.DuplicateRequestError):
         other.release([1, 2, 3, 4], ledger=ledger, request_id="a")
     plan.release([1, 2, 3], ledger=ledger)
     assert len(ledger.history) == 2
-    with pytest.raises(so.BudgetExceededError):
+    with pytest.raises(so.errors.BudgetExceededError):
         plan.release([1, 2, 3], ledger=ledger)
     assert len(ledger.history) == 2
 
@@ -294,23 +294,23 @@ def test_malformed_calls_spend_nothing():
     plan = so.plan(so.Histogram(3), PURE)
     ledger = so.Ledger(so.PureDP(epsilon=2.0))
     for bad, error in [
-        ([1, 2], so.ShapeError),
-        ([[1, 2, 3]] * 2, so.ShapeError),
-        ([1.0, float("nan"), 2.0], so.InvalidParameterError),
-        ([1.0, float("inf"), 2.0], so.InvalidParameterError),
-        (["a", "b", "c"], so.DataTypeError),
-        (None, so.DataTypeError),
-        ([1j, 2, 3], so.DataTypeError),
-        (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), so.DataTypeError),
-        ([[1], [1, 2]], so.DataTypeError),
-        ([], so.ShapeError),
+        ([1, 2], so.errors.ShapeError),
+        ([[1, 2, 3]] * 2, so.errors.ShapeError),
+        ([1.0, float("nan"), 2.0], so.errors.InvalidParameterError),
+        ([1.0, float("inf"), 2.0], so.errors.InvalidParameterError),
+        (["a", "b", "c"], so.errors.DataTypeError),
+        (None, so.errors.DataTypeError),
+        ([1j, 2, 3], so.errors.DataTypeError),
+        (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), so.errors.DataTypeError),
+        ([[1], [1, 2]], so.errors.DataTypeError),
+        ([], so.errors.ShapeError),
     ]:
         with pytest.raises(error):
             plan.release(bad, ledger=ledger, request_id="x")
     assert ledger.history == () and ledger.find("x") is None
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         plan.release([1, 2, 3], ledger="no ledger")
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         plan.release([1, 2, 3], request_id=7)
 
 
@@ -397,7 +397,7 @@ def test_what_a_loose_public_bound_costs(bound, mean, last):
     """As the docstring of PublicBound says."""
     table = np.zeros(128, int)
     table[[5, 30, 60, 90, 120]] = 1
-    plan = so.plan(so.RunningSum(128), APPROX, constraint=so.PublicBound(bound))
+    plan = so.plan(so.RunningSum(128), APPROX, constraint=so.optimal.PublicBound(bound))
     projected, unbiased = spread(plan, table, np.cumsum(table), lambda release: release.values)
     ratio = math.sqrt(np.mean(projected**2) / np.mean(unbiased**2))
     assert ratio == pytest.approx(mean, rel=0.2)

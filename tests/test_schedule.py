@@ -12,13 +12,15 @@ from sordino.privacy.schedule import schedule_delta
 def test_known_compositions():
     """One event of each kind, and two bits of randomised response by hand."""
     mu = 0.7
-    assert math.isclose(schedule_delta([so.GaussianCost(mu=mu)], 1.0), delta_of_mu(mu, 1.0), rel_tol=1e-6)
-    four = [so.GaussianCost(mu=mu / 2)] * 4
+    assert math.isclose(schedule_delta([so.privacy.GaussianCost(mu=mu)], 1.0), delta_of_mu(mu, 1.0), rel_tol=1e-6)
+    four = [so.privacy.GaussianCost(mu=mu / 2)] * 4
     assert math.isclose(schedule_delta(four, 1.0), delta_of_mu(mu, 1.0), rel_tol=1e-6)
-    assert schedule_delta([so.PureCost(1.0)], 1.0) == 0.0
-    assert schedule_delta([so.PureCost(0.5)] * 2, 1.0) == 0.0
+    assert schedule_delta([so.privacy.PureCost(1.0)], 1.0) == 0.0
+    assert schedule_delta([so.privacy.PureCost(0.5)] * 2, 1.0) == 0.0
     p = 1 / (1 + math.exp(-1.0))
-    assert math.isclose(schedule_delta([so.PureCost(1.0)] * 2, 0.5), p * p - math.exp(0.5) * (1 - p) ** 2, rel_tol=1e-6)
+    assert math.isclose(
+        schedule_delta([so.privacy.PureCost(1.0)] * 2, 0.5), p * p - math.exp(0.5) * (1 - p) ** 2, rel_tol=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -27,7 +29,7 @@ def test_against_privacy_loss_distributions():
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     for count, loss, mu, epsilon in [(10, 0.3, 0.4, 2.0), (3, 1.0, 0.0, 1.5), (40, 0.1, 0.2, 1.0)]:
-        events = [so.PureCost(loss)] * count + ([so.GaussianCost(mu=mu)] if mu else [])
+        events = [so.privacy.PureCost(loss)] * count + ([so.privacy.GaussianCost(mu=mu)] if mu else [])
         noise = 2.0 / (1.0 + math.exp(loss))
         theirs = pld.from_randomized_response(noise, 2, value_discretization_interval=1e-5).self_compose(count)
         if mu:
@@ -45,30 +47,30 @@ def test_a_ledger_with_a_schedule():
     assert count * 0.03 > total.epsilon
     assert schedule_delta(schedule, total.epsilon) <= total.delta
     adaptive = so.Ledger(total)
-    with pytest.raises(so.BudgetExceededError):
+    with pytest.raises(so.errors.BudgetExceededError):
         for event in schedule:
             adaptive.charge(event)
     ledger = so.Ledger(total, schedule=schedule)
     gaussian.release([1, 2, 3, 4], ledger=ledger)
     for i in range(count):
         plan.release([1, 2, 3, 4], ledger=ledger, request_id=str(i))
-    with pytest.raises(so.BudgetExceededError):
+    with pytest.raises(so.errors.BudgetExceededError):
         plan.release([1, 2, 3, 4], ledger=ledger)
-    with pytest.raises(so.UnsupportedCostError):
-        ledger.charge(so.PureCost(0.1))
+    with pytest.raises(so.errors.UnsupportedCostError):
+        ledger.charge(so.privacy.PureCost(0.1))
     assert len(ledger.history) == count + 1 and set(ledger.remaining().values()) == {0.0}
 
 
 def test_schedules_that_do_not_fit_are_refused():
     total = so.ApproxDP(epsilon=1.0, delta=1e-6)
     mu = gaussian_mu(total)
-    so.Ledger(total, schedule=[so.GaussianCost(mu=mu * (1 - 1e-6))])
-    for schedule in ([so.GaussianCost(mu=mu * 1.001)], [so.PureCost(1.0), so.PureCost(0.1)]):
-        with pytest.raises(so.InvalidParameterError, match="schedule needs"):
+    so.Ledger(total, schedule=[so.privacy.GaussianCost(mu=mu * (1 - 1e-6))])
+    for schedule in ([so.privacy.GaussianCost(mu=mu * 1.001)], [so.privacy.PureCost(1.0), so.privacy.PureCost(0.1)]):
+        with pytest.raises(so.errors.InvalidParameterError, match="schedule needs"):
             so.Ledger(total, schedule=schedule)
-    with pytest.raises(so.InvalidParameterError):
-        so.Ledger(so.PureDP(epsilon=1.0), schedule=[so.PureCost(1.0)])
-    with pytest.raises(so.DataTypeError):
-        so.Ledger(total, schedule=[so.ApproxCost(0.1, 1e-9)])
-    with pytest.raises(so.InvalidParameterError):
-        so.Ledger(total, schedule=[so.PureCost(0.001 * math.sqrt(i)) for i in range(1, 30)])
+    with pytest.raises(so.errors.InvalidParameterError):
+        so.Ledger(so.PureDP(epsilon=1.0), schedule=[so.privacy.PureCost(1.0)])
+    with pytest.raises(so.errors.DataTypeError):
+        so.Ledger(total, schedule=[so.privacy.ApproxCost(0.1, 1e-9)])
+    with pytest.raises(so.errors.InvalidParameterError):
+        so.Ledger(total, schedule=[so.privacy.PureCost(0.001 * math.sqrt(i)) for i in range(1, 30)])

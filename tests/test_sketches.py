@@ -18,7 +18,7 @@ SECRET = 98765432123
 
 
 def make(kind="sparse", **options):
-    return so.Sketch(CELLS, K, **{"sketch": kind, "nonzeros": 3, "seed": 7} | options)
+    return so.sketches.Sketch(CELLS, K, **{"sketch": kind, "nonzeros": 3, "seed": 7} | options)
 
 
 def sums(sketch):
@@ -58,7 +58,7 @@ def test_any_way_to_the_same_data_gives_the_same_bytes_of_sums(kind, records, or
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_released_sketch_is_a_released_table(kind, known_noise):
-    compression = so.Compression(measurements=K, sparsity=2, sketch=kind, nonzeros=3, seed=7)
+    compression = so.sketches.Compression(measurements=K, sparsity=2, sketch=kind, nonzeros=3, seed=7)
     table = np.random.default_rng(1).integers(0, 1000, CELLS)
     for privacy in (PURE, so.GaussianDP(mu=1.0)):
         plan = so.plan(so.Histogram(CELLS), privacy, mechanism="compressive", compression=compression)
@@ -74,12 +74,14 @@ def test_a_released_sketch_is_a_released_table(kind, known_noise):
 
 
 def test_a_sketch_pays_once_for_each_release():
-    plan = so.plan(so.Histogram(CELLS), PURE, mechanism="compressive", compression=so.Compression(measurements=K))
+    plan = so.plan(
+        so.Histogram(CELLS), PURE, mechanism="compressive", compression=so.sketches.Compression(measurements=K)
+    )
     ledger, sketch = so.Ledger(so.PureDP(epsilon=2.5)), plan.sketch()
     first = plan.release(sketch, ledger=ledger, request_id="a")
     assert plan.release(sketch, ledger=ledger, request_id="a") is first
     plan.release(sketch, ledger=ledger, request_id="b")
-    with pytest.raises(so.BudgetExceededError):
+    with pytest.raises(so.errors.BudgetExceededError):
         plan.release(sketch, ledger=ledger, request_id="c")
     assert len(ledger.history) == 2
 
@@ -91,10 +93,10 @@ def test_bytes_files_and_pickles(kind, tmp_path):
     path = sketch.save(tmp_path / "sketch")
     assert path.read_bytes() == sketch.to_bytes()
     for again in (
-        so.Sketch.load(path),
-        so.Sketch.load(str(path)),
-        so.Sketch.from_bytes(sketch.to_bytes()),
-        so.Sketch.from_bytes(bytearray(sketch.to_bytes())),
+        so.sketches.Sketch.load(path),
+        so.sketches.Sketch.load(str(path)),
+        so.sketches.Sketch.from_bytes(sketch.to_bytes()),
+        so.sketches.Sketch.from_bytes(bytearray(sketch.to_bytes())),
         pickle.loads(pickle.dumps(sketch)),
         copy.deepcopy(sketch),
         copy.copy(sketch),
@@ -103,9 +105,9 @@ def test_bytes_files_and_pickles(kind, tmp_path):
         assert again.operator == sketch.operator
         again.update(2)
         assert again.to_bytes() != sketch.to_bytes()
-    with pytest.raises(so.InputFileError):
-        so.Sketch.load(tmp_path / "none")
-    with pytest.raises(so.InputFileError):
+    with pytest.raises(so.errors.InputFileError):
+        so.sketches.Sketch.load(tmp_path / "none")
+    with pytest.raises(so.errors.InputFileError):
         sketch.save(tmp_path)
 
 
@@ -116,18 +118,18 @@ def test_every_damaged_byte_is_seen():
     for i in range(len(data)):
         for flip in (1, 0x80):
             damaged = data[:i] + bytes([data[i] ^ flip]) + data[i + 1 :]
-            with pytest.raises(so.InvalidParameterError) as caught:
-                so.Sketch.from_bytes(damaged)
+            with pytest.raises(so.errors.InvalidParameterError) as caught:
+                so.sketches.Sketch.from_bytes(damaged)
             assert str(SECRET) not in str(caught.value)
     for size in range(len(data)):
-        with pytest.raises(so.InvalidParameterError):
-            so.Sketch.from_bytes(data[:size])
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.sketches.Sketch.from_bytes(data[:size])
     for bad in (data + data[:8], data * 2, b"", bytes(64), bytes(1000)):
-        with pytest.raises(so.InvalidParameterError):
-            so.Sketch.from_bytes(bad)
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.sketches.Sketch.from_bytes(bad)
     for bad in ("text", None, 5, [1, 2], np.zeros(3)):
-        with pytest.raises((so.DataTypeError, so.InvalidParameterError)):
-            so.Sketch.from_bytes(bad)
+        with pytest.raises((so.errors.DataTypeError, so.errors.InvalidParameterError)):
+            so.sketches.Sketch.from_bytes(bad)
 
 
 def test_sketches_of_other_data_structures_do_not_mix():
@@ -137,15 +139,15 @@ def test_sketches_of_other_data_structures_do_not_mix():
         make(nonzeros=4),
         make("bernoulli"),
         make("hadamard"),
-        so.Sketch(CELLS + 1, K, nonzeros=3, seed=7),
-        so.Sketch(CELLS, K + 1, nonzeros=3, seed=7),
+        so.sketches.Sketch(CELLS + 1, K, nonzeros=3, seed=7),
+        so.sketches.Sketch(CELLS, K + 1, nonzeros=3, seed=7),
     ]
     for a, b in itertools.permutations(variants, 2):
         a.update(3, SECRET)
         before = a.to_bytes()
-        with pytest.raises(so.InvalidParameterError, match="kind, seed or size") as caught:
+        with pytest.raises(so.errors.InvalidParameterError, match="kind, seed or size") as caught:
             a + b
-        with pytest.raises(so.InvalidParameterError, match="kind, seed or size"):
+        with pytest.raises(so.errors.InvalidParameterError, match="kind, seed or size"):
             a.__iadd__(b)
         assert str(SECRET) not in str(caught.value)
         assert a.to_bytes() == before
@@ -154,23 +156,23 @@ def test_sketches_of_other_data_structures_do_not_mix():
         so.Histogram(CELLS),
         PURE,
         mechanism="compressive",
-        compression=so.Compression(measurements=K, sparsity=2, nonzeros=3, seed=7),
+        compression=so.sketches.Compression(measurements=K, sparsity=2, nonzeros=3, seed=7),
     )
     ledger = so.Ledger(PURE)
     for other in variants[1:]:
-        with pytest.raises(so.InvalidParameterError, match="kind, seed or size"):
+        with pytest.raises(so.errors.InvalidParameterError, match="kind, seed or size"):
             plan.release(other, ledger=ledger)
     real = so.plan(
         so.Histogram(CELLS),
         PURE,
         mechanism="compressive",
         integral=False,
-        compression=so.Compression(measurements=K, sparsity=2, nonzeros=3, seed=7),
+        compression=so.sketches.Compression(measurements=K, sparsity=2, nonzeros=3, seed=7),
     )
-    with pytest.raises(so.InvalidParameterError, match="integral"):
+    with pytest.raises(so.errors.InvalidParameterError, match="integral"):
         real.release(variants[0], ledger=ledger)
     for mechanism in ("identity", "threshold"):
-        with pytest.raises(so.UnsupportedMechanismError, match="compressive"):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="compressive"):
             so.plan(so.Histogram(CELLS), PURE, mechanism=mechanism).release(variants[0], ledger=ledger)
     assert not ledger.history
     for bad in (3, None, "sketch", np.zeros(K)):
@@ -245,7 +247,7 @@ def test_nothing_is_refused_by_its_size_and_no_sum_overflows():
     for _ in range(599):
         b.update(0, 2**53)
     assert a.to_bytes() == b.to_bytes()
-    assert so.Sketch.from_bytes(a.to_bytes()).to_bytes() == a.to_bytes()
+    assert so.sketches.Sketch.from_bytes(a.to_bytes()).to_bytes() == a.to_bytes()
     c = make()
     c.update(0, 2**60)
     c += c
@@ -272,8 +274,8 @@ def test_nothing_is_refused_by_its_size_and_no_sum_overflows():
     ids=str,
 )
 def test_bad_sketches_are_refused(arguments):
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
-        so.Sketch(**{"cells": CELLS, "measurements": K} | arguments)
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
+        so.sketches.Sketch(**{"cells": CELLS, "measurements": K} | arguments)
 
 
 def test_what_is_shown_of_a_sketch_is_public():

@@ -17,7 +17,7 @@ PURE, APPROX = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6)
 NOISELESS = so.GaussianDP(mu=1e6)
 """So little noise that answers are the exact averages, up to what is cut off."""
 BOUNDS = [(10.0, 20.0), (-3.0, 1.0), (0.0, 1e-3)]
-KERNELS = so.GaussianKernels([4.0, 1.6])
+KERNELS = so.smooth.GaussianKernels([4.0, 1.6])
 MECHANISMS = ["kernel-gaussian", "chebyshev-gaussian", "chebyshev-laplace", "weighted-gaussian", "weighted-laplace"]
 HISTOGRAMS = ["histogram-laplace", "histogram-gaussian"]
 PUBLIC = [so.ReplaceOne(), so.AddRemove()]
@@ -36,8 +36,8 @@ def points(n, d=2, seed=0):
 
 
 def made(n=500, d=2, mechanism="weighted-gaussian", unit=None, privacy=None, query_class=None, **options):
-    kernels = so.GaussianKernels([4.0, 1.6, 4e-4][:d]) if query_class is None else query_class
-    workload = so.SmoothQueries(d, points=n, bounds=BOUNDS[:d], query_class=kernels, **options)
+    kernels = so.smooth.GaussianKernels([4.0, 1.6, 4e-4][:d]) if query_class is None else query_class
+    workload = so.smooth.SmoothQueries(d, points=n, bounds=BOUNDS[:d], query_class=kernels, **options)
     own = PURE if mechanism.endswith("laplace") else APPROX
     return so.plan(workload, privacy or own, unit=unit or so.ReplaceOne(), mechanism=mechanism)
 
@@ -149,19 +149,19 @@ def test_intervals_cover(mechanism, simultaneous):
 @pytest.mark.parametrize(
     ("mechanism", "query_class"),
     [
-        ("kernel-gaussian", so.GaussianKernels(0.6)),
-        ("weighted-gaussian", so.GaussianKernels(0.6)),
-        ("chebyshev-laplace", so.KSmooth(3, 1.0)),
-        ("chebyshev-gaussian", so.KSmooth(3, 1.0)),
+        ("kernel-gaussian", so.smooth.GaussianKernels(0.6)),
+        ("weighted-gaussian", so.smooth.GaussianKernels(0.6)),
+        ("chebyshev-laplace", so.smooth.KSmooth(3, 1.0)),
+        ("chebyshev-gaussian", so.smooth.KSmooth(3, 1.0)),
     ],
 )
 def test_the_uniform_error_holds_over_a_class(mechanism, query_class):
     """200 runs, 300 queries of the class each: exceeded with probability at most beta (false alarm 1e-6)."""
     rng = np.random.default_rng(3)
-    workload = so.SmoothQueries(1, points=400, bounds=(-1, 1), query_class=query_class, degree="auto")
+    workload = so.smooth.SmoothQueries(1, points=400, bounds=(-1, 1), query_class=query_class, degree="auto")
     plan = so.plan(workload, PURE if "laplace" in mechanism else APPROX, unit=so.ReplaceOne(), mechanism=mechanism)
     x = rng.beta(2, 3, (400, 1)) * 2 - 1
-    if isinstance(query_class, so.KSmooth):
+    if isinstance(query_class, so.smooth.KSmooth):
         # sin(a u + b)/a^K and less: derivatives up to K within 1.
         a, b = rng.uniform(0.2, 1.0, 300), rng.uniform(0, 7, 300)
 
@@ -196,7 +196,7 @@ def test_functions_products_and_kernels_agree(mechanism, unit):
         alone = release.query(lambda z, y=y: np.exp(-0.5 * (((z - y) / [4.0, 1.6]) ** 2).sum(axis=1)))
         assert alone.values.shape == () and float(alone) == pytest.approx(by_kernel.values[i], abs=5e-5)
         product = release.query(
-            so.Separable(
+            so.smooth.Separable(
                 [
                     lambda c, y=y: np.exp(-0.5 * ((c - y[0]) / 4) ** 2),
                     lambda c, y=y: np.exp(-0.5 * ((c - y[1]) / 1.6) ** 2),
@@ -218,8 +218,8 @@ def test_shapes_of_answers(mechanism):
             (lambda z: z[:, :1], (1,)),
             (lambda z: z, (2,)),
             (KERNELS.at([[12.0, 0.0]]), (1,)),
-            (so.MomentQueries([[1, 0]]), (1,)),
-            (so.Boxes([11.0, -1.0], [12.0, 0.0], 0.5), (1,)),
+            (so.smooth.MomentQueries([[1, 0]]), (1,)),
+            (so.smooth.Boxes([11.0, -1.0], [12.0, 0.0], 0.5), (1,)),
         ):
             answer = each.query(query)
             assert answer.values.shape == answer.stderr.shape == answer.truncation.shape == shape
@@ -252,11 +252,11 @@ def test_polynomials_inside_the_set_are_exact(mechanism, index_set):
     plan, x, release = noiseless(index_set=chosen, degree="auto" if index_set == "explicit" else 3, mechanism=mechanism)
     powers = [[0, 0], [1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
     origin = [15.0, -1.0]
-    answer = release.query(so.MomentQueries(powers, origin))
+    answer = release.query(so.smooth.MomentQueries(powers, origin))
     truth = [np.prod((x - origin) ** p, axis=1).mean() for p in powers]
     assert answer.values == pytest.approx(truth, abs=2e-3)
     assert answer.truncation == pytest.approx(0, abs=1e-9)
-    higher = release.query(so.MomentQueries([[3, 1], [0, 5]], origin))
+    higher = release.query(so.smooth.MomentQueries([[3, 1], [0, 5]], origin))
     wrong = np.abs(higher.values - [np.prod((x - origin) ** p, axis=1).mean() for p in ([3, 1], [0, 5])])
     assert (wrong <= higher.truncation + 6 * higher.stderr).all() and (wrong > 1e-3).all()
     assert plan.features == {"tensor": 9, "total": 6, "explicit": 6}[index_set]
@@ -265,7 +265,7 @@ def test_polynomials_inside_the_set_are_exact(mechanism, index_set):
 def test_moments_mechanism_answers_means_and_covariances():
     plan, x, release = noiseless(mechanism="moments-gaussian", n=200, d=3)
     powers = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 2], [1, 1, 0]])
-    answer = release.query(so.MomentQueries(powers))
+    answer = release.query(so.smooth.MomentQueries(powers))
     assert answer.values == pytest.approx([np.prod(x**p, axis=1).mean() for p in powers], rel=1e-4)
     assert plan.features == 10
 
@@ -275,7 +275,7 @@ def test_boxes_and_their_open_sides(mechanism):
     _, x, release = noiseless(mechanism=mechanism)
     lower = [[12.0, -np.inf], [-np.inf, -np.inf], [11.0, -2.0]]
     upper = [[np.inf, -1.0], [np.inf, np.inf], [16.0, 0.5]]
-    answer = release.query(so.Boxes(lower, upper, smoothing=[1.5, 0.6]))
+    answer = release.query(so.smooth.Boxes(lower, upper, smoothing=[1.5, 0.6]))
 
     def side(v):
         with np.errstate(over="ignore"):
@@ -316,7 +316,7 @@ def test_batches_are_many_queries(mechanism, unit):
 
 
 @pytest.mark.parametrize("mechanism", ["weighted-gaussian", "kernel-gaussian", "histogram-gaussian"])
-@pytest.mark.parametrize("kernels", [KERNELS, so.LaplaceKernels([4.0, 1.6])])
+@pytest.mark.parametrize("kernels", [KERNELS, so.smooth.LaplaceKernels([4.0, 1.6])])
 def test_many_queries_of_several_centres_are_answered_in_pieces(mechanism, kernels, monkeypatch):
     """Whatever fits into memory, and whether the kernels are the plan's own or not."""
     release = made(400, mechanism=mechanism, degree="auto").release(points(400))
@@ -336,7 +336,7 @@ def test_many_queries_of_several_centres_are_answered_in_pieces(mechanism, kerne
 def test_declared_queries_are_answered_as_declared(unit):
     rng = np.random.default_rng(4)
     queries = KERNELS.at(rng.uniform([9, -4], [21, 2], (40, 2, 2)), rng.normal(size=(40, 2)))
-    workload = so.SmoothQueries(2, points=300, bounds=BOUNDS[:2], query_class=queries)
+    workload = so.smooth.SmoothQueries(2, points=300, bounds=BOUNDS[:2], query_class=queries)
     plan = so.plan(workload, NOISELESS, unit=unit)
     x = points(300)
     answers = plan.release(x).declared()
@@ -347,7 +347,7 @@ def test_declared_queries_are_answered_as_declared(unit):
         np.abs(noisy.declared().values - naive(queries, x)) <= 6 * noisy.declared().stderr + noisy.declared().truncation
     ).all()
     for query in (queries, lambda z: z[:, 0]):
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             noisy.query(query)
 
 
@@ -355,8 +355,8 @@ def test_declared_queries_are_answered_as_declared(unit):
 def test_declared_queries_in_thirty_coordinates():
     """Residuals over all keys and queries are standard normal (they are correlated within a key)."""
     rng = np.random.default_rng(6)
-    queries = so.GaussianKernels(6.0).at(rng.uniform(-1, 1, (50, 10, 30)), rng.uniform(0, 1, (50, 10)) / 5)
-    workload = so.SmoothQueries(30, points=569, bounds=(-1, 1), query_class=queries)
+    queries = so.smooth.GaussianKernels(6.0).at(rng.uniform(-1, 1, (50, 10, 30)), rng.uniform(0, 1, (50, 10)) / 5)
+    workload = so.smooth.SmoothQueries(30, points=569, bounds=(-1, 1), query_class=queries)
     plan = so.plan(workload, APPROX, unit=so.AddRemove())
     x = rng.uniform(-1, 1, (569, 30))
     sums, truth, z = plan.sums(x), naive(queries, x), []
@@ -376,7 +376,7 @@ def test_declared_queries_in_thirty_coordinates():
 @pytest.mark.parametrize("mechanism", ["weighted-gaussian", "kernel-gaussian"])
 def test_the_density_integrates_to_one(mechanism, bandwidth):
     """Over centres it does not quite, kernels being normalised one by one: nearly, for narrow ones."""
-    plan, _, release = noiseless(mechanism=mechanism, query_class=so.GaussianKernels([1.0, 0.4]), degree=24)
+    plan, _, release = noiseless(mechanism=mechanism, query_class=so.smooth.GaussianKernels([1.0, 0.4]), degree=24)
     low, high = np.array(plan.workload.bounds).T
     u, w = np.polynomial.legendre.leggauss(48)
     grid = np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -396,14 +396,16 @@ def test_kernels_of_a_density_integrate_to_one(width):
     normal = (
         scale * math.sqrt(2 * math.pi) * (scipy.stats.norm.cdf(lengths[:, 0]) - scipy.stats.norm.cdf(lengths[:, 1]))
     )
-    plain = release.query(so.GaussianKernels(scale).at(at))
+    plain = release.query(so.smooth.GaussianKernels(scale).at(at))
     assert density.values == pytest.approx(plain.values / normal, rel=1e-9)
-    laplace = made(200, 1, "histogram-gaussian", degree=4, query_class=so.LaplaceKernels(scale)).release(points(200, 1))
+    laplace = made(200, 1, "histogram-gaussian", degree=4, query_class=so.smooth.LaplaceKernels(scale)).release(
+        points(200, 1)
+    )
     volume = scale * (2 - np.exp(-lengths[:, 0]) - np.exp(lengths[:, 1]))
-    plain = laplace.query(so.LaplaceKernels(scale).at(at))
+    plain = laplace.query(so.smooth.LaplaceKernels(scale).at(at))
     assert laplace.density(at).values == pytest.approx(plain.values / volume, rel=1e-9)
     for outside in ([[9.9]], [[21.0]]):
-        with pytest.raises(so.InvalidParameterError, match="bounds"):
+        with pytest.raises(so.errors.InvalidParameterError, match="bounds"):
             release.density(outside, bandwidth=scale)
 
 
@@ -429,13 +431,13 @@ def test_projections_are_probability_measures(mechanism, unit):
     assert sample.shape == (5000, 2) and (sample >= low).all() and (sample <= high).all()
     spread = (high - low) / 2 / math.sqrt(5000)
     assert (np.abs(sample.mean(axis=0) - projected.query(lambda z: z).values) < 6 * spread).all()
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         release.sample(3)
 
 
 def test_a_projection_is_nearest():
     """Against non-negative least squares, in the noise's own metric."""
-    plan = made(60, d=1, mechanism="chebyshev-gaussian", degree=6, query_class=so.GaussianKernels(4.0))
+    plan = made(60, d=1, mechanism="chebyshev-gaussian", degree=6, query_class=so.smooth.GaussianKernels(4.0))
     release = plan.release(points(60, 1))
     measure = release.projected(grid=12).measure
     phi = oracles.monomials(measure.nodes[0][:, None], np.arange(6)[:, None]).T
@@ -455,7 +457,7 @@ def test_a_projection_is_nearest():
 @pytest.mark.parametrize("approximation", ["truncate", "vallee-poussin", "jackson"])
 def test_approximations_damp_as_they_say(approximation):
     """And the truncation that is stated covers the damping."""
-    _, x, release = noiseless(d=1, degree=16, approximation=approximation, query_class=so.GaussianKernels(2.5))
+    _, x, release = noiseless(d=1, degree=16, approximation=approximation, query_class=so.smooth.GaussianKernels(2.5))
 
     def f(z):
         return np.exp(-0.5 * ((z[:, 0] - 16.5) / 2.5) ** 2)
@@ -468,7 +470,7 @@ def test_approximations_damp_as_they_say(approximation):
     damping = {"truncate": oracles.truncated, "vallee-poussin": oracles.vallee_poussin, "jackson": oracles.jackson}
     c = oracles.coefficients_by_dct(lambda u: f(15 + 5 * u), 16, points=64) * damping[approximation](16)
     assert float(answer) == pytest.approx(c @ release.sums / len(x), abs=1e-6)
-    by_kernel = release.query(so.GaussianKernels(2.5).at([[16.5]]))
+    by_kernel = release.query(so.smooth.GaussianKernels(2.5).at([[16.5]]))
     assert by_kernel.values[0] == pytest.approx(float(answer), abs=1e-6)
 
 
@@ -488,15 +490,15 @@ def test_best_approximations_of_smooth_functions(order):
 
 @pytest.mark.parametrize("order", [3, 20, 100])
 def test_any_order_of_smoothness_can_be_planned(order):
-    plan = made(10**6, 2, "chebyshev-gaussian", query_class=so.KSmooth(order))
+    plan = made(10**6, 2, "chebyshev-gaussian", query_class=so.smooth.KSmooth(order))
     assert plan.rmse < 0.05 and plan.uniform_error(0.1) < 0.2
 
 
 def test_degree_of_the_paper():
     for n, d, order in ((10_000, 1, 2), (569, 2, 4), (10**6, 2, 1)):
-        plan = made(n, d, "chebyshev-laplace", query_class=so.KSmooth(order), degree="paper")
+        plan = made(n, d, "chebyshev-laplace", query_class=so.smooth.KSmooth(order), degree="paper")
         assert plan.sizes == (math.ceil(n ** (1 / (2 * d + order)) - 1e-9),) * d
-    with pytest.raises(so.InvalidParameterError, match="KSmooth"):
+    with pytest.raises(so.errors.InvalidParameterError, match="KSmooth"):
         made(degree="paper")
 
 
@@ -535,7 +537,7 @@ def test_sums_merge_and_points_are_clipped(rows, data):
     whole = plan.sums(x).to_bytes()
     assert (plan.sums(x[cut:]) + plan.sums(x[:cut])).to_bytes() == whole
     assert plan.sums(np.clip(x, [10.0, -3.0], [20.0, 1.0])).to_bytes() == whole
-    assert so.PointSums.from_bytes(plan, whole).to_bytes() == whole
+    assert so.smooth.PointSums.from_bytes(plan, whole).to_bytes() == whole
 
 
 @settings(max_examples=15)
@@ -567,14 +569,14 @@ def test_units_change_nothing(power, shift, mechanism):
     scale = 2.0**power
 
     def answers(scale, shift):
-        workload = so.SmoothQueries(
-            1, points=100, bounds=[(shift, shift + 8 * scale)], query_class=so.GaussianKernels(2.0 * scale)
+        workload = so.smooth.SmoothQueries(
+            1, points=100, bounds=[(shift, shift + 8 * scale)], query_class=so.smooth.GaussianKernels(2.0 * scale)
         )
         privacy = PURE if mechanism.endswith("laplace") else APPROX
         plan = so.plan(workload, privacy, unit=so.ReplaceOne(), mechanism=mechanism)
         # No point lies on the border of a cell, where rounding would decide.
         x = np.linspace(0.5137, 6.9911, 100)[:, None] * scale + shift
-        return plan.release(x).query(so.GaussianKernels(2.0 * scale).at([[3.0 * scale + shift]]))
+        return plan.release(x).query(so.smooth.GaussianKernels(2.0 * scale).at([[3.0 * scale + shift]]))
 
     plain, moved = answers(1.0, 0.0), answers(scale, float(shift) * scale)
     assert moved.values == pytest.approx(plain.values, abs=1e-7)
@@ -582,7 +584,7 @@ def test_units_change_nothing(power, shift, mechanism):
 
 
 def test_clipped_answers():
-    answers = so.SmoothAnswers(np.array([-0.2, 0.4, 1.3]), np.ones(3), np.zeros(3), "gaussian")
+    answers = so.smooth.SmoothAnswers(np.array([-0.2, 0.4, 1.3]), np.ones(3), np.zeros(3), "gaussian")
     assert answers.clipped().values.tolist() == [0.0, 0.4, 1.0] and answers.clipped(-1, 1).values[0] == -0.2
 
 

@@ -13,7 +13,7 @@ POINTS = np.random.default_rng(1).uniform(-1.0, 1.0, (300, 2))
 
 
 def test_auto_finds_a_degree_below_a_high_order():
-    workload = so.SmoothQueries(2, points=10**5, bounds=(-1.0, 1.0), query_class=so.KSmooth(20))
+    workload = so.smooth.SmoothQueries(2, points=10**5, bounds=(-1.0, 1.0), query_class=so.smooth.KSmooth(20))
     plan = so.plan(workload, so.PureDP(epsilon=1.0), unit=so.ReplaceOne(), mechanism="chebyshev")
     assert 1 < plan.sizes[0] < 20
     assert plan.rmse < 0.1
@@ -40,11 +40,11 @@ def test_bound_holds_for_a_cosine():
 @pytest.mark.parametrize("mechanism", ["chebyshev", "chebyshev-laplace", "kernel", "histogram-laplace"])
 @pytest.mark.parametrize("unit", [so.ReplaceOne(), so.AddRemove()])
 def test_variances_of_products_equal_their_contraction(mechanism, unit):
-    workload = so.SmoothQueries(2, points=300, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(0.7))
+    workload = so.smooth.SmoothQueries(2, points=300, bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(0.7))
     privacy = so.PureDP(epsilon=1.0) if mechanism.endswith("laplace") else so.ApproxDP(epsilon=1.0, delta=1e-6)
     plan = so.plan(workload, privacy, unit=unit, mechanism=mechanism)
     centres = np.random.default_rng(2).uniform(-1.0, 1.0, (20, 2))
-    queries = so.GaussianKernels(0.7).at(centres)
+    queries = so.smooth.GaussianKernels(0.7).at(centres)
     with deterministic_noise(bytes(32)):
         short, long = plan.release(POINTS), plan.release(POINTS)
     assert short._level is not None

@@ -13,19 +13,19 @@ from sordino.mechanisms.smooth.catalogue import SMOOTH_MECHANISMS
 
 PURE, APPROX = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6)
 BOUNDS = [(10.0, 20.0), (-3.0, 1.0)]
-KERNELS = so.GaussianKernels([4.0, 1.6])
+KERNELS = so.smooth.GaussianKernels([4.0, 1.6])
 CLASSES = {
     "gaussian": KERNELS,
-    "matern": so.MaternKernels([6.0, 3.0], smoothness=2.5),
-    "k-smooth": so.KSmooth(3, 2.0),
-    "prior": so.CoefficientPrior(np.outer(0.5 ** np.arange(6), 0.7 ** np.arange(5))),
+    "matern": so.smooth.MaternKernels([6.0, 3.0], smoothness=2.5),
+    "k-smooth": so.smooth.KSmooth(3, 2.0),
+    "prior": so.smooth.CoefficientPrior(np.outer(0.5 ** np.arange(6), 0.7 ** np.arange(5))),
     "declared": KERNELS.at([[12.0, -1.0], [15.0, 0.0], [19.0, -2.0]]),
 }
 UNITS = [so.ReplaceOne(1), so.AddRemove(2, label="two visits"), so.UserLevel(3)]
 
 
 def made(name="gaussian", unit=None, mechanism="auto", privacy=APPROX, points=200, **options):
-    workload = so.SmoothQueries(2, points=points, bounds=BOUNDS, query_class=CLASSES[name], **options)
+    workload = so.smooth.SmoothQueries(2, points=points, bounds=BOUNDS, query_class=CLASSES[name], **options)
     return so.plan(workload, privacy, unit=unit or so.ReplaceOne(), mechanism=mechanism)
 
 
@@ -61,8 +61,8 @@ def test_auto_takes_the_least_error(name, privacy, unit):
 
 
 def test_a_prior_without_any_of_the_indices_weighs_nothing():
-    prior = so.CoefficientPrior(np.diag([0.0, 0.0, 1.0]))
-    workload = so.SmoothQueries(2, points=50, bounds=BOUNDS, query_class=prior, index_set=[[1, 0], [0, 1]])
+    prior = so.smooth.CoefficientPrior(np.diag([0.0, 0.0, 1.0]))
+    workload = so.smooth.SmoothQueries(2, points=50, bounds=BOUNDS, query_class=prior, index_set=[[1, 0], [0, 1]])
     plan = so.plan(workload, APPROX, unit=so.ReplaceOne(), mechanism="weighted")
     assert np.isfinite(plan.stderr).all() and plan.truncation == 1 and len(set(plan.stderr)) == 1
 
@@ -77,24 +77,24 @@ def test_more_privacy_or_more_records_mean_more_noise():
 
 
 def test_what_a_mechanism_cannot():
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         made(mechanism="kernel", privacy=PURE)
-    with pytest.raises(so.UnsupportedMechanismError):
+    with pytest.raises(so.errors.UnsupportedMechanismError):
         made("k-smooth", mechanism="kernel")
     for mechanism in ("weighted", "chebyshev-gaussian", "histogram", "moments"):
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             made("declared", mechanism=mechanism)
-    with pytest.raises(so.UnsupportedMechanismError, match="PureDP"):
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="PureDP"):
         made("declared", privacy=PURE)
-    with pytest.raises(so.InvalidParameterError, match="mechanism"):
+    with pytest.raises(so.errors.InvalidParameterError, match="mechanism"):
         made(mechanism="fourier")
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         made(mechanism=None)
     for name in ("histogram-laplace", "declared"):
         plan = made("declared") if name == "declared" else made(mechanism=name)
-        with pytest.raises(so.UnsupportedMechanismError):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
             plan.uniform_error(0.1)
-    with pytest.raises(so.UnsupportedMechanismError, match="declared"):
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="declared"):
         made().release(data()).declared()
 
 
@@ -103,11 +103,11 @@ def test_what_a_mechanism_cannot():
     [{"objective": "max"}, {"max_value": 5}, {"integral": False}, {"basis": "dct"}, {"effort": "closed_form"}],
 )
 def test_options_of_tables_are_refused(options):
-    workload = so.SmoothQueries(2, points=10, bounds=BOUNDS, query_class=KERNELS)
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+    workload = so.smooth.SmoothQueries(2, points=10, bounds=BOUNDS, query_class=KERNELS)
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
         so.plan(workload, APPROX, **options)
     if "objective" in options:
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             so.compare(workload, APPROX, **options)
 
 
@@ -134,7 +134,7 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_plans_come_back(name, tmp_path, known_noise):
     plan = FILES[name]()
-    again = so.SmoothPlan.load(plan.save(tmp_path / "plan.json"))
+    again = so.ReleasePlan.load(plan.save(tmp_path / "plan.json"))
     assert again.digest == plan.digest and again.workload == plan.workload and again.unit == plan.unit
     assert (again.mechanism, again.sizes, again.cost, again.rmse) == (
         plan.mechanism,
@@ -195,8 +195,8 @@ TAMPERED = {
 def test_tampered_plans_are_refused(name, tmp_path):
     path = made(mechanism="weighted", degree=(4, 5)).save(tmp_path / "plan.json")
     rewrite(path, TAMPERED[name])
-    with pytest.raises(so.PlanFileError):
-        so.SmoothPlan.load(path)
+    with pytest.raises(so.errors.PlanFileError):
+        so.ReleasePlan.load(path)
 
 
 @pytest.mark.slow
@@ -231,8 +231,8 @@ def test_no_number_can_be_changed_into_less_noise(name, tmp_path):
             path.write_text(whole)
             rewrite(path, change)
             try:
-                loaded = so.SmoothPlan.load(path)
-            except so.PlanFileError:
+                loaded = so.ReleasePlan.load(path)
+            except so.errors.PlanFileError:
                 continue
             # What is loaded is what planning gives for what the file says.
             own = so.plan(loaded.workload, loaded.privacy, unit=loaded.unit, mechanism=loaded.mechanism)
@@ -246,30 +246,30 @@ def test_no_number_can_be_changed_into_less_noise(name, tmp_path):
 def test_other_files_are_refused(tmp_path):
     path = made().save(tmp_path / "plan.json")
     path.write_text(path.read_text().replace("kernel-gaussian", "kernel-gaussiam"))
-    with pytest.raises(so.PlanFileError, match="digest"):
-        so.SmoothPlan.load(path)
+    with pytest.raises(so.errors.PlanFileError, match="digest"):
+        so.ReleasePlan.load(path)
     table = so.plan(so.RunningSum(8), APPROX).save(tmp_path / "table.json")
-    with pytest.raises(so.PlanFileError):
-        so.SmoothPlan.load(table)
-    with pytest.raises(so.PlanFileError):
+    with pytest.raises(so.errors.PlanFileError):
+        so.ReleasePlan.load(table)
+    with pytest.raises(so.errors.PlanFileError):
         so.Plan.load(made().save(tmp_path / "smooth.json"))
-    with pytest.raises(so.InputFileError):
-        so.SmoothPlan.load(tmp_path / "nothing")
-    with pytest.raises(so.InputFileError):
+    with pytest.raises(so.errors.InputFileError):
+        so.ReleasePlan.load(tmp_path / "nothing")
+    with pytest.raises(so.errors.InputFileError):
         made().save(tmp_path / "no" / "folder")
     for text in ("", "[]", "{", "null", '{"schema": 1}', "\x00"):
         (tmp_path / "bad").write_text(text)
-        with pytest.raises(so.PlanFileError):
-            so.SmoothPlan.load(tmp_path / "bad")
+        with pytest.raises(so.errors.PlanFileError):
+            so.ReleasePlan.load(tmp_path / "bad")
 
 
 def test_large_arrays_of_plans(tmp_path):
     """Many declared queries lie beside the plan, under their hash."""
     rng = np.random.default_rng(0)
     queries = KERNELS.at(rng.uniform([10, -3], [20, 1], (600, 2)))
-    workload = so.SmoothQueries(2, points=100, bounds=BOUNDS, query_class=queries)
+    workload = so.smooth.SmoothQueries(2, points=100, bounds=BOUNDS, query_class=queries)
     plan = so.plan(workload, APPROX, unit=so.ReplaceOne())
-    again = so.SmoothPlan.load(plan.save(tmp_path / "plan.json"))
+    again = so.ReleasePlan.load(plan.save(tmp_path / "plan.json"))
     assert again.digest == plan.digest and again.workload == workload and hash(again.workload) == hash(workload)
 
 
@@ -286,7 +286,7 @@ def test_a_release_is_charged_once():
     spent = book.spent
     again = plan.release(data(seed=5), ledger=book, request_id="a")
     assert again is release and book.spent == spent and release.accounted and release.private
-    with pytest.raises(so.DuplicateRequestError):
+    with pytest.raises(so.errors.DuplicateRequestError):
         made(mechanism="weighted").release(data(), ledger=book, request_id="a")
     # An equal plan made elsewhere is the same request.
     assert made().release(data(), ledger=book, request_id="a") is release
@@ -331,7 +331,7 @@ def test_bad_data_is_refused_and_costs_nothing(name):
     book, bad = ledger(), fresh(name)
     with pytest.raises(so.SordinoError) as caught:
         made().release(bad, ledger=book, request_id="a")
-    assert isinstance(caught.value, so.DataTypeError | so.ShapeError | so.InvalidParameterError)
+    assert isinstance(caught.value, so.errors.DataTypeError | so.errors.ShapeError | so.errors.InvalidParameterError)
     assert "12.34" not in str(caught.value) and caught.value.__cause__ is None
     made().release(data(), ledger=book, request_id="a")
 
@@ -389,7 +389,7 @@ def test_forms_of_tables():
         frame.assign(c=1.0),
         pa.table({"a": ["12.345678"] * 200, "b": x[:, 1]}),
     ):
-        with pytest.raises((so.DataTypeError, so.ShapeError, so.InvalidParameterError)) as caught:
+        with pytest.raises((so.errors.DataTypeError, so.errors.ShapeError, so.errors.InvalidParameterError)) as caught:
             plan.sums(bad)
         assert "12.3" not in str(caught.value)
 
@@ -399,7 +399,7 @@ def test_small_data():
         plan = made(points=n)
         release = plan.release(data(n))
         assert release.points == n and np.isfinite(release.query(KERNELS.at([[12.0, 0.0]])).values).all()
-    line = so.SmoothQueries(1, points=5, bounds=(0, 1), query_class=so.GaussianKernels(0.3))
+    line = so.smooth.SmoothQueries(1, points=5, bounds=(0, 1), query_class=so.smooth.GaussianKernels(0.3))
     plan = so.plan(line, APPROX, unit=so.ReplaceOne())
     for x in (np.linspace(0, 1, 5), np.linspace(0, 1, 5)[:, None], [0, 0.25, 0.5, 0.75, 1]):
         assert plan.sums(x).to_bytes() == plan.sums(np.linspace(0, 1, 5)).to_bytes()
@@ -421,18 +421,18 @@ def test_sums_go_to_bytes_and_files(tmp_path):
     parts = [plan.sums(part) for part in np.array_split(x, 7)]
     total = plan.sums()
     for part in parts:
-        total += so.PointSums.from_bytes(plan, part.to_bytes())
+        total += so.smooth.PointSums.from_bytes(plan, part.to_bytes())
     assert total.to_bytes() == whole.to_bytes() == sum(parts[1:], parts[0]).to_bytes()
     path = whole.save(tmp_path / "sums")
     assert path.stat().st_mode & 0o077 == 0
-    assert so.PointSums.load(plan, path).to_bytes() == whole.to_bytes()
-    with pytest.raises(so.InputFileError):
-        so.PointSums.load(plan, tmp_path / "nothing")
-    with pytest.raises(so.InputFileError):
+    assert so.smooth.PointSums.load(plan, path).to_bytes() == whole.to_bytes()
+    with pytest.raises(so.errors.InputFileError):
+        so.smooth.PointSums.load(plan, tmp_path / "nothing")
+    with pytest.raises(so.errors.InputFileError):
         whole.save(tmp_path / "no" / "folder")
-    release = plan.release(so.PointSums.load(plan, path))
+    release = plan.release(so.smooth.PointSums.load(plan, path))
     assert release.points == 200
-    with pytest.raises(so.InvalidParameterError, match="public"):
+    with pytest.raises(so.errors.InvalidParameterError, match="public"):
         plan.release(parts[0])
     assert (parts[0] + parts[1]).core is not parts[0].core
     with pytest.raises(TypeError):
@@ -448,7 +448,7 @@ def test_sums_of_other_plans_are_refused():
         made("declared"),
         made(degree=5, mechanism="chebyshev", points=10**6, unit=so.AddRemove()),
         so.plan(
-            so.SmoothQueries(2, points=200, bounds=[(10, 20), (-3, 1.5)], query_class=KERNELS, degree=5),
+            so.smooth.SmoothQueries(2, points=200, bounds=[(10, 20), (-3, 1.5)], query_class=KERNELS, degree=5),
             APPROX,
             unit=so.ReplaceOne(),
             mechanism="chebyshev",
@@ -457,12 +457,12 @@ def test_sums_of_other_plans_are_refused():
     book = ledger()
     for other in others:
         sums = other.sums(data())
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             plan.sums() + sums
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             plan.release(sums, ledger=book)
-        with pytest.raises(so.InvalidParameterError):
-            so.PointSums.from_bytes(plan, sums.to_bytes())
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.smooth.PointSums.from_bytes(plan, sums.to_bytes())
     assert plan.release(data(), ledger=book).accounted
 
 
@@ -470,14 +470,14 @@ def test_damaged_sums_are_refused():
     plan = made(degree=3, mechanism="chebyshev")
     whole = plan.sums(data()).to_bytes()
     for place in range(0, len(whole), 5):
-        with pytest.raises(so.InvalidParameterError):
-            so.PointSums.from_bytes(plan, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.smooth.PointSums.from_bytes(plan, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     for bad in (b"", whole[:-8], whole + bytes(8), bytes(len(whole))):
-        with pytest.raises(so.InvalidParameterError):
-            so.PointSums.from_bytes(plan, bad)
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.smooth.PointSums.from_bytes(plan, bad)
     for bad in (None, "x", 5):
-        with pytest.raises(so.DataTypeError):
-            so.PointSums.from_bytes(plan, bad)
+        with pytest.raises(so.errors.DataTypeError):
+            so.smooth.PointSums.from_bytes(plan, bad)
 
 
 def test_a_refused_batch_adds_nothing():
@@ -553,52 +553,54 @@ def test_sums_too_large_for_their_features_are_refused():
         {"approximation": None},
         {"query_class": None},
         {"query_class": "gaussian"},
-        {"query_class": so.GaussianKernels},
-        {"query_class": so.GaussianKernels([1.0, 2.0, 3.0])},
-        {"query_class": so.GaussianKernels(1e-9)},
-        {"query_class": so.CoefficientPrior(np.ones(3))},
-        {"query_class": so.GaussianKernels(1.0).at([[1.0, 2.0, 3.0]])},
+        {"query_class": so.smooth.GaussianKernels},
+        {"query_class": so.smooth.GaussianKernels([1.0, 2.0, 3.0])},
+        {"query_class": so.smooth.GaussianKernels(1e-9)},
+        {"query_class": so.smooth.CoefficientPrior(np.ones(3))},
+        {"query_class": so.smooth.GaussianKernels(1.0).at([[1.0, 2.0, 3.0]])},
     ],
 )
 def test_bad_workloads(change):
     arguments = {"dimension": 2, "points": 10, "bounds": BOUNDS, "query_class": KERNELS, **change}
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
-        so.SmoothQueries(arguments.pop("dimension"), **arguments)
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
+        so.smooth.SmoothQueries(arguments.pop("dimension"), **arguments)
 
 
 def test_missing_bounds_say_why():
-    with pytest.raises(so.InvalidParameterError, match="public knowledge"):
-        so.SmoothQueries(2, points=10, query_class=KERNELS)
+    with pytest.raises(so.errors.InvalidParameterError, match="public knowledge"):
+        so.smooth.SmoothQueries(2, points=10, query_class=KERNELS)
 
 
 def test_numpy_scalars_are_numbers():
-    workload = so.SmoothQueries(
+    workload = so.smooth.SmoothQueries(
         np.int64(2),
         points=np.uint16(10),
         bounds=np.array(BOUNDS, dtype=np.float32),
-        query_class=so.GaussianKernels(np.float32(1.5)),
+        query_class=so.smooth.GaussianKernels(np.float32(1.5)),
         degree=np.int32(4),
         most_points=np.int64(100),
     )
     assert type(workload.points) is int and type(workload.degree) is int and type(workload.bounds[0][0]) is float
-    assert workload == so.SmoothQueries(
-        2, points=10, bounds=BOUNDS, query_class=so.GaussianKernels(1.5), degree=4, most_points=100
+    assert workload == so.smooth.SmoothQueries(
+        2, points=10, bounds=BOUNDS, query_class=so.smooth.GaussianKernels(1.5), degree=4, most_points=100
     )
 
 
 @pytest.mark.parametrize("d", [6, 10, 100])
 def test_what_does_not_fit_says_the_memory(d):
-    workload = so.SmoothQueries(d, points=100, bounds=(-1, 1), query_class=so.GaussianKernels(0.5), degree=40)
-    for mechanism in ("weighted", "chebyshev-laplace", "histogram"):
-        with pytest.raises(so.InvalidParameterError, match=r"[GT]B of memory"):
-            so.plan(workload, APPROX, mechanism=mechanism)
-    total = so.SmoothQueries(
-        d, points=100, bounds=(-1, 1), query_class=so.GaussianKernels(0.5), degree=90, index_set="total"
+    workload = so.smooth.SmoothQueries(
+        d, points=100, bounds=(-1, 1), query_class=so.smooth.GaussianKernels(0.5), degree=40
     )
-    with pytest.raises(so.InvalidParameterError, match="of memory"):
+    for mechanism in ("weighted", "chebyshev-laplace", "histogram"):
+        with pytest.raises(so.errors.InvalidParameterError, match=r"[GT]B of memory"):
+            so.plan(workload, APPROX, mechanism=mechanism)
+    total = so.smooth.SmoothQueries(
+        d, points=100, bounds=(-1, 1), query_class=so.smooth.GaussianKernels(0.5), degree=90, index_set="total"
+    )
+    with pytest.raises(so.errors.InvalidParameterError, match="of memory"):
         so.plan(total, APPROX, mechanism="weighted")
     if d > 6:
-        with pytest.raises(so.UnsupportedMechanismError, match="of memory"):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="of memory"):
             so.plan(workload, APPROX, mechanism="kernel")
 
 
@@ -610,46 +612,46 @@ def test_many_points_must_fit_the_sums():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: so.GaussianKernels(0),
-        lambda: so.GaussianKernels(-1.0),
-        lambda: so.GaussianKernels("1"),
-        lambda: so.GaussianKernels([]),
-        lambda: so.GaussianKernels(True),
-        lambda: so.GaussianKernels(float("nan")),
-        lambda: so.LaplaceKernels([1.0, 0.0]),
-        lambda: so.MaternKernels(1.0, smoothness=2),
-        lambda: so.KSmooth(0),
-        lambda: so.KSmooth(1.5),
-        lambda: so.KSmooth(2, -1),
-        lambda: so.KSmooth(101),
-        lambda: so.CoefficientPrior([1.0, -1.0]),
-        lambda: so.CoefficientPrior([0.0]),
-        lambda: so.CoefficientPrior([np.nan]),
-        lambda: so.CoefficientPrior("x"),
-        lambda: so.CoefficientPrior(1.0),
+        lambda: so.smooth.GaussianKernels(0),
+        lambda: so.smooth.GaussianKernels(-1.0),
+        lambda: so.smooth.GaussianKernels("1"),
+        lambda: so.smooth.GaussianKernels([]),
+        lambda: so.smooth.GaussianKernels(True),
+        lambda: so.smooth.GaussianKernels(float("nan")),
+        lambda: so.smooth.LaplaceKernels([1.0, 0.0]),
+        lambda: so.smooth.MaternKernels(1.0, smoothness=2),
+        lambda: so.smooth.KSmooth(0),
+        lambda: so.smooth.KSmooth(1.5),
+        lambda: so.smooth.KSmooth(2, -1),
+        lambda: so.smooth.KSmooth(101),
+        lambda: so.smooth.CoefficientPrior([1.0, -1.0]),
+        lambda: so.smooth.CoefficientPrior([0.0]),
+        lambda: so.smooth.CoefficientPrior([np.nan]),
+        lambda: so.smooth.CoefficientPrior("x"),
+        lambda: so.smooth.CoefficientPrior(1.0),
         lambda: KERNELS.at([1.0, 2.0]),
         lambda: KERNELS.at([[np.nan, 2.0]]),
         lambda: KERNELS.at([["a", "b"]]),
         lambda: KERNELS.at(np.empty((0, 2))),
         lambda: KERNELS.at([[1.0, 2.0]], [[1.0, 2.0]]),
         lambda: KERNELS.at([[1.0, 2.0]], [np.inf]),
-        lambda: so.KernelQueries("gaussian", [[1.0, 2.0]]),
-        lambda: so.Separable([]),
-        lambda: so.Separable([np.sin, 3]),
-        lambda: so.Separable(np.sin),
-        lambda: so.MomentQueries([[1, -1]]),
-        lambda: so.MomentQueries([[1, 0.5]]),
-        lambda: so.MomentQueries([[65, 0]]),
-        lambda: so.MomentQueries([[1, 0]], origin=[1.0]),
-        lambda: so.Boxes([[0.0, 1.0]], [[1.0, 1.0]], 0.1),
-        lambda: so.Boxes([[0.0, 1.0]], [[1.0, 2.0]], 0.0),
-        lambda: so.Boxes([[0.0, 1.0]], [[1.0, 2.0]], [1.0, 2.0, 3.0]),
-        lambda: so.Boxes([[0.0, np.nan]], [[1.0, 2.0]], 0.1),
-        lambda: so.Boxes("a", "b", 0.1),
+        lambda: so.smooth.KernelQueries("gaussian", [[1.0, 2.0]]),
+        lambda: so.smooth.Separable([]),
+        lambda: so.smooth.Separable([np.sin, 3]),
+        lambda: so.smooth.Separable(np.sin),
+        lambda: so.smooth.MomentQueries([[1, -1]]),
+        lambda: so.smooth.MomentQueries([[1, 0.5]]),
+        lambda: so.smooth.MomentQueries([[65, 0]]),
+        lambda: so.smooth.MomentQueries([[1, 0]], origin=[1.0]),
+        lambda: so.smooth.Boxes([[0.0, 1.0]], [[1.0, 1.0]], 0.1),
+        lambda: so.smooth.Boxes([[0.0, 1.0]], [[1.0, 2.0]], 0.0),
+        lambda: so.smooth.Boxes([[0.0, 1.0]], [[1.0, 2.0]], [1.0, 2.0, 3.0]),
+        lambda: so.smooth.Boxes([[0.0, np.nan]], [[1.0, 2.0]], 0.1),
+        lambda: so.smooth.Boxes("a", "b", 0.1),
     ],
 )
 def test_bad_classes_and_queries(make):
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
         make()
 
 
@@ -673,12 +675,12 @@ def raising(_):
         (lambda z: ["x"] * len(z), "numbers"),
         (lambda z: None, None),
         (lambda z: z[:, 0] * 1j, None),
-        (so.Separable([raising, raising]), "KeyError"),
-        (so.Separable([np.sin]), "factors"),
-        (so.MomentQueries([[1, 2, 3]]), "columns"),
-        (so.Boxes([[0.0]], [[1.0]], 0.1), "coordinates"),
-        (so.GaussianKernels(1.0).at([[0.0]]), "coordinates"),
-        (so.GaussianKernels([1.0, 1.0, 1.0]).at([[0.0, 0.0]]), "bandwidth"),
+        (so.smooth.Separable([raising, raising]), "KeyError"),
+        (so.smooth.Separable([np.sin]), "factors"),
+        (so.smooth.MomentQueries([[1, 2, 3]]), "columns"),
+        (so.smooth.Boxes([[0.0]], [[1.0]], 0.1), "coordinates"),
+        (so.smooth.GaussianKernels(1.0).at([[0.0]]), "coordinates"),
+        (so.smooth.GaussianKernels([1.0, 1.0, 1.0]).at([[0.0, 0.0]]), "bandwidth"),
         (None, None),
         ("sin", None),
         (5, None),
@@ -689,7 +691,7 @@ def raising(_):
 def test_bad_queries_of_releases(query, message, projected, mechanism):
     release = made(mechanism=mechanism, degree=4).release(data())
     release = release.projected() if projected else release
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError), match=message):
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError), match=message):
         release.query(query)
 
 
@@ -697,31 +699,31 @@ def test_bad_arguments_of_releases():
     plan = made(mechanism="weighted", degree=4)
     release = plan.release(data())
     for samples in (0, -1, 2.5, "x", True):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             release.query(lambda z: z[:, 0], samples=samples)
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         release.query(lambda z: z[:, 0], samples=2**20)
     for level in (0, 1, -0.1, 2, "x", None):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             release.query(KERNELS.at([[12.0, 0.0]])).interval(level)
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             plan.uniform_error(level)
     for at in ([[1.0]], [[1.0, 2.0, 3.0]], "x", None, [[["a", "b"]]]):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError, so.ShapeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError, so.errors.ShapeError)):
             release.density(at)
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError, so.ShapeError)):
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError, so.errors.ShapeError)):
         release.density([[np.nan, 0.0]])
     for bandwidth in (0, "x", [1.0], -1):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             release.density([[12.0, 0.0]], bandwidth=bandwidth)
     for grid in (0, -1, 2.5, "x", 10**5):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             release.projected(grid)
     for count in (0, -1, 1.5, None):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             release.projected(5).sample(count)
     for records in (0, -1, 1.5, "x"):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             plan.guarantee(records)
 
 
@@ -729,13 +731,13 @@ def test_bad_arguments_of_releases():
 @pytest.mark.parametrize("bad", ["x", 3, 1.0])
 def test_bad_arguments_of_plans(argument, bad):
     given = {
-        "workload": so.SmoothQueries(2, points=10, bounds=BOUNDS, query_class=KERNELS),
+        "workload": so.smooth.SmoothQueries(2, points=10, bounds=BOUNDS, query_class=KERNELS),
         "privacy": APPROX,
         "unit": so.ReplaceOne(),
         argument: bad,
     }
     for do in (so.plan, so.compare):
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             do(given["workload"], given["privacy"], unit=given["unit"])
 
 
@@ -749,7 +751,7 @@ def test_guarantees_are_sentences():
 def test_deterministic_noise_is_no_release(known_noise):
     release = made().release(data())
     assert not release.private and np.array_equal(release.sums, made().release(data()).sums)
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         made().release(data(), ledger=ledger())
 
 

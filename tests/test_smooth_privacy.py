@@ -22,8 +22,8 @@ EXPLICIT = {1: [[5], [2], [3]], 2: [[1, 0], [0, 1], [2, 3], [4, 0]], 3: [[1, 1, 
 
 def made(d, mechanism, unit, *, degree="auto", index_set="tensor", query_class=None, points=1000, **options):
     """A plan in data units whose axes differ."""
-    kernels = so.GaussianKernels(SCALES[:d]) if query_class is None else query_class
-    workload = so.SmoothQueries(
+    kernels = so.smooth.GaussianKernels(SCALES[:d]) if query_class is None else query_class
+    workload = so.smooth.SmoothQueries(
         d, points=points, bounds=BOUNDS[:d], query_class=kernels, degree=degree, index_set=index_set, **options
     )
     privacy = PURE if mechanism.endswith("laplace") else APPROX
@@ -162,12 +162,12 @@ def test_no_points_differ_by_more_than_the_noise_is_for(mechanism, d, degree, in
 
 
 KERNELS = {
-    "gaussian": so.GaussianKernels(SCALES[:2]),
-    "narrow": so.GaussianKernels([0.4, 0.2]),
-    "wide": so.GaussianKernels([20.0, 8.0]),
-    "laplace": so.LaplaceKernels(SCALES[:2]),
-    "matern32": so.MaternKernels(SCALES[:2], smoothness=1.5),
-    "matern52": so.MaternKernels(SCALES[:2]),
+    "gaussian": so.smooth.GaussianKernels(SCALES[:2]),
+    "narrow": so.smooth.GaussianKernels([0.4, 0.2]),
+    "wide": so.smooth.GaussianKernels([20.0, 8.0]),
+    "laplace": so.smooth.LaplaceKernels(SCALES[:2]),
+    "matern32": so.smooth.MaternKernels(SCALES[:2], smoothness=1.5),
+    "matern52": so.smooth.MaternKernels(SCALES[:2]),
 }
 
 
@@ -235,7 +235,7 @@ def test_kernel_features_against_a_search(name, degree):
 
 def test_kernel_sensitivity_is_that_of_the_kernel():
     """`2 (1 - k_min)`: opposite corners of the cube."""
-    plan = made(2, "kernel-gaussian", so.ReplaceOne(), query_class=so.GaussianKernels([5.0, 2.0]), points=10**6)
+    plan = made(2, "kernel-gaussian", so.ReplaceOne(), query_class=so.smooth.GaussianKernels([5.0, 2.0]), points=10**6)
     assert scales_of_noise(plan) == pytest.approx(np.sqrt(2 * (1 - np.exp(-4.0))), rel=1e-4)
 
 
@@ -259,7 +259,7 @@ def test_declared_queries_against_a_search(name, unit):
 
 def test_one_declared_query_has_the_noise_of_its_kernel():
     """`f = k(., y)`: no better than the kernel's own norm, whatever is declared twice."""
-    queries = so.GaussianKernels(2.0).at([[12.0, 0.0], [12.0, 0.0]])
+    queries = so.smooth.GaussianKernels(2.0).at([[12.0, 0.0], [12.0, 0.0]])
     plan = made(2, "kernel", so.ReplaceOne(), query_class=queries, points=100)
     assert plan.features == 1
     release = plan.release(np.full((100, 2), [12.0, 0.0]))
@@ -320,8 +320,8 @@ def test_any_finite_point_stays_in_the_cube(x, mechanism):
 )
 def test_extreme_bounds(bounds):
     low, high = bounds
-    kernels = so.CoefficientPrior(np.ones(6))
-    workload = so.SmoothQueries(1, points=4, bounds=bounds, query_class=kernels, degree=6)
+    kernels = so.smooth.CoefficientPrior(np.ones(6))
+    workload = so.smooth.SmoothQueries(1, points=4, bounds=bounds, query_class=kernels, degree=6)
     for mechanism, privacy in (("chebyshev-laplace", PURE), ("chebyshev-gaussian", APPROX)):
         plan = so.plan(workload, privacy, unit=so.AddRemove(), mechanism=mechanism)
         for x in (low, high, low / 2 + high / 2, -1.7e308, 1.7e308, 0.0, -0.0):
@@ -351,7 +351,7 @@ def test_high_degrees_are_still_polynomials():
     k = np.arange(4000)
     for mechanism in ("chebyshev-laplace", "chebyshev-gaussian"):
         plan = so.plan(
-            so.SmoothQueries(1, points=9, bounds=(-1, 1), query_class=so.KSmooth(1), degree=len(k)),
+            so.smooth.SmoothQueries(1, points=9, bounds=(-1, 1), query_class=so.smooth.KSmooth(1), degree=len(k)),
             PURE if mechanism.endswith("laplace") else APPROX,
             unit=so.AddRemove(),
             mechanism=mechanism,
@@ -381,7 +381,9 @@ def test_the_table_of_excess_over_the_literal_noise(d):
 def test_low_degrees_cost_nearly_twice_the_literal_noise(d, size, least):
     """The authors' own sets of monomials, with noise for as many as there are: too little by this factor or more."""
     index_set = oracles.graded_set(d, size)
-    workload = so.SmoothQueries(d, points=569, bounds=(-1, 1), query_class=so.GaussianKernels(2.0), index_set=index_set)
+    workload = so.smooth.SmoothQueries(
+        d, points=569, bounds=(-1, 1), query_class=so.smooth.GaussianKernels(2.0), index_set=index_set
+    )
     plan = so.plan(workload, PURE, unit=so.ReplaceOne(), mechanism="chebyshev")
     assert least <= scales_of_noise(plan).min() / size <= 2
     # A pair of points that shows it: searched, and attained by the integers.
@@ -393,7 +395,9 @@ def test_low_degrees_cost_nearly_twice_the_literal_noise(d, size, least):
 @pytest.mark.parametrize("d", [2, 5, 9])
 def test_linear_monomials_are_exact(d):
     index_set = np.vstack([np.zeros(d, int), np.eye(d, dtype=int)])
-    workload = so.SmoothQueries(d, points=50, bounds=(-1, 1), query_class=so.GaussianKernels(2.0), index_set=index_set)
+    workload = so.smooth.SmoothQueries(
+        d, points=50, bounds=(-1, 1), query_class=so.smooth.GaussianKernels(2.0), index_set=index_set
+    )
     laplace = so.plan(workload, PURE, unit=so.ReplaceOne(), mechanism="chebyshev")
     gaussian = so.plan(workload, APPROX, unit=so.ReplaceOne(), mechanism="chebyshev")
     assert scales_of_noise(laplace) == pytest.approx(2 * d, rel=1e-6)
@@ -415,8 +419,8 @@ def attacked(points, epsilon, event, draws=30_000):
     The event is a log-ratio of nearly `event` or more.
     """
     x, other, index_set = points
-    workload = so.SmoothQueries(
-        len(x), points=20, bounds=(-1, 1), query_class=so.GaussianKernels(2.0), index_set=index_set
+    workload = so.smooth.SmoothQueries(
+        len(x), points=20, bounds=(-1, 1), query_class=so.smooth.GaussianKernels(2.0), index_set=index_set
     )
     plan = so.plan(workload, so.PureDP(epsilon=epsilon), unit=so.ReplaceOne(), mechanism="chebyshev")
     known = np.random.default_rng(0).uniform(-1, 1, (19, len(x)))

@@ -15,25 +15,29 @@ from sordino.workloads.smooth.cube import Cube
 from sordino.workloads.smooth.query_classes import _PROFILES
 
 PURE, NOISELESS = so.PureDP(epsilon=1.0), so.GaussianDP(mu=1e6)
-CLASS = so.GaussianKernels(0.5)
+CLASS = so.smooth.GaussianKernels(0.5)
 STRATEGIES = ["chebyshev", "weighted", "histogram", "kernel", "moments"]
 APPROXIMATIONS = ["truncate", "vallee-poussin", "jackson"]
 KERNELS = [
-    so.GaussianKernels(0.5),
-    so.GaussianKernels(0.1),
-    so.GaussianKernels(0.002),
-    so.LaplaceKernels(0.3),
-    so.LaplaceKernels(0.002),
-    so.MaternKernels(0.2, 1.5),
-    so.MaternKernels(0.2, 2.5),
+    so.smooth.GaussianKernels(0.5),
+    so.smooth.GaussianKernels(0.1),
+    so.smooth.GaussianKernels(0.002),
+    so.smooth.LaplaceKernels(0.3),
+    so.smooth.LaplaceKernels(0.002),
+    so.smooth.MaternKernels(0.2, 1.5),
+    so.smooth.MaternKernels(0.2, 2.5),
 ]
-BOXES = [so.Boxes([[0.299]], [[0.301]], 1e-4), so.Boxes([[-np.inf]], [[0.3]], 0.05), so.Boxes([[-0.5]], [[0.3]], 0.3)]
-MOMENTS = [so.MomentQueries([[3]]), so.MomentQueries([[9], [0], [64]], [0.3])]
+BOXES = [
+    so.smooth.Boxes([[0.299]], [[0.301]], 1e-4),
+    so.smooth.Boxes([[-np.inf]], [[0.3]], 0.05),
+    so.smooth.Boxes([[-0.5]], [[0.3]], 0.3),
+]
+MOMENTS = [so.smooth.MomentQueries([[3]]), so.smooth.MomentQueries([[9], [0], [64]], [0.3])]
 QUERIES = [
     *(kernels.at([[0.3], [-1.0], [1.4], [-0.5]]) for kernels in KERNELS),
     *BOXES,
     *MOMENTS,
-    so.MarginalKernels(so.GaussianKernels(0.002), [[0.3]], [0]),
+    so.smooth.MarginalKernels(so.smooth.GaussianKernels(0.002), [[0.3]], [0]),
 ]
 PLACES = np.concatenate([[-1.0, 1.0, 0.3, -0.5, 0.0, 0.25, -0.25], np.random.default_rng(0).uniform(-1, 1, 40)])
 
@@ -41,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("known_noise")
 
 
 def made(mechanism, degree=8, d=1, query_class=CLASS, n=1000, privacy=NOISELESS, **options):
-    workload = so.SmoothQueries(d, points=n, bounds=(-1, 1), query_class=query_class, degree=degree, **options)
+    workload = so.smooth.SmoothQueries(d, points=n, bounds=(-1, 1), query_class=query_class, degree=degree, **options)
     return so.plan(workload, privacy, unit=so.ReplaceOne(), mechanism=mechanism)
 
 
@@ -88,10 +92,10 @@ def test_the_truncation_is_a_bound_in_two_coordinates(index_set, approximation):
         [np.random.default_rng(1).uniform(-1, 1, (30, 2)), [[-1, -1], [0.3, -1], [0.3, 0.4], [1, 1]]]
     )
     for query in (
-        so.GaussianKernels((0.5, 0.003)).at([[0.3, 0.4], [1.2, -1.0]]),
-        so.LaplaceKernels(0.4).at([[0.3, 0.4]]),
-        so.Boxes([[0.2, -np.inf]], [[0.4, 0.4]], (0.01, 0.1)),
-        so.MomentQueries([[2, 1], [7, 3]], [0.1, 0.0]),
+        so.smooth.GaussianKernels((0.5, 0.003)).at([[0.3, 0.4], [1.2, -1.0]]),
+        so.smooth.LaplaceKernels(0.4).at([[0.3, 0.4]]),
+        so.smooth.Boxes([[0.2, -np.inf]], [[0.4, 0.4]], (0.01, 0.1)),
+        so.smooth.MomentQueries([[2, 1], [7, 3]], [0.1, 0.0]),
     ):
         off, truncation, noise = differences(plan, query, places)
         assert (off <= truncation + noise).all()
@@ -101,7 +105,12 @@ def test_the_truncation_is_a_bound_in_two_coordinates(index_set, approximation):
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_kernels_of_a_class_stay_below_the_bound_of_the_class(approximation):
     """Also of more polynomials than coefficients were judged from, and in two coordinates."""
-    for kernels in (so.LaplaceKernels(0.3), so.MaternKernels(0.3, 1.5), so.MaternKernels(0.4), so.GaussianKernels(0.2)):
+    for kernels in (
+        so.smooth.LaplaceKernels(0.3),
+        so.smooth.MaternKernels(0.3, 1.5),
+        so.smooth.MaternKernels(0.4),
+        so.smooth.GaussianKernels(0.2),
+    ):
         for degree in (3, 9, 40, 300, 600):
             plan = made("chebyshev", degree, query_class=kernels, approximation=approximation)
             queries = kernels.at(np.linspace(-1, 1, 41)[:, None])
@@ -132,7 +141,7 @@ def test_no_centre_has_a_larger_coefficient(kernels):
 def test_boxes_of_any_width_have_a_bound(mechanism, width):
     release = made(mechanism).release(np.zeros((1000, 1)))
     with np.errstate(over="ignore"):
-        answer = release.query(so.Boxes([[-0.5], [-np.inf], [-np.inf]], [[0.1], [0.5], [np.inf]], width))
+        answer = release.query(so.smooth.Boxes([[-0.5], [-np.inf], [-np.inf]], [[0.1], [0.5], [np.inf]], width))
     exact = np.array([1.0, 1.0, 1.0]) if width < 1 else np.array([0.0, 0.5, 1.0])
     assert (np.abs(answer.values - exact) <= answer.truncation + 8 * answer.stderr + 1e-6).all()
     assert (answer.truncation <= 3).all() and answer.truncation[2] < 1e-9
@@ -244,17 +253,17 @@ def test_users_functions_are_asked_once(mechanism):
     # Edges and corners among the points, none outside.
     assert np.abs(asked[0]).max() == pytest.approx(1, abs=1e-15)
     assert (np.abs(asked[0]).min(axis=1) > 1 - 1e-12).sum() >= 4
-    release.query(so.Separable([f, f]))
+    release.query(so.smooth.Separable([f, f]))
     assert len(asked) == 3 and all(np.abs(u).max() == pytest.approx(1, abs=1e-15) for u in asked[1:])
 
 
 @pytest.mark.parametrize("mechanism", ["chebyshev", "histogram", "kernel"])
 def test_separable_functions_and_kernels_have_like_truncations(mechanism):
     release = made(mechanism, 6, 2).release(np.zeros((1000, 2)))
-    kernel = release.query(so.MaternKernels(0.4).at([[0.2, -0.4]]))
-    profile = so.MaternKernels(0.4).profile_of
+    kernel = release.query(so.smooth.MaternKernels(0.4).at([[0.2, -0.4]]))
+    profile = so.smooth.MaternKernels(0.4).profile_of
     factors = [lambda x: profile(np.abs(x - 0.2) / 0.4), lambda x: profile(np.abs(x + 0.4) / 0.4)]
-    own = release.query(so.Separable(factors))
+    own = release.query(so.smooth.Separable(factors))
     free = release.query(lambda z: factors[0](z[:, 0]) * factors[1](z[:, 1]))
     assert own.values == pytest.approx(kernel.values, abs=0.01) and float(free) == pytest.approx(
         own.values[0], abs=0.01
@@ -273,13 +282,13 @@ def test_functions_that_cannot_be_asked_beyond_the_degree_are_compared_at_scatte
 def test_histograms_know_their_edges():
     """A line is off by half a cell, at the edges of cells alone; a kernel most at its peak."""
     release = made("histogram", 4).release(np.full((1000, 1), 1.0))
-    for query in (so.MomentQueries([[1]]), lambda x: x[:, 0], so.Separable([lambda x: x])):
+    for query in (so.smooth.MomentQueries([[1]]), lambda x: x[:, 0], so.smooth.Separable([lambda x: x])):
         answer = release.query(query)
         assert np.max(answer.truncation) == pytest.approx(0.25)
         assert np.min(answer.interval(0.9)[1]) >= 1.0
-    peak = release.query(so.LaplaceKernels(0.1).at([[-0.25]]))
+    peak = release.query(so.smooth.LaplaceKernels(0.1).at([[-0.25]]))
     assert peak.truncation[0] == pytest.approx(
-        1 - truth(so.LaplaceKernels(0.1).at([[-0.25]]), _gauss(-0.5, 0.0)).mean(), abs=0.1
+        1 - truth(so.smooth.LaplaceKernels(0.1).at([[-0.25]]), _gauss(-0.5, 0.0)).mean(), abs=0.1
     )
 
 
@@ -297,7 +306,7 @@ def test_intervals_cover_whatever_is_asked(mechanism):
     sums = {place: plan.sums(np.full((2000, 1), place)) for place in (-1.0, 0.3, 0.61)}
     for place, own in sums.items():
         queries = [kernels.at([[place], [place + 0.01]]) for kernels in KERNELS]
-        queries.append(so.Boxes([[place - 0.01]], [[place + 0.01]], 0.001))
+        queries.append(so.smooth.Boxes([[place - 0.01]], [[place + 0.01]], 0.001))
         missed = 0
         for number in range(20):
             with deterministic_noise((number + 1).to_bytes(32, "little")):
@@ -312,7 +321,7 @@ def test_intervals_cover_whatever_is_asked(mechanism):
 def test_intervals_of_a_projection_are_about_what_was_measured():
     """A coarse grid is off by more than the noise; the answers before it are not."""
     x = np.clip(np.random.default_rng(0).normal(0.3, 0.1, (10**5, 1)), -1, 1)
-    kernels = so.GaussianKernels(0.2)
+    kernels = so.smooth.GaussianKernels(0.2)
     plan = made("kernel", "auto", query_class=kernels, n=10**5, privacy=so.GaussianDP(mu=1.0))
     queries = kernels.at(np.linspace(-0.9, 0.9, 19)[:, None])
     exact = truth(queries, x).mean(axis=0)
@@ -333,9 +342,9 @@ def test_intervals_of_a_projection_are_about_what_was_measured():
 
 @pytest.mark.parametrize("bound", [0.1, 1.0])
 def test_a_bound_above_the_class_is_that_of_zero(bound):
-    plan = made("chebyshev-laplace", "auto", 2, so.KSmooth(1, bound), privacy=PURE)
+    plan = made("chebyshev-laplace", "auto", 2, so.smooth.KSmooth(1, bound), privacy=PURE)
     assert plan.uniform_error(0.05) == bound and "no information" in plan.explain()
-    good = made("chebyshev-laplace", "auto", 1, so.KSmooth(4, bound), n=10**6, privacy=PURE)
+    good = made("chebyshev-laplace", "auto", 1, so.smooth.KSmooth(4, bound), n=10**6, privacy=PURE)
     assert good.uniform_error(0.05) < 0.1 * bound and "no information" not in good.explain()
 
 
@@ -349,6 +358,6 @@ def test_coefficients_beyond_the_samples_count_twice():
     """As T_30 is taken for T_2 at 16 points."""
     sizes = np.zeros(40)
     sizes[[0, 5, 30]] = 1.0, 0.5, 0.25
-    prior = so.CoefficientPrior(sizes)
+    prior = so.smooth.CoefficientPrior(sizes)
     assert prior.truncation_bound((8,), Cube(((-1.0, 1.0),)), "truncate") == pytest.approx(0.5)
     assert prior.truncation_bound((3,), Cube(((-1.0, 1.0),)), "truncate") == pytest.approx(0.75 + 0.25)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import sordino as so
+from live import plan_live
 
 PURE = so.PureDP(epsilon=1.0)
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
-RARE = so.SparseCount(2**30, most=100)
-SHORT = so.SparseCount(4096, most=2000)
+RARE = so.events.RareCount(2**30, most=100)
+SHORT = so.events.RareCount(4096, most=2000)
 
 
 def key(i):
@@ -21,7 +22,7 @@ def key(i):
 
 
 def above(privacy=PURE, workload=SHORT, **options):
-    return so.plan_stream(workload, privacy, mechanism="above", **options)
+    return plan_live(workload, privacy, mechanism="above", **options)
 
 
 def ones(steps, every):
@@ -44,14 +45,14 @@ def _silent():
 @pytest.mark.parametrize("steps", [1000, 1024, 4095])
 def test_the_planned_largest_error_is_that_of_the_worst_step(steps):
     """A tree has more nodes before its last step; of powers of two the last step has one."""
-    plan = so.plan_stream(so.SparseCount(steps, most=50), PURE, mechanism="binary-tree")
+    plan = so.plan(so.events.RareCount(steps, most=50), PURE, mechanism="binary-tree")
     widths = plan.counters.half_width(range(1, steps + 1), 0.95, steps)
     assert plan.max_error == pytest.approx(widths.max())
 
 
 def test_segments_are_taken_where_they_are_better():
     """Rare events on a long stream; both ways are shown, and the better one is taken."""
-    rare, frequent = (so.plan_stream(w, PURE) for w in (RARE, so.SparseCount(2**30, most=10**7)))
+    rare, frequent = (so.plan(so.Continual(w), PURE) for w in (RARE, so.events.RareCount(2**30, most=10**7)))
     assert rare.mechanism.startswith("above: ")
     assert rare.max_error == rare.alternatives["above"] < rare.alternatives["plain"]
     assert not frequent.mechanism.startswith("above")
@@ -65,7 +66,7 @@ def test_segments_are_taken_where_they_are_better():
 
 def test_the_threshold_and_the_segments():
     """At no step does a segment without events end, by the tail of the difference of two Laplace variables."""
-    plan, scale, risk = so.plan_stream(RARE, PURE), 2.0 / 0.5, 0.05 / 3.0
+    plan, scale, risk = so.plan(so.Continual(RARE), PURE), 2.0 / 0.5, 0.05 / 3.0
 
     def tail(x):
         return math.exp(-x / scale) * (0.5 + x / (4.0 * scale))
@@ -82,28 +83,30 @@ def test_the_threshold_and_the_segments():
 def test_counts_of_a_unit_may_come_together_in_a_segment(privacy):
     """`per_cell` bounds what a step changes by, not what a segment does."""
     plans = [
-        so.plan_stream(so.SparseCount(2**20, 20_000), privacy, unit=so.AddRemove(16, per_cell=c), mechanism="above")
+        so.plan(so.events.RareCount(2**20, 20_000), privacy, unit=so.AddRemove(16, per_cell=c), mechanism="above")
         for c in (None, 1)
     ]
     # 16 counts in one item of the running sum: 16 times what one count is charged.
     assert plans[0].counters.sensitivity["ideal"] == plans[1].counters.sensitivity["ideal"]
-    single = so.plan_stream(so.SparseCount(2**20, 20_000), privacy, mechanism="above")
-    one = so.plan_stream(
-        so.RunningSum(plans[1].counters.steps), single.counters.privacy, mechanism=plans[1].counters.mechanism
+    single = so.plan(so.events.RareCount(2**20, 20_000), privacy, mechanism="above")
+    one = so.plan(
+        so.Continual(so.RunningSum(plans[1].counters.steps)),
+        single.counters.privacy,
+        mechanism=plans[1].counters.mechanism,
     )
     assert plans[1].counters.sensitivity["ideal"] == pytest.approx(16 * one.sensitivity["ideal"])
 
 
 @pytest.mark.slow
 def test_segments_never_pay_under_approximate_privacy():
-    plan = so.plan_stream(RARE, APPROX)
+    plan = so.plan(so.Continual(RARE), APPROX)
     assert plan.threshold is None
     assert set(plan.alternatives) == {"plain"}
-    many = so.SparseCount(2**20, most=10**4)
-    assert above(APPROX, many).max_error > so.plan_stream(many, APPROX).max_error
-    with pytest.raises(so.UnsupportedMechanismError, match="PureDP"):
+    many = so.events.RareCount(2**20, most=10**4)
+    assert above(APPROX, many).max_error > so.plan(so.Continual(many), APPROX).max_error
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="PureDP"):
         above(so.GaussianDP(mu=1.0))
-    named = so.plan_stream(SHORT, PURE, mechanism="binary-tree")
+    named = so.plan(so.Continual(SHORT), PURE, mechanism="binary-tree")
     assert named.mechanism == "binary-tree-laplace"
 
 
@@ -111,16 +114,16 @@ def test_segments_never_pay_under_approximate_privacy():
 def test_both_halves_together_cost_the_whole(records):
     """Half for where segments end, half for the running sum; k counts of one unit cost k times as much a count."""
     plan = above(unit=so.AddRemove(records))
-    assert plan.cost == so.PureCost(1.0)
+    assert plan.cost == so.privacy.PureCost(1.0)
     assert plan.epsilon * records + plan.counters.privacy.epsilon == pytest.approx(1.0)
     assert plan.counters.privacy == so.PureDP(epsilon=0.5)
     assert plan.counters.unit == so.AddRemove(records)
     assert plan.guarantee().count("1-differential privacy") == 1
     approximate = above(APPROX)
-    assert approximate.cost == so.ApproxCost(epsilon=1.0, delta=1e-6)
+    assert approximate.cost == so.privacy.ApproxCost(epsilon=1.0, delta=1e-6)
     assert approximate.counters.privacy == so.ApproxDP(epsilon=0.5, delta=1e-6)
     for unit in (so.ReplaceOne(1), so.UserLevel(2)):
-        with pytest.raises(so.UnsupportedMechanismError, match="AddRemove"):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="AddRemove"):
             above(unit=unit)
 
 
@@ -138,7 +141,7 @@ def test_answers_change_only_where_segments_end(privacy, known_noise):
         assert np.diff(changes).mean() == pytest.approx(2 * plan.threshold, rel=0.3)
         assert stream.step == 4096
         assert stream.value == answers[-1]
-        with pytest.raises(so.HorizonError, match="nothing was released"):
+        with pytest.raises(so.errors.HorizonError, match="nothing was released"):
             stream.update(0)
     with plan.open() as parts:
         assert np.array_equal(np.concatenate([parts.update(p) for p in np.split(ones(4096, 2), [1, 9, 2000])]), answers)
@@ -157,13 +160,13 @@ def test_many_segments_of_many_ones_rise(known_noise):
 
 def test_no_events_no_segments(known_noise):
     """A noisy count comes above tau by chance with probability below 1e-9 a step."""
-    with so.plan_stream(RARE, PURE).open() as stream:
+    with so.plan(so.Continual(RARE), PURE).open() as stream:
         assert not stream.update(np.zeros(10**5, dtype=np.int64)).any()
 
 
 def test_beyond_the_declared_count_answers_stay(known_noise):
     """Privacy holds: the running sum has no more steps than it has budget for."""
-    plan = above(workload=so.SparseCount(10**4, most=50))
+    plan = above(workload=so.events.RareCount(10**4, most=50))
     with plan.open() as stream:
         answers = stream.update(np.full(10**4, 1000))
         assert len(np.unique(answers)) <= plan.counters.steps + 1
@@ -178,7 +181,7 @@ def test_the_planned_error_holds(every):
     beyond, items = 0, ones(4096, every)[: 2000 * every]
     truth = np.cumsum(items)
     for mechanism in ("above", "auto"):
-        plan = so.plan_stream(SHORT, PURE, mechanism=mechanism)
+        plan = so.plan(so.Continual(SHORT), PURE, mechanism=mechanism)
         for i in range(60):
             with so.testing.deterministic_noise(key(i)), plan.open() as stream:
                 beyond += np.abs(stream.update(items) - truth).max() > plan.max_error
@@ -188,27 +191,27 @@ def test_the_planned_error_holds(every):
 # Input and budgets
 
 
-@pytest.mark.parametrize("plan", [above(), so.plan_stream(SHORT, APPROX)], ids=["above", "plain"])
+@pytest.mark.parametrize("plan", [above(), so.plan(so.Continual(SHORT), APPROX)], ids=["above", "plain"])
 def test_what_a_stream_refuses(plan):
     secret = 7777777
     with plan.open() as stream:
         stream.update([1, 0])
         for bad in ("1", [[secret]], 1j, np.array(["1"])):
-            with pytest.raises(so.DataTypeError) as raised:
+            with pytest.raises(so.errors.DataTypeError) as raised:
                 stream.update(bad)
             assert str(secret) not in str(raised.value)
-        with pytest.raises(so.HorizonError):
+        with pytest.raises(so.errors.HorizonError):
             stream.update(np.zeros(4095, dtype=np.int64))
         assert stream.step == 2
         for copied in (copy.deepcopy, copy.copy, pickle.dumps):
-            with pytest.raises(so.ForkError):
+            with pytest.raises(so.errors.ForkError):
                 copied(stream)
         assert stream.update(np.array([], dtype=int)).shape == (0,)
         assert isinstance(stream.update(1), float)
         for extreme in (2**63 - 1, -(2**63), np.uint64(2**64 - 1), True):
             stream.update(extreme)
         assert np.isfinite(stream.value)
-    with pytest.raises(so.StreamClosedError):
+    with pytest.raises(so.errors.StreamClosedError):
         stream.update(1)
 
 
@@ -219,18 +222,18 @@ def test_the_largest_unsigned_count_is_no_negative_one(known_noise):
 
 def test_workloads_and_plans_that_cannot_be():
     for arguments, error in (
-        ((0, 1), so.InvalidParameterError),
-        ((1, 0), so.InvalidParameterError),
-        ((2**41, 1), so.InvalidParameterError),
-        ((4.0, 1), so.DataTypeError),
-        ((4, None), so.DataTypeError),
+        ((0, 1), so.errors.InvalidParameterError),
+        ((1, 0), so.errors.InvalidParameterError),
+        ((2**41, 1), so.errors.InvalidParameterError),
+        ((4.0, 1), so.errors.DataTypeError),
+        ((4, None), so.errors.DataTypeError),
     ):
         with pytest.raises(error):
-            so.SparseCount(*arguments)
-    with pytest.raises(so.UnsupportedMechanismError, match="plan_stream"):
+            so.events.RareCount(*arguments)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="plan_stream"):
         so.plan(SHORT, PURE)
     for options in ({"dim": 2}, {"max_value": 4}, {"integral": False}):
-        with pytest.raises(so.InvalidParameterError):
-            so.plan_stream(SHORT, PURE, **options)
-    with pytest.raises(so.DataTypeError):
-        so.plan_stream(SHORT, PURE, mechanism=3)
+        with pytest.raises(so.errors.InvalidParameterError):
+            plan_live(SHORT, PURE, **options)
+    with pytest.raises(so.errors.DataTypeError):
+        so.plan(so.Continual(SHORT), PURE, mechanism=3)

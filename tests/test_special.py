@@ -159,7 +159,7 @@ def test_no_guarantee_says_less_than_it_costs():
     rho = so.plan(so.Histogram(4), so.ZeroConcentratedDP(rho=0.1234561))
     assert "0.123457-zero" in rho.guarantee()
     # Group privacy of many: no overflow, and delta is at most 1.
-    compression = so.Compression(sparsity=so.ChosenSparsity())
+    compression = so.sketches.Compression(sparsity=so.sketches.ChosenSparsity())
     chosen = so.plan(
         so.Histogram(64),
         so.ApproxDP(epsilon=1.0, delta=1e-6),

@@ -13,10 +13,10 @@ import sordino as so
 
 GAUSSIAN = so.GaussianDP(mu=1.0)
 KEY = bytes(range(32))
-PLAN = so.plan_stream(so.RunningSum(12), GAUSSIAN)
+PLAN = so.plan(so.Continual(so.RunningSum(12)), GAUSSIAN)
 
 
-class Failing(so.InMemoryStepStore):
+class Failing(so.streams.InMemoryStepStore):
     """Fails when told to, like a full disk."""
 
     def __init__(self):
@@ -25,13 +25,13 @@ class Failing(so.InMemoryStepStore):
 
     def append(self, entry):
         if self.failing:
-            raise so.StepStoreError("no space left")
+            raise so.errors.StepStoreError("no space left")
         super().append(entry)
 
 
 @pytest.fixture(params=["memory", "file"])
 def store(request, tmp_path):
-    return so.InMemoryStepStore() if request.param == "memory" else so.FileStepStore(tmp_path / "steps")
+    return so.streams.InMemoryStepStore() if request.param == "memory" else so.streams.FileStepStore(tmp_path / "steps")
 
 
 def increments(entries):
@@ -53,7 +53,7 @@ def test_an_answer_is_on_the_disk_before_it_is_returned(tmp_path, monkeypatch):
     write, fsync = os.write, os.fsync
     monkeypatch.setattr(os, "write", lambda *a: order.append("write") or write(*a))
     monkeypatch.setattr(os, "fsync", lambda *a: order.append("sync") or fsync(*a))
-    stream = PLAN.open(store=so.FileStepStore(tmp_path / "steps"))
+    stream = PLAN.open(store=so.streams.FileStepStore(tmp_path / "steps"))
     order.clear()
     stream.update(1)
     assert order == ["write", "sync"]
@@ -66,28 +66,28 @@ def test_nobody_sees_an_answer_that_was_not_stored():
     stream = PLAN.open(store=store)
     first = stream.update(7)
     store.failing = True
-    with pytest.raises(so.StepStoreError, match="no space") as caught:
+    with pytest.raises(so.errors.StepStoreError, match="no space") as caught:
         stream.update([5, 6])
     assert "5" not in str(caught.value)
     assert stream.step == 1
     assert len(store.entries()) == 1
     for look in (lambda: stream.value, lambda: stream.interval(0.9), lambda: stream.checkpoint(KEY)):
-        with pytest.raises(so.StepStoreError, match="resume"):
+        with pytest.raises(so.errors.StepStoreError, match="resume"):
             look()
     for again in (lambda: stream.update([5, 6]), lambda: stream.update(1, step_id="x"), stream.resume):
-        with pytest.raises(so.StepStoreError):
+        with pytest.raises(so.errors.StepStoreError):
             again()
     store.failing = False
     answers = stream.resume()
     assert answers.shape == (2,)
     assert stream.value == answers[-1] != first
     assert stream.step == 3
-    with pytest.raises(so.InvalidParameterError, match="nothing to resume"):
+    with pytest.raises(so.errors.InvalidParameterError, match="nothing to resume"):
         stream.resume()
 
 
 def test_resume_does_not_store_twice():
-    class Interrupted(so.InMemoryStepStore):
+    class Interrupted(so.streams.InMemoryStepStore):
         def append(self, entry):
             super().append(entry)
             raise KeyboardInterrupt
@@ -103,23 +103,23 @@ def test_resume_does_not_store_twice():
 
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     path = tmp_path / "steps"
-    stream = PLAN.open(store=so.FileStepStore(path))
+    stream = PLAN.open(store=so.streams.FileStepStore(path))
     checkpoint = stream.checkpoint(KEY)
     first, size, write = stream.update(1), path.stat().st_size, os.write
     room = [9, 9, 0]
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[: room.pop(0)]))
-    with pytest.raises(so.StepStoreError, match="full"):
+    with pytest.raises(so.errors.StepStoreError, match="full"):
         stream.update(2)
     assert path.stat().st_size == size
     monkeypatch.setattr(os, "write", write)
     monkeypatch.setattr(os, "fsync", _refuse)
     monkeypatch.setattr(os, "ftruncate", _refuse)
-    with pytest.raises(so.StepStoreError, match="Input/output"):
+    with pytest.raises(so.errors.StepStoreError, match="Input/output"):
         stream.resume()
     monkeypatch.undo()
     second = stream.resume()[0]
     stream.close()
-    again = so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True)
+    again = so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True)
     assert again.update([1, 2]).tolist() == [first, second]
     again.close()
 
@@ -133,14 +133,14 @@ def test_step_id_is_idempotent(store):
     answers = [stream.update(x, step_id=f"id{x}") for x in range(4)]
     assert [stream.update(99, step_id=f"id{x}") for x in range(4)] == answers
     assert stream.step == 4
-    with pytest.raises(so.DuplicateRequestError, match="another number"):
+    with pytest.raises(so.errors.DuplicateRequestError, match="another number"):
         stream.update([1, 2], step_id="id1")
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         stream.update(1, step_id=5)
     stream.close()
-    with pytest.raises(so.StreamClosedError):
+    with pytest.raises(so.errors.StreamClosedError):
         stream.update(0, step_id="id0")
-    with pytest.raises(so.InvalidParameterError, match="store"):
+    with pytest.raises(so.errors.InvalidParameterError, match="store"):
         PLAN.open().update(1, step_id="x")
 
 
@@ -150,11 +150,11 @@ def test_step_ids_catch_up_with_a_stale_checkpoint(store):
     answers = [stream.update(1, step_id="a"), *stream.update([2, 3], step_id="b")]
     stream.close()
     again = so.restore(checkpoint, KEY, store, replay=True)
-    with pytest.raises(so.StepConflictError):
+    with pytest.raises(so.errors.StepConflictError):
         again.update(8, step_id="a")
     assert again.update(1, step_id="a") == answers[0]
     assert again.update(1, step_id="a") == answers[0]
-    with pytest.raises(so.DuplicateRequestError, match="under this step_id"):
+    with pytest.raises(so.errors.DuplicateRequestError, match="under this step_id"):
         again.update([2, 3], step_id="new name")
     assert again.update(2) == answers[1]
     assert again.update([2, 3], step_id="b").tolist() == answers[1:]
@@ -171,11 +171,11 @@ def test_other_items_at_a_released_step_are_refused_and_nothing_is_lost(store):
     stream.close()
     again = so.restore(checkpoint, KEY, store, replay=True)
     for items in (5, [4, 6], [4, 5, 7], [4, 5, 7, 1]):
-        with pytest.raises(so.StepConflictError) as caught:
+        with pytest.raises(so.errors.StepConflictError) as caught:
             again.update(items)
         assert not any(digit in str(caught.value) for digit in "0123456789")
         assert again.step == 1
-    with pytest.raises(so.HorizonError, match="covers: 11;"):
+    with pytest.raises(so.errors.HorizonError, match="covers: 11;"):
         again.update([4, 5, 6, *[0] * 9])
     assert again.step == 1
     assert again.update([4, 5]).tolist() == answers[:2].tolist()
@@ -188,7 +188,7 @@ def test_other_items_at_a_released_step_are_refused_and_nothing_is_lost(store):
 @given(first=st.lists(st.integers(1, 3), min_size=1, max_size=3), second=st.lists(st.integers(1, 4), max_size=4))
 def test_replay_may_be_split_anywhere(first, second):
     items = np.arange(12)
-    store = so.InMemoryStepStore()
+    store = so.streams.InMemoryStepStore()
     stream = PLAN.open(store=store)
     checkpoint, step, answers = stream.checkpoint(KEY), 0, []
     for count in first:
@@ -215,7 +215,7 @@ def test_an_answer_of_a_batch_across_the_boundary_survives_a_failing_store():
     stream.close()
     again = so.restore(checkpoint, KEY, store, replay=True)
     store.failing = True
-    with pytest.raises(so.StepStoreError):
+    with pytest.raises(so.errors.StepStoreError):
         again.update([1, 2])
     store.failing = False
     answers = again.resume()
@@ -226,16 +226,16 @@ def test_an_answer_of_a_batch_across_the_boundary_survives_a_failing_store():
 def test_one_opening_at_a_time(store, tmp_path):
     stream = PLAN.open(store=store)
     checkpoint = stream.checkpoint(KEY)
-    with pytest.raises(so.StepStoreError, match="in use"):
+    with pytest.raises(so.errors.StepStoreError, match="in use"):
         PLAN.open(store=store)
-    with pytest.raises(so.StepStoreError, match="in use"):
+    with pytest.raises(so.errors.StepStoreError, match="in use"):
         so.restore(checkpoint, KEY, store)
-    if isinstance(store, so.FileStepStore):
-        with pytest.raises(so.StepStoreError, match="in use"):
-            so.restore(checkpoint, KEY, so.FileStepStore(tmp_path / "steps"))
+    if isinstance(store, so.streams.FileStepStore):
+        with pytest.raises(so.errors.StepStoreError, match="in use"):
+            so.restore(checkpoint, KEY, so.streams.FileStepStore(tmp_path / "steps"))
     stream.update(1)
     stream.close()
-    with pytest.raises(so.StepStoreError, match="another stream"):
+    with pytest.raises(so.errors.StepStoreError, match="another stream"):
         PLAN.open(store=store)
     again = so.restore(checkpoint, KEY, store, replay=True)
     again.close()
@@ -247,10 +247,10 @@ def test_a_store_without_steps_may_be_taken_anew(store):
     checkpoint = old.checkpoint(KEY)
     old.close()
     ledger.charge(PLAN.cost)
-    with pytest.raises(so.BudgetExceededError):
+    with pytest.raises(so.errors.BudgetExceededError):
         PLAN.open(ledger, store=store)
     PLAN.open(store=store).close()
-    with pytest.raises(so.StepStoreError, match="another stream"):
+    with pytest.raises(so.errors.StepStoreError, match="another stream"):
         so.restore(checkpoint, KEY, store)
 
 
@@ -264,7 +264,7 @@ def test_two_threads_restoring_one_state(store):
     def work():
         try:
             opened.append(so.restore(checkpoint, KEY, store))
-        except so.StepStoreError:
+        except so.errors.StepStoreError:
             refused.append(1)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -277,7 +277,7 @@ def test_two_threads_restoring_one_state(store):
 
 
 def test_concurrent_updates_are_stored_once_each_in_order(store):
-    plan = so.plan_stream(so.RunningSum(400), GAUSSIAN)
+    plan = so.plan(so.Continual(so.RunningSum(400)), GAUSSIAN)
     stream = plan.open(store=store)
 
     def work():
@@ -300,7 +300,7 @@ def lines_of(path):
 @pytest.fixture
 def used(tmp_path):
     path = tmp_path / "steps"
-    stream = PLAN.open(store=so.FileStepStore(path))
+    stream = PLAN.open(store=so.streams.FileStepStore(path))
     checkpoint = stream.checkpoint(KEY)
     answers = [stream.update(x) for x in (1, 2, 3)]
     stream.close()
@@ -314,7 +314,7 @@ def test_a_line_cut_off_by_a_crash_is_dropped(used, torn):
     if torn == "sectors":
         torn = b"12345678 {".ljust(1024 - len(whole) % 512, b"x") + bytes(512) + b"}\n"
     path.write_bytes(whole + torn)
-    again = so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True)
+    again = so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True)
     assert again.update([1, 2, 3]).tolist() == answers
     again.update(4)
     again.close()
@@ -327,8 +327,8 @@ def test_a_whole_line_was_published_whatever_follows(used, end):
     """Its answer is known: another item on the same noise would tell the difference of the two exactly."""
     path, checkpoint, answers = used
     path.write_bytes(path.read_bytes()[:-1] + end)
-    again = so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True)
-    with pytest.raises(so.StepConflictError):
+    again = so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True)
+    with pytest.raises(so.errors.StepConflictError):
         again.update([1, 2, 7])
     assert again.update([1, 2, 3]).tolist() == answers
     again.update(4)
@@ -344,31 +344,31 @@ def test_no_byte_that_is_altered_drops_a_step(used):
         altered = bytearray(whole)
         altered[place] = rng.integers(0, 256)
         path.write_bytes(altered)
-        store = so.FileStepStore(path)
+        store = so.streams.FileStepStore(path)
         try:
             store.acquire(json.loads(whole.split(b"\n")[0][9:])["stream"], new=False)
-        except so.StepStoreError:
+        except so.errors.StepStoreError:
             continue
         assert len(store.entries()) == 3
         store.release()
 
 
 def test_a_gap_and_a_repeated_entry():
-    store = so.InMemoryStepStore()
+    store = so.streams.InMemoryStepStore()
     store.acquire("a", new=True)
-    entry = so.StepEntry(0, 2, None, b"", b"")
+    entry = so.streams.StepEntry(0, 2, None, b"", b"")
     for _ in range(2):
         store.append(entry)
     assert store.entries() == (entry,)
     for step in (0, 1, 3):
-        with pytest.raises(so.StepStoreError, match="follow"):
-            store.append(so.StepEntry(step, 1, None, b"", b""))
+        with pytest.raises(so.errors.StepStoreError, match="follow"):
+            store.append(so.streams.StepEntry(step, 1, None, b"", b""))
 
 
 def test_what_is_no_regular_file_is_no_store(tmp_path):
     for path in ("/dev/zero", "/dev/null"):
-        with pytest.raises(so.StepStoreError):
-            PLAN.open(store=so.FileStepStore(path))
+        with pytest.raises(so.errors.StepStoreError):
+            PLAN.open(store=so.streams.FileStepStore(path))
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3])
@@ -381,8 +381,8 @@ def test_an_altered_line_is_refused(used, number):
     lines[number] = bytes(line)
     before = b"\n".join(lines)
     path.write_bytes(before)
-    with pytest.raises(so.StepStoreError, match="altered"):
-        so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True)
+    with pytest.raises(so.errors.StepStoreError, match="altered"):
+        so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True)
     assert path.read_bytes() == before
 
 
@@ -391,33 +391,33 @@ def test_missing_and_repeated_lines_are_refused(used):
     header, one, two, three, end = lines_of(path)
     for lines in ([header, one, three, end], [header, two, one, three, end], [header, one, one, two, end]):
         path.write_bytes(b"\n".join(lines))
-        with pytest.raises(so.StepStoreError, match="altered"):
-            so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True)
+        with pytest.raises(so.errors.StepStoreError, match="altered"):
+            so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True)
 
 
 @pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"just a line", b"\n"])
 def test_other_files_are_left_alone(tmp_path, content):
     path = tmp_path / "data.csv"
     path.write_bytes(content)
-    with pytest.raises(so.StepStoreError):
-        PLAN.open(store=so.FileStepStore(path))
+    with pytest.raises(so.errors.StepStoreError):
+        PLAN.open(store=so.streams.FileStepStore(path))
     assert path.read_bytes() == content
 
 
 def test_places_that_cannot_be_used(tmp_path):
     ledger = so.Ledger(GAUSSIAN)
     for path in (tmp_path, tmp_path / "no" / "such"):
-        with pytest.raises(so.StepStoreError, match="opened"):
-            PLAN.open(ledger, store=so.FileStepStore(path))
+        with pytest.raises(so.errors.StepStoreError, match="opened"):
+            PLAN.open(ledger, store=so.streams.FileStepStore(path))
     for no_store in (tmp_path / "x", "x", 3):
-        with pytest.raises(so.DataTypeError, match="store"):
+        with pytest.raises(so.errors.DataTypeError, match="store"):
             PLAN.open(ledger, store=no_store)
     assert not ledger.history
 
 
 def test_a_file_is_free_after_close_while_a_fork_lives(used):
     path, checkpoint, _ = used
-    stream = so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True)
+    stream = so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True)
     ready, done = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -426,13 +426,13 @@ def test_a_file_is_free_after_close_while_a_fork_lives(used):
         os._exit(0)
     os.read(ready[0], 1)
     stream.close()
-    so.restore(checkpoint, KEY, so.FileStepStore(path), replay=True).close()
+    so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True).close()
     os.write(done[1], b"x")
     assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_fork_cannot_open_a_store_in_memory():
-    store = so.InMemoryStepStore()
+    store = so.streams.InMemoryStepStore()
     stream = PLAN.open(store=store)
     checkpoint = stream.checkpoint(KEY)
     child = os.fork()
@@ -441,7 +441,7 @@ def test_a_fork_cannot_open_a_store_in_memory():
         try:
             stream.close()
             so.restore(checkpoint, KEY, store)
-        except so.ForkError:
+        except so.errors.ForkError:
             code = 0
         finally:
             os._exit(code)
@@ -450,7 +450,7 @@ def test_a_fork_cannot_open_a_store_in_memory():
 
 
 def test_dimensions_are_stored_row_by_row(store):
-    plan = so.plan_stream(so.RunningSum(6), GAUSSIAN, dim=3)
+    plan = so.plan(so.Continual(so.RunningSum(6), dim=3), GAUSSIAN)
     items = np.arange(12).reshape(4, 3)
     stream = plan.open(store=store)
     checkpoint = stream.checkpoint(KEY)
@@ -458,7 +458,7 @@ def test_dimensions_are_stored_row_by_row(store):
     stream.close()
     again = so.restore(checkpoint, KEY, store, replay=True)
     assert again.update(items[0]).tolist() == answers[0].tolist()
-    with pytest.raises(so.StepConflictError):
+    with pytest.raises(so.errors.StepConflictError):
         again.update(items[2])
     assert again.update(items[1:]).tolist() == answers[1:].tolist()
     again.close()

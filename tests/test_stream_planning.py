@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
+from live import plan_live
 from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
 
 # Noise multiplier 1: standard errors are those of the factorization.
@@ -27,8 +28,8 @@ WORKLOADS = [
     so.SlidingWindow(4),
     so.SlidingWindow(1, 20),
     so.Convolution([1.0, -0.5, 2.0], 20, "causal"),
-    so.PolynomialDecay(1.5, 20),
-    so.Difference(20),
+    so.workloads.PolynomialDecay(1.5, 20),
+    so.workloads.Difference(20),
 ]
 
 
@@ -80,7 +81,9 @@ def printed(value, text):
 )
 def test_reference_sizes(mechanism, option, length, largest, mean):
     plans = {
-        objective: so.plan_stream(so.RunningSum(length), ONE, mechanism=mechanism, option=option, objective=objective)
+        objective: so.plan(
+            so.Continual(so.RunningSum(length)), ONE, mechanism=mechanism, degree=option, objective=objective
+        )
         for objective in ("max", "mean")
     }
     assert plans["max"].noise_multiplier == 1.0
@@ -93,7 +96,7 @@ def test_reference_sizes(mechanism, option, length, largest, mean):
 @pytest.mark.parametrize(("length", "largest", "mean"), [(2**10, 3.0807, 2.9914), (2**12, 3.5180, 3.4276)])
 def test_normalized_columns(length, largest, mean):
     """Through buffers: within a ten-thousandth of the exact square root."""
-    plan = so.plan_stream(so.RunningSum(length), ONE, mechanism="normalized-square-root")
+    plan = so.plan(so.Continual(so.RunningSum(length)), ONE, mechanism="normalized-square-root")
     assert plan.max_stderr == pytest.approx(largest, rel=1e-4)
     assert plan.rmse == pytest.approx(mean, rel=1e-4)
 
@@ -104,8 +107,8 @@ def test_normalized_columns(length, largest, mean):
 )
 def test_two_diagonals_come_near_the_optimum(length, of_max, of_mean):
     """No worse than the printed fit where it is judged; the other error belongs to other parameters."""
-    largest = so.plan_stream(so.RunningSum(length), ONE, mechanism="two-diagonals", objective="max")
-    mean = so.plan_stream(so.RunningSum(length), ONE, mechanism="two-diagonals", objective="mean")
+    largest = so.plan(so.Continual(so.RunningSum(length)), ONE, mechanism="two-diagonals", objective="max")
+    mean = so.plan(so.Continual(so.RunningSum(length)), ONE, mechanism="two-diagonals", objective="mean")
     assert largest.max_stderr <= float(of_max[0]) + 2e-4
     assert mean.rmse <= float(of_mean[0 + 1]) + 2e-4
     assert abs(largest.rmse - float(of_max[1])) < 0.01
@@ -116,27 +119,27 @@ def test_two_diagonals_come_near_the_optimum(length, of_max, of_mean):
 @pytest.mark.parametrize(("length", "rmse"), [(2**10, "13.2"), (2**16, "25.9"), (2**20, "34.4")])
 def test_trees_with_subtraction(length, rmse):
     """The printed formula is the mean over a full tree; a stream that ends before is no worse."""
-    plan = so.plan_stream(so.RunningSum(length), PURE, mechanism="subtraction-tree")
+    plan = so.plan(so.Continual(so.RunningSum(length)), PURE, mechanism="subtraction-tree")
     assert plan.rmse <= float(rmse) + 0.06
     assert plan.rmse >= 0.95 * float(rmse)
-    assert so.plan_stream(so.RunningSum(length), PURE).mechanism == "subtraction-tree-laplace"
+    assert so.plan(so.Continual(so.RunningSum(length)), PURE).mechanism == "subtraction-tree-laplace"
 
 
 def test_square_root_variances_are_exact():
     n = 300
     f = np.cumprod([1.0, *((2.0 * k - 1.0) / (2.0 * k) for k in range(1, n))])
     S = np.cumsum(f * f)
-    plan = so.plan_stream(so.RunningSum(n), ONE, mechanism="square-root")
+    plan = so.plan(so.Continual(so.RunningSum(n)), ONE, mechanism="square-root")
     assert np.allclose(plan.std(np.arange(1, n + 1)), np.sqrt(S * S[-1]), rtol=3e-6)
 
 
 def test_the_unbounded_counter():
-    plan = so.plan_stream(so.RunningSum(), ONE)
+    plan = so.plan(so.Continual(so.RunningSum()), ONE)
     assert plan.mechanism == "blt-gaussian"
     assert plan.memory == 8 * 16
     # A little better in its worst step than the printed 1.39 (3.23, 4.34, 6.01, 7.15 at 2^6, 2^10, 2^16, 2^20).
     for degree, ratio in ((4, 1.6235), (6, 1.3902), (8, 1.3481), (12, 1.3352)):
-        plan = so.plan_stream(so.RunningSum(), ONE, mechanism="blt", option=degree)
+        plan = so.plan(so.Continual(so.RunningSum()), ONE, mechanism="blt", degree=degree)
         steps = [2**power for power in range(4, 41)]
         oracle = 1.0662758532 + np.log(np.array(steps, dtype=np.float64)) / math.pi
         assert (plan.std(steps) / oracle).max() < ratio + 2e-3
@@ -154,16 +157,16 @@ def test_the_unbounded_counter():
 def test_decaying_sums(decay, optimum, ratios):
     workload = so.ExponentialSmoothing(decay, normalized=False)
     for degree, ratio in enumerate(ratios, start=1):
-        plan = so.plan_stream(workload, ONE, mechanism="blt", option=degree, objective="max")
+        plan = so.plan(so.Continual(workload), ONE, mechanism="blt", degree=degree, objective="max")
         assert abs(plan.std([2**30])[0] / float(optimum) - float(ratio)) < 5e-4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("window", "optimum"), [(16, 2.113), (64, 2.675), (256, 3.237)])
 def test_sliding_windows(window, optimum):
-    plan = so.plan_stream(so.SlidingWindow(window), ONE, objective="max")
+    plan = so.plan(so.Continual(so.SlidingWindow(window)), ONE, objective="max")
     assert optimum - 6e-4 < plan.max_stderr < 1.02 * optimum
-    mean = so.plan_stream(so.MovingAverage(window), ONE, objective="max")
+    mean = so.plan(so.Continual(so.MovingAverage(window)), ONE, objective="max")
     assert mean.max_stderr == pytest.approx(plan.max_stderr / window, rel=1e-6)
 
 
@@ -187,7 +190,7 @@ def cases():
 @pytest.mark.parametrize(("workload", "horizon"), list(cases()))
 def test_every_stream_has_a_plan(workload, horizon, privacy, unit, tmp_path):
     for objective in ("max", "mean") if unit is UNITS[0] and horizon == "hard" else ("mean",):
-        plan = so.plan_stream(workload, privacy, unit=unit, horizon=horizon, objective=objective)
+        plan = so.plan(so.Continual(workload, horizon=horizon), privacy, unit=unit, objective=objective)
         assert plan.horizon == horizon
         assert plan.steps == (workload.length if horizon == "hard" else 2**40)
         assert 0.0 < plan.rmse <= plan.max_stderr * (1.0 + 1e-12)
@@ -214,7 +217,7 @@ ORDER = [m.name for m in STREAM_MECHANISMS]
     [*((w, h) for w, h in cases() if h == "hard"), (so.RunningSum(), "unbounded"), (so.RunningSum(20), "soft")],
 )
 def test_auto_takes_the_simplest_within_one_percent(workload, horizon, privacy, objective):
-    comparison = so.compare_stream(workload, privacy, horizon=horizon, objective=objective)
+    comparison = so.compare(so.Continual(workload, horizon=horizon), privacy, objective=objective)
     error = "rmse" if objective == "mean" else "max_stderr"
     automatic = {m.name for m in STREAM_MECHANISMS if m.automatic}
     if workload.length is not None and workload.length <= 32:
@@ -222,71 +225,71 @@ def test_auto_takes_the_simplest_within_one_percent(workload, horizon, privacy, 
     rows = [row for row in comparison.rows if row["mechanism"] in automatic]
     limit = 1.01 * min(row[error] for row in rows)
     expected = min((row["mechanism"] for row in rows if row[error] <= limit), key=ORDER.index)
-    plan = so.plan_stream(workload, privacy, horizon=horizon, objective=objective)
+    plan = so.plan(so.Continual(workload, horizon=horizon), privacy, objective=objective)
     assert plan.mechanism == expected == comparison.chosen
     assert plan.requested == "auto"
     assert [row[error] for row in comparison.rows] == sorted(row[error] for row in comparison.rows)
 
 
 def test_horizon_defaults():
-    assert so.plan_stream(so.RunningSum(8), ONE).horizon == "hard"
-    assert so.plan_stream(so.RunningSum(), ONE).horizon == "unbounded"
+    assert so.plan(so.Continual(so.RunningSum(8)), ONE).horizon == "hard"
+    assert so.plan(so.Continual(so.RunningSum()), ONE).horizon == "unbounded"
     for horizon in ("hard", "soft"):
-        with pytest.raises(so.InvalidParameterError, match="needs a length"):
-            so.plan_stream(so.RunningSum(), ONE, horizon=horizon)
-    with pytest.raises(so.InvalidParameterError, match="horizon must be"):
-        so.plan_stream(so.RunningSum(8), ONE, horizon="endless")
+        with pytest.raises(so.errors.InvalidParameterError, match="needs a length"):
+            so.plan(so.Continual(so.RunningSum(), horizon=horizon), ONE)
+    with pytest.raises(so.errors.InvalidParameterError, match="horizon must be"):
+        so.plan(so.Continual(so.RunningSum(8), horizon="endless"), ONE)
 
 
 def test_a_soft_horizon_is_best_at_its_length_and_goes_on():
-    hard, soft = (so.plan_stream(so.RunningSum(1024), ONE, mechanism="blt", horizon=h) for h in ("hard", "soft"))
-    endless = so.plan_stream(so.RunningSum(1024), ONE, mechanism="blt", horizon="unbounded")
+    hard, soft = (so.plan(so.Continual(so.RunningSum(1024), horizon=h), ONE, mechanism="blt") for h in ("hard", "soft"))
+    endless = so.plan(so.Continual(so.RunningSum(1024), horizon="unbounded"), ONE, mechanism="blt")
     assert hard.rmse < soft.rmse < endless.rmse
     assert soft.rmse < 1.05 * hard.rmse
     later = soft.std([1024, 2048, 4096, 2**14])
     assert np.all(np.diff(later) > 0.0)
     assert "at 16n" in soft.explain()
-    with pytest.raises(so.InvalidParameterError, match="horizon"):
+    with pytest.raises(so.errors.InvalidParameterError, match="horizon"):
         hard.std([1025])
 
 
 @pytest.mark.slow
 def test_memory_limits_the_choice():
     workload = so.SlidingWindow(64)
-    free = so.plan_stream(workload, ONE)
+    free = so.plan(so.Continual(workload), ONE)
     assert free.fitted.plan.state_bytes > 0
-    small = so.plan_stream(workload, ONE, memory=free.fitted.plan.state_bytes - 1)
+    small = so.plan(so.Continual(workload), ONE, memory=free.fitted.plan.state_bytes - 1)
     assert small.mechanism != free.mechanism
     assert small.rmse > free.rmse
-    assert so.plan_stream(workload, ONE, memory=0).memory == 0
-    assert so.plan_stream(workload, ONE, memory=free.fitted.plan.state_bytes).mechanism == free.mechanism
+    assert so.plan(so.Continual(workload), ONE, memory=0).memory == 0
+    assert so.plan(so.Continual(workload), ONE, memory=free.fitted.plan.state_bytes).mechanism == free.mechanism
     for memory in (-1, 0.5):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
-            so.plan_stream(workload, ONE, memory=memory)
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
+            so.plan(so.Continual(workload), ONE, memory=memory)
 
 
 def test_effort_decides_about_the_optimum():
-    quick = so.plan_stream(so.RunningSum(24), ONE, effort="closed_form")
-    thorough = so.plan_stream(so.RunningSum(24), ONE)
+    quick = so.plan(so.Continual(so.RunningSum(24)), ONE, effort="closed_form")
+    thorough = so.plan(so.Continual(so.RunningSum(24)), ONE)
     assert quick.mechanism != "optimal-gaussian"
     assert thorough.rmse <= 1.01 * quick.rmse
-    with pytest.raises(so.InvalidParameterError, match="effort"):
-        so.plan_stream(so.RunningSum(24), ONE, effort="much")
+    with pytest.raises(so.errors.InvalidParameterError, match="effort"):
+        so.plan(so.Continual(so.RunningSum(24)), ONE, effort="much")
 
 
 def test_names():
     for name in ("blt", "blt-gaussian"):
-        assert so.plan_stream(so.RunningSum(9), ONE, mechanism=name).mechanism == "blt-gaussian"
-    assert so.plan_stream(so.RunningSum(9), PURE, mechanism="identity").mechanism == "identity-laplace"
-    assert so.plan_stream(so.RunningSum(9), ONE, mechanism="identity-laplace").mechanism == "identity-laplace"
-    with pytest.raises(so.InvalidParameterError, match="unknown mechanism"):
-        so.plan_stream(so.RunningSum(9), ONE, mechanism="blot")
-    with pytest.raises(so.InvalidParameterError, match="name it"):
-        so.plan_stream(so.RunningSum(9), ONE, option=3)
-    with pytest.raises(so.DataTypeError):
-        so.plan_stream(so.RunningSum(9), ONE, mechanism=None)
-    with pytest.raises(so.UnsupportedMechanismError):
-        so.plan_stream(so.RunningSum(9), PURE, mechanism="blt-gaussian")
+        assert so.plan(so.Continual(so.RunningSum(9)), ONE, mechanism=name).mechanism == "blt-gaussian"
+    assert so.plan(so.Continual(so.RunningSum(9)), PURE, mechanism="identity").mechanism == "identity-laplace"
+    assert so.plan(so.Continual(so.RunningSum(9)), ONE, mechanism="identity-laplace").mechanism == "identity-laplace"
+    with pytest.raises(so.errors.InvalidParameterError, match="unknown mechanism"):
+        so.plan(so.Continual(so.RunningSum(9)), ONE, mechanism="blot")
+    with pytest.raises(so.errors.InvalidParameterError, match="name it"):
+        so.plan(so.Continual(so.RunningSum(9)), ONE, degree=3)
+    with pytest.raises(so.errors.DataTypeError):
+        so.plan(so.Continual(so.RunningSum(9)), ONE, mechanism=None)
+    with pytest.raises(so.errors.UnsupportedMechanismError):
+        so.plan(so.Continual(so.RunningSum(9)), PURE, mechanism="blt-gaussian")
 
 
 @pytest.mark.parametrize(
@@ -308,14 +311,14 @@ def test_names():
     ],
 )
 def test_what_no_mechanism_serves(workload, mechanism, horizon):
-    with pytest.raises((so.UnsupportedMechanismError, so.InvalidParameterError)):
-        so.plan_stream(workload, ONE, mechanism=mechanism, horizon=horizon)
+    with pytest.raises((so.errors.UnsupportedMechanismError, so.errors.InvalidParameterError)):
+        so.plan(so.Continual(workload, horizon=horizon), ONE, mechanism=mechanism)
 
 
 @pytest.mark.parametrize("workload", [so.Histogram(4), so.Convolution([1.0, 2.0], 9, "circular")])
 def test_auto_says_why_nothing_serves(workload):
-    with pytest.raises(so.UnsupportedMechanismError, match=r"causal"):
-        so.plan_stream(workload, ONE)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match=r"causal"):
+        so.plan(so.Continual(workload), ONE)
 
 
 @pytest.mark.parametrize(
@@ -335,18 +338,18 @@ def test_auto_says_why_nothing_serves(workload):
 )
 def test_arguments_are_checked(arguments):
     arguments = {"workload": so.RunningSum(9), "privacy": ONE} | arguments
-    with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
-        so.plan_stream(**arguments)
+    with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
+        plan_live(**arguments)
 
 
 def test_the_default_bound_of_an_entry_costs_nothing():
-    plan = so.plan_stream(so.RunningSum(64), ONE)
+    plan = so.plan(so.Continual(so.RunningSum(64)), ONE)
     assert plan.domain.max_value == 2**24
     assert plan.inflation < 1e-4
-    real = so.plan_stream(so.RunningSum(64), ONE, integral=False)
+    real = so.plan(so.Continual(so.RunningSum(64)), ONE, integral=False)
     assert real.domain.fraction_bits >= 12
     assert real.inflation < 2e-4
-    assert so.plan_stream(so.RunningSum(64), ONE, max_value=10).domain.max_value == 10
+    assert so.plan(so.Continual(so.RunningSum(64)), ONE, max_value=10).domain.max_value == 10
 
 
 # Files
@@ -375,7 +378,7 @@ def resigned(plan, change):
 
 @pytest.fixture
 def plan():
-    return so.plan_stream(so.RunningSum(50), ONE, mechanism="blt", max_value=100)
+    return so.plan(so.Continual(so.RunningSum(50)), ONE, mechanism="blt", max_value=100)
 
 
 def test_altered_files_are_refused(plan, tmp_path):
@@ -383,15 +386,15 @@ def test_altered_files_are_refused(plan, tmp_path):
     for change in ({"dim": 2}, {"noise_ratio": 0.1}, {"digest": "0" * 64}, {"extra": 1}):
         plan.save(path)
         altered(path, **change)
-        with pytest.raises(so.PlanFileError, match="altered"):
+        with pytest.raises(so.errors.PlanFileError, match="altered"):
             so.StreamPlan.load(path)
     for text in ("", "[]", "{}", "no json", '"x"', "null"):
         path.write_text(text)
-        with pytest.raises(so.PlanFileError):
+        with pytest.raises(so.errors.PlanFileError):
             so.StreamPlan.load(path)
-    with pytest.raises(so.InputFileError):
+    with pytest.raises(so.errors.InputFileError):
         so.StreamPlan.load(tmp_path / "none.json")
-    with pytest.raises(so.InputFileError):
+    with pytest.raises(so.errors.InputFileError):
         plan.save(tmp_path / "no" / "such")
 
 
@@ -432,16 +435,16 @@ def test_altered_files_are_refused(plan, tmp_path):
 )
 def test_records_that_understate_are_refused(plan, change):
     assert so.StreamPlan.from_record(resigned(plan, {})).digest == plan.digest
-    with pytest.raises(so.PlanFileError):
+    with pytest.raises(so.errors.PlanFileError):
         so.StreamPlan.from_record(resigned(plan, change))
 
 
 def test_plans_of_series_and_of_streams_are_not_mixed_up(plan, tmp_path):
     series = so.plan(so.RunningSum(50), ONE)
     path = series.save(tmp_path / "series.json")
-    with pytest.raises(so.PlanFileError):
+    with pytest.raises(so.errors.PlanFileError):
         so.StreamPlan.load(path)
-    with pytest.raises(so.PlanFileError):
+    with pytest.raises(so.errors.PlanFileError):
         so.Plan.load(plan.save(tmp_path / "stream.json"))
 
 
@@ -452,11 +455,11 @@ def test_explain(plan):
     text = plan.explain()
     for part in ("RunningSum(length=50)", "blt-gaussian, as asked", "hard: 50 steps", "[-100, 100]", "optimality"):
         assert part in text
-    assert "chosen by auto" in so.plan_stream(so.RunningSum(50), ONE).explain()
-    assert "for ever" in so.plan_stream(so.RunningSum(), ONE).explain()
+    assert "chosen by auto" in so.plan(so.Continual(so.RunningSum(50)), ONE).explain()
+    assert "for ever" in so.plan(so.Continual(so.RunningSum()), ONE).explain()
     assert "over all steps together" in plan.guarantee()
     assert "2-Gaussian" in plan.guarantee(2)
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         plan.guarantee(0)
 
 
@@ -465,7 +468,7 @@ def test_explain(plan):
     ("workload", "horizon"), [*((w, h) for w, h in cases() if h == "hard"), (so.RunningSum(), "unbounded")]
 )
 def test_comparison_columns(workload, horizon):
-    comparison = so.compare_stream(workload, ONE, horizon=horizon)
+    comparison = so.compare(so.Continual(workload, horizon=horizon), ONE)
     lines = str(comparison).splitlines()
     assert lines[0].split()[:3] == ["mechanism", "rmse", "max"]
     assert sum(" *" in line for line in lines) == 1
@@ -474,16 +477,16 @@ def test_comparison_columns(workload, horizon):
         assert len(row["std"]) == len(comparison.steps)
         assert all(np.isfinite([row["rmse"], row["max_stderr"], *row["std"], row["memory"], row["operations"]]))
         assert row["optimality"] is None or row["optimality"] >= 1.0 - 1e-9
-        plan = so.plan_stream(workload, ONE, horizon=horizon, mechanism=row["mechanism"])
+        plan = so.plan(so.Continual(workload, horizon=horizon), ONE, mechanism=row["mechanism"])
         assert plan.rmse == row["rmse"]
         assert plan.std(comparison.steps).tolist() == list(row["std"])
-    assert so.plan_stream(workload, ONE, horizon=horizon).compare().rows == comparison.rows
+    assert so.plan(so.Continual(workload, horizon=horizon), ONE).compare().rows == comparison.rows
 
 
 def test_bounds_of_endless_filters_hold_over_the_steps_that_are_judged():
     """A memory of a million steps is not filled within the first 2^20: the limit for ever is above what is reached."""
     for workload, least in ((so.ExponentialSmoothing(0.999999), 0.9), (so.ExponentialSmoothing(0.99), 0.999)):
-        plan = so.plan_stream(workload, ONE)
+        plan = so.plan(so.Continual(workload), ONE)
         assert least < 1.0 / plan.optimality <= 1.0
 
 
@@ -491,7 +494,7 @@ def test_bounds_of_endless_filters_hold_over_the_steps_that_are_judged():
 def test_laplace_intervals_of_long_memories_are_wide_enough():
     """Almost Gaussian: 1.96 standard errors, not less, however many taps there are."""
     for decay in (0.999, 0.9999, 0.999999):
-        plan = so.plan_stream(so.ExponentialSmoothing(decay), PURE, mechanism="identity")
+        plan = so.plan(so.Continual(so.ExponentialSmoothing(decay)), PURE, mechanism="identity")
         for step in (10, 2**14, 2**24):
             ratio = plan.half_width([step], 0.95)[0] / plan.std([step])[0]
             assert 1.955 < ratio < 2.15
@@ -499,18 +502,18 @@ def test_laplace_intervals_of_long_memories_are_wide_enough():
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=5))
 def test_std_of_any_steps(steps):
-    plan = so.plan_stream(so.RunningSum(50), ONE, mechanism="binary-tree")
+    plan = so.plan(so.Continual(so.RunningSum(50)), ONE, mechanism="binary-tree")
     ones = np.array([bin(t).count("1") for t in steps])
     assert np.allclose(plan.std(steps), np.sqrt(ones * 6.0), rtol=1e-5)
 
 
 def test_std_checks_its_steps(plan):
     for steps in ([0], [51], [-1], [2**64]):
-        with pytest.raises((so.InvalidParameterError, so.DataTypeError)):
+        with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             plan.std(steps)
     for steps in ([1.0], ["1"]):
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             plan.std(steps)
     for steps in (3, [[1]], "1"):
-        with pytest.raises(so.ShapeError):
+        with pytest.raises(so.errors.ShapeError):
             plan.std(steps)

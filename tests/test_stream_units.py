@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
+from live import plan_live
 
 GAUSSIAN = so.GaussianDP(mu=1.0)
 PURE = so.PureDP(epsilon=1.0)
@@ -60,9 +61,9 @@ def strategy(workload, mechanism, objective="mean"):
     256 coordinates are as many equations for every row; the residual says how well a linear C explains them.
     """
     dim = 256
-    plan = so.plan_stream(workload, GAUSSIAN, mechanism=mechanism, dim=dim, objective=objective)
-    white = so.plan_stream(so.SlidingWindow(1, N), GAUSSIAN, mechanism="identity", dim=dim)
-    store, plain = so.InMemoryStepStore(), so.InMemoryStepStore()
+    plan = so.plan(so.Continual(workload, dim=dim), GAUSSIAN, mechanism=mechanism, objective=objective)
+    white = so.plan(so.Continual(so.SlidingWindow(1, N), dim=dim), GAUSSIAN, mechanism="identity")
+    store, plain = so.streams.InMemoryStepStore(), so.streams.InMemoryStepStore()
     for p, kept in ((plan, store), (white, plain)):
         with p.open(store=kept) as stream:
             stream.update(np.zeros((N, dim)))
@@ -138,7 +139,7 @@ def largest(C, unit, norm):
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(("workload", "mechanism"), FED_BACK)
 def test_no_neighbour_is_further_than_the_sensitivity(workload, mechanism, unit):
-    plan = so.plan_stream(workload, GAUSSIAN, unit=unit, mechanism=mechanism)
+    plan = so.plan(so.Continual(workload), GAUSSIAN, unit=unit, mechanism=mechanism)
     C = strategy(workload, mechanism)
     assert np.abs(C - np.tril(C)).max() == 0.0
     found = largest(C, unit, 2)
@@ -152,7 +153,7 @@ def test_no_neighbour_is_further_than_the_sensitivity(workload, mechanism, unit)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("mechanism", ["output", "binary-tree", "honaker-tree"])
 def test_no_neighbour_is_further_on_trees(mechanism, unit):
-    plan = so.plan_stream(so.RunningSum(N), GAUSSIAN, unit=unit, mechanism=mechanism)
+    plan = so.plan(so.Continual(so.RunningSum(N)), GAUSSIAN, unit=unit, mechanism=mechanism)
     assert largest(nodes(mechanism), unit, 2) <= plan.sensitivity["ideal"] * (1.0 + 1e-12)
 
 
@@ -160,7 +161,7 @@ def test_no_neighbour_is_further_on_trees(mechanism, unit):
 @pytest.mark.parametrize("mechanism", ["identity", "output", "binary-tree", "subtraction-tree"])
 def test_no_neighbour_is_further_in_l1(mechanism, unit):
     option = 3 if mechanism == "subtraction-tree" else None
-    plan = so.plan_stream(so.RunningSum(N), PURE, unit=unit, mechanism=mechanism, option=option)
+    plan = so.plan(so.Continual(so.RunningSum(N)), PURE, unit=unit, mechanism=mechanism, degree=option)
     C = np.eye(N) if mechanism == "identity" else nodes(mechanism)
     assert largest(C, unit, 1) <= plan.sensitivity["ideal"] * (1.0 + 1e-12)
 
@@ -181,8 +182,11 @@ def test_no_replaced_record_of_several_coordinates_is_further(workload, mechanis
         for u in records
         for w in records
     )
-    plan = so.plan_stream(
-        workload, GAUSSIAN, unit=so.ReplaceOne(1), mechanism=mechanism, dim=dim, touched=touched, signed=signed
+    plan = so.plan(
+        so.Continual(workload, dim=dim, cells_per_record=touched, one_signed=not signed),
+        GAUSSIAN,
+        unit=so.ReplaceOne(1),
+        mechanism=mechanism,
     )
     assert math.sqrt(worst) <= plan.sensitivity["ideal"] * (1.0 + 1e-5)
 
@@ -193,10 +197,10 @@ def test_sensitivities_of_a_live_histogram(mechanism, b):
     """sqrt(b) if a record comes or goes, sqrt(2b) if it is replaced, 2 sqrt(b) if its entries have signs."""
 
     def sensitivity(unit, **more):
-        plan = so.plan_stream(so.RunningSum(64), GAUSSIAN, unit=unit, mechanism=mechanism, dim=20, touched=b, **more)
+        plan = plan_live(so.RunningSum(64), GAUSSIAN, unit=unit, mechanism=mechanism, dim=20, touched=b, **more)
         return plan.sensitivity["ideal"] / norm
 
-    norm = so.plan_stream(so.RunningSum(64), GAUSSIAN, mechanism=mechanism).sensitivity["ideal"]
+    norm = so.plan(so.Continual(so.RunningSum(64)), GAUSSIAN, mechanism=mechanism).sensitivity["ideal"]
     assert sensitivity(so.AddRemove(1)) == pytest.approx(math.sqrt(b), rel=1e-12)
     assert sensitivity(so.AddRemove(1), signed=True) == pytest.approx(math.sqrt(b), rel=1e-12)
     assert sensitivity(so.ReplaceOne(1)) == pytest.approx(math.sqrt(2 * b), rel=1e-12)
@@ -207,7 +211,7 @@ def test_sensitivities_of_a_live_histogram(mechanism, b):
 @pytest.mark.parametrize("b", [1, 4])
 def test_laplace_counts_every_coordinate(b):
     def sensitivity(unit, **more):
-        return so.plan_stream(so.RunningSum(64), PURE, unit=unit, mechanism="identity", **more).sensitivity["ideal"]
+        return plan_live(so.RunningSum(64), PURE, unit=unit, mechanism="identity", **more).sensitivity["ideal"]
 
     for signed in (False, True):
         assert sensitivity(so.AddRemove(1), dim=8, touched=b, signed=signed) == b
@@ -218,8 +222,12 @@ def test_laplace_counts_every_coordinate(b):
 def test_sensitivity_and_noise_of_rounded_reals():
     """A record moves a rounded entry by at most one step of the grid more than its own size, in every coordinate."""
     for dim, touched in ((1, 1), (5, 3)):
-        plan = so.plan_stream(
-            so.RunningSum(16), GAUSSIAN, mechanism="identity", integral=False, dim=dim, touched=touched, max_value=8
+        plan = so.plan(
+            so.Continual(so.RunningSum(16), dim=dim, cells_per_record=touched),
+            GAUSSIAN,
+            mechanism="identity",
+            integral=False,
+            max_value=8,
         )
         step = 2.0**-plan.domain.fraction_bits
         assert plan.sensitivity["encoding"] == pytest.approx(step * math.sqrt(touched), rel=1e-6)
@@ -238,7 +246,9 @@ NAMES = ["identity", "output", "blt", "two-diagonals", "binary-tree", "square-ro
 def test_sensitivities_grow_with_what_a_unit_may_do(mechanism, count, separation, weight, touched):
     def sensitivity(count=count, separation=separation, weight=weight, touched=touched):
         unit = so.UserLevel(count, separation, weight)
-        plan = so.plan_stream(so.RunningSum(20), GAUSSIAN, unit=unit, mechanism=mechanism, dim=4, touched=touched)
+        plan = so.plan(
+            so.Continual(so.RunningSum(20), dim=4, cells_per_record=touched), GAUSSIAN, unit=unit, mechanism=mechanism
+        )
         return plan.sensitivity["ideal"]
 
     base, slack = sensitivity(), 1.0 + 1e-9
@@ -252,16 +262,16 @@ def test_sensitivities_grow_with_what_a_unit_may_do(mechanism, count, separation
 @given(records=st.integers(1, 30), cap=st.integers(1, 30))
 def test_a_cap_on_a_cell_never_costs(records, cap):
     for mechanism in ("identity", "blt", "binary-tree"):
-        free = so.plan_stream(so.RunningSum(12), GAUSSIAN, unit=so.AddRemove(records), mechanism=mechanism)
-        capped = so.plan_stream(
-            so.RunningSum(12), GAUSSIAN, unit=so.AddRemove(records, per_cell=cap), mechanism=mechanism
+        free = so.plan(so.Continual(so.RunningSum(12)), GAUSSIAN, unit=so.AddRemove(records), mechanism=mechanism)
+        capped = so.plan(
+            so.Continual(so.RunningSum(12)), GAUSSIAN, unit=so.AddRemove(records, per_cell=cap), mechanism=mechanism
         )
         assert capped.sensitivity["ideal"] <= free.sensitivity["ideal"] * (1.0 + 1e-12)
 
 
 def test_separation_beyond_the_stream_is_one_participation():
-    once = so.plan_stream(so.RunningSum(10), GAUSSIAN, mechanism="blt")
-    far = so.plan_stream(so.RunningSum(10), GAUSSIAN, mechanism="blt", unit=so.UserLevel(50, 10))
+    once = so.plan(so.Continual(so.RunningSum(10)), GAUSSIAN, mechanism="blt")
+    far = so.plan(so.Continual(so.RunningSum(10)), GAUSSIAN, mechanism="blt", unit=so.UserLevel(50, 10))
     assert far.sensitivity["ideal"] == once.sensitivity["ideal"]
 
 
@@ -269,14 +279,14 @@ def test_bounds_hold_for_units_that_cannot_use_up_their_records():
     """Forty records, at most one a step, of a stream of two steps: two can differ, no more."""
     for length in (1, 2, 5):
         unit = so.AddRemove(40, per_cell=1)
-        for row in so.compare_stream(so.RunningSum(length), GAUSSIAN, unit=unit).rows:
+        for row in so.compare(so.Continual(so.RunningSum(length)), GAUSSIAN, unit=unit).rows:
             assert row["optimality"] is None or row["optimality"] >= 1.0 - 1e-9
 
 
 def test_units_that_no_stream_can_have():
     for arguments in ({"dim": 0}, {"touched": 0}, {"dim": 2, "touched": 3}, {"dim": 2**21 + 1}):
-        with pytest.raises(so.InvalidParameterError):
-            so.plan_stream(so.RunningSum(4), GAUSSIAN, **arguments)
+        with pytest.raises(so.errors.InvalidParameterError):
+            plan_live(so.RunningSum(4), GAUSSIAN, **arguments)
     for arguments in ({"dim": 1.0}, {"touched": "1"}, {"signed": 1}, {"integral": "yes"}, {"unit": "user"}):
-        with pytest.raises(so.DataTypeError):
-            so.plan_stream(so.RunningSum(4), GAUSSIAN, **arguments)
+        with pytest.raises(so.errors.DataTypeError):
+            plan_live(so.RunningSum(4), GAUSSIAN, **arguments)

@@ -65,7 +65,7 @@ def truth(workload, items):
 
 @pytest.fixture
 def plan():
-    return so.plan_stream(so.RunningSum(64), GAUSSIAN, max_value=1000)
+    return so.plan(so.Continual(so.RunningSum(64)), GAUSSIAN, max_value=1000)
 
 
 @pytest.mark.statistical
@@ -77,7 +77,7 @@ def test_errors_and_intervals_are_as_declared(workload, privacy, mechanism, know
     within 0.0047. Limits at 6 of these: false alarm below 1e-7 for all steps together; the key is fixed.
     """
     dim = 4096
-    plan = so.plan_stream(workload, privacy, mechanism=mechanism, dim=dim)
+    plan = so.plan(so.Continual(workload, dim=dim), privacy, mechanism=mechanism)
     items = np.random.default_rng(2).integers(-5, 20, (16, dim))
     release = plan.release(items)
     errors = release.values - truth(workload, items)
@@ -100,7 +100,7 @@ def test_simultaneous_intervals_hold_together(known_noise):
 
     Standard deviation of the share below 0.0123; limit at 6 of them.
     """
-    plan = so.plan_stream(so.RunningSum(5), GAUSSIAN, dim=4)
+    plan = so.plan(so.Continual(so.RunningSum(5), dim=4), GAUSSIAN)
     inside = 0
     for number in range(600):
         with so.testing.deterministic_noise(number.to_bytes(32, "little")), plan.open() as stream:
@@ -113,7 +113,7 @@ def test_simultaneous_intervals_hold_together(known_noise):
 @plan_of
 @pytest.mark.parametrize("dim", [1, 2])
 def test_releasing_is_opening_and_updating(workload, privacy, mechanism, dim, known_noise):
-    plan = so.plan_stream(workload, privacy, mechanism=mechanism, dim=dim)
+    plan = so.plan(so.Continual(workload, dim=dim), privacy, mechanism=mechanism)
     items = np.random.default_rng(3).integers(0, 9, (16, dim)).reshape((16, dim) if dim > 1 else 16)
     release = plan.release(items)
     assert not release.private
@@ -133,9 +133,9 @@ def test_releasing_is_opening_and_updating(workload, privacy, mechanism, dim, kn
 )
 def test_batches_may_be_cut_anywhere(case, cuts, dim, stored):
     workload, privacy, mechanism = case
-    plan = so.plan_stream(workload, privacy, mechanism=mechanism, dim=dim)
+    plan = so.plan(so.Continual(workload, dim=dim), privacy, mechanism=mechanism)
     items = np.random.default_rng(4).integers(0, 9, (16, dim)).reshape((16, dim) if dim > 1 else 16)
-    store = so.InMemoryStepStore()
+    store = so.streams.InMemoryStepStore()
     with plan.open(store=store) as stream:
         checkpoint = stream.checkpoint(KEY)
         whole = stream.update(items)
@@ -206,11 +206,11 @@ def test_large_items_are_clamped_at_the_declared_bound(plan, huge, known_noise):
 
 
 def test_declared_integers_are_rounded_half_up_and_reals_to_the_grid(known_noise):
-    plan = so.plan_stream(so.RunningSum(8), GAUSSIAN, max_value=1000)
+    plan = so.plan(so.Continual(so.RunningSum(8)), GAUSSIAN, max_value=1000)
     with plan.open() as one, plan.open() as other:
         assert np.array_equal(one.update([0.5, 1.49, -0.5, -1.5]), other.update([1, 1, 0, -1]))
         assert [one.update(x) for x in (0.5, -1.5)] == [other.update(x) for x in (1, -1)]
-    real = so.plan_stream(so.RunningSum(8), GAUSSIAN, max_value=4, integral=False)
+    real = so.plan(so.Continual(so.RunningSum(8)), GAUSSIAN, max_value=4, integral=False)
     with real.open() as one, real.open() as other:
         assert abs(one.update(0.3) - other.update(0) - 0.3) < 2.0**-real.domain.fraction_bits
         assert abs(one.update([0.25, 7.0])[1] - other.update([0, 0])[1] - 4.55) < 2.0 ** -(
@@ -219,30 +219,30 @@ def test_declared_integers_are_rounded_half_up_and_reals_to_the_grid(known_noise
 
 
 BAD = [
-    ("12345.5", so.DataTypeError),
-    (b"12345", so.DataTypeError),
-    (["12345x", 1], so.DataTypeError),
-    (12345j, so.DataTypeError),
-    ([12345, None, {}], so.DataTypeError),
-    (None, so.DataTypeError),
-    (object(), so.DataTypeError),
-    ([[12345], [1, 2]], so.DataTypeError),
-    (np.datetime64("12345-01-01"), so.DataTypeError),
-    (float("nan"), so.InvalidParameterError),
-    (float("inf"), so.InvalidParameterError),
-    (-np.inf, so.InvalidParameterError),
-    ([12345.0, float("nan")], so.InvalidParameterError),
-    ([12345, None], so.InvalidParameterError),
-    (np.zeros((2, 2)) + 12345, so.ShapeError),
-    (np.zeros((1, 1, 1)) + 12345, so.ShapeError),
-    ([], so.ShapeError),
+    ("12345.5", so.errors.DataTypeError),
+    (b"12345", so.errors.DataTypeError),
+    (["12345x", 1], so.errors.DataTypeError),
+    (12345j, so.errors.DataTypeError),
+    ([12345, None, {}], so.errors.DataTypeError),
+    (None, so.errors.DataTypeError),
+    (object(), so.errors.DataTypeError),
+    ([[12345], [1, 2]], so.errors.DataTypeError),
+    (np.datetime64("12345-01-01"), so.errors.DataTypeError),
+    (float("nan"), so.errors.InvalidParameterError),
+    (float("inf"), so.errors.InvalidParameterError),
+    (-np.inf, so.errors.InvalidParameterError),
+    ([12345.0, float("nan")], so.errors.InvalidParameterError),
+    ([12345, None], so.errors.InvalidParameterError),
+    (np.zeros((2, 2)) + 12345, so.errors.ShapeError),
+    (np.zeros((1, 1, 1)) + 12345, so.errors.ShapeError),
+    ([], so.errors.ShapeError),
 ]
 
 
 @pytest.mark.parametrize(("items", "error"), BAD, ids=lambda x: repr(x)[:20])
 @pytest.mark.parametrize("stored", [False, True])
 def test_bad_items_release_nothing_and_are_not_quoted(plan, items, error, stored):
-    store = so.InMemoryStepStore() if stored else None
+    store = so.streams.InMemoryStepStore() if stored else None
     stream = plan.open(store=store)
     stream.update(1)
     with pytest.raises(error) as caught:
@@ -257,10 +257,10 @@ def test_bad_items_release_nothing_and_are_not_quoted(plan, items, error, stored
 
 
 def test_wrong_dimensions():
-    plan = so.plan_stream(so.RunningSum(8), GAUSSIAN, dim=3)
+    plan = so.plan(so.Continual(so.RunningSum(8), dim=3), GAUSSIAN)
     stream = plan.open()
     for items in (1, [1, 2], np.ones((2, 2)), np.ones((3, 2)), np.ones((1, 2, 3)), np.ones((0, 3)), np.ones(6)):
-        with pytest.raises(so.ShapeError):
+        with pytest.raises(so.errors.ShapeError):
             stream.update(items)
     assert stream.step == 0
     assert stream.update([1, 2, 3]).shape == (3,)
@@ -280,14 +280,14 @@ def test_value_step_stderr_interval(plan):
     assert interval.lower < last < interval.upper
     assert (interval.upper - interval.lower) / 2 == pytest.approx(1.959964 * stream.stderr, rel=1e-6)
     for level in (0.0, 1.0, -1.0, float("nan")):
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             stream.interval(level)
-    with pytest.raises(so.ForkError):  # its own array: callers cannot change what is published next
+    with pytest.raises(so.errors.ForkError):  # its own array: callers cannot change what is published next
         pickle.dumps(stream)
 
 
 def test_answers_are_copies():
-    stream = so.plan_stream(so.RunningSum(8), GAUSSIAN, dim=2).open()
+    stream = so.plan(so.Continual(so.RunningSum(8), dim=2), GAUSSIAN).open()
     answers = stream.update([1, 2])
     kept = answers.copy()
     answers[:] = 0.0
@@ -303,25 +303,25 @@ def test_items_are_not_changed(plan):
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_hard_horizon_ends_the_stream(stored):
-    plan = so.plan_stream(so.RunningSum(4), GAUSSIAN)
-    stream = plan.open(store=so.InMemoryStepStore() if stored else None)
+    plan = so.plan(so.Continual(so.RunningSum(4)), GAUSSIAN)
+    stream = plan.open(store=so.streams.InMemoryStepStore() if stored else None)
     stream.update([1, 2])
-    with pytest.raises(so.HorizonError, match="covers: 2;"):
+    with pytest.raises(so.errors.HorizonError, match="covers: 2;"):
         stream.update([1, 2, 3])
     assert stream.step == 2
     stream.update([1, 2])
     for items in (1, [1], 1.0, True):
-        with pytest.raises(so.HorizonError, match="covers: 0;"):
+        with pytest.raises(so.errors.HorizonError, match="covers: 0;"):
             stream.update(items)
     assert stream.step == 4
     assert stream.value is not None
-    with pytest.raises(so.HorizonError):
+    with pytest.raises(so.errors.HorizonError):
         plan.release(np.ones(5))
 
 
 @pytest.mark.parametrize("horizon", ["soft", "unbounded"])
 def test_other_horizons_go_on(horizon):
-    plan = so.plan_stream(so.RunningSum(4), GAUSSIAN, horizon=horizon)
+    plan = so.plan(so.Continual(so.RunningSum(4), horizon=horizon), GAUSSIAN)
     stream = plan.open()
     assert stream.update(np.ones(64)).shape == (64,)
     assert plan.steps == 2**40
@@ -337,7 +337,7 @@ def test_nothing_private_in_texts(plan):
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_fork_refuses(plan, stored, tmp_path):
     """The child gets ForkError from everything that would publish; the parent goes on."""
-    stream = plan.open(store=so.FileStepStore(tmp_path / "steps") if stored else None)
+    stream = plan.open(store=so.streams.FileStepStore(tmp_path / "steps") if stored else None)
     stream.update(1)
     child = os.fork()
     if child == 0:
@@ -349,7 +349,7 @@ def test_a_fork_refuses(plan, stored, tmp_path):
             for call in calls:
                 try:
                     call()
-                except so.ForkError:
+                except so.errors.ForkError:
                     refused += 1
             stream.close()
         finally:
@@ -362,7 +362,7 @@ def test_a_fork_refuses(plan, stored, tmp_path):
 @pytest.mark.parametrize("batch", [1, 3, 9000])
 def test_concurrent_updates_publish_each_step_once(batch):
     """Every step has one noise: the last sum is that of all items plus the noise of its step."""
-    plan = so.plan_stream(so.RunningSum(24 * batch), GAUSSIAN, mechanism="blt")
+    plan = so.plan(so.Continual(so.RunningSum(24 * batch)), GAUSSIAN, mechanism="blt")
     with so.testing.deterministic_noise(KEY):
         quiet = plan.release(np.zeros(24 * batch)).values
         stream = plan.open()
@@ -421,9 +421,9 @@ def test_the_key_is_that_of_the_context_at_open(plan, known_noise):
 
 def test_a_dropped_stream_frees_its_file(tmp_path):
     """As after an exception that nobody caught: the file must not stay locked until the process ends."""
-    plan, path = so.plan_stream(so.RunningSum(4), GAUSSIAN), tmp_path / "steps"
-    stream = plan.open(store=so.FileStepStore(path))
+    plan, path = so.plan(so.Continual(so.RunningSum(4)), GAUSSIAN), tmp_path / "steps"
+    stream = plan.open(store=so.streams.FileStepStore(path))
     checkpoint = stream.checkpoint(KEY)
     del stream
     gc.collect()
-    so.restore(checkpoint, KEY, so.FileStepStore(path)).close()
+    so.restore(checkpoint, KEY, so.streams.FileStepStore(path)).close()

@@ -47,16 +47,16 @@ def test_records_without_a_user_are_null():
 
 def test_refusals():
     for bad, error in [
-        (lambda: so.tabulate([1], 0), so.InvalidParameterError),
-        (lambda: so.tabulate([1], 2**50), so.InvalidParameterError),
-        (lambda: so.tabulate([1], [1.0]), so.InvalidParameterError),
-        (lambda: so.tabulate([1], [2.0, 1.0]), so.InvalidParameterError),
-        (lambda: so.tabulate([1], [0.0, float("inf")]), so.InvalidParameterError),
-        (lambda: so.tabulate([[1]], 2), so.ShapeError),
-        (lambda: so.tabulate([1], 2, user=[1]), so.InvalidParameterError),
-        (lambda: so.tabulate([1], 2, user=[1, 2], max_records=1), so.ShapeError),
-        (lambda: so.tabulate([1], 2, user=[1], max_records=0), so.InvalidParameterError),
-        (lambda: so.tabulate([1], "abc"), so.DataTypeError),
+        (lambda: so.tabulate([1], 0), so.errors.InvalidParameterError),
+        (lambda: so.tabulate([1], 2**50), so.errors.InvalidParameterError),
+        (lambda: so.tabulate([1], [1.0]), so.errors.InvalidParameterError),
+        (lambda: so.tabulate([1], [2.0, 1.0]), so.errors.InvalidParameterError),
+        (lambda: so.tabulate([1], [0.0, float("inf")]), so.errors.InvalidParameterError),
+        (lambda: so.tabulate([[1]], 2), so.errors.ShapeError),
+        (lambda: so.tabulate([1], 2, user=[1]), so.errors.InvalidParameterError),
+        (lambda: so.tabulate([1], 2, user=[1, 2], max_records=1), so.errors.ShapeError),
+        (lambda: so.tabulate([1], 2, user=[1], max_records=0), so.errors.InvalidParameterError),
+        (lambda: so.tabulate([1], "abc"), so.errors.DataTypeError),
     ]:
         with pytest.raises(error):
             bad()

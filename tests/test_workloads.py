@@ -47,17 +47,17 @@ def test_named_filters():
     assert np.allclose(dense(so.RunningSum(n)), np.tril(np.ones((n, n))))
     assert np.allclose(dense(so.MovingAverage(3, n)), naive([1 / 3] * 3, n, "causal"))
     assert np.allclose(dense(so.MovingAverage(3, n, "same")), naive([1 / 3] * 3, n, "same"))
-    assert np.allclose(dense(so.Difference(n, 2)), naive([1, -2, 1], n, "causal"))
+    assert np.allclose(dense(so.workloads.Difference(n, 2)), naive([1, -2, 1], n, "causal"))
     assert np.allclose(dense(so.ExponentialSmoothing(0.5, n)), naive(0.5 ** np.arange(1, n + 1), n, "causal"))
-    assert np.allclose(dense(so.PolynomialDecay(2.0, n)), naive((np.arange(n) + 1.0) ** -2, n, "causal"))
-    band = dense(so.BandPass(0.1, 0.2, n))
+    assert np.allclose(dense(so.workloads.PolynomialDecay(2.0, n)), naive((np.arange(n) + 1.0) ** -2, n, "causal"))
+    band = dense(so.workloads.BandPass(0.1, 0.2, n))
     assert np.allclose(band @ band, band), "an ideal filter is a projection"
 
 
 def test_group_convolution_and_predicates():
     # Conjunction of bits 0 and 2: the answers are the cells of that marginal, in every coset.
     d = 4
-    workload = so.GroupConvolution.from_predicate(lambda bits: bits[0] and bits[2], d)
+    workload = so.workloads.GroupConvolution.from_predicate(lambda bits: bits[0] and bits[2], d)
     rng = np.random.default_rng(0)
     x = rng.integers(0, 9, (2,) * d)
     answers = (dense(workload) @ x.reshape(-1)).reshape((2,) * d)
@@ -65,9 +65,9 @@ def test_group_convolution_and_predicates():
     for a in np.ndindex(*(2,) * d):
         # b satisfies the conjunction with a xor b iff b0 = not a0 and b2 = not a2.
         assert answers[a] == marginal[1 - a[0], 1 - a[2]]
-    threshold = so.GroupConvolution.from_predicate(lambda bits: sum(bits) >= 2, 3)
+    threshold = so.workloads.GroupConvolution.from_predicate(lambda bits: sum(bits) >= 2, 3)
     assert threshold.kernel.sum() == 4
-    ring = so.GroupConvolution(np.arange(5.0))
+    ring = so.workloads.GroupConvolution(np.arange(5.0))
     assert np.allclose(dense(ring), naive(np.arange(5.0), 5, "circular"))
 
 
@@ -91,11 +91,11 @@ ALL = [
     so.Convolution(np.linspace(1, 2, 700), 2000, "same"),
     so.MovingAverage(3, 9, "circular"),
     so.ExponentialSmoothing(0.3, 9, normalized=False),
-    so.PolynomialDecay(1.0, 9),
-    so.BandPass(0.0, 0.2, 9),
-    so.Difference(9, 3, "circular"),
+    so.workloads.PolynomialDecay(1.0, 9),
+    so.workloads.BandPass(0.0, 0.2, 9),
+    so.workloads.Difference(9, 3, "circular"),
     so.RunningSum(9),
-    so.GroupConvolution(np.ones((2, 3))),
+    so.workloads.GroupConvolution(np.ones((2, 3))),
     so.Marginals([2, 3], sets=[[0, 1]], weights=[2.5]),
     so.Matrix([[1.0, 2.0]]),
 ]
@@ -128,51 +128,51 @@ def test_arrays_are_copied_and_read_only():
 
 
 REFUSED = [
-    (lambda: so.Histogram(0), so.InvalidParameterError),
-    (lambda: so.Histogram(2**40), so.InvalidParameterError),
-    (lambda: so.Histogram((2**20, 2**20)), so.InvalidParameterError),
-    (lambda: so.Histogram(2.5), so.DataTypeError),
-    (lambda: so.Histogram(True), so.DataTypeError),
-    (lambda: so.Histogram(()), so.DataTypeError),
-    (lambda: so.MovingAverage(0, 5), so.InvalidParameterError),
-    (lambda: so.MovingAverage(6, 5), so.InvalidParameterError),
-    (lambda: so.MovingAverage(10**12, 10**12), so.InvalidParameterError),
-    (lambda: so.MovingAverage(2, 5, "weird"), so.InvalidParameterError),
-    (lambda: so.Convolution([0.0, 0.0]), so.InvalidParameterError),
-    (lambda: so.Convolution([]), so.InvalidParameterError),
-    (lambda: so.Convolution([float("nan")]), so.InvalidParameterError),
-    (lambda: so.Convolution([float("inf"), 1.0]), so.InvalidParameterError),
-    (lambda: so.Convolution([1e-300]), so.InvalidParameterError),
-    (lambda: so.Convolution([1e300]), so.InvalidParameterError),
-    (lambda: so.Convolution("abc"), so.DataTypeError),
-    (lambda: so.Convolution([[1.0]]), so.DataTypeError),
-    (lambda: so.Convolution([1.0] * 9, 5), so.InvalidParameterError),
-    (lambda: so.Convolution([1.0] * 10, 5, "same"), so.InvalidParameterError),
-    (lambda: so.ExponentialSmoothing(1.0, 5), so.InvalidParameterError),
-    (lambda: so.ExponentialSmoothing(float("nan"), 5), so.InvalidParameterError),
-    (lambda: so.ExponentialSmoothing(0.5, 5, boundary="same"), so.InvalidParameterError),
-    (lambda: so.PolynomialDecay(-1.0, 5), so.InvalidParameterError),
-    (lambda: so.BandPass(0.3, 0.2, 9), so.InvalidParameterError),
-    (lambda: so.BandPass(0.41, 0.42, 5), so.InvalidParameterError),
-    (lambda: so.Difference(5, 0), so.InvalidParameterError),
-    (lambda: so.Difference(5, 17), so.InvalidParameterError),
-    (lambda: so.RunningSum(-1), so.InvalidParameterError),
-    (lambda: so.GroupConvolution(5.0), so.InvalidParameterError),
-    (lambda: so.GroupConvolution(np.zeros((2, 2))), so.InvalidParameterError),
-    (lambda: so.GroupConvolution.from_predicate(lambda bits: True, 30), so.InvalidParameterError),
-    (lambda: so.GroupConvolution.from_predicate(lambda bits: "x", 2), so.DataTypeError),
-    (lambda: so.Marginals([2, 2]), so.InvalidParameterError),
-    (lambda: so.Marginals([2, 1], k=1), so.InvalidParameterError),
-    (lambda: so.Marginals([2, 2], k=3), so.InvalidParameterError),
-    (lambda: so.Marginals([2, 2], sets=[[2]]), so.InvalidParameterError),
-    (lambda: so.Marginals([2, 2], sets=[[0], [0]]), so.InvalidParameterError),
-    (lambda: so.Marginals([2, 2], sets=[[0]], weights=[0.0]), so.InvalidParameterError),
-    (lambda: so.Marginals([2, 2], sets=[[0]], weights=[1.0, 2.0]), so.InvalidParameterError),
-    (lambda: so.Marginals([2, 2], sets=[]), so.InvalidParameterError),
-    (lambda: so.Marginals("22", k=1), so.DataTypeError),
-    (lambda: so.Matrix(np.zeros((0, 3))), so.InvalidParameterError),
-    (lambda: so.Matrix([1.0, 2.0]), so.DataTypeError),
-    (lambda: so.Matrix([[1.0], [2.0, 3.0]]), so.DataTypeError),
+    (lambda: so.Histogram(0), so.errors.InvalidParameterError),
+    (lambda: so.Histogram(2**40), so.errors.InvalidParameterError),
+    (lambda: so.Histogram((2**20, 2**20)), so.errors.InvalidParameterError),
+    (lambda: so.Histogram(2.5), so.errors.DataTypeError),
+    (lambda: so.Histogram(True), so.errors.DataTypeError),
+    (lambda: so.Histogram(()), so.errors.DataTypeError),
+    (lambda: so.MovingAverage(0, 5), so.errors.InvalidParameterError),
+    (lambda: so.MovingAverage(6, 5), so.errors.InvalidParameterError),
+    (lambda: so.MovingAverage(10**12, 10**12), so.errors.InvalidParameterError),
+    (lambda: so.MovingAverage(2, 5, "weird"), so.errors.InvalidParameterError),
+    (lambda: so.Convolution([0.0, 0.0]), so.errors.InvalidParameterError),
+    (lambda: so.Convolution([]), so.errors.InvalidParameterError),
+    (lambda: so.Convolution([float("nan")]), so.errors.InvalidParameterError),
+    (lambda: so.Convolution([float("inf"), 1.0]), so.errors.InvalidParameterError),
+    (lambda: so.Convolution([1e-300]), so.errors.InvalidParameterError),
+    (lambda: so.Convolution([1e300]), so.errors.InvalidParameterError),
+    (lambda: so.Convolution("abc"), so.errors.DataTypeError),
+    (lambda: so.Convolution([[1.0]]), so.errors.DataTypeError),
+    (lambda: so.Convolution([1.0] * 9, 5), so.errors.InvalidParameterError),
+    (lambda: so.Convolution([1.0] * 10, 5, "same"), so.errors.InvalidParameterError),
+    (lambda: so.ExponentialSmoothing(1.0, 5), so.errors.InvalidParameterError),
+    (lambda: so.ExponentialSmoothing(float("nan"), 5), so.errors.InvalidParameterError),
+    (lambda: so.ExponentialSmoothing(0.5, 5, boundary="same"), so.errors.InvalidParameterError),
+    (lambda: so.workloads.PolynomialDecay(-1.0, 5), so.errors.InvalidParameterError),
+    (lambda: so.workloads.BandPass(0.3, 0.2, 9), so.errors.InvalidParameterError),
+    (lambda: so.workloads.BandPass(0.41, 0.42, 5), so.errors.InvalidParameterError),
+    (lambda: so.workloads.Difference(5, 0), so.errors.InvalidParameterError),
+    (lambda: so.workloads.Difference(5, 17), so.errors.InvalidParameterError),
+    (lambda: so.RunningSum(-1), so.errors.InvalidParameterError),
+    (lambda: so.workloads.GroupConvolution(5.0), so.errors.InvalidParameterError),
+    (lambda: so.workloads.GroupConvolution(np.zeros((2, 2))), so.errors.InvalidParameterError),
+    (lambda: so.workloads.GroupConvolution.from_predicate(lambda bits: True, 30), so.errors.InvalidParameterError),
+    (lambda: so.workloads.GroupConvolution.from_predicate(lambda bits: "x", 2), so.errors.DataTypeError),
+    (lambda: so.Marginals([2, 2]), so.errors.InvalidParameterError),
+    (lambda: so.Marginals([2, 1], k=1), so.errors.InvalidParameterError),
+    (lambda: so.Marginals([2, 2], k=3), so.errors.InvalidParameterError),
+    (lambda: so.Marginals([2, 2], sets=[[2]]), so.errors.InvalidParameterError),
+    (lambda: so.Marginals([2, 2], sets=[[0], [0]]), so.errors.InvalidParameterError),
+    (lambda: so.Marginals([2, 2], sets=[[0]], weights=[0.0]), so.errors.InvalidParameterError),
+    (lambda: so.Marginals([2, 2], sets=[[0]], weights=[1.0, 2.0]), so.errors.InvalidParameterError),
+    (lambda: so.Marginals([2, 2], sets=[]), so.errors.InvalidParameterError),
+    (lambda: so.Marginals("22", k=1), so.errors.DataTypeError),
+    (lambda: so.Matrix(np.zeros((0, 3))), so.errors.InvalidParameterError),
+    (lambda: so.Matrix([1.0, 2.0]), so.errors.DataTypeError),
+    (lambda: so.Matrix([[1.0], [2.0, 3.0]]), so.errors.DataTypeError),
 ]
 
 

@@ -29,9 +29,9 @@ def plenty(event: Any) -> so.Ledger:
 
 def room(event: Any) -> tuple[so.PureDP | so.ApproxDP | so.GaussianDP, dict[str, Any]]:
     """Return the total of such a ledger, and how it composes."""
-    if isinstance(event, so.ApproxCost):
+    if isinstance(event, so.privacy.ApproxCost):
         return so.ApproxDP(epsilon=1.5 * event.epsilon, delta=1.5 * event.delta), {"composition": "basic"}
-    if isinstance(event, so.PureCost):
+    if isinstance(event, so.privacy.PureCost):
         return so.PureDP(epsilon=1.5 * event.epsilon), {}
     return so.GaussianDP(mu=1.2 * event.mu), {}
 
@@ -40,7 +40,7 @@ def room(event: Any) -> tuple[so.PureDP | so.ApproxDP | so.GaussianDP, dict[str,
 
 COUNTS = np.array([5, 0, 3, 9, 1, 7, 2, 4])
 RECORDS = np.array([[0, 1, 1], [1, 0, 1], [1, 2, 0], [0, 0, 0], [1, 1, 1]])
-TABLES: dict[str, tuple[so.Workload, Any]] = {
+TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "histogram": (so.Histogram(8), COUNTS),
     "grid": (so.Histogram((2, 4)), COUNTS.reshape(2, 4)),
     "sums": (so.RunningSum(8), COUNTS),
@@ -48,11 +48,11 @@ TABLES: dict[str, tuple[so.Workload, Any]] = {
     "ring": (so.MovingAverage(3, 8, boundary="circular"), COUNTS),
     "same": (so.Convolution([0.2, 0.5, 0.3, 0.0], 8, "same"), COUNTS),
     "smoothing": (so.ExponentialSmoothing(0.8, 8), COUNTS),
-    "decay": (so.PolynomialDecay(1.5, 8), COUNTS),
-    "band": (so.BandPass(0.1, 0.3, 8), COUNTS),
-    "difference": (so.Difference(8, order=2), COUNTS),
-    "group": (so.GroupConvolution(np.arange(8.0).reshape(2, 4)), COUNTS.reshape(2, 4)),
-    "bits": (so.GroupConvolution(np.arange(8.0).reshape(2, 2, 2)), COUNTS.reshape(2, 2, 2)),
+    "decay": (so.workloads.PolynomialDecay(1.5, 8), COUNTS),
+    "band": (so.workloads.BandPass(0.1, 0.3, 8), COUNTS),
+    "difference": (so.workloads.Difference(8, order=2), COUNTS),
+    "group": (so.workloads.GroupConvolution(np.arange(8.0).reshape(2, 4)), COUNTS.reshape(2, 4)),
+    "bits": (so.workloads.GroupConvolution(np.arange(8.0).reshape(2, 2, 2)), COUNTS.reshape(2, 2, 2)),
     "marginals": (so.Marginals([2, 3, 2], k=2), RECORDS),
     "ranges": (so.AllRanges(8), COUNTS),
     "matrix": (so.Matrix([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0.5, 1, 0, 0, 2, 0, 1], [1] * 8]), COUNTS),
@@ -60,12 +60,12 @@ TABLES: dict[str, tuple[so.Workload, Any]] = {
     "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
     "sorted": (so.SortedHistogram(8), np.sort(COUNTS)),
 }
-SKETCH = so.Compression(measurements=6, sparsity=2)
+SKETCH = so.sketches.Compression(measurements=6, sparsity=2)
 ASKED: dict[str, dict[str, Any]] = {
     "plain": {},
-    "bound": {"constraint": so.PublicBound(40.0)},
-    "signed bound": {"constraint": so.SignedBound(40.0)},
-    "total": {"constraint": so.PublicTotal(31), "unit": so.ReplaceOne(1)},
+    "bound": {"constraint": so.optimal.PublicBound(40.0)},
+    "signed bound": {"constraint": so.optimal.SignedBound(40.0)},
+    "total": {"constraint": so.optimal.PublicTotal(31), "unit": so.ReplaceOne(1)},
     "sketch": {"compression": SKETCH},
 }
 
@@ -95,13 +95,13 @@ def table_mechanisms() -> tuple[tuple[str, so.PureDP | so.ApproxDP, str, str], .
 
 # Streams of filters: every mechanism that serves one.
 
-FILTERS: dict[str, so.Workload] = {
+FILTERS: dict[str, so.workloads.Workload] = {
     "sums": so.RunningSum(24),
     "averages": so.RunningAverage(24),
     "windows": so.SlidingWindow(5, 24),
     "moving averages": so.MovingAverage(5, 24),
     "smoothing": so.ExponentialSmoothing(0.8, 24),
-    "decay": so.PolynomialDecay(1.5, 24),
+    "decay": so.workloads.PolynomialDecay(1.5, 24),
     "kernel": so.Convolution([0.5, 0.3, 0.2], 24, "causal"),
 }
 
@@ -113,8 +113,8 @@ def filter_streams() -> tuple[tuple[str, so.PureDP | so.ApproxDP, str], ...]:
     for name, workload in FILTERS.items():
         for privacy in (PURE, APPROX):
             try:
-                rows = so.compare_stream(workload, privacy).rows
-            except so.UnsupportedMechanismError:
+                rows = so.compare(so.Continual(workload), privacy).rows
+            except so.errors.UnsupportedMechanismError:
                 continue
             found += [(name, privacy, row["mechanism"]) for row in rows]
     return tuple(found)
@@ -122,7 +122,7 @@ def filter_streams() -> tuple[tuple[str, so.PureDP | so.ApproxDP, str], ...]:
 
 @functools.cache
 def filter_plan(name: str, privacy: so.PureDP | so.ApproxDP, mechanism: str) -> Any:
-    return so.plan_stream(FILTERS[name], privacy, mechanism=mechanism)
+    return so.plan(so.Continual(FILTERS[name]), privacy, mechanism=mechanism)
 
 
 # What is released once.
@@ -164,8 +164,8 @@ def _opened(plan: Any, _data: Any, ledger: so.Ledger | None, request_id: str | N
 
 
 POINTS = np.array([[-0.5], [0.0], [0.25], [0.9]])
-SMOOTH = so.SmoothQueries(1, points=4, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(0.5))
-SURVEY = so.LocalSurvey(100, (0.0, 1.0), intervals=4)
+SMOOTH = so.smooth.SmoothQueries(1, points=4, bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(0.5))
+SURVEY = so.local.LocalSurvey(100, (0.0, 1.0), intervals=4)
 BAD_TABLES = (None, "text", [1, 2], np.full(8, np.nan), np.full(8, 1j), object(), [[1] * 8, [2]])
 
 RELEASES = [
@@ -174,7 +174,7 @@ RELEASES = [
     Spender("searched", lambda: so.plan(TABLES["matrix"][0], APPROX), _released, COUNTS, BAD_TABLES),
     Spender(
         "projected",
-        lambda: so.plan(so.RunningSum(8), APPROX, constraint=so.PublicBound(40.0)),
+        lambda: so.plan(so.RunningSum(8), APPROX, constraint=so.optimal.PublicBound(40.0)),
         _released,
         COUNTS,
         BAD_TABLES,
@@ -194,7 +194,7 @@ RELEASES = [
             so.Histogram(16),
             PURE,
             mechanism="compressive",
-            compression=so.Compression(measurements=12, sparsity=so.ChosenSparsity()),
+            compression=so.sketches.Compression(measurements=12, sparsity=so.sketches.ChosenSparsity()),
         ),
         _released,
         np.arange(16),
@@ -212,7 +212,7 @@ RELEASES = [
     Spender("smooth, pure", lambda: so.plan(SMOOTH, PURE), _released, POINTS, (None, [[1, 2]])),
     Spender(
         "local",
-        lambda: so.plan_local(SURVEY, PURE),
+        lambda: so.plan(SURVEY, PURE),
         lambda plan, data, ledger, _: plan.encode_clients(data, ledger=ledger),
         np.array([0.2, 0.7]),
         ("text", [[0.1]]),
@@ -220,7 +220,7 @@ RELEASES = [
     ),
     Spender(
         "local, one client",
-        lambda: so.plan_local(SURVEY, APPROX),
+        lambda: so.plan(SURVEY, APPROX),
         lambda plan, data, ledger, _: plan.encode_client(data, ledger=ledger),
         0.3,
         ("text", [0.1]),
@@ -228,7 +228,7 @@ RELEASES = [
     ),
     Spender(
         "whole stream",
-        lambda: so.plan_stream(so.RunningSum(8), APPROX),
+        lambda: so.plan(so.Continual(so.RunningSum(8)), APPROX),
         _released,
         COUNTS,
         (None, "text", np.arange(9), np.zeros((2, 2, 2))),
@@ -250,7 +250,7 @@ class Open:
         update: Feeds the same private step, or steps, every time.
         total: Returns a number that grows by `grows` with each update, but for noise.
         grows: By how much.
-        options: Of `plan_stream`.
+        options: Of `plan`.
         pure: Whether it is planned for `PureDP`.
         stored: Whether it can have a step store.
         steps: Of an update.
@@ -268,7 +268,7 @@ class Open:
 
     def make(self, privacy: Any = None) -> Any:
         asked = privacy if privacy is not None else (PURE if self.pure else APPROX)
-        return so.plan_stream(self.workload, asked, **self.options)
+        return so.plan(self.workload, asked, **self.options)
 
     @functools.cached_property
     def plan(self) -> Any:
@@ -296,14 +296,14 @@ def _table(stream: Any) -> float:
 
 
 STREAMS = [
-    Open("running sum", so.RunningSum(64), lambda s: s.update([3, 4]), _value, 7),
-    Open("one number", so.RunningSum(64), lambda s: s.update(3), _value, 3, steps=1),
-    Open("pure", so.RunningSum(64), lambda s: s.update([3, 4]), _value, 7, pure=True),
-    Open("several", so.RunningSum(64), lambda s: s.update([[1, 2], [3, 4]]), _value, 10, {"dim": 2}),
-    Open("real", so.RunningSum(64), lambda s: s.update([0.5, 1.5]), _value, 2, {"integral": False, "max_value": 9}),
-    Open("unbounded", so.RunningSum(), lambda s: s.update([3, 4]), _value, 7),
-    Open("rare", so.SparseCount(64, 64), lambda s: s.update([3, 3]), _value, 6, {"mechanism": "above"}, pure=True),
-    Open("rare, plain", so.SparseCount(64, 64), lambda s: s.update([3, 3]), _value, 6, {"mechanism": "binary-tree"}),
+    Open("running sum", so.Continual(so.RunningSum(64)), lambda s: s.update([3, 4]), _value, 7),
+    Open("one number", so.Continual(so.RunningSum(64)), lambda s: s.update(3), _value, 3, steps=1),
+    Open("pure", so.Continual(so.RunningSum(64)), lambda s: s.update([3, 4]), _value, 7, pure=True),
+    Open("several", so.Continual(so.RunningSum(64), dim=2), lambda s: s.update([[1, 2], [3, 4]]), _value, 10),
+    Open("real", so.Continual(so.RunningSum(64)), lambda s: s.update([0.5, 1.5]), _value, 2, {"integral": False, "max_value": 9}),
+    Open("unbounded", so.Continual(so.RunningSum()), lambda s: s.update([3, 4]), _value, 7),
+    Open("rare", so.events.RareCount(64, 64), lambda s: s.update([3, 3]), _value, 6, {"mechanism": "above"}, pure=True),
+    Open("rare, plain", so.events.RareCount(64, 64), lambda s: s.update([3, 3]), _value, 6, {"mechanism": "binary-tree"}),
     Open("histogram", so.RunningHistogram(4, 64), lambda s: s.update([2]), _table, 1, steps=1),
     Open(
         "items", so.RunningHistogram(64, 64, once=True), lambda s: s.update(2), _table, 2,
@@ -314,30 +314,30 @@ STREAMS = [
         {"compression": SKETCH}, steps=1,
     ),
     Open(
-        "pan-private", so.RunningHistogram(4, 64), lambda s: s.update([2]), _table, 1,
-        {"pan_private": True}, stored=False, steps=1,
+        "pan-private", so.Continual(so.RunningHistogram(4, 64), pan_private=True), lambda s: s.update([2]), _table, 1,
+        {}, stored=False, steps=1,
     ),
-    Open("edges", so.EdgeCount(200, 64), lambda s: s.update(*edges(s)), _value, 2),
-    Open("triangles", so.TriangleCount(200, 64, max_degree=6), lambda s: s.update(*triangle(s)), _value, 1, steps=3),
-    Open("stars", so.StarCount(2, 200, 64, max_degree=6), lambda s: s.update(*star(s)), _value, 1),
-    Open("degrees", so.DegreeHistogram(200, 64, max_degree=6), lambda s: s.update(*edges(s)), lambda s: -s.value[0], 4),
+    Open("edges", so.events.EdgeCount(200, 64), lambda s: s.update(*edges(s)), _value, 2),
+    Open("triangles", so.events.TriangleCount(200, 64, max_degree=6), lambda s: s.update(*triangle(s)), _value, 1, steps=3),
+    Open("stars", so.events.StarCount(2, 200, 64, max_degree=6), lambda s: s.update(*star(s)), _value, 1),
+    Open("degrees", so.events.DegreeHistogram(200, 64, max_degree=6), lambda s: s.update(*edges(s)), lambda s: -s.value[0], 4),
     Open(
-        "forest", so.SpanningForestCost(200, 64, max_weight=5), lambda s: s.update(*edges(s), [2, 2]), _value, 4
-    ),
-    Open(
-        "graph", so.SyntheticGraph(4, 64, max_weight=1.0), lambda s: s.update([0, 0], [1, 1]), _weight, 2,
-        {"reads": "dense"},
+        "forest", so.events.SpanningForestCost(200, 64, max_weight=5), lambda s: s.update(*edges(s), [2, 2]), _value, 4
     ),
     Open(
-        "lazy graph", so.SyntheticGraph(4, 64, max_weight=1.0), lambda s: s.update([0, 0], [1, 1]), _weight, 2,
-        {"reads": "lazy"}, stored=False,
+        "graph", so.Continual(so.events.WeightedGraph(4, 64, max_weight=1.0), reads="dense"), lambda s: s.update([0, 0], [1, 1]), _weight, 2,
+        {},
     ),
-    Open("words", so.SubstringCounts("ab", 2, 64), lambda s: s.update("ab"), _words, 1, {"reads": "dense"}),
     Open(
-        "lazy words", so.SubstringCounts("ab", 2, 64), lambda s: s.update("ab"), _words, 1, {"reads": "lazy"},
+        "lazy graph", so.Continual(so.events.WeightedGraph(4, 64, max_weight=1.0), reads="lazy"), lambda s: s.update([0, 0], [1, 1]), _weight, 2,
+        {}, stored=False,
+    ),
+    Open("words", so.Continual(so.events.SubstringCounts("ab", 2, 64), reads="dense"), lambda s: s.update("ab"), _words, 1, {}),
+    Open(
+        "lazy words", so.Continual(so.events.SubstringCounts("ab", 2, 64), reads="lazy"), lambda s: s.update("ab"), _words, 1, {},
         stored=False,
     ),
-    Open("episodes", so.EpisodeCounts("ab", 2, 64), lambda s: s.update("ab"), _words, 1, {"reads": "dense"}),
+    Open("episodes", so.Continual(so.events.EpisodeCounts("ab", 2, 64), reads="dense"), lambda s: s.update("ab"), _words, 1, {}),
 ]  # fmt: skip
 
 
@@ -363,12 +363,12 @@ SPENDERS = RELEASES + [Spender(f"open {case.name}", case.make, _opened, answered
 
 
 @functools.cache
-def smooth_plan() -> so.SmoothPlan:
+def smooth_plan() -> so.ReleasePlan:
     return so.plan(SMOOTH, APPROX)
 
 
-def _sketch() -> so.Sketch:
-    sketch = so.Sketch(16, 4)
+def _sketch() -> so.sketches.Sketch:
+    sketch = so.sketches.Sketch(16, 4)
     sketch.update([1, 2, 3], [5, 6, 7])
     return sketch
 
@@ -379,14 +379,14 @@ FILES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "plan": (lambda: so.plan(so.RunningSum(8), APPROX), so.Plan.load),
     "plan with arrays": (lambda: so.plan(so.Matrix(np.tri(40)), APPROX, mechanism="optimal"), so.Plan.load),
     "compressive plan": (lambda: RELEASES[6].plan, so.Plan.load),
-    "stream plan": (lambda: so.plan_stream(so.RunningSum(9), APPROX), so.StreamPlan.load),
-    "event plan": (lambda: so.plan_stream(so.EdgeCount(4, 9), APPROX), so.EventPlan.load),
-    "smooth plan": (smooth_plan, so.SmoothPlan.load),
-    "smooth release": (lambda: smooth_plan().release(POINTS), so.SmoothRelease.load),
-    "local plan": (lambda: so.plan_local(SURVEY, APPROX), so.LocalPlan.load),
-    "sketch": (_sketch, so.Sketch.load),
+    "stream plan": (lambda: so.plan(so.Continual(so.RunningSum(9)), APPROX), so.StreamPlan.load),
+    "event plan": (lambda: so.plan(so.events.EdgeCount(4, 9), APPROX), so.StreamPlan.load),
+    "smooth plan": (smooth_plan, so.ReleasePlan.load),
+    "smooth release": (lambda: smooth_plan().release(POINTS), so.smooth.SmoothRelease.load),
+    "local plan": (lambda: so.plan(SURVEY, APPROX), so.SurveyPlan.load),
+    "sketch": (_sketch, so.sketches.Sketch.load),
     "sums of points": (
         lambda: smooth_plan().sums().update(POINTS),
-        lambda path: so.PointSums.load(smooth_plan(), path),
+        lambda path: so.smooth.PointSums.load(smooth_plan().fit, path),
     ),
 }

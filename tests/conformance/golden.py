@@ -34,7 +34,7 @@ UNITS: dict[str, Any] = {
     "replace": so.ReplaceOne(2),
 }
 STREAM_UNITS: dict[str, Any] = {**UNITS, "user": so.UserLevel(max_participations=3, min_separation=5)}
-LARGE: dict[str, so.Workload] = {
+LARGE: dict[str, so.workloads.Workload] = {
     "year": so.MovingAverage(window=7, length=365),
     "long sums": so.RunningSum(4096),
     "long ranges": so.AllRanges(700),
@@ -45,10 +45,10 @@ LARGE: dict[str, so.Workload] = {
     "map": so.Histogram((64, 64)),
 }
 SMOOTH: dict[str, Any] = {
-    "Gaussian kernels": so.GaussianKernels(0.3),
-    "Laplace kernels": so.LaplaceKernels(0.5),
-    "Matern kernels": so.MaternKernels(0.5),
-    "smooth": so.KSmooth(4),
+    "Gaussian kernels": so.smooth.GaussianKernels(0.3),
+    "Laplace kernels": so.smooth.LaplaceKernels(0.5),
+    "Matern kernels": so.smooth.MaternKernels(0.5),
+    "smooth": so.smooth.KSmooth(4),
 }
 POINTS = np.array([[-0.5, 0.3], [0.0, 0.1], [0.25, -0.9], [0.9, 0.9], [0.1, 0.2]])
 
@@ -75,7 +75,7 @@ def _table(plan: Any, data: Any) -> dict[str, Any]:
         release = plan.release(data)
     return {
         "mechanism": plan.mechanism,
-        "door": _door(plan.fitted.door),
+        "door": _door(plan.fit.door),
         "cost": plan.cost.to_json(),
         "rmse": _float(plan.rmse),
         "max_stderr": _float(plan.max_stderr),
@@ -90,12 +90,12 @@ def _stream(plan: Any, dim: int = 1) -> dict[str, Any]:
         release = plan.release(items)
     return {
         "mechanism": plan.mechanism,
-        "door": _door(plan.fitted.door),
+        "door": _door(plan.fit.door),
         "cost": plan.cost.to_json(),
         "rmse": _float(plan.rmse),
         "max_stderr": _float(plan.max_stderr),
         "optimality": _float(plan.optimality),
-        "released": _hash(release.values, plan.half_width([1, 5, 20], 0.95)),
+        "released": _hash(release.values, plan.fit.half_width([1, 5, 20], 0.95)),
     }
 
 
@@ -108,7 +108,7 @@ def _opened(case: Any) -> dict[str, Any]:
             totals.append(case.total(stream))
     return {
         "mechanism": plan.mechanism,
-        "door": _door(plan.counters.fitted.door if hasattr(plan, "counters") else plan.fitted.door),
+        "door": _door(plan.fit.doors[0]),
         "cost": plan.cost.to_json(),
         "released": _hash(totals),
     }
@@ -119,7 +119,7 @@ def _smooth(plan: Any) -> dict[str, Any]:
         release = plan.release(POINTS)
     return {
         "mechanism": plan.mechanism,
-        "door": _door(plan.fitted.door),
+        "door": _door(plan.fit.door),
         "cost": plan.cost.to_json(),
         "rmse": _float(plan.rmse),
         # The kernel mechanism's basis comes from LAPACK, its signs from the machine.
@@ -132,7 +132,7 @@ def _local(plan: Any) -> dict[str, Any]:
         messages = plan.encode_clients(np.array([0.1, 0.4, 0.7, 2.0]))
     return {
         "mechanism": plan.mechanism,
-        "door": _door(plan.sums.fitted.door),
+        "door": _door(plan.fit.sums.door),
         "cost": plan.cost.to_json(),
         "max_stderr": _float(plan.max_stderr),
         "released": _hash(messages),
@@ -179,13 +179,13 @@ def lines() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
                 yield (
                     f"sums / {law} / {name} / {horizon}",
                     lambda p=privacy, u=unit, h=horizon: _stream(
-                        so.plan_stream(so.RunningSum(2**14), p, unit=u, horizon=h, dim=2, touched=2), 2
+                        so.plan(so.Continual(so.RunningSum(2**14), horizon=h, dim=2, cells_per_record=2), p, unit=u), 2
                     ),
                 )
     for case in cases.STREAMS:
         yield f"open / {case.name}", lambda c=case: _opened(c)
     for name, query_class in SMOOTH.items():
-        workload = so.SmoothQueries(2, points=5, bounds=(-1.0, 1.0), query_class=query_class)
+        workload = so.smooth.SmoothQueries(2, points=5, bounds=(-1.0, 1.0), query_class=query_class)
         for law in ("pure", "approx"):
             for unit_name, unit in (("one", so.AddRemove(1)), ("replace", so.ReplaceOne(1))):
                 for row in so.compare(workload, PRIVACIES[law], unit=unit).rows:
@@ -196,7 +196,7 @@ def lines() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
                         ),
                     )
     for law, privacy in PRIVACIES.items():
-        yield f"local / {law}", lambda p=privacy: _local(so.plan_local(cases.SURVEY, p))
+        yield f"local / {law}", lambda p=privacy: _local(so.plan(cases.SURVEY, p))
 
 
 def made() -> dict[str, dict[str, Any]]:

@@ -53,12 +53,14 @@ def altered(content, rng):
 def said(thing):
     """Return what a file was about."""
     return (
-        thing.to_bytes() if isinstance(thing, so.Sketch | so.PointSums) else json.dumps(record_of(thing), default=str)
+        thing.to_bytes()
+        if isinstance(thing, so.sketches.Sketch | so.smooth.PointSums)
+        else json.dumps(record_of(thing), default=str)
     )
 
 
 def record_of(thing):
-    plan = thing.plan if isinstance(thing, so.SmoothRelease) else thing
+    plan = thing.plan if isinstance(thing, so.smooth.SmoothRelease) else thing
     return plan.record() if hasattr(plan, "record") else plan.explain()
 
 
@@ -79,9 +81,9 @@ def test_altered_files_are_refused(name, tmp_path):
         victim.write_bytes(content)
         try:
             found = load(path)
-        except (so.PlanFileError, so.InputFileError):
+        except (so.errors.PlanFileError, so.errors.InputFileError):
             refused += 1
-        except so.InvalidParameterError:
+        except so.errors.InvalidParameterError:
             assert name in BYTES
             refused += 1
         else:

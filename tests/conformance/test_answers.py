@@ -64,7 +64,7 @@ def test_variances_where_least_squares_are_hard(workload, mechanism):
     assert np.abs((interval.upper - interval.lower)[empty]).max(initial=0.0) < 1e-6
     try:
         again = release.answer(so.Matrix(np.stack([workload.core.row(t) for t in range(length)])))
-    except so.UnsupportedMechanismError:  # said, not answered with junk
+    except so.errors.UnsupportedMechanismError:  # said, not answered with junk
         return
     truth = np.array([workload.core.row(t) @ table for t in range(length)])
     assert (np.abs(again.values - truth) <= 12.0 * again.stderr + 1e-6).all()
@@ -136,7 +136,7 @@ def test_streams_count_what_happens(case):
 def test_errors_of_streams_are_as_planned(case):
     """The mean square over all steps of 64 streams side by side, at a fixed seed; six standard deviations."""
     name, privacy, mechanism = case
-    plan = so.plan_stream(cases.FILTERS[name], privacy, mechanism=mechanism, dim=64)
+    plan = so.plan(so.Continual(cases.FILTERS[name], dim=64), privacy, mechanism=mechanism)
     with so.testing.deterministic_noise(cases.KEY):
         released = plan.release(np.zeros((24, 64), dtype=np.int64)).values
     # Streams of one plan charge 64 coordinates alike: the noise is that of one.

@@ -36,12 +36,12 @@ def test_it_is_charged_once(spender):
         again = spender.spend(spender.plan, spender.data, ledger, "a")
         assert again is result
     elif spender.named:
-        with pytest.raises(so.DuplicateRequestError):
+        with pytest.raises(so.errors.DuplicateRequestError):
             spender.spend(spender.plan, spender.data, ledger, "a")
     assert len(ledger.history) == 1
     close(result)
     # There is no room for a second one.
-    with pytest.raises(so.BudgetExceededError):
+    with pytest.raises(so.errors.BudgetExceededError):
         spender.spend(spender.plan, spender.data, ledger, "b" if spender.named else None)
     assert len(ledger.history) == 1
 
@@ -65,9 +65,9 @@ def test_nothing_is_drawn_before_the_charge_is_kept(spender):
 @SPENDERS
 def test_a_spent_budget_refuses(spender):
     ledger = so.Ledger(so.PureDP(epsilon=1e-9))
-    if not isinstance(spender.plan.cost, so.PureCost):
+    if not isinstance(spender.plan.cost, so.privacy.PureCost):
         ledger = so.Ledger(so.GaussianDP(mu=1e-9))
-    with pytest.raises((so.BudgetExceededError, so.UnsupportedCostError)):
+    with pytest.raises((so.errors.BudgetExceededError, so.errors.UnsupportedCostError)):
         spender.spend(spender.plan, spender.data, ledger, None)
     assert ledger.history == ()
 
@@ -84,7 +84,7 @@ def test_refused_data_cost_nothing(spender):
 @SPENDERS
 def test_known_noise_is_never_accounted(spender):
     with so.testing.deterministic_noise(cases.KEY):
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             spender.spend(spender.plan, spender.data, cases.plenty(spender.plan.cost), None)
         result = spender.spend(spender.plan, spender.data, None, None)
         assert getattr(result, "private", False) is False
@@ -94,7 +94,7 @@ def test_known_noise_is_never_accounted(spender):
 @SPENDERS
 def test_what_is_no_ledger_is_refused(spender):
     for ledger in (5, "ledger", cases.PURE):
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             spender.spend(spender.plan, spender.data, ledger, None)
 
 
@@ -118,7 +118,7 @@ def test_an_interrupted_request_is_charged_at_most_once(spender):
             continue
         try:
             close(call())
-        except so.DuplicateRequestError:
+        except so.errors.DuplicateRequestError:
             lost += 1
             assert charged == 1
         assert len(ledger.history) == len(storage.entries()) == 1
@@ -145,12 +145,12 @@ def copy_of(storage):
 def test_every_plan_says_the_same_things(spender):
     """Shared attributes have one meaning: guarantee, event, unit, privacy, what is printed."""
     plan = spender.plan
-    assert isinstance(plan.cost, so.PureCost | so.GaussianCost | so.ApproxCost)
+    assert isinstance(plan.cost, so.privacy.PureCost | so.privacy.GaussianCost | so.privacy.ApproxCost)
     assert plan.privacy in (cases.PURE, cases.APPROX)
     assert plan.promise in plan.guarantee()
     assert plan.guarantee().endswith(".")
     assert plan.mechanism in plan.explain()
     assert plan.promise in plan.explain()
     assert type(plan).__name__ in repr(plan)
-    error = plan.rmse(1) if isinstance(plan, so.HistogramStreamPlan) else getattr(plan, "rmse", 0.0)
+    error = plan.rmse(1) if isinstance(plan, so.StreamPlan) else getattr(plan, "rmse", 0.0)
     assert np.isfinite(error)

@@ -64,7 +64,7 @@ def test_columns_are_read_alike_with_and_without_a_missing_entry(read):
             np.testing.assert_array_equal(read("x", make([*values, None]))[:-1], expected)
     days = pd.Series(pd.to_datetime(["2026-01-01"])).dt.tz_localize("UTC")
     for column in (pl.Series([None]).cast(pl.Time), pl.Series(["a"]), days, pa.array([1]).cast(pa.timestamp("s"))):
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             read("x", column)
 
 
@@ -72,7 +72,9 @@ ROWS = {
     "codes": lambda rows: so.plan(so.Marginals([2, 3], k=2), cases.LOUD).release(rows),
     "points": lambda rows: so.plan(SMOOTH, cases.LOUD).sums(rows),
 }
-SMOOTH = so.SmoothQueries(2, points=9, bounds=((0.0, 1.0), (0.0, 1.0)), query_class=so.GaussianKernels(0.5))
+SMOOTH = so.smooth.SmoothQueries(
+    2, points=9, bounds=((0.0, 1.0), (0.0, 1.0)), query_class=so.smooth.GaussianKernels(0.5)
+)
 
 
 @pytest.mark.parametrize("take", ROWS.values(), ids=ROWS)
@@ -159,14 +161,14 @@ class Lying:
 @pytest.mark.parametrize("take", ROWS.values(), ids=ROWS)
 def test_no_object_leaves_its_errors_behind(request, take, row):
     if "points" in request.node.callspec.id and len(getattr(row, "shape", ())) == 2:
-        with pytest.raises(so.DataTypeError):  # a batch beside a point
+        with pytest.raises(so.errors.DataTypeError):  # a batch beside a point
             take([[1, 1], row])
     else:
         take([[1, 1], row])
     for read in READERS.values():
         read("x", [row, 1])
     so.tabulate([0, row], 1, user=["a", row], max_records=1)
-    with so.plan_stream(so.EdgeCount(4, 9), cases.LOUD).open() as stream:
+    with so.plan(so.events.EdgeCount(4, 9), cases.LOUD).open() as stream:
         assert round(float(np.sum(stream.update([row, 1], [2, 2])[-1]))) == 1
 
 
@@ -207,7 +209,7 @@ def test_batches_stand_alone():
     plan = so.plan(SMOOTH, cases.LOUD)
     batch = np.full((3, 2), 0.5)
     for other in ([0.1, 0.2], None, np.array([0.1, 0.2]), 3.0):
-        with pytest.raises(so.DataTypeError):
+        with pytest.raises(so.errors.DataTypeError):
             plan.sums([batch, batch, other])
 
 
@@ -216,11 +218,11 @@ def test_a_list_without_a_row_is_refused_whatever_its_entries(odd):
     plan, cube = so.plan(SMOOTH, cases.LOUD), so.plan(so.Marginals([2, 2], k=1), cases.LOUD)
     for entry in (0.5, odd):
         for rows in ([0.5, entry], [[0.5, 0.5, 0.5], [0.1, 0.1, entry]], [[[0.5, 0.1], [0.5, entry]]]):
-            with pytest.raises(so.ShapeError):
+            with pytest.raises(so.errors.ShapeError):
                 plan.sums(rows)
-        with pytest.raises(so.ShapeError):
+        with pytest.raises(so.errors.ShapeError):
             cube.release([[0, 1, 0], [1, 0, entry]])
-        with pytest.raises(so.ShapeError):
+        with pytest.raises(so.errors.ShapeError):
             plan.sums(iter([[0.5, entry]]))
 
 
@@ -239,9 +241,12 @@ def test_text_is_no_number_whatever_it_says():
     for said in (["5", "3"], ["5", "x"]):
         for column in (pd.Series(said, dtype="str"), pd.Series(said, dtype=object), np.array(said, dtype=object),
                        pl.Series(said), pa.array(said), pd.Series(said, dtype="category")):  # fmt: skip
-            with pytest.raises(so.DataTypeError):
+            with pytest.raises(so.errors.DataTypeError):
                 plan.release(column)
-            with so.plan_stream(so.RunningSum(4), cases.LOUD).open() as stream, pytest.raises(so.DataTypeError):
+            with (
+                so.plan(so.Continual(so.RunningSum(4)), cases.LOUD).open() as stream,
+                pytest.raises(so.errors.DataTypeError),
+            ):
                 stream.update(column)
 
 
@@ -269,15 +274,15 @@ def test_users_by_the_nanosecond():
 def test_bounded_counts_go_nowhere_without_a_unit():
     counts = so.tabulate([0] * 5, 3, user=[1] * 5, max_records=5)
     takers = [
-        lambda: so.plan_stream(so.RunningHistogram(3, 3), cases.LOUD).open().update([0, 1, 2], counts),
-        lambda: so.plan_stream(so.RunningHistogram(3, 3, once=True), cases.LOUD).open().update(counts),
-        lambda: so.plan_stream(so.SparseCount(9, 9), cases.LOUD).open().update(counts),
-        lambda: so.Sketch(3, 3, nonzeros=1).update([0, 1, 2], counts),
-        lambda: so.Sketch(3, 3, nonzeros=1).add(counts),
-        lambda: so.plan_stream(so.RunningSum(9), cases.LOUD).open().update(counts),
+        lambda: so.plan(so.RunningHistogram(3, 3), cases.LOUD).open().update([0, 1, 2], counts),
+        lambda: so.plan(so.RunningHistogram(3, 3, once=True), cases.LOUD).open().update(counts),
+        lambda: so.plan(so.events.RareCount(9, 9), cases.LOUD).open().update(counts),
+        lambda: so.sketches.Sketch(3, 3, nonzeros=1).update([0, 1, 2], counts),
+        lambda: so.sketches.Sketch(3, 3, nonzeros=1).add(counts),
+        lambda: so.plan(so.Continual(so.RunningSum(9)), cases.LOUD).open().update(counts),
     ]
     for take in takers:
-        with pytest.raises(so.InvalidParameterError):
+        with pytest.raises(so.errors.InvalidParameterError):
             take()
 
 

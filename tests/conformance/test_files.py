@@ -23,12 +23,12 @@ def test_a_private_file_is_its_owners_whatever_was_there(tmp_path):
     path.write_bytes(b"old")
     path.chmod(0o666)
     reader = path.open("rb")
-    sketch = so.Sketch(8, 4)
+    sketch = so.sketches.Sketch(8, 4)
     sketch.update(3)
     for _ in range(2):
         sketch.save(path)
         assert stat.S_IMODE(path.lstat().st_mode) == 0o600
-        assert so.Sketch.load(path).to_bytes() == sketch.to_bytes()
+        assert so.sketches.Sketch.load(path).to_bytes() == sketch.to_bytes()
         assert reader.read() in {b"old", b""}
         path.unlink()
         victim.write_bytes(b"untouched")
@@ -66,7 +66,7 @@ def interrupted(*_arguments):
 
 
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
-SMOOTH = so.SmoothQueries(1, points=9, bounds=(0.0, 1.0), query_class=so.GaussianKernels(0.3))
+SMOOTH = so.smooth.SmoothQueries(1, points=9, bounds=(0.0, 1.0), query_class=so.smooth.GaussianKernels(0.3))
 
 
 def smooth_release():
@@ -76,12 +76,12 @@ def smooth_release():
 WRITERS = {
     "plan": lambda path: so.plan(so.Histogram(3), APPROX).save(path),
     "plan with arrays": lambda path: so.plan(so.Matrix(np.tri(40)), APPROX, mechanism="optimal").save(path),
-    "stream": lambda path: so.plan_stream(so.RunningSum(9), APPROX).save(path),
-    "events": lambda path: so.plan_stream(so.EdgeCount(4, 9), APPROX).save(path),
+    "stream": lambda path: so.plan(so.Continual(so.RunningSum(9)), APPROX).save(path),
+    "events": lambda path: so.plan(so.events.EdgeCount(4, 9), APPROX).save(path),
     "smooth plan": lambda path: so.plan(SMOOTH, APPROX).save(path),
     "smooth release": lambda path: smooth_release().save(path),
-    "local": lambda path: so.plan_local(so.LocalSurvey(9), APPROX).save(path),
-    "sketch": lambda path: so.Sketch(8, 4).save(path),
+    "local": lambda path: so.plan(so.local.LocalSurvey(9), APPROX).save(path),
+    "sketch": lambda path: so.sketches.Sketch(8, 4).save(path),
     "sums of points": lambda path: so.plan(SMOOTH, APPROX).sums().save(path),
 }
 
@@ -93,7 +93,7 @@ def test_an_old_file_outlives_a_failed_write(write, failure, tmp_path, monkeypat
     write(path)
     before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
     monkeypatch.setattr(os, "fsync", failure)
-    with pytest.raises((so.InputFileError, KeyboardInterrupt)):
+    with pytest.raises((so.errors.InputFileError, KeyboardInterrupt)):
         write(path)
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
     monkeypatch.undo()
@@ -102,15 +102,15 @@ def test_an_old_file_outlives_a_failed_write(write, failure, tmp_path, monkeypat
 
 
 def test_reading_ends(tmp_path):
-    with pytest.raises(so.InputFileError, match="no regular file"):
+    with pytest.raises(so.errors.InputFileError, match="no regular file"):
         read_file("/dev/zero", "plan")
     assert read_file("/dev/null", "plan") == b""
-    for load in (so.Plan.load, so.StreamPlan.load, so.LocalPlan.load, so.Sketch.load, so.SmoothPlan.load):
+    for load in (so.Plan.load, so.StreamPlan.load, so.SurveyPlan.load, so.sketches.Sketch.load, so.ReleasePlan.load):
         for path in ("/dev/zero", tmp_path, tmp_path / "none", "a\0b"):
-            with pytest.raises(so.InputFileError):
+            with pytest.raises(so.errors.InputFileError):
                 load(path)
         for path in (None, 3):
-            with pytest.raises(so.DataTypeError):
+            with pytest.raises(so.errors.DataTypeError):
                 load(path)
 
 
@@ -129,11 +129,11 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(
-    "load", [so.Plan.load, so.StreamPlan.load, so.LocalPlan.load, so.SmoothPlan.load, so.SmoothRelease.load]
+    "load", [so.Plan.load, so.StreamPlan.load, so.SurveyPlan.load, so.ReleasePlan.load, so.smooth.SmoothRelease.load]
 )
 def test_files_of_strangers_raise_one_error(load, tmp_path):
     for number, content in enumerate(HOSTILE):
         path = tmp_path / f"{number}.json"
         path.write_bytes(content)
-        with pytest.raises(so.PlanFileError):
+        with pytest.raises(so.errors.PlanFileError):
             load(path)

@@ -26,7 +26,7 @@ def check_reentry(case, opened):
                 try:
                     case.update(stream)
                     taken.append(True)
-                except (so.BusyError, so.StepStoreError):
+                except (so.errors.BusyError, so.errors.StepStoreError):
                     pass
 
             if not within(lambda stream=stream: case.update(stream), at, handler):
@@ -48,17 +48,17 @@ def test_a_handler_may_update_the_stream_that_is_updated(case):
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_handler_may_read_the_value(stored):
     """Whatever the place: the value before or after the step, or, with a store, that it is not stored yet."""
-    plan = so.plan_stream(so.RunningSum(64), cases.LOUD)
+    plan = so.plan(so.Continual(so.RunningSum(64)), cases.LOUD)
     for at in range(1, 3000):
         seen = []
 
         def handler(seen=seen):
             try:
                 seen.append(stream.value)
-            except so.StepStoreError:
+            except so.errors.StepStoreError:
                 seen.append(None)
 
-        with plan.open(store=so.InMemoryStepStore() if stored else None) as stream:
+        with plan.open(store=so.streams.InMemoryStepStore() if stored else None) as stream:
             stream.update(3)
             if not within(lambda stream=stream: stream.update([4, 5]), at, handler):
                 break
@@ -74,12 +74,12 @@ def test_a_handler_may_use_the_ledger_that_is_charged():
 
         def handler(ledger=ledger, charged=charged):
             try:
-                ledger.charge(so.PureCost(0.25))
+                ledger.charge(so.privacy.PureCost(0.25))
                 charged.append(True)
-            except so.BusyError:
+            except so.errors.BusyError:
                 pass
 
-        if not within(lambda ledger=ledger: ledger.charge(so.PureCost(0.25)), at, handler):
+        if not within(lambda ledger=ledger: ledger.charge(so.privacy.PureCost(0.25)), at, handler):
             break
         assert len(ledger.history) == 1 + len(charged)
         assert ledger.spent["pure"]["epsilon"] == 0.25 * (1 + len(charged))
@@ -93,8 +93,8 @@ def test_a_storage_may_not_ask_the_ledger_that_it_serves():
             super().append(entry)
 
     asked = so.Ledger(cases.PURE, storage=Asking())
-    with pytest.raises(so.BusyError):
-        asked.charge(so.PureCost(0.25))
+    with pytest.raises(so.errors.BusyError):
+        asked.charge(so.privacy.PureCost(0.25))
     assert asked.history == ()
 
 
@@ -102,12 +102,12 @@ def test_a_storage_may_not_ask_the_ledger_that_it_serves():
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_long_batch_ends_between_two_steps(stored):
     """What was published is that of an uninterrupted stream; the rest can be given again."""
-    plan = so.plan_stream(so.RunningSum(1 << 17), so.GaussianDP(mu=1.0), mechanism="square-root", dim=24)
+    plan = so.plan(so.Continual(so.RunningSum(1 << 17), dim=24), so.GaussianDP(mu=1.0), mechanism="square-root")
     rows = np.random.default_rng(0).integers(0, 9, (1 << 16, 24))
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with so.testing.deterministic_noise(cases.KEY):
-            stream = plan.open(store=so.InMemoryStepStore() if stored else None)
+            stream = plan.open(store=so.streams.InMemoryStepStore() if stored else None)
             whole = plan.open()
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(KeyboardInterrupt):
@@ -129,7 +129,7 @@ def test_a_long_batch_ends_between_two_steps(stored):
 @alarms
 def test_items_that_change_meanwhile_change_nothing():
     """A handler writes to the array of the batch: the call has a copy."""
-    plan = so.plan_stream(so.RunningSum(1 << 18), so.PureDP(epsilon=1e6), integral=False, max_value=9, dim=8)
+    plan = so.plan(so.Continual(so.RunningSum(1 << 18), dim=8), so.PureDP(epsilon=1e6), integral=False, max_value=9)
     rows = np.ones((1 << 17, 8))
 
     def spoil(*_):
@@ -168,22 +168,22 @@ def test_children_compute_after_their_parent_did():
 
 
 def test_two_streams_of_events_never_share_their_counters(tmp_path):
-    plan = so.plan_stream(so.EdgeCount(9, 16), cases.APPROX)
-    store = so.FileStepStore(tmp_path / "steps")
+    plan = so.plan(so.events.EdgeCount(9, 16), cases.APPROX)
+    store = so.streams.FileStepStore(tmp_path / "steps")
     with plan.open(store=store) as stream:
         stream.update([1], [2])
         kept = stream.counters.checkpoint(cases.KEY)
     counters = so.restore(kept, cases.KEY, store)
-    with pytest.raises(so.InvalidParameterError):
+    with pytest.raises(so.errors.InvalidParameterError):
         plan.attach(counters, replay=lambda s: None)
     one = plan.attach(counters, replay=lambda s: s.update([1], [2]))
-    with pytest.raises(so.InvalidParameterError, match="already"):
+    with pytest.raises(so.errors.InvalidParameterError, match="already"):
         plan.attach(counters, replay=lambda s: s.update([1], [2]))
     one.close()
 
 
 def test_servers_take_turns():
-    plan = so.plan_local(cases.SURVEY, cases.PURE)
+    plan = so.plan(cases.SURVEY, cases.PURE)
     reports = plan.encode_clients(np.full(400, 0.3))
     server = plan.server()
     threads = [

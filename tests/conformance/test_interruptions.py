@@ -11,6 +11,7 @@ import pytest
 from interrupts import interrupted
 
 import sordino as so
+from live import plan_live
 
 LOUD = so.PureDP(epsilon=1e6)
 STREAMS = pytest.mark.parametrize("case", cases.STREAMS, ids=lambda case: case.name)
@@ -60,7 +61,7 @@ def has_store(case):
 def test_an_update_that_is_stored_is_taken_once_or_not_at_all(case):
     if not has_store(case):
         pytest.skip("these streams have no store")
-    check_every_place(case, lambda: case.loud.open(store=so.InMemoryStepStore()))
+    check_every_place(case, lambda: case.loud.open(store=so.streams.InMemoryStepStore()))
 
 
 @STORED
@@ -68,7 +69,7 @@ def test_a_store_never_has_a_gap(case):
     if not has_store(case):
         pytest.skip("these streams have no store")
     for at in range(1, 3000):
-        store = so.InMemoryStepStore()
+        store = so.streams.InMemoryStepStore()
         with case.loud.open(store=store) as stream:
             case.update(stream)
             if not interrupted(lambda stream=stream: case.update(stream), at):
@@ -80,7 +81,7 @@ def test_a_store_never_has_a_gap(case):
             assert ends[-1] == stream.step
 
 
-class Failing(so.InMemoryStepStore):
+class Failing(so.streams.InMemoryStepStore):
     """Fails at one append."""
 
     def __init__(self, at):
@@ -90,7 +91,7 @@ class Failing(so.InMemoryStepStore):
     def append(self, entry):
         self.left -= 1
         if self.left == 0:
-            raise so.StepStoreError("full")
+            raise so.errors.StepStoreError("full")
         super().append(entry)
 
 
@@ -100,16 +101,16 @@ def test_no_event_of_a_batch_is_dropped_after_a_failure(which, at, monkeypatch):
     """Parts of a batch that come after the one that was not stored are published by `resume`."""
     monkeypatch.setattr("sordino.streams.events._LAID_OUT", 12)
     graph = which == "graph"
-    workload = so.SyntheticGraph(4, 16, max_weight=1.0) if graph else so.SubstringCounts("ab", 2, 16)
+    workload = so.events.WeightedGraph(4, 16, max_weight=1.0) if graph else so.events.SubstringCounts("ab", 2, 16)
     batch = ([0, 1, 2, 0, 1, 2], [1, 2, 3, 2, 3, 0]) if graph else ("abbaab",)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with so.testing.deterministic_noise(bytes(32)):
-            plan = so.plan_stream(workload, LOUD, reads="dense")
+            plan = so.plan(so.Continual(workload, reads="dense"), LOUD)
             stream, whole = plan.open(store=Failing(at)), plan.open()
-            with pytest.raises(so.StepStoreError):
+            with pytest.raises(so.errors.StepStoreError):
                 stream.update(*batch)
-            with pytest.raises(so.StepStoreError):
+            with pytest.raises(so.errors.StepStoreError):
                 stream.update(*batch)
             stream.resume()
             whole.update(*batch)
@@ -119,7 +120,7 @@ def test_no_event_of_a_batch_is_dropped_after_a_failure(which, at, monkeypatch):
 
 
 def test_other_items_than_those_of_an_interrupted_update_are_refused():
-    plan = so.plan_stream(so.SparseCount(64, 64), LOUD, mechanism="above")
+    plan = so.plan(so.events.RareCount(64, 64), LOUD, mechanism="above")
     refused = 0
     for at in range(1, 200):
         stream = plan.open()
@@ -127,16 +128,16 @@ def test_other_items_than_those_of_an_interrupted_update_are_refused():
             break
         if stream.step == 0 and stream._above.step:
             refused += 1
-            with pytest.raises(so.StepStoreError):
+            with pytest.raises(so.errors.StepStoreError):
                 stream.update([3, 4])
             assert round(stream.update([3, 3])[-1]) == 6
     assert refused
 
 
-@pytest.mark.parametrize("compression", [None, so.Compression(measurements=8, sparsity=2)])
+@pytest.mark.parametrize("compression", [None, so.sketches.Compression(measurements=8, sparsity=2)])
 def test_a_histogram_stream_is_one_for_all_threads(compression):
     options = {} if compression is None else {"compression": compression}
-    plan = so.plan_stream(so.RunningHistogram(32, 32, once=compression is None), LOUD, **options)
+    plan = plan_live(so.RunningHistogram(32, 32, once=compression is None), LOUD, **options)
     stream = plan.open()
     threads = [threading.Thread(target=lambda: [stream.update(1) for _ in range(8)]) for _ in range(4)]
     for thread in threads:
@@ -150,10 +151,10 @@ def test_a_histogram_stream_is_one_for_all_threads(compression):
 
 def test_a_resumed_step_is_in_the_table_that_arrives():
     for mechanism in ("per-item", "differenced"):
-        plan = so.plan_stream(so.RunningHistogram(6, 6, once=True), LOUD, mechanism=mechanism)
+        plan = so.plan(so.RunningHistogram(6, 6, once=True), LOUD, mechanism=mechanism)
         stream = plan.open(store=Failing(2))
         stream.update(10)
-        with pytest.raises(so.StepStoreError):
+        with pytest.raises(so.errors.StepStoreError):
             stream.update(20)
         stream.counters.resume()
         stream.update(30)

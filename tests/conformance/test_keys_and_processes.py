@@ -13,7 +13,7 @@ from sordino._support import processes
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
-STREAM = "so.plan_stream(so.RunningSum(64), so.GaussianDP(mu=1.0))"
+STREAM = "so.plan(so.Continual(so.RunningSum(64)), so.GaussianDP(mu=1.0))"
 # What is planned, and what is done with it: after that nothing of a key may be left.
 USES = {
     "closed": (STREAM, "s = plan.open(); s.update([1, 2]); s.close()"),
@@ -24,20 +24,20 @@ USES = {
         "s = so.restore(c, bytes(32), store()); s.close()",
     ),
     "lazy": (
-        "so.plan_stream(so.SyntheticGraph(400, 16, max_weight=1.0), so.GaussianDP(mu=1.0), reads='lazy')",
+        "so.plan(so.Continual(so.events.WeightedGraph(400, 16, max_weight=1.0), reads='lazy'), so.GaussianDP(mu=1.0))",
         "s = plan.open(); s.update(1, 2); s.weights(1, 2); s.close()",
     ),
     "segments": (
-        "so.plan_stream(so.SparseCount(64, 64), so.PureDP(epsilon=1.0), mechanism='above')",
+        "so.plan(so.events.RareCount(64, 64), so.PureDP(epsilon=1.0), mechanism='above')",
         "s = plan.open(); s.update([1, 2]); s.close()",
     ),
     "pan-private, in use": (
-        "so.plan_stream(so.RunningHistogram(16, 16), so.PureDP(epsilon=1.0), pan_private=True)",
+        "so.plan(so.Continual(so.RunningHistogram(16, 16), pan_private=True), so.PureDP(epsilon=1.0))",
         "s = plan.open(); s.update([1, 2])",
     ),
     "releases": ("so.plan(so.Histogram(64), so.GaussianDP(mu=1.0))", "for _ in range(16): plan.release(np.arange(64))"),
     "a report": (
-        "so.plan_local(so.LocalSurvey(1000, intervals=16), so.PureDP(epsilon=1.0))",
+        "so.plan(so.local.LocalSurvey(1000, intervals=16), so.PureDP(epsilon=1.0))",
         "plan.encode_client(0.3)",
     ),
 }
@@ -45,7 +45,7 @@ PROGRAM = """
 import gc, sys, tempfile
 import numpy as np, sordino as so
 folder = tempfile.mkdtemp()
-store = lambda: so.FileStepStore(folder + "/s")
+store = lambda: so.streams.FileStepStore(folder + "/s")
 plan = {plan}
 print(flush=True); sys.stdin.readline()
 {run}
@@ -108,11 +108,11 @@ def apart():
 if not apart():
     sys.exit()
 import sordino as so
-stream = so.plan_stream(so.RunningSum(4), so.GaussianDP(mu=1.0)).open()
+stream = so.plan(so.Continual(so.RunningSum(4)), so.GaussianDP(mu=1.0)).open()
 ledger = so.Ledger(so.PureDP(epsilon=1.0))
-store = so.InMemoryStepStore()
+store = so.streams.InMemoryStepStore()
 apart()
-uses = {"stream": lambda: stream.update(5), "ledger": lambda: ledger.charge(so.PureCost(1.0)),
+uses = {"stream": lambda: stream.update(5), "ledger": lambda: ledger.charge(so.privacy.PureCost(1.0)),
         "store": lambda: store.acquire("x", new=True)}
 for name, use in uses.items():
     try:
@@ -136,13 +136,13 @@ def test_the_first_process_of_two_name_spaces_is_not_the_same():
 
 RAW = """
 import ctypes, os, sordino as so
-stream = so.plan_stream(so.RunningSum(4), so.GaussianDP(mu=1.0)).open()
+stream = so.plan(so.Continual(so.RunningSum(4)), so.GaussianDP(mu=1.0)).open()
 os.getpid = lambda: 1
 if ctypes.CDLL(None).{fork} == 0:
     try:
         stream.update(5)
         os._exit(1)
-    except so.ForkError:
+    except so.errors.ForkError:
         os._exit(2)
 print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
@@ -160,5 +160,5 @@ def test_forks_that_python_does_not_see_are_seen(fork):
 
 def test_a_process_is_itself():
     assert processes.this_process() == processes.this_process()
-    with so.plan_stream(so.RunningSum(4), so.PureDP(epsilon=1.0)).open() as stream:
+    with so.plan(so.Continual(so.RunningSum(4)), so.PureDP(epsilon=1.0)).open() as stream:
         stream.update(1)

@@ -18,11 +18,11 @@ from sordino.storage.ledgers import InMemoryStorage
 STREAMS = pytest.mark.parametrize("case", cases.STREAMS, ids=lambda case: case.name)
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 OWNED = {
-    "ledger": (lambda: so.Ledger(cases.PURE), lambda thing: thing.charge(so.PureCost(0.1))),
+    "ledger": (lambda: so.Ledger(cases.PURE), lambda thing: thing.charge(so.privacy.PureCost(0.1))),
     "storage": (InMemoryStorage, None),
-    "store in a file": (lambda: so.FileStepStore("never-made"), None),
-    "store in memory": (so.InMemoryStepStore, lambda thing: thing.acquire("a", new=True)),
-    "server": (lambda: so.plan_local(cases.SURVEY, cases.PURE).server(), None),
+    "store in a file": (lambda: so.streams.FileStepStore("never-made"), None),
+    "store in memory": (so.streams.InMemoryStepStore, lambda thing: thing.acquire("a", new=True)),
+    "server": (lambda: so.plan(cases.SURVEY, cases.PURE).server(), None),
 }
 
 
@@ -30,7 +30,7 @@ OWNED = {
 def test_a_stream_is_not_copied(case):
     with case.plan.open() as stream:
         for way in (copy.copy, copy.deepcopy, pickle.dumps):
-            with pytest.raises(so.ForkError):
+            with pytest.raises(so.errors.ForkError):
                 way(stream)
         assert stream.step == 0
 
@@ -39,7 +39,7 @@ def test_a_stream_is_not_copied(case):
 def test_nor_is_anything_else_that_counts(name):
     thing = OWNED[name][0]()
     for way in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(so.ForkError):
+        with pytest.raises(so.errors.ForkError):
             way(thing)
 
 
@@ -50,7 +50,7 @@ def test_a_closed_stream_refuses(case):
     stream.close()
     stream.close()
     assert stream.closed
-    with pytest.raises(so.StreamClosedError):
+    with pytest.raises(so.errors.StreamClosedError):
         case.update(stream)
     assert stream.step == case.steps
     assert "closed" in repr(stream) or str(case.steps) in repr(stream)
@@ -65,7 +65,7 @@ def status(call, seconds=5.0):
             try:
                 call()
                 code = 1
-            except so.ForkError:
+            except so.errors.ForkError:
                 code = 2
         os._exit(code)
     end = time.monotonic() + seconds
@@ -123,7 +123,7 @@ def test_a_horizon_ends_it_with_nothing_lost(case):
         pytest.skip("it has none")
     with case.loud.open() as stream:
         done = 0
-        with pytest.raises(so.HorizonError):
+        with pytest.raises(so.errors.HorizonError):
             for _ in range(100):
                 case.update(stream)
                 done += case.steps

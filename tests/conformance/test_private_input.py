@@ -110,7 +110,7 @@ def test_exact_numbers_are_rounded_once(kind, way):
     pairs = [kind(ALMOST.format(n)) for n in (1, 2)]
     data = pa.array(pairs) if way == "arrow" else pairs
     if way == "items":
-        answers = np.diff(so.plan_stream(so.RunningSum(9), LOUD).open().update(data), prepend=0)
+        answers = np.diff(so.plan(so.Continual(so.RunningSum(9)), LOUD).open().update(data), prepend=0)
     else:
         answers = so.plan(so.Histogram(2), LOUD).release(data).values
     assert np.rint(answers).tolist() == [1, 2]
@@ -130,11 +130,11 @@ HUGE = [2**63, 2**64, -(2**64), 10**30, 10**400, -(10**400), D("1e400"), F(10**4
 
 
 def local(value):
-    plan = so.plan_local(so.LocalSurvey(10, (0.0, 1.0), intervals=3), LOUD)
+    plan = so.plan(so.local.LocalSurvey(10, (0.0, 1.0), intervals=3), LOUD)
     return plan.encode_client(value)
 
 
-SMOOTH = so.SmoothQueries(1, points=2, bounds=(-1.0, 1.0), query_class=so.GaussianKernels(0.5))
+SMOOTH = so.smooth.SmoothQueries(1, points=2, bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(0.5))
 
 
 def smooth(value):
@@ -144,26 +144,26 @@ def smooth(value):
 
 TAKES = {
     "table": lambda v: so.plan(so.Histogram(2), LOUD).release([v, 1]),
-    "item": lambda v: so.plan_stream(so.RunningSum(9), LOUD).open().update(v),
-    "items": lambda v: so.plan_stream(so.RunningSum(9), LOUD).open().update([v, 1]),
+    "item": lambda v: so.plan(so.Continual(so.RunningSum(9)), LOUD).open().update(v),
+    "items": lambda v: so.plan(so.Continual(so.RunningSum(9)), LOUD).open().update([v, 1]),
     "codes": lambda v: so.plan(so.Marginals([2, 2], k=1), LOUD).release([[v, 1], [0, 1]]),
     "client": local,
-    "histogram cells": lambda v: so.plan_stream(so.RunningHistogram(3, 9), LOUD).open().update(v),
-    "histogram cells, list": lambda v: so.plan_stream(so.RunningHistogram(3, 9), LOUD).open().update([v, 1]),
-    "histogram counts": lambda v: so.plan_stream(so.RunningHistogram(3, 9), LOUD).open().update([0, 1], [v, 1]),
-    "histogram once": lambda v: so.plan_stream(so.RunningHistogram(3, 3, once=True), LOUD).open().update(v),
-    "sparse count": lambda v: so.plan_stream(so.SparseCount(9, 9), LOUD).open().update(v),
-    "sparse counts": lambda v: so.plan_stream(so.SparseCount(9, 9), LOUD).open().update([v, 1]),
-    "graph weight": lambda v: so.plan_stream(so.SyntheticGraph(4, 9), LOUD).open().update(0, 1, v),
-    "graph weights": lambda v: so.plan_stream(so.SyntheticGraph(4, 9), LOUD).open().update([0, 0], [1, 2], [v, 1]),
-    "forest weights": lambda v: so.plan_stream(so.SpanningForestCost(4, 9), LOUD).open().update([0], [1], [v]),
-    "vertex": lambda v: so.plan_stream(so.EdgeCount(4, 9), LOUD).open().update([v], [1]),
-    "letter": lambda v: so.plan_stream(so.SubstringCounts(2, 2, 9), LOUD).open().update([v]),
+    "histogram cells": lambda v: so.plan(so.RunningHistogram(3, 9), LOUD).open().update(v),
+    "histogram cells, list": lambda v: so.plan(so.RunningHistogram(3, 9), LOUD).open().update([v, 1]),
+    "histogram counts": lambda v: so.plan(so.RunningHistogram(3, 9), LOUD).open().update([0, 1], [v, 1]),
+    "histogram once": lambda v: so.plan(so.RunningHistogram(3, 3, once=True), LOUD).open().update(v),
+    "sparse count": lambda v: so.plan(so.events.RareCount(9, 9), LOUD).open().update(v),
+    "sparse counts": lambda v: so.plan(so.events.RareCount(9, 9), LOUD).open().update([v, 1]),
+    "graph weight": lambda v: so.plan(so.events.WeightedGraph(4, 9), LOUD).open().update(0, 1, v),
+    "graph weights": lambda v: so.plan(so.events.WeightedGraph(4, 9), LOUD).open().update([0, 0], [1, 2], [v, 1]),
+    "forest weights": lambda v: so.plan(so.events.SpanningForestCost(4, 9), LOUD).open().update([0], [1], [v]),
+    "vertex": lambda v: so.plan(so.events.EdgeCount(4, 9), LOUD).open().update([v], [1]),
+    "letter": lambda v: so.plan(so.events.SubstringCounts(2, 2, 9), LOUD).open().update([v]),
     "smooth": smooth,
-    "sketch cell": lambda v: so.Sketch(8, 4).update(v),
-    "sketch cells": lambda v: so.Sketch(8, 4).update([v, 1]),
-    "sketch count": lambda v: so.Sketch(8, 4).update(0, v),
-    "sketch table": lambda v: so.Sketch(8, 4).add([v] + [0] * 7),
+    "sketch cell": lambda v: so.sketches.Sketch(8, 4).update(v),
+    "sketch cells": lambda v: so.sketches.Sketch(8, 4).update([v, 1]),
+    "sketch count": lambda v: so.sketches.Sketch(8, 4).update(0, v),
+    "sketch table": lambda v: so.sketches.Sketch(8, 4).add([v] + [0] * 7),
 }
 
 
@@ -186,18 +186,20 @@ def test_a_missing_item_is_null_alone_and_in_company(take):
 
 def test_one_malformed_vertex_is_null_like_one_of_two():
     for bad in (NAN, None, 0.5, 10**400, "x", pd.NA):
-        with so.plan_stream(so.EdgeCount(4, 9), LOUD).open() as stream:
+        with so.plan(so.events.EdgeCount(4, 9), LOUD).open() as stream:
             assert round(stream.update([bad], [1])[-1]) == 0 and stream.step == 1
             assert round(stream.update([bad, 2], [1, 3])[-1]) == 1
 
 
 # 1.8
 def test_no_border_of_private_totals():
-    workload = so.SmoothQueries(1, points=3, most_points=3, bounds=(0.0, 1.0), query_class=so.GaussianKernels(0.5))
+    workload = so.smooth.SmoothQueries(
+        1, points=3, most_points=3, bounds=(0.0, 1.0), query_class=so.smooth.GaussianKernels(0.5)
+    )
     plan = so.plan(workload, so.GaussianDP(mu=1.0))
     assert plan.release([[0.1]] * 4).private is False  # known noise
     _ = plan.sums([[0.1]] * 3) + plan.sums([[0.1]] * 3)
-    sketch = so.Sketch(8, 4)
+    sketch = so.sketches.Sketch(8, 4)
     for _ in range(600):
         sketch.update(0, 2**53)
     assert so.plan(so.Marginals([2, 2], k=1), LOUD).release([]).values.shape == (4,)  # no records at all
@@ -209,13 +211,13 @@ def test_bounded_counts_need_a_plan_that_protects_them():
     for unit in (so.AddRemove(1), so.AddRemove(9), so.AddRemove(10, per_cell=1), so.UserLevel(10), so.ReplaceOne(9)):
         for take in (
             so.plan(so.Histogram(3), LOUD, unit=unit).release,
-            so.plan_stream(so.RunningSum(3), LOUD, unit=unit).release,
-            so.plan_stream(so.RunningSum(3), LOUD, unit=unit, dim=3).open().update,
+            so.plan(so.Continual(so.RunningSum(3)), LOUD, unit=unit).release,
+            so.plan(so.Continual(so.RunningSum(3), dim=3), LOUD, unit=unit).open().update,
         ):
-            with pytest.raises(so.InvalidParameterError, match="10"):
+            with pytest.raises(so.errors.InvalidParameterError, match="10"):
                 take(table)
     with pytest.raises(so.SordinoError):
-        so.Sketch(3, 2, nonzeros=1).add(table)
+        so.sketches.Sketch(3, 2, nonzeros=1).add(table)
     assert so.plan(so.Histogram(3), LOUD, unit=table.unit).release(table).values.shape == (3,)
 
 
@@ -226,18 +228,18 @@ MASKS = {
     "codes": lambda: so.plan(so.Marginals([2, 2], k=1), LOUD).release([MASKED, MASKED]),
     "records": lambda: so.tabulate(MASKED, 2),
     "users": lambda: so.tabulate([0, 0], 2, user=MASKED, max_records=1),
-    "items": lambda: so.plan_stream(so.RunningSum(9), LOUD).open().update(MASKED),
-    "item": lambda: so.plan_stream(so.RunningSum(9), LOUD).open().update(np.ma.masked),
-    "cells": lambda: so.plan_stream(so.RunningHistogram(3, 9), LOUD).open().update(MASKED),
-    "counts": lambda: so.plan_stream(so.RunningHistogram(3, 9), LOUD).open().update([0, 1], MASKED),
-    "vertices": lambda: so.plan_stream(so.EdgeCount(4, 9), LOUD).open().update(MASKED, [2, 2]),
-    "weights": lambda: so.plan_stream(so.SyntheticGraph(4, 9), LOUD).open().update([0, 1], [2, 2], MASKED),
-    "letters": lambda: so.plan_stream(so.SubstringCounts(2, 1, 9), LOUD).open().update(MASKED),
-    "sparse counts": lambda: so.plan_stream(so.SparseCount(9, 9), LOUD).open().update(MASKED),
-    "clients": lambda: so.plan_local(so.LocalSurvey(9, intervals=2), LOUD).encode_clients(MASKED),
+    "items": lambda: so.plan(so.Continual(so.RunningSum(9)), LOUD).open().update(MASKED),
+    "item": lambda: so.plan(so.Continual(so.RunningSum(9)), LOUD).open().update(np.ma.masked),
+    "cells": lambda: so.plan(so.RunningHistogram(3, 9), LOUD).open().update(MASKED),
+    "counts": lambda: so.plan(so.RunningHistogram(3, 9), LOUD).open().update([0, 1], MASKED),
+    "vertices": lambda: so.plan(so.events.EdgeCount(4, 9), LOUD).open().update(MASKED, [2, 2]),
+    "weights": lambda: so.plan(so.events.WeightedGraph(4, 9), LOUD).open().update([0, 1], [2, 2], MASKED),
+    "letters": lambda: so.plan(so.events.SubstringCounts(2, 1, 9), LOUD).open().update(MASKED),
+    "sparse counts": lambda: so.plan(so.events.RareCount(9, 9), LOUD).open().update(MASKED),
+    "clients": lambda: so.plan(so.local.LocalSurvey(9, intervals=2), LOUD).encode_clients(MASKED),
     "points": lambda: so.plan(SMOOTH, LOUD).sums(MASKED),
-    "sketch": lambda: so.Sketch(8, 4).update(MASKED),
-    "sketch table": lambda: so.Sketch(8, 4).add(np.ma.masked_array([0] * 8)),
+    "sketch": lambda: so.sketches.Sketch(8, 4).update(MASKED),
+    "sketch table": lambda: so.sketches.Sketch(8, 4).add(np.ma.masked_array([0] * 8)),
     "queries": lambda: so.Matrix(np.ma.masked_array([[1.0, 2.0]], mask=[[1, 0]])),
     "bins": lambda: so.tabulate([0], np.ma.masked_array([0.0, 1.0, 2.0], mask=[0, 1, 0])),
 }  # fmt: skip
@@ -245,7 +247,7 @@ MASKS = {
 
 @pytest.mark.parametrize("take", MASKS.values(), ids=MASKS)
 def test_masks_are_refused_by_type(take):
-    with pytest.raises(so.DataTypeError):
+    with pytest.raises(so.errors.DataTypeError):
         take()
 
 
@@ -284,7 +286,7 @@ NO_RECORDS = {
 @pytest.mark.parametrize("records", NO_RECORDS.values(), ids=NO_RECORDS)
 @pytest.mark.parametrize("bins", [3, [0.0, 1.0, 2e18]])
 def test_columns_that_are_no_numbers_are_refused_by_dtype(records, bins):
-    with pytest.raises(so.DataTypeError, match="codes"):
+    with pytest.raises(so.errors.DataTypeError, match="codes"):
         so.tabulate(records, bins)
 
 
@@ -292,17 +294,20 @@ def test_columns_that_are_no_numbers_are_refused_by_dtype(records, bins):
 A, P = so.ApproxDP(epsilon=1.0, delta=1e-6), so.PureDP(epsilon=1.0)
 ARRAY = np.array([5, 6])
 RAW = {
-    "schedule beyond floats": lambda: so.Ledger(A, schedule=[so.GaussianCost(mu=1e200)]),
+    "schedule beyond floats": lambda: so.Ledger(A, schedule=[so.privacy.GaussianCost(mu=1e200)]),
     "schedule no sequence": lambda: so.Ledger(A, schedule=5),
     "guarantee(1000)": lambda: so.plan(
-        so.Histogram(64), A, compression=so.Compression(sparsity=so.ChosenSparsity()), mechanism="compressive-gaussian"
+        so.Histogram(64),
+        A,
+        compression=so.sketches.Compression(sparsity=so.sketches.ChosenSparsity()),
+        mechanism="compressive-gaussian",
     ).guarantee(1000),
     "array as a size": lambda: so.RunningSum(ARRAY),
     "array as a unit": lambda: so.AddRemove(ARRAY),
     "type as a size": lambda: so.RunningSum(int),
     "matrix 10**400": lambda: so.Matrix([[10**400]]),
     "kernel 10**400": lambda: so.Convolution([10**400]),
-    "centres 10**400": lambda: so.GaussianKernels(0.5).at([[10**400]]),
+    "centres 10**400": lambda: so.smooth.GaussianKernels(0.5).at([[10**400]]),
     "complex matrix": lambda: so.Matrix(np.array([[1 + 1j]])),
     "dates as a matrix": lambda: so.Matrix(np.array([["2026-01-01"]], dtype="M8[D]")),
     "path": lambda: so.Plan.load(None),

@@ -22,7 +22,7 @@ def test_every_workload_is_planned():
     planned = {type(workload) for workload, _ in cases.TABLES.values()}
     planned |= {type(workload) for workload in cases.FILTERS.values()}
     planned |= {type(case.workload) for case in cases.STREAMS} | {type(cases.SMOOTH), type(cases.SURVEY)}
-    assert {name for name, kind in public(so.Workload).items() if kind not in planned} <= BASES
+    assert {name for name, kind in public(so.workloads.Workload).items() if kind not in planned} <= BASES
     assert set(public(EventWorkload).values()) <= planned
 
 
