@@ -62,7 +62,7 @@ def test_a_restored_stream_goes_on_as_the_one_that_never_stopped(workload, priva
         assert again.step == 11
         assert np.all(again.value == first[-1])
         assert again.update(items[11:]).tolist() == rest.tolist()
-        assert again.plan.digest == plan.digest
+        assert again.fit.digest == plan.digest
 
 
 def test_nothing_is_charged_again():
@@ -231,10 +231,10 @@ def test_a_checkpoint_hides_key_and_noise():
 def test_other_items_on_the_same_noise_give_the_exact_difference(used):
     """Without the store: the core restores an old state twice, and noise cancels. With it: refused."""
     plan, store, old, _ = used
-    fitted = plan.fitted
+    fitted = plan.fit
     answers = []
     for items in ([3, 4, 1], [0, 9, 1]):
-        unguarded = _core.Stream.restore(fitted.plan, fitted.door, 1, KEY, old)
+        unguarded = _core.Stream.restore(fitted.strategy, fitted.door, 1, KEY, old)
         answers.append(unguarded.update(np.array(items, dtype=np.int64), True))
     assert np.allclose(answers[0] - answers[1], [3.0, -2.0, -2.0], rtol=0.0, atol=1e-9)
     guarded = so.restore(old, KEY, store, replay=True)
@@ -252,8 +252,8 @@ def test_noise_drawn_anew_averages_out(used):
     """
     plan, store, old, new = used
     items = np.array([3, 4, 1])
-    fresh = [_core.Stream(plan.fitted.plan, plan.fitted.door, 1).update(items, True)[-1] for _ in range(1000)]
-    assert abs(np.mean(fresh) - 8.0) < 6.0 * plan.std([3])[0] / 1000**0.5
+    fresh = [_core.Stream(plan.fit.strategy, plan.fit.door, 1).update(items, True)[-1] for _ in range(1000)]
+    assert abs(np.mean(fresh) - 8.0) < 6.0 * plan.fit.std([3])[0] / 1000**0.5
     with so.restore(new, KEY, store) as stream:
         stream.update(1)
     again = set()

@@ -172,7 +172,7 @@ def test_releases_answer_with_the_declared_noise(workload, privacy, mechanism, k
     assert release.values.shape == release.stderr.shape == workload.answers_shape
     # Laplace tails: P(|z| > 11) < 2e-7 for one answer.
     assert (np.abs(release.values - truth) <= 11.0 * release.stderr).all()
-    assert math.isclose(plan.rmse**2, np.average(plan.stderr.reshape(-1) ** 2, weights=weights_of(workload)))
+    assert math.isclose(plan.rmse**2, np.average(plan.fit.answers_stderr.reshape(-1) ** 2, weights=weights_of(workload)))
     if mechanism == "identity":
         # The same noise on the cells, whatever is asked of them.
         cells = so.plan(so.Histogram(x.size), privacy, mechanism=mechanism).release(x.reshape(-1))
@@ -195,8 +195,8 @@ def test_the_variance_is_the_declared_one(workload, mechanism):
     for i in range(rounds):
         with so.testing.deterministic_noise(i.to_bytes(32, "little")):
             total += plan.release(x).values ** 2
-    asked = plan.stderr > 0
-    assert np.abs(total[asked] / rounds / plan.stderr[asked] ** 2 - 1.0).max() < 6.5 * math.sqrt(5.0 / rounds)
+    asked = plan.fit.answers_stderr > 0
+    assert np.abs(total[asked] / rounds / plan.fit.answers_stderr[asked] ** 2 - 1.0).max() < 6.5 * math.sqrt(5.0 / rounds)
     assert (total[~asked] == 0).all()
 
 
@@ -215,7 +215,7 @@ def test_output_noise_covers_brute_force_neighbours(workload, mechanism):
     for unit, differences in changes.items():
         plan = so.plan(workload, privacy, unit=unit, mechanism=mechanism)
         needed = max(np.linalg.norm(A @ change, order) for change in differences)
-        noise = plan.stderr.max() / math.sqrt(2.0) if order == 1 else plan.stderr.max()
+        noise = plan.fit.answers_stderr.max() / math.sqrt(2.0) if order == 1 else plan.fit.answers_stderr.max()
         assert needed * (1 - 1e-9) <= noise * ratio <= needed * (1 + 1e-4) + 1e-9, unit
 
 
@@ -228,7 +228,7 @@ def test_sparse_and_dense_matrices_are_released_alike(known_noise):
         [so.AddRemove(3), so.ReplaceOne(1)], ["output-laplace", "output-gaussian"]
     ):
         plans = [so.plan(so.Matrix(B), APPROX, unit=unit, mechanism=mechanism) for B in (A, scipy.sparse.csr_array(A))]
-        assert math.isclose(plans[0].sensitivity["ideal"], plans[1].sensitivity["ideal"], rel_tol=1e-12)
+        assert math.isclose(plans[0].fit.sensitivity["ideal"], plans[1].fit.sensitivity["ideal"], rel_tol=1e-12)
         values = [plan.release(x).values for plan in plans]
         assert np.allclose(*values, atol=1e-3 * plans[0].rmse)
     # A further query in the row space, from the sparse strategy written out.

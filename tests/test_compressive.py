@@ -125,7 +125,7 @@ def test_no_neighbours_are_further_apart_than_declared(kind, unit, privacy):
     plan = plan_of(
         cells, privacy, so.sketches.Compression(measurements=k, sparsity=1, sketch=kind, nonzeros=3), unit=unit
     )
-    strategy, door = plan.fitted.strategy, plan.fitted.door
+    strategy, door = plan.fit.strategy, plan.fit.door
     x = np.random.default_rng(1).integers(5, 50, cells)
     before = door.measure(strategy, x, KEY).values()
     order = 1 if privacy is PURE else 2
@@ -138,14 +138,14 @@ def test_no_neighbours_are_further_apart_than_declared(kind, unit, privacy):
         # Exact: whole numbers, whatever the noise.
         assert np.array_equal(moved, np.rint(moved))
         largest = max(largest, float(np.linalg.norm(moved, order)))
-    declared = plan.sensitivity["ideal"]
+    declared = plan.fit.sensitivity["ideal"]
     assert largest <= declared * (1.0 + 1e-12)
     if isinstance(unit, so.AddRemove) and unit.per_cell is None:
         assert largest >= declared * (1.0 - 1e-12)
     if isinstance(unit, so.ReplaceOne):
         # All pairs were compared.
         assert largest >= declared * (1.0 - 1e-12)
-    assert plan.sensitivity["encoding"] == plan.sensitivity["rounding"] == 0.0
+    assert plan.fit.sensitivity["encoding"] == plan.fit.sensitivity["rounding"] == 0.0
     ratio = 1.0 / (1.0 if privacy is PURE else privacy.mu)
     assert door.noise >= ratio * largest * (1.0 - 1e-12)
 
@@ -154,21 +154,21 @@ def test_no_neighbours_are_further_apart_than_declared(kind, unit, privacy):
 def test_clamped_cells_are_no_further_apart(kind):
     """At the bound of a cell, beyond it and at the ends of 64 bits; a sketch clamps its sums instead."""
     plan = plan_of(8, PURE, so.sketches.Compression(measurements=6, sparsity=1, sketch=kind, nonzeros=2), max_value=10)
-    strategy, door = plan.fitted.strategy, plan.fitted.door
+    strategy, door = plan.fit.strategy, plan.fit.door
     tables = [np.full(8, v) for v in (9, 10, 11, -10, -11, 2**53, -(2**53), 2**63 - 2, -(2**63) + 2)]
     for x in tables:
         before = door.measure(strategy, x, KEY).values()
         for j in range(8):
             y = x.copy()
             y[j] += 1
-            assert np.abs(door.measure(strategy, y, KEY).values() - before).sum() <= plan.sensitivity["ideal"]
+            assert np.abs(door.measure(strategy, y, KEY).values() - before).sum() <= plan.fit.sensitivity["ideal"]
     for value in (9, 11, 79, 80, 81, 2**50):
         sketches = [plan.sketch(), plan.sketch()]
         for sketch in sketches:
             sketch.update(0, value)
         sketches[1].update(3)
         a, b = (door.measure(strategy, sketch.core, KEY).values() for sketch in sketches)
-        assert np.abs(a - b).sum() <= plan.sensitivity["ideal"]
+        assert np.abs(a - b).sum() <= plan.fit.sensitivity["ideal"]
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_sorting_moves_no_tables_apart(unit, privacy, known_noise):
                 other[place] += amount
             moved = np.linalg.norm(np.rint(plan.release(other).unbiased - before), order)
             largest = max(largest, float(moved))
-        if largest > plan.sensitivity["ideal"] * (1.0 + 1e-12):
+        if largest > plan.fit.sensitivity["ideal"] * (1.0 + 1e-12):
             break
-    assert largest <= plan.sensitivity["ideal"] * (1.0 + 1e-12)
+    assert largest <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-12)
 
 
 # Bases
@@ -397,10 +397,10 @@ def test_the_sums_have_the_noise_that_was_planned(kind, privacy):
     x = np.arange(64)
     truth = columns(plan.request.compression.operator(64)) @ x
     draws = np.stack(
-        [plan.fitted.door.measure(plan.fitted.strategy, x, key(i)).values() - truth for i in range(rounds)]
+        [plan.fit.door.measure(plan.fit.strategy, x, key(i)).values() - truth for i in range(rounds)]
     )
     factor = 2.0 if privacy is PURE else 1.0
-    planned = factor * plan.fitted.door.noise**2
+    planned = factor * plan.fit.door.noise**2
     error = math.sqrt(5.0 / (rounds * k))
     assert abs((draws**2).mean() / planned - 1.0) < 6.0 * error
     assert abs(draws.mean()) < 6.0 * math.sqrt(planned / (rounds * k))
@@ -419,7 +419,7 @@ def test_the_error_of_sparse_data_is_the_planned_one(kind, privacy, known_noise)
     c[[0, 1, 2, 5, 9, 30]] = [6e5, -4e5, 5e5, 3e5, -3e5, 4e5]
     x = np.rint(so.sketches.Haar().synthesize(c))
     plan = plan_of(n, privacy, so.sketches.Compression(measurements=128, sparsity=s, sketch=kind))
-    assert plan.rmse_kind == "noise only"
+    assert plan.fit.rmse_kind == "noise only"
     squares = []
     for i in range(40):
         with so.testing.deterministic_noise(key(i)):
@@ -447,7 +447,7 @@ def test_a_threshold_keeps_what_is_above_the_noise(basis, known_noise):
     n = 64
     plan = so.plan(so.Histogram(n), PURE, mechanism="threshold", basis=basis)
     release = plan.release(np.repeat([300, 20, 90, 0], n // 4))
-    noise = math.sqrt(2.0) * plan.fitted.door.noise
+    noise = math.sqrt(2.0) * plan.fit.door.noise
     coefficients = BASES[basis].analyze(release.measured.values())
     kept = np.abs(coefficients) > noise * math.sqrt(2.0 * math.log(n))
     kept[0] |= basis != "standard"
@@ -482,7 +482,7 @@ def test_choice_and_measurement_together_cost_the_budget(share, privacy, law):
     epsilon, ratio, event = compression.shares(privacy, law)
     assert epsilon > 0.0
     assert plan.cost == event
-    assert plan.fitted.ratio == ratio > other.fitted.ratio
+    assert plan.fit.ratio == ratio > other.fit.ratio
     if law == "laplace":
         whole = event.epsilon
         assert epsilon + 1.0 / ratio <= whole
@@ -601,9 +601,9 @@ def test_the_choice_is_charged_once_and_first():
     with pytest.raises(so.errors.BudgetExceededError):
         costly.release(np.arange(128), ledger=ledger)
     assert len(ledger.history) == 1
-    assert release.plan.request.compression._chosen in (1, 2, 4, 8, 16)
-    assert release.plan.cost == plan.cost
-    assert release.recovery.support.size <= release.plan.request.compression._chosen
+    assert release.fit.request.compression._chosen in (1, 2, 4, 8, 16)
+    assert release.fit.cost == plan.cost
+    assert release.recovery.support.size <= release.fit.request.compression._chosen
 
 
 def test_a_basis_of_ones_own_is_answered_from_the_ledger_too():
@@ -637,12 +637,12 @@ def test_the_choice_takes_every_kind_of_table(known_noise):
     scipy_sparse = pytest.importorskip("scipy.sparse")
     table = np.repeat([0, 0, 7000, 0], 32)
     chosen = [
-        plan_of(128, PURE, CHOICE).release(data).plan.request.compression._chosen
+        plan_of(128, PURE, CHOICE).release(data).fit.request.compression._chosen
         for data in (table, table.tolist(), scipy_sparse.coo_array(table), table.astype(np.uint8) * 0 + table)
     ]
     assert len(set(chosen)) == 1
     real = plan_of(128, PURE, CHOICE, integral=False).release(table + 0.25)
-    assert real.plan.request.compression._chosen in (1, 2, 4, 8, 16)
+    assert real.fit.request.compression._chosen in (1, 2, 4, 8, 16)
 
 
 # Bad input
@@ -915,7 +915,7 @@ def test_compressions_survive_a_file(compression, tmp_path):
         assert loaded.request.compression == compression
         assert loaded.digest == plan.digest
         assert loaded.cost == plan.cost
-        assert (loaded.fitted.door.noise, loaded.rmse) == (plan.fitted.door.noise, plan.rmse)
+        assert (loaded.fit.door.noise, loaded.rmse) == (plan.fit.door.noise, plan.rmse)
         with so.testing.deterministic_noise(KEY):
             x = np.arange(128)
             assert np.array_equal(loaded.release(x).values, plan.release(x).values)
@@ -1048,11 +1048,11 @@ def test_auto_takes_a_sketch_for_want_of_memory(privacy):
     assert so.plan(so.Histogram(64), privacy, memory=512).mechanism.startswith("identity")
     plan = so.plan(so.Histogram(64), privacy, memory=511)
     assert plan.mechanism.startswith("compressive")
-    assert 8 * plan.fitted.strategy.measured_len <= 511
+    assert 8 * plan.fit.strategy.measured_len <= 511
     assert so.compare(so.Histogram(64), privacy, memory=511).chosen == plan.mechanism
     assert plan.compare().chosen == plan.mechanism
     own = so.sketches.Compression(measurements=20, sparsity=2)
-    assert so.plan(so.Histogram(64), privacy, memory=200, compression=own).fitted.strategy.measured_len == 20
+    assert so.plan(so.Histogram(64), privacy, memory=200, compression=own).fit.strategy.measured_len == 20
 
 
 @pytest.mark.parametrize("privacy", [PURE, APPROX, ZERO, MU], ids=str)

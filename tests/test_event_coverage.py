@@ -157,7 +157,7 @@ def test_the_standard_error_of_a_cut():
             stream.update([0] * 3, [1] * 3, 0.0)
             cut = stream.cut([0, 1, 2], [4, 7])
             values.append(cut.value)
-    assert cut.stderr == pytest.approx(plan.std([3])[0] * math.sqrt(6.0))
+    assert cut.stderr == pytest.approx(plan.fit.std([3])[0] * math.sqrt(6.0))
     assert np.var(values) / cut.stderr**2 == pytest.approx(1.0, abs=6.0 * math.sqrt(2.0 / runs))
 
 

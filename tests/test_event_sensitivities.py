@@ -135,11 +135,11 @@ def check(workload, unit, found, least=0.0, mechanisms=None):
         for mechanism in names if mechanisms is None else mechanisms:
             option = 3 if mechanism == "subtraction-tree" else None
             plan = so.plan(so.Continual(workload), privacy, unit=unit, mechanism=mechanism, degree=option)
-            charged = plan.counters.fitted.door.sensitivity[0]
+            charged = plan.fit.door.sensitivity[0]
             needed = largest(mechanism, found, order)
             # Strategies are read off noise, or solved for, to six digits.
             assert needed <= charged * (1.0 + 1e-5), (mechanism, needed, charged)
-            assert plan.counters.fitted.door.noise >= charged * plan.counters.fitted.ratio * (1.0 - 1e-12)
+            assert plan.fit.door.noise >= charged * plan.fit.ratio * (1.0 - 1e-12)
             tightest = max(tightest, needed / charged)
     assert tightest >= least, tightest
 
@@ -443,17 +443,17 @@ def test_streams_without_an_end_are_charged_for_all_that_follows():
     ]
     for workload, unit, pairs in cases:
         plan = so.plan(so.Continual(workload), MU, unit=unit, mechanism="blt")
-        assert plan.horizon == "unbounded"
+        assert plan.workload.horizon == "unbounded"
         found = np.einsum("rt,ptc->prc", C, differences(workload, pairs).astype(float))
         needed = float(np.sqrt((found**2).sum(axis=(1, 2))).max())
-        assert 0.25 * plan.counters.fitted.door.sensitivity[0] <= needed <= plan.counters.fitted.door.sensitivity[0]
+        assert 0.25 * plan.fit.door.sensitivity[0] <= needed <= plan.fit.door.sensitivity[0]
 
 
 # Closed forms and tables
 
 
 def times_a_column(workload, unit=None, mechanism="square-root", privacy=MU):
-    return so.plan(so.Continual(workload), privacy, unit=unit, mechanism=mechanism).sensitivity
+    return so.plan(so.Continual(workload), privacy, unit=unit, mechanism=mechanism).fit.relative_sensitivity
 
 
 def test_sensitivities_have_their_closed_forms():
@@ -568,7 +568,7 @@ def test_many_letters_share_the_rounding():
             so.GaussianDP(mu=1.0),
             unit=so.ReplaceOne(k),
             mechanism="square-root",
-        ).counters.fitted.patterns
+        ).fit.patterns
         for k in (1, 8)
     ]
     one, many = (sum(pattern.touched for pattern in patterns) for patterns in rounding)
@@ -603,7 +603,7 @@ def exchange(C, order=2):
 @pytest.mark.parametrize(("w", "column", "printed"), EXCHANGES)
 def test_norms_of_exchanges(w, column, printed):
     plan = so.plan(so.local.LocalSurvey(100, intervals=w), MU, mechanism="square-root")
-    charged = plan.sums.fitted.door.sensitivity[0]
+    charged = plan.fit.sums.door.sensitivity[0]
     assert charged == pytest.approx(printed, abs=6e-5)
     C = oracles.square_root_factor(w)
     assert np.linalg.norm(C[:, 0]) == pytest.approx(column, abs=6e-5)
@@ -620,7 +620,7 @@ def test_no_other_value_changes_a_report_by_more_than_is_charged():
                 continue
             C = measured(mechanism, "max")
             plan = so.plan(so.local.LocalSurvey(100, intervals=N), privacy, mechanism=mechanism)
-            charged = plan.sums.fitted.door.sensitivity[0]
+            charged = plan.fit.sums.door.sensitivity[0]
             assert exchange(C, order) <= charged * (1.0 + 1e-5)
             # Exact where all columns are one column, shifted; two columns without common rows elsewhere.
             exact = mechanism in ("identity", "output", "square-root", "blt")
@@ -632,5 +632,5 @@ def test_no_other_value_changes_a_report_by_more_than_is_charged():
             assert (found.sum(axis=1) <= 1.0).all()
             moved = np.linalg.norm((found[:, None] - found[None]) @ C.T, ord=order, axis=2)
             # The budget of the sum is a part of the whole: only its sensitivity counts here.
-            split = so.plan(huber, privacy, mechanism=mechanism).sums.fitted.door.sensitivity[0] / huber.largest
+            split = so.plan(huber, privacy, mechanism=mechanism).fit.sums.door.sensitivity[0] / huber.largest
             assert moved.max() <= split * (1.0 + 1e-5)

@@ -73,7 +73,7 @@ def test_the_complete_graph_of_four_vertices(workload, expected):
 def test_cuts_by_hand():
     for reads in ("dense", "lazy"):
         plan = so.plan(so.Continual(so.events.WeightedGraph(4, 5), reads=reads), LOUD)
-        assert plan.reads == reads
+        assert plan.workload.reads == reads
         found = []
         with plan.open() as stream:
             for event in CUTS:
@@ -403,7 +403,7 @@ def test_large_graphs_take_the_room_of_their_events():
     """5e9 pairs of vertices: no table of them, neither for events nor for cuts."""
     n, steps = 100_000, 500
     plan = so.plan(so.events.WeightedGraph(n, steps), MU)
-    assert plan.reads == "lazy"
+    assert plan.workload.reads == "lazy"
     rng = np.random.default_rng(5)
     with plan.open() as stream:
         stream.update(*rng.integers(0, n, (2, steps)))
@@ -422,7 +422,7 @@ def test_large_graphs_take_the_room_of_their_events():
 def test_an_unknown_length():
     for workload in (so.events.EdgeCount(5), so.events.WeightedGraph(5), so.events.SubstringCounts(2, 2)):
         plan = so.plan(so.Continual(workload), LOUD)
-        assert plan.horizon == "unbounded"
+        assert plan.workload.horizon == "unbounded"
         with plan.open() as stream:
             for _ in range(3):
                 if isinstance(workload, so.events.SubstringCounts):
@@ -430,11 +430,11 @@ def test_an_unknown_length():
                 else:
                     stream.update([0, 1], [1, 2])
             assert stream.step == 6
-            assert stream.stderr == plan.std([6])[0]
+            assert stream.stderr == plan.fit.std([6])[0]
 
 
 def test_more_samples_than_one_key_has_are_refused_by_the_plan() -> None:
     privacy = so.ApproxDP(epsilon=1.0, delta=1e-6)
     with pytest.raises(so.errors.InvalidParameterError, match="declare fewer steps"):
         so.plan(so.events.WeightedGraph(10_000), privacy)  # no length: 2^40 steps
-    assert so.plan(so.events.WeightedGraph(10_000, 2**30), privacy).reads == "lazy"
+    assert so.plan(so.events.WeightedGraph(10_000, 2**30), privacy).workload.reads == "lazy"

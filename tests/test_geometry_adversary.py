@@ -39,7 +39,7 @@ def planned(workload, mechanism, **more):
 
 def norm_of(plan):
     """The norm that the noise of a plan is calibrated to, from its factorization alone."""
-    found, geometry = plan.factorization, plan.fitted.strategy.geometry
+    found, geometry = plan.fit.factorization, plan.fit.strategy.geometry
     if geometry == "l2":
         return np.linalg.norm
     if geometry == "l1":
@@ -254,7 +254,7 @@ def test_no_bound_is_above_any_mechanism(name, privacy):
         for bound in lower:
             assert 0.0 <= bound.value <= row["rmse"] * (1.0 + 1e-9), (bound, row)
         if row["mechanism"].endswith("gaussian"):
-            assert compared.gaussian_bound.value <= row["rmse"] * (1.0 + 1e-9), row
+            assert compared.bound.value <= row["rmse"] * (1.0 + 1e-9), row
             assert row["optimality"] >= 1.0 - 1e-9
     # Answering zero: exact on the empty database, as wrong as the answers are on the largest of n records.
     A, weights = dense(workload), workload.answer_weights()
@@ -284,7 +284,7 @@ def test_the_gaussian_bound_is_below_every_diagonal_strategy(unit, objective):
             sensitivity = math.sqrt(sum((p * v) ** 2 for p, v in zip(pieces, np.sort(b)[::-1], strict=False)))
         stderr = sensitivity * np.diag(A) / b
         error = math.sqrt((stderr**2).mean()) if objective == "mean" else stderr.max()
-        assert plan.gaussian_bound.value <= error * (1.0 + 1e-9)
+        assert plan.fit.bound.value <= error * (1.0 + 1e-9)
 
 
 def hereditary_discrepancy(A):
@@ -348,15 +348,15 @@ def test_stated_errors_are_those_of_the_measured_matrix(name, mechanism, tmp_pat
     x = np.arange(math.prod(workload.input_shape)).reshape(workload.input_shape) % 3
     A = dense(workload)
     release = plan.release(x)
-    stderr = plan.stderr.reshape(-1)
+    stderr = plan.fit.answers_stderr.reshape(-1)
     truth = A @ x.reshape(-1)
     # A zero row has no noise, and needs none.
     assert (np.abs(release.unbiased.reshape(-1) - truth) <= 9.0 * stderr + 1e-9 * np.abs(truth)).all()
     assert ((stderr > 0) == (np.abs(A).sum(axis=1) > 0)).all()
-    found = plan.factorization
+    found = plan.fit.factorization
     L = A @ np.linalg.pinv(found.matrix)
-    own = plan.fitted.door.noise * np.sqrt((L**2) @ plan.fitted.strategy.unit_variances())
-    if plan.fitted.strategy.geometry == "body":
+    own = plan.fit.door.noise * np.sqrt((L**2) @ plan.fit.strategy.unit_variances())
+    if plan.fit.strategy.geometry == "body":
         # The bound by the width of the body, and the one by its radius.
         assert (stderr <= own * (1.0 + 1e-6)).all()
     else:
@@ -401,7 +401,7 @@ def test_plans_do_not_depend_on_what_was_searched_before():
     assert planned_again().digest == before.digest
     assert planned_again().release(np.ones(21, int), ledger=ledger, request_id="report") is release
     so.optimal.factorize(queries, kind="p-identity", law="laplace", iterations=1)
-    found = so.plan(queries, PURE, mechanism="p-identity").factorization
+    found = so.plan(queries, PURE, mechanism="p-identity").fit.factorization
     assert found.iterations > 1
     with pytest.raises(ValueError, match="read-only"):
         found.factors[0][:] = 0.0
@@ -463,7 +463,7 @@ def test_projections_serve_any_public_bound(mechanism, bound, known_noise):
         if bound <= 1.0:
             assert np.abs(release.values).max() <= bound * (1.0 + 1e-9) or mechanism.startswith("sparse-printed")
         elif bound >= 1e6 and isinstance(constraint, so.optimal.SignedBound):
-            error = np.abs(release.values - release.unbiased) / plan.stderr
+            error = np.abs(release.values - release.unbiased) / plan.fit.answers_stderr
             assert error.max() < 0.5
 
 
@@ -577,7 +577,7 @@ def test_the_choice_shown_is_the_choice_made():
             assert compared == replace(compared, chosen=plan.mechanism)
             column = "rmse" if objective == "mean" else "max_stderr"
             least = min(row[column] for row in compared.rows if not row["mechanism"].endswith(("printed", "rescaled")))
-            assert plan.fitted.error(objective) <= 1.01 * least * (1.0 + 1e-9)
+            assert plan.fit.error(objective) <= 1.01 * least * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("mechanism", [m.name for m in FACTORED if m.strategy != "k-norm"])
@@ -586,7 +586,7 @@ def test_neighbours_of_real_data_are_covered_with_their_rounding(mechanism):
     rng = np.random.default_rng(4)
     for unit, bound in itertools.product((so.AddRemove(1), so.ReplaceOne(1)), (1, 2**10, None)):
         plan = planned(so.Matrix(QUERIES * [[0.1], [1], [3]]), how, integral=False, max_value=bound, unit=unit)
-        norm, total, top = norm_of(plan), sum(plan.sensitivity.values()), float(plan.domain.max_value)
+        norm, total, top = norm_of(plan), sum(plan.fit.sensitivity.values()), float(plan.fit.domain.max_value)
         for _ in range(60):
             x = rng.uniform(-1, 1, 4) * rng.choice([1.0, top, 1e-9])
             x = np.sign(x) * top if rng.random() < 0.3 else x
@@ -594,7 +594,7 @@ def test_neighbours_of_real_data_are_covered_with_their_rounding(mechanism):
             moved = x.copy()
             moved[j] += 1.0
             moved[k] -= isinstance(unit, so.ReplaceOne)
-            door, strategy = plan.fitted.door, plan.fitted.strategy
+            door, strategy = plan.fit.door, plan.fit.strategy
             first, second = (door.measure(strategy, cells, bytes(32)).values() for cells in (x, moved))
             assert norm(second - first) <= total * (1.0 + 1e-12)
 

@@ -84,7 +84,7 @@ def test_counters_that_each_spend_epsilon_spend_k_epsilon(epsilon):
     # Ours, of integer signs: the same nodes with the noise that is planned.
     for compression in (SKETCH, so.sketches.Compression(measurements=k, sparsity=1, sketch="bernoulli")):
         plan = plan_of(so.PureDP(epsilon=epsilon), steps=steps, compression=compression, mechanism="binary-tree")
-        own = plan.counters.std([1])[0] / math.sqrt(2.0)
+        own = plan.fit.counters.std([1])[0] / math.sqrt(2.0)
         ours = losses(np.kron(matrix(compression, CELLS), nodes), records, own)
         assert epsilon * (1.0 - 1e-4) <= ours <= epsilon
         # In units of the normalised sketch: sqrt k times the noise that was printed.
@@ -152,9 +152,9 @@ def test_all_counters_together_cost_no_more_than_the_budget(privacy, mechanism, 
         and so.sketches.Compression(measurements=4, sparsity=1, nonzeros=2, sketch=compression.sketch, seed=1),
         mechanism=mechanism,
     )
-    Phi = np.eye(cells) if compression is None else matrix(plan.compression, cells)
+    Phi = np.eye(cells) if compression is None else matrix(plan.fit.compression, cells)
     B = {"binary-tree": tree_rows, "square-root": square_root, "identity": np.eye}[mechanism](steps)
-    law = plan.counters.mechanism.rsplit("-", 1)[1]
+    law = plan.fit.counters.mechanism.rsplit("-", 1)[1]
     order = 1 if law == "laplace" else 2
     # Step 1 is one node: its noise is that of a measured number.
     noise = plan.counters.std([1])[0] / (math.sqrt(2.0) if law == "laplace" else 1.0)
@@ -208,7 +208,7 @@ def test_sums_are_the_truth_and_the_stated_noise(privacy, compression, pan_priva
     for t in range(STEPS):
         np.add.at(table, cells[t], counts[t])
         truth.append(Phi @ table)
-    errors = np.zeros((rounds, STEPS, plan.numbers))
+    errors = np.zeros((rounds, STEPS, plan.fit.numbers))
     for i in range(rounds):
         with so.testing.deterministic_noise(key(i)):
             stream = plan.open()
@@ -217,14 +217,14 @@ def test_sums_are_the_truth_and_the_stated_noise(privacy, compression, pan_priva
             errors[i, t] = stream.sums - truth[t]
     for t in range(STEPS):
         # Kurtosis of a sum of Laplace variates is at most 6.
-        spread = math.sqrt(5.0 / (rounds * plan.numbers))
-        assert np.mean(errors[:, t] ** 2) / plan.noise(t + 1) ** 2 == pytest.approx(1.0, abs=6.0 * spread)
-        assert abs(errors[:, t].mean()) < 6.0 * plan.noise(t + 1) / math.sqrt(rounds * plan.numbers)
+        spread = math.sqrt(5.0 / (rounds * plan.fit.numbers))
+        assert np.mean(errors[:, t] ** 2) / plan.fit.noise_at(t + 1) ** 2 == pytest.approx(1.0, abs=6.0 * spread)
+        assert abs(errors[:, t].mean()) < 6.0 * plan.fit.noise_at(t + 1) / math.sqrt(rounds * plan.fit.numbers)
     node = math.sqrt(2.0) if privacy is PURE else 1.0
-    one = plan.counters.std([1])[0] / node
+    one = plan.fit.counters.std([1])[0] / node
     nodes = [bin(t).count("1") for t in range(1, STEPS + 1)]
     expected = one * node * np.sqrt(nodes) * (math.sqrt(2.0) if pan_private else 1.0)
-    np.testing.assert_allclose([plan.noise(t) for t in range(1, STEPS + 1)], expected)
+    np.testing.assert_allclose([plan.fit.noise_at(t) for t in range(1, STEPS + 1)], expected)
 
 
 # Pan-privacy
@@ -295,7 +295,7 @@ def test_turnstile_updates_come_and_go(known_noise):
         stream, table = plan.open(), np.zeros(64)
         with pytest.raises(so.errors.InvalidParameterError, match="nothing was published"):
             stream.estimate()
-        assert np.array_equal(stream.sums, np.zeros(plan.numbers))
+        assert np.array_equal(stream.sums, np.zeros(plan.fit.numbers))
         for cells, counts in (
             (np.arange(32), None),
             (5, None),
@@ -307,7 +307,7 @@ def test_turnstile_updates_come_and_go(known_noise):
             stream.update(cells, counts)
             np.add.at(table, np.atleast_1d(np.array(cells, dtype=int)), 1 if counts is None else counts)
             found = stream.estimate()
-            if stream.step != 2 or plan.way == "per-cell":
+            if stream.step != 2 or plan.fit.representation == "per-cell":
                 np.testing.assert_allclose(found.values, table, atol=0.05)
             np.testing.assert_allclose(stream.estimate().values, found.values)
         assert stream.estimate("cosine").values.shape == (64,)
@@ -358,11 +358,11 @@ def test_the_error_of_a_table_that_arrives_is_the_stated_one(mechanism, known_no
 def test_per_item_noise_covers_every_item_once():
     """Parallel composition: one cell a step, so one variate of 1/epsilon each."""
     plan = plan_of(PURE, 16, None, once=True)
-    assert plan.way == "per-item"
+    assert plan.fit.representation == "per-item"
     assert plan.workload.length == 16
-    assert plan.counters.std([1])[0] == pytest.approx(math.sqrt(2.0))
+    assert plan.fit.counters.std([1])[0] == pytest.approx(math.sqrt(2.0))
     moved = plan_of(PURE, 16, None, once=True, unit=so.ReplaceOne(1))
-    assert moved.counters.std([1])[0] == pytest.approx(2.0 * math.sqrt(2.0))
+    assert moved.fit.counters.std([1])[0] == pytest.approx(2.0 * math.sqrt(2.0))
     with pytest.raises(so.errors.InvalidParameterError):
         so.RunningHistogram(4, 5, once=True)
     for mechanism in ("per-item", "differenced"):
@@ -446,9 +446,9 @@ def test_the_state_of_a_sketch_does_not_grow_with_the_cells():
         stream = plan.open()
         stream.update([cells - 1, 0], [5, -2])
         assert stream.sums.shape == (64,)
-        sizes.add(plan.memory)
+        sizes.add(plan.fit.memory)
     assert len(sizes) == 1
-    assert plan_of(MU, 128, 2**10).memory > plan_of(MU, 64, 2**10).memory
+    assert plan_of(MU, 128, 2**10).fit.memory > plan_of(MU, 64, 2**10).fit.memory
     with pytest.raises((so.errors.UnsupportedMechanismError, so.errors.InvalidParameterError)):
         plan_of(MU, 2**21, 8)
 
@@ -457,12 +457,12 @@ def test_the_state_of_a_sketch_does_not_grow_with_the_cells():
 def test_auto_takes_a_sketch_for_want_of_memory_alone(privacy):
     cells = 256
     # Even where the noise needs no state, every cell has a sum.
-    assert plan_of(privacy, cells).memory >= 8 * cells
-    whole = plan_of(privacy, cells).memory
-    assert plan_of(privacy, cells, memory=whole).way == "per-cell"
+    assert plan_of(privacy, cells).fit.memory >= 8 * cells
+    whole = plan_of(privacy, cells).fit.memory
+    assert plan_of(privacy, cells, memory=whole).fit.representation == "per-cell"
     small = plan_of(privacy, cells, memory=whole - 1)
-    assert small.way == "compressive"
-    assert small.memory <= whole - 1
+    assert small.fit.representation == "compressive"
+    assert small.fit.memory <= whole - 1
     with pytest.raises(so.errors.InvalidParameterError, match="room for two"):
         plan_of(privacy, cells, memory=7)
     compression = so.sketches.Compression(measurements=32, sparsity=2)
@@ -497,7 +497,7 @@ def test_everything_that_shows_a_stream(options):
         plan = plan_of(privacy, 64, 8, **options)
         assert plan.mechanism in plan.explain()
         assert plan.mechanism in repr(plan)
-        assert ("one look" in plan.guarantee()) == plan.pan_private
+        assert ("one look" in plan.guarantee()) == plan.fit.pan_private
         stream = plan.open()
         stream.update(SECRET) if plan.workload.once else stream.update(0, SECRET)
         for shown in (repr(stream), repr(stream.counters), repr(stream.estimate())):
@@ -545,10 +545,10 @@ def test_bad_updates_publish_nothing_and_say_nothing(options, cells, counts, kno
 def test_counts_near_the_limits_never_wrap(options, known_noise):
     """A sum that wrapped around 64 bits would be two bounds away from that of a neighbour: one record, no privacy."""
     plan = plan_of(PURE, 64, 8, **options)
-    Phi = np.eye(64) if plan.way == "per-cell" else matrix(ROOM, 64)
-    limit = plan.counters.domain.max_value
+    Phi = np.eye(64) if plan.fit.representation == "per-cell" else matrix(ROOM, 64)
+    limit = plan.fit.counters.domain.max_value
     for total in (limit - 1, limit, 2**40, 2**62 - 2, 2**63 - 1, 2**64 - 2):
-        if plan.way == "compressive" and total >= 2**62 - 2:
+        if plan.fit.representation == "compressive" and total >= 2**62 - 2:
             continue
         first, second = plan.open(), plan.open()
         half = total // 2

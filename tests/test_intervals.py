@@ -178,7 +178,7 @@ def test_answers_of_equal_variance_need_not_have_equal_laws(level):
     release = so.plan(workload, so.PureDP(epsilon=1.0), mechanism="identity-laplace").release(np.zeros(10_001))
     interval = release.interval(level)
     widths = (interval.upper - interval.lower) / 2.0
-    noise = release.plan.fitted.door.noise
+    noise = release.fit.door.noise
     for t in (0, 3, 4, 5_000, 9_996, 9_999, 10_000):
         row = np.abs(release.workload.core.row(t))
         assert widths[t] == pytest.approx(laplace_sum_half_width(row[row > 0] * noise, level), rel=1e-9)

@@ -36,7 +36,7 @@ def test_round_trip(make, tmp_path, known_noise):
     again = so.Plan.load(path)
     assert again.digest == plan.digest and again.mechanism == plan.mechanism
     assert (again.rmse, again.max_stderr, again.cost) == (plan.rmse, plan.max_stderr, plan.cost)
-    assert again.unit == plan.unit and again.domain == plan.domain and again.explain() == plan.explain()
+    assert again.unit == plan.unit and again.fit.domain == plan.fit.domain and again.explain() == plan.explain()
     x = np.ones(plan.workload.input_shape)
     assert np.array_equal(again.release(x).values, plan.release(x).values)
 
@@ -244,11 +244,11 @@ def test_tampered_searches_are_refused(name, tmp_path):
 def test_other_measurements_get_the_noise_that_they_need(name, tmp_path):
     """A stored matrix may be any: what counts is that the noise is fitted to it."""
     plan = SEARCHED[name]()
-    cells = plan.factorization.matrix.shape[1]
+    cells = plan.fit.factorization.matrix.shape[1]
     B = np.eye(cells)
     B[0, 0] = 50.0
     path = plan.save(tmp_path / "plan.json")
-    blocks = plan.factorization.blocks and [cells]
+    blocks = plan.fit.factorization.blocks and [cells]
     rewrite(path, searched(factors=[stored(B)], blocks=blocks, certificate=None, gap=None))
     if name != "k-norm":
         # The noise that is stored is too little.

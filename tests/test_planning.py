@@ -14,8 +14,8 @@ APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
 
 def test_moving_average_of_a_year_takes_laplace_noise_and_says_why():
     plan = so.plan(so.MovingAverage(window=7, length=365), APPROX, unit=so.AddRemove(1, label="one flight"))
-    assert plan.mechanism == "identity-laplace" and plan.optimality is None and plan.ideal_optimality is None
-    assert plan.rmse < plan.gaussian_bound.value == float(plan.gaussian_bound)
+    assert plan.mechanism == "identity-laplace" and plan.optimality is None and plan.fit.ideal_optimality is None
+    assert plan.rmse < plan.fit.bound.value == float(plan.fit.bound)
     text = plan.explain()
     assert "Laplace noise does" in text and "one flight" in text and "no optimality ratio" in text
     assert "up to a constant" in text
@@ -72,9 +72,9 @@ def test_who_names_a_mechanism_gets_it_or_a_clear_refusal():
 def test_circular_plans_are_optimal(privacy, n):
     rng = np.random.default_rng(n)
     plan = so.plan(so.Convolution(rng.normal(size=n)), privacy, mechanism="fourier")
-    assert abs(plan.ideal_optimality - 1.0) < 1e-9
-    assert 1.0 - 1e-9 < plan.optimality <= 1.0 + 2.0 * plan.inflation + 1e-7
-    assert plan.inflation < 1e-6 and plan.max_stderr == pytest.approx(plan.rmse)
+    assert abs(plan.fit.ideal_optimality - 1.0) < 1e-9
+    assert 1.0 - 1e-9 < plan.optimality <= 1.0 + 2.0 * plan.fit.inflation + 1e-7
+    assert plan.fit.inflation < 1e-6 and plan.max_stderr == pytest.approx(plan.rmse)
 
 
 @pytest.mark.slow
@@ -117,12 +117,12 @@ def test_unbiased_bounds():
     plan = so.plan(
         so.workloads.Difference(64, boundary="circular"), so.ZeroConcentratedDP(rho=rho), mechanism="fourier"
     )
-    bound = next(b for b in plan.bounds if b.name == "unbiased, zCDP")
+    bound = next(b for b in plan.fit.bounds if b.name == "unbiased, zCDP")
     assert math.isclose((plan.rmse / bound.value) ** 2, math.expm1(2 * rho) / (2 * rho), rel_tol=1e-5)
     pure = so.plan(so.Histogram(4), so.PureDP(epsilon=1.0))
-    bound = next(b for b in pure.bounds if b.name == "unbiased, pure")
+    bound = next(b for b in pure.fit.bounds if b.name == "unbiased, pure")
     assert math.isclose(bound.value**2, 1 / (4 * math.sinh(0.5) ** 2)) and pure.rmse > bound.value
-    assert pure.gaussian_bound is None
+    assert pure.fit.bound is None
 
 
 def test_units_change_the_noise_as_they_must():

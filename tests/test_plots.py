@@ -156,7 +156,7 @@ def test_lines_show_what_was_minimised():
 
 def test_a_bound_that_says_nothing_is_not_drawn():
     plan = so.plan(so.AllRanges(600), PRIVACY, mechanism="identity-gaussian")
-    assert plan.gaussian_bound is None
+    assert plan.fit.bound is None
     assert not any("least Gaussian" in text.get_text() for text in plot_plan(plan).axes[0].texts)
     assert not any("least Gaussian" in text.get_text() for text in plot_comparison(plan.compare()).axes[0].texts)
 
@@ -287,7 +287,7 @@ def test_pictures_of_streams(workload, horizon, tmp_path):
 
 def test_the_curve_is_the_standard_error():
     plan = so.plan(so.Continual(so.RunningSum(1000)), PRIVACY, mechanism="blt")
-    curve = error_curve(plan.fitted, 1000)
+    curve = error_curve(plan.fit, 1000)
     assert curve.steps[0] == 1.0
     assert curve.steps[-1] == 1000.0
     assert np.all(np.diff(curve.steps) > 0.0)

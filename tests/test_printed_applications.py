@@ -106,9 +106,9 @@ def test_the_sensitivity_of_substrings_is_more_than_l(longest, found):
     assert worst == pytest.approx(found, abs=2e-3)
     assert worst > longest
     plan = so.plan(so.events.SubstringCounts(2, longest, T), MU, unit=so.ReplaceOne(1), mechanism="square-root")
-    assert worst <= plan.sensitivity * (1.0 + 1e-9)
+    assert worst <= plan.fit.relative_sensitivity * (1.0 + 1e-9)
     # Noise that was made for l gives mu worst/l where 1 was promised.
-    assert plan.counters.fitted.door.noise / column(T) >= worst
+    assert plan.fit.door.noise / column(T) >= worst
     assert worst / longest > 1.25
 
 
@@ -122,7 +122,7 @@ def test_the_printed_noise_of_substrings_is_too_small_by(longest, ratio):
         if longest <= 20
         else so.plan(so.events.SubstringCounts(1, longest, 2**16), MU, unit=so.ReplaceOne(1), mechanism="square-root")
     )
-    assert plan.sensitivity / longest == pytest.approx(ratio, abs=1e-3)
+    assert plan.fit.relative_sensitivity / longest == pytest.approx(ratio, abs=1e-3)
 
 
 def test_one_replaced_letter_of_a_run_attains_the_bound():
@@ -133,7 +133,7 @@ def test_one_replaced_letter_of_a_run_attains_the_bound():
     one, two = (encoder.encoder().rows(0, np.array(t, dtype=np.int64), ends).reshape(T, -1) for t in (text, other))
     attained = np.linalg.norm(oracles.square_root_factor(T) @ (one - two)) / column(T)
     plan = so.plan(so.events.SubstringCounts(2, longest, T), MU, unit=so.ReplaceOne(1), mechanism="square-root")
-    assert plan.sensitivity * 0.99 <= attained <= plan.sensitivity * (1.0 + 1e-9)
+    assert plan.fit.relative_sensitivity * 0.99 <= attained <= plan.fit.relative_sensitivity * (1.0 + 1e-9)
     assert attained > 1.4 * longest
 
 
@@ -166,8 +166,8 @@ def test_episodes_change_more_than_was_printed(u, longest, T, changed):
     assert most > printed
     assert changed is None or most == changed
     plan = so.plan(so.Continual(workload), MU, unit=so.ReplaceOne(1), mechanism="square-root")
-    assert norm <= plan.counters.fitted.door.sensitivity[0]
-    assert most <= plan.sensitivity**2
+    assert norm <= plan.fit.door.sensitivity[0]
+    assert most <= plan.fit.relative_sensitivity**2
 
 
 # The local median
@@ -185,8 +185,8 @@ def test_each_half_of_a_printed_report_costs_more_than_half(w):
     assert spent.mu > half * 1.1
     # One running sum at the whole budget, charged for the exchange.
     plan = so.plan(so.local.LocalSurvey(10**6, intervals=w), APPROX, mechanism="square-root")
-    assert plan.sums.fitted.door.sensitivity[0] == pytest.approx(worst, rel=1e-6)
-    assert plan.numbers == w
+    assert plan.fit.sums.door.sensitivity[0] == pytest.approx(worst, rel=1e-6)
+    assert plan.fit.numbers == w
 
 
 def test_the_printed_risk_lacks_the_mean():

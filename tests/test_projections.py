@@ -50,13 +50,13 @@ def test_projection_solves_its_program(constraint):
     x[projection.cells] = projection.weights
     np.testing.assert_allclose(release.values, workload.A @ x, atol=1e-8)
     assert not np.allclose(release.values, release.unbiased)
-    B, y = plan.factorization.factors[0], release.measured.values()
+    B, y = plan.fit.factorization.factors[0], release.measured.values()
     gradient = B.T @ (B @ x - y)
     least = -np.abs(gradient).max() if isinstance(constraint, so.optimal.SignedBound) else gradient.min()
     if isinstance(constraint, so.optimal.PublicBound):
         least = min(least, 0.0)
     gap = gradient @ x - constraint.size * least
-    expected = plan.factorization.factors[0].shape[0] * plan.fitted.door.noise**2
+    expected = plan.fit.factorization.factors[0].shape[0] * plan.fit.door.noise**2
     assert -1e-9 <= gap / expected <= 1.01e-3
     assert projection.gap == pytest.approx(gap / expected, rel=1e-3, abs=1e-9)
     if isinstance(constraint, so.optimal.SignedBound):
@@ -85,7 +85,7 @@ def test_projection_never_leaves_the_constraint_and_keeps_intervals(seed, n):
     interval = release.interval(0.9)
     np.testing.assert_allclose((interval.lower + interval.upper) / 2, release.unbiased)
     assert release.post_processing == ("projected",)
-    assert plan.rmse_kind == "noise only"
+    assert plan.fit.rmse_kind == "noise only"
     assert plan.optimality is None
 
 
@@ -135,7 +135,7 @@ def test_sparse_table(workload, n, _simplex, bound, algorithm3):
 def test_universal_bound_holds(n):
     workload = so.Matrix(signs(24, 300, seed=1))
     plan = so.plan(workload, PRIVACY, mechanism="universal", constraint=so.optimal.SignedBound(n))
-    assert plan.rmse_kind == "upper bound"
+    assert plan.fit.rmse_kind == "upper bound"
     value, error = mean_square(plan, n, TRIALS)
     assert value <= plan.rmse**2 + 4 * error
     radius = np.sqrt(24.0)

@@ -550,7 +550,7 @@ WANTED = {
     "weights without an order": (lambda: so.Marginals([2, 2], k=1, weights={1.0, 2.0}), TYPE),
     "names without an order": (lambda: so.events.EdgeCount({"a", "b"}, 4), TYPE),
     "clients 10**400": (lambda: so.local.LocalSurvey(10**400), INVALID),
-    "std 10**400": (lambda: so.plan(so.local.LocalSurvey(10), P).std(10**400), INVALID),
+    "std 10**400": (lambda: so.plan(so.local.LocalSurvey(10), P).fit.std(10**400), INVALID),
     "loss that is text": (
         lambda: so.plan(so.local.LocalSurvey(10, loss=so.local.LocalLoss("x", lambda t, d: "abc")), P),
         INVALID,
@@ -573,7 +573,7 @@ WANTED = {
         ),
         TYPE,
     ),
-    "ragged steps": (lambda: so.plan(so.Continual(so.RunningSum(4)), A).std(ragged()), TYPE),
+    "ragged steps": (lambda: so.plan(so.Continual(so.RunningSum(4)), A).fit.std(ragged()), TYPE),
     "path": (lambda: so.Plan.load(None), TYPE),
     "path of bytes": (lambda: so.streams.FileStepStore(b"steps"), TYPE),
     "surrogates": (lambda: so.plan(so.Histogram(4), A).save("\ud800"), so.errors.InputFileError),
@@ -596,7 +596,7 @@ def test_extreme_parameters_with_an_answer_have_it():
         1e-140 * calibration.delta_of_mu(1e-3, 1e-3) / 1e-3, rel=2e-3
     )
     # So many equal variates are as good as normal.
-    width = so.plan(so.Continual(so.RunningSum(2**40)), P, mechanism="identity-laplace").half_width([2**40], 0.95)
+    width = so.plan(so.Continual(so.RunningSum(2**40)), P, mechanism="identity-laplace").fit.half_width([2**40], 0.95)
     assert width[0] == pytest.approx(1.96 * np.sqrt(2.0) * 2**20, rel=2e-2)
 
 

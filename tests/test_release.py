@@ -253,9 +253,9 @@ def test_what_codes_are_does_not_depend_on_their_number(known_noise):
 
 def test_real_cells(known_noise):
     plan = so.plan(so.RunningSum(50), APPROX, integral=False, max_value=1000)
-    assert plan.domain.fraction_bits >= 14 and plan.inflation < 1e-3
+    assert plan.fit.domain.fraction_bits >= 14 and plan.fit.inflation < 1e-3
     x = np.linspace(0, 1, 50)
-    assert np.all(np.abs(plan.release(x).values - np.cumsum(x)) < 7 * plan.stderr)
+    assert np.all(np.abs(plan.release(x).values - np.cumsum(x)) < 7 * plan.fit.answers_stderr)
 
 
 def test_deterministic_noise_is_marked_and_refused_by_ledgers():
@@ -357,7 +357,7 @@ def test_no_private_value_in_messages_or_their_chain(position, kind):
         error = error.__cause__
     assert not any(str(PLANTED) in text for text in seen)
     release = plan.release([PLANTED] * 7)
-    assert str(PLANTED) not in repr(release.plan) + str(plan.explain())
+    assert str(PLANTED) not in repr(release.fit) + str(plan.explain())
     tabulated = so.tabulate([PLANTED, 1, 2], [0, 5, 10])
     assert str(PLANTED) not in repr(tabulated)
 

@@ -172,12 +172,12 @@ def test_the_uniform_error_holds_over_a_class(mechanism, query_class):
     else:
         queries = query_class.at(np.linspace(-1, 1, 300)[:, None])
         truth = naive(queries, x)
-    sums, bound, failures = plan.sums(x), plan.uniform_error(0.2), 0
+    sums, bound, failures = plan.sums(x), plan.fit.uniform_error(0.2), 0
     for number in range(200):
         with deterministic_noise(key(number + 1)):
             failures += np.abs(plan.release(sums).query(queries).values - truth).max() > bound
     assert scipy.stats.binom.sf(failures - 1, 200, 0.2) > 1e-6
-    assert plan.uniform_error(0.01) > bound
+    assert plan.fit.uniform_error(0.01) > bound
 
 
 # All roads to one answer.
@@ -239,7 +239,7 @@ def test_an_answer_is_the_weighted_sum_of_the_released_sums():
     assert answer.values == pytest.approx(oracles.tensor_answer(c, summary), rel=1e-3)
     exact = release.query(f, samples=18)
     assert exact.values == pytest.approx(oracles.tensor_answer(c, summary), rel=1e-12)
-    variances = (plan.stderr.reshape(6, 9) / len(x)) ** 2
+    variances = (plan.fit.stderr.reshape(6, 9) / len(x)) ** 2
     variances[0, 0] = 0
     assert exact.stderr == pytest.approx(math.sqrt((c**2 * variances).sum()), rel=1e-9)
 
@@ -259,7 +259,7 @@ def test_polynomials_inside_the_set_are_exact(mechanism, index_set):
     higher = release.query(so.smooth.MomentQueries([[3, 1], [0, 5]], origin))
     wrong = np.abs(higher.values - [np.prod((x - origin) ** p, axis=1).mean() for p in ([3, 1], [0, 5])])
     assert (wrong <= higher.truncation + 6 * higher.stderr).all() and (wrong > 1e-3).all()
-    assert plan.features == {"tensor": 9, "total": 6, "explicit": 6}[index_set]
+    assert plan.fit.features.features == {"tensor": 9, "total": 6, "explicit": 6}[index_set]
 
 
 def test_moments_mechanism_answers_means_and_covariances():
@@ -267,7 +267,7 @@ def test_moments_mechanism_answers_means_and_covariances():
     powers = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 2], [1, 1, 0]])
     answer = release.query(so.smooth.MomentQueries(powers))
     assert answer.values == pytest.approx([np.prod(x**p, axis=1).mean() for p in powers], rel=1e-4)
-    assert plan.features == 10
+    assert plan.fit.features.features == 10
 
 
 @pytest.mark.parametrize("mechanism", ["weighted-gaussian", "kernel-gaussian"])
@@ -491,13 +491,13 @@ def test_best_approximations_of_smooth_functions(order):
 @pytest.mark.parametrize("order", [3, 20, 100])
 def test_any_order_of_smoothness_can_be_planned(order):
     plan = made(10**6, 2, "chebyshev-gaussian", query_class=so.smooth.KSmooth(order))
-    assert plan.rmse < 0.05 and plan.uniform_error(0.1) < 0.2
+    assert plan.rmse < 0.05 and plan.fit.uniform_error(0.1) < 0.2
 
 
 def test_degree_of_the_paper():
     for n, d, order in ((10_000, 1, 2), (569, 2, 4), (10**6, 2, 1)):
         plan = made(n, d, "chebyshev-laplace", query_class=so.smooth.KSmooth(order), degree="paper")
-        assert plan.sizes == (math.ceil(n ** (1 / (2 * d + order)) - 1e-9),) * d
+        assert plan.fit.sizes == (math.ceil(n ** (1 / (2 * d + order)) - 1e-9),) * d
     with pytest.raises(so.errors.InvalidParameterError, match="KSmooth"):
         made(degree="paper")
 
@@ -519,8 +519,8 @@ def test_expected_errors_are_those_of_random_queries():
     rng = np.random.default_rng(0)
     queries = KERNELS.at(rng.uniform([10, -3], [20, 1], (4000, 2)))
     stderr = plan.release(points(500)).query(queries).stderr
-    assert np.sqrt((stderr**2).mean()) == pytest.approx(plan.noise, rel=0.03)
-    assert plan.rmse == pytest.approx(math.hypot(plan.noise, plan.truncation))
+    assert np.sqrt((stderr**2).mean()) == pytest.approx(plan.fit.noise, rel=0.03)
+    assert plan.rmse == pytest.approx(math.hypot(plan.fit.noise, plan.fit.truncation))
 
 
 # Properties.

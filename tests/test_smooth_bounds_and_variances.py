@@ -15,7 +15,7 @@ POINTS = np.random.default_rng(1).uniform(-1.0, 1.0, (300, 2))
 def test_auto_finds_a_degree_below_a_high_order():
     workload = so.smooth.SmoothQueries(2, points=10**5, bounds=(-1.0, 1.0), query_class=so.smooth.KSmooth(20))
     plan = so.plan(workload, so.PureDP(epsilon=1.0), unit=so.ReplaceOne(), mechanism="chebyshev")
-    assert 1 < plan.sizes[0] < 20
+    assert 1 < plan.fit.sizes[0] < 20
     assert plan.rmse < 0.1
 
 

@@ -64,15 +64,15 @@ def test_a_prior_without_any_of_the_indices_weighs_nothing():
     prior = so.smooth.CoefficientPrior(np.diag([0.0, 0.0, 1.0]))
     workload = so.smooth.SmoothQueries(2, points=50, bounds=BOUNDS, query_class=prior, index_set=[[1, 0], [0, 1]])
     plan = so.plan(workload, APPROX, unit=so.ReplaceOne(), mechanism="weighted")
-    assert np.isfinite(plan.stderr).all() and plan.truncation == 1 and len(set(plan.stderr)) == 1
+    assert np.isfinite(plan.fit.stderr).all() and plan.fit.truncation == 1 and len(set(plan.fit.stderr)) == 1
 
 
 def test_more_privacy_or_more_records_mean_more_noise():
     least = made(privacy=so.ApproxDP(epsilon=2.0, delta=1e-6), mechanism="weighted", degree=6)
-    assert made(mechanism="weighted", degree=6).noise > least.noise
+    assert made(mechanism="weighted", degree=6).fit.noise > least.fit.noise
     for unit in (so.ReplaceOne, so.AddRemove):
         one, three = (made(unit=unit(k), mechanism="weighted", degree=6) for k in (1, 3))
-        assert three.noise == pytest.approx(3 * one.noise, rel=1e-5)
+        assert three.fit.noise == pytest.approx(3 * one.fit.noise, rel=1e-5)
         assert "moved" in one.explain() and f"{unit(3).label}" in three.explain()
 
 
@@ -93,7 +93,7 @@ def test_what_a_mechanism_cannot():
     for name in ("histogram-laplace", "declared"):
         plan = made("declared") if name == "declared" else made(mechanism=name)
         with pytest.raises(so.errors.UnsupportedMechanismError):
-            plan.uniform_error(0.1)
+            plan.fit.uniform_error(0.1)
     with pytest.raises(so.errors.UnsupportedMechanismError, match="declared"):
         made().release(data()).declared()
 
@@ -136,13 +136,13 @@ def test_plans_come_back(name, tmp_path, known_noise):
     plan = FILES[name]()
     again = so.ReleasePlan.load(plan.save(tmp_path / "plan.json"))
     assert again.digest == plan.digest and again.workload == plan.workload and again.unit == plan.unit
-    assert (again.mechanism, again.sizes, again.cost, again.rmse) == (
+    assert (again.mechanism, again.fit.sizes, again.cost, again.rmse) == (
         plan.mechanism,
-        plan.sizes,
+        plan.fit.sizes,
         plan.cost,
         plan.rmse,
     )
-    assert again.explain() == plan.explain() and np.array_equal(again.stderr, plan.stderr)
+    assert again.explain() == plan.explain() and np.array_equal(again.fit.stderr, plan.fit.stderr)
     x = data()
     # Sums of one are sums of the other, and so are releases.
     assert np.array_equal(again.release(plan.sums(x)).sums, plan.release(x).sums)
@@ -409,7 +409,7 @@ def test_small_data():
 def test_constants_alone_need_no_summary():
     """Degree 1: no sum that a point changes; with a private number of points that number."""
     plan = made(unit=so.AddRemove(), mechanism="chebyshev", degree=1)
-    assert plan.features == 1 and plan.sensitivity["ideal"] > 0
+    assert plan.fit.features.features == 1 and plan.fit.sensitivity["ideal"] > 0
 
 
 # Sums.
@@ -493,8 +493,8 @@ def test_a_refused_batch_adds_nothing():
 def test_sums_too_large_for_their_features_are_refused():
     """Bytes that no points give, under a right checksum, do not pass as sums of few points."""
     plan = made(degree=2, mechanism="chebyshev", unit=so.AddRemove())
-    assert plan.features == 4
-    sums = _core.PointSums(plan.fitted.features)
+    assert plan.fit.features.features == 4
+    sums = _core.PointSums(plan.fit.features)
     with pytest.raises((so.SordinoError, ValueError)):
         sums.add(np.zeros((1, 3)))
 
@@ -606,7 +606,7 @@ def test_what_does_not_fit_says_the_memory(d):
 
 def test_many_points_must_fit_the_sums():
     plan = made(unit=so.AddRemove(), points=2**40)
-    assert plan.fitted.features.bits >= 16
+    assert plan.fit.features.bits >= 16
 
 
 @pytest.mark.parametrize(
@@ -707,7 +707,7 @@ def test_bad_arguments_of_releases():
         with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             release.query(KERNELS.at([[12.0, 0.0]])).interval(level)
         with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
-            plan.uniform_error(level)
+            plan.fit.uniform_error(level)
     for at in ([[1.0]], [[1.0, 2.0, 3.0]], "x", None, [[["a", "b"]]]):
         with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError, so.errors.ShapeError)):
             release.density(at)

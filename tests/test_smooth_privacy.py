@@ -32,16 +32,16 @@ def made(d, mechanism, unit, *, degree="auto", index_set="tensor", query_class=N
 
 def scales_of_noise(plan):
     """By how much of its law's own scale each sum is noisy: standard deviation, or Laplace scale, over the ratio."""
-    law = np.sqrt(2.0) if plan.fitted.mechanism.law == "laplace" else 1.0
-    return plan.stderr / law / plan.fitted.ratio
+    law = np.sqrt(2.0) if plan.fit.mechanism.law == "laplace" else 1.0
+    return plan.fit.stderr / law / plan.fit.ratio
 
 
 def norm_of(plan):
-    return 1 if plan.fitted.mechanism.law == "laplace" else 2
+    return 1 if plan.fit.mechanism.law == "laplace" else 2
 
 
 def index_set_of(plan):
-    return plan.fitted.features.indices().astype(int)
+    return plan.fit.features.indices().astype(int)
 
 
 def data(plan, u):
@@ -52,10 +52,10 @@ def data(plan, u):
 
 def one(plan, x):
     """What one point adds, in units of 1, and 1 for the number of points if that is measured."""
-    sums = _core.PointSums(plan.fitted.features)
+    sums = _core.PointSums(plan.fit.features)
     sums.add(np.ascontiguousarray(np.atleast_2d(x)))
-    features = sums.sums()[:-1] / 2.0**plan.fitted.features.bits
-    return np.append(features, 1.0)[: len(plan.stderr)]
+    features = sums.sums()[:-1] / 2.0**plan.fit.features.bits
+    return np.append(features, 1.0)[: len(plan.fit.stderr)]
 
 
 def hard_points(d, seed, count=40):
@@ -132,8 +132,8 @@ def test_weights_are_those_of_the_class():
     """The optimum of `sum v_m/w_m^2`: v^(1/4) for Gaussian and v^(1/3) for Laplace noise, relative to the constant."""
     for mechanism, power in (("weighted-gaussian", 0.25), ("weighted-laplace", 1 / 3)):
         plan = made(2, mechanism, so.AddRemove(), degree=5)
-        moments = plan.workload.query_class.moments(plan.fitted.features.indices(), plan.workload.cube)
-        assert plan.stderr[0] / plan.stderr == pytest.approx((moments / moments[0]) ** power, rel=1e-5)
+        moments = plan.workload.query_class.moments(plan.fit.features.indices(), plan.workload.cube)
+        assert plan.fit.stderr[0] / plan.fit.stderr == pytest.approx((moments / moments[0]) ** power, rel=1e-5)
 
 
 ALL = [
@@ -201,7 +201,7 @@ ROUGH = {"laplace", "matern32", "matern52", "narrow"}
 def test_kernel_features_against_a_search(name, degree):
     """Distances and norms in the space of the features, from their own definition by numpy."""
     plans = {unit: made(2, "kernel-gaussian", unit, degree=degree, query_class=KERNELS[name]) for unit in UNITS[::2]}
-    axes = plans[UNITS[0]].fitted.axes
+    axes = plans[UNITS[0]].fit.axes
 
     def features(u):
         left, right = (axis.features(np.array([c]))[0] for axis, c in zip(axes, u, strict=True))
@@ -261,10 +261,10 @@ def test_one_declared_query_has_the_noise_of_its_kernel():
     """`f = k(., y)`: no better than the kernel's own norm, whatever is declared twice."""
     queries = so.smooth.GaussianKernels(2.0).at([[12.0, 0.0], [12.0, 0.0]])
     plan = made(2, "kernel", so.ReplaceOne(), query_class=queries, points=100)
-    assert plan.features == 1
+    assert plan.fit.features.features == 1
     release = plan.release(np.full((100, 2), [12.0, 0.0]))
     least = np.sqrt(1 - np.exp(-(64 + 9) / 8))
-    assert release.declared().stderr == pytest.approx(plan.fitted.ratio * np.sqrt(2) * np.ones(2) / 100, rel=1 - least)
+    assert release.declared().stderr == pytest.approx(plan.fit.ratio * np.sqrt(2) * np.ones(2) / 100, rel=1 - least)
 
 
 # The integers of a point depend on the point alone.
@@ -338,7 +338,7 @@ def test_sums_of_many_points_are_coarser_and_their_rounding_counts(points):
         worst = one(plan, data(plan, [1.0, 1.0])) / scales_of_noise(plan)
         assert 0.9 < np.linalg.norm(worst, ord=norm_of(plan)) <= 1
         u = hard_points(2, seed=4)
-        features = np.array([one(plan, x) for x in data(plan, u)])[:, : plan.features]
+        features = np.array([one(plan, x) for x in data(plan, u)])[:, : plan.fit.features.features]
         if mechanism != "kernel-gaussian":
             assert features == pytest.approx(
                 oracles.monomials(u, index_set_of(plan)), abs=2e-2 if points > 2**30 else 1e-4
@@ -459,12 +459,12 @@ def test_noise_has_the_scale_that_is_stated(known_noise):
     for mechanism in ("weighted-gaussian", "kernel-gaussian", "weighted-laplace", "histogram-laplace"):
         plan = made(1, mechanism, so.AddRemove(), degree=5, points=10)
         sums = plan.sums(data(plan, np.linspace(-1, 1, 10)[:, None]))
-        exact = np.append(sums.core.sums()[:-1] / 2.0**plan.fitted.features.bits, 10)[: len(plan.stderr)]
-        door, strategy = plan.fitted.door, plan.fitted.strategy
+        exact = np.append(sums.core.sums()[:-1] / 2.0**plan.fit.features.bits, 10)[: len(plan.fit.stderr)]
+        door, strategy = plan.fit.door, plan.fit.strategy
         keys = (k.to_bytes(32, "little") for k in range(1, 2001))
         z = np.array([_core.decode(strategy, door.measure(strategy, sums.core, key)) for key in keys])
-        z = (z - exact) / plan.stderr
-        kurtosis = 6.0 if plan.fitted.mechanism.law == "laplace" else 3.0
+        z = (z - exact) / plan.fit.stderr
+        kurtosis = 6.0 if plan.fit.mechanism.law == "laplace" else 3.0
         assert np.abs(z.mean(axis=0)).max() < 6 / np.sqrt(len(z))
         assert np.abs((z**2).mean(axis=0) - 1).max() < 6 * np.sqrt((kurtosis - 1) / len(z))
         assert np.abs(np.corrcoef(z.T)[np.triu_indices(z.shape[1], 1)]).max() < 6 / np.sqrt(len(z))

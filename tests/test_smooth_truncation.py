@@ -343,15 +343,15 @@ def test_intervals_of_a_projection_are_about_what_was_measured():
 @pytest.mark.parametrize("bound", [0.1, 1.0])
 def test_a_bound_above_the_class_is_that_of_zero(bound):
     plan = made("chebyshev-laplace", "auto", 2, so.smooth.KSmooth(1, bound), privacy=PURE)
-    assert plan.uniform_error(0.05) == bound and "no information" in plan.explain()
+    assert plan.fit.uniform_error(0.05) == bound and "no information" in plan.explain()
     good = made("chebyshev-laplace", "auto", 1, so.smooth.KSmooth(4, bound), n=10**6, privacy=PURE)
-    assert good.uniform_error(0.05) < 0.1 * bound and "no information" not in good.explain()
+    assert good.fit.uniform_error(0.05) < 0.1 * bound and "no information" not in good.explain()
 
 
 def test_kernels_are_at_most_one():
     for mechanism, privacy in (("chebyshev-laplace", PURE), ("kernel", so.GaussianDP(mu=1e-3))):
         plan = made(mechanism, 20, n=100, privacy=privacy)
-        assert plan.uniform_error(0.05) == 1 and "no information" in plan.explain()
+        assert plan.fit.uniform_error(0.05) == 1 and "no information" in plan.explain()
 
 
 def test_coefficients_beyond_the_samples_count_twice():

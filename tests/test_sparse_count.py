@@ -13,8 +13,8 @@ from live import plan_live
 
 PURE = so.PureDP(epsilon=1.0)
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
-RARE = so.events.RareCount(2**30, most=100)
-SHORT = so.events.RareCount(4096, most=2000)
+RARE = so.events.RareCount(2**30, max_count=100)
+SHORT = so.events.RareCount(4096, max_count=2000)
 
 
 def key(i):
@@ -45,23 +45,23 @@ def _silent():
 @pytest.mark.parametrize("steps", [1000, 1024, 4095])
 def test_the_planned_largest_error_is_that_of_the_worst_step(steps):
     """A tree has more nodes before its last step; of powers of two the last step has one."""
-    plan = so.plan(so.events.RareCount(steps, most=50), PURE, mechanism="binary-tree")
-    widths = plan.counters.half_width(range(1, steps + 1), 0.95, steps)
-    assert plan.max_error == pytest.approx(widths.max())
+    plan = so.plan(so.events.RareCount(steps, max_count=50), PURE, mechanism="binary-tree")
+    widths = plan.fit.counters.half_width(range(1, steps + 1), 0.95, steps)
+    assert plan.fit.max_error == pytest.approx(widths.max())
 
 
 def test_segments_are_taken_where_they_are_better():
     """Rare events on a long stream; both ways are shown, and the better one is taken."""
-    rare, frequent = (so.plan(so.Continual(w), PURE) for w in (RARE, so.events.RareCount(2**30, most=10**7)))
+    rare, frequent = (so.plan(so.Continual(w), PURE) for w in (RARE, so.events.RareCount(2**30, max_count=10**7)))
     assert rare.mechanism.startswith("above: ")
-    assert rare.max_error == rare.alternatives["above"] < rare.alternatives["plain"]
+    assert rare.fit.max_error == rare.fit.alternatives["above"] < rare.fit.alternatives["plain"]
     assert not frequent.mechanism.startswith("above")
-    assert frequent.max_error == frequent.alternatives["plain"] <= frequent.alternatives["above"]
-    assert frequent.threshold is None
-    assert frequent.epsilon is None
+    assert frequent.fit.max_error == frequent.fit.alternatives["plain"] <= frequent.fit.alternatives["above"]
+    assert frequent.fit.threshold is None
+    assert frequent.fit.epsilon is None
     for plan in (rare, frequent):
         assert plan.mechanism in plan.explain()
-        assert f"{plan.alternatives['above']:.4g}" in plan.explain()
+        assert f"{plan.fit.alternatives['above']:.4g}" in plan.explain()
 
 
 def test_the_threshold_and_the_segments():
@@ -71,10 +71,10 @@ def test_the_threshold_and_the_segments():
     def tail(x):
         return math.exp(-x / scale) * (0.5 + x / (4.0 * scale))
 
-    assert tail(plan.threshold) * 2**30 <= risk < tail(plan.threshold - 1) * 2**30
-    assert plan.counters.steps == 4 * 100 // plan.threshold + 16
-    sums = plan.counters.half_width([plan.counters.steps], 1.0 - risk, plan.counters.steps)[0]
-    late = plan.max_error - plan.threshold - sums
+    assert tail(plan.fit.threshold) * 2**30 <= risk < tail(plan.fit.threshold - 1) * 2**30
+    assert plan.fit.counters.steps == 4 * 100 // plan.fit.threshold + 16
+    sums = plan.fit.counters.half_width([plan.fit.counters.steps], 1.0 - risk, plan.fit.counters.steps)[0]
+    late = plan.fit.max_error - plan.fit.threshold - sums
     assert tail(late) * 100 == pytest.approx(risk, rel=1e-6)
 
 
@@ -102,7 +102,7 @@ def test_segments_never_pay_under_approximate_privacy():
     plan = so.plan(so.Continual(RARE), APPROX)
     assert plan.threshold is None
     assert set(plan.alternatives) == {"plain"}
-    many = so.events.RareCount(2**20, most=10**4)
+    many = so.events.RareCount(2**20, max_count=10**4)
     assert above(APPROX, many).max_error > so.plan(so.Continual(many), APPROX).max_error
     with pytest.raises(so.errors.UnsupportedMechanismError, match="PureDP"):
         above(so.GaussianDP(mu=1.0))
@@ -115,13 +115,13 @@ def test_both_halves_together_cost_the_whole(records):
     """Half for where segments end, half for the running sum; k counts of one unit cost k times as much a count."""
     plan = above(unit=so.AddRemove(records))
     assert plan.cost == so.privacy.PureCost(1.0)
-    assert plan.epsilon * records + plan.counters.privacy.epsilon == pytest.approx(1.0)
-    assert plan.counters.privacy == so.PureDP(epsilon=0.5)
-    assert plan.counters.unit == so.AddRemove(records)
+    assert plan.fit.epsilon * records + plan.fit.counters.request.privacy.fit.epsilon == pytest.approx(1.0)
+    assert plan.fit.counters.request.privacy == so.PureDP(epsilon=0.5)
+    assert plan.fit.counters.request.unit == so.AddRemove(records)
     assert plan.guarantee().count("1-differential privacy") == 1
     approximate = above(APPROX)
     assert approximate.cost == so.privacy.ApproxCost(epsilon=1.0, delta=1e-6)
-    assert approximate.counters.privacy == so.ApproxDP(epsilon=0.5, delta=1e-6)
+    assert approximate.fit.counters.request.privacy == so.ApproxDP(epsilon=0.5, delta=1e-6)
     for unit in (so.ReplaceOne(1), so.UserLevel(2)):
         with pytest.raises(so.errors.UnsupportedMechanismError, match="AddRemove"):
             above(unit=unit)
@@ -136,9 +136,9 @@ def test_answers_change_only_where_segments_end(privacy, known_noise):
     with plan.open() as stream:
         answers = stream.update(ones(4096, 2))
         changes = np.flatnonzero(np.diff(answers, prepend=0.0))
-        assert 0 < len(changes) <= plan.counters.steps
+        assert 0 < len(changes) <= plan.fit.counters.steps
         # Segments of ones that come every other step have about tau ones.
-        assert np.diff(changes).mean() == pytest.approx(2 * plan.threshold, rel=0.3)
+        assert np.diff(changes).mean() == pytest.approx(2 * plan.fit.threshold, rel=0.3)
         assert stream.step == 4096
         assert stream.value == answers[-1]
         with pytest.raises(so.errors.HorizonError, match="nothing was released"):
@@ -154,7 +154,7 @@ def test_many_segments_of_many_ones_rise(known_noise):
         answers = stream.update(ones(4096, 3))
     truth = np.cumsum(ones(4096, 3))
     assert (np.diff(answers) > -0.5).all()
-    assert (truth - answers).max() <= plan.threshold + 2
+    assert (truth - answers).max() <= plan.fit.threshold + 2
     assert (answers - truth).max() < 1.0
 
 
@@ -166,10 +166,10 @@ def test_no_events_no_segments(known_noise):
 
 def test_beyond_the_declared_count_answers_stay(known_noise):
     """Privacy holds: the running sum has no more steps than it has budget for."""
-    plan = above(workload=so.events.RareCount(10**4, most=50))
+    plan = above(workload=so.events.RareCount(10**4, max_count=50))
     with plan.open() as stream:
         answers = stream.update(np.full(10**4, 1000))
-        assert len(np.unique(answers)) <= plan.counters.steps + 1
+        assert len(np.unique(answers)) <= plan.fit.counters.steps + 1
         assert stream._counters.step == plan.counters.steps
         assert (answers[-100:] == answers[-1]).all()
 
@@ -184,7 +184,7 @@ def test_the_planned_error_holds(every):
         plan = so.plan(so.Continual(SHORT), PURE, mechanism=mechanism)
         for i in range(60):
             with so.testing.deterministic_noise(key(i)), plan.open() as stream:
-                beyond += np.abs(stream.update(items) - truth).max() > plan.max_error
+                beyond += np.abs(stream.update(items) - truth).max() > plan.fit.max_error
     assert beyond <= 17
 
 

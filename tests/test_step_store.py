@@ -44,7 +44,7 @@ def test_entries_are_what_was_published(store):
         entries = store.entries()
     assert [(e.step, e.steps, e.step_id) for e in entries] == [(0, 1, None), (1, 2, None), (3, 1, "last")]
     assert np.concatenate([np.frombuffer(e.values, "<f8") for e in entries]).tolist() == answers
-    spacing = 2.0**PLAN.fitted.door.grid
+    spacing = 2.0**PLAN.fit.door.grid
     assert np.allclose(np.cumsum(increments(entries)) * spacing, answers, rtol=0, atol=1e-12)
 
 

@@ -86,8 +86,8 @@ def test_reference_sizes(mechanism, option, length, largest, mean):
         )
         for objective in ("max", "mean")
     }
-    assert plans["max"].noise_multiplier == 1.0
-    assert plans["max"].inflation < 3e-6
+    assert plans["max"].fit.noise_multiplier == 1.0
+    assert plans["max"].fit.inflation < 3e-6
     assert printed(plans["max"].max_stderr, largest)
     # Degree 5 finds a little less than what was printed.
     assert printed(plans["mean"].rmse, mean) or (option == 5 and 0 < float(mean) - plans["mean"].rmse < 1e-4)
@@ -113,7 +113,7 @@ def test_two_diagonals_come_near_the_optimum(length, of_max, of_mean):
     assert mean.rmse <= float(of_mean[0 + 1]) + 2e-4
     assert abs(largest.rmse - float(of_max[1])) < 0.01
     assert abs(mean.max_stderr - float(of_mean[0])) < 0.12
-    assert printed(largest.gaussian_bound.value, {2**10: "2.9096", 2**12: "3.3499"}[length])
+    assert printed(largest.fit.bound.value, {2**10: "2.9096", 2**12: "3.3499"}[length])
 
 
 @pytest.mark.parametrize(("length", "rmse"), [(2**10, "13.2"), (2**16, "25.9"), (2**20, "34.4")])
@@ -130,19 +130,19 @@ def test_square_root_variances_are_exact():
     f = np.cumprod([1.0, *((2.0 * k - 1.0) / (2.0 * k) for k in range(1, n))])
     S = np.cumsum(f * f)
     plan = so.plan(so.Continual(so.RunningSum(n)), ONE, mechanism="square-root")
-    assert np.allclose(plan.std(np.arange(1, n + 1)), np.sqrt(S * S[-1]), rtol=3e-6)
+    assert np.allclose(plan.fit.std(np.arange(1, n + 1)), np.sqrt(S * S[-1]), rtol=3e-6)
 
 
 def test_the_unbounded_counter():
     plan = so.plan(so.Continual(so.RunningSum()), ONE)
     assert plan.mechanism == "blt-gaussian"
-    assert plan.memory == 8 * 16
+    assert plan.fit.memory == 8 * 16
     # A little better in its worst step than the printed 1.39 (3.23, 4.34, 6.01, 7.15 at 2^6, 2^10, 2^16, 2^20).
     for degree, ratio in ((4, 1.6235), (6, 1.3902), (8, 1.3481), (12, 1.3352)):
         plan = so.plan(so.Continual(so.RunningSum()), ONE, mechanism="blt", degree=degree)
         steps = [2**power for power in range(4, 41)]
         oracle = 1.0662758532 + np.log(np.array(steps, dtype=np.float64)) / math.pi
-        assert (plan.std(steps) / oracle).max() < ratio + 2e-3
+        assert (plan.fit.std(steps) / oracle).max() < ratio + 2e-3
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_decaying_sums(decay, optimum, ratios):
     workload = so.ExponentialSmoothing(decay, normalized=False)
     for degree, ratio in enumerate(ratios, start=1):
         plan = so.plan(so.Continual(workload), ONE, mechanism="blt", degree=degree, objective="max")
-        assert abs(plan.std([2**30])[0] / float(optimum) - float(ratio)) < 5e-4
+        assert abs(plan.fit.std([2**30])[0] / float(optimum) - float(ratio)) < 5e-4
 
 
 @pytest.mark.slow
@@ -191,14 +191,14 @@ def cases():
 def test_every_stream_has_a_plan(workload, horizon, privacy, unit, tmp_path):
     for objective in ("max", "mean") if unit is UNITS[0] and horizon == "hard" else ("mean",):
         plan = so.plan(so.Continual(workload, horizon=horizon), privacy, unit=unit, objective=objective)
-        assert plan.horizon == horizon
-        assert plan.steps == (workload.length if horizon == "hard" else 2**40)
+        assert plan.workload.horizon == horizon
+        assert plan.fit.steps == (workload.length if horizon == "hard" else 2**40)
         assert 0.0 < plan.rmse <= plan.max_stderr * (1.0 + 1e-12)
         assert plan.optimality is None or plan.optimality >= 1.0 - 1e-9
-        assert (plan.noise_multiplier is None) == plan.mechanism.endswith("laplace")
+        assert (plan.fit.noise_multiplier is None) == plan.mechanism.endswith("laplace")
         assert privacy is not PURE or plan.mechanism.endswith("laplace")
-        assert plan.fitted.door.noise >= plan.fitted.ratio * sum(plan.sensitivity.values()) * (1.0 - 1e-12)
-        assert plan.inflation <= 1e-3
+        assert plan.fit.door.noise >= plan.fit.ratio * sum(plan.fit.sensitivity.values()) * (1.0 - 1e-12)
+        assert plan.fit.inflation <= 1e-3
     loaded = so.StreamPlan.load(plan.save(tmp_path / "plan.json"))
     assert loaded.digest == plan.digest
     assert (loaded.rmse, loaded.max_stderr, loaded.cost) == (plan.rmse, plan.max_stderr, plan.cost)
@@ -232,8 +232,8 @@ def test_auto_takes_the_simplest_within_one_percent(workload, horizon, privacy, 
 
 
 def test_horizon_defaults():
-    assert so.plan(so.Continual(so.RunningSum(8)), ONE).horizon == "hard"
-    assert so.plan(so.Continual(so.RunningSum()), ONE).horizon == "unbounded"
+    assert so.plan(so.Continual(so.RunningSum(8)), ONE).workload.horizon == "hard"
+    assert so.plan(so.Continual(so.RunningSum()), ONE).workload.horizon == "unbounded"
     for horizon in ("hard", "soft"):
         with pytest.raises(so.errors.InvalidParameterError, match="needs a length"):
             so.plan(so.Continual(so.RunningSum(), horizon=horizon), ONE)
@@ -246,11 +246,11 @@ def test_a_soft_horizon_is_best_at_its_length_and_goes_on():
     endless = so.plan(so.Continual(so.RunningSum(1024), horizon="unbounded"), ONE, mechanism="blt")
     assert hard.rmse < soft.rmse < endless.rmse
     assert soft.rmse < 1.05 * hard.rmse
-    later = soft.std([1024, 2048, 4096, 2**14])
+    later = soft.fit.std([1024, 2048, 4096, 2**14])
     assert np.all(np.diff(later) > 0.0)
     assert "at 16n" in soft.explain()
     with pytest.raises(so.errors.InvalidParameterError, match="horizon"):
-        hard.std([1025])
+        hard.fit.std([1025])
 
 
 @pytest.mark.slow
@@ -344,12 +344,12 @@ def test_arguments_are_checked(arguments):
 
 def test_the_default_bound_of_an_entry_costs_nothing():
     plan = so.plan(so.Continual(so.RunningSum(64)), ONE)
-    assert plan.domain.max_value == 2**24
-    assert plan.inflation < 1e-4
+    assert plan.fit.domain.max_value == 2**24
+    assert plan.fit.inflation < 1e-4
     real = so.plan(so.Continual(so.RunningSum(64)), ONE, integral=False)
-    assert real.domain.fraction_bits >= 12
-    assert real.inflation < 2e-4
-    assert so.plan(so.Continual(so.RunningSum(64)), ONE, max_value=10).domain.max_value == 10
+    assert real.fit.domain.fraction_bits >= 12
+    assert real.fit.inflation < 2e-4
+    assert so.plan(so.Continual(so.RunningSum(64)), ONE, max_value=10).fit.domain.max_value == 10
 
 
 # Files
@@ -496,7 +496,7 @@ def test_laplace_intervals_of_long_memories_are_wide_enough():
     for decay in (0.999, 0.9999, 0.999999):
         plan = so.plan(so.Continual(so.ExponentialSmoothing(decay)), PURE, mechanism="identity")
         for step in (10, 2**14, 2**24):
-            ratio = plan.half_width([step], 0.95)[0] / plan.std([step])[0]
+            ratio = plan.fit.half_width([step], 0.95)[0] / plan.fit.std([step])[0]
             assert 1.955 < ratio < 2.15
 
 
@@ -504,16 +504,16 @@ def test_laplace_intervals_of_long_memories_are_wide_enough():
 def test_std_of_any_steps(steps):
     plan = so.plan(so.Continual(so.RunningSum(50)), ONE, mechanism="binary-tree")
     ones = np.array([bin(t).count("1") for t in steps])
-    assert np.allclose(plan.std(steps), np.sqrt(ones * 6.0), rtol=1e-5)
+    assert np.allclose(plan.fit.std(steps), np.sqrt(ones * 6.0), rtol=1e-5)
 
 
 def test_std_checks_its_steps(plan):
     for steps in ([0], [51], [-1], [2**64]):
         with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
-            plan.std(steps)
+            plan.fit.std(steps)
     for steps in ([1.0], ["1"]):
         with pytest.raises(so.errors.DataTypeError):
-            plan.std(steps)
+            plan.fit.std(steps)
     for steps in (3, [[1]], "1"):
         with pytest.raises(so.errors.ShapeError):
-            plan.std(steps)
+            plan.fit.std(steps)

@@ -68,7 +68,7 @@ def strategy(workload, mechanism, objective="mean"):
         with p.open(store=kept) as stream:
             stream.update(np.zeros((N, dim)))
     v, k = (
-        np.frombuffer(kept.entries()[0].units, "<i8").reshape(N, dim) * 2.0**p.fitted.door.grid / p.fitted.door.noise
+        np.frombuffer(kept.entries()[0].units, "<i8").reshape(N, dim) * 2.0**p.fit.door.grid / p.fit.door.noise
         for p, kept in ((plan, store), (white, plain))
     )
     C = np.zeros((N, N))
@@ -143,18 +143,18 @@ def test_no_neighbour_is_further_than_the_sensitivity(workload, mechanism, unit)
     C = strategy(workload, mechanism)
     assert np.abs(C - np.tril(C)).max() == 0.0
     found = largest(C, unit, 2)
-    assert found <= plan.sensitivity["ideal"] * (1.0 + 1e-5)
+    assert found <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-5)
     # Nor is it far too large where it is claimed to be exact.
     if isinstance(unit, so.AddRemove) and unit.per_cell is None and workload.kind == "running_sum":
-        assert plan.sensitivity["ideal"] <= found * (1.0 + 1e-4)
-    assert plan.fitted.door.noise >= plan.noise_multiplier * sum(plan.sensitivity.values()) * (1.0 - 1e-12)
+        assert plan.fit.sensitivity["ideal"] <= found * (1.0 + 1e-4)
+    assert plan.fit.door.noise >= plan.fit.noise_multiplier * sum(plan.fit.sensitivity.values()) * (1.0 - 1e-12)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("mechanism", ["output", "binary-tree", "honaker-tree"])
 def test_no_neighbour_is_further_on_trees(mechanism, unit):
     plan = so.plan(so.Continual(so.RunningSum(N)), GAUSSIAN, unit=unit, mechanism=mechanism)
-    assert largest(nodes(mechanism), unit, 2) <= plan.sensitivity["ideal"] * (1.0 + 1e-12)
+    assert largest(nodes(mechanism), unit, 2) <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -163,7 +163,7 @@ def test_no_neighbour_is_further_in_l1(mechanism, unit):
     option = 3 if mechanism == "subtraction-tree" else None
     plan = so.plan(so.Continual(so.RunningSum(N)), PURE, unit=unit, mechanism=mechanism, degree=option)
     C = np.eye(N) if mechanism == "identity" else nodes(mechanism)
-    assert largest(C, unit, 1) <= plan.sensitivity["ideal"] * (1.0 + 1e-12)
+    assert largest(C, unit, 1) <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-12)
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_sensitivities_of_a_live_histogram(mechanism, b):
         plan = plan_live(so.RunningSum(64), GAUSSIAN, unit=unit, mechanism=mechanism, dim=20, touched=b, **more)
         return plan.sensitivity["ideal"] / norm
 
-    norm = so.plan(so.Continual(so.RunningSum(64)), GAUSSIAN, mechanism=mechanism).sensitivity["ideal"]
+    norm = so.plan(so.Continual(so.RunningSum(64)), GAUSSIAN, mechanism=mechanism).fit.sensitivity["ideal"]
     assert sensitivity(so.AddRemove(1)) == pytest.approx(math.sqrt(b), rel=1e-12)
     assert sensitivity(so.AddRemove(1), signed=True) == pytest.approx(math.sqrt(b), rel=1e-12)
     assert sensitivity(so.ReplaceOne(1)) == pytest.approx(math.sqrt(2 * b), rel=1e-12)
@@ -229,8 +229,8 @@ def test_sensitivity_and_noise_of_rounded_reals():
             integral=False,
             max_value=8,
         )
-        step = 2.0**-plan.domain.fraction_bits
-        assert plan.sensitivity["encoding"] == pytest.approx(step * math.sqrt(touched), rel=1e-6)
+        step = 2.0**-plan.fit.domain.fraction_bits
+        assert plan.fit.sensitivity["encoding"] == pytest.approx(step * math.sqrt(touched), rel=1e-6)
 
 
 NAMES = ["identity", "output", "blt", "two-diagonals", "binary-tree", "square-root", "optimal"]
@@ -249,7 +249,7 @@ def test_sensitivities_grow_with_what_a_unit_may_do(mechanism, count, separation
         plan = so.plan(
             so.Continual(so.RunningSum(20), dim=4, cells_per_record=touched), GAUSSIAN, unit=unit, mechanism=mechanism
         )
-        return plan.sensitivity["ideal"]
+        return plan.fit.sensitivity["ideal"]
 
     base, slack = sensitivity(), 1.0 + 1e-9
     assert sensitivity(count=count + 1) * slack >= base
@@ -266,13 +266,13 @@ def test_a_cap_on_a_cell_never_costs(records, cap):
         capped = so.plan(
             so.Continual(so.RunningSum(12)), GAUSSIAN, unit=so.AddRemove(records, per_cell=cap), mechanism=mechanism
         )
-        assert capped.sensitivity["ideal"] <= free.sensitivity["ideal"] * (1.0 + 1e-12)
+        assert capped.fit.sensitivity["ideal"] <= free.fit.sensitivity["ideal"] * (1.0 + 1e-12)
 
 
 def test_separation_beyond_the_stream_is_one_participation():
     once = so.plan(so.Continual(so.RunningSum(10)), GAUSSIAN, mechanism="blt")
     far = so.plan(so.Continual(so.RunningSum(10)), GAUSSIAN, mechanism="blt", unit=so.UserLevel(50, 10))
-    assert far.sensitivity["ideal"] == once.sensitivity["ideal"]
+    assert far.fit.sensitivity["ideal"] == once.fit.sensitivity["ideal"]
 
 
 def test_bounds_hold_for_units_that_cannot_use_up_their_records():

@@ -82,9 +82,9 @@ def test_errors_and_intervals_are_as_declared(workload, privacy, mechanism, know
     release = plan.release(items)
     errors = release.values - truth(workload, items)
     assert release.stderr.shape == release.values.shape == (16, dim)
-    ratio = np.sqrt((errors**2).mean(axis=1)) / plan.std(range(1, 17))
+    ratio = np.sqrt((errors**2).mean(axis=1)) / plan.fit.std(range(1, 17))
     assert np.abs(ratio - 1.0).max() < 6 * (0.011 if privacy is GAUSSIAN else 0.018)
-    assert np.abs(errors.mean(axis=1) / plan.std(range(1, 17))).max() < 6 / 64
+    assert np.abs(errors.mean(axis=1) / plan.fit.std(range(1, 17))).max() < 6 / 64
     interval = release.interval(0.9)
     covered = (np.abs(errors) <= (interval.upper - interval.lower) / 2).mean(axis=1)
     assert covered.min() > 0.9 - 6 * 0.0047
@@ -212,9 +212,9 @@ def test_declared_integers_are_rounded_half_up_and_reals_to_the_grid(known_noise
         assert [one.update(x) for x in (0.5, -1.5)] == [other.update(x) for x in (1, -1)]
     real = so.plan(so.Continual(so.RunningSum(8)), GAUSSIAN, max_value=4, integral=False)
     with real.open() as one, real.open() as other:
-        assert abs(one.update(0.3) - other.update(0) - 0.3) < 2.0**-real.domain.fraction_bits
+        assert abs(one.update(0.3) - other.update(0) - 0.3) < 2.0**-real.fit.domain.fraction_bits
         assert abs(one.update([0.25, 7.0])[1] - other.update([0, 0])[1] - 4.55) < 2.0 ** -(
-            real.domain.fraction_bits - 2
+            real.fit.domain.fraction_bits - 2
         )
 
 
@@ -275,7 +275,7 @@ def test_value_step_stderr_interval(plan):
     last = stream.update([1, 2, 3])[-1]
     assert stream.value == last
     assert stream.step == 3
-    assert stream.stderr == plan.std([3])[0]
+    assert stream.stderr == plan.fit.std([3])[0]
     interval = stream.interval(0.95)
     assert interval.lower < last < interval.upper
     assert (interval.upper - interval.lower) / 2 == pytest.approx(1.959964 * stream.stderr, rel=1e-6)
@@ -324,7 +324,7 @@ def test_other_horizons_go_on(horizon):
     plan = so.plan(so.Continual(so.RunningSum(4), horizon=horizon), GAUSSIAN)
     stream = plan.open()
     assert stream.update(np.ones(64)).shape == (64,)
-    assert plan.steps == 2**40
+    assert plan.fit.steps == 2**40
 
 
 def test_nothing_private_in_texts(plan):

@@ -60,7 +60,7 @@ def said(thing):
 
 
 def record_of(thing):
-    plan = thing.plan if isinstance(thing, so.smooth.SmoothRelease) else thing
+    plan = thing.fit if isinstance(thing, so.smooth.SmoothRelease) else thing
     return plan.record() if hasattr(plan, "record") else plan.explain()
 
 

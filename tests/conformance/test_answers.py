@@ -11,7 +11,7 @@ import sordino as so
 
 TABLES = cases.table_mechanisms()
 NAMES = [f"{mechanism}-{table}-{type(privacy).__name__}-{asked}" for table, privacy, mechanism, asked in TABLES]
-EXACT = [case for case in TABLES if cases.table_plan(*case).rmse_kind == "exact"]
+EXACT = [case for case in TABLES if cases.table_plan(*case).fit.rmse_kind == "exact"]
 BLUR = np.array([math.comb(33, k) for k in range(34)]) / 2.0**33
 SIX = [0.05, 0.1, 0.35, 0.3, 0.15, 0.05]
 # Filters with ends whose least squares are hard: zero rows, and a blur whose inverse is as good as none.
@@ -30,12 +30,12 @@ def own_weights(strategy, rows):
 
 def check_variances(plan):
     """Weights of answers, decoding of unit vectors and stated variances are of one estimator."""
-    strategy, workload = plan.fitted.strategy, plan.workload
+    strategy, workload = plan.fit.strategy, plan.workload
     variances, unit = strategy.variances(), strategy.unit_variances()
     assert np.isfinite(variances).all() and (variances >= 0.0).all()
     if strategy.geometry == "body":  # a bound for every direction
         return
-    if isinstance(workload, so.Marginals) and plan.fitted.mechanism.strategy == "output":
+    if isinstance(workload, so.Marginals) and plan.fit.mechanism.strategy == "output":
         return  # tables read off as they were measured; they answer nothing by weights
     rows = [workload.core.row(t) for t in range(len(variances))]
     weights = own_weights(strategy, rows)
@@ -84,7 +84,7 @@ def test_errors_are_as_planned(case):
     for seed in range(60):
         with so.testing.deterministic_noise(bytes([seed]) * 32):
             squares.append(np.mean((plan.release(data).unbiased - truth) ** 2))
-    assert abs(np.mean(squares) / np.mean(plan.stderr**2) - 1.0) < 6.0 * math.sqrt(5.0 / 60.0)
+    assert abs(np.mean(squares) / np.mean(plan.fit.answers_stderr**2) - 1.0) < 6.0 * math.sqrt(5.0 / 60.0)
 
 
 def exact(plan, data):
@@ -97,7 +97,7 @@ def exact(plan, data):
         data = table
     flat = np.asarray(data, dtype=np.float64).reshape(-1)
     rows = np.stack([workload.core.row(t) for t in range(workload.core.answers_len)])
-    return (rows @ flat).reshape(plan.stderr.shape)
+    return (rows @ flat).reshape(plan.fit.answers_stderr.shape)
 
 
 @pytest.mark.statistical
@@ -140,7 +140,7 @@ def test_errors_of_streams_are_as_planned(case):
     with so.testing.deterministic_noise(cases.KEY):
         released = plan.release(np.zeros((24, 64), dtype=np.int64)).values
     # Streams of one plan charge 64 coordinates alike: the noise is that of one.
-    planned = plan.std(np.arange(1, 25))
+    planned = plan.fit.std(np.arange(1, 25))
     ratio = np.mean(released**2) / np.mean(planned**2)
     assert abs(ratio - 1.0) < 6.0 * math.sqrt(5.0 / 64.0)
 

@@ -115,7 +115,7 @@ def test_no_event_of_a_batch_is_dropped_after_a_failure(which, at, monkeypatch):
             stream.resume()
             whole.update(*batch)
     assert stream.step == whole.step == 6
-    places = np.arange(plan.coordinates)
+    places = np.arange(plan.fit.coordinates)
     assert np.array_equal(stream.read(places), whole.read(places))
 
 

@@ -22,8 +22,8 @@ def measured(plan, data):
 
 def size(plan, difference):
     """Return the norm of a difference that the plan's noise is for, in the unit of a record."""
-    values = difference.astype(np.float64) * 2.0**plan.fitted.door.grid
-    return float(np.linalg.norm(values, ord=2 if plan.fitted.strategy.geometry == "l2" else 1))
+    values = difference.astype(np.float64) * 2.0**plan.fit.door.grid
+    return float(np.linalg.norm(values, ord=2 if plan.fit.strategy.geometry == "l2" else 1))
 
 
 def neighbours(plan, data):
@@ -46,11 +46,11 @@ def neighbours(plan, data):
 @pytest.mark.parametrize("case", TABLES, ids=NAMES)
 def test_no_record_moves_more_than_is_charged(case):
     plan, data = cases.table_plan(*case), cases.TABLES[case[0]][1]
-    if plan.fitted.strategy.geometry in {"blocks", "body"}:
+    if plan.fit.strategy.geometry in {"blocks", "body"}:
         pytest.skip("norms of blocks and bodies are held by the Rust tests")
     before = measured(plan, data)
     # Of the ideal strategy, of the encode, of rounding to the lattice.
-    bound = float(sum(plan.fitted.door.sensitivity))
+    bound = float(sum(plan.fit.door.sensitivity))
     most = max(size(plan, measured(plan, other) - before) for other in neighbours(plan, data))
     assert 0.3 * bound < most <= bound * (1.0 + 1e-9)
 
@@ -70,7 +70,7 @@ def test_noise_of_streams_does_not_depend_on_items(case):
 
 def test_noise_of_points_does_not_depend_on_them():
     plan = so.plan(cases.SMOOTH, cases.APPROX, unit=so.ReplaceOne(1))
-    bound = float(sum(plan.fitted.door.sensitivity))
+    bound = float(sum(plan.fit.door.sensitivity))
     before = measured(plan, cases.POINTS)
     for place in np.linspace(-1.2, 1.2, 49):
         for which in range(len(cases.POINTS)):
