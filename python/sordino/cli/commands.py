@@ -25,20 +25,29 @@ from sordino.plots.tables import check_picture, plot_release, save_figure
 __all__ = ["application"]
 
 _EXIT_CODES: tuple[tuple[int, tuple[type[SordinoError], ...]], ...] = (
-    (3, (so.CheckpointError, so.InputFileError, so.PlanFileError, so.ShapeError, so.StepStoreError)),
+    (
+        3,
+        (
+            so.errors.CheckpointError,
+            so.errors.InputFileError,
+            so.errors.PlanFileError,
+            so.errors.ShapeError,
+            so.errors.StepStoreError,
+        ),
+    ),
     (
         4,
         (
-            so.BudgetExceededError,
-            so.DuplicateRequestError,
-            so.ForkError,
-            so.HorizonError,
-            so.StepConflictError,
-            so.UnsupportedCostError,
-            so.UnsupportedMechanismError,
+            so.errors.BudgetExceededError,
+            so.errors.DuplicateRequestError,
+            so.errors.ForkError,
+            so.errors.HorizonError,
+            so.errors.StepConflictError,
+            so.errors.UnsupportedCostError,
+            so.errors.UnsupportedMechanismError,
         ),
     ),
-    (5, (so.EntropyError,)),
+    (5, (so.errors.EntropyError,)),
 )
 _FILE = click.Path(path_type=Path)
 _INTERRUPTED = 130
@@ -175,14 +184,14 @@ def explain_command(file: Path | None, progress: bool, **options: Any) -> None:
     click.echo(_planned(file, Choices(**options), progress).explain())
 
 
-def _planned(file: Path | None, choices: Choices, progress: bool, source: Source | None = None) -> so.Plan:
+def _planned(file: Path | None, choices: Choices, progress: bool, source: Source | None = None) -> so.ReleasePlan:
     """Return the saved plan, or the one described by options, for the cells of the source if there are any."""
     max_records = None if source is None else source.max_records
     if file is not None:
         # Columns say what a row of the source is.
         (choices if source is None else replace(choices, column=())).require_none()
         with working("reading and verifying the plan", progress):
-            plan = so.Plan.load(file)
+            plan = so.ReleasePlan.load(file)
         _require_unit(plan, max_records)
         return plan
     with working("planning", progress) as report:
@@ -191,7 +200,7 @@ def _planned(file: Path | None, choices: Choices, progress: bool, source: Source
         return choices.build_plan(length, default=default, max_records=max_records, progress=report)
 
 
-def _require_unit(plan: so.Plan, max_records: int | None) -> None:
+def _require_unit(plan: so.ReleasePlan, max_records: int | None) -> None:
     """Refuse a saved plan whose unit does not cover what tabulation lets through."""
     if max_records is not None and plan.unit.units_in(max_records) > 1:
         raise InvalidParameterError("the saved plan protects fewer records of one user than --max-records lets through")

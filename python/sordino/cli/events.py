@@ -87,26 +87,28 @@ class _Choices(Guarantee):
         if kind == "cuts":
             self.refuse(("max_degree", "promised", "node", "k"), kind)
             bits = 0 if self.weight is None else _WEIGHT_BITS
-            return so.WeightedGraph(vertices, length, max_weight=self.max_weight or 1.0, weight_bits=bits)
+            return so.events.WeightedGraph(vertices, length, max_weight=self.max_weight or 1.0, weight_bits=bits)
         self.refuse(("side",), kind)
         level: Any = "node" if self.node else "edge"
         options: dict[str, Any] = {"max_degree": self.max_degree, "promised": self.promised, "level": level}
         if kind == "stars":
-            return so.StarCount(2 if self.k is None else self.k, vertices, length, **options)
+            return so.events.StarCount(2 if self.k is None else self.k, vertices, length, **options)
         self.refuse(("k",), kind)
         if kind == "forest":
             most = self.max_weight or 1.0
-            return so.SpanningForestCost(vertices, length, max_weight=most, weight_bits=_WEIGHT_BITS, **options)
-        return {"edges": so.EdgeCount, "triangles": so.TriangleCount, "degrees": so.DegreeHistogram}[kind](
-            vertices, length, **options
-        )
+            return so.events.SpanningForestCost(vertices, length, max_weight=most, weight_bits=_WEIGHT_BITS, **options)
+        return {
+            "edges": so.events.EdgeCount,
+            "triangles": so.events.TriangleCount,
+            "degrees": so.events.DegreeHistogram,
+        }[kind](vertices, length, **options)
 
     def words(self, kind: str) -> EventWorkload:
         """Return the workload about a text, which is one step."""
         self.refuse(_OF_GRAPHS, kind)
         alphabet: Any = self.need("alphabet")
         alphabet = alphabet if self.column is None else alphabet.split(",")
-        build = so.SubstringCounts if kind == "substrings" else so.EpisodeCounts
+        build = so.events.SubstringCounts if kind == "substrings" else so.events.EpisodeCounts
         return build(alphabet, self.need("longest"), 1, batches=True)
 
     def letters(self, path: Path) -> list[str]:
@@ -208,7 +210,7 @@ def count_command(
     if of_words and every_step is not None:
         raise InvalidParameterError("words are counted once: leave out --every-step")
     workload = choices.words(kind) if of_words else choices.graph(kind, every_step or 1)
-    plan = so.plan_stream(
+    plan = so.plan(
         workload,
         choices.build_privacy(),
         unit=choices.build_unit(),
@@ -258,7 +260,7 @@ def _columns(steps: NDArray[np.int64], names: list[str], values: NDArray[np.floa
 def _count_words(stream: Any, choices: _Choices, path: Path, level: float) -> dict[str, list[Any]]:
     words: list[Any] = [word if choices.column is None else word.split(",") for word in choices.word]
     for word in words:
-        stream.plan.workload.index(word)  # a mistake is found before the file is read
+        stream.fit.events.index(word)  # a mistake is found before the file is read
     stream.update(choices.letters(path), together=True)
     if words:
         counts, width = stream.count(words), stream.half_width(level, 1)
@@ -273,14 +275,14 @@ def _count_words(stream: Any, choices: _Choices, path: Path, level: float) -> di
 def _count_edges(
     stream: Any, choices: _Choices, path: Path, sides: list[list[Any]], *, every: bool, level: float
 ) -> dict[str, list[Any]]:
-    plan = stream.plan
-    u, v, w = choices.edges(path, plan.workload)
-    if not isinstance(stream, so.GraphStream):
+    fit = stream.fit
+    u, v, w = choices.edges(path, fit.events)
+    if not isinstance(stream, so.events.GraphStream):
         answers = stream.update(u, v, *(() if w is None else (w,)), together=not every)
-        values = np.asarray(answers, dtype=np.float64).reshape(-1, plan.coordinates)
+        values = np.asarray(answers, dtype=np.float64).reshape(-1, fit.coordinates)
         steps = np.arange(1, len(values) + 1)
-        names = [plan.workload.kind] if plan.coordinates == 1 else [f"degree {d}" for d in range(plan.coordinates)]
-        std, width = plan.std(steps)[:, None], plan.half_width(steps, level)[:, None]
+        names = [fit.events.kind] if fit.coordinates == 1 else [f"degree {d}" for d in range(fit.coordinates)]
+        std, width = fit.std(steps)[:, None], fit.half_width(steps, level)[:, None]
         return _columns(steps, names, values, std, width)  # type: ignore[no-any-return]
     names = ["+".join(map(str, side)) for side in sides]
     cuts = []

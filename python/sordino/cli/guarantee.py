@@ -9,6 +9,7 @@ import click
 import sordino as so
 from sordino.errors import InvalidParameterError
 from sordino.privacy.units import Unit
+from sordino.workloads import Workload
 
 __all__ = ["Guarantee", "Kind", "add_options", "build_shape", "flag", "guarantee_options", "number_list"]
 
@@ -19,12 +20,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 class Kind:
     """A workload that can be described by options: its class, and which options it needs and takes."""
 
-    build: Callable[..., so.Workload]
+    build: Callable[..., Workload]
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
 
 
-def build_shape(kinds: Mapping[str, Kind], name: str, given: Mapping[str, Any], length: int | None) -> so.Workload:
+def build_shape(kinds: Mapping[str, Kind], name: str, given: Mapping[str, Any], length: int | None) -> Workload:
     """Return the workload of this name, shaped by the options that are given (not None).
 
     Raises:

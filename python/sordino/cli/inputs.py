@@ -62,7 +62,7 @@ class Source:
         """Number of cells; None for attributes, whose table is not always needed."""
         return None if self.attributes else len(self.cells)
 
-    def cells_for(self, workload: so.Workload) -> NDArray[Any]:
+    def cells_for(self, workload: so.workloads.Workload) -> NDArray[Any]:
         """Return what a release takes: records for marginals of attributes, otherwise counts.
 
         Raises:

@@ -71,9 +71,9 @@ def plan_command(
     low, high = real(first), real(last)
     if not dots or not np.isfinite([low, high]).all():
         raise InvalidParameterError(f"--bounds {bounds}: expected two numbers, such as 0..60")
-    loss = None if huber is None else so.LocalLoss.huber(huber)
-    survey = so.LocalSurvey(clients, (low, high), loss=loss, intervals=intervals)
-    plan = so.plan_local(survey, Guarantee(**privacy).build_privacy(), mechanism=mechanism)  # type: ignore[arg-type] # by click
+    loss = None if huber is None else so.local.LocalLoss.huber(huber)
+    survey = so.local.LocalSurvey(clients, (low, high), loss=loss, intervals=intervals)
+    plan = so.plan(survey, Guarantee(**privacy).build_privacy(), mechanism=mechanism)  # type: ignore[arg-type] # by click
     if output is not None:
         plan.save(output)
     click.echo(plan.explain())
@@ -95,7 +95,7 @@ def encode_command(
     outputs.check_output(output, (".jsonl", ".npz"))
     if (value is None) == (input is None) or (input is None) != (column is None):
         raise InvalidParameterError("say whose report: --value, or --input and --column")
-    plan = so.LocalPlan.load(plan_file)
+    plan = so.SurveyPlan.load(plan_file)
     if input is None:
         reports = plan.encode_clients([value])
     else:
@@ -103,7 +103,7 @@ def encode_command(
         for (entries,) in read_chunks(input, [str(column)]):
             numbers = np.array([real(entry) for entry in entries], dtype=np.float64)
             parts.append(plan.encode_clients(numbers[np.isfinite(numbers)]))
-        reports = np.concatenate(parts) if parts else np.empty((0, plan.numbers), dtype=np.int64)
+        reports = np.concatenate(parts) if parts else plan.encode_clients([])
     if output is not None and output.suffix.lower() == ".npz":
         buffer = io.BytesIO()
         np.savez_compressed(buffer, reports=reports)
@@ -136,14 +136,14 @@ def aggregate_command(
 ) -> None:
     """Add up REPORTS, files that `encode` made under PLAN. Malformed reports are left out, silently."""
     outputs.check_output(output, (".json",))
-    plan = so.LocalPlan.load(plan_file)
+    plan = so.SurveyPlan.load(plan_file)
     server = plan.server()
     for path in reports:
         _collect(server, path)
     estimate = server.estimate()
     band = estimate.interval(level, population=population)
     record: dict[str, Any] = {"clients": estimate.clients, "minimiser": estimate.minimiser}
-    if plan.survey.loss.name == "absolute":
+    if server.fit.survey.loss.name == "absolute":
         record |= {"median": estimate.median, "quantiles": {str(q): estimate.quantile(q) for q in quantile}}
     elif quantile:
         raise InvalidParameterError("only reports of the absolute loss tell quantiles")
@@ -158,7 +158,7 @@ def aggregate_command(
         outputs.write_text(output, outputs.to_json(record) + "\n")
 
 
-def _collect(server: so.LocalServer, path: Path) -> None:
+def _collect(server: so.local.LocalServer, path: Path) -> None:
     """Add the reports of a file.
 
     Raises:

@@ -20,7 +20,7 @@ __all__ = ["Choices", "plan_options"]
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def _histogram(length: int) -> so.Workload:
+def _histogram(length: int) -> so.workloads.Workload:
     return so.Histogram(length)
 
 
@@ -28,17 +28,17 @@ _KINDS: dict[str, Kind] = {
     "moving-average": Kind(so.MovingAverage, ("window",), ("boundary",)),
     "running-sum": Kind(so.RunningSum),
     "exponential-smoothing": Kind(so.ExponentialSmoothing, ("decay",), ("boundary",)),
-    "polynomial-decay": Kind(so.PolynomialDecay, ("exponent",), ("boundary",)),
-    "difference": Kind(so.Difference, (), ("order", "boundary")),
-    "band-pass": Kind(so.BandPass, ("low", "high")),
+    "polynomial-decay": Kind(so.workloads.PolynomialDecay, ("exponent",), ("boundary",)),
+    "difference": Kind(so.workloads.Difference, (), ("order", "boundary")),
+    "band-pass": Kind(so.workloads.BandPass, ("low", "high")),
     "convolution": Kind(so.Convolution, ("kernel",), ("boundary",)),
     "histogram": Kind(_histogram),
     "all-ranges": Kind(so.AllRanges),
 }
 _CONSTRAINTS: dict[str, Callable[[float], Constraint]] = {
-    "public_total": so.PublicTotal,
-    "public_bound": so.PublicBound,
-    "signed_bound": so.SignedBound,
+    "public_total": so.optimal.PublicTotal,
+    "public_bound": so.optimal.PublicBound,
+    "signed_bound": so.optimal.SignedBound,
 }
 _SHAPING = ("window", "decay", "exponent", "order", "low", "high", "kernel", "boundary")
 
@@ -122,7 +122,7 @@ class Choices(Guarantee):
     signed_bound: float | None = None
     effort: Literal["closed-form", "optimize"] = "optimize"
 
-    def build_workload(self, length: int | None, default: str | None = None) -> so.Workload:
+    def build_workload(self, length: int | None, default: str | None = None) -> so.workloads.Workload:
         """Return the workload on `length` cells, on those of the columns, or on as many as are declared.
 
         Raises:
@@ -153,7 +153,7 @@ class Choices(Guarantee):
         assert name is not None
         return build_shape(_KINDS, name, given, length=size)
 
-    def _build_marginals(self, attributes: tuple[Attribute, ...]) -> so.Workload:
+    def _build_marginals(self, attributes: tuple[Attribute, ...]) -> so.workloads.Workload:
         if not attributes:
             raise InvalidParameterError("--marginals needs --column, once for each column of the records")
         if self.length is not None:
@@ -187,7 +187,7 @@ class Choices(Guarantee):
         default: str | None = None,
         max_records: int | None = None,
         progress: Progress | None = None,
-    ) -> so.Plan:
+    ) -> so.ReleasePlan:
         """Return the plan for `length` cells; `progress` is told about searches.
 
         Raises:

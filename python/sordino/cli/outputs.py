@@ -13,7 +13,7 @@ from rich.table import Table
 import sordino as so
 from sordino._support.files import atomic_write
 from sordino.errors import InputFileError, InvalidParameterError
-from sordino.mechanisms.linear.fit import kind_of_error
+from sordino.mechanisms.fits import kind_of_error
 from sordino.plots.tables import describe
 
 __all__ = [
@@ -57,26 +57,26 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
         raise InputFileError("the folder of an output file does not exist")
 
 
-def plan_facts(plan: so.Plan) -> list[tuple[str, str]]:
+def plan_facts(plan: so.ReleasePlan) -> list[tuple[str, str]]:
     """Return the facts about a plan, name and value."""
-    bound, ratio = plan.gaussian_bound, plan.optimality
+    bound, ratio = plan.fit.bound, plan.optimality
     facts = [
         ("queries", f"{describe(plan.workload)}, {plan.workload!r}"),
         ("privacy", plan.guarantee()),
-        ("mechanism", f"{plan.mechanism} ({'chosen by auto' if plan.requested == 'auto' else 'as asked'})"),
-        ("rmse", f"{plan.rmse:.6g}{kind_of_error(plan.rmse_kind)}"),
+        ("mechanism", f"{plan.mechanism} ({'chosen by auto' if plan.request.mechanism == 'auto' else 'as asked'})"),
+        ("rmse", f"{plan.rmse:.6g}{kind_of_error(plan.fit.rmse_kind)}"),
         ("largest standard error", _known(plan.max_stderr)),
     ]
     if bound is not None and bound.value > 0.0:
         facts.append(("least of any Gaussian mechanism", f"{bound.value:.6g} ({bound.name})"))
     if ratio is not None:
         facts.append(("error over that", f"{ratio:.6g}"))
-    found = plan.factorization
+    found = plan.fit.factorization
     if found is not None and found.gap is not None:
         facts.append(("search", f"within {found.gap:.2g} of the least error, after {found.iterations} iterations"))
-    if plan.constraint is not None:
-        facts.append(("answers are projected onto", str(plan.constraint)))
-    facts.append(("cells are cut down to", f"{plan.domain.max_value:,}"))
+    if plan.request.constraint is not None:
+        facts.append(("answers are projected onto", str(plan.request.constraint)))
+    facts.append(("cells are cut down to", f"{plan.fit.domain.max_value:,}"))
     return facts
 
 
@@ -104,7 +104,7 @@ def show_comparison(comparison: so.Comparison) -> None:
     if not sys.stdout.isatty():
         click.echo(str(comparison))
         return
-    bound = comparison.gaussian_bound
+    bound = comparison.bound
     caption = None if bound is None else f"least of any Gaussian mechanism: {bound.value:.6g} ({bound.name})"
     table = Table("mechanism", caption=caption, header_style="bold")
     for name in ("rmse", "max stderr", "over bound", "kind"):
@@ -123,7 +123,7 @@ def show_comparison(comparison: so.Comparison) -> None:
     Console().print(table)
 
 
-def plan_record(plan: so.Plan) -> dict[str, Any]:
+def plan_record(plan: so.ReleasePlan) -> dict[str, Any]:
     """Return the plan's record with what follows from it."""
     return plan.record() | {
         "guarantee": plan.guarantee(),
@@ -134,7 +134,7 @@ def plan_record(plan: so.Plan) -> dict[str, Any]:
 
 def comparison_record(comparison: so.Comparison) -> dict[str, Any]:
     """Return a comparison as a JSON-like record."""
-    bound = comparison.gaussian_bound
+    bound = comparison.bound
     return {
         "chosen": comparison.chosen,
         "gaussian_bound": None if bound is None else {"name": bound.name, "value": bound.value},

@@ -75,7 +75,7 @@ def write_release(
 
 
 def _numbers(release: so.Release, level: float) -> dict[str, Array]:
-    if release.plan.fitted.mechanism.strategy == "compressive":
+    if release.fit.mechanism.strategy == "compressive":
         return {"value": release.values.reshape(-1)}
     interval = release.interval(level)
     found = (release.values, release.unbiased, release.stderr, interval.lower, interval.upper)
@@ -103,23 +103,24 @@ def write_columns(columns: dict[str, list[Any]], path: Path) -> None:
 
 
 def _release_record(release: so.Release, source: Source, numbers: dict[str, Array]) -> dict[str, Any]:
-    plan, projection = release.plan, release.projection
+    fit, projection = release.fit, release.projection
+    request = fit.request
     record = {
-        "workload": repr(plan.workload),
-        "mechanism": plan.mechanism,
-        "guarantee": plan.guarantee(),
-        "privacy": plan.privacy.to_json(),
-        "unit": plan.unit.to_json(),
-        "plan_digest": plan.digest,
+        "workload": repr(request.workload),
+        "mechanism": fit.name,
+        "guarantee": fit.guarantee(),
+        "privacy": request.privacy.to_json(),
+        "unit": request.unit.to_json(),
+        "plan_digest": fit.digest,
         "private": release.private,
         "accounted": release.accounted,
-        "rmse": plan.rmse,
-        "rmse_kind": plan.rmse_kind,
-        "max_stderr": plan.max_stderr,
+        "rmse": fit.rmse,
+        "rmse_kind": fit.rmse_kind,
+        "max_stderr": fit.max_stderr,
     }
-    if plan.constraint is not None and projection is not None:
+    if request.constraint is not None and projection is not None:
         record["projection"] = {
-            "constraint": plan.constraint.to_json(),
+            "constraint": request.constraint.to_json(),
             "gap": projection.gap,
             "iterations": projection.iterations,
         }

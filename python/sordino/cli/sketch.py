@@ -90,8 +90,8 @@ def build_command(
         raise InvalidParameterError("--amounts-column goes with --cells-column")
     outputs.check_output(output, ())
 
-    def empty(size: int) -> so.Sketch:
-        return so.Sketch(size, measurements, sketch=kind, nonzeros=nonzeros, seed=seed)  # type: ignore[arg-type] # by click
+    def empty(size: int) -> so.sketches.Sketch:
+        return so.sketches.Sketch(size, measurements, sketch=kind, nonzeros=nonzeros, seed=seed)  # type: ignore[arg-type] # by click
 
     if cells_column is not None:
         if cells is None:
@@ -110,7 +110,7 @@ def build_command(
     _save(sketch, output)
 
 
-def _add_records(sketch: so.Sketch, path: Path, names: list[str]) -> None:
+def _add_records(sketch: so.sketches.Sketch, path: Path, names: list[str]) -> None:
     for places, *amounts in read_chunks(path, names):
         found = _numbers(places)
         sound = (found >= 0) & (found < sketch.cells) & (found == np.floor(found))
@@ -145,7 +145,7 @@ def _whole(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray((np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers)))
 
 
-def _save(sketch: so.Sketch, path: Path) -> None:
+def _save(sketch: so.sketches.Sketch, path: Path) -> None:
     atomic_write(path, sketch.to_bytes(), "sketch", private=True)
     click.echo(f"{sketch!r}\nThis file is as private as the data: neither noisy nor encrypted.", err=True)
 
@@ -159,7 +159,7 @@ def merge_command(files: tuple[Path, ...], output: Path) -> None:
     _save(_merged(files), output)
 
 
-def _merged(files: Sequence[Path]) -> so.Sketch:
+def _merged(files: Sequence[Path]) -> so.sketches.Sketch:
     """Return the sum of the sketches in files.
 
     Raises:
@@ -168,10 +168,10 @@ def _merged(files: Sequence[Path]) -> so.Sketch:
     """
     if len({file.resolve() for file in files}) < len(files):
         raise InvalidParameterError("a file is given twice: its records would count twice")
-    total: so.Sketch | None = None
+    total: so.sketches.Sketch | None = None
     for file in files:
         try:
-            sketch = so.Sketch.load(file)
+            sketch = so.sketches.Sketch.load(file)
         except InvalidParameterError:
             raise InputFileError("the input file is no sketch, or damaged, or of another version") from None
         if total is None:
@@ -190,7 +190,7 @@ class _Recovery(Guarantee):
     basis: str = "haar"
     recovery: str = "cosamp"
 
-    def build_plan(self, sketch: so.Sketch) -> so.Plan:
+    def build_plan(self, sketch: so.sketches.Sketch) -> so.ReleasePlan:
         """Return the plan for sketches like this one.
 
         Raises:
@@ -199,7 +199,7 @@ class _Recovery(Guarantee):
         if self.mechanism not in ("auto", *_MECHANISMS):
             raise InvalidParameterError(f"--mechanism must be one of {', '.join(_MECHANISMS)}")
         kind, cells, measurements, seed, nonzeros = sketch.operator.description
-        compression = so.Compression(
+        compression = so.sketches.Compression(
             measurements=measurements,
             sparsity=self.sparsity,
             basis=self.basis,
@@ -292,7 +292,7 @@ def release_command(
         plan.save(save_plan)
 
 
-def _planned(choices: _Recovery, plan_file: Path | None, sketch: so.Sketch) -> so.Plan:
+def _planned(choices: _Recovery, plan_file: Path | None, sketch: so.sketches.Sketch) -> so.ReleasePlan:
     """Return the saved plan, or the one described by options.
 
     Raises:
@@ -301,7 +301,7 @@ def _planned(choices: _Recovery, plan_file: Path | None, sketch: so.Sketch) -> s
     if plan_file is None:
         return choices.build_plan(sketch)
     choices.require_none()
-    plan = so.Plan.load(plan_file)
+    plan = so.ReleasePlan.load(plan_file)
     if not isinstance(plan.workload, so.Histogram):
         raise InvalidParameterError("the saved plan answers other queries than the cells themselves")
     if plan.sketch().operator != sketch.operator:

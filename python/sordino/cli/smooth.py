@@ -20,14 +20,14 @@ from sordino.workloads.base import Array
 __all__ = ["smooth_group"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_Kernels: TypeAlias = so.GaussianKernels | so.LaplaceKernels | so.MaternKernels
+_Kernels: TypeAlias = so.smooth.GaussianKernels | so.smooth.LaplaceKernels | so.smooth.MaternKernels
 
 _FILE = click.Path(path_type=Path)
 _KERNELS: dict[str, Callable[[Any], _Kernels]] = {
-    "gaussian": so.GaussianKernels,
-    "laplace": so.LaplaceKernels,
-    "matern32": lambda scale: so.MaternKernels(scale, 1.5),
-    "matern52": lambda scale: so.MaternKernels(scale, 2.5),
+    "gaussian": so.smooth.GaussianKernels,
+    "laplace": so.smooth.LaplaceKernels,
+    "matern32": lambda scale: so.smooth.MaternKernels(scale, 1.5),
+    "matern52": lambda scale: so.smooth.MaternKernels(scale, 2.5),
 }
 _ANSWERS = ("value", "stderr", "truncation", "lower", "upper")
 _SUFFIXES = (".json", ".csv", ".parquet")
@@ -78,7 +78,7 @@ class _Choices(Guarantee):
         if self.smooth_order is not None:
             if self.kernel is not None or self.bandwidth or self.centres_file is not None:
                 raise InvalidParameterError("--smooth-order is a class of its own: leave out kernels")
-            return so.KSmooth(self.smooth_order, 1.0 if self.smooth_bound is None else self.smooth_bound)
+            return so.smooth.KSmooth(self.smooth_order, 1.0 if self.smooth_bound is None else self.smooth_bound)
         if self.smooth_bound is not None:
             raise InvalidParameterError("--smooth-bound goes with --smooth-order")
         if not self.bandwidth:
@@ -86,7 +86,7 @@ class _Choices(Guarantee):
         kernels = _kernels(self.kernel, self.bandwidth)
         return kernels if self.centres_file is None else kernels.at(_read_places(self.centres_file, names))
 
-    def build_plan(self, columns: dict[str, tuple[float, float]]) -> so.SmoothPlan:
+    def build_plan(self, columns: dict[str, tuple[float, float]]) -> so.ReleasePlan:
         """Return the plan.
 
         Raises:
@@ -97,7 +97,7 @@ class _Choices(Guarantee):
         if self.objective != "mean":
             raise InvalidParameterError("summaries minimise the mean error: leave out --objective")
         degree = self.degree or "auto"
-        workload = so.SmoothQueries(
+        workload = so.smooth.SmoothQueries(
             len(columns),
             points=self.points,
             bounds=list(columns.values()),
@@ -181,7 +181,7 @@ def release_command(
     columns = _parse_columns(column)
     choices = _Choices(**{item.name: options[item.name] for item in fields(_Choices) if item.name in options})
     plan = _planned(choices, plan_file, columns)
-    if plot is not None and plan.workload.declared is not None:
+    if plot is not None and plan.fit.workload.declared is not None:
         raise InvalidParameterError("declared queries show no density: leave out --plot")
     if plan_only:
         click.echo(f"{plan.explain()}\n\n{plan.compare()}")
@@ -196,7 +196,7 @@ def release_command(
         release.plot(plot)
 
 
-def _planned(choices: _Choices, plan_file: Path | None, columns: dict[str, tuple[float, float]]) -> so.SmoothPlan:
+def _planned(choices: _Choices, plan_file: Path | None, columns: dict[str, tuple[float, float]]) -> so.ReleasePlan:
     """Return the saved plan, or the one described by options.
 
     Raises:
@@ -205,8 +205,8 @@ def _planned(choices: _Choices, plan_file: Path | None, columns: dict[str, tuple
     if plan_file is None:
         return choices.build_plan(columns)
     choices.require_none()
-    plan = so.SmoothPlan.load(plan_file)
-    if plan.workload.bounds != tuple(columns.values()):
+    plan = so.ReleasePlan.load(plan_file)
+    if plan.fit.workload.bounds != tuple(columns.values()):
         raise InvalidParameterError("the saved plan has other bounds than --column says")
     return plan
 
@@ -237,7 +237,7 @@ def _parse_columns(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     return columns
 
 
-def _read_points(path: Path, names: list[str], plan: so.SmoothPlan) -> Iterator[Array]:
+def _read_points(path: Path, names: list[str], plan: so.ReleasePlan) -> Iterator[Array]:
     """Yield points piece by piece.
 
     Raises:
@@ -246,7 +246,7 @@ def _read_points(path: Path, names: list[str], plan: so.SmoothPlan) -> Iterator[
     for piece in read_chunks(path, names):
         points = np.array([[real(entry) for entry in column] for column in piece], dtype=np.float64).T
         sound = np.isfinite(points).all(axis=1)
-        if plan.count_is_public and not sound.all():
+        if plan.fit.count_is_public and not sound.all():
             raise InputFileError(
                 "with --replace the number of points is public: every row must have a number everywhere"
             )
@@ -317,11 +317,11 @@ class _Question:
             raise InvalidParameterError("ask one thing: --at, --at-file, --moment, --box or --declared")
         return asked[0]
 
-    def places(self, release: so.SmoothRelease) -> Array:
+    def places(self, release: so.smooth.SmoothRelease) -> Array:
         """Return the places that are asked about, shape (queries, d)."""
         if self.at_file is not None:
             return _read_places(self.at_file, release.names)
-        return np.array([_numbers("--at", text, release.plan.workload.dimension) for text in self.at])
+        return np.array([_numbers("--at", text, release.fit.workload.dimension) for text in self.at])
 
 
 @smooth_group.command("query", epilog=_QUERY_EXAMPLES, short_help="Ask a summary: free, as often as wanted.")
@@ -377,9 +377,9 @@ def query_command(
     ):
         if given and kind not in goes:
             raise InvalidParameterError(f"{flag(name)} does not go with {flag(kind)}")
-    release = so.SmoothRelease.load(summary)
+    release = so.smooth.SmoothRelease.load(summary)
     asked = release.projected() if projected else release
-    names = release.names or tuple(f"x{j}" for j in range(release.plan.workload.dimension))
+    names = release.names or tuple(f"x{j}" for j in range(release.fit.workload.dimension))
     columns: dict[str, list[Any]]
     match kind:
         case "declared":
@@ -387,14 +387,14 @@ def query_command(
             columns = {"query": list(range(answers.values.size))}
         case "moment":
             powers = [_numbers("--moment", text, len(names)) for text in question.moment]
-            answers = asked.query(so.MomentQueries(powers))
+            answers = asked.query(so.smooth.MomentQueries(powers))
             columns = _named(names, np.array(powers))
         case "box":
             if not smoothing:
                 raise InvalidParameterError("--box needs --smoothing: the sharper the sides, the larger the error")
             boxes = [_box(text, len(names)) for text in question.box]
             soft = smoothing[0] if len(smoothing) == 1 else smoothing
-            answers = asked.query(so.Boxes([low for low, _ in boxes], [high for _, high in boxes], soft))
+            answers = asked.query(so.smooth.Boxes([low for low, _ in boxes], [high for _, high in boxes], soft))
             columns = {"box": list(question.box)}
         case _:
             places = question.places(release)
@@ -408,8 +408,8 @@ def query_command(
         return
     record = {
         "asked": "density" if density else kind.replace("_file", ""),
-        "mechanism": release.plan.mechanism,
-        "guarantee": release.plan.guarantee(),
+        "mechanism": release.fit.mechanism,
+        "guarantee": release.fit.guarantee(),
         "private": release.private,
         "post_processing": list(asked.post_processing),
         "points": release.points,
@@ -428,8 +428,8 @@ def _named(names: Sequence[str], table: Array) -> dict[str, list[Any]]:
 
 
 def _at(
-    release: so.SmoothRelease, places: Array, kernel: str | None, bandwidth: tuple[float, ...], density: bool
-) -> so.SmoothAnswers:
+    release: so.smooth.SmoothRelease, places: Array, kernel: str | None, bandwidth: tuple[float, ...], density: bool
+) -> so.smooth.SmoothAnswers:
     """Answer about places: averages of kernels, or the density."""
     if kernel is not None and not bandwidth:
         raise InvalidParameterError("--kernel needs --bandwidth")
@@ -439,9 +439,9 @@ def _at(
         return release.density(
             places, bandwidth=(bandwidth if len(bandwidth) > 1 else bandwidth[0]) if bandwidth else None
         )
-    workload = release.plan.workload
+    workload = release.fit.workload
     own = workload.query_class if workload.declared is None else workload.declared.kernels
     found = _kernels(kernel, bandwidth) if bandwidth else own
-    if not isinstance(found, so.GaussianKernels | so.LaplaceKernels | so.MaternKernels):
+    if not isinstance(found, so.smooth.GaussianKernels | so.smooth.LaplaceKernels | so.smooth.MaternKernels):
         raise InvalidParameterError("the release was made for no kernels: give --bandwidth")
     return release.query(found.at(places))

@@ -42,14 +42,14 @@ class _Writer:
     """Writes answers to the standard output, each step once it is published.
 
     Attributes:
-        plan: What is published.
+        fit: What is published.
         names: One for each number of an answer.
         every: Only steps that are a multiple of this one are written.
         form: CSV, or JSON lines.
         stderr: Whether the standard error is written as well.
     """
 
-    plan: so.StreamPlan
+    fit: so.streams.StreamFit
     names: tuple[str, ...]
     every: int
     form: Literal["csv", "jsonl"]
@@ -71,7 +71,7 @@ class _Writer:
         steps = np.arange(first, first + len(values), dtype=np.uint64)
         chosen = steps % np.uint64(self.every) == 0
         steps, rows = steps[chosen], values[chosen].tolist()
-        errors = self.plan.std(steps).tolist() if self.stderr else [None] * len(rows)
+        errors = self.fit.std(steps).tolist() if self.stderr else [None] * len(rows)
         lines = map(self._line, steps.tolist(), rows, errors)
         self._write("".join(lines))
 
@@ -141,11 +141,11 @@ def stream_command(
         interruption = stack.enter_context(Interruption())
         stream, saved = _open_stream(choices, state, key_file)
         stack.enter_context(stream)
-        dim = stream.plan.dim
+        dim = stream.fit.dim
         if columns and len(columns) != dim:
             raise InvalidParameterError("the state is of a stream with another number of columns")
         names = ("value",) if dim == 1 else columns or tuple(f"value_{i}" for i in range(1, dim + 1))
-        writer = _Writer(stream.plan, names, every, form, stderr)
+        writer = _Writer(stream.fit, names, every, form, stderr)
         again = from_start or file is not None
         if saved is not None and saved.released > stream.step and not again:
             click.echo(
@@ -242,13 +242,13 @@ class _Run:
     def _publish(self, items: Array) -> None:
         passed = min(self.skip, len(items))
         self.skip -= passed
-        left = self.stream.plan.steps - self.stream.step
+        left = self.stream.fit.steps - self.stream.step
         fitting = items[passed : passed + left]
         if len(fitting):
             first = self.stream.step + 1
-            values = self.stream.update(fitting if self.stream.plan.dim > 1 else fitting[:, 0])
+            values = self.stream.update(fitting if self.stream.fit.dim > 1 else fitting[:, 0])
             self.writer.answers(first, np.asarray(values).reshape(len(fitting), -1))
         if passed + left < len(items):
             if self.saved is not None:
                 self.saved.save()
-            raise HorizonError(f"the stream has ended: its budget covers {self.stream.plan.steps} steps")
+            raise HorizonError(f"the stream has ended: its budget covers {self.stream.fit.steps} steps")

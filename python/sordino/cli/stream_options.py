@@ -9,15 +9,15 @@ import click
 import sordino as so
 from sordino.cli.guarantee import Guarantee, Kind, add_options, build_shape, guarantee_options, number_list
 from sordino.errors import InvalidParameterError
-from sordino.mechanisms.stream.catalogue import Horizon
 from sordino.privacy.units import Unit
+from sordino.workloads.continual import Horizon
 
 __all__ = ["StreamChoices", "stream_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def _convolution(length: int | None, kernel: tuple[float, ...]) -> so.Workload:
+def _convolution(length: int | None, kernel: tuple[float, ...]) -> so.workloads.Workload:
     if length is None:
         raise InvalidParameterError("convolution needs --length")
     return so.Convolution(kernel, length, boundary="causal")
@@ -52,7 +52,9 @@ def _options() -> list[Callable[[_Command], _Command]]:
         click.option("--max-value", type=int, help="Public bound of a number: larger ones are cut down to it."),
         click.option("--real", is_flag=True, help="Numbers are real; integers otherwise."),
         click.option("--dim", type=int, help="Numbers in a line.  [default: 1, or as many as there are --column]"),
-        click.option("--touched", type=int, help="Numbers of a line that one record changes, at most.  [default: 1]"),
+        click.option(
+            "--cells-per-record", type=int, help="Numbers of a line that one record changes, at most.  [default: 1]"
+        ),
         click.option("--signed", is_flag=True, help="A record may make numbers smaller, too."),
     ]
 
@@ -75,10 +77,10 @@ class StreamChoices(Guarantee):
     max_participations: int | None = None
     min_separation: int | None = None
     dim: int | None = None
-    touched: int | None = None
+    cells_per_record: int | None = None
     signed: bool = False
 
-    def build_workload(self) -> so.Workload:
+    def build_workload(self) -> so.workloads.Workload:
         """Return what is published.
 
         Raises:
@@ -110,14 +112,19 @@ class StreamChoices(Guarantee):
     def _request(self) -> dict[str, Any]:
         return {
             "unit": self.build_unit(),
-            "horizon": self.horizon,
             "objective": self.objective,
-            "dim": 1 if self.dim is None else self.dim,
-            "touched": 1 if self.touched is None else self.touched,
-            "signed": self.signed,
             "max_value": self.max_value,
             "integral": not self.real,
         }
+
+    def _live(self) -> so.Continual:
+        return so.Continual(
+            self.build_workload(),
+            horizon=self.horizon,
+            dim=1 if self.dim is None else self.dim,
+            cells_per_record=1 if self.cells_per_record is None else self.cells_per_record,
+            one_signed=not self.signed,
+        )
 
     def build_plan(self) -> so.StreamPlan:
         """Return the plan.
@@ -125,13 +132,12 @@ class StreamChoices(Guarantee):
         Raises:
             SordinoError: The choices do not describe a stream.
         """
-        workload, privacy = self.build_workload(), self.build_privacy()
-        return so.plan_stream(workload, privacy, mechanism=self.mechanism, **self._request())
+        return so.plan(self._live(), self.build_privacy(), mechanism=self.mechanism, **self._request())
 
-    def build_comparison(self) -> so.StreamComparison:
+    def build_comparison(self) -> so.Comparison:
         """Return the comparison of mechanisms.
 
         Raises:
             SordinoError: The choices do not describe a stream.
         """
-        return so.compare_stream(self.build_workload(), self.build_privacy(), **self._request())
+        return so.compare(self._live(), self.build_privacy(), **self._request())

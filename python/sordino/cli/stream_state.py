@@ -4,6 +4,7 @@ import os
 import secrets
 import time
 from pathlib import Path
+from typing import Any
 
 import sordino as so
 from sordino._support.files import atomic_write, read_file
@@ -16,7 +17,6 @@ __all__ = ["StreamState", "open_stored"]
 _PAUSE = 0.05
 _EVERY = 1.0
 _SHARE = 0.05
-_ASKED = ("workload", "privacy", "unit", "horizon", "objective", "dim", "touched", "signed", "requested", "option")
 
 
 class StreamState:
@@ -30,7 +30,7 @@ class StreamState:
         released: Steps that were released before this run.
     """
 
-    def __init__(self, stream: so.Stream, store: so.FileStepStore, path: Path, key: bytes) -> None:
+    def __init__(self, stream: so.Stream, store: so.streams.FileStepStore, path: Path, key: bytes) -> None:
         self.stream = stream
         entries = store.entries()
         self.released = entries[-1].step + entries[-1].steps if entries else 0
@@ -80,7 +80,7 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
         StepStoreError: The stream is in use, or its steps are missing.
     """
     steps = path.with_name(f"{path.name}.steps")
-    store = so.FileStepStore(steps)
+    store = so.streams.FileStepStore(steps)
     sealed = _read(path, "state")
     if sealed is None:
         plan, orphan = choices.build_plan(), steps.exists()
@@ -99,7 +99,7 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
         if not steps.exists():
             raise StepStoreError(f"the published steps of this state, {steps.name!r}, are missing")
         stream = so.restore(sealed, key, store, replay=True)
-        if asked and not _same(asked, stream.plan, choices):
+        if asked and not _same(asked.fit, stream.fit, choices):
             stream.close()
             raise InvalidParameterError("the state is of a stream with other options; leave them out to go on with it")
     state = StreamState(stream, store, path, key)
@@ -111,11 +111,11 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
     return state
 
 
-def _same(asked: so.StreamPlan, kept: so.StreamPlan, choices: StreamChoices) -> bool:
+def _same(asked: Any, kept: so.streams.StreamFit, choices: StreamChoices) -> bool:
     """Return whether the choices describe the stream that is kept; what they leave open stays as it was."""
-    one, other = asked.record(), kept.record()
     bound = choices.max_value in (None, kept.domain.max_value)
-    return bound and asked.integral == kept.integral and all(one[name] == other[name] for name in _ASKED)
+    one: dict[str, Any] = asked.request.record()
+    return bound and one == kept.request.record()
 
 
 def _read(path: Path, what: str) -> bytes | None:

@@ -26,7 +26,7 @@ def true_answers(plan: so.Plan, cells: NDArray[Any]) -> Array:
     Raises:
         UnsupportedMechanismError: The workload is neither a filter, a histogram nor a matrix.
     """
-    bound = plan.domain.max_value
+    bound = plan.fit.domain.max_value
     series = np.clip(np.asarray(cells, dtype=np.float64).reshape(-1), -bound, bound)
     match plan.workload:
         case Filter() as workload:

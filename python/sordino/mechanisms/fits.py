@@ -285,6 +285,11 @@ class Fit(ABC):
         """Return how many units cover any group of so many things."""
         return self.request.unit.units_in(records)
 
+    @property
+    def promise(self) -> str:
+        """The guarantee for one unit, without the unit: '1-differential privacy'."""
+        return promise_of(self.cost, 1, self.request.privacy)
+
     def guarantee(self, records: int | None = None) -> str:
         """Return the guarantee in one plain sentence, for a group of `records` things if given.
 
@@ -294,7 +299,7 @@ class Fit(ABC):
         """
         request = self.request
         if records is None:
-            return f"{self.subject} is protected by {promise_of(self.cost, 1, request.privacy)}{self.scope}."
+            return f"{self.subject} is protected by {self.promise}{self.scope}."
         count = group_of(records)
         promise = promise_of(self.cost, self.units_in(count), request.privacy)
         return f"Any {count} {self.things} together are protected by {promise} (unit: {request.unit.label})."

@@ -11,7 +11,7 @@ from sordino.accuracy.bounds import Bound
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.families import family_of
 from sordino.mechanisms.family import Column, Progress
-from sordino.mechanisms.fits import Fit, Request
+from sordino.mechanisms.fits import Request
 
 __all__ = ["Comparison", "compare_request"]
 
@@ -41,7 +41,7 @@ class Comparison:
     bound: Bound | None
     request: Request
     steps: tuple[int, ...] = ()
-    fits: tuple[Fit, ...] = field(default=(), repr=False)
+    fits: tuple[Any, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         width = max(len(row["mechanism"]) for row in self.rows) + 4

@@ -46,15 +46,22 @@ class Plan:
     """How a workload will be answered: made by `sordino.plan`, costs nothing, can be saved and read.
 
     Attributes:
-        fit: What was asked for and fitted: strategy, lattice and noise, with everything that is known of them.
+        fit: What was asked for and fitted: strategy, lattice and noise, with everything that is known of them. A
+            `LinearFit`, `SmoothFit`, `StreamFit`, `TableFit`, `RareFit` or `SurveyFit`; what all have is `Fit`.
     """
 
-    fit: Fit
+    fit: Any
+
+    @property
+    def _common(self) -> Fit:
+        """What all fits have."""
+        fit: Fit = self.fit
+        return fit
 
     @property
     def request(self) -> Request:
         """What was asked for."""
-        return self.fit.request
+        return self._common.request
 
     @property
     def workload(self) -> Workload:
@@ -74,27 +81,27 @@ class Plan:
     @property
     def mechanism(self) -> str:
         """Full name of the mechanism, such as 'fourier-gaussian'."""
-        return self.fit.name
+        return self._common.name
 
     @property
     def cost(self) -> Cost:
         """What a release, or a whole stream, costs: at most the requested privacy."""
-        return self.fit.cost
+        return self._common.cost
 
     @property
     def rmse(self) -> float:
         """Root mean squared error over the answers (weighted as the workload says); `fit.rmse_kind` says how known."""
-        return self.fit.rmse
+        return self._common.rmse
 
     @property
     def max_stderr(self) -> float | None:
         """Largest standard deviation of an answer, before any post-processing; None where it is not known."""
-        return self.fit.max_stderr
+        return self._common.max_stderr
 
     @property
     def optimality(self) -> float | None:
         """Error over `fit.bound` where it binds (1 is the optimum), None elsewhere."""
-        return self.fit.optimality
+        return self._common.optimality
 
     def guarantee(self, records: int | None = None) -> str:
         """Return the guarantee in one plain sentence, for a group of `records` things if given.
@@ -103,7 +110,7 @@ class Plan:
             DataTypeError: `records` is no integer.
             InvalidParameterError: `records` is not from 1 to 2**63.
         """
-        return self.fit.guarantee(records)
+        return self._common.guarantee(records)
 
     def explain(self) -> str:
         """Return what will happen and why, in a few lines of text."""
@@ -112,7 +119,7 @@ class Plan:
             repr(self.workload),
             f"mechanism      {self.mechanism}, {chosen}",
             f"guarantee      {self.guarantee()}",
-            *self.fit.lines(),
+            *self._common.lines(),
         ]
         return "\n".join(lines)
 
@@ -127,7 +134,7 @@ class Plan:
             UnsupportedMechanismError: A basis is given by functions.
             InvalidParameterError: The loss of a survey is given by functions.
         """
-        return self.fit.record()
+        return self._common.record()
 
     @property
     def digest(self) -> str:
@@ -136,7 +143,7 @@ class Plan:
         Raises:
             UnsupportedMechanismError: A basis is given by functions.
         """
-        return self.fit.digest
+        return self._common.digest
 
     def save(self, path: str | Path) -> Path:
         """Write the plan as JSON, large arrays in an `.npz` beside it.
@@ -184,7 +191,7 @@ class Plan:
             MissingDependencyError: matplotlib is not installed.
             UnsupportedMechanismError: There is no picture of such a plan.
         """
-        figure = drawn(self.fit.family, self, path)
+        figure = drawn(self._common.family, self, path)
         if figure is None:
             raise UnsupportedMechanismError("there is no picture of such a plan")
         return figure

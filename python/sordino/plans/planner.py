@@ -275,9 +275,9 @@ def privacy_for(
         return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
 
     def error(fit: Fit) -> float:
-        found = {"rmse": lambda: fit.rmse, "max_stderr": lambda: fit.max_stderr}.get(
-            given[0], lambda: fit.largest_half_width(level)
-        )()
+        found = fit.rmse if rmse is not None else fit.max_stderr
+        if within is not None:
+            found = fit.largest_half_width(level)
         if found is None:
             raise UnsupportedMechanismError(f"of {fit.name} only the rmse is known")
         return found

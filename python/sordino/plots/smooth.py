@@ -44,7 +44,7 @@ def plot_density(
         UnsupportedMechanismError: Only declared queries were measured.
         InputFileError: The picture cannot be written.
     """
-    cube = release.plan.workload.cube
+    cube = release.fit.workload.cube
     chosen = (
         tuple(range(min(cube.dimension, 2))) if axes is None else tuple(integer("an axis", j, least=0) for j in axes)
     )
@@ -64,12 +64,12 @@ def plot_density(
 
 def _subtitle(release: SmoothRelease) -> str:
     after = f", {', '.join(release.post_processing)}" if release.post_processing else ""
-    points = "" if release.plan.count_is_public else "about "
-    return f"{release.plan.mechanism}{after} \N{MIDDLE DOT} {points}{short(release.points)} points"
+    points = "" if release.fit.count_is_public else "about "
+    return f"{release.fit.name}{after} \N{MIDDLE DOT} {points}{short(release.points)} points"
 
 
 def _curve(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, labels: list[str]) -> Figure:
-    low, high = release.plan.workload.bounds[chosen[0]]
+    low, high = release.fit.workload.bounds[chosen[0]]
     x = np.linspace(low, high, _CURVE)
     answers = release.density(x[:, None], bandwidth=bandwidth, axes=chosen)
     outer = answers.interval(_LEVEL)
@@ -96,7 +96,7 @@ def _curve(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, l
 def _map(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, labels: list[str]) -> Figure:
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - optional extra
 
-    bounds = [release.plan.workload.bounds[j] for j in chosen]
+    bounds = [release.fit.workload.bounds[j] for j in chosen]
     sides = [np.linspace(low, high, _SIDE) for low, high in bounds]
     answers = release.density(grid_points(sides), bandwidth=bandwidth, axes=chosen)
     # Noise reaches below zero, a density does not.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino.mechanisms.stream.fit import continual
 from sordino.plots.tables import (
     ACCENT,
     MUTED,
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sordino.mechanisms.stream.fit import StreamFitted
-    from sordino.plans.stream import StreamPlan
-    from sordino.plans.stream_planner import StreamComparison
+    from sordino.mechanisms.stream.fit import StreamFit
+    from sordino.plans.comparison import Comparison
+    from sordino.plans.plan import StreamPlan
 
 __all__ = ["EndLabel", "ErrorCurve", "error_curve", "label_ends", "plot_stream_comparison", "plot_stream_plan"]
 
@@ -80,11 +81,11 @@ def _samples(last: int, parts: int) -> list[NDArray[np.uint64]]:
     ]
 
 
-def error_curve(fitted: StreamFitted, last: int) -> ErrorCurve:
+def error_curve(fitted: StreamFit, last: int) -> ErrorCurve:
     """Return the standard errors of the steps from 1 to `last`; of trees those of whole octaves."""
     groups = _samples(last, 1 if fitted.mechanism.strategy in _UNEVEN else _PARTS)
     groups.append(np.array([last], dtype=np.uint64))
-    deviations = np.split(fitted.stderr(np.concatenate(groups)), np.cumsum([len(group) for group in groups])[:-1])
+    deviations = np.split(fitted.std(np.concatenate(groups)), np.cumsum([len(group) for group in groups])[:-1])
     if fitted.mechanism.strategy in _UNEVEN:
         deviations[-1] = deviations[-2]
     return ErrorCurve(
@@ -116,12 +117,13 @@ def plot_stream_plan(plan: StreamPlan, path: str | Path | None = None) -> Figure
     """
     figure = new_figure(8.5, 4.8)
     axes = figure.subplots()
-    length = plan.request.length
-    curve = error_curve(plan.fitted, _shown_steps(plan.horizon, length, plan.steps))
+    asked = continual(plan.request)
+    length = asked.length
+    curve = error_curve(plan.fit, _shown_steps(asked.horizon, length, plan.fit.steps))
     axes.set_xscale("log")
     axes.fill_between(curve.steps, curve.low, curve.high, color=ACCENT, alpha=0.18, linewidth=0)
     axes.plot(curve.steps, curve.middle, color=ACCENT, linewidth=2.0, marker="o" if curve.steps[-1] == 1.0 else "")
-    bound = plan.gaussian_bound
+    bound = plan.fit.bound
     top = max(float(curve.high.max()), bound.value if bound is not None else 0.0)
     axes.set_ylim(0.0, 1.15 * top)
     axes.margins(x=0.02)
@@ -137,7 +139,7 @@ def plot_stream_plan(plan: StreamPlan, path: str | Path | None = None) -> Figure
             fontsize=9,
             color=SIGNAL,
         )
-    if plan.horizon == "soft" and length is not None:
+    if asked.horizon == "soft" and length is not None:
         axes.axvline(length, color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)))
         axes.annotate(
             f"made for {length:,} steps",
@@ -150,21 +152,23 @@ def plot_stream_plan(plan: StreamPlan, path: str | Path | None = None) -> Figure
             color=MUTED,
         )
     heading(
-        axes, f"{describe(plan.workload)}: expected error", f"{plan.mechanism}; {plan.promise} for {plan.unit.label}"
+        axes,
+        f"{describe(asked.workload)}: expected error",
+        f"{plan.mechanism}; {plan.fit.promise} for {plan.unit.label}",
     )
-    shaded = "; shaded: range within each octave" if plan.fitted.mechanism.strategy in _UNEVEN else ""
+    shaded = "; shaded: range within each octave" if plan.fit.mechanism.strategy in _UNEVEN else ""
     dress(axes, f"step (log scale{shaded})", "standard error of an answer")
     return save_figure(figure, path)
 
 
-def _color(fitted: StreamFitted) -> str:
+def _color(fitted: StreamFit) -> str:
     strategy = fitted.mechanism.strategy
     if "tree" in strategy:
         return _TREE
     return _PLAIN if strategy in ("identity", "output") else MUTED
 
 
-def plot_stream_comparison(comparison: StreamComparison, path: str | Path | None = None) -> Figure:
+def plot_stream_comparison(comparison: Comparison, path: str | Path | None = None) -> Figure:
     """Draw the standard error of every mechanism against the step, the chosen one emphasised.
 
     Mechanisms that are far off everywhere are named, not drawn.
@@ -182,9 +186,9 @@ def plot_stream_comparison(comparison: StreamComparison, path: str | Path | None
     figure = new_figure(10.5, 5.6)
     axes = figure.subplots()
     last = max(comparison.steps)
-    curves = {fitted.mechanism.name: error_curve(fitted, last) for fitted in comparison.fitted}
+    curves = {fitted.mechanism.name: error_curve(fitted, last) for fitted in comparison.fits}
     top = _RANGE * float(curves[comparison.chosen].middle.max())
-    drawn = [fitted for fitted in comparison.fitted if float(curves[fitted.mechanism.name].middle.min()) < top]
+    drawn = [fitted for fitted in comparison.fits if float(curves[fitted.mechanism.name].middle.min()) < top]
     labels = []
     for fitted in drawn:
         name, chosen = fitted.mechanism.name, fitted.mechanism.name == comparison.chosen
@@ -192,12 +196,12 @@ def plot_stream_comparison(comparison: StreamComparison, path: str | Path | None
         width, style = 2.4 if chosen else 1.2, (0, (4, 2)) if fitted.mechanism.law == "laplace" else "-"
         axes.plot(curve.steps, curve.middle, color=color, linewidth=width, linestyle=style, zorder=3 if chosen else 2)
         labels.append(EndLabel(name, float(curve.middle[-1]), color, chosen))
-    if (bound := comparison.gaussian_bound) is not None:
+    if (bound := comparison.bound) is not None:
         axes.axhline(bound.value, color=SIGNAL, linewidth=1.2, linestyle=_DASHED, zorder=2.5)
         labels.append(EndLabel(f"least Gaussian rmse {bound.value:.4g}", bound.value, SIGNAL, False))
     logarithmic = _scale(axes, [curves[fitted.mechanism.name] for fitted in drawn], top)
     note = f"before any data is touched; auto takes {comparison.chosen}"
-    heading(axes, f"{describe(comparison.request.workload)}: expected error of every mechanism", note)
+    heading(axes, f"{describe(continual(comparison.request).workload)}: expected error of every mechanism", note)
     absent = ", ".join(name for name in curves if name not in {fitted.mechanism.name for fitted in drawn})
     uneven = any(fitted.mechanism.strategy in _UNEVEN for fitted in drawn)
     below = [

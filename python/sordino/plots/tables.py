@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sordino.mechanisms.linear.fit import Objective
+    from sordino.mechanisms.fits import Fit, Objective
+    from sordino.plans.comparison import Comparison
     from sordino.plans.plan import Plan
-    from sordino.plans.planner import Comparison
     from sordino.releases.release import Release
 
 __all__ = [
@@ -159,7 +159,7 @@ def plot_plan(plan: Plan, path: str | Path | None = None) -> Figure:
     panels = figure.subplots(1, 2, width_ratios=(3, 2)) if two else [figure.subplots()]
     _draw_errors(panels[0], plan)
     if ranges is not None:
-        draw_range_map(figure, panels[1], ranges, plan.stderr.reshape(-1), "standard error")
+        draw_range_map(figure, panels[1], ranges, plan.fit.stderr, "standard error")
         heading(panels[1], "Error of every range", "from its first to its last cell")
     elif two:
         _draw_spectrum(panels[1], workload)
@@ -167,7 +167,7 @@ def plot_plan(plan: Plan, path: str | Path | None = None) -> Figure:
 
 
 def _draw_errors(axes: Axes, plan: Plan) -> None:
-    workload, errors = plan.workload, plan.fitted.stderr
+    workload, errors = plan.workload, plan.fit.stderr
     largest = plan.rmse if plan.max_stderr is None else plan.max_stderr
     few = len(errors) <= FEW
     drawn = errors[drawing_order(workload, errors)]
@@ -178,8 +178,8 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
             continue
         axes.plot(x, y, color=ACCENT, linewidth=0.0 if few else 1.8, marker="o" if few else "", markersize=4)
     axes.margins(x=0.02)
-    mean, bound = plan.objective == "mean", _known(plan.gaussian_bound)
-    error, name = (plan.rmse, _KINDS[plan.rmse_kind]) if mean else (largest, "largest standard error")
+    mean, bound = plan.request.objective == "mean", _known(plan.fit.bound)
+    error, name = (plan.rmse, _KINDS[plan.fit.rmse_kind]) if mean else (largest, "largest standard error")
     least = 0.0 if bound is None else bound.value
     axes.set_ylim(0.0, 1.22 * max(largest, error, least))
     axes.axhline(error, color=ACCENT, linewidth=1.0, alpha=0.5)
@@ -193,11 +193,11 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
     on_line(axes, edge, f"{name} {short(error)}", x=x_above if above else x_below, above=above, color=ACCENT)
     if bound is not None:
         axes.axhline(least, color=SIGNAL, linewidth=1.2, linestyle=_DASHED)
-        label = _no_better(bound, plan.objective)
+        label = _no_better(bound, plan.request.objective)
         on_line(axes, least, label, x=x_below if above else x_above, above=not above, color=SIGNAL)
     if isinstance(workload, Union):
         mark_parts(axes, workload)
-    heading(axes, f"{describe(workload)}: expected error", f"{plan.mechanism}; {_promise(plan)}")
+    heading(axes, f"{describe(workload)}: expected error", f"{plan.mechanism}; {_promise(plan.fit)}")
     measure = "error, in the mean" if plan.max_stderr is None else "standard error of an answer"
     dress(axes, _axis_name(workload, "error"), measure)
 
@@ -211,9 +211,9 @@ def _no_better(bound: Bound, objective: Objective) -> str:
     return f"least Gaussian {'rmse' if objective == 'mean' else 'largest error'} {short(bound.value)}"
 
 
-def _promise(plan: Plan) -> str:
+def _promise(fit: Fit) -> str:
     """The guarantee without the words around it."""
-    return f"{plan.promise} for {plan.unit.label}"
+    return f"{fit.promise} for {fit.request.unit.label}"
 
 
 def _draw_spectrum(axes: Axes, workload: Workload) -> None:
@@ -270,13 +270,13 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
         shown += ", too small to be seen" if 0.0 < 2.0 * float(half.max()) < 0.006 * (top - bottom) else ""
         dress(axes, where.label, "released answer")
     warning = "" if release.private else "KNOWN NOISE, NOT PRIVATE; "
-    heading(axes, f"{describe(release.workload)}, released", f"{warning}{_promise(release.plan)}; {shown}")
+    heading(axes, f"{describe(release.workload)}, released", f"{warning}{_promise(release.fit)}; {shown}")
     return save_figure(figure, path)
 
 
 def _half_widths(release: Release, level: float) -> Array:
     """Return half the length of each interval; zeros for a sketch, which has none."""
-    if release.plan.fitted.mechanism.strategy == "compressive":
+    if release.fit.mechanism.strategy == "compressive":
         return np.zeros(release.values.size)
     interval = release.interval(level)
     return (interval.upper - interval.lower).reshape(-1) / 2.0
@@ -334,7 +334,7 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
     colors = [ACCENT if name == comparison.chosen else PALE for name in names]
     figure = new_figure(8.5, 1.9 + 0.36 * len(names))
     axes = figure.subplots()
-    bound = _known(comparison.gaussian_bound)
+    bound = _known(comparison.bound)
     least = min([*errors, *([bound.value] if bound is not None else [])])
     logarithmic = max(errors) > LOGARITHMIC * least
     if logarithmic:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino._support.checks import flag
 from sordino.mechanisms.stream.fit import StreamFit
@@ -32,7 +33,7 @@ class StreamRelease:
     accounted: bool = False
 
     @property
-    def _steps(self) -> Array:
+    def _steps(self) -> NDArray[np.int64]:
         return np.arange(1, len(self.values) + 1)
 
     @cached_property

@@ -96,8 +96,9 @@ class _Linear(Family):
         sketches = [fit for fit in fits if fit.mechanism.strategy == "compressive"]
         # With too little memory for the cells only a sketch is left.
         chosen = least_error(sketches if sketches and _is_too_large(request) else automatic, request.objective)
+        ordered = sorted(fits, key=lambda fit: (_guesses(fit), fit.error(request.objective)))
         return Shown(
-            sorted(fits, key=lambda fit: (_guesses(fit), fit.error(request.objective))),
+            ordered,
             chosen.name,
             refused,
             least_gaussian_error(request),

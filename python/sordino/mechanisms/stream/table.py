@@ -322,8 +322,8 @@ def _fit(request: Request, representation: Representation, compression: Compress
             assert compression is not None
             operator = compression.operator(cells)
             # A sparse column touches a few numbers, a dense one all.
-            several = {"dim": operator.description[2], "cells_per_record": operator.column_entries}
-            counters = best_stream(_counters(request, one_signed=False, **several))
+            k, entries = operator.description[2], operator.column_entries
+            counters = best_stream(_counters(request, dim=k, cells_per_record=entries, one_signed=False))
         case "per-cell":
             if cells > _MOST_COUNTERS:
                 raise UnsupportedMechanismError("more than 2**20 counters: give a compression")

@@ -14,10 +14,9 @@ import numpy as np
 from sordino import _core
 from sordino._support.checks import flag, integer, open_unit, path_of, public_array, real, sequence
 from sordino._support.extras import drawn
-from sordino.accuracy.half_widths import gaussian_half_width
+from sordino.accuracy.half_widths import factor_of_variance, gaussian_half_width
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnsupportedMechanismError
 from sordino.mechanisms.smooth.residuals import contraction
-from sordino.releases.answers import factor_of_variance
 from sordino.releases.smooth.file import Published, load_release, save_release
 from sordino.releases.smooth.grid_measure import GridMeasure, project_summary
 from sordino.releases.smooth.readers import Coefficients, outer_products, reader_of
@@ -28,8 +27,6 @@ from sordino.workloads.smooth.query_classes import GaussianKernels, KernelClass
 
 if TYPE_CHECKING:
     from typing import Any
-
-    from matplotlib.figure import Figure
 
     from sordino.mechanisms.linear.search import Progress
     from sordino.mechanisms.smooth.fit import SmoothFit
@@ -435,7 +432,7 @@ class SmoothRelease:
         axes: Sequence[int] | None = None,
         bandwidth: object = None,
         names: Sequence[str] | None = None,
-    ) -> Figure:
+    ) -> Any:
         """Draw the density of one or two coordinates, the others summed out.
 
         Args:

@@ -162,7 +162,7 @@ class SmoothQueries(Workload):
         }
 
     @classmethod
-    def _from_spec(cls, spec: object) -> SmoothQueries:  # type: ignore[override]
+    def _from_spec(cls, spec: object) -> SmoothQueries:
         return _smooth_from_spec(spec)
 
     def __repr__(self) -> str:
