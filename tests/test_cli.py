@@ -89,7 +89,7 @@ def test_plan_options_reach_the_plan(tmp_path):
     assert result.exit_code == 0, result.output
     plan = so.Plan.load(path)
     assert plan.unit == so.ReplaceOne(3, label="one flight")
-    assert (plan.mechanism, plan.objective, plan.domain.max_value, plan.integral) == (
+    assert (plan.mechanism, plan.request.objective, plan.fit.domain.max_value, plan.request.integral) == (
         "identity-gaussian",
         "max",
         500,

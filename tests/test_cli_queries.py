@@ -434,7 +434,7 @@ def test_constraints_reach_the_plan(queries, tmp_path):
     ]:
         text = done(*options, *given)
         assert str(constraint) in text
-        assert so.Plan.load(plan).constraint == constraint
+        assert so.Plan.load(plan).request.constraint == constraint
     assert "--replace" in refused(2, *options, "--public-total", 100)
     refused(2, *options, "--public-bound", 100, "--signed-bound", 100)
     refused(2, *options, "--public-bound", 0)

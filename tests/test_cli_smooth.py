@@ -130,7 +130,7 @@ def test_the_summary_is_the_release(tmp_path, visits, points):
     assert loaded.names == ("age", "weight")
     assert loaded.private is False
     assert np.array_equal(loaded.measured.units, release.measured.units)
-    assert loaded.plan.digest == release.plan.digest
+    assert loaded.fit.digest == release.fit.digest
     at = so.smooth.GaussianKernels((8.0, 12.0)).at([[45.0, 80.0]])
     assert np.array_equal(loaded.query(at).values, release.query(at).values)
 
@@ -140,7 +140,7 @@ def test_functions_of_a_class_of_derivatives(tmp_path, visits):
     options = [*COLUMNS, "--smooth-order", 4, "--points", N, *APPROXIMATE, "--mechanism", "chebyshev", "--degree", 5]
     done("smooth", "release", visits, *options, "--output", out)
     release = so.smooth.SmoothRelease.load(out)
-    assert release.plan.sizes == (5, 5)
+    assert release.fit.sizes == (5, 5)
     assert sordino("smooth", "query", out, "--at", "45,80").exit_code == 2
     _, rows = asked(out, "--at", "45,80", "--bandwidth", 40)
     assert 0.0 < rows[0]["value"] < 1.0
@@ -228,7 +228,7 @@ def test_saved_plans(tmp_path, visits):
     plan, out = tmp_path / "plan.json", tmp_path / "s.json"
     done("smooth", "release", visits, *PLANNED, "--save-plan", plan, "--output", out)
     done("smooth", "release", visits, *COLUMNS, "--plan-file", plan, "--output", out)
-    assert so.smooth.SmoothRelease.load(out).plan.digest == so.ReleasePlan.load(plan).digest
+    assert so.smooth.SmoothRelease.load(out).fit.digest == so.ReleasePlan.load(plan).digest
     others = ["--column", "age:18..100", "--column", "weight:30..201"]
     for options in ([*others], [*COLUMNS, "--epsilon", 2]):
         assert sordino("smooth", "release", visits, *options, "--plan-file", plan, "--output", out).exit_code == 2

@@ -139,7 +139,7 @@ def test_many_queries_are_drawn_from_the_least_error_on():
     for rows, drawn in ((100, list), (300, sorted)):
         plan = so.plan(so.Matrix(np.random.default_rng(2).random((rows, 5))), PRIVACY)
         axes = plot_plan(plan).axes[0]
-        assert axes.lines[0].get_ydata().tolist() == drawn(plan.stderr)
+        assert axes.lines[0].get_ydata().tolist() == drawn(plan.fit.answers_stderr)
         assert ("least error first" in axes.get_xlabel()) == (rows == 300)
     assert plot_plan(so.plan(so.RunningSum(300), PRIVACY)).axes[0].get_xlabel() == "step"
 
@@ -150,7 +150,7 @@ def test_lines_show_what_was_minimised():
         plan = so.plan(workload, so.GaussianDP(mu=1.0), objective=objective)
         axes = plot_plan(plan).axes[0]
         levels = [line.get_ydata()[0] for line in axes.lines[1:]]
-        assert levels == [plan.rmse if objective == "mean" else plan.max_stderr, plan.gaussian_bound.value]
+        assert levels == [plan.rmse if objective == "mean" else plan.max_stderr, plan.fit.bound.value]
         assert sum(words in text.get_text() for text in axes.texts) == 2
 
 
@@ -173,7 +173,7 @@ def test_ranges_are_a_map():
     errors, answers = colours(plot_plan(plan).axes[1]), colours(plot_release(release).axes[0])
     assert errors.shape == answers.shape == (n, n)
     for place, (first, last) in enumerate(plan.workload.ranges):
-        assert errors[last, first] == plan.stderr[place]
+        assert errors[last, first] == plan.fit.answers_stderr[place]
         assert answers[last, first] == release.values[place]
     assert errors.mask.sum() == answers.mask.sum() == n * (n - 1) // 2
 
@@ -183,8 +183,8 @@ def test_a_map_of_many_ranges_is_thinned():
     shown = colours(plot_plan(plan).axes[1])
     assert shown.shape == (500, 500)
     # The last row are the ranges up to the last cell; under noise on cells errors go by the root of the length.
-    assert shown[-1, 0] == plan.stderr.max()
-    assert shown[-1, -1] == plan.stderr.min()
+    assert shown[-1, 0] == plan.fit.answers_stderr.max()
+    assert shown[-1, -1] == plan.fit.answers_stderr.min()
 
 
 def test_ranges_are_called_like_their_cells():
@@ -207,7 +207,7 @@ def test_parts_of_a_union_stand_side_by_side():
     plan = so.plan(workload, so.GaussianDP(mu=1.0))
     release = plan.release(np.arange(50))
     for axes, values, what in (
-        (plot_plan(plan).axes[0], plan.stderr, "error"),
+        (plot_plan(plan).axes[0], plan.fit.answers_stderr, "error"),
         (plot_release(release).axes[0], release.values, "answer"),
     ):
         first, second = axes.lines[:2]
@@ -291,9 +291,9 @@ def test_the_curve_is_the_standard_error():
     assert curve.steps[0] == 1.0
     assert curve.steps[-1] == 1000.0
     assert np.all(np.diff(curve.steps) > 0.0)
-    np.testing.assert_allclose(curve.middle[[0, -1]], plan.std([1, 1000]))
+    np.testing.assert_allclose(curve.middle[[0, -1]], plan.fit.std([1, 1000]))
     at = np.rint(curve.steps).astype(int)
-    assert np.all((curve.low <= 1.001 * plan.std(at)) & (plan.std(at) <= 1.001 * curve.high))
+    assert np.all((curve.low <= 1.001 * plan.fit.std(at)) & (plan.fit.std(at) <= 1.001 * curve.high))
 
 
 def test_every_mechanism_is_drawn_or_named():
@@ -306,7 +306,7 @@ def test_every_mechanism_is_drawn_or_named():
     assert bold == [comparison.chosen]
     places = sorted(text.xyann[1] for text in axes.texts if text.get_text() in texts and text.xyann[0] > 1.0)
     assert np.diff(places[:-1]).min() > 0.04
-    assert comparison.fitted[0].mechanism.name == comparison.rows[0]["mechanism"]
+    assert comparison.fits[0].mechanism.name == comparison.rows[0]["mechanism"]
 
 
 @pytest.fixture(scope="module")

@@ -147,10 +147,10 @@ def test_every_plan_says_the_same_things(spender):
     plan = spender.plan
     assert isinstance(plan.cost, so.privacy.PureCost | so.privacy.GaussianCost | so.privacy.ApproxCost)
     assert plan.privacy in (cases.PURE, cases.APPROX)
-    assert plan.promise in plan.guarantee()
+    assert plan.fit.promise in plan.guarantee()
     assert plan.guarantee().endswith(".")
     assert plan.mechanism in plan.explain()
-    assert plan.promise in plan.explain()
+    assert plan.fit.promise in plan.explain()
     assert type(plan).__name__ in repr(plan)
     error = plan.rmse(1) if isinstance(plan, so.StreamPlan) else getattr(plan, "rmse", 0.0)
     assert np.isfinite(error)
