@@ -113,7 +113,7 @@ def test_plan_as_json():
     assert record["rmse"] == plan.rmse
     assert record["digest"] == plan.digest
     kernel = ["--workload", "convolution", "--kernel", "1,2", "--length", 5, "--mu", 1]
-    assert json.loads(sordino("plan", *kernel, "--json").output)["workload"]["spec"]["kernel"] == [1.0, 2.0]
+    assert json.loads(sordino("plan", *kernel, "--json").output)["request"]["workload"]["spec"]["kernel"] == [1.0, 2.0]
 
 
 def test_compare():
@@ -386,7 +386,7 @@ def test_no_entropy_is_code_5(daily, monkeypatch):
     def fail(*_arguments, **_options):
         raise so.errors.EntropyError("no randomness")
 
-    monkeypatch.setattr(so.Plan, "release", fail)
+    monkeypatch.setattr(so.ReleasePlan, "release", fail)
     assert sordino("release", daily, "--counts-column", "flights", "--epsilon", 1).exit_code == 5
 
 
@@ -394,7 +394,7 @@ def test_a_spent_budget_is_code_4(daily, monkeypatch):
     def fail(*_arguments, **_options):
         raise so.errors.BudgetExceededError("the budget\nis spent")
 
-    monkeypatch.setattr(so.Plan, "release", fail)
+    monkeypatch.setattr(so.ReleasePlan, "release", fail)
     result = sordino("release", daily, "--counts-column", "flights", "--epsilon", 1)
     assert (result.exit_code, result.stderr) == (4, "Error: the budget is spent\n")
 

@@ -208,6 +208,6 @@ def test_surveys_refuse(survey, arguments):
 
 def test_a_plan_that_was_altered_is_refused(survey):
     record = json.loads(survey.read_text())
-    record["privacy"]["mu"] = 1.0
+    record["request"]["privacy"]["mu"] = 1.0
     survey.write_text(json.dumps(record))
     assert sordino("local", "encode", survey, "--value", 0.5).exit_code == 3

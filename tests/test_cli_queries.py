@@ -568,6 +568,6 @@ def test_pictures(counts, queries, survey, tmp_path):
 
 def test_truth_that_cannot_be_drawn_is_refused_before_anything_is_spent(counts, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(so.Plan, "release", lambda *_arguments, **_options: pytest.fail("spent"))
+    monkeypatch.setattr(so.ReleasePlan, "release", lambda *_arguments, **_options: pytest.fail("spent"))
     options = ["--counts-column", "n", "--workload", "all-ranges", *APPROX, "--insecure-show-truth"]
     refused(4, "release", counts, *options, "--plot", tmp_path / "out.png")

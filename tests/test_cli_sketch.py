@@ -301,7 +301,7 @@ def test_release_refuses_before_the_door(tmp_path, sketched, monkeypatch, option
     def door(*_arguments, **_options):
         raise AssertionError("nothing may be measured")
 
-    monkeypatch.setattr(so.Plan, "release", door)
+    monkeypatch.setattr(so.ReleasePlan, "release", door)
     monkeypatch.chdir(tmp_path)
     result = sordino("sketch", "release", sketched, *options)
     assert result.exit_code == code, result.output

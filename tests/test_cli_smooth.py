@@ -10,7 +10,7 @@ import pytest
 import sordino as so
 from command_line import done, sordino, write
 from sordino.cli import tables
-from sordino.mechanisms.smooth import fit as fitting
+from sordino.mechanisms.smooth import sizing as fitting
 
 N = 5000
 COLUMNS = ["--column", "age:18..100", "--column", "weight:30..200"]
@@ -268,12 +268,12 @@ def test_altered_summaries(tmp_path, summary, visits):
         ({"features": "00" * 8}, "on this machine"),
         ({"names": ["age", "weight"]}, "names"),
         ({"kind": "plan"}, "not a saved summary"),
-        ({"plan": {}}, "lacks a field"),
+        ({"plan": {}}, "no plan"),
     ],
 )
 def test_summaries_that_do_not_fit_their_plan(tmp_path, change, says):
     """Made by somebody who knows how to make a digest."""
-    from sordino.plans.records import write_record
+    from sordino._support.records import write_record
 
     workload = so.smooth.SmoothQueries(1, points=50, bounds=(0, 1), query_class=so.smooth.GaussianKernels(0.3))
     plan = so.plan(workload, so.PureDP(epsilon=1))

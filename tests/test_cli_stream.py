@@ -364,7 +364,7 @@ def test_the_plan_reads_nothing(tmp_path):
         (["running-sum", "--unit", "one flight", "--records", 2], "one flight"),
         (["running-sum", "--max-participations", 4, "--min-separation", 7], "one user"),
         (["running-sum", "--length", 9, "--mechanism", "binary-tree"], "binary-tree-gaussian, as asked"),
-        (["running-sum", "--dim", 5, "--touched", 2, "--signed"], "5 coordinates"),
+        (["running-sum", "--dim", 5, "--cells-per-record", 2, "--signed"], "5 coordinates"),
     ],
 )
 def test_every_stream_can_be_said(options, shown):
@@ -438,7 +438,7 @@ def test_the_horizon_ends_the_stream(tmp_path):
         (2, [*SUM, "--min-separation", "3"]),
         (2, [*SUM, "--max-participations", "3", "--replace"]),
         (2, [*SUM, "--column", "a", "--column", "b", "--dim", "3"]),
-        (2, [*SUM, "--touched", "2"]),
+        (2, [*SUM, "--cells-per-record", "2"]),
         (2, [*SUM, "--every", "0"]),
         (2, [*SUM, "--state", "state"]),
         (2, [*SUM, "--key-file", "key"]),

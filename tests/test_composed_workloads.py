@@ -172,7 +172,9 @@ def test_releases_answer_with_the_declared_noise(workload, privacy, mechanism, k
     assert release.values.shape == release.stderr.shape == workload.answers_shape
     # Laplace tails: P(|z| > 11) < 2e-7 for one answer.
     assert (np.abs(release.values - truth) <= 11.0 * release.stderr).all()
-    assert math.isclose(plan.rmse**2, np.average(plan.fit.answers_stderr.reshape(-1) ** 2, weights=weights_of(workload)))
+    assert math.isclose(
+        plan.rmse**2, np.average(plan.fit.answers_stderr.reshape(-1) ** 2, weights=weights_of(workload))
+    )
     if mechanism == "identity":
         # The same noise on the cells, whatever is asked of them.
         cells = so.plan(so.Histogram(x.size), privacy, mechanism=mechanism).release(x.reshape(-1))
@@ -196,7 +198,9 @@ def test_the_variance_is_the_declared_one(workload, mechanism):
         with so.testing.deterministic_noise(i.to_bytes(32, "little")):
             total += plan.release(x).values ** 2
     asked = plan.fit.answers_stderr > 0
-    assert np.abs(total[asked] / rounds / plan.fit.answers_stderr[asked] ** 2 - 1.0).max() < 6.5 * math.sqrt(5.0 / rounds)
+    assert np.abs(total[asked] / rounds / plan.fit.answers_stderr[asked] ** 2 - 1.0).max() < 6.5 * math.sqrt(
+        5.0 / rounds
+    )
     assert (total[~asked] == 0).all()
 
 

@@ -396,9 +396,7 @@ def test_the_sums_have_the_noise_that_was_planned(kind, privacy):
     plan = plan_of(64, privacy, so.sketches.Compression(measurements=k, sparsity=2, sketch=kind))
     x = np.arange(64)
     truth = columns(plan.request.compression.operator(64)) @ x
-    draws = np.stack(
-        [plan.fit.door.measure(plan.fit.strategy, x, key(i)).values() - truth for i in range(rounds)]
-    )
+    draws = np.stack([plan.fit.door.measure(plan.fit.strategy, x, key(i)).values() - truth for i in range(rounds)])
     factor = 2.0 if privacy is PURE else 1.0
     planned = factor * plan.fit.door.noise**2
     error = math.sqrt(5.0 / (rounds * k))
@@ -536,7 +534,7 @@ def test_the_choice_has_the_probabilities_of_the_noisy_maximum():
     """4000 fixed keys against quadrature; chi-squared above 40 with 4 degrees of freedom has probability 4e-8."""
     plan = plan_of(128, PURE, CHOICE)
     x = np.repeat([0, 30, 70, 35, 10, 90, 55, 20], 16) + np.arange(128) % 5
-    choice, rounds = plan._open_choice, 4000
+    choice, rounds = plan.fit.open_choice, 4000
     sensitivity = choice.scores(plan.request, plan.fitted).sensitivity(so.sketches.Haar().core(128))
     exact = winners(scores_of(plan, x), 2.0 * sensitivity / 0.3)
     assert exact.sum() == pytest.approx(1.0, abs=1e-6)
@@ -555,7 +553,7 @@ def test_the_choice_is_private_by_its_exact_probabilities(basis, unit):
     plan = plan_of(128, PURE, compression, unit=unit)
     x = np.repeat([0, 3, 7, 3, 1, 9, 5, 2], 16)
     x[77:] += 1
-    sensitivity = plan._open_choice.scores(plan.request, plan.fitted).sensitivity(BASES[basis].core(128))
+    sensitivity = plan.fit.open_choice.scores(plan.fit).sensitivity(BASES[basis].core(128))
     # Uniform: that of S = 1, and it belongs to the basis.
     records = unit.records * (2 if isinstance(unit, so.ReplaceOne) else 1)
     assert sensitivity == pytest.approx(records * BASES[basis].column_l1(128), rel=1e-3)
@@ -941,33 +939,33 @@ def test_digests_tell_compressions_apart():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda r: r["recipe"]["compression"].update(measurements=64),
-        lambda r: r["recipe"]["compression"].update(measurements=129),
-        lambda r: r["recipe"]["compression"].update(measurements=None, sparsity=None),
-        lambda r: r["recipe"]["compression"].update(measurements="50"),
-        lambda r: r["recipe"]["compression"].update(sparsity=26),
-        lambda r: r["recipe"]["compression"].update(sparsity=-1),
-        lambda r: r["recipe"]["compression"].update(seed=-1),
-        lambda r: r["recipe"]["compression"].update(seed=2**64),
-        lambda r: r["recipe"]["compression"].update(basis="custom"),
-        lambda r: r["recipe"]["compression"].update(basis=["haar"]),
-        lambda r: r["recipe"]["compression"].update(sketch="dense"),
-        lambda r: r["recipe"]["compression"].update(recovery=None),
-        lambda r: r["recipe"]["compression"].update(chosen=0),
-        lambda r: r["recipe"]["compression"].update(choice=[]),
+        lambda r: r["request"]["compression"].update(measurements=64),
+        lambda r: r["request"]["compression"].update(measurements=129),
+        lambda r: r["request"]["compression"].update(measurements=None, sparsity=None),
+        lambda r: r["request"]["compression"].update(measurements="50"),
+        lambda r: r["request"]["compression"].update(sparsity=26),
+        lambda r: r["request"]["compression"].update(sparsity=-1),
+        lambda r: r["request"]["compression"].update(seed=-1),
+        lambda r: r["request"]["compression"].update(seed=2**64),
+        lambda r: r["request"]["compression"].update(basis="custom"),
+        lambda r: r["request"]["compression"].update(basis=["haar"]),
+        lambda r: r["request"]["compression"].update(sketch="dense"),
+        lambda r: r["request"]["compression"].update(recovery=None),
+        lambda r: r["request"]["compression"].update(chosen=0),
+        lambda r: r["request"]["compression"].update(choice=[]),
         # A choice out of nowhere costs, and leaves less to the sketch.
-        lambda r: r["recipe"]["compression"].update(choice={"share": 0.5, "candidates": None}, sparsity=None),
-        lambda r: r["recipe"]["compression"].pop("seed"),
-        lambda r: r["recipe"].pop("compression"),
-        lambda r: r["recipe"].update(compression=None),
-        lambda r: r["recipe"].update(memory="much"),
-        lambda r: r["recipe"].update(memory=-5),
-        lambda r: r["recipe"].update(basis=7),
+        lambda r: r["request"]["compression"].update(choice={"share": 0.5, "candidates": None}, sparsity=None),
+        lambda r: r["request"]["compression"].pop("seed"),
+        lambda r: r["request"].pop("compression"),
+        lambda r: r["request"].update(compression=None),
+        lambda r: r["request"].update(memory="much"),
+        lambda r: r["request"].update(memory=-5),
+        lambda r: r["request"].update(basis=7),
         lambda r: r["cost"].update(epsilon=0.5),
-        lambda r: r["privacy"].update(epsilon=0.5),
-        lambda r: r["unit"].update(records=2),
-        lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] - 1),
-        lambda r: r["workload"].update(kind="sorted_histogram", spec={"cells": 128}),
+        lambda r: r["request"]["privacy"].update(epsilon=0.5),
+        lambda r: r["request"]["unit"].update(records=2),
+        lambda r: r["doors"][0].update(quarter_units=r["doors"][0]["quarter_units"] - 1),
+        lambda r: r["request"]["workload"].update(kind="sorted_histogram", spec={"cells": 128}),
     ],
 )
 def test_tampered_plans_are_refused(change, tmp_path):
@@ -976,7 +974,7 @@ def test_tampered_plans_are_refused(change, tmp_path):
         so.Plan.load(tampered(path, change))
     # Without another signature any change is seen.
     record = json.loads(plan_of(128, PURE, SAVED).save(path).read_text())
-    record["recipe"]["compression"]["seed"] = 5
+    record["request"]["compression"]["seed"] = 5
     path.write_text(json.dumps(record))
     with pytest.raises(so.errors.PlanFileError, match="altered"):
         so.Plan.load(path)
@@ -986,14 +984,14 @@ def test_the_share_of_a_choice_cannot_grow_in_a_file(tmp_path):
     path = plan_of(128, PURE, CHOICE).save(tmp_path / "plan.json")
 
     def grow(record):
-        record["recipe"]["compression"]["choice"]["share"] = 0.4
+        record["request"]["compression"]["choice"]["share"] = 0.4
 
     with pytest.raises(so.errors.PlanFileError, match="less noise"):
         so.Plan.load(tampered(path, grow))
     for bad in (1.0, 0.0, "a", None, math.pi):
 
         def spoil(record, bad=bad):
-            record["recipe"]["compression"]["choice"]["share"] = bad
+            record["request"]["compression"]["choice"]["share"] = bad
 
         path = plan_of(128, PURE, CHOICE).save(path)
         with pytest.raises(so.errors.PlanFileError):
@@ -1008,7 +1006,7 @@ def test_thresholds_in_files(tmp_path):
     for bad in ("custom", "fourier", 3, None, ["haar"]):
         plan.save(path)
         with pytest.raises(so.errors.PlanFileError):
-            so.Plan.load(tampered(path, lambda r, bad=bad: r["recipe"].update(basis=bad)))
+            so.Plan.load(tampered(path, lambda r, bad=bad: r["request"].update(basis=bad)))
 
 
 def test_a_basis_of_ones_own_is_not_saved(tmp_path):

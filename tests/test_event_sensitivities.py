@@ -348,7 +348,7 @@ def test_no_event_changes_a_synthetic_graph_by_more_than_is_charged(unit, signed
             for t, (a, b) in zip(at, changed, strict=True):
                 one[t], two[t] = a, b
             pairs.append((tuple(one), tuple(two)))
-    workload = so.events.WeightedGraph(3, N, max_weight=2.0, weight_bits=1, signed=signed)
+    workload = so.events.WeightedGraph(3, N, max_weight=2.0, weight_bits=1, one_signed=not signed)
     for ends in BATCHES:
         found = differences(workload, pairs, ends)
         check(workload, unit, found, 1.0 - 1e-5 if ends == SINGLE else 0.0)
@@ -410,7 +410,7 @@ def test_users_of_several_events(separation):
     """Two events of a user, so far apart: of a graph any two, of a text any two letters made null."""
     unit = so.UserLevel(2, separation)
     places = [(a, b) for a in range(N) for b in range(a + separation, N)]
-    graph = so.events.WeightedGraph(3, N, max_weight=2.0, weight_bits=1, signed=True)
+    graph = so.events.WeightedGraph(3, N, max_weight=2.0, weight_bits=1, one_signed=False)
     events = [(u, v, w) for u, v in itertools.combinations(range(3), 2) for w in (-2, 1, 2)]
     pairs = []
     for (a, b), (one, two) in itertools.product(places, itertools.product(events, repeat=2)):
@@ -491,7 +491,7 @@ def test_sensitivities_have_their_closed_forms():
 @pytest.mark.parametrize("mechanism", ["square-root", "binary-tree", "identity"])
 def test_a_replaced_event_of_a_synthetic_graph(mechanism):
     for signed, value in ((False, math.sqrt(2.0)), (True, 2.0)):
-        workload = so.events.WeightedGraph(50, 64, max_weight=7.0, signed=signed)
+        workload = so.events.WeightedGraph(50, 64, max_weight=7.0, one_signed=not signed)
         assert times_a_column(workload, so.ReplaceOne(1), mechanism) == pytest.approx(7.0 * value)
         assert times_a_column(workload, so.ReplaceOne(1), mechanism, MU) == pytest.approx(7.0 * value)
         if mechanism != "square-root":

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sordino.plans.records import record_digest
 
 import sordino as so
+from sordino._support.records import record_digest
 
 # Noise that rounds away.
 LOUD = so.GaussianDP(mu=1e6)
@@ -82,9 +82,9 @@ def test_shares_are_those_at_or_below_each_point(privacy, values, w):
 def test_the_grid_costs_no_more_than_the_noise():
     for privacy, rate in ((APPROX, 1.0), (so.PureDP(epsilon=0.5), 0.5)):
         plan = so.plan(so.local.LocalSurvey(10_000), privacy)
-        assert plan.survey.intervals == math.ceil(rate * 100)
-    assert so.plan(so.local.LocalSurvey(1), APPROX).survey.intervals == 2
-    assert so.plan(so.local.LocalSurvey(10**12), APPROX).survey.intervals == 2**13
+        assert plan.fit.survey.intervals == math.ceil(rate * 100)
+    assert so.plan(so.local.LocalSurvey(1), APPROX).fit.survey.intervals == 2
+    assert so.plan(so.local.LocalSurvey(10**12), APPROX).fit.survey.intervals == 2**13
 
 
 # Losses
@@ -102,8 +102,8 @@ def test_huber(bounds):
     values = low + (high - low) * np.random.default_rng(1).beta(2, 4, 300)
     survey = so.local.LocalSurvey(300, bounds, loss=so.local.LocalLoss.huber(width), intervals=64)
     plan = so.plan(survey, LOUD)
-    assert plan.numbers == 65
-    assert plan.message_bytes == 8 * 65
+    assert plan.fit.numbers == 65
+    assert plan.fit.message_bytes == 8 * 65
     found = estimated(plan, values)
     points = np.array([low, *survey.grid])
     truth = np.array([huber(theta - values, width).mean() for theta in points])
@@ -128,7 +128,7 @@ def test_a_loss_by_functions():
         loss = so.local.LocalLoss("quadratic", quadratic, value)
         assert loss.level == (value is not None)
         plan = so.plan(so.local.LocalSurvey(200, loss=loss, intervals=50), LOUD)
-        assert plan.numbers == 50 + (value is not None)
+        assert plan.fit.numbers == 50 + (value is not None)
         found = estimated(plan, values)
         assert found.minimiser == pytest.approx(values.mean(), abs=0.01)
         truth = np.array([((theta - values) ** 2 / 2).mean() for theta in (0.0, *found.grid)])
@@ -205,7 +205,7 @@ def test_increments_are_a_mixture_of_single_ones(values, w, knots):
 def test_the_budget_of_a_loss_with_a_level_is_that_of_both_parts():
     for privacy in (APPROX, so.GaussianDP(mu=0.5), PURE):
         plan = so.plan(so.local.LocalSurvey(100, loss=so.local.LocalLoss.huber(0.3)), privacy)
-        one, two = plan.sums.privacy, plan.level.privacy
+        one, two = plan.fit.sums.request.privacy, plan.fit.level.request.privacy
         if isinstance(privacy, so.PureDP):
             assert one.epsilon + two.epsilon == pytest.approx(privacy.epsilon, rel=1e-12)
             assert one.epsilon + two.epsilon <= privacy.epsilon
@@ -216,8 +216,8 @@ def test_the_budget_of_a_loss_with_a_level_is_that_of_both_parts():
             assert math.hypot(one.mu, two.mu) <= gaussian_mu(privacy)
             assert math.hypot(one.mu, two.mu) == pytest.approx(gaussian_mu(privacy), rel=1e-9)
         # Another value changes the level by at most one client: a number from 0 to 1.
-        assert plan.level.fitted.door.sensitivity[0] == plan.survey.largest
-        assert plan.survey.starts(np.array([-9.0, 0.0, 0.5, 1.0, 9.0])).max() <= plan.survey.largest
+        assert plan.fit.level.door.sensitivity[0] == plan.fit.survey.largest
+        assert plan.fit.survey.starts(np.array([-9.0, 0.0, 0.5, 1.0, 9.0])).max() <= plan.fit.survey.largest
 
 
 # Reports
@@ -237,9 +237,9 @@ def test_reports_are_charged_to_the_client():
             plan.encode_client(bad)
         assert "0.5" not in str(raised.value)
     message = plan.encode_client(0.5)
-    assert message.shape == (plan.numbers,)
+    assert message.shape == (plan.fit.numbers,)
     assert message.dtype == np.int64
-    assert plan.encode_clients([]).shape == (0, plan.numbers)
+    assert plan.encode_clients([]).shape == (0, plan.fit.numbers)
 
 
 def test_clients_have_noise_of_their_own():
@@ -354,7 +354,7 @@ def test_plans_go_through_files(privacy, loss, tmp_path):
     assert again.privacy == privacy
     values = np.linspace(-1, 3, 9)
     assert np.array_equal(again.encode_clients(values), plan.encode_clients(values))
-    assert np.array_equal(again.std(), plan.std())
+    assert np.array_equal(again.fit.std(), plan.fit.std())
     server = again.server()
     server.add_many(plan.encode_clients(values))
     server.merge(plan.server())
@@ -366,16 +366,16 @@ def test_altered_plans_are_refused(tmp_path):
     plan = so.plan(so.local.LocalSurvey(400, loss=so.local.LocalLoss.huber(0.3), intervals=16), APPROX)
     path = plan.save(tmp_path / "plan.json")
     record = json.loads(path.read_text())
-    weaker = so.plan(plan.survey, so.ApproxDP(epsilon=5.0, delta=1e-6))
+    weaker = so.plan(plan.fit.survey, so.ApproxDP(epsilon=5.0, delta=1e-6))
     other = json.loads(weaker.save(tmp_path / "weaker.json").read_text())
     altered = [
-        record | {"privacy": other["privacy"], "digest": record["digest"]},
-        record | {"sums": other["sums"]},
-        record | {"level": other["level"]},
-        record | {"level": None},
-        record | {"schema": 2},
-        record | {"local": False},
-        {key: value for key, value in record.items() if key != "sums"},
+        record | {"request": other["request"], "digest": record["digest"]},
+        record | {"doors": other["doors"]},
+        record | {"doors": record["doors"][:1]},
+        record | {"cost": other["cost"]},
+        record | {"schema": 1},
+        record | {"family": "stream"},
+        {key: value for key, value in record.items() if key != "doors"},
     ]
     for place, changed in enumerate(altered):
         if place:
@@ -401,8 +401,8 @@ def test_surveys_and_plans_that_cannot_be():
         (lambda: so.local.LocalSurvey(9, (-math.inf, 1.0)), so.errors.InvalidParameterError),
         (lambda: so.local.LocalSurvey(9, 3.0), so.errors.DataTypeError),
         (lambda: so.local.LocalSurvey(9, (0.0, 1.0, 2.0)), so.errors.DataTypeError),
-        (lambda: so.plan(so.local.LocalSurvey(9), APPROX).std(0), so.errors.InvalidParameterError),
-        (lambda: so.plan(so.local.LocalSurvey(9), APPROX).half_width(0.9, 1.5), so.errors.DataTypeError),
+        (lambda: so.plan(so.local.LocalSurvey(9), APPROX).fit.std(0), so.errors.InvalidParameterError),
+        (lambda: so.plan(so.local.LocalSurvey(9), APPROX).fit.half_width(0.9, 1.5), so.errors.DataTypeError),
         (lambda: so.local.LocalSurvey(9, (-1e308, 1e308)), so.errors.InvalidParameterError),
         (lambda: so.local.LocalSurvey(9, intervals=0), so.errors.InvalidParameterError),
         (lambda: so.local.LocalSurvey(9, intervals=2**13 + 1), so.errors.InvalidParameterError),

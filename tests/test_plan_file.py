@@ -63,24 +63,24 @@ def test_large_arrays_lie_beside_under_their_hash(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] // 2),
-        lambda r: r["door"].update(grid=r["door"]["grid"] - 1),
+        lambda r: r["doors"][0].update(quarter_units=r["doors"][0]["quarter_units"] // 2),
+        lambda r: r["doors"][0].update(grid=r["doors"][0]["grid"] - 1),
         lambda r: r.update(cost={"kind": "pure", "epsilon": 0.5}),
-        lambda r: r["privacy"].update(epsilon=1e-13),
-        lambda r: r["privacy"].update(kind="magic"),
-        lambda r: r.update(mechanism="magic"),
-        lambda r: r.update(mechanism="haar-laplace"),
+        lambda r: r["request"]["privacy"].update(epsilon=1e-13),
+        lambda r: r["request"]["privacy"].update(kind="magic"),
+        lambda r: r.update(fitted="magic"),
+        lambda r: r.update(fitted="haar-laplace"),
         lambda r: r.update(schema=99),
-        lambda r: r.update(objective="median"),
+        lambda r: r["request"].update(objective="median"),
         lambda r: r["domain"].update(max_value=0),
         lambda r: r["domain"].update(max_value="x"),
-        lambda r: r["workload"].update(kind="nothing"),
-        lambda r: r["workload"]["spec"].update(window=99999),
-        lambda r: r["workload"]["spec"].pop("window"),
-        lambda r: r["unit"].update(records=2),
-        lambda r: r.pop("door"),
-        lambda r: r.pop("recipe"),
-        lambda r: r.update(recipe=None),
+        lambda r: r["request"]["workload"].update(kind="nothing"),
+        lambda r: r["request"]["workload"]["spec"].update(window=99999),
+        lambda r: r["request"]["workload"]["spec"].pop("window"),
+        lambda r: r["request"]["unit"].update(records=2),
+        lambda r: r.pop("doors"),
+        lambda r: r.pop("request"),
+        lambda r: r.update(request=None),
     ],
 )
 def test_tampered_plans_are_refused(change, tmp_path):
@@ -92,7 +92,7 @@ def test_tampered_plans_are_refused(change, tmp_path):
 
 def test_more_stored_noise_is_no_crime_and_digest_is_checked(tmp_path):
     path = PLANS[0]().save(tmp_path / "plan.json")
-    rewrite(path, lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] * 2))
+    rewrite(path, lambda r: r["doors"][0].update(quarter_units=r["doors"][0]["quarter_units"] * 2))
     so.Plan.load(path)
     path.write_text(path.read_text().replace('"mean"', '"max"'))
     with pytest.raises(so.errors.PlanFileError, match="digest"):
@@ -139,20 +139,20 @@ def stored(values):
 
 
 def searched(**fields):
-    return lambda r: r["recipe"]["factorization"].update(fields)
+    return lambda r: r["factorization"].update(fields)
 
 
 def certified(**fields):
-    return lambda r: r["recipe"]["factorization"]["certificate"].update(fields)
+    return lambda r: r["factorization"]["certificate"].update(fields)
 
 
 def flipped(r):
-    found = r["recipe"]["factorization"]
+    found = r["factorization"]
     found["law"] = "laplace" if found["law"] == "gaussian" else "gaussian"
 
 
 def turned(r):
-    found = r["recipe"]["factorization"]
+    found = r["factorization"]
     found["body"] = not found["body"]
 
 
@@ -169,7 +169,7 @@ NONSENSE = {
     "wrapped blocks": searched(blocks=[2**32 - 1, 4]),
     "blocks of fewer rows": searched(blocks=[1, 1]),
     "blocks of more rows": searched(blocks=[100]),
-    "block or none": lambda r: searched(blocks=None if r["recipe"]["factorization"]["blocks"] else [3])(r),
+    "block or none": lambda r: searched(blocks=None if r["factorization"]["blocks"] else [3])(r),
     "less noise": searched(excess=0.5),
     "no noise": searched(excess="nan"),
     "infinite noise": searched(excess="inf"),
@@ -191,19 +191,19 @@ NONSENSE = {
     "no factors": searched(factors=[]),
     "null factors": searched(factors=None),
     "four factors": searched(factors=[stored(np.eye(3))] * 4),
-    "no record": lambda r: r["recipe"].update(factorization=[1]),
-    "no search": lambda r: r["recipe"].update(factorization=None),
-    "exponent": lambda r: r["door"].update(grid=5000),
-    "astronomic noise": lambda r: r["door"].update(quarter_units=10**400),
+    "no record": lambda r: r.update(factorization=[1]),
+    "no search": lambda r: r.update(factorization=None),
+    "exponent": lambda r: r["doors"][0].update(grid=5000),
+    "astronomic noise": lambda r: r["doors"][0].update(quarter_units=10**400),
     "astronomic cells": lambda r: r["domain"].update(max_value=2**70),
     "infinite cells": lambda r: r["domain"].update(max_value="inf"),
-    "constraint as a word": lambda r: r.update(post_processing="x"),
-    "two constraints": lambda r: r.update(post_processing=[{"kind": "bound", "bound": 5}] * 2),
-    "negative constraint": lambda r: r.update(post_processing=[{"kind": "bound", "bound": -5}]),
-    "effort": lambda r: r.update(effort="much"),
-    "unsearched": lambda r: r.update(mechanism="identity-laplace"),
+    "constraint as a word": lambda r: r["request"].update(constraint="x"),
+    "two constraints": lambda r: r["request"].update(constraint=[{"kind": "bound", "bound": 5}] * 2),
+    "negative constraint": lambda r: r["request"].update(constraint={"kind": "bound", "bound": -5}),
+    "effort": lambda r: r["request"].update(effort="much"),
+    "unsearched": lambda r: r.update(fitted="identity-laplace"),
     "another search": lambda r: r.update(
-        mechanism="dense-rescaled-laplace" if r["recipe"]["law"] == "laplace" else "dense-rescaled-gaussian"
+        fitted="dense-rescaled-laplace" if r["fitted"].endswith("laplace") else "dense-rescaled-gaussian"
     ),
 }
 CERTIFICATES = {
@@ -215,8 +215,8 @@ CERTIFICATES = {
     "huge weights": certified(cell_weights=[stored([1e308, 1e308, 1e308])]),
     "no objective": certified(objective="magic"),
     "boast": certified(lower=1e9),
-    "a little boast": lambda r: r["recipe"]["factorization"]["certificate"].update(
-        lower=r["recipe"]["factorization"]["certificate"]["lower"] * (1 + 1e-6)
+    "a little boast": lambda r: r["factorization"]["certificate"].update(
+        lower=r["factorization"]["certificate"]["lower"] * (1 + 1e-6)
     ),
     "negative bound": certified(lower=-1.0),
     "bound of nothing": certified(lower="nan"),
@@ -254,12 +254,12 @@ def test_other_measurements_get_the_noise_that_they_need(name, tmp_path):
         # The noise that is stored is too little.
         with pytest.raises(so.errors.PlanFileError, match="less noise"):
             so.Plan.load(path)
-    rewrite(path, lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] * 200))
+    rewrite(path, lambda r: r["doors"][0].update(quarter_units=r["doors"][0]["quarter_units"] * 200))
     again = so.Plan.load(path)
     # The norm of the hull measures in units of the columns themselves.
-    size = 1.0 if again.fitted.strategy.geometry == "body" else 50.0
-    assert again.fitted.door.noise >= again.fitted.ratio * size * (1.0 - 1e-12)
-    assert again.fitted.strategy.geometry == plan.fitted.strategy.geometry
+    size = 1.0 if again.fit.strategy.geometry == "body" else 50.0
+    assert again.fit.door.noise >= again.fit.ratio * size * (1.0 - 1e-12)
+    assert again.fit.strategy.geometry == plan.fit.strategy.geometry
     assert (again.cost, again.privacy) == (plan.cost, plan.privacy)
 
 

@@ -211,6 +211,6 @@ def test_segments_with_gaussian_noise_have_the_larger_error():
     T = 2**16
     tau = 4.0 / 0.5 * math.log(2.0 * T / 0.05)
     assert tau == pytest.approx(118, abs=0.5)
-    plain = so.plan(so.events.RareCount(T, most=100), APPROX)
-    segments = so.plan(so.events.RareCount(T, most=100), APPROX, mechanism="above")
+    plain = so.plan(so.events.RareCount(T, max_count=100), APPROX)
+    segments = so.plan(so.events.RareCount(T, max_count=100), APPROX, mechanism="above")
     assert plain.max_error < tau < segments.max_error

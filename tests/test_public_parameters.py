@@ -104,6 +104,14 @@ FUNCTION_SLOTS = {
 }
 
 
+SPACES = (so, so.events, so.local, so.optimal, so.privacy, so.sketches, so.smooth, so.streams, so.tables, so.workloads)
+
+
+def public(name):
+    """Return what is public under this name, wherever."""
+    return next(getattr(space, name) for space in SPACES if hasattr(space, name))
+
+
 @functools.cache
 def calls():
     """Return valid calls by their public name: the function, and its arguments."""
@@ -113,7 +121,7 @@ def calls():
         table.setdefault(name, []).append((function, args, options))
 
     def new(name, *args, **options):
-        add(name, getattr(so, name), *args, **options)
+        add(name, public(name), *args, **options)
 
     # Units, guarantees, events, ledgers.
     new("AddRemove", 1, 1, "x")
@@ -178,13 +186,13 @@ def calls():
     new("Union", parts, [1.0, 2.0])
     add("Union.split", so.workloads.Union(parts).split, [1.0, 2.0, 3.0, 4.0])
     new("RunningHistogram", 4, 4, once=False)
-    new("SparseCount", 9, 9)
+    new("RareCount", 9, 9)
     graph = {"max_degree": 2, "level": "edge", "promised": False}
     for name in ("EdgeCount", "TriangleCount", "DegreeHistogram"):
         new(name, 4, 4, **graph)
     new("StarCount", 2, 4, 4, **graph)
     new("SpanningForestCost", 4, 4, max_weight=1.0, weight_bits=3, **{**graph, "max_degree": None})
-    new("SyntheticGraph", 4, 4, max_weight=1.0, signed=False, weight_bits=2)
+    new("WeightedGraph", 4, 4, max_weight=1.0, one_signed=True, weight_bits=2)
     for name in ("SubstringCounts", "EpisodeCounts"):
         new(name, "ab", 2, 4, batches=False)
         words = getattr(so, name)("ab", 2)
@@ -257,18 +265,19 @@ def calls():
     add("Release.reconstructed", sketched.release(np.ones(64)).reconstructed, again, progress=None)
 
     # Streams.
-    new("plan_stream", so.RunningSum(4), A, horizon="hard", mechanism="auto", dim=1, touched=1, signed=False, **common)
-    new("plan_stream", so.RunningSum(4), A, memory=None, effort="optimize")
-    new("plan_stream", so.RunningSum(4), A, mechanism="blt", option=2)
-    new("plan_stream", so.RunningSum(4), A, mechanism="subtraction-tree", option=3)
-    new("plan_stream", so.RunningHistogram(8, 4), A, compression=None, basis="haar", pan_private=False, memory=None)
-    new("plan_stream", so.events.WeightedGraph(4, 4), A, reads="lazy", memory=None)
-    new("plan_stream", so.events.RareCount(9, 9), P, unit=None, mechanism="auto", option=None, memory=None)
-    new("compare_stream", so.RunningSum(4), A, horizon="hard", dim=1, touched=1, signed=False, **common)
-    new("compare_stream", so.RunningHistogram(8, 4), A, memory=None, compression=None)
+    live = {"horizon": "hard", "dim": 1, "cells_per_record": 1, "one_signed": True}
+    new("Continual", so.RunningSum(4), reads="auto", pan_private=False, **live)
+    new("plan", so.Continual(so.RunningSum(4)), A, mechanism="auto", memory=None, effort="optimize", **common)
+    new("plan", so.Continual(so.RunningSum(4)), A, mechanism="blt", degree=2)
+    new("plan", so.Continual(so.RunningSum(4)), A, mechanism="subtraction-tree", degree=3)
+    new("plan", so.RunningHistogram(8, 4), A, compression=None, basis="haar", memory=None)
+    new("plan", so.Continual(so.events.WeightedGraph(4, 4), reads="lazy"), A, memory=None)
+    new("plan", so.events.RareCount(9, 9), P, unit=None, mechanism="auto", degree=None, memory=None)
+    new("compare", so.RunningHistogram(8, 4), A, memory=None, compression=None)
+    new("privacy_for", so.Continual(so.RunningSum(4)), within=5.0, level=0.9)
     planned = so.plan(so.Continual(so.RunningSum(4), dim=3), A)
-    add("StreamPlan.std", planned.std, [1])
-    add("StreamPlan.half_width", planned.half_width, [1], 0.9, 2)
+    add("StreamFit.std", planned.fit.std, [1])
+    add("StreamFit.half_width", planned.fit.half_width, [1], 0.9, 2)
     add("StreamPlan.guarantee", planned.guarantee, 3)
     add("StreamPlan.save", planned.save, "plan")
     add("StreamPlan.load", so.StreamPlan.load, "none")
@@ -294,7 +303,7 @@ def calls():
     add("HistogramStream.update", lambda *a: cells.open().update(*a), [1], [2])
     sparse = so.plan(so.events.RareCount(9, 9), P)
     add("SparsePlan.open", sparse.open, None, request_id=None)
-    add("SparseStream.update", lambda items: sparse.open().update(items), [1])
+    add("RareStream.update", lambda items: sparse.open().update(items), [1])
 
     # Counts of events.
     lazy = so.plan(so.Continual(so.events.WeightedGraph(4, 9), reads="lazy"), A)
@@ -331,7 +340,7 @@ def calls():
     add("WordStream.update", lambda *a, **k: counted.open().update(*a, **k), "a", together=False)
 
     # Surveys.
-    new("plan_local", so.local.LocalSurvey(10, (0.0, 1.0)), P, mechanism="auto")
+    new("plan", so.local.LocalSurvey(10, (0.0, 1.0)), P, mechanism="auto")
     survey = so.plan(so.local.LocalSurvey(10, (0.0, 1.0), intervals=3), P)
     add("LocalPlan.std", survey.std, 10)
     add("LocalPlan.half_width", survey.half_width, 0.9, 10)
@@ -404,7 +413,7 @@ MADE = {
     *("Factorization", "GraphFunctionStream", "GraphStream", "GridMeasure", "HeavyWord", "HistogramStream"),
     *("HistogramStreamComparison", "HistogramStreamPlan", "InMemoryStepStore", "Interval", "LocalEstimate"),
     *("LocalPlan", "LocalServer", "Plan", "PointSums", "PrivateGraph", "Projection", "RecoveryResult", "Release"),
-    *("SmoothAnswers", "SmoothComparison", "SmoothPlan", "SmoothRelease", "SparsePlan", "SparseStream", "Spectrum"),
+    *("SmoothAnswers", "SmoothComparison", "SmoothPlan", "SmoothRelease", "SparsePlan", "RareStream", "Spectrum"),
     *("StepEntry", "StepStore", "Stream", "StreamComparison", "StreamPlan", "StreamRelease", "Tabulated", "Workload"),
     *("WordStream", "normal_tails.BoundedLog", "Haar", "Cosine", "Standard", "calibration.Noise"),
     # Contexts and functions of the caller; pictures need matplotlib; of GraphStream alone.
@@ -421,16 +430,15 @@ INNER = {
 }
 # `open` of a workload is called by its plan.
 INNER_OPEN = {"DegreeHistogram", "EdgeCount", "EpisodeCounts", "LocalSurvey", "SpanningForestCost", "StarCount"} | {
-    *("SubstringCounts", "SyntheticGraph", "TriangleCount"),
+    *("SubstringCounts", "WeightedGraph", "TriangleCount"),
 }
 INHERITED = {("GraphStream", "read"), ("WordStream", "read"), ("GraphFunctionStream", "read")}
 
 
 def public_names():
     """Yield every public class, function and method that takes parameters."""
-    spaces = {"": so, "calibration": calibration, "normal_tails": normal_tails}
-    spaces |= {name: space for name in so.__all__ if isinstance(space := getattr(so, name), types.ModuleType)}
-    for space, holder in spaces.items():
+    named = {"calibration": calibration, "normal_tails": normal_tails, "noise": so.noise, "testing": so.testing}
+    for space, holder in (*(("", space) for space in SPACES), *named.items()):
         for name in holder.__all__:
             found, label = getattr(holder, name), f"{space}.{name}".lstrip(".")
             if isinstance(found, types.ModuleType | str) or (
@@ -612,11 +620,11 @@ def test_messages_say_the_limit():
 LARGE = {
     "marginals": "so.Marginals([2] * 40, k=10)",
     "nothing ends": "so.Marginals(itertools.repeat(2), k=1)",
-    "sparse count": "so.plan_stream(so.events.RareCount(99, 9), P, horizon='unbounded')",
-    "identity": "so.plan_stream(so.RunningSum(2**40), P, mechanism='identity').half_width([2**40], 0.95)",
-    "subtraction": "so.plan_stream(so.RunningSum(2**40), P, mechanism='subtraction-tree', option=2**31 - 1).rmse",
-    "subtraction in many coordinates": "so.plan_stream(so.RunningSum(2**40), P, mechanism='subtraction-tree',"
-    " option=2**16 - 1, dim=2**21).open()",
+    "sparse count": "so.plan(so.Continual(so.events.RareCount(99, 9), horizon='unbounded'), P)",
+    "identity": "so.plan(so.Continual(so.RunningSum(2**40)), P, mechanism='identity').fit.half_width([2**40], 0.95)",
+    "subtraction": "so.plan(so.Continual(so.RunningSum(2**40)), P, mechanism='subtraction-tree', degree=2**31 - 1).rmse",
+    "subtraction in many coordinates": "so.plan(so.Continual(so.RunningSum(2**40), dim=2**21), P, mechanism='subtraction-tree', "
+    "degree=2**31 - 1).rmse",
     "kernel": "so.plan(so.smooth.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.smooth.GaussianKernels(.5),"
     " degree=8192), A, mechanism='kernel')",
     "chebyshev": "so.plan(so.smooth.SmoothQueries(1, points=9, bounds=(0., 1.), query_class=so.smooth.KSmooth(2), degree=8192), A,"

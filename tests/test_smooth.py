@@ -537,7 +537,7 @@ def test_sums_merge_and_points_are_clipped(rows, data):
     whole = plan.sums(x).to_bytes()
     assert (plan.sums(x[cut:]) + plan.sums(x[:cut])).to_bytes() == whole
     assert plan.sums(np.clip(x, [10.0, -3.0], [20.0, 1.0])).to_bytes() == whole
-    assert so.smooth.PointSums.from_bytes(plan, whole).to_bytes() == whole
+    assert so.smooth.PointSums.from_bytes(plan.fit, whole).to_bytes() == whole
 
 
 @settings(max_examples=15)

@@ -159,35 +159,35 @@ def rewrite(path, change):
 
 
 TAMPERED = {
-    "units": lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] // 2),
-    "one-unit": lambda r: r["door"].update(quarter_units=r["door"]["quarter_units"] - 1),
-    "grid": lambda r: r["door"].update(grid=r["door"]["grid"] - 1),
-    "records": lambda r: r["unit"].update(records=3),
-    "no-records": lambda r: r["unit"].update(records=0),
-    "delta": lambda r: r["privacy"].update(delta=1e-9),
-    "epsilon": lambda r: r["privacy"].update(epsilon=0.5),
+    "units": lambda r: r["doors"][0].update(quarter_units=r["doors"][0]["quarter_units"] // 2),
+    "one-unit": lambda r: r["doors"][0].update(quarter_units=r["doors"][0]["quarter_units"] - 1),
+    "grid": lambda r: r["doors"][0].update(grid=r["doors"][0]["grid"] - 1),
+    "records": lambda r: r["request"]["unit"].update(records=3),
+    "no-records": lambda r: r["request"]["unit"].update(records=0),
+    "delta": lambda r: r["request"]["privacy"].update(delta=1e-9),
+    "epsilon": lambda r: r["request"]["privacy"].update(epsilon=0.5),
     "event": lambda r: r.update(cost={"kind": "pure", "epsilon": 0.1}),
-    "mechanism": lambda r: r.update(mechanism="histogram-gaussian"),
-    "no-mechanism": lambda r: r.update(mechanism="magic"),
+    "mechanism": lambda r: r.update(fitted="histogram-gaussian"),
+    "no-mechanism": lambda r: r.update(fitted="magic"),
     "sizes": lambda r: r.update(sizes=[0, 4]),
     "float-sizes": lambda r: r.update(sizes=[4.0, 4.0]),
     "bool-sizes": lambda r: r.update(sizes=[True, True]),
     "more-sizes": lambda r: r.update(sizes=[4, 4, 4]),
     "large-sizes": lambda r: r.update(sizes=[2**20, 2**20]),
     "no-sizes": lambda r: r.update(sizes=None),
-    "kind": lambda r: r["workload"].update(kind="matrix"),
-    "spec": lambda r: r["workload"].update(spec=[]),
-    "dimension": lambda r: r["workload"]["spec"].update(dimension=3),
-    "bounds": lambda r: r["workload"]["spec"].update(bounds=[[10.0, 10.0], [-3.0, 1.0]]),
-    "no-bounds": lambda r: r["workload"]["spec"].update(bounds=None),
-    "points": lambda r: r["workload"]["spec"].update(points=0),
-    "most-points": lambda r: r["workload"]["spec"].update(most_points=3),
-    "class": lambda r: r["workload"]["spec"]["query_class"].update(kind="magic"),
-    "bandwidth": lambda r: r["workload"]["spec"]["query_class"].update(bandwidth=-1.0),
-    "field": lambda r: r["workload"]["spec"].update(colour=1),
-    "less": lambda r: r["workload"]["spec"].pop("approximation"),
+    "kind": lambda r: r["request"]["workload"].update(kind="matrix"),
+    "spec": lambda r: r["request"]["workload"].update(spec=[]),
+    "dimension": lambda r: r["request"]["workload"]["spec"].update(dimension=3),
+    "bounds": lambda r: r["request"]["workload"]["spec"].update(bounds=[[10.0, 10.0], [-3.0, 1.0]]),
+    "no-bounds": lambda r: r["request"]["workload"]["spec"].update(bounds=None),
+    "points": lambda r: r["request"]["workload"]["spec"].update(points=0),
+    "most-points": lambda r: r["request"]["workload"]["spec"].update(most_points=3),
+    "class": lambda r: r["request"]["workload"]["spec"]["query_class"].update(kind="magic"),
+    "bandwidth": lambda r: r["request"]["workload"]["spec"]["query_class"].update(bandwidth=-1.0),
+    "field": lambda r: r["request"]["workload"]["spec"].update(colour=1),
+    "less": lambda r: r["request"]["workload"]["spec"].pop("approximation"),
     "schema": lambda r: r.update(schema=99),
-    "no-door": lambda r: r.pop("door"),
+    "no-door": lambda r: r.pop("doors"),
 }
 
 
@@ -250,7 +250,7 @@ def test_other_files_are_refused(tmp_path):
         so.ReleasePlan.load(path)
     table = so.plan(so.RunningSum(8), APPROX).save(tmp_path / "table.json")
     with pytest.raises(so.errors.PlanFileError):
-        so.ReleasePlan.load(table)
+        so.StreamPlan.load(table)
     with pytest.raises(so.errors.PlanFileError):
         so.Plan.load(made().save(tmp_path / "smooth.json"))
     with pytest.raises(so.errors.InputFileError):
@@ -421,16 +421,16 @@ def test_sums_go_to_bytes_and_files(tmp_path):
     parts = [plan.sums(part) for part in np.array_split(x, 7)]
     total = plan.sums()
     for part in parts:
-        total += so.smooth.PointSums.from_bytes(plan, part.to_bytes())
+        total += so.smooth.PointSums.from_bytes(plan.fit, part.to_bytes())
     assert total.to_bytes() == whole.to_bytes() == sum(parts[1:], parts[0]).to_bytes()
     path = whole.save(tmp_path / "sums")
     assert path.stat().st_mode & 0o077 == 0
-    assert so.smooth.PointSums.load(plan, path).to_bytes() == whole.to_bytes()
+    assert so.smooth.PointSums.load(plan.fit, path).to_bytes() == whole.to_bytes()
     with pytest.raises(so.errors.InputFileError):
-        so.smooth.PointSums.load(plan, tmp_path / "nothing")
+        so.smooth.PointSums.load(plan.fit, tmp_path / "nothing")
     with pytest.raises(so.errors.InputFileError):
         whole.save(tmp_path / "no" / "folder")
-    release = plan.release(so.smooth.PointSums.load(plan, path))
+    release = plan.release(so.smooth.PointSums.load(plan.fit, path))
     assert release.points == 200
     with pytest.raises(so.errors.InvalidParameterError, match="public"):
         plan.release(parts[0])
@@ -462,7 +462,7 @@ def test_sums_of_other_plans_are_refused():
         with pytest.raises(so.errors.InvalidParameterError):
             plan.release(sums, ledger=book)
         with pytest.raises(so.errors.InvalidParameterError):
-            so.smooth.PointSums.from_bytes(plan, sums.to_bytes())
+            so.smooth.PointSums.from_bytes(plan.fit, sums.to_bytes())
     assert plan.release(data(), ledger=book).accounted
 
 
@@ -471,13 +471,13 @@ def test_damaged_sums_are_refused():
     whole = plan.sums(data()).to_bytes()
     for place in range(0, len(whole), 5):
         with pytest.raises(so.errors.InvalidParameterError):
-            so.smooth.PointSums.from_bytes(plan, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            so.smooth.PointSums.from_bytes(plan.fit, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     for bad in (b"", whole[:-8], whole + bytes(8), bytes(len(whole))):
         with pytest.raises(so.errors.InvalidParameterError):
-            so.smooth.PointSums.from_bytes(plan, bad)
+            so.smooth.PointSums.from_bytes(plan.fit, bad)
     for bad in (None, "x", 5):
         with pytest.raises(so.errors.DataTypeError):
-            so.smooth.PointSums.from_bytes(plan, bad)
+            so.smooth.PointSums.from_bytes(plan.fit, bad)
 
 
 def test_a_refused_batch_adds_nothing():

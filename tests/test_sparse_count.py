@@ -87,14 +87,14 @@ def test_counts_of_a_unit_may_come_together_in_a_segment(privacy):
         for c in (None, 1)
     ]
     # 16 counts in one item of the running sum: 16 times what one count is charged.
-    assert plans[0].counters.sensitivity["ideal"] == plans[1].counters.sensitivity["ideal"]
+    assert plans[0].fit.counters.sensitivity["ideal"] == plans[1].fit.counters.sensitivity["ideal"]
     single = so.plan(so.events.RareCount(2**20, 20_000), privacy, mechanism="above")
     one = so.plan(
-        so.Continual(so.RunningSum(plans[1].counters.steps)),
-        single.counters.privacy,
-        mechanism=plans[1].counters.mechanism,
+        so.Continual(so.RunningSum(plans[1].fit.counters.steps)),
+        single.fit.counters.request.privacy,
+        mechanism=plans[1].fit.counters.name,
     )
-    assert plans[1].counters.sensitivity["ideal"] == pytest.approx(16 * one.sensitivity["ideal"])
+    assert plans[1].fit.counters.sensitivity["ideal"] == pytest.approx(16 * one.fit.sensitivity["ideal"])
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_both_halves_together_cost_the_whole(records):
     """Half for where segments end, half for the running sum; k counts of one unit cost k times as much a count."""
     plan = above(unit=so.AddRemove(records))
     assert plan.cost == so.privacy.PureCost(1.0)
-    assert plan.fit.epsilon * records + plan.fit.counters.request.privacy.fit.epsilon == pytest.approx(1.0)
+    assert plan.fit.epsilon * records + plan.fit.counters.request.privacy.epsilon == pytest.approx(1.0)
     assert plan.fit.counters.request.privacy == so.PureDP(epsilon=0.5)
     assert plan.fit.counters.request.unit == so.AddRemove(records)
     assert plan.guarantee().count("1-differential privacy") == 1
@@ -170,7 +170,7 @@ def test_beyond_the_declared_count_answers_stay(known_noise):
     with plan.open() as stream:
         answers = stream.update(np.full(10**4, 1000))
         assert len(np.unique(answers)) <= plan.fit.counters.steps + 1
-        assert stream._counters.step == plan.counters.steps
+        assert stream.counters.step == plan.fit.counters.steps
         assert (answers[-100:] == answers[-1]).all()
 
 
@@ -230,8 +230,6 @@ def test_workloads_and_plans_that_cannot_be():
     ):
         with pytest.raises(error):
             so.events.RareCount(*arguments)
-    with pytest.raises(so.errors.UnsupportedMechanismError, match="plan_stream"):
-        so.plan(SHORT, PURE)
     for options in ({"dim": 2}, {"max_value": 4}, {"integral": False}):
         with pytest.raises(so.errors.InvalidParameterError):
             plan_live(SHORT, PURE, **options)

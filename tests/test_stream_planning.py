@@ -331,9 +331,9 @@ def test_auto_says_why_nothing_serves(workload):
         {"max_value": 0},
         {"max_value": 2**54},
         {"max_value": 1.5},
-        {"option": -1, "mechanism": "blt"},
-        {"option": 99, "mechanism": "blt"},
-        {"option": 4, "mechanism": "subtraction-tree", "privacy": PURE},
+        {"degree": -1, "mechanism": "blt"},
+        {"degree": 99, "mechanism": "blt"},
+        {"degree": 4, "mechanism": "subtraction-tree", "privacy": PURE},
     ],
 )
 def test_arguments_are_checked(arguments):
@@ -368,7 +368,7 @@ def resigned(plan, change):
         place = record
         *above, last = names.split(".")
         for name in above:
-            place = place[name]
+            place = place[int(name) if name.isdigit() else name]
         if value is KeyError:
             del place[last]
         else:
@@ -383,7 +383,7 @@ def plan():
 
 def test_altered_files_are_refused(plan, tmp_path):
     path = plan.save(tmp_path / "plan.json")
-    for change in ({"dim": 2}, {"noise_ratio": 0.1}, {"digest": "0" * 64}, {"extra": 1}):
+    for change in ({"fitted": "x"}, {"noise_ratio": 0.1}, {"digest": "0" * 64}, {"extra": 1}):
         plan.save(path)
         altered(path, **change)
         with pytest.raises(so.errors.PlanFileError, match="altered"):
@@ -401,34 +401,34 @@ def test_altered_files_are_refused(plan, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"door.quarter_units": 1000},
-        {"door.grid": 0},
-        {"door.quarter_units": "x"},
+        {"doors.0.quarter_units": 1000},
+        {"doors.0.grid": 0},
+        {"doors.0.quarter_units": "x"},
         {"cost": {"kind": "gaussian", "mu_squared": "1/100"}},
-        {"privacy": {"kind": "gaussian", "mu": 0.5}},
-        {"unit.records": 7},
-        {"touched": 5},
-        {"touched": 0},
-        {"dim": 0},
-        {"signed": "no"},
-        {"horizon": "soft"},
-        {"horizon": "never"},
-        {"objective": "least"},
-        {"mechanism": "binary-tree-gaussian"},
-        {"mechanism": "none"},
-        {"option": 2},
-        {"option": "2"},
-        {"workload.spec.length": 60},
-        {"workload.kind": "histogram"},
-        {"workload": 3},
-        {"domain.integral": 1},
+        {"request.privacy": {"kind": "gaussian", "mu": 0.5}},
+        {"request.unit.records": 7},
+        {"request.workload.spec.cells_per_record": 5},
+        {"request.workload.spec.cells_per_record": 0},
+        {"request.workload.spec.dim": 0},
+        {"request.workload.spec.one_signed": "no"},
+        {"request.workload.spec.horizon": "soft"},
+        {"request.workload.spec.horizon": "never"},
+        {"request.objective": "least"},
+        {"fitted": "binary-tree-gaussian"},
+        {"fitted": "none"},
+        {"request.degree": 2},
+        {"request.degree": "2"},
+        {"request.workload.spec.workload.spec.length": 60},
+        {"request.workload.spec.workload.kind": "histogram"},
+        {"request.workload": 3},
+        {"request.integral": 1},
         {"domain.fraction_bits": 4},
         {"domain.max_value": 2**40},
-        {"schema": 2},
-        {"stream": False},
-        {"unit": KeyError},
-        {"door.grid": KeyError},
-        {"requested": KeyError},
+        {"schema": 1},
+        {"family": "linear"},
+        {"request.unit": KeyError},
+        {"doors.0.grid": KeyError},
+        {"request.mechanism": KeyError},
         {"parameters": "0" * 64},
     ],
     ids=str,
@@ -445,7 +445,7 @@ def test_plans_of_series_and_of_streams_are_not_mixed_up(plan, tmp_path):
     with pytest.raises(so.errors.PlanFileError):
         so.StreamPlan.load(path)
     with pytest.raises(so.errors.PlanFileError):
-        so.Plan.load(plan.save(tmp_path / "stream.json"))
+        so.ReleasePlan.load(plan.save(tmp_path / "stream.json"))
 
 
 # Words and tables

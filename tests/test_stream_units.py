@@ -168,7 +168,9 @@ def test_no_neighbour_is_further_in_l1(mechanism, unit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("workload", "mechanism"), FED_BACK)
-@pytest.mark.parametrize(("dim", "touched", "signed"), [(2, 1, False), (3, 1, True), (3, 2, False), (3, 2, True)])
+@pytest.mark.parametrize(
+    ("dim", "cells_per_record", "signed"), [(2, 1, False), (3, 1, True), (3, 2, False), (3, 2, True)]
+)
 def test_no_replaced_record_of_several_coordinates_is_further(workload, mechanism, dim, touched, signed):
     """All pairs of steps and of records: u leaves at step a, w enters at step b."""
     values = (-1, 0, 1) if signed else (0, 1)
@@ -197,14 +199,16 @@ def test_sensitivities_of_a_live_histogram(mechanism, b):
     """sqrt(b) if a record comes or goes, sqrt(2b) if it is replaced, 2 sqrt(b) if its entries have signs."""
 
     def sensitivity(unit, **more):
-        plan = plan_live(so.RunningSum(64), GAUSSIAN, unit=unit, mechanism=mechanism, dim=20, touched=b, **more)
+        plan = plan_live(
+            so.RunningSum(64), GAUSSIAN, unit=unit, mechanism=mechanism, dim=20, cells_per_record=b, **more
+        )
         return plan.sensitivity["ideal"] / norm
 
     norm = so.plan(so.Continual(so.RunningSum(64)), GAUSSIAN, mechanism=mechanism).fit.sensitivity["ideal"]
     assert sensitivity(so.AddRemove(1)) == pytest.approx(math.sqrt(b), rel=1e-12)
-    assert sensitivity(so.AddRemove(1), signed=True) == pytest.approx(math.sqrt(b), rel=1e-12)
+    assert sensitivity(so.AddRemove(1), one_signed=False) == pytest.approx(math.sqrt(b), rel=1e-12)
     assert sensitivity(so.ReplaceOne(1)) == pytest.approx(math.sqrt(2 * b), rel=1e-12)
-    assert sensitivity(so.ReplaceOne(1), signed=True) == pytest.approx(2.0 * math.sqrt(b), rel=1e-12)
+    assert sensitivity(so.ReplaceOne(1), one_signed=False) == pytest.approx(2.0 * math.sqrt(b), rel=1e-12)
     assert sensitivity(so.AddRemove(3)) == pytest.approx(3.0 * math.sqrt(b), rel=1e-12)
 
 
@@ -214,9 +218,9 @@ def test_laplace_counts_every_coordinate(b):
         return plan_live(so.RunningSum(64), PURE, unit=unit, mechanism="identity", **more).sensitivity["ideal"]
 
     for signed in (False, True):
-        assert sensitivity(so.AddRemove(1), dim=8, touched=b, signed=signed) == b
-        assert sensitivity(so.ReplaceOne(1), dim=8, touched=b, signed=signed) == 2 * b
-        assert sensitivity(so.UserLevel(3, 2, 5), dim=8, touched=b, signed=signed) == 15 * b
+        assert sensitivity(so.AddRemove(1), dim=8, cells_per_record=b, one_signed=not signed) == b
+        assert sensitivity(so.ReplaceOne(1), dim=8, cells_per_record=b, one_signed=not signed) == 2 * b
+        assert sensitivity(so.UserLevel(3, 2, 5), dim=8, cells_per_record=b, one_signed=not signed) == 15 * b
 
 
 def test_sensitivity_and_noise_of_rounded_reals():
@@ -284,9 +288,9 @@ def test_bounds_hold_for_units_that_cannot_use_up_their_records():
 
 
 def test_units_that_no_stream_can_have():
-    for arguments in ({"dim": 0}, {"touched": 0}, {"dim": 2, "touched": 3}, {"dim": 2**21 + 1}):
+    for arguments in ({"dim": 0}, {"cells_per_record": 0}, {"dim": 2, "touched": 3}, {"dim": 2**21 + 1}):
         with pytest.raises(so.errors.InvalidParameterError):
             plan_live(so.RunningSum(4), GAUSSIAN, **arguments)
-    for arguments in ({"dim": 1.0}, {"touched": "1"}, {"signed": 1}, {"integral": "yes"}, {"unit": "user"}):
+    for arguments in ({"dim": 1.0}, {"cells_per_record": "1"}, {"signed": 1}, {"integral": "yes"}, {"unit": "user"}):
         with pytest.raises(so.errors.DataTypeError):
             plan_live(so.RunningSum(4), GAUSSIAN, **arguments)

@@ -1,6 +1,5 @@
 """A signal at any instruction of an update: the step is taken or not, `step` says which, and nothing counts twice."""
 
-import inspect
 import threading
 import warnings
 from dataclasses import replace
@@ -53,21 +52,13 @@ def test_an_update_is_taken_once_or_not_at_all(case):
     check_every_place(case, case.loud.open)
 
 
-def has_store(case):
-    return "store" in inspect.signature(case.loud.open).parameters
-
-
 @STORED
 def test_an_update_that_is_stored_is_taken_once_or_not_at_all(case):
-    if not has_store(case):
-        pytest.skip("these streams have no store")
     check_every_place(case, lambda: case.loud.open(store=so.streams.InMemoryStepStore()))
 
 
 @STORED
 def test_a_store_never_has_a_gap(case):
-    if not has_store(case):
-        pytest.skip("these streams have no store")
     for at in range(1, 3000):
         store = so.streams.InMemoryStepStore()
         with case.loud.open(store=store) as stream:

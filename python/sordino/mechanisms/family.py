@@ -11,6 +11,7 @@ from sordino.accuracy.bounds import Bound
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.fits import Fit, Request
 from sordino.privacy.units import AddRemove, Unit
+from sordino.workloads.base import Workload
 
 __all__ = ["Column", "Family", "Progress", "Shown"]
 
@@ -69,6 +70,10 @@ class Family(ABC):
     unit: ClassVar[Unit] = AddRemove(1)
     columns: ClassVar[tuple[Column, ...]]
     scales: ClassVar[bool] = True
+
+    def takes(self, workload: Workload) -> frozenset[str]:
+        """Return the arguments of `plan` that mean something for a workload."""
+        return self.options
 
     def check(self, request: Request) -> Request:
         """Return the request with its defaults; refuse one that contradicts itself.

@@ -46,8 +46,9 @@ _DEFAULTS = {each.name: each.default for each in fields(Request)} | {"basis": "h
 def _request(workload: object, privacy: object, unit: object, options: dict[str, Any]) -> tuple[Family, Request]:
     """Return a checked request and the family that serves it; options of other families are refused."""
     family, asked = family_of(workload)
+    taken = {"mechanism", *family.takes(asked)}
     for name, value in options.items():
-        if name not in {"mechanism", *family.options} and not (value is _DEFAULTS[name] or value == _DEFAULTS[name]):
+        if name not in taken and not (value is _DEFAULTS[name] or value == _DEFAULTS[name]):
             raise InvalidParameterError(f"{name} means nothing for {type(workload).__name__}")
     request = checked(asked, privacy, family.unit if unit is None else unit, **options)
     return family, family.check(request)

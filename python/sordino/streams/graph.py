@@ -58,7 +58,7 @@ class GraphStream(EventStream):
         """
         workload = self._workload
         u, v = endpoints(source, target, workload.vertices, workload.names)
-        w = weight_units(weights, len(u), workload.max_weight, workload.largest, workload.signed)
+        w = weight_units(weights, len(u), workload.max_weight, workload.largest, workload.one_signed)
         ends = step_ends(len(u), together)
         with self._guard():
             self._check(len(ends))

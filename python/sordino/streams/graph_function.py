@@ -70,7 +70,7 @@ class GraphFunctionStream(EventStream):
         ends = step_ends(len(u), together)
         if isinstance(self._encoder, _core.SpanningForest):
             largest: float = workload.max_weight  # type: ignore[attr-defined]
-            w = weight_units(weights, len(u), largest, workload.largest, signed=False)
+            w = weight_units(weights, len(u), largest, workload.largest, one_signed=True)
         elif weights is not None:
             raise InvalidParameterError("only a SpanningForestCost has weights")
 
@@ -95,7 +95,7 @@ class GraphFunctionStream(EventStream):
         """Refuse to take an edge away.
 
         One edge that is inserted and deleted again and again would change the counts at as many steps, so no number of
-        steps has a bounded sensitivity: these functions are of graphs that grow. `WeightedGraph(signed=True)` takes
+        steps has a bounded sensitivity: these functions are of graphs that grow. `WeightedGraph(one_signed=False)` takes
         deletions.
 
         Raises:
@@ -103,7 +103,7 @@ class GraphFunctionStream(EventStream):
         """
         raise UnsupportedMechanismError(
             "deletions are refused: with them one edge can change these counts at every step, and no noise covers "
-            "that. WeightedGraph(signed=True) takes them"
+            "that. WeightedGraph(one_signed=False) takes them"
         )
 
     @property

@@ -117,6 +117,8 @@ class _Linear(Family):
         mechanism = next((m for m in MECHANISMS if m.name == record["fitted"]), None)
         if mechanism is None:
             raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
+        if mechanism.strategy == "threshold" and record["request"]["basis"] == "custom":
+            raise PlanFileError("a basis given by functions is in no file")
         stored = record["factorization"]
         if (stored is not None) != mechanism.factored:
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")

@@ -13,6 +13,8 @@ from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serv
 from sordino.mechanisms.fits import Request, fit_all, least_error
 from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS, StreamMechanism
 from sordino.mechanisms.stream.fit import StreamFit, continual, events_of, fit_stream, judged, rmse_bound
+from sordino.workloads.base import Workload
+from sordino.workloads.continual import Continual
 from sordino.workloads.events.graph_functions import GraphFunction
 
 __all__ = ["STREAM", "best_stream"]
@@ -43,12 +45,15 @@ class _Stream(Family):
         Column("horizon", 11, ""),
     )
 
+    def takes(self, workload: Workload) -> frozenset[str]:
+        # Counts of events say themselves what an item changes.
+        events = isinstance(workload, Continual) and workload.workload.of_events
+        return self.options - {"max_value", "integral"} if events else self.options
+
     def check(self, request: Request) -> Request:
         events = events_of(request)
         if events is not None and not events.streamed:
             raise UnsupportedMechanismError("a LocalSurvey is planned as it is: sordino.plan(survey, privacy)")
-        if events is not None and not (request.integral and request.max_value is None):
-            raise InvalidParameterError("counts of events say themselves what an item changes")
         return request
 
     def choose(self, request: Request, progress: Progress | None = None) -> StreamFit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -88,8 +88,8 @@ class PointSums:
         return self.core.to_bytes()
 
     @classmethod
-    def from_bytes(cls, fit: SmoothFit, data: bytes) -> PointSums:
-        """Read what `to_bytes` returned, for the `fit` of the same plan.
+    def from_bytes(cls, fit: Any, data: bytes) -> PointSums:
+        """Read what `to_bytes` returned, for the same plan, or its `fit`.
 
         Raises:
             DataTypeError: No bytes, or no fit of smooth queries.
@@ -97,8 +97,9 @@ class PointSums:
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise DataTypeError("sums are read from bytes")
+        fit = getattr(fit, "fit", fit)
         if not isinstance(fit, SmoothFit):
-            raise DataTypeError("the sums are of smooth queries: give the `fit` of their plan")
+            raise DataTypeError("the sums are of smooth queries: give their plan")
         return cls(fit, _core.PointSums.from_bytes(fit.features, bytes(data)))
 
     def save(self, path: str | Path) -> Path:
@@ -110,8 +111,8 @@ class PointSums:
         return atomic_write(path, self.to_bytes(), "sums of points", private=True)
 
     @classmethod
-    def load(cls, fit: SmoothFit, path: str | Path) -> PointSums:
-        """Read sums from a file, for the `fit` of the same plan.
+    def load(cls, fit: Any, path: str | Path) -> PointSums:
+        """Read sums from a file, for the same plan, or its `fit`.
 
         Raises:
             InputFileError: The file cannot be read.

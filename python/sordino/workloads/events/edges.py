@@ -43,7 +43,7 @@ def weight_grid(max_weight: object, weight_bits: object) -> tuple[float, int]:
     return positive("max_weight", max_weight), bits
 
 
-def weight_units(weights: object, edges: int, largest: float, units: int, signed: bool) -> NDArray[np.int64]:
+def weight_units(weights: object, edges: int, largest: float, units: int, one_signed: bool) -> NDArray[np.int64]:
     """Return weights in `units` a `largest`, rounded to the nearest; out of range or not finite: a null item.
 
     Args:
@@ -51,7 +51,7 @@ def weight_units(weights: object, edges: int, largest: float, units: int, signed
         edges: Number of edges.
         largest: Largest weight.
         units: Units of the largest weight.
-        signed: Whether weights may be negative.
+        one_signed: Whether weights are not negative.
 
     Raises:
         DataTypeError: Not numbers.
@@ -64,7 +64,7 @@ def weight_units(weights: object, edges: int, largest: float, units: int, signed
         array = np.full(edges, float(array))
     if array.shape != (edges,):
         raise ShapeError("weights must be as many as edges")
-    least = -largest if signed else 0.0
+    least = 0.0 if one_signed else -largest
     valid = (array >= least) & (array <= largest)  # not-a-number is outside
     rounded = np.floor(np.where(valid, array, 0.0) / largest * units + 0.5).astype(np.int64)
-    return np.where(valid, np.clip(rounded, -units if signed else 0, units), _NONE)
+    return np.where(valid, np.clip(rounded, 0 if one_signed else -units, units), _NONE)

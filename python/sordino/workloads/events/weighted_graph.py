@@ -1,8 +1,8 @@
 """A private weighted graph: one counter for every pair of vertices, and cuts read from them.
 
-An event adds a weight in [0, W], or [-W, W] if signed, to an edge; edges may come again. In units of W, present or not
+An event adds a weight in [0, W], or [-W, W] if not one-signed, to an edge; edges may come again. In units of W, present or not
 (or with another weight) is a change of 1, an edge replaced by another one sqrt(2) for a strategy without negative
-products of columns (2 if signed), times its column norm. No degree bound is needed.
+products of columns (2 if not one-signed), times its column norm. No degree bound is needed.
 
 Source: Fichtenberger, Henzinger and Upadhyay 2023, Section 5.1.
 """
@@ -42,7 +42,7 @@ class WeightedGraph(EventWorkload):
         vertices: Number of vertices, which are then 0, 1, ...; or their names. At most 2**20.
         length: Number of steps, None if it is not known; 1 for a graph that is published once.
         max_weight: W, the largest weight of an event; events of another weight are null items.
-        signed: Whether weights may be negative: an insertion is taken back by its negative.
+        one_signed: Whether weights are not negative; if False, an insertion is taken back by its negative.
         weight_bits: Weights are rounded to W 2^-weight_bits.
 
     Raises:
@@ -58,13 +58,13 @@ class WeightedGraph(EventWorkload):
         length: int | None = None,
         *,
         max_weight: float = 1.0,
-        signed: bool = False,
+        one_signed: bool = True,
         weight_bits: int = 16,
     ) -> None:
         self.vertices, self.names = names_of("vertices", vertices, least=2, most=_MOST_VERTICES)
         self.length = steps_of("length", length)
         self.max_weight, self.weight_bits = weight_grid(max_weight, weight_bits)
-        self.signed = flag("signed", signed)
+        self.one_signed = flag("one_signed", one_signed)
 
     @property
     def coordinates(self) -> int:
@@ -89,7 +89,7 @@ class WeightedGraph(EventWorkload):
 
     def changes(self, unit: Unit, counters: _core.StreamPlan) -> tuple[Change, ...]:
         """Return what the unit changes: events of one counter each."""
-        found = patterns(unit, self.coordinates, 1, self.signed, counters.one_sign)
+        found = patterns(unit, self.coordinates, 1, self.one_signed, counters.one_sign)
         scale = self.largest
         return tuple(
             (p._replace(item_squared=p.item_squared * scale * scale, item_l1=p.item_l1 * scale),) for p in found
@@ -115,6 +115,6 @@ class WeightedGraph(EventWorkload):
             "vertices": vertex_names(self.vertices, self.names),
             "length": self.length,
             "max_weight": self.max_weight,
-            "signed": self.signed,
+            "one_signed": self.one_signed,
             "weight_bits": self.weight_bits,
         }
