@@ -305,7 +305,7 @@ def test_reading_what_does_not_exist():
         with pytest.raises(so.errors.InvalidParameterError):
             stream.heavy_hitters(-1.0)
         with pytest.raises(so.errors.InvalidParameterError):
-            stream.plan.workload.word(6)
+            stream.fit.events.word(6)
 
 
 BAD_WORKLOADS = [

@@ -218,7 +218,7 @@ def test_cuts_of_any_graph(items, places, signed, dense, side):
     n, ends = N_VERTICES, chunks(len(items), places)
     items = [(u, v, w - 5 if signed else w) for u, v, w in items]
     least = -4 if signed else 0
-    workload = so.events.WeightedGraph(n, len(ends), max_weight=4.0, weight_bits=2, signed=signed)
+    workload = so.events.WeightedGraph(n, len(ends), max_weight=4.0, weight_bits=2, one_signed=not signed)
     side = sorted(side)[: n - 1] or [0]
     truth = oracles.cut_weights(items, n, set(side), least=least, most=4)
     plan = so.plan(so.Continual(workload, reads="dense" if dense else "lazy"), LOUD)

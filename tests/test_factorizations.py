@@ -22,9 +22,9 @@ SIGMA = 1.0 / gaussian_mu(PRIVACY)
 def total(workload, mechanism, privacy=PRIVACY):
     """Total squared error at unit noise multiplier (Gaussian) or at epsilon = 1, lattice left out."""
     plan = so.plan(workload, privacy, mechanism=mechanism)
-    scale = SIGMA if plan.noise_multiplier is not None else 1.0
+    scale = SIGMA if plan.fit.noise_multiplier is not None else 1.0
     answers = workload.core.answers_len
-    return (plan.rmse / (1.0 + plan.inflation) / scale) ** 2 * answers, plan
+    return (plan.rmse / (1.0 + plan.fit.inflation) / scale) ** 2 * answers, plan
 
 
 MEAN = [
@@ -205,12 +205,12 @@ def test_a_certificate_in_higher_precision():
 def test_sensitivity_of_stacked_strategies(kind, unit):
     for workload in (so.RunningSum(12), so.AllRanges(7), so.Matrix(signs(5, 9)), marginals(2, 4)):
         plan = so.plan(workload, PRIVACY, mechanism=kind, unit=unit)
-        B = plan.factorization.factors[0]
+        B = plan.fit.factorization.factors[0]
         largest = np.linalg.norm(B, axis=0).max() * unit.records
         if isinstance(unit, so.ReplaceOne):
             largest = max(np.linalg.norm(a - b) for a in B.T for b in B.T)
             largest = max(largest, np.linalg.norm(B, axis=0).max())
-        ideal = plan.sensitivity["ideal"]
+        ideal = plan.fit.sensitivity["ideal"]
         assert largest <= ideal <= largest * (1 + 1e-9)
 
 
@@ -218,10 +218,10 @@ def test_sensitivity_of_stacked_strategies(kind, unit):
 def test_sensitivity_of_block_norms(kind):
     for workload in (so.RunningSum(12), so.Matrix(signs(5, 9))):
         plan = so.plan(workload, so.PureDP(epsilon=1.0), mechanism=kind)
-        found = plan.factorization
+        found = plan.fit.factorization
         edges = np.cumsum(found.blocks)[:-1]
         norms = sum(np.linalg.norm(block, axis=0) for block in np.split(found.factors[0], edges))
-        assert norms.max() <= plan.sensitivity["ideal"] <= norms.max() * (1 + 1e-9)
+        assert norms.max() <= plan.fit.sensitivity["ideal"] <= norms.max() * (1 + 1e-9)
 
 
 def test_noise_without_the_root_of_the_number_of_blocks_is_not_private():
@@ -256,10 +256,10 @@ def test_query_weights_move_the_error():
     weights = np.linspace(1.0, 30.0, 12)
     weighted = so.plan(so.Matrix(A, weights=weights), PRIVACY, mechanism="optimal")
     plain = so.plan(so.Matrix(A), PRIVACY, mechanism="optimal")
-    mean = np.average(np.square(plain.stderr), weights=weights)
+    mean = np.average(np.square(plain.fit.answers_stderr), weights=weights)
     assert weighted.rmse**2 < mean
-    assert weighted.stderr[-1] < plain.stderr[-1]
-    check_mean(A, weighted.factorization, weights)
+    assert weighted.fit.answers_stderr[-1] < plain.fit.answers_stderr[-1]
+    check_mean(A, weighted.fit.factorization, weights)
 
 
 def test_duplicate_opposite_and_zero_columns_change_nothing():

@@ -157,7 +157,7 @@ def test_all_counters_together_cost_no_more_than_the_budget(privacy, mechanism, 
     law = plan.fit.counters.name.rsplit("-", 1)[1]
     order = 1 if law == "laplace" else 2
     # Step 1 is one node: its noise is that of a measured number.
-    noise = plan.counters.std([1])[0] / (math.sqrt(2.0) if law == "laplace" else 1.0)
+    noise = plan.fit.counters.std([1])[0] / (math.sqrt(2.0) if law == "laplace" else 1.0)
     largest = max(np.linalg.norm((Phi @ change @ B.T).reshape(-1), order) for change in neighbours(unit, cells, steps))
     allowed = noise / noise_ratio(privacy, law)
     assert largest <= allowed * (1.0 + 1e-12)

@@ -213,4 +213,4 @@ def test_segments_with_gaussian_noise_have_the_larger_error():
     assert tau == pytest.approx(118, abs=0.5)
     plain = so.plan(so.events.RareCount(T, max_count=100), APPROX)
     segments = so.plan(so.events.RareCount(T, max_count=100), APPROX, mechanism="above")
-    assert plain.max_error < tau < segments.max_error
+    assert plain.fit.max_error < tau < segments.fit.max_error

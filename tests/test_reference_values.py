@@ -75,7 +75,7 @@ def test_square_root_of_running_sums():
     root = np.cumprod(np.append(1.0, (np.arange(1, 1024) - 0.5) / np.arange(1, 1024)))
     sums = np.cumsum(root**2)
     assert math.isclose(sums[-1], 3.272554, abs_tol=5e-7)
-    assert np.allclose(plan.stderr / SIGMA, np.sqrt(sums * sums[-1]), rtol=5e-6)
+    assert np.allclose(plan.fit.answers_stderr / SIGMA, np.sqrt(sums * sums[-1]), rtol=5e-6)
     # Root mean square over the steps.
     assert printed(plan.rmse / SIGMA, "3.1098")
 
@@ -118,8 +118,8 @@ def test_circular_filter_factors(name, value, identity):
     assert printed(got_mean, value) and math.isclose(got_mean, got_largest)
     assert printed(factor(workload, "identity")[0], identity)
     plan = so.plan(workload, PRIVACY, mechanism="fourier")
-    assert abs(plan.ideal_optimality - 1.0) < 1e-9
-    assert 1.0 - 1e-9 <= plan.optimality <= 1.0 + 2.0 * plan.inflation + 1e-7
+    assert abs(plan.fit.ideal_optimality - 1.0) < 1e-9
+    assert 1.0 - 1e-9 <= plan.optimality <= 1.0 + 2.0 * plan.fit.inflation + 1e-7
 
 
 def test_closed_forms_of_circular_filters():
@@ -157,7 +157,7 @@ def test_pure_mean_squared_errors(name, n, independent, planar, identity, output
     ]:
         plan = so.plan(workload, privacy, mechanism=mechanism)
         # Floating-point encodes cost up to 1e-4 of noise; the table is for real arithmetic.
-        square = (plan.rmse / (1.0 + plan.inflation)) ** 2
+        square = (plan.rmse / (1.0 + plan.fit.inflation)) ** 2
         if name == "prefix" and mechanism.startswith("fourier"):
             # The table is read off the ring; least squares on the inputs gains a little at the ends.
             assert 0.98 < square / float(text) < 1.0, (mechanism, square, text)
@@ -247,7 +247,7 @@ def test_marginals_table(row):
     assert printed((plan.rmse / SIGMA) ** 2, optimal)
     # Every cell has the same error, and it is the optimum.
     assert math.isclose(plan.max_stderr, plan.rmse, rel_tol=1e-9)
-    assert abs(plan.ideal_optimality - 1.0) < 1e-6 and plan.optimality >= 1.0 - 1e-9
+    assert abs(plan.fit.ideal_optimality - 1.0) < 1e-6 and plan.optimality >= 1.0 - 1e-9
     closed = sum(math.comb(d, j) * math.sqrt(math.comb(d - j, k - j)) for j in range(k + 1))
     assert math.isclose((plan.rmse / SIGMA) ** 2, closed**2 / 4**k / math.comb(d, k), rel_tol=LATTICE)
     for name, value in [("fourier-uniform", uniform), ("output", direct), ("identity", identity)]:
@@ -265,8 +265,8 @@ def test_marginals_table(row):
 def test_replacement_sensitivity_of_marginals():
     for d, k, ratio in [(10, 2, 2.056), (20, 3, 2.501)]:
         workload = so.Marginals([2] * d, k=k)
-        one = so.plan(workload, PRIVACY, mechanism="fourier").sensitivity["ideal"]
-        replace = so.plan(workload, PRIVACY, mechanism="fourier", unit=so.ReplaceOne(1)).sensitivity["ideal"]
+        one = so.plan(workload, PRIVACY, mechanism="fourier").fit.sensitivity["ideal"]
+        replace = so.plan(workload, PRIVACY, mechanism="fourier", unit=so.ReplaceOne(1)).fit.sensitivity["ideal"]
         assert math.isclose((replace / one) ** 2, ratio, rel_tol=1e-3)
 
 
@@ -281,17 +281,17 @@ def test_replacement_sensitivity_of_marginals():
     ],
 )
 def test_replacement_sensitivity_of_filters(workload, ratio):
-    one = so.plan(workload, PRIVACY, mechanism="fourier").sensitivity["ideal"]
-    replace = so.plan(workload, PRIVACY, mechanism="fourier", unit=so.ReplaceOne(1)).sensitivity["ideal"]
+    one = so.plan(workload, PRIVACY, mechanism="fourier").fit.sensitivity["ideal"]
+    replace = so.plan(workload, PRIVACY, mechanism="fourier", unit=so.ReplaceOne(1)).fit.sensitivity["ideal"]
     assert math.isclose((replace / one) ** 2, ratio, rel_tol=1e-3)
 
 
 def test_mixed_radix_marginals_meet_their_bound():
     for levels, k in [((2, 3, 4), 1), ((2, 3, 4), 2), ((3, 3, 5), 1), ((3, 3, 5), 2)]:
         plan = so.plan(so.Marginals(levels, k=k), PRIVACY, mechanism="fourier")
-        assert abs(plan.ideal_optimality - 1.0) < 1e-6
+        assert abs(plan.fit.ideal_optimality - 1.0) < 1e-6
     weighted = so.Marginals([2, 3, 4], sets=[[0], [1, 2], [0, 2]], weights=[1.0, 5.0, 0.2])
-    assert abs(so.plan(weighted, PRIVACY, mechanism="fourier").ideal_optimality - 1.0) < 1e-6
+    assert abs(so.plan(weighted, PRIVACY, mechanism="fourier").fit.ideal_optimality - 1.0) < 1e-6
 
 
 def test_composed_laplace_noise():

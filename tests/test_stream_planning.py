@@ -424,7 +424,6 @@ def test_altered_files_are_refused(plan, tmp_path):
         {"request.integral": 1},
         {"domain.fraction_bits": 4},
         {"domain.max_value": 2**40},
-        {"schema": 1},
         {"family": "linear"},
         {"request.unit": KeyError},
         {"doors.0.grid": KeyError},

@@ -168,9 +168,7 @@ def test_no_neighbour_is_further_in_l1(mechanism, unit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("workload", "mechanism"), FED_BACK)
-@pytest.mark.parametrize(
-    ("dim", "cells_per_record", "signed"), [(2, 1, False), (3, 1, True), (3, 2, False), (3, 2, True)]
-)
+@pytest.mark.parametrize(("dim", "touched", "signed"), [(2, 1, False), (3, 1, True), (3, 2, False), (3, 2, True)])
 def test_no_replaced_record_of_several_coordinates_is_further(workload, mechanism, dim, touched, signed):
     """All pairs of steps and of records: u leaves at step a, w enters at step b."""
     values = (-1, 0, 1) if signed else (0, 1)
