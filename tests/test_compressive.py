@@ -535,11 +535,11 @@ def test_the_choice_has_the_probabilities_of_the_noisy_maximum():
     plan = plan_of(128, PURE, CHOICE)
     x = np.repeat([0, 30, 70, 35, 10, 90, 55, 20], 16) + np.arange(128) % 5
     choice, rounds = plan.fit.open_choice, 4000
-    sensitivity = choice.scores(plan.request, plan.fit).sensitivity(so.sketches.Haar().core(128))
+    sensitivity = choice.scores(plan.fit).sensitivity(so.sketches.Haar().core(128))
     exact = winners(scores_of(plan, x), 2.0 * sensitivity / 0.3)
     assert exact.sum() == pytest.approx(1.0, abs=1e-6)
     assert np.sort(exact)[-2] > 0.05, "a choice that is no choice tests nothing"
-    drawn = [choice.select(plan.request, plan.fitted, x, key(i)) for i in range(rounds)]
+    drawn = [choice.select(plan.fit, x, key(i)) for i in range(rounds)]
     counts = np.array([drawn.count(s) for s in (1, 2, 4, 8, 16)])
     expected = rounds * exact
     assert ((counts - expected) ** 2 / expected).sum() < 40.0

@@ -129,7 +129,7 @@ def test_readme_table_is_computed() -> None:
         workload = eval(found[1], {"so": so})
         comparison = so.compare(workload, so.ApproxDP(epsilon=1.0, delta=1e-6))
         errors = {str(each["mechanism"]): each["rmse"] for each in comparison.rows}
-        bound = comparison.gaussian_bound
+        bound = comparison.bound
         assert bound is not None
         errors["Gaussian bound"] = bound.value
         for column, cell in zip(header[1:], row[1:], strict=True):
@@ -156,7 +156,7 @@ def test_readme_stream_table_is_computed() -> None:
         workload = eval(found[1], {"so": so})
         chosen_horizon: Literal["hard", "soft"] = "soft" if horizon == "soft" else "hard"
         chosen = so.plan(so.Continual(workload, horizon=chosen_horizon), privacy)
-        assert chosen.gaussian_bound is not None
+        assert chosen.fit.bound is not None
         for column, cell in zip(header[1:], row[1:], strict=True):
             if cell == "\N{EN DASH}":
                 with pytest.raises(so.errors.UnsupportedMechanismError):
@@ -164,7 +164,7 @@ def test_readme_stream_table_is_computed() -> None:
                 continue
             number = _NUMBER.match(cell)
             assert number, cell
-            error = chosen.gaussian_bound.value
+            error = chosen.fit.bound.value
             if column != "Gaussian bound":
                 error = so.plan(so.Continual(workload, horizon=chosen_horizon), privacy, mechanism=column).rmse
             digits = len(number[1].partition(".")[2])

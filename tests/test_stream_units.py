@@ -188,7 +188,7 @@ def test_no_replaced_record_of_several_coordinates_is_further(workload, mechanis
         unit=so.ReplaceOne(1),
         mechanism=mechanism,
     )
-    assert math.sqrt(worst) <= plan.sensitivity["ideal"] * (1.0 + 1e-5)
+    assert math.sqrt(worst) <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-5)
 
 
 @pytest.mark.parametrize("mechanism", ["blt", "two-diagonals", "square-root", "binary-tree", "smooth-tree", "output"])
@@ -200,7 +200,7 @@ def test_sensitivities_of_a_live_histogram(mechanism, b):
         plan = plan_live(
             so.RunningSum(64), GAUSSIAN, unit=unit, mechanism=mechanism, dim=20, cells_per_record=b, **more
         )
-        return plan.sensitivity["ideal"] / norm
+        return plan.fit.sensitivity["ideal"] / norm
 
     norm = so.plan(so.Continual(so.RunningSum(64)), GAUSSIAN, mechanism=mechanism).fit.sensitivity["ideal"]
     assert sensitivity(so.AddRemove(1)) == pytest.approx(math.sqrt(b), rel=1e-12)
@@ -286,7 +286,7 @@ def test_bounds_hold_for_units_that_cannot_use_up_their_records():
 
 
 def test_units_that_no_stream_can_have():
-    for arguments in ({"dim": 0}, {"cells_per_record": 0}, {"dim": 2, "touched": 3}, {"dim": 2**21 + 1}):
+    for arguments in ({"dim": 0}, {"cells_per_record": 0}, {"dim": 2, "cells_per_record": 3}, {"dim": 2**21 + 1}):
         with pytest.raises(so.errors.InvalidParameterError):
             plan_live(so.RunningSum(4), GAUSSIAN, **arguments)
     for arguments in ({"dim": 1.0}, {"cells_per_record": "1"}, {"signed": 1}, {"integral": "yes"}, {"unit": "user"}):

@@ -408,7 +408,7 @@ def query_command(
         return
     record = {
         "asked": "density" if density else kind.replace("_file", ""),
-        "mechanism": release.fit.mechanism,
+        "mechanism": release.fit.name,
         "guarantee": release.fit.guarantee(),
         "private": release.private,
         "post_processing": list(asked.post_processing),

@@ -4,7 +4,6 @@ from sordino.workloads.base import Workload, workload_from_spec
 from sordino.workloads.continual import Continual
 from sordino.workloads.filters import (
     BandPass,
-    Boundary,
     Convolution,
     Difference,
     ExponentialSmoothing,
@@ -28,7 +27,6 @@ from sordino.workloads.union import Union
 __all__ = [
     "AllRanges",
     "BandPass",
-    "Boundary",
     "Continual",
     "Convolution",
     "Difference",
