@@ -96,11 +96,11 @@ class _Target:
 
     @property
     def noise(self) -> float:
-        return self.plan.fitted.door.noise
+        return self.plan.fit.door.noise
 
     @property
     def law(self) -> str:
-        geometry: str = self.plan.fitted.strategy.geometry
+        geometry: str = self.plan.fit.strategy.geometry
         return geometry
 
     def loss(self, values: Array) -> Array:
@@ -202,7 +202,7 @@ def _difference(strategy: _core.Strategy, door: _core.Door, cells: int, j: int) 
 
 def _target(plan: so.Plan) -> _Target:
     """Find the worst neighbour."""
-    strategy, door = plan.fitted.strategy, plan.fitted.door
+    strategy, door = plan.fit.strategy, plan.fit.door
     zero: NDArray[np.int64] = np.zeros(plan.workload.core.input_len or 0, dtype=np.int64)
     lengths = [round(variance) - 1 for variance in strategy.unit_variances()]
     blocks: list[int] = []
@@ -219,7 +219,7 @@ def _target(plan: so.Plan) -> _Target:
         match strategy.geometry:
             case "l2":
                 size = float(np.linalg.norm(d))
-            case "l1" if plan.fitted.mechanism.strategy != "fourier-composed":
+            case "l1" if plan.fit.mechanism.strategy != "fourier-composed":
                 size = float(np.abs(d).sum())
             case "l1":
                 size = laplace_composition_delta(np.abs(d)[None], door.noise, _EPSILON)
@@ -251,7 +251,7 @@ def lower_bound(train0: Array, train1: Array, fresh0: Array, fresh1: Array, delt
 
 
 def _attack(target: _Target, door: _core.Door, deltas: tuple[float, ...]) -> tuple[float, ...]:
-    strategy = target.plan.fitted.strategy
+    strategy = target.plan.fit.strategy
     zero = np.zeros_like(target.cells)
     losses = [target.loss(_draw(strategy, door, cells, _TRAINING + _DRAWS)) for cells in (zero, target.cells)]
     train0, train1 = (loss[:_TRAINING] for loss in losses)
@@ -261,7 +261,7 @@ def _attack(target: _Target, door: _core.Door, deltas: tuple[float, ...]) -> tup
 
 def _planted(plan: so.Plan) -> _core.Door:
     """Return the plan's door with too little noise."""
-    fitted = plan.fitted
+    fitted = plan.fit
     kind, records, per_cell = plan.unit.relation()
     domain = fitted.domain
     return _core.fit(
@@ -283,9 +283,9 @@ def _plans(workload: so.workloads.Workload, mechanism: Mechanism) -> list[so.Pla
             plan = so.plan(workload, privacy, mechanism=mechanism.name, constraint=constraint, compression=compression)
         except so.errors.UnsupportedMechanismError:
             continue
-        if plan.fitted.strategy.geometry == "body" and plan.fitted.strategy.measured_len > _MOST_RANK:
+        if plan.fit.strategy.geometry == "body" and plan.fit.strategy.measured_len > _MOST_RANK:
             continue
-        plans.setdefault((plan.fitted.door.grid, plan.fitted.door.quarter_units), plan)
+        plans.setdefault((plan.fit.door.grid, plan.fit.door.quarter_units), plan)
     return list(plans.values())
 
 
@@ -294,7 +294,7 @@ def _row(plan: so.Plan) -> Row:
     claimed_delta = _DELTA if isinstance(plan.privacy, so.ApproxDP) else 0.0
     law = target.exact_epsilon()
     deltas = (claimed_delta, _DELTA)
-    at_claim, at_law = _attack(target, plan.fitted.door, deltas)
+    at_claim, at_law = _attack(target, plan.fit.door, deltas)
     planted_claim, planted_law = _attack(target, _planted(plan), deltas)
     sound = at_claim < _EPSILON and at_law < min(law, _EPSILON)
     caught = planted_law > law and (planted_claim > _EPSILON or not target.reachable())

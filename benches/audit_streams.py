@@ -46,7 +46,7 @@ def _published(plan: so.StreamPlan, door: _core.StreamDoor, first: int) -> Array
     count = _TRAINING + _DRAWS
     items = np.zeros((_STEPS, count), dtype=np.int64)
     items[0] = first
-    stream = _core.Stream(plan.fitted.plan, door, count)
+    stream = _core.Stream(plan.fit.strategy, door, count)
     stream.prepare(items.reshape(-1))
     held = stream.held()
     assert held is not None
@@ -57,7 +57,7 @@ def _published(plan: so.StreamPlan, door: _core.StreamDoor, first: int) -> Array
 
 def _alone(plan: so.StreamPlan) -> tuple[int, ...]:
     """Return the steps at which a measured sum that holds the first item is published alone."""
-    match plan.fitted.mechanism.strategy:
+    match plan.fit.mechanism.strategy:
         case "identity":
             return (1,)
         case "output":
@@ -73,7 +73,7 @@ def _alone(plan: so.StreamPlan) -> tuple[int, ...]:
 def _losses(plan: so.StreamPlan, door: _core.StreamDoor) -> tuple[Array, Array, bool]:
     """Return the test's statistic on zeros and on ones, and whether it can reach the claim."""
     zeros, ones = (_published(plan, door, first) for first in (0, 1))
-    if plan.fitted.mechanism.law == "gaussian":
+    if plan.fit.mechanism.law == "gaussian":
         fresh = _published(plan, door, 0)
         shift = np.zeros(_STEPS)
         shift[0] = 1.0
@@ -86,13 +86,13 @@ def _losses(plan: so.StreamPlan, door: _core.StreamDoor) -> tuple[Array, Array, 
     sums = [np.cumsum(part, axis=1)[:, at] for part in (zeros, ones)]
     scale = door.noise
     found = [((np.abs(s) - np.abs(s - 1.0)) / scale).sum(axis=1) for s in sums]
-    return found[0], found[1], len(steps) == round(plan.sensitivity["ideal"]) and len(steps) <= 3
+    return found[0], found[1], len(steps) == round(plan.fit.sensitivity["ideal"]) and len(steps) <= 3
 
 
 def _covered(plan: so.StreamPlan) -> bool:
     """Return whether `_STEPS` published steps show all of the sensitivity to the first item."""
     partly = {"comb", "smooth-tree", "honaker-tree"}  # endless columns, nodes that close later, nodes averaged away
-    return plan.horizon == "hard" and plan.fitted.mechanism.strategy not in partly
+    return plan.workload.horizon == "hard" and plan.fit.mechanism.strategy not in partly
 
 
 def _bound(plan: so.StreamPlan, door: _core.StreamDoor, delta: float) -> tuple[float, bool]:
@@ -102,14 +102,14 @@ def _bound(plan: so.StreamPlan, door: _core.StreamDoor, delta: float) -> tuple[f
 
 
 def _row(plan: so.StreamPlan) -> Row:
-    fitted = plan.fitted
+    fitted = plan.fit
     delta = _DELTA if isinstance(plan.privacy, so.ApproxDP) else 0.0
     found, reachable = _bound(plan, fitted.door, delta)
     domain = fitted.domain
-    under = fitted.plan.fit(fitted.patterns, domain.max_value, domain.fraction_bits, fitted.ratio / _UNDER)
+    under = fitted.strategy.fit(fitted.patterns, domain.max_value, domain.fraction_bits, fitted.ratio / _UNDER)
     planted, _ = _bound(plan, under, delta)
     return Row(
-        f"{plan.mechanism}, {type(plan.workload).__name__}, {plan.horizon}, claim ({_EPSILON:g}, {delta:g})",
+        f"{plan.mechanism}, {type(plan.workload).__name__}, {plan.workload.horizon}, claim ({_EPSILON:g}, {delta:g})",
         f"ε ≥ {found:.3f}",
         f"1.25 times less noise: ε ≥ {planted:.3f}",
         found / _EPSILON,

@@ -253,7 +253,7 @@ def _choice() -> list[Row]:
             plan = so.plan(
                 so.Histogram(n), _privacy("laplace", epsilon), mechanism="compressive-laplace", compression=asked
             )
-            scores = SparsityChoice(asked).scores(plan.request, plan.fitted)
+            scores = SparsityChoice(asked).scores(plan.request, plan.fit)
             drawn = [scores.select(basis.core(n), data.x, _key(data.name, epsilon, i)) for i in range(_CHOICES)]
             ours = np.bincount(drawn, minlength=len(sparsities)) / _CHOICES
 

@@ -86,7 +86,7 @@ def _planned() -> list[Row]:
         rows.append(
             Row(
                 f"{name}, {workload.length:,} steps, largest standard error",
-                f"{ours.max_stderr:.4g} ({ours.mechanism}); sensitivity {ours.sensitivity:.4g}, {ours.needs}",
+                f"{ours.max_stderr:.4g} ({ours.mechanism}); sensitivity {ours.fit.relative_sensitivity:.4g}, {ours.fit.assumes}",
                 f"binary tree, Gaussian: {tree.max_stderr:.4g}",
                 ours.max_stderr / tree.max_stderr,
             )
@@ -99,7 +99,7 @@ def _sensitivities() -> list[Row]:
     rows, steps = [], 2**12 if quick() else 2**16
 
     def row(what: str, plan: so.StreamPlan, other: float, source: str) -> None:
-        ours = plan.sensitivity
+        ours = plan.fit.relative_sensitivity
         rows.append(Row(f"sensitivity, {what}", f"{ours:.4g}", f"{source}: {other:.4g}", ours / other))
 
     for longest in (1, 2, 3, 5, 10, 20):
@@ -126,7 +126,7 @@ def _sensitivities() -> list[Row]:
     }.items():
         enforced = so.plan(so.Continual(made(1000, steps, max_degree=30)), _PRIVACY, mechanism="blt")
         promised = so.plan(so.Continual(made(1000, steps, max_degree=30, promised=True)), _PRIVACY, mechanism="blt")
-        row(f"{name}, degrees ≤ 30 enforced", enforced, 3.0 * promised.sensitivity, "three kept edges, one by one")
+        row(f"{name}, degrees ≤ 30 enforced", enforced, 3.0 * promised.fit.relative_sensitivity, "three kept edges, one by one")
     return rows
 
 
@@ -157,8 +157,8 @@ def _measured() -> list[Row]:
             with deterministic_noise(_key("functions", name, draw)), _opened(plan) as stream:
                 found[draw] = stream.update(u, v, w) if name == "spanning forest" else stream.update(u, v)
         off, places = found - truth, np.arange(1, steps + 1)
-        ratio = math.sqrt(float(np.mean((off / plan.std(places)) ** 2)))
-        held = float(np.mean((np.abs(off) <= plan.half_width(places, _LEVEL, steps)).all(axis=1)))
+        ratio = math.sqrt(float(np.mean((off / plan.fit.std(places)) ** 2)))
+        held = float(np.mean((np.abs(off) <= plan.fit.half_width(places, _LEVEL, steps)).all(axis=1)))
         what = f"{name}, {n} vertices, {steps} edges, {draws} draws ({plan.mechanism})"
         rows.append(
             Row(
@@ -180,13 +180,13 @@ def _rare(plan: so.StreamPlan, ones: Integers, key: bytes) -> tuple[float, float
     """Return the largest and the mean absolute error over all steps."""
     worst, total, seen, chunk = 0.0, 0.0, 0, 2**20
     with deterministic_noise(key), plan.open() as stream:
-        for first in range(0, plan.steps, chunk):
-            items = np.zeros(min(chunk, plan.steps - first), dtype=np.int64)
+        for first in range(0, plan.fit.steps, chunk):
+            items = np.zeros(min(chunk, plan.fit.steps - first), dtype=np.int64)
             items[ones[(ones >= first) & (ones < first + len(items))] - first] = 1
             off = np.abs(np.asarray(stream.update(items)) - np.cumsum(items) - seen)
             worst, total = max(worst, float(off.max())), total + float(off.sum())
             seen += int(items.sum())
-    return worst, total / plan.steps
+    return worst, total / plan.fit.steps
 
 
 def _plain(length: int) -> str:
@@ -205,7 +205,7 @@ def _segments(length: int, most: int, privacy: so.PureDP | so.ApproxDP, draws: i
         for kind, plan in (("above", above), ("plain", plain))
     }
     said = {
-        kind: f"{largest:.4g}, {mean:.3g} ({above.alternatives[kind]:.4g})" for kind, (largest, mean) in found.items()
+        kind: f"{largest:.4g}, {mean:.3g} ({above.fit.alternatives[kind]:.4g})" for kind, (largest, mean) in found.items()
     }
     kind = "pure" if pure else "approximate"
     row = Row(
@@ -310,7 +310,7 @@ def _surveys() -> list[Row]:
     rows = []
     for privacy, mechanism in ((_PRIVACY, "auto"), (_PRIVACY, "binary-tree"), (_PRIVACY, "identity"), (_PURE, "auto")):
         plan = so.plan(so.local.LocalSurvey(clients), privacy, mechanism=mechanism)
-        grid = plan.survey.grid
+        grid = plan.fit.survey.grid
         truth = np.searchsorted(np.sort(values), grid, side="right") / clients
         points = np.concatenate([[0.0], grid])
         risk = np.array([np.abs(values - theta).mean() for theta in points])
@@ -352,7 +352,7 @@ def _noise(n: int, privacy: so.PureDP | so.ApproxDP | so.GaussianDP, *key: objec
     plan = so.plan(so.Continual(so.events.WeightedGraph(n, 1), reads="dense"), privacy)
     with deterministic_noise(_key("cuts", n, *key)), _opened(plan) as stream:
         stream.update([], [], together=True)
-        pairs = stream.read(np.arange(plan.coordinates))
+        pairs = stream.read(np.arange(plan.fit.coordinates))
     matrix = np.zeros((n, n))
     matrix[np.triu_indices(n, 1)] = pairs
     return matrix + matrix.T, plan

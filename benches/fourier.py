@@ -100,7 +100,7 @@ def _stages() -> list[Row]:
     """Where the time of a release goes."""
     x = _data(_HEADLINE)
     plan = _plan(_HEADLINE)
-    strategy, door = plan.fitted.strategy, plan.fitted.door
+    strategy, door = plan.fit.strategy, plan.fit.door
     measured = door.measure(strategy, x)
     times = race(
         {

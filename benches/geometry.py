@@ -227,17 +227,17 @@ def _releases() -> list[Row]:
     for name, workload in workloads.items():
         plan = so.plan(workload, so.ApproxDP(epsilon=1.0, delta=1e-6), mechanism="optimal")
         cells = workload.core.input_len
-        assert plan.factorization is not None
+        assert plan.fit.factorization is not None
         assert cells is not None
-        B = plan.factorization.matrix
+        B = plan.fit.factorization.matrix
         L = _core.dense(workload.core) @ np.linalg.pinv(B)
         data, rng = np.random.default_rng(1).integers(0, 100, cells), np.random.default_rng(2)
-        deviation, x = plan.fitted.door.noise, data.astype(np.float64)
+        deviation, x = plan.fit.door.noise, data.astype(np.float64)
 
         def unsafe(B: Array = B, L: Array = L, x: Array = x, deviation: float = deviation, rng: Any = rng) -> Array:
             return np.asarray(L @ (B @ x + rng.normal(0.0, deviation, len(B))))
 
-        door, strategy = plan.fitted.door, plan.fitted.strategy
+        door, strategy = plan.fit.door, plan.fit.strategy
         measured = door.measure(strategy, data, None)
         times = race(
             {

@@ -205,11 +205,11 @@ def _worst() -> list[Row]:
 
 def _noise(plan: so.Plan, rng: np.random.Generator, draws: int, factor: float = 1.0) -> Array:
     """Return noise of the answers of a plan, in floating point, shape (draws, answers)."""
-    strategy = plan.fitted.strategy
-    B = plan.fitted.factorization
+    strategy = plan.fit.strategy
+    B = plan.fit.factorization
     assert B is not None
     L = _core.dense(plan.workload.core) @ np.linalg.pinv(B.matrix)
-    deviations = factor * plan.fitted.door.noise * np.sqrt(strategy.unit_variances())
+    deviations = factor * plan.fit.door.noise * np.sqrt(strategy.unit_variances())
     return np.asarray((rng.normal(size=(draws, len(deviations))) * deviations) @ L.T)
 
 
@@ -227,7 +227,7 @@ def _medians() -> Row:
     for _ in range(4 if quick() else 40):
         plan = so.plan(so.Matrix(A, weights=weights), _UNIT_NOISE, mechanism="dense-printed")
         mixture.append(plan)
-        variances = np.ravel(plan.stderr) ** 2
+        variances = np.ravel(plan.fit.answers_stderr) ** 2
         weights = weights * np.exp(0.5 * variances / variances.max())
         weights /= weights.sum()
     rng = np.random.default_rng(1)
@@ -270,7 +270,7 @@ def _tables(cells: int, total: int) -> list[NDArray[np.int64]]:
 
 def _errors(plan: so.Plan, tables: list[NDArray[np.int64]]) -> tuple[float, float]:
     """Return the mean squared error per query over the tables, and its standard error; exact without projection."""
-    if plan.constraint is None:
+    if plan.request.constraint is None:
         return plan.rmse**2, 0.0
     errors = []
     for trial, table in enumerate(tables):
@@ -287,9 +287,9 @@ def _sparse_row(workload: so.workloads.Workload, total: int) -> dict[str, tuple[
     tables = _tables(cells, total)
     bound = so.optimal.PublicBound(float(total))
     printed = so.plan(workload, _PRIVACY, mechanism="dense-printed")
-    assert printed.factorization is not None
-    assert printed.factorization.blocks is not None
-    if max(printed.factorization.blocks) >= total * _PRIVACY.epsilon:
+    assert printed.fit.factorization is not None
+    assert printed.fit.factorization.blocks is not None
+    if max(printed.fit.factorization.blocks) >= total * _PRIVACY.epsilon:
         # Otherwise the algorithm projects nothing.
         printed = so.plan(workload, _PRIVACY, mechanism="sparse-printed", constraint=bound)
     plans = {

@@ -87,7 +87,7 @@ def _encode() -> list[Row]:
     form = sb.kernel_form(_BANDWIDTH, 16)
     theirs = partial(sb.kernel_summary, points, form, 1.0, np.random.default_rng(3))
     times, _ = turns({"ours": partial(kernel.release, points), tuned: theirs}, 3)
-    sizes, rank = " x ".join(map(str, kernel.sizes)), len(form.Gamma)
+    sizes, rank = " x ".join(map(str, kernel.fit.sizes)), len(form.Gamma)
     what = f"kernel mechanism, noise and all, {n:,} points, d = {d}, {sizes} features"
     rows.append(versus(what, times["ours"], f"{tuned}, {rank}^{d} features, normals", times[tuned]))
     return rows
@@ -141,7 +141,7 @@ def _queries() -> list[Row]:
             others["numpy: kernel features at once, BLAS"] = partial(_kernel_at_once, mean, theirs, form)
         times = race(contestants | others, 11)
         for name, plan in released.items():
-            sizes = " x ".join(map(str, plan.sizes))
+            sizes = " x ".join(map(str, plan.fit.sizes))
             what = f"{_QUERIES:,} kernel queries of a {name} summary, d = {d}, {sizes} features"
             for other in others:
                 if ("kernel" in other) <= (name == "kernel"):
@@ -250,7 +250,7 @@ def _planning() -> list[Row]:
         for name in ("kernel", "weighted", "chebyshev", "histogram-laplace"):
             make = partial(so.plan, workload, _PRIVACY, unit=so.ReplaceOne(), mechanism=name)
             plan = make()
-            sizes = " x ".join(map(str, plan.sizes))
+            sizes = " x ".join(map(str, plan.fit.sizes))
             seconds = race({"ours": make}, 5)["ours"]
             rows.append(noted(f"plan of {name}, d = {d}, n = {n:,}: {sizes} features", amount(seconds)))
         seconds = race({"ours": partial(so.plan, workload, _PRIVACY, unit=so.ReplaceOne())}, 3)["ours"]
@@ -258,7 +258,7 @@ def _planning() -> list[Row]:
     for K in (1, 4):
         smooth = so.smooth.SmoothQueries(2, points=n, bounds=(-1.0, 1.0), query_class=so.smooth.KSmooth(K))
         seconds, plan = once(partial(so.plan, smooth, so.PureDP(epsilon=1.0), unit=so.ReplaceOne()))
-        sizes = " x ".join(map(str, plan.sizes))
+        sizes = " x ".join(map(str, plan.fit.sizes))
         rows.append(noted(f"plan for KSmooth({K}), d = 2: {plan.mechanism}, {sizes} features", amount(seconds)))
     rng = np.random.default_rng(5)
     for count in (20,) if quick() else (100, 500, 1000):

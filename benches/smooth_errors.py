@@ -425,7 +425,7 @@ def _grown(K: int, way: str) -> list[_Measured]:
             # Time is that of one query alone.
             one = partial(_one, axis=axis)
             answering.append(min(once(partial(release.query, one))[0] for _ in range(3)))
-        found.append(_Measured(plan.sizes[0], float(np.mean(worst)), summing, min(answering)))
+        found.append(_Measured(plan.fit.sizes[0], float(np.mean(worst)), summing, min(answering)))
     return found
 
 
@@ -530,14 +530,14 @@ def _densities() -> list[Row]:
         with deterministic_noise(_key("density", draw)):
             release, counted = plan.release(points), cells.release(points)
         places = tuple(
-            np.minimum(((grid[:, j] + 1.0) / 2.0 * cells.sizes[j]).astype(int), cells.sizes[j] - 1) for j in (0, 1)
+            np.minimum(((grid[:, j] + 1.0) / 2.0 * cells.fit.sizes[j]).astype(int), cells.fit.sizes[j] - 1) for j in (0, 1)
         )
-        area = 4.0 / math.prod(cells.sizes)
+        area = 4.0 / math.prod(cells.fit.sizes)
         for name, values in {
             "kernel mechanism: epsilon 1, delta 1e-6": release.density(grid).values,
             "kernel, projected: the nearest measure": release.projected().density(grid).values,
-            f"Laplace grid: epsilon 1, {cells.sizes[0]} x {cells.sizes[1]} cells as they are": counted.sums.reshape(
-                cells.sizes
+            f"Laplace grid: epsilon 1, {cells.fit.sizes[0]} x {cells.fit.sizes[1]} cells as they are": counted.sums.reshape(
+                cells.fit.sizes
             )[places]
             / n
             / area,

@@ -56,7 +56,7 @@ def _ours(length: int, objective: Objective) -> so.StreamPlan:
 
 
 def _row(peer: str, error: float, *, length: int, objective: Objective, plan: so.StreamPlan, seconds: float) -> Row:
-    ours = _reduced(plan.std(np.arange(1, length + 1)) ** 2, objective)
+    ours = _reduced(plan.fit.std(np.arange(1, length + 1)) ** 2, objective)
     word = "largest" if objective == "max" else "root mean square"
     figure = f"{ours:.4f} at {amount(seconds, '/step')} ({plan.mechanism.removesuffix('-gaussian')})"
     return Row(f"{power(length)} steps, {word} error", figure, peer, ours / error)

@@ -178,7 +178,7 @@ def _square_root() -> list[Row]:
     what = f"exact square root, {power(_STEPS)} steps, 1 thread"
     return [
         versus(f"{what}, so.plan(...).release, one shot", times["plan"], _UNSAFE, times["unsafe"], goal=4.0),
-        versus(f"{what}, so.plan_stream(...).release, on line", times["stream"], _UNSAFE, times["unsafe"]),
+        versus(f"{what}, so.plan(so.Continual(...)).release, on line", times["stream"], _UNSAFE, times["unsafe"]),
     ]
 
 
@@ -197,7 +197,7 @@ def _square_root_growth() -> list[Row]:
 
 def _plan_error(plan: so.StreamPlan, objective: str) -> float:
     """Return the error of a plan over all steps."""
-    deviations = plan.std(np.arange(1, plan.steps + 1))
+    deviations = plan.fit.std(np.arange(1, plan.fit.steps + 1))
     return float(deviations.max() if objective == "max" else math.sqrt(np.mean(deviations**2)))
 
 
@@ -213,12 +213,12 @@ def _optimisers() -> list[Row]:
             slow = objective == "mean" and length > 2**10
             for buffers in (1, 2) if quick() else (2, 4, 6) if slow else range(1, 7):
                 make = partial(
-                    so.plan_stream,
-                    so.RunningSum(length),
+                    so.plan,
+                    so.Continual(so.RunningSum(length)),
                     _UNIT_NOISE,
                     mechanism="blt",
-                    option=buffers,
-                    objective=objective,  # type: ignore[arg-type]
+                    degree=buffers,
+                    objective=objective,
                 )
                 ours, error = race({"ours": make}, 7)["ours"], _plan_error(make(), objective)
                 theirs, (_, peer_error) = once(partial(jax_buffered, length, buffers, objective, _PATIENCE))
@@ -247,7 +247,9 @@ def _dense() -> list[Row]:
     rows = []
     for length in (32,) if quick() else (256, 512, 1024):
         for objective in ("mean", "max"):
-            make = partial(so.plan_stream, so.RunningSum(length), _UNIT_NOISE, mechanism="optimal", objective=objective)
+            make = partial(
+                so.plan, so.Continual(so.RunningSum(length)), _UNIT_NOISE, mechanism="optimal", objective=objective
+            )
             seconds = race({"ours": make}, 3)["ours"] if length < 1024 else once(make)[0]
             key = (length, objective)
             what = f"certified optimum, {length} steps, {objective} error, gap 1e-5"

@@ -84,7 +84,7 @@ def test_functions_of_graphs(workload, truth, privacy):
     count = runs * values.shape[2]
     # Kurtosis of a Laplace variate is 6, of a sum of them less.
     spread = math.sqrt((2.0 if privacy is MU else 5.0) / count)
-    found = values.var(axis=0).mean(axis=1) / plan.std([1, 4, 7]) ** 2
+    found = values.var(axis=0).mean(axis=1) / plan.fit.std([1, 4, 7]) ** 2
     np.testing.assert_allclose(found, 1.0, atol=6.0 * spread)
 
 
@@ -125,7 +125,7 @@ def test_cuts_chosen_beforehand_and_afterwards(privacy, steps):
                         )
                         for e in (False, True)
                     ]
-                errors = np.abs(indicator @ stream.read(np.arange(plan.coordinates)))
+                errors = np.abs(indicator @ stream.read(np.arange(plan.fit.coordinates)))
                 anywhere |= bool((errors > widths[t][1]).any())
             every += anywhere
             last += bool((errors > widths[steps][0]).any())
@@ -171,7 +171,7 @@ def test_words(privacy, reads):
     """One word, all words, and what is said of frequent ones."""
     runs, text = 300, [0] * 150 + [1, 0] * 20 + [2]
     plan = so.plan(so.Continual(so.events.SubstringCounts(3, 2, len(text)), reads=reads), privacy)
-    plain = so.plan(so.Continual(plan.workload, reads="dense"), so.GaussianDP(mu=1e6))
+    plain = so.plan(so.Continual(plan.workload.workload, reads="dense"), so.GaussianDP(mu=1e6))
     with plain.open() as stream:
         stream.update(text)
         truth = np.rint(stream.read(np.arange(12)))
@@ -217,11 +217,11 @@ def test_reports(privacy):
         asked += misses(found.interval(LEVEL), truth)
         population += misses(found.interval(LEVEL, population=True), source)
         errors.append(found.shares - truth)
-    width = plan.half_width(LEVEL, n)
+    width = plan.fit.half_width(LEVEL, n)
     holds(asked, runs)
     holds(population, runs)
     assert np.abs(errors / width).max() > 0.9
     spread = math.sqrt(2.0 / runs)  # sums over 400 clients are nearly normal
     np.testing.assert_allclose(np.var(errors, axis=0) / found.stderr**2, 1.0, atol=6.0 * spread)
     assert np.abs(np.mean(errors, axis=0) / found.stderr).max() < 6.0 / math.sqrt(runs)
-    np.testing.assert_allclose(plan.std(4 * n) * 2.0, plan.std(n))
+    np.testing.assert_allclose(plan.fit.std(4 * n) * 2.0, plan.fit.std(n))

@@ -385,12 +385,12 @@ def test_lazy_noise_is_the_noise_of_a_sequential_stream(mechanism):
             for t in range(1, steps + 1):
                 stream.update([0], [1], [0.0])
                 if t in read:
-                    rows.append(stream.read(np.arange(plan.coordinates)))
+                    rows.append(stream.read(np.arange(plan.fit.coordinates)))
         errors[reads] = np.array(rows)
-        count = plan.coordinates
-        ratios = np.mean(errors[reads] ** 2, axis=1) / plan.std(read) ** 2
+        count = plan.fit.coordinates
+        ratios = np.mean(errors[reads] ** 2, axis=1) / plan.fit.std(read) ** 2
         np.testing.assert_allclose(ratios, 1.0, atol=6.0 * math.sqrt(2.0 / count))
-        assert np.abs(errors[reads].mean(axis=1) / plan.std(read)).max() < 6.0 / math.sqrt(count)
+        assert np.abs(errors[reads].mean(axis=1) / plan.fit.std(read)).max() < 6.0 / math.sqrt(count)
     one, two = (np.corrcoef(errors[reads]) for reads in ("dense", "lazy"))
     assert np.abs(one - two).max() < 6.0 * math.sqrt(2.0 / count)
     # Neighbouring counters have nothing to do with each other.

@@ -91,8 +91,8 @@ def test_neighbours_are_never_farther_apart_than_the_noise_covers(mechanism, uni
     extreme = [d for d in differences if np.count_nonzero(d) <= 2]
     for name, workload in WORKLOADS.items():
         plan = planned(workload, how, unit=relation, max_value=2)
-        norm, total = norm_of(plan), sum(plan.sensitivity.values())
-        slow = plan.fitted.strategy.geometry == "body"
+        norm, total = norm_of(plan), sum(plan.fit.sensitivity.values())
+        slow = plan.fit.strategy.geometry == "body"
         # At the edge of the domain, so that differences are cut.
         tables = [np.array([2, -2, 1, 0])] if slow else [np.zeros(4, int), np.array([2, -2, 1, 0]), np.full(4, 2)]
         largest = 0.0
@@ -102,32 +102,32 @@ def test_neighbours_are_never_farther_apart_than_the_noise_covers(mechanism, uni
                 largest = max(largest, norm(measured(plan, x + d) - at))
         # The gauge is that of the matrix in doubles, and of a solver's accuracy.
         assert largest <= total * (1.0 + (1e-6 if slow else 1e-12)), name
-        ratio = plan.fitted.door.noise / plan.fitted.ratio
+        ratio = plan.fit.door.noise / plan.fit.ratio
         assert ratio >= total * (1.0 - 1e-12), name
-        assert total <= plan.sensitivity["ideal"] * (1.0 + 1e-5), name
-        B, records = plan.factorization.matrix, relation.records
+        assert total <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-5), name
+        B, records = plan.fit.factorization.matrix, relation.records
         column = max(norm(b) for b in B.T)
-        assert plan.sensitivity["ideal"] >= (1 if unit == "capped" else records) * column * (1.0 - 1e-9), name
+        assert plan.fit.sensitivity["ideal"] >= (1 if unit == "capped" else records) * column * (1.0 - 1e-9), name
         if unit in {"one", "three"}:
-            assert plan.sensitivity["ideal"] <= records * column * (1.0 + 1e-9), name
+            assert plan.fit.sensitivity["ideal"] <= records * column * (1.0 + 1e-9), name
 
 
 def measured(plan, x):
     shaped = np.asarray(x).reshape(plan.workload.input_shape)
     cells = np.ascontiguousarray(shaped.reshape(-1), dtype=np.int64)
-    return plan.fitted.door.measure(plan.fitted.strategy, cells, bytes(32)).values()
+    return plan.fit.door.measure(plan.fit.strategy, cells, bytes(32)).values()
 
 
 def draws(plan, table, count, seed=0):
     """Measured values of many releases under keys of their own, shape (count, measured)."""
     cells = np.ascontiguousarray(np.asarray(table).reshape(-1), dtype=np.int64)
-    door, strategy = plan.fitted.door, plan.fitted.strategy
+    door, strategy = plan.fit.door, plan.fit.strategy
     keys = (int(seed * 1_000_003 + k).to_bytes(8, "little") + bytes(24) for k in range(count))
     return np.stack([door.measure(strategy, cells, key).values() for key in keys])
 
 
 def answers_of(plan, measured):
-    return np.stack([plan.fitted.strategy.decode(row) for row in measured])
+    return np.stack([plan.fit.strategy.decode(row) for row in measured])
 
 
 STATISTICAL = ["optimal-gaussian", "ellipsoid-laplace", "dense-laplace", "p-identity-laplace", "k-norm-laplace"]
@@ -145,14 +145,14 @@ def test_stated_errors_and_intervals_hold(mechanism, workload):
     x = np.array([3, 0, 7, 1])
     truth = dense(plan.workload) @ x
     errors = answers_of(plan, draws(plan, x, MANY)) - truth
-    stated = plan.stderr.reshape(-1)
-    assert plan.rmse_kind == ("upper bound" if mechanism == "k-norm-laplace" else "exact")
+    stated = plan.fit.answers_stderr.reshape(-1)
+    assert plan.fit.rmse_kind == ("upper bound" if mechanism == "k-norm-laplace" else "exact")
     # The fourth moment of every law here is below 8 times the squared second: the relative standard error of a
     # variance is below sqrt(7/MANY) = 0.042.
     ratios = (errors**2).mean(axis=0) / stated**2
     slack = 4.5 * math.sqrt(7.0 / MANY)
     assert (ratios < 1.0 + slack).all()
-    if plan.rmse_kind == "exact":
+    if plan.fit.rmse_kind == "exact":
         assert (ratios > 1.0 - slack).all()
     # The mean: unbiased.
     assert (np.abs(errors.mean(axis=0)) < 5.0 * stated / math.sqrt(MANY)).all()
@@ -180,17 +180,17 @@ def test_releases_of_worst_neighbours_cannot_be_told_apart_better_than_promised(
     epsilon, delta = 1.5, 0.05 if how.law == "gaussian" else 0.0
     privacy = so.PureDP(epsilon=epsilon) if how.law == "laplace" else so.ApproxDP(epsilon=epsilon, delta=delta)
     plan = so.plan(so.Matrix([[1.0, 1, 0], [0, 1, 3]]), privacy, mechanism=mechanism)
-    norm, B, scale = norm_of(plan), plan.factorization.matrix, plan.fitted.door.noise
+    norm, B, scale = norm_of(plan), plan.fit.factorization.matrix, plan.fit.door.noise
     j = int(np.argmax([norm(b) for b in B.T]))
     x = np.zeros(3, int)
     neighbour = x + np.eye(3, dtype=int)[j]
     count = 4000
     samples = [draws(plan, table, 2 * count, seed) for seed, table in ((1, x), (2, neighbour))]
-    lattice = 2.0**plan.fitted.door.grid
+    lattice = 2.0**plan.fit.door.grid
     for sample in samples:
         # Whatever is published lies on the same lattice.
         assert np.array_equal(np.round(sample / lattice) * lattice, sample)
-    if plan.fitted.strategy.geometry == "body":
+    if plan.fit.strategy.geometry == "body":
         # In the plane the gauge is the largest of the facets' functions.
         points = [s * b for b in B.T for s in (1, -1)]
         pairs = [np.stack(pair) for pair in itertools.combinations(points, 2)]
@@ -199,7 +199,7 @@ def test_releases_of_worst_neighbours_cannot_be_told_apart_better_than_promised(
         assert abs((B.T @ facets.T).max() - 1.0) < 1e-9
 
     def size(z):
-        if plan.fitted.strategy.geometry == "body":
+        if plan.fit.strategy.geometry == "body":
             return (z @ facets.T).max(axis=1)
         return np.array([norm(row) for row in z])
 
@@ -486,8 +486,8 @@ def test_norms_of_the_noise_follow_their_gamma_law(mechanism, rank):
     rng = np.random.default_rng(rank)
     queries = np.hstack([rng.normal(size=(rank, 2 * rank)), 1e-3 * rng.normal(size=(rank, 3))])
     plan = so.plan(so.Matrix(queries), PURE, mechanism=mechanism)
-    found, norm = plan.factorization, norm_of(plan)
-    noise = draws(plan, np.zeros(queries.shape[1], int), 400, seed=rank) / plan.fitted.door.noise
+    found, norm = plan.fit.factorization, norm_of(plan)
+    noise = draws(plan, np.zeros(queries.shape[1], int), 400, seed=rank) / plan.fit.door.noise
     blocks = [rank] if mechanism == "k-norm-laplace" else list(found.blocks)
     assert sum(blocks) == rank
     parts = np.split(noise, np.cumsum(blocks)[:-1], axis=1)

@@ -280,7 +280,7 @@ def test_pictures_of_streams(workload, horizon, tmp_path):
     axes = plot_stream_plan(plan).axes[0]
     assert describe(workload) in axes.get_title(loc="left")
     assert "one flight" in " ".join(text.get_text() for text in axes.texts)
-    bounded = plan.gaussian_bound is not None
+    bounded = plan.fit.bound is not None
     assert any("least Gaussian rmse" in text.get_text() for text in axes.texts) == bounded
     assert any("made for 200 steps" in text.get_text() for text in axes.texts) == (horizon == "soft")
 

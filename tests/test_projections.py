@@ -124,7 +124,7 @@ def test_sparse_table(workload, n, _simplex, bound, algorithm3):
     plan = so.plan(workload(), PRIVACY, mechanism="sparse-printed", constraint=so.optimal.SignedBound(n))
     value, error = mean_square(plan, n, TRIALS)
     # Eigenspaces are kept whole here, all of R^64 for the signs: less noise than any cut through them.
-    if isinstance(plan.workload, so.Marginals) or len(plan.factorization.blocks) == 1:
+    if isinstance(plan.workload, so.Marginals) or len(plan.fit.factorization.blocks) == 1:
         assert value <= algorithm3 + 4 * math.sqrt(2) * max(error, 0.05 * algorithm3)
     else:
         assert abs(value - algorithm3) <= 4 * math.sqrt(2) * max(error, 0.06 * algorithm3)

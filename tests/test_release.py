@@ -94,7 +94,7 @@ def test_empirical_variance_is_the_declared_one(workload, mechanism):
         for i in range(rounds):
             with so.testing.deterministic_noise(i.to_bytes(32, "little")):
                 total += plan.release(x).values ** 2
-    ratio = total / rounds / plan.stderr**2
+    ratio = total / rounds / plan.fit.answers_stderr**2
     assert np.abs(ratio - 1.0).max() < 6.5 * math.sqrt(8.0 / rounds)
 
 

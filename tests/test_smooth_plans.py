@@ -54,7 +54,7 @@ def test_auto_takes_the_least_error(name, privacy, unit):
     assert not isinstance(privacy, so.PureDP) or all(each.endswith("laplace") for each in names)
     for row in table.rows:
         own = so.plan(plan.workload, privacy, unit=unit, mechanism=row["mechanism"])
-        assert (own.rmse, own.noise, own.truncation, own.features) == tuple(
+        assert (own.rmse, own.fit.noise, own.fit.truncation, own.fit.features.features) == tuple(
             row[key] for key in ("rmse", "noise", "truncation", "features")
         )
     assert plan.mechanism in str(table) and " *" in str(table)
@@ -237,9 +237,9 @@ def test_no_number_can_be_changed_into_less_noise(name, tmp_path):
             # What is loaded is what planning gives for what the file says.
             own = so.plan(loaded.workload, loaded.privacy, unit=loaded.unit, mechanism=loaded.mechanism)
             # Features of a kernel are read from the file: others have the noise that those need.
-            if loaded.sizes == own.sizes and not loaded.record()["mixings"]:
-                assert loaded.fitted.door.noise == own.fitted.door.noise
-            assert loaded.fitted.door.noise >= loaded.fitted.ratio * sum(loaded.sensitivity.values()) * (1 - 1e-12)
+            if loaded.fit.sizes == own.fit.sizes and not loaded.record()["mixings"]:
+                assert loaded.fit.door.noise == own.fit.door.noise
+            assert loaded.fit.door.noise >= loaded.fit.ratio * sum(loaded.fit.sensitivity.values()) * (1 - 1e-12)
             assert loaded.cost == own.cost
 
 

@@ -121,11 +121,11 @@ def test_noise_is_that_of_the_searched_sensitivity(mechanism, d, degree, index_s
         if relation in exact:
             assert noise.min() <= needed * (1 + exact[relation])
         # The plan says the same of itself: the total sensitivity is of measured units, the door's noise too.
-        total = sum(plan.sensitivity.values())
-        assert plan.fitted.door.noise == pytest.approx(plan.fitted.ratio * total, rel=1e-5)
-        assert plan.fitted.door.noise >= plan.fitted.ratio * total * (1 - 1e-12)
-        own = plan.fitted.door.noise**2 * plan.fitted.strategy.variances()
-        assert np.sqrt(own) == pytest.approx(plan.stderr, rel=1e-12)
+        total = sum(plan.fit.sensitivity.values())
+        assert plan.fit.door.noise == pytest.approx(plan.fit.ratio * total, rel=1e-5)
+        assert plan.fit.door.noise >= plan.fit.ratio * total * (1 - 1e-12)
+        own = plan.fit.door.noise**2 * plan.fit.strategy.variances()
+        assert np.sqrt(own) == pytest.approx(plan.fit.stderr, rel=1e-12)
 
 
 def test_weights_are_those_of_the_class():
@@ -426,10 +426,10 @@ def attacked(points, epsilon, event, draws=30_000):
     known = np.random.default_rng(0).uniform(-1, 1, (19, len(x)))
     sums = [plan.sums(np.vstack([known, point])) for point in (x, other)]
     means = [oracles.exact_sums(np.vstack([known, point]), index_set_of(plan))[1:] for point in (x, other)]
-    scale = plan.stderr[1:] / np.sqrt(2.0)
+    scale = plan.fit.stderr[1:] / np.sqrt(2.0)
 
     def draw(of_other, count):
-        door, strategy, core = plan.fitted.door, plan.fitted.strategy, sums[of_other].core
+        door, strategy, core = plan.fit.door, plan.fit.strategy, sums[of_other].core
         return np.array([_core.decode(strategy, door.measure(strategy, core)) for _ in range(count)])[:, 1:]
 
     def log_ratio(outputs):

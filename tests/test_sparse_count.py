@@ -100,10 +100,10 @@ def test_counts_of_a_unit_may_come_together_in_a_segment(privacy):
 @pytest.mark.slow
 def test_segments_never_pay_under_approximate_privacy():
     plan = so.plan(so.Continual(RARE), APPROX)
-    assert plan.threshold is None
-    assert set(plan.alternatives) == {"plain"}
+    assert plan.fit.threshold is None
+    assert set(plan.fit.alternatives) == {"plain"}
     many = so.events.RareCount(2**20, max_count=10**4)
-    assert above(APPROX, many).max_error > so.plan(so.Continual(many), APPROX).max_error
+    assert above(APPROX, many).fit.max_error > so.plan(so.Continual(many), APPROX).fit.max_error
     with pytest.raises(so.errors.UnsupportedMechanismError, match="PureDP"):
         above(so.GaussianDP(mu=1.0))
     named = so.plan(so.Continual(SHORT), PURE, mechanism="binary-tree")

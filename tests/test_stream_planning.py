@@ -227,7 +227,7 @@ def test_auto_takes_the_simplest_within_one_percent(workload, horizon, privacy, 
     expected = min((row["mechanism"] for row in rows if row[error] <= limit), key=ORDER.index)
     plan = so.plan(so.Continual(workload, horizon=horizon), privacy, objective=objective)
     assert plan.mechanism == expected == comparison.chosen
-    assert plan.requested == "auto"
+    assert plan.request.mechanism == "auto"
     assert [row[error] for row in comparison.rows] == sorted(row[error] for row in comparison.rows)
 
 
@@ -257,8 +257,8 @@ def test_a_soft_horizon_is_best_at_its_length_and_goes_on():
 def test_memory_limits_the_choice():
     workload = so.SlidingWindow(64)
     free = so.plan(so.Continual(workload), ONE)
-    assert free.fitted.plan.state_bytes > 0
-    small = so.plan(so.Continual(workload), ONE, memory=free.fitted.plan.state_bytes - 1)
+    assert free.fit.strategy.state_bytes > 0
+    small = so.strategy(so.Continual(workload), ONE, memory=free.fit.strategy.state_bytes - 1)
     assert small.mechanism != free.mechanism
     assert small.rmse > free.rmse
     assert so.plan(so.Continual(workload), ONE, memory=0).memory == 0
@@ -478,7 +478,7 @@ def test_comparison_columns(workload, horizon):
         assert row["optimality"] is None or row["optimality"] >= 1.0 - 1e-9
         plan = so.plan(so.Continual(workload, horizon=horizon), ONE, mechanism=row["mechanism"])
         assert plan.rmse == row["rmse"]
-        assert plan.std(comparison.steps).tolist() == list(row["std"])
+        assert plan.fit.std(comparison.steps).tolist() == list(row["std"])
     assert so.plan(so.Continual(workload, horizon=horizon), ONE).compare().rows == comparison.rows
 
 

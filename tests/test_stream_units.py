@@ -213,7 +213,7 @@ def test_sensitivities_of_a_live_histogram(mechanism, b):
 @pytest.mark.parametrize("b", [1, 4])
 def test_laplace_counts_every_coordinate(b):
     def sensitivity(unit, **more):
-        return plan_live(so.RunningSum(64), PURE, unit=unit, mechanism="identity", **more).sensitivity["ideal"]
+        return plan_live(so.RunningSum(64), PURE, unit=unit, mechanism="identity", **more).fit.sensitivity["ideal"]
 
     for signed in (False, True):
         assert sensitivity(so.AddRemove(1), dim=8, cells_per_record=b, one_signed=not signed) == b
@@ -289,6 +289,12 @@ def test_units_that_no_stream_can_have():
     for arguments in ({"dim": 0}, {"cells_per_record": 0}, {"dim": 2, "cells_per_record": 3}, {"dim": 2**21 + 1}):
         with pytest.raises(so.errors.InvalidParameterError):
             plan_live(so.RunningSum(4), GAUSSIAN, **arguments)
-    for arguments in ({"dim": 1.0}, {"cells_per_record": "1"}, {"signed": 1}, {"integral": "yes"}, {"unit": "user"}):
+    for arguments in (
+        {"dim": 1.0},
+        {"cells_per_record": "1"},
+        {"one_signed": 1},
+        {"integral": "yes"},
+        {"unit": "user"},
+    ):
         with pytest.raises(so.errors.DataTypeError):
             plan_live(so.RunningSum(4), GAUSSIAN, **arguments)

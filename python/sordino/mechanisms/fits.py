@@ -144,7 +144,7 @@ def checked(workload: object, privacy: object, unit: object = None, **options: A
         raise DataTypeError("workload must be a sordino workload, such as sordino.RunningSum(10)")
     if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
         raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-    bounds = {"max_value": (1, 2**53), "memory": (1, 2**62), "degree": (0, _MOST_DEGREE)}
+    bounds = {"max_value": (1, 2**53), "memory": (0, 2**62), "degree": (0, _MOST_DEGREE)}
     for name, (least, most) in bounds.items():
         if options.get(name) is not None:
             options[name] = integer(name, options[name], least=least, most=most)

@@ -167,7 +167,7 @@ class UserLevel:
     A user takes part in at most `max_participations` steps, at least `min_separation` steps apart, and changes
     each by at most `per_step`. A plan for a whole series uses the bound
     `‖x − x'‖₁ <= max_participations·per_step`, `‖x − x'‖_∞ <= per_step`, which holds for any separation:
-    `min_separation` makes the sensitivity of streams smaller (`plan_stream`).
+    `min_separation` makes the sensitivity of streams smaller (`Continual`).
 
     Attributes:
         max_participations: Steps that one user can change.

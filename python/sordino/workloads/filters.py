@@ -60,7 +60,7 @@ class Filter(Workload):
         """
         if self.length is None or self.length > MAX_LENGTH:
             raise UnsupportedMechanismError(
-                "a series without a length, or with more than 2**26 steps, is released step by step: plan_stream"
+                "a series without a length, or with more than 2**26 steps, is released step by step: sordino.Continual(...)"
             )
         return self.length
 
@@ -337,7 +337,7 @@ class RunningSum(Filter):
 
 
 class RunningAverage(Workload):
-    """Mean of all steps so far: `y_t = (x_1 + ... + x_t)/t`; released step by step, by `plan_stream`.
+    """Mean of all steps so far: `y_t = (x_1 + ... + x_t)/t`; released step by step, as a `Continual`.
 
     Args:
         length: Steps of the series; None for a stream of unknown length.
@@ -364,8 +364,10 @@ class RunningAverage(Workload):
             UnsupportedMechanismError: The series has no length.
         """
         if self.length is None:
-            raise UnsupportedMechanismError("a series without a length is released step by step: plan_stream")
+            raise UnsupportedMechanismError(
+                "a series without a length is released step by step: sordino.Continual(...)"
+            )
         return (self.length,)
 
     def _build(self) -> _core.Workload:
-        raise UnsupportedMechanismError("running averages are released step by step: plan_stream")
+        raise UnsupportedMechanismError("running averages are released step by step: sordino.Continual(...)")

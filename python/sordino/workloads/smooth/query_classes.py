@@ -492,7 +492,7 @@ class CoefficientPrior:
 
     Attributes:
         sizes: Root mean squares of the coefficients, shape (t_1, ..., t_d); beyond them there are none. A bound over
-            the whole class (`SmoothPlan.uniform_error`) is about the queries whose coefficients do not exceed them.
+            the whole class (`SmoothFit.uniform_error`) is about the queries whose coefficients do not exceed them.
 
     Raises:
         DataTypeError: Not numbers.
