@@ -253,7 +253,7 @@ def _choice() -> list[Row]:
             plan = so.plan(
                 so.Histogram(n), _privacy("laplace", epsilon), mechanism="compressive-laplace", compression=asked
             )
-            scores = SparsityChoice(asked).scores(plan.request, plan.fit)
+            scores = SparsityChoice(asked).scores(plan.fit)
             drawn = [scores.select(basis.core(n), data.x, _key(data.name, epsilon, i)) for i in range(_CHOICES)]
             ours = np.bincount(drawn, minlength=len(sparsities)) / _CHOICES
 
@@ -387,7 +387,7 @@ def _read_sketch(x: Table) -> Callable[[so.streams.HistogramStream], float]:
     """Return the reader of a sketch that takes the best sparsity: an oracle."""
 
     def read(stream: so.streams.HistogramStream) -> float:
-        own, truth = stream.plan.compression, _prefix(x, stream.step)
+        own, truth = stream.fit.compression, _prefix(x, stream.step)
         assert own is not None
         estimates = [stream.estimate(compression=replace(own, sparsity=s)).values for s in _SPARSITIES]
         return min(_distance(truth, np.where(np.arange(len(x)) < stream.step, e, 0.0)) for e in estimates)

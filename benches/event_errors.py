@@ -126,7 +126,12 @@ def _sensitivities() -> list[Row]:
     }.items():
         enforced = so.plan(so.Continual(made(1000, steps, max_degree=30)), _PRIVACY, mechanism="blt")
         promised = so.plan(so.Continual(made(1000, steps, max_degree=30, promised=True)), _PRIVACY, mechanism="blt")
-        row(f"{name}, degrees ≤ 30 enforced", enforced, 3.0 * promised.fit.relative_sensitivity, "three kept edges, one by one")
+        row(
+            f"{name}, degrees ≤ 30 enforced",
+            enforced,
+            3.0 * promised.fit.relative_sensitivity,
+            "three kept edges, one by one",
+        )
     return rows
 
 
@@ -205,7 +210,8 @@ def _segments(length: int, most: int, privacy: so.PureDP | so.ApproxDP, draws: i
         for kind, plan in (("above", above), ("plain", plain))
     }
     said = {
-        kind: f"{largest:.4g}, {mean:.3g} ({above.fit.alternatives[kind]:.4g})" for kind, (largest, mean) in found.items()
+        kind: f"{largest:.4g}, {mean:.3g} ({above.fit.alternatives[kind]:.4g})"
+        for kind, (largest, mean) in found.items()
     }
     kind = "pure" if pure else "approximate"
     row = Row(
@@ -371,7 +377,7 @@ def _cuts() -> list[Row]:
                 noise, plan = _noise(n, privacy, draw, repr(privacy))
                 inside = sides.astype(float)
                 errors = inside @ noise.sum(axis=1) - ((inside @ noise) * inside).sum(axis=1)
-                widths = Widths.of(plan, 1)
+                widths = Widths.of(plan.fit, 1)
                 bounds = np.array([widths.afterwards(k, n - k, _LEVEL) if 0 < k < n else np.inf for k in range(n + 1)])
                 ratios.append(float((np.abs(errors) / bounds[sizes]).max()))
             held = float(np.mean(np.array(ratios) <= 1.0))
@@ -395,7 +401,7 @@ def _adversarial(n: int) -> list[Row]:
     rng = np.random.default_rng(n)
     for draw in range(draws):
         noise, plan = _noise(n, so.GaussianDP(mu=0.25), draw)
-        widths, deviation = Widths.of(plan, 1), float(plan.std([1])[0])
+        widths, deviation = Widths.of(plan.fit, 1), float(plan.fit.std([1])[0])
         for _ in range(200):
             order, side = rng.permutation(n), int(rng.integers(1, n // 2))
             other = int(rng.integers(1, n - side + 1))
@@ -595,7 +601,7 @@ def _substrings() -> list[Row]:
                 rows.append(
                     Row(
                         f"Alice, words of up to 4 letters, {stream.step:,} steps of {_BLOCK} letters, epsilon 1 "
-                        f"({stream.plan.mechanism})",
+                        f"({stream.fit.name})",
                         f"standard error {stream.stderr:.4g}; {len(hitters)} words above {threshold}, "
                         f"largest error {off.max():.4g}",
                         f"95 % for all words together: ± {width:.4g}",
@@ -709,8 +715,8 @@ def _episodes() -> list[Row]:
         noisy.append(stream.count(followed))
         true.append([counter.counts[word] for word in followed])
         start = end
-    values, width = stream.read(np.arange(plan.coordinates)), stream.half_width(_LEVEL)
-    words: list[Any] = [workload.word(i) for i in range(plan.coordinates)]
+    values, width = stream.read(np.arange(plan.fit.coordinates)), stream.half_width(_LEVEL)
+    words: list[Any] = [workload.word(i) for i in range(plan.fit.coordinates)]
     truth = np.array([exact.get(word, 0) for word in words])
     off = np.abs(values - truth)
     if not quick():
@@ -720,7 +726,7 @@ def _episodes() -> list[Row]:
     counts = ", ".join(f"{name} {int((log == i).sum()):,}" for i, name in enumerate(_EVENTS))
     return [
         Row(
-            f"Alice as {len(log):,} events ({counts}), {plan.coordinates} episodes of up to 3 ({plan.mechanism})",
+            f"Alice as {len(log):,} events ({counts}), {plan.fit.coordinates} episodes of up to 3 ({plan.mechanism})",
             f"standard error {stream.stderr:.4g}, largest error {off.max():.4g}; largest count {truth.max():,}",
             f"95 % for all together: ± {width:.4g}",
             float(off.max() / width),

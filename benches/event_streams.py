@@ -147,7 +147,7 @@ def _function(name: str, u: Integers, v: Integers, k: int) -> list[Row]:
 
         def exact_part(bound: int | None = bound) -> tuple[Integers, int]:
             encoder = _core.GraphEvents(function, _VERTICES, bound, k)
-            return encoder.rows(u, v, ends), encoder.bytes
+            return encoder.rows(0, u, v, ends), encoder.bytes
 
         def whole_stream(plan: so.StreamPlan = plan) -> object:
             return _opened(plan).update(u, v)
@@ -200,13 +200,14 @@ def _forest() -> list[Row]:
         edges, batch, rng = 2 * vertices, 2000, np.random.default_rng(2)
         (u, v), w = random_edges(vertices, edges), rng.integers(1, 2**16, edges)
         ours, baseline = _core.SpanningForest(vertices, 2**16), _forest_of(u, v, w, vertices)
-        building, _ = once(lambda ours=ours, u=u, v=v, w=w, edges=edges: ours.rows(u, v, w, _ends(edges)))
+        building, _ = once(lambda ours=ours, u=u, v=v, w=w, edges=edges: ours.rows(0, u, v, w, _ends(edges)))
         pool = [(*rng.integers(0, vertices, (2, batch)), rng.integers(1, 2**16, batch)) for _ in range(64)]
         few = max(min(200, 10**5 // vertices), 1)
-        batches, singles = itertools.cycle(pool), itertools.cycle(pool)
+        batches, singles = zip(itertools.count(edges, batch), itertools.cycle(pool)), itertools.cycle(pool)
 
         def insert(ours: Any = ours, batches: Any = batches, batch: int = batch) -> None:
-            ours.rows(*next(batches), _ends(batch))
+            step, events = next(batches)
+            ours.rows(step, *events, _ends(batch))
 
         def plain(baseline: Forest = baseline, singles: Any = singles, few: int = few) -> None:
             for edge in zip(*(ends[:few].tolist() for ends in next(singles)), strict=True):
@@ -265,7 +266,7 @@ def _substrings() -> list[Row]:
         }
         if alphabet == 4:
             contestants["dense"] = lambda text=text, whole=whole: _core.Words("substring_counts", 4, _LONGEST).rows(
-                text, whole
+                0, text, whole
             )
         times = race(contestants, 5)
         stream = _opened(plan)
@@ -297,14 +298,14 @@ def _episodes() -> list[Row]:
         times = race(
             {
                 "ours": lambda a=alphabet, n=longest, part=part, e=once_all: _core.Words("episode_counts", a, n).rows(
-                    part, e
+                    0, part, e
                 ),
                 "python": _following(partial(Episodes, alphabet, longest), text[:few]),
             },
             5,
         )
         each, encoder = times["ours"] / some, _core.Words("episode_counts", alphabet, longest)
-        encoder.rows(part, once_all)
+        encoder.rows(0, part, once_all)
         what = f"episodes of up to {longest} of {alphabet} letters, random text, exact part"
         rows += [
             versus(what, each, "plain Python", times["python"] / few, per="/letter"),

@@ -530,7 +530,8 @@ def _densities() -> list[Row]:
         with deterministic_noise(_key("density", draw)):
             release, counted = plan.release(points), cells.release(points)
         places = tuple(
-            np.minimum(((grid[:, j] + 1.0) / 2.0 * cells.fit.sizes[j]).astype(int), cells.fit.sizes[j] - 1) for j in (0, 1)
+            np.minimum(((grid[:, j] + 1.0) / 2.0 * cells.fit.sizes[j]).astype(int), cells.fit.sizes[j] - 1)
+            for j in (0, 1)
         )
         area = 4.0 / math.prod(cells.fit.sizes)
         for name, values in {

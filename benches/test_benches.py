@@ -142,13 +142,13 @@ def _edges() -> Any:
 
 def _graph_events(function: str, k: int = 0) -> Callable[[], object]:
     (u, v), ends = _edges(), np.arange(1, 10**4 + 1, dtype=np.uint64)
-    return lambda: _core.GraphEvents(function, 1000, 30, k).rows(u, v, ends)
+    return lambda: _core.GraphEvents(function, 1000, 30, k).rows(0, u, v, ends)
 
 
 def _forest() -> Callable[[], object]:
     (u, v), ends = _edges(), np.arange(1, 10**4 + 1, dtype=np.uint64)
     weights = np.random.default_rng(2).integers(1, 2**16, 10**4)
-    return lambda: _core.SpanningForest(1000, 2**16).rows(u, v, weights, ends)
+    return lambda: _core.SpanningForest(1000, 2**16).rows(0, u, v, weights, ends)
 
 
 def _graph_stream() -> Callable[[], object]:
@@ -158,7 +158,7 @@ def _graph_stream() -> Callable[[], object]:
 
 def _words(kind: str, longest: int) -> Callable[[], object]:
     text, ends = np.random.default_rng(1).integers(0, 4, 10**4), np.array([10**4], dtype=np.uint64)
-    return lambda: _core.Words(kind, 4, longest).rows(text, ends)
+    return lambda: _core.Words(kind, 4, longest).rows(0, text, ends)
 
 
 def _lazy_cut() -> Callable[[], object]:

@@ -77,10 +77,10 @@ class Demo:
         self, name: str, release: so.Release | so.streams.StreamRelease, truth: np.ndarray, *, free: str = ""
     ) -> None:
         """Add a line to the table: what was promised, and what this run's error is."""
-        plan = release.plan
+        plan = so.Plan(release.fit)
         peers = {str(row["mechanism"]): float(row["rmse"]) for row in plan.compare().rows}
         best_peer = min((error, peer) for peer, error in peers.items() if peer.startswith(USUAL))
-        bound = plan.gaussian_bound
+        bound = plan.fit.bound
         promised = float(np.sqrt(np.mean(release.stderr**2)))
         self.rows.append(
             {
@@ -153,7 +153,7 @@ class Demo:
         comparison.plot(self.picture("departures_live_mechanisms.png"))
         # The same counter for a service that does not know when it will end.
         endless = so.compare(so.Continual(so.RunningSum()), FLIGHTS, unit=unit)
-        draw_unbounded(self.picture("departures_live_unbounded.png"), endless, 2**20, plan.promise)
+        draw_unbounded(self.picture("departures_live_unbounded.png"), endless, 2**20, plan.fit.promise)
 
     def visits(self) -> None:
         """Visits to the doctor: histogram, distribution function, smoothed density."""

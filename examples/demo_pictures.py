@@ -18,9 +18,8 @@ Release = so.Release | so.streams.StreamRelease
 
 def promise(release: Release) -> str:
     """Return guarantee and mechanism in a line."""
-    plan = release.plan
-    protected = plan.promise
-    return f"{protected} for {plan.unit.label}, {plan.mechanism}"
+    fit = release.fit
+    return f"{fit.promise} for {fit.request.unit.label}, {fit.name}"
 
 
 def _lines(axes: Axes, x: np.ndarray, released: np.ndarray, truth: np.ndarray) -> None:

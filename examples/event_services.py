@@ -61,7 +61,7 @@ def words() -> None:
             stream.update(text[first : first + 10_000])
         width = stream.half_width(0.95)
         found = stream.heavy_hitters(width)  # so all of them do occur, with probability 0.95
-    print(f"\n{plan.coordinates} words of up to 3 letters, ± {width:.0f} for all of them together")
+    print(f"\n{plan.fit.coordinates} words of up to 3 letters, ± {width:.0f} for all of them together")
     longest = [heavy for heavy in found if len(heavy.word) >= 2][:8]
     print("frequent:", ", ".join(f"{heavy.word!r} {heavy.count:.0f}" for heavy in longest))
     print(f"'the': published {next((h.count for h in found if h.word == 'the'), 0):.0f}, true {text.count('the')}")
@@ -74,7 +74,7 @@ def survey() -> None:
     server = plan.server()
     server.add_many(plan.encode_clients(waited))
     estimate = server.estimate()
-    print(f"\n{estimate.clients} reports of {plan.message_bytes} bytes")
+    print(f"\n{estimate.clients} reports of {plan.fit.message_bytes} bytes")
     print(f"median wait: {estimate.median:.1f} minutes, true {np.median(waited):.1f}")
 
 

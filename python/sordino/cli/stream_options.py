@@ -132,7 +132,8 @@ class StreamChoices(Guarantee):
         Raises:
             SordinoError: The choices do not describe a stream.
         """
-        return so.plan(self._live(), self.build_privacy(), mechanism=self.mechanism, **self._request())
+        plan: so.StreamPlan = so.plan(self._live(), self.build_privacy(), mechanism=self.mechanism, **self._request())
+        return plan
 
     def build_comparison(self) -> so.Comparison:
         """Return the comparison of mechanisms.

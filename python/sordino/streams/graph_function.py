@@ -95,8 +95,8 @@ class GraphFunctionStream(EventStream):
         """Refuse to take an edge away.
 
         One edge that is inserted and deleted again and again would change the counts at as many steps, so no number of
-        steps has a bounded sensitivity: these functions are of graphs that grow. `WeightedGraph(one_signed=False)` takes
-        deletions.
+        steps has a bounded sensitivity: these functions are of graphs that grow.
+        `WeightedGraph(one_signed=False)` takes deletions.
 
         Raises:
             UnsupportedMechanismError: Always.

@@ -60,7 +60,7 @@ class Filter(Workload):
         """
         if self.length is None or self.length > MAX_LENGTH:
             raise UnsupportedMechanismError(
-                "a series without a length, or with more than 2**26 steps, is released step by step: sordino.Continual(...)"
+                "a series without a length, or with more than 2**26 steps, is released step by step: Continual"
             )
         return self.length
 
