@@ -273,7 +273,7 @@ def _substrings() -> list[Row]:
         stream.update(text)
         what = f"substrings of up to {_LONGEST} letters, {name}"
         lazy = times["lazy"] / _LETTERS
-        memory = f"{plan.coordinates:,} counters, {_mebibytes(stream.counters.bytes)}"
+        memory = f"{plan.fit.coordinates:,} counters, {_mebibytes(stream.counters.bytes)}"
         if "dense" in times:
             rows.append(_rate(f"{what}, exact part, one table", times["dense"] / _LETTERS, "letters", 5.0))
         rows += [
@@ -330,7 +330,7 @@ def _reads() -> list[Row]:
             stream = _opened(plan)
             stream.update(u, v)
             some = max(min(10**6 // steps, 1000), 4)
-            places = np.random.default_rng(5).integers(0, plan.coordinates, some)
+            places = np.random.default_rng(5).integers(0, plan.fit.coordinates, some)
             each = race({"read": partial(stream.read, places)}, 5)["read"] / some
             reads[plan.mechanism] = each, plan.max_stderr
         rows += [
@@ -360,7 +360,7 @@ def _dense() -> list[Row]:
     vertices, steps = 100 if quick() else 2000, 64
     plan = so.plan(so.Continual(so.events.WeightedGraph(vertices, steps), reads="dense"), _PRIVACY, mechanism="blt")
     stream, rng = _opened(plan), np.random.default_rng(6)
-    edges, pairs = iter(np.random.default_rng(7).integers(0, vertices, (steps, 2, 100))), plan.coordinates
+    edges, pairs = iter(np.random.default_rng(7).integers(0, vertices, (steps, 2, 100))), plan.fit.coordinates
     totals = np.zeros(pairs)
 
     def normals() -> None:
@@ -368,7 +368,7 @@ def _dense() -> list[Row]:
 
     times = race({"ours": lambda: stream.update(*next(edges), together=True), "numpy": normals}, 7)
     what = f"all {pairs:,} pairs of {vertices:,} vertices, a step of 100 edges ({plan.mechanism})"
-    state = _mebibytes(plan.counters.memory)
+    state = _mebibytes(plan.fit.memory)
     return [versus(f"{what}; {state} of state", times["ours"], "numpy normals added to totals, unsafe", times["numpy"])]
 
 
@@ -388,7 +388,7 @@ def _local() -> list[Row]:
 def _survey(clients: int, mechanism: str) -> list[Row]:
     values = np.random.default_rng(8).beta(2.0, 5.0, 300 if quick() else 4000)
     plan = so.plan(so.local.LocalSurvey(clients), _PRIVACY, mechanism=mechanism)
-    w, rng = plan.survey.intervals, np.random.default_rng(9)
+    w, rng = plan.fit.survey.intervals, np.random.default_rng(9)
     cells = np.minimum((values * w).astype(int), w - 1)
 
     def unsafe() -> None:
@@ -405,7 +405,7 @@ def _survey(clients: int, mechanism: str) -> list[Row]:
         },
         5,
     )
-    what = f"local survey of {clients:,} clients, {plan.mechanism}, messages of {plan.message_bytes:,} bytes"
+    what = f"local survey of {clients:,} clients, {plan.mechanism}, messages of {plan.fit.message_bytes:,} bytes"
     each = {key: times[key] / len(values) for key in ("encode", "add", "unsafe")}
     other = "numpy normals on one-hot rows, unsafe"
     return [

@@ -133,7 +133,7 @@ class Demo:
         print(f"\n== {name} ==\n{plan.explain()}\n\n{comparison}")
         with plan.open(self.ledger, request_id=name) as stream:
             values = np.array([stream.update(int(count)) for count in counts])
-            release = so.streams.StreamRelease(plan, values, private=stream.private, accounted=stream.accounted)
+            release = so.streams.StreamRelease(plan.fit, values, private=stream.private, accounted=stream.accounted)
         truth = np.cumsum(counts).astype(float)
         self.note(name, release, truth)
 

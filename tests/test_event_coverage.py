@@ -183,7 +183,7 @@ def test_words(privacy, reads):
             one += errors[5] > stream.half_width(LEVEL, words=1)
             all_words += errors.max() > stream.half_width(LEVEL)
             threshold = 2.0 * stream.half_width(LEVEL)
-            found = {plan.workload.index(word.word) for word in stream.heavy_hitters(level=LEVEL)}
+            found = {plan.fit.events.index(word.word) for word in stream.heavy_hitters(level=LEVEL)}
             wrong = any(truth[index] < threshold / 2.0 for index in found)
             missing = any(truth[index] >= 1.5 * threshold and index not in found for index in range(12))
             heavy += wrong or missing

@@ -258,11 +258,11 @@ def test_memory_limits_the_choice():
     workload = so.SlidingWindow(64)
     free = so.plan(so.Continual(workload), ONE)
     assert free.fit.strategy.state_bytes > 0
-    small = so.strategy(so.Continual(workload), ONE, memory=free.fit.strategy.state_bytes - 1)
+    small = so.plan(so.Continual(workload), ONE, memory=free.fit.strategy.state_bytes - 1)
     assert small.mechanism != free.mechanism
     assert small.rmse > free.rmse
-    assert so.plan(so.Continual(workload), ONE, memory=0).memory == 0
-    assert so.plan(so.Continual(workload), ONE, memory=free.fitted.plan.state_bytes).mechanism == free.mechanism
+    assert so.plan(so.Continual(workload), ONE, memory=0).fit.memory == 0
+    assert so.plan(so.Continual(workload), ONE, memory=free.fit.strategy.state_bytes).mechanism == free.mechanism
     for memory in (-1, 0.5):
         with pytest.raises((so.errors.InvalidParameterError, so.errors.DataTypeError)):
             so.plan(so.Continual(workload), ONE, memory=memory)

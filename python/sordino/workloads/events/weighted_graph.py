@@ -1,8 +1,8 @@
 """A private weighted graph: one counter for every pair of vertices, and cuts read from them.
 
 An event adds a weight in [0, W], or [-W, W] if not one-signed, to an edge; edges may come again. In units of W, present
-or not (or with another weight) is a change of 1, an edge replaced by another one sqrt(2) for a strategy without negative
-products of columns (2 if not one-signed), times its column norm. No degree bound is needed.
+or not (or with another weight) is a change of 1, an edge replaced by another one sqrt(2) for a strategy without
+negative products of columns (2 if not one-signed), times its column norm. No degree bound is needed.
 
 Source: Fichtenberger, Henzinger and Upadhyay 2023, Section 5.1.
 """
