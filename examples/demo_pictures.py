@@ -189,7 +189,7 @@ def draw_unbounded(path: Path, comparison: so.Comparison, last: int, guarantee: 
     """
     figure = new_figure(13.0, 5.0)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1))
-    gaussian = {fitted.mechanism.strategy: fitted for fitted in comparison.fitted if fitted.mechanism.law == "gaussian"}
+    gaussian = {fitted.mechanism.strategy: fitted for fitted in comparison.fits if fitted.mechanism.law == "gaussian"}
     colors = {"blt": ACCENT, "honaker-tree": "#5b7f4a", "binary-tree": MUTED, "smooth-tree": "#8f6a9e"}
     knowing = gaussian["blt"].ratio * square_root_tuned(last)
     left.set_xscale("log")

@@ -86,7 +86,7 @@ def test_malformed_items_are_null_and_their_step_is_published(case, known_noise,
                 assert now(stream) == before
         if "max_weight" in workload.spec():
             bad = [np.nan, np.inf, -np.inf]
-            for weight in (*bad, 4.0001, -4.0001, 1e300, *(() if getattr(workload, "signed", False) else (-1.0,))):
+            for weight in (*bad, 4.0001, -4.0001, 1e300, *((-1.0,) if getattr(workload, "one_signed", True) else ())):
                 with opened(workload, reads) as other:
                     feed(other)
                     other.update(1, 2, weight)

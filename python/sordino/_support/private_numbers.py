@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Number, Rational
@@ -53,6 +52,9 @@ NOWHERE = -1
 # What finite numbers that no float holds become.
 LIMIT = sys.float_info.max
 _HALF = 2**31 - 1
+# What converts itself by no code of a caller.
+_PLAIN = (int, float, complex, str, bytes, Decimal, Fraction, np.generic, type(None))
+_NAMES = frozenset((int, str, bytes, bool))
 # What `float` takes and is no real number.
 _NO_REALS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 
@@ -61,6 +63,8 @@ def is_missing(name: Any) -> bool:
     """Return whether a name is none: not-a-number, of whatever type, differs from itself, or says nothing of it."""
     if name is None:
         return True
+    if type(name) in _NAMES:
+        return False
     try:
         if isinstance(name, tuple | frozenset):
             return any(map(is_missing, name))
@@ -124,10 +128,14 @@ def entries_of(
             raise DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
         if width is not None and not any(_is_row(row, width) for row in data) and not all(map(is_missing, data)):
             raise ShapeError(f"{what} must be rows of {width} entries each")
-        with suppress(Exception), np.errstate(all="ignore"):
-            array = np.asarray(data)
+        try:
+            with np.errstate(all="ignore"):
+                array = np.asarray(data)
             if array.dtype.kind in "iubf" and (array.size or array.ndim > 1):
                 return array
+        except Exception as error:
+            if not isinstance(error, TypeError | ValueError | ArithmeticError) and all(map(_is_plain, data)):
+                raise  # of a handler of a signal: no number raises it
         if width is None and data and all(map(_is_sequence, data)):
             return np.full((len(data), 1), None, dtype=object)  # of another shape, whoever reads it
         array = _objects(data) if width is None else _rows(data, width)
@@ -189,8 +197,10 @@ def _listed(row: Any) -> list[Any]:
 
 def _is_sequence(entry: object) -> bool:
     """Return whether an entry has entries of its own, as numpy would find out."""
+    if isinstance(entry, _PLAIN):
+        return False
     try:
-        if isinstance(entry, str | bytes | type) or getattr(entry, "ndim", 1) == 0:
+        if isinstance(entry, type) or getattr(entry, "ndim", 1) == 0:
             return False
         return hasattr(entry, "__len__") or hasattr(entry, "__array__")
     except Exception:  # whatever an object says of itself
@@ -334,6 +344,10 @@ def real_of(value: Any) -> float:
     return math.copysign(LIMIT, found) if cut else found
 
 
+def _is_plain(entry: object) -> bool:
+    return isinstance(entry, _PLAIN)
+
+
 def _each(
     what: str, array: NDArray[Any], convert: Callable[[Any], Any], dtype: type, null: float | None
 ) -> NDArray[Any]:
@@ -343,6 +357,8 @@ def _each(
         try:
             return convert(value)
         except Exception as error:  # whatever an object's own conversion raises may quote it
+            if isinstance(value, _PLAIN) and not isinstance(error, TypeError | ValueError | ArithmeticError):
+                raise  # of a handler of a signal: no number raises it
             if null is not None:
                 return null
             if isinstance(error, ValueError | ArithmeticError) and not isinstance(value, str | bytes):
@@ -475,7 +491,9 @@ def member_of(value: Any) -> int:
         if _exact(value).denominator != 1:
             return NOWHERE
         found = half_up(value)
-    except Exception:  # whatever an object's own conversion raises may quote it
+    except Exception as error:  # whatever an object's own conversion raises may quote it
+        if isinstance(value, _PLAIN) and not isinstance(error, TypeError | ValueError | ArithmeticError):
+            raise
         return NOWHERE
     return found if -LARGEST < found < LARGEST else NOWHERE
 

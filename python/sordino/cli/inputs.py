@@ -240,7 +240,7 @@ def _ticks(entry: Any) -> int | None:
             except (ValueError, OverflowError):
                 return None
         case np.datetime64():
-            return None if np.isnat(entry) else int(entry.astype(np.int64))
+            return None if np.isnat(entry) else int(entry.astype("datetime64[us]").astype(np.int64))
         case _:
             return None
 

@@ -177,5 +177,5 @@ def _collect(server: so.local.LocalServer, path: Path) -> None:
                     continue
     except OSError as error:
         raise InputFileError(f"the reports cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+    except (ValueError, TypeError, LookupError, RuntimeError, MemoryError, EOFError, zipfile.BadZipFile, zlib.error):
         raise InputFileError("the file has no reports") from None

@@ -100,7 +100,7 @@ csv.field_size_limit(2**31 - 1)
 
 def _csv(path: Path, names: list[str]) -> list[Column]:
     try:
-        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             rows = list(csv.reader(file))
     except OSError as error:
         raise InputFileError(f"the input file cannot be read: {error.strerror}") from None
@@ -115,10 +115,10 @@ def _csv(path: Path, names: list[str]) -> list[Column]:
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
     if str(path) != "-":
-        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             yield file
         return
-    wrapped = io.TextIOWrapper(sys.stdin.buffer, newline="", encoding="utf-8-sig", errors="replace")
+    wrapped = io.TextIOWrapper(sys.stdin.buffer, newline="", encoding="utf-8-sig", errors="surrogateescape")
     try:
         yield wrapped
     finally:
@@ -174,11 +174,21 @@ def _entries(pa: Any, column: Any) -> Column:
         try:
             return list(column.to_pylist())
         except (ValueError, ArithmeticError):  # text that is none, dates within it beyond those of Python
-            raise InputFileError("a column cannot be read: its entries are no values of its type") from None
+            return [_entry(scalar) for scalar in column]
     zone = getattr(column.type, "tz", None)
-    ticks = column.cast(pa.timestamp("us", tz=zone), safe=False).cast(pa.int64())
+    # Nanoseconds stay: users that differ by less than a microsecond are two.
+    unit = "ns" if getattr(column.type, "unit", "") == "ns" else "us"
+    ticks = column.cast(pa.timestamp(unit, tz=zone), safe=False).cast(pa.int64())
     null = np.datetime64("NaT").astype(np.int64)
-    return list(ticks.fill_null(int(null)).to_numpy().view("datetime64[us]"))
+    return list(ticks.fill_null(int(null)).to_numpy().view(f"datetime64[{unit}]"))
+
+
+def _entry(scalar: Any) -> Any:
+    """Return an entry, None for one that is no value of its type."""
+    try:
+        return scalar.as_py()
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def real(entry: Any) -> float:
@@ -193,7 +203,9 @@ def real(entry: Any) -> float:
         exact = Decimal(entry.strip()) if isinstance(entry, str) else entry
         if math.isinf(number):
             return math.copysign(LIMIT, number) if isinstance(exact, Decimal) and exact.is_finite() else number
-        return math.nextafter(number, -math.inf) if Fraction(exact) < Fraction(number) else number
+        # Decimals are compared exactly, and in no more time than the text is long.
+        below = exact < Decimal(number) if isinstance(exact, Decimal) else Fraction(exact) < Fraction(number)
+        return math.nextafter(number, -math.inf) if below else number
     except OverflowError:
         return math.copysign(LIMIT, 1 if entry > 0 else -1)
     except (TypeError, ValueError, ArithmeticError):

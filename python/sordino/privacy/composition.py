@@ -19,7 +19,7 @@ from sordino.errors import InvalidParameterError
 from sordino.privacy.calibration import gaussian_mu, mu_of_pure
 from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP
-from sordino.privacy.schedule import schedule_delta
+from sordino.privacy.schedule import checked_costs, schedule_delta
 
 __all__ = ["BasicRule", "ConcentratedRule", "GaussianRule", "PureRule", "Rule", "ScheduleRule", "adaptive_rules"]
 
@@ -131,13 +131,14 @@ class ScheduleRule:
     name: ClassVar[str] = "schedule"
 
     def __init__(self, total: ApproxDP, schedule: Sequence[Cost]) -> None:
-        needed = schedule_delta(schedule, total.epsilon)
+        declared = checked_costs(schedule)
+        needed = schedule_delta(declared, total.epsilon)
         if needed > total.delta:
             raise InvalidParameterError(
                 f"the schedule needs delta = {decimal_up(needed, 3)} at epsilon = {total.epsilon}, "
                 f"the total has {total.delta}"
             )
-        counts = Counter(str(cost) for cost in schedule)
+        counts = Counter(str(cost) for cost in declared)
         self.limits = {cost: Fraction(count) for cost, count in counts.items()}
 
     def amounts(self, cost: Cost) -> dict[str, Fraction] | None:

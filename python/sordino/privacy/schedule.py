@@ -10,12 +10,14 @@ from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.privacy.calibration import delta_of_mu
 from sordino.privacy.costs import Cost, GaussianCost, PureCost
 
-__all__ = ["schedule_delta"]
+__all__ = ["checked_costs", "schedule_delta"]
 
 # Distinct total losses of the pure costs; more are not worth the time.
 _LOSSES = 1_000_000
 # Relative error granted to sums of up to a million positive terms.
 _SLACK = 1.0 + 1e-9
+# Of a logarithm that is the sum of terms of this size: products, gamma functions and sums are right to a few ulps.
+_LOG_ERROR = 2.0**-49
 # Below all normal floats.
 _TINY = 2.0**-1022
 # exp of what is below is 0.
@@ -51,7 +53,7 @@ def schedule_delta(costs: Sequence[Cost], epsilon: float) -> float:
     """
     mu_squared = Fraction(0)
     pure: Counter[float] = Counter()
-    for cost in _checked(costs):
+    for cost in checked_costs(costs):
         match cost:
             case GaussianCost():
                 mu_squared += cost.mu_squared
@@ -60,12 +62,13 @@ def schedule_delta(costs: Sequence[Cost], epsilon: float) -> float:
     mu = sqrt_up(mu_squared)
     # All losses are multiples of one power of two: sums of them are exact integers.
     one = max(Fraction(number).denominator for number in (epsilon, *pure))
-    losses = {0: 1.0}
+    losses, log_error = {0: 1.0}, 0.0
     for loss, count in sorted(pure.items()):
         if len(losses) * (count + 1) > _LOSSES:
             raise InvalidParameterError("too many different pure costs in one schedule")
         unit = int(Fraction(loss) * one)
         log_up = -math.log1p(math.exp(-loss))
+        log_error += _LOG_ERROR * (math.lgamma(count + 1.0) + count * (loss - 2.0 * log_up))
         signs = [((2 * j - count) * unit, _chance(count, j, log_up, log_up - loss)) for j in range(count + 1)]
         combined: dict[int, float] = {}
         for a, weight in losses.items():
@@ -76,10 +79,15 @@ def schedule_delta(costs: Sequence[Cost], epsilon: float) -> float:
     total = math.fsum(chance * _delta(mu, Fraction(budget - loss, one)) for loss, chance in losses.items())
     # Chances below the smallest float were lost.
     lost = len(losses) * _TINY if total > 0.0 and len(losses) > 2 else 0.0
-    return min(1.0, total * _SLACK + lost)
+    return min(1.0, total * _SLACK * math.exp(log_error) + lost)
 
 
-def _checked(costs: object) -> tuple[Cost, ...]:
+def checked_costs(costs: object) -> tuple[Cost, ...]:
+    """Return declared costs as a tuple.
+
+    Raises:
+        DataTypeError: No sequence of Gaussian and pure costs.
+    """
     try:
         found: tuple[Cost, ...] = tuple(costs)  # type: ignore[arg-type]
     except TypeError:

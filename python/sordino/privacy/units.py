@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from sordino._support.checks import build_record, integer, read_record
-from sordino.errors import DataTypeError
+from sordino.errors import DataTypeError, InvalidParameterError
 
 __all__ = ["AddRemove", "ReplaceOne", "Unit", "UserLevel", "group_of", "unit_from_json"]
 
@@ -43,6 +43,8 @@ def group_of(records: object) -> int:
 def _label(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise DataTypeError("label must be a non-empty string, such as 'one flight'")
+    if not value.isprintable():
+        raise InvalidParameterError("label must be printable, on one line: it stands in the guarantee")
     return value
 
 

@@ -77,6 +77,10 @@ class Sketch:
     def update(self, cells: object, counts: object = None) -> None:
         """Add records: `counts[i]` to cell `cells[i]`, or 1 to each.
 
+        A batch is added as a whole. An exception that a handler of a signal raises may come right after it was: who
+        goes on after one compares `to_bytes` with a copy from before, or starts anew, since records that are added
+        twice are two records.
+
         Args:
             cells: An integer, or an array of them, from 0 to the number of cells less one. Any other is a null item.
             counts: As many integers, negative to take records away; 1 if None. Clamped to 2**53, missing ones are 0.

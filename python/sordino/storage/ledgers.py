@@ -1,10 +1,9 @@
 """Where a ledger keeps its entries. The rules of what may be spent live in `sordino.privacy.ledger`."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from sordino._support.uncopied import Uncopied
-from sordino.privacy.costs import Cost
 
 __all__ = ["InMemoryStorage", "LedgerEntry", "LedgerStorage"]
 
@@ -15,13 +14,13 @@ class LedgerEntry:
 
     Attributes:
         sequence: Position in the ledger, from 0.
-        cost: What was spent.
+        cost: What was spent: one of `sordino.privacy`.
         request_id: The caller's name of the request, or None; unique within a ledger.
         label: Free text for people.
     """
 
     sequence: int
-    cost: Cost
+    cost: Any
     request_id: str | None
     label: str
 

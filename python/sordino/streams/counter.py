@@ -329,7 +329,9 @@ class Stream(OpenStream):
         with self._guard():
             if self._core.held() is not None:
                 raise StepStoreError(_PENDING)
-            return self._core.checkpoint(_secret(key), json.dumps(header, sort_keys=True).encode())
+            return self._core.checkpoint(
+                _secret(key), json.dumps(header, sort_keys=True, default=np.ndarray.tolist).encode()
+            )
 
     def close(self) -> None:
         """Wipe key and noise, and give the store back; the stream refuses everything from now on."""

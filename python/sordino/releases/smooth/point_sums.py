@@ -37,6 +37,8 @@ class PointSums:
     def update(self, points: object) -> PointSums:
         """Add points; nothing of a batch is added if it is refused.
 
+        An exception that a handler of a signal raises may come right after a batch was added: `core.count` says so.
+
         A point outside of the bounds is moved to the nearest inside. A point with a coordinate that is not a number is
         a null item: with `AddRemove` it counts nowhere, with `ReplaceOne`, where the number of points is public, it is
         put into the middle of the bounds.

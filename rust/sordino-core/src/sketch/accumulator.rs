@@ -162,7 +162,7 @@ impl Sketch {
         };
         let size = |word: u64| usize::try_from(word).map_err(|_| damaged());
         let operator = Operator::new(kind, size(header[3])?, size(header[4])?, header[5])?;
-        let stored = &words[HEADER / 8..words.len() - 1];
+        let stored = words.get(HEADER / 8..words.len() - 1).ok_or_else(damaged)?;
         let totals: Vec<i128> = match stored.len() / operator.measurements() {
             1 => stored.iter().map(|word| i128::from(*word as i64)).collect(),
             _ => stored

@@ -1,0 +1,136 @@
+"""The house as it is: layers, modules, lines of code, imports between layers; read from the sources.
+
+`python scripts/house.py` prints the figures, `--write` puts the picture into CONTRIBUTING.md; `tests/test_house.py` holds that
+imports point downwards.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "sordino"
+LAYERS = {
+    "errors": "exceptions",
+    "testing": "known randomness for tests",
+    "_support": "checked arguments, private numbers, files, records, processes",
+    "storage": "where ledgers and steps are kept",
+    "privacy": "guarantees, units, costs, calibration, composition, the ledger",
+    "workloads": "what is asked: tables, filters, Continual; events, smooth, local",
+    "accuracy": "bounds, certificates, half widths",
+    "mechanisms": "Request to Fit: a family is a catalogue, a fit, a Family",
+    "releases": "what was published at once, and what follows from it",
+    "streams": "what is published while it arrives",
+    "plans": "one Plan, one Comparison, one planner",
+    "tables": "from records to bounded counts",
+    "plots": "pictures, reached through _support/extras",
+    "cli": "the command line",
+}
+# What users type: names of other layers, nothing of their own.
+FACADES = {"__init__", "events", "smooth", "local", "sketches", "optimal", "noise"}
+OPEN = "<!-- made by scripts/house.py -->"
+
+
+def name(path: Path) -> str:
+    """Return a module's dotted name below `sordino`."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def is_facade(module: str) -> bool:
+    """Return whether a module only gives names to users: at the root, or of a package."""
+    return module in FACADES or module.endswith("__init__")
+
+
+def imported(path: Path) -> list[tuple[str, bool, int]]:
+    """Return what a module imports of the package: dotted names, whether inside of a function, and the line."""
+    found: list[tuple[str, bool, int]] = []
+
+    def visit(node: ast.AST, inside: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ImportFrom) and (child.module or "").split(".")[0] == "sordino":
+                below = (child.module or "")[len("sordino") :].lstrip(".")
+                found.extend(
+                    (target, inside, child.lineno) for target in ([below] if below else [a.name for a in child.names])
+                )
+            visit(child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+
+    visit(ast.parse(path.read_text(encoding="utf-8")), inside=False)
+    return [entry for entry in found if not entry[0].startswith("_core")]
+
+
+def lines_of_code(path: Path) -> int:
+    """Return the lines that are neither blank, nor comment, nor docstring."""
+    text = path.read_text(encoding="utf-8")
+    strings: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        for child in getattr(node, "body", []) if isinstance(getattr(node, "body", []), list) else []:
+            if (
+                isinstance(child, ast.Expr)
+                and isinstance(child.value, ast.Constant)
+                and isinstance(child.value.value, str)
+            ):
+                strings.update(range(child.lineno, (child.end_lineno or child.lineno) + 1))
+    blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    found: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in blank:
+            found.update(range(token.start[0], token.end[0] + 1))
+    return len(found - strings)
+
+
+def modules() -> dict[str, Path]:
+    """Return all modules by name."""
+    return {name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def upward() -> list[str]:
+    """Return every import that points to a later layer."""
+    order = list(LAYERS)
+    found = []
+    for module, path in modules().items():
+        if is_facade(module):
+            continue
+        own = order.index(module.split(".")[0])
+        for target, _, line in imported(path):
+            top = target.split(".")[0]
+            if top in LAYERS and order.index(top) > own:
+                found.append(f"{module}:{line} -> {target}")
+    return found
+
+
+def picture() -> str:
+    """Return the layers as a diagram, and those of ten imports or more between them."""
+    counts: Counter[str] = Counter()
+    arrows: Counter[tuple[str, str]] = Counter()
+    for module, path in modules().items():
+        top = module.split(".")[0]
+        if top not in LAYERS:
+            continue
+        counts[top] += 1
+        for target, _, _ in imported(path):
+            other = target.split(".")[0]
+            if other in LAYERS and other != top and not is_facade(module):
+                arrows[top, other] += 1
+    boxes = [f'  {layer}["<b>{layer}</b><br/>{what}<br/>modules: {counts[layer]}"]' for layer, what in LAYERS.items()]
+    strong = [f"  {one} --> {other}" for (one, other), number in sorted(arrows.items()) if number >= 10]
+    return "\n".join([OPEN, "```mermaid", "flowchart BT", *boxes, *strong, "```", ""])
+
+
+def written(text: str) -> str:
+    """Return CONTRIBUTING.md with the picture as it is now."""
+    before, rest = text.split(OPEN, 1)
+    return before + picture() + rest.split("```\n", 1)[1]
+
+
+if __name__ == "__main__":
+    page = ROOT / "CONTRIBUTING.md"
+    if "--write" in sys.argv:
+        page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
+    sizes = sorted(((lines_of_code(path), module) for module, path in modules().items()), reverse=True)
+    print(f"{sum(size for size, _ in sizes)} lines of code in {len(sizes)} modules; largest: {sizes[:3]}")
+    print(f"{len(upward())} imports upwards")

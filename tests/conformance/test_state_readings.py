@@ -1,0 +1,134 @@
+"""What a reading of everything that keeps state found: each line of it stays mended."""
+
+import math
+import signal
+import struct
+
+import numpy as np
+import pytest
+
+import sordino as so
+from sordino.cli.inputs import read_source
+from sordino.cli.tables import real
+from sordino.privacy.schedule import schedule_delta
+
+
+def counted(path):
+    said = {"user_column": "who", "max_records": 1, "values_column": "page", "bins": 2}
+    return read_source(path, said).cells.tolist()
+
+
+def test_users_that_differ_in_bytes_that_are_no_text_are_two(tmp_path):
+    path = tmp_path / "u.csv"
+    for text, cells in (("José,0\nJosè,1\n", [1, 1]), ("Josè,1\n", [0, 1])):
+        path.write_bytes(("who,page\n" + text).encode("latin-1"))
+        assert counted(path) == cells
+
+
+def test_users_of_a_parquet_file_by_the_nanosecond(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    users = pa.array([1_000_000_000, 1_000_000_001], pa.timestamp("ns"))
+    parquet.write_table(pa.table({"who": users, "page": [0, 1]}), tmp_path / "u.parquet")
+    assert counted(tmp_path / "u.parquet") == [1, 1]
+
+
+def test_one_entry_that_is_no_text_is_null(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    spoilt = pa.array([b"a", b"\xff", b"b"]).cast(pa.binary()).view(pa.string())
+    parquet.write_table(pa.table({"who": spoilt, "page": [0, 1, 1]}), tmp_path / "u.parquet")
+    assert counted(tmp_path / "u.parquet") == [1, 1]
+
+
+def test_long_numbers_are_rounded_by_what_is_written():
+    zeros = "0" * 100_000
+    assert real(f"0.5{zeros}1") == 0.5
+    assert real("0.4" + "9" * 100_000) < 0.5
+
+
+@pytest.mark.parametrize("raised", [TypeError, OverflowError, ValueError])
+def test_no_error_after_a_step_takes_it_again(raised):
+    """A handler of a signal may raise anything once the core has published."""
+    with so.plan(so.Continual(so.RunningSum(9)), so.GaussianDP(mu=1.0)).open() as stream:
+        publish = stream._one
+
+        def interrupted(item):
+            publish(item)
+            raise raised
+
+        stream._one = interrupted
+        with pytest.raises(raised):
+            stream.update(1)
+        assert stream.step == 1
+        stream._one = publish
+        stream.update(10**400)  # clamped, all the same
+
+
+def test_handlers_are_not_null_items():
+    def stop(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(TimeoutError):
+            for _ in range(30):
+                so.sketches.Sketch(4, 4, sketch="sparse", nonzeros=1).update([0] * 30_000 + [None])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.slow
+def test_long_schedules_are_rounded_up():
+    """By 60 digits the delta of 905,199 costs of 0.001 is more than floats without slack say."""
+    assert schedule_delta([so.privacy.PureCost(1e-3)] * 905_199, 3.0) >= 0.00085041330822567622
+    one = schedule_delta([so.privacy.PureCost(1.0)], 0.5)
+    assert one == pytest.approx(1 / (1 + math.exp(-1.0)) - math.exp(0.5) / (1 + math.exp(1.0)), rel=1e-8)
+
+
+def test_a_schedule_is_read_once():
+    total = so.ApproxDP(epsilon=1.0, delta=1e-6)
+    ledger = so.Ledger(total, schedule=(cost for cost in [so.privacy.PureCost(0.5)]))
+    ledger.charge(so.privacy.PureCost(0.5))
+
+
+def test_a_sketch_without_sums_is_refused():
+    def mixed(z):
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+        return z ^ (z >> 31)
+
+    body = b"sordsket" + struct.pack("<QIIQQ", 1, 3, 4, 8, 4)
+    word = 0x736B6574
+    for (part,) in struct.iter_unpack("<Q", body):
+        word = (mixed(word ^ part) + 1) % 2**64
+    for tail in (b"", bytes(8)):
+        with pytest.raises(so.SordinoError):
+            so.sketches.Sketch.from_bytes(body + tail + struct.pack("<Q", word))
+
+
+def test_labels_cannot_write_on_a_terminal():
+    for label in ("a\nb", "one record.\x1b[8m", "a\u202eb"):
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.AddRemove(1, label=label)
+    assert (
+        "Flüge, täglich"
+        in so.plan(so.Histogram(3), so.PureDP(epsilon=1.0), unit=so.AddRemove(label="Flüge, täglich")).guarantee()
+    )
+
+
+def test_surveys_with_other_parts_are_refused(tmp_path):
+    """Before anything is charged: a file whose parts do not belong together."""
+    plan = so.plan(so.local.LocalSurvey(100, intervals=16), so.PureDP(epsilon=1.0))
+    record = plan.record()
+    for change in ({"doors": []}, {"domain": None}, {"parameters": "0" * 64}, {"fitted": "binary-tree-laplace"}):
+        if plan.mechanism in change.values():
+            continue
+        altered = {**record, **change}
+        try:
+            again = so.SurveyPlan.from_record(altered)
+        except so.errors.PlanFileError:
+            continue
+        ledger = so.Ledger(so.PureDP(epsilon=2.0))
+        assert again.encode_client(0.5, ledger=ledger).shape == (again.fit.numbers,)
+    assert np.isfinite(plan.max_stderr)
