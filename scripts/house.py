@@ -1,7 +1,7 @@
 """The house as it is: layers, modules, lines of code, imports between layers; read from the sources.
 
-`python scripts/house.py` prints the figures, `--write` puts the picture into CONTRIBUTING.md; `tests/test_house.py` holds that
-imports point downwards.
+`python scripts/house.py` prints the figures, `--write` puts the picture into CONTRIBUTING.md; `tests/test_house.py`
+holds that imports point downwards.
 """
 
 from __future__ import annotations
