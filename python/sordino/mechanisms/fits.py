@@ -24,7 +24,9 @@ from sordino.workloads.bases import Basis, Haar, basis_of
 from sordino.workloads.constraints import Constraint, check_constraint, constraint_from_json
 
 __all__ = [
+    "AnyDoor",
     "Domain",
+    "DoorFit",
     "Effort",
     "Fit",
     "Objective",
@@ -32,7 +34,6 @@ __all__ = [
     "checked",
     "choose_domain",
     "fit_all",
-    "inflation_of",
     "kind_of_error",
     "least_error",
 ]
@@ -177,18 +178,24 @@ class AnyDoor(Protocol):
     """Lattice and noise."""
 
     @property
-    def grid(self) -> int: ...
-    @property
-    def quarter_units(self) -> int: ...
-    @property
-    def noise(self) -> float: ...
-    @property
-    def sensitivity(self) -> tuple[float, float, float]: ...
+    def grid(self) -> int:
+        """Exponent of the lattice."""
+        ...
 
+    @property
+    def quarter_units(self) -> int:
+        """Noise, in quarters of a lattice unit."""
+        ...
 
-def inflation_of(door: AnyDoor, ratio: float) -> float:
-    """Return the relative growth of the noise by lattice, encoding and rounding up."""
-    return max(door.noise / (ratio * door.sensitivity[0]) - 1.0, 0.0)
+    @property
+    def noise(self) -> float:
+        """Noise, in the unit of what is measured."""
+        ...
+
+    @property
+    def sensitivity(self) -> tuple[float, float, float]:
+        """Upper bounds of what neighbours differ by, by cause."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -368,6 +375,46 @@ class Fit(ABC):
                 raise PlanFileError("the plan stores less noise than its privacy needs")
         if cost_from_json(record["cost"]) != self.cost:
             raise PlanFileError("the plan's cost is not what a release costs")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DoorFit(Fit):
+    """A fit of one mechanism with one lattice and noise."""
+
+    # Fields of every such fit.
+    if TYPE_CHECKING:
+
+        @property
+        def mechanism(self) -> Entry:
+            """Which mechanism."""
+
+        @property
+        def door(self) -> AnyDoor:
+            """Lattice and noise."""
+
+        @property
+        def ratio(self) -> float:
+            """Noise over sensitivity that was asked for."""
+
+    @property
+    def name(self) -> str:
+        """Full name of the mechanism, such as 'fourier-gaussian'."""
+        return self.mechanism.name
+
+    @property
+    def doors(self) -> tuple[AnyDoor, ...]:
+        """Lattice and noise."""
+        return (self.door,)
+
+    @property
+    def noise_multiplier(self) -> float | None:
+        """Gaussian only: standard deviation over l2 sensitivity as calibrated, None for Laplace noise."""
+        return self.ratio if self.mechanism.law == "gaussian" else None
+
+    @property
+    def inflation(self) -> float:
+        """Relative growth of the noise by lattice, encoding and rounding up."""
+        return max(self.door.noise / (self.ratio * self.door.sensitivity[0]) - 1.0, 0.0)
 
 
 def kind_of_error(kind: str) -> str:

@@ -250,7 +250,7 @@ class Release:
             raise UnsupportedMechanismError("only a sketch can be recovered from")
         own = planned if compression is None else compression
         if not isinstance(own, Compression):
-            raise DataTypeError("compression must be a sordino.Compression")
+            raise DataTypeError("compression must be a sordino.sketches.Compression")
         cells = int(np.prod(self.fit.request.workload.input_shape, dtype=np.int64))
         if own.operator(cells) != planned.operator(cells):
             raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")

@@ -321,7 +321,7 @@ class Stream(OpenStream):
         if self._store is None:
             raise InvalidParameterError(
                 "a checkpoint needs a store, or an old one could put other items on the same noise: "
-                "plan.open(..., store=sordino.FileStepStore(path))"
+                "plan.open(..., store=sordino.streams.FileStepStore(path))"
             )
         if not self.private:
             raise InvalidParameterError("a stream under deterministic noise is not private: it has no checkpoints")
@@ -374,7 +374,7 @@ def _first(entry: StepEntry) -> int:
 
 def _require_store(store: object) -> None:
     if not isinstance(store, StepStore):
-        raise DataTypeError("store must be a step store, such as sordino.FileStepStore(path)")
+        raise DataTypeError("store must be a step store, such as sordino.streams.FileStepStore(path)")
 
 
 def _require_new(store: StepStore | None) -> None:

@@ -152,7 +152,7 @@ class HistogramStream(OverCounters):
         """
         fit = self.fit
         if compression is not None and not isinstance(compression, Compression):
-            raise DataTypeError("compression must be a sordino.Compression")
+            raise DataTypeError("compression must be a sordino.sketches.Compression")
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
         cells = fit.workload.cells

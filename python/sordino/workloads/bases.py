@@ -177,5 +177,5 @@ def basis_of(value: object) -> Basis:
             raise InvalidParameterError(f"basis must be one of {', '.join(_NAMED)}, or an OrthonormalBasis")
         return _NAMED[value]
     if not isinstance(value, Basis):
-        raise DataTypeError("basis must be a name, or a basis such as sordino.Haar()")
+        raise DataTypeError("basis must be a name, or a basis such as sordino.sketches.Haar()")
     return value

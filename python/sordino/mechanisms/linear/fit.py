@@ -20,7 +20,7 @@ from sordino.accuracy.half_widths import (
 )
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.fits import Domain, Fit, Request, choose_domain, inflation_of, kind_of_error
+from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kind_of_error
 from sordino.mechanisms.linear.catalogue import Mechanism
 from sordino.mechanisms.linear.effort import improves
 from sordino.mechanisms.linear.projections import universal_bound, zero_is_better
@@ -44,7 +44,7 @@ _NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearFit(Fit):
+class LinearFit(DoorFit):
     """A strategy for tables with its lattice and noise, and what they mean for the answers.
 
     Attributes:
@@ -76,16 +76,6 @@ class LinearFit(Fit):
     factorization: Factorization | None = field(default=None, repr=False)
 
     @property
-    def name(self) -> str:
-        """Full name of the mechanism."""
-        return self.mechanism.name
-
-    @property
-    def doors(self) -> tuple[_core.Door, ...]:
-        """Lattice and noise."""
-        return (self.door,)
-
-    @property
     def max_stderr(self) -> float | None:
         """Largest standard deviation of an answer; None for a sketch, of which the mean alone is known."""
         return None if self.mechanism.strategy == "compressive" else float(self.stderr.max())
@@ -101,16 +91,6 @@ class LinearFit(Fit):
         if self.mechanism.strategy in {"k-norm", "isotonic"} or self.mechanism.name == "universal-gaussian":
             return "upper bound"
         return "noise only" if self.mechanism.projected or self.mechanism.recovered else "exact"
-
-    @property
-    def noise_multiplier(self) -> float | None:
-        """Gaussian only: standard deviation over l2 sensitivity as calibrated, None for Laplace noise."""
-        return self.ratio if self.mechanism.law == "gaussian" else None
-
-    @property
-    def inflation(self) -> float:
-        """Relative growth of the noise by lattice, encoding and rounding up."""
-        return inflation_of(self.door, self.ratio)
 
     @property
     def answers_stderr(self) -> Array:
@@ -430,7 +410,7 @@ def _sketched(request: Request, mechanism: Mechanism) -> _core.Strategy:
     """
     if request.compression is None:
         raise UnsupportedMechanismError(
-            "a compressive mechanism needs compression=sordino.Compression(...), or memory="
+            "a compressive mechanism needs compression=sordino.sketches.Compression(...), or memory="
         )
     cells = request.workload.core.input_len
     if cells is None or not mechanism.serves(request.workload):

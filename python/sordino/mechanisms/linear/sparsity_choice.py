@@ -21,7 +21,7 @@ __all__ = ["SparsityChoice"]
 
 @dataclass(frozen=True)
 class SparsityChoice:
-    """`sordino.ChosenSparsity` at work.
+    """`sordino.sketches.ChosenSparsity` at work.
 
     Attributes:
         compression: Whose sparsity is open.

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sordino import _core
 from sordino._support.checks import integer
 from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width
 from sordino.mechanisms.catalogue import named
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
-from sordino.mechanisms.fits import Fit, Request, fit_all
+from sordino.mechanisms.fits import AnyDoor, Fit, Request, fit_all
 from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
 from sordino.mechanisms.stream.family import best_stream
 from sordino.mechanisms.stream.fit import StreamFit, fit_stream
@@ -67,7 +66,7 @@ class SurveyFit(Fit):
         return calibrated_cost(self.request.privacy, self.sums.mechanism.law)
 
     @property
-    def doors(self) -> tuple[_core.StreamDoor, ...]:
+    def doors(self) -> tuple[AnyDoor, ...]:
         """Lattice and noise of the running sum, and of the level."""
         return self.sums.doors + (() if self.level is None else self.level.doors)
 

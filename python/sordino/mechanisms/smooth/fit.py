@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from sordino import _core
 from sordino._support.checks import open_unit
 from sordino.errors import UnsupportedMechanismError
-from sordino.mechanisms.fits import Fit, Request, inflation_of
+from sordino.mechanisms.fits import DoorFit, Request
 from sordino.mechanisms.smooth.catalogue import SmoothMechanism
 from sordino.mechanisms.smooth.kernel_axes import KernelAxis
 from sordino.mechanisms.smooth.uniform import uniform_error
@@ -45,7 +45,7 @@ def queries(request: Request) -> SmoothQueries:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SmoothFit(Fit):
+class SmoothFit(DoorFit):
     """A mechanism for smooth queries with its features, lattice and noise.
 
     Attributes:
@@ -81,16 +81,6 @@ class SmoothFit(Fit):
     stderr: Array = field(repr=False)
 
     @property
-    def name(self) -> str:
-        """Full name of the mechanism, such as 'kernel-gaussian'."""
-        return self.mechanism.name
-
-    @property
-    def doors(self) -> tuple[_core.Door, ...]:
-        """Lattice and noise."""
-        return (self.door,)
-
-    @property
     def workload(self) -> SmoothQueries:
         """The queries."""
         return queries(self.request)
@@ -114,11 +104,6 @@ class SmoothFit(Fit):
     def max_stderr(self) -> None:
         """Not known: of a whole class only the mean is."""
         return
-
-    @property
-    def inflation(self) -> float:
-        """Relative growth of the noise by lattice and rounding."""
-        return inflation_of(self.door, self.ratio)
 
     @property
     def subject(self) -> str:

@@ -266,7 +266,7 @@ def check_grid(count: Sequence[int]) -> None:
     if math.prod(count) > MOST_GRID:
         raise InvalidParameterError(
             f"a function in {len(count)} coordinates would be asked for {math.prod(count)} values: ask a product, "
-            "such as sordino.Separable, or give fewer samples"
+            "such as sordino.smooth.Separable, or give fewer samples"
         )
 
 

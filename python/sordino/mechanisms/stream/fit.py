@@ -17,7 +17,7 @@ from sordino._support.checks import integers
 from sordino.accuracy.bounds import REFERENCE_STEPS, Bound, stream_bound
 from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width, laplace_sum_half_width
 from sordino.errors import UnsupportedMechanismError
-from sordino.mechanisms.fits import Domain, Fit, Request, choose_domain, inflation_of
+from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain
 from sordino.mechanisms.stream.catalogue import StreamMechanism
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
@@ -91,7 +91,7 @@ def _filter(workload: Workload) -> tuple[str, list[float]]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StreamFit(Fit):
+class StreamFit(DoorFit):
     """A stream's mechanism with its lattice and noise; errors are in the unit of the workload.
 
     Attributes:
@@ -113,16 +113,6 @@ class StreamFit(Fit):
     patterns: tuple[Pattern, ...]
     ratio: float
     cost: Cost
-
-    @property
-    def name(self) -> str:
-        """Full name of the mechanism, such as 'blt-gaussian'."""
-        return self.mechanism.name
-
-    @property
-    def doors(self) -> tuple[_core.StreamDoor, ...]:
-        """Lattice and noise."""
-        return (self.door,)
 
     @property
     def dim(self) -> int:
@@ -170,16 +160,6 @@ class StreamFit(Fit):
     def judged(self) -> int:
         """Steps over which errors are averaged."""
         return judged(self.request)
-
-    @property
-    def noise_multiplier(self) -> float | None:
-        """Gaussian only: standard deviation over l2 sensitivity as calibrated, None for Laplace noise."""
-        return self.ratio if self.mechanism.law == "gaussian" else None
-
-    @property
-    def inflation(self) -> float:
-        """Relative growth of the noise by lattice and rounding."""
-        return inflation_of(self.door, self.ratio)
 
     @property
     def memory(self) -> int:

@@ -20,10 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from sordino import _core
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.family import Column, Family, Progress, Shown
-from sordino.mechanisms.fits import Fit, Request
+from sordino.mechanisms.fits import AnyDoor, Fit, Request
 from sordino.mechanisms.stream.family import best_stream
 from sordino.mechanisms.stream.fit import StreamFit, continual
 from sordino.privacy.costs import ApproxCost, Cost, PureCost
@@ -74,7 +73,7 @@ class RareFit(Fit):
         return ApproxCost(epsilon=privacy.epsilon, delta=privacy.delta)
 
     @property
-    def doors(self) -> tuple[_core.StreamDoor, ...]:
+    def doors(self) -> tuple[AnyDoor, ...]:
         """Lattice and noise of the running sum."""
         return self.counters.doors
 

@@ -28,7 +28,7 @@ import numpy as np
 from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
-from sordino.mechanisms.fits import Fit, Request
+from sordino.mechanisms.fits import AnyDoor, Fit, Request
 from sordino.mechanisms.linear.compression import Compression, compression_within
 from sordino.mechanisms.stream.family import best_stream
 from sordino.mechanisms.stream.fit import StreamFit, continual
@@ -92,7 +92,7 @@ class TableFit(Fit):
         return self.counters.cost
 
     @property
-    def doors(self) -> tuple[_core.StreamDoor, ...]:
+    def doors(self) -> tuple[AnyDoor, ...]:
         """Lattice and noise of the running sums."""
         return self.counters.doors
 

@@ -77,7 +77,7 @@ class LocalSurvey(EventWorkload):
         self.bounds = low, high
         self.loss = LocalLoss.absolute() if loss is None else loss
         if not isinstance(self.loss, LocalLoss):
-            raise DataTypeError("loss must be a sordino.LocalLoss")
+            raise DataTypeError("loss must be a sordino.local.LocalLoss")
         self.length = None if intervals is None else integer("intervals", intervals, least=1, most=_MOST_INTERVALS)
 
     def with_intervals(self, rate: float) -> LocalSurvey:

@@ -103,7 +103,7 @@ class SmoothQueries(Workload):
         approximation = one_of("approximation", approximation, APPROXIMATIONS)
         known = (GaussianKernels, LaplaceKernels, MaternKernels, KSmooth, CoefficientPrior, KernelQueries)
         if not isinstance(query_class, known):
-            raise DataTypeError("query_class must be a class of queries, such as sordino.GaussianKernels(0.5)")
+            raise DataTypeError("query_class must be a class of queries, such as sordino.smooth.GaussianKernels(0.5)")
         for name, value in (
             ("dimension", d),
             ("points", count),

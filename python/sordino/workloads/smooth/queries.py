@@ -103,7 +103,7 @@ class KernelQueries:
 
     def __init__(self, kernels: AnyKernels, centres: object, weights: object = None) -> None:
         if not isinstance(kernels, KernelClass):
-            raise DataTypeError("kernels must be a class of kernels, such as sordino.GaussianKernels(0.5)")
+            raise DataTypeError("kernels must be a class of kernels, such as sordino.smooth.GaussianKernels(0.5)")
         points = _array("centres", centres, (2, 3))
         points = points[:, None, :] if points.ndim == 2 else points
         given = np.ones(points.shape[:2]) if weights is None else _array("weights", weights, (2,))
