@@ -132,3 +132,64 @@ def test_surveys_with_other_parts_are_refused(tmp_path):
         ledger = so.Ledger(so.PureDP(epsilon=2.0))
         assert again.encode_client(0.5, ledger=ledger).shape == (again.fit.numbers,)
     assert np.isfinite(plan.max_stderr)
+
+
+def test_groups_are_told_the_same_conditions():
+    node = so.events.EdgeCount(8, 30, max_degree=3, level="node", promised=True)
+    said = so.plan(node, so.PureDP(epsilon=1.0), unit=so.AddRemove(3)).guarantee(5)
+    assert "vertices" in said
+    assert "a promise that is not checked" in said
+    assert "that is secret" in so.plan(so.RunningHistogram(4, 8), so.PureDP(epsilon=1.0)).guarantee(2)
+    assert "single records" in so.plan(so.Histogram(4), so.PureDP(epsilon=1.0)).guarantee(2)
+
+
+def test_live_tables_come_back_from_files_and_checkpoints(tmp_path):
+    plan = so.plan(so.RunningHistogram(16, length=100), so.PureDP(epsilon=1.0), max_value=3)
+    again = so.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert again.digest == plan.digest
+    assert again.fit.counters.domain.max_value == 3
+    own = so.sketches.OrthonormalBasis(64, lambda x: x, lambda x: x, 1.0)
+    plan = so.plan(so.RunningHistogram(64, length=10), so.PureDP(epsilon=1.0), basis=own)
+    store, seal = so.streams.InMemoryStepStore(), bytes(range(32))
+    with plan.open(store=store) as stream:
+        stream.update([1, 2])
+        checkpoint = stream.counters.checkpoint(seal)
+    with plan.attach(so.restore(checkpoint, seal, store)) as stream:
+        assert stream.step == 1
+    table = so.plan(so.Histogram(64), so.PureDP(epsilon=1.0), basis=own)
+    assert so.Plan.load(table.save(tmp_path / "table.json")).digest == table.digest
+
+
+@pytest.mark.parametrize(
+    ("workload", "target"),
+    [
+        (so.local.LocalSurvey(100_000, (0.0, 1.0)), {"within": 0.05, "level": 0.9}),
+        (so.local.LocalSurvey(100_000, (0.0, 1.0)), {"max_stderr": 0.02, "delta": 1e-6}),
+        (so.Continual(so.RunningSum(1000)), {"within": 50.0, "level": 0.99, "delta": 1e-6}),
+        (so.RunningSum(100), {"within": 30.0}),
+        (so.Histogram(10), {"within": 5.0, "delta": 1e-6}),
+    ],
+)
+def test_a_plan_with_the_privacy_that_was_asked_for_meets_the_target(workload, target):
+    privacy = so.privacy_for(workload, **target)
+    options = {} if isinstance(workload, so.local.LocalSurvey) else {"objective": "max"}
+    plan = so.plan(workload, privacy, **options)
+    if "within" in target:
+        assert plan.fit.largest_half_width(target.get("level", 0.95)) <= target["within"] * (1 + 1e-9)
+    else:
+        assert plan.max_stderr <= target["max_stderr"]
+
+
+def test_streams_that_end_have_no_other_horizon():
+    for workload in (so.RunningHistogram(4, once=True), so.events.RareCount(9, 9)):
+        for horizon in ("soft", "unbounded"):
+            with pytest.raises(so.errors.InvalidParameterError):
+                so.plan(so.Continual(workload, horizon=horizon), so.PureDP(epsilon=1.0))
+    with pytest.raises(so.SordinoError):  # not when it is opened
+        so.plan(so.events.RareCount(1000, 10), so.PureDP(epsilon=1e-7), mechanism="above")
+
+
+def test_records_of_another_version_are_refused():
+    record = so.plan(so.Histogram(3), so.PureDP(epsilon=1.0)).record()
+    with pytest.raises(so.errors.PlanFileError):
+        so.Plan.from_record({**record, "schema": 1})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sordino._support.records import SCHEMA
 from sordino.errors import DataTypeError, PlanFileError
 from sordino.mechanisms.family import Family
 from sordino.mechanisms.fits import Fit, Request
@@ -57,7 +58,7 @@ def fit_of(record: Any) -> Fit:
         PlanFileError: It does, or is no record of a plan.
         SordinoError: Its request cannot be fitted.
     """
-    if not isinstance(record, dict) or record.get("family") not in FAMILIES:
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA or record.get("family") not in FAMILIES:
         raise PlanFileError("this is no plan, or it needs a newer sordino")
     domain = record["domain"]
     request = Request.rebuilt(record["request"], None if domain is None else domain["max_value"])

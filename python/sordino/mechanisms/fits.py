@@ -288,6 +288,11 @@ class Fit(ABC):
         """What is protected, as the subject of a sentence."""
         return self.request.unit.protected()
 
+    @property
+    def condition(self) -> str:
+        """What the guarantee rests on that nobody checks, as the end of a sentence."""
+        return ""
+
     def units_in(self, records: int) -> int:
         """Return how many units cover any group of so many things."""
         return self.request.unit.units_in(records)
@@ -309,7 +314,8 @@ class Fit(ABC):
             return f"{self.subject} is protected by {self.promise}{self.scope}."
         count = group_of(records)
         promise = promise_of(self.cost, self.units_in(count), request.privacy)
-        return f"Any {count} {self.things} together are protected by {promise} (unit: {request.unit.label})."
+        said = f"Any {count} {self.things} together are protected by {promise}{self.scope}{self.condition}"
+        return f"{said} (unit: {request.unit.label})."
 
     def record(self) -> dict[str, Any]:
         """Return the fit as a JSON-like record: what was asked, what was fitted, what it means.

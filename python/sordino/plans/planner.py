@@ -43,14 +43,19 @@ _WITHIN = 1e-3
 _DEFAULTS = {each.name: each.default for each in fields(Request)} | {"basis": "haar"}
 
 
-def _request(workload: object, privacy: object, unit: object, options: dict[str, Any]) -> tuple[Family, Request]:
-    """Return a checked request and the family that serves it; options of other families are refused."""
+def _asked(workload: object, privacy: object, unit: object, options: dict[str, Any]) -> tuple[Family, Request]:
+    """Return a request and the family that serves it; options of other families are refused."""
     family, asked = family_of(workload)
     taken = {"mechanism", *family.takes(asked)}
     for name, value in options.items():
         if name not in taken and not (value is _DEFAULTS[name] or value == _DEFAULTS[name]):
             raise InvalidParameterError(f"{name} means nothing for {type(workload).__name__}")
-    request = checked(asked, privacy, family.unit if unit is None else unit, **options)
+    return family, checked(asked, privacy, family.unit if unit is None else unit, **options)
+
+
+def _request(workload: object, privacy: object, unit: object, options: dict[str, Any]) -> tuple[Family, Request]:
+    """Return a request that its family has checked."""
+    family, request = _asked(workload, privacy, unit, options)
     return family, family.check(request)
 
 
@@ -255,7 +260,7 @@ def privacy_for(
         integral: As in `plan`.
 
     Returns:
-        `ApproxDP` or `PureDP`; a plan with it meets the target.
+        `ApproxDP` or `PureDP`; a plan with it, and with `objective="max"` for another target than an rmse, meets it.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
@@ -291,9 +296,9 @@ def privacy_for(
     }
     if "objective" not in family_of(workload)[0].options:
         del options["objective"]
-    family, request = _request(workload, guarantee(1.0), unit, options)
+    family, request = _asked(workload, guarantee(1.0), unit, options)
     if family.scales:
-        return _by_proportion(family, request, target, guarantee, error)
+        return _by_proportion(family, family.check(request), target, guarantee, error)
     return _by_bisection(family, request, target, guarantee, error)
 
 

@@ -177,6 +177,17 @@ class LinearFit(DoorFit):
         sparsity = choice.select(self, values, key)
         return fit_linear(replace(self.request, compression=compression.chosen(sparsity)), self.mechanism)
 
+    def record(self) -> dict[str, Any]:
+        """Return the fit as a JSON-like record; a basis in which nothing is looked for is not in it.
+
+        Raises:
+            UnsupportedMechanismError: A basis that matters is given by functions.
+        """
+        record = super().record()
+        if self.mechanism.strategy != "threshold":
+            record["request"]["basis"] = "haar"
+        return record
+
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common.
 

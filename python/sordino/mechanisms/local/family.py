@@ -11,6 +11,7 @@ import numpy as np
 
 from sordino._support.checks import integer
 from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width
+from sordino.errors import PlanFileError
 from sordino.mechanisms.catalogue import named
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
 from sordino.mechanisms.fits import AnyDoor, Fit, Request, fit_all
@@ -195,7 +196,10 @@ class _Survey(Family):
 
     def refit(self, request: Request, record: Mapping[str, Any]) -> SurveyFit:
         mechanism = named(STREAM_MECHANISMS, record["fitted"], request.privacy)
-        return _with_level(request, fit_stream(_sums(request), mechanism))
+        fit = _with_level(request, fit_stream(_sums(request), mechanism))
+        if record["parameters"] != fit.details()["parameters"]:
+            raise PlanFileError("this machine or version finds other parameters for the mechanism: plan anew, here")
+        return fit
 
 
 SURVEY = _Survey()

@@ -152,6 +152,17 @@ class StreamFit(DoorFit):
         return unit.protected() if events is None else events.protected(unit).rstrip(",") + ","
 
     @property
+    def things(self) -> str:  # type: ignore[override]
+        """What groups consist of."""
+        return "single records" if self.events is None else self.events.things
+
+    @property
+    def condition(self) -> str:
+        """The promise that nobody checks, of graphs with a declared bound of degrees."""
+        _, found, rest = self.subject.partition(", as long as")
+        return f"{found}{rest.rstrip(',')}"
+
+    @property
     def steps(self) -> int:
         """Steps that may be published."""
         return self.strategy.steps

@@ -20,7 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from sordino.errors import UnsupportedMechanismError
+from sordino import _core
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.family import Column, Family, Progress, Shown
 from sordino.mechanisms.fits import AnyDoor, Fit, Request
 from sordino.mechanisms.stream.family import best_stream
@@ -123,13 +124,23 @@ class _Rare(Family):
     columns: ClassVar[tuple[Column, ...]] = (Column("max_error", 14, ".6g", "largest error"),)
     scales: ClassVar[bool] = False
 
+    def check(self, request: Request) -> Request:
+        if continual(request).horizon != "hard":
+            raise InvalidParameterError("a RareCount ends after its length: horizon='hard'")
+        return request
+
     def choose(self, request: Request, progress: Progress | None = None) -> RareFit:
         """Plan segments where that is better and privacy is pure, else one running sum; 'above' names segments."""
         privacy, segments = request.privacy, request.mechanism == "above"
         plain = _plain(replace(request, mechanism="auto") if segments else request)
         if not (segments or (request.mechanism == "auto" and isinstance(privacy, PureDP))):
             return plain
-        found = _segments(request, plain.alternatives)
+        try:
+            found = _segments(request, plain.alternatives)
+        except InvalidParameterError:
+            if segments:
+                raise
+            return plain  # too little privacy for segments
         if request.mechanism == "auto" and found.alternatives["plain"] <= found.alternatives["above"]:
             return replace(plain, alternatives=found.alternatives)
         return found
@@ -193,6 +204,8 @@ def _segments(request: Request, ways: Mapping[str, float]) -> RareFit:
     # At no step does a segment end whose count is 0; at no count does one that is `late` above the threshold go on.
     threshold = max(math.ceil(_exceeded(scale, workload.length / risk)), 1)
     late = _exceeded(scale, min(workload.max_count, workload.length) / risk)
+    # Refused now, not when it is opened; under a key that is thrown away.
+    _core.AboveThreshold(threshold, 1, share, bytes(32)).close()
     # Room for segments that end at a quarter of the threshold.
     segments = min(workload.length, 4 * workload.max_count // threshold + 16)
     # A segment is one item, in which all counts of a unit may come together: `per_cell` is of steps.

@@ -26,15 +26,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from sordino import _core
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
-from sordino.mechanisms.fits import AnyDoor, Fit, Request
+from sordino.mechanisms.fits import AnyDoor, Domain, Fit, Request
 from sordino.mechanisms.linear.compression import Compression, compression_within
 from sordino.mechanisms.stream.family import best_stream
 from sordino.mechanisms.stream.fit import StreamFit, continual
 from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import PureDP
 from sordino.workloads import RunningHistogram, RunningSum
+from sordino.workloads.bases import Haar
 from sordino.workloads.continual import Continual
 
 __all__ = ["TABLE", "Representation", "TableFit"]
@@ -90,6 +91,11 @@ class TableFit(Fit):
     def cost(self) -> Cost:
         """What the whole stream costs."""
         return self.counters.cost
+
+    @property
+    def domain(self) -> Domain:
+        """Declared bounds of what a step adds to a counter."""
+        return self.counters.domain
 
     @property
     def doors(self) -> tuple[AnyDoor, ...]:
@@ -241,6 +247,8 @@ class _Table(Family):
             raise UnsupportedMechanismError("only a binary tree is pan-private: mechanism='binary-tree' or 'auto'")
         if asked.pan_private and (asked.horizon != "hard" or table.length is None):
             raise UnsupportedMechanismError("a pan-private stream needs a length, and ends there: horizon='hard'")
+        if table.once and asked.horizon != "hard":
+            raise InvalidParameterError("with once=True the stream ends with the last cell: horizon='hard'")
         if request.mechanism in {"per-item", "differenced"} and not table.once:
             raise UnsupportedMechanismError(f"{request.mechanism} needs once=True: every step fills a cell of its own")
         return request
@@ -293,7 +301,10 @@ class _Table(Family):
         return {"rmse": fit.rmse, "rmse_kind": fit.rmse_kind, "numbers": fit.numbers, "memory": fit.memory}
 
     def refit(self, request: Request, record: Mapping[str, Any]) -> TableFit:
-        return self.choose(request)
+        fit = self.choose(request)
+        if record["counters"] != fit.counters.digest:
+            raise PlanFileError("the plan's counters are not those that fitting gives")
+        return fit
 
 
 TABLE = _Table()
@@ -304,7 +315,7 @@ def _counters(request: Request, mechanism: str | None = None, **coordinates: Any
     asked = continual(request)
     name = mechanism or ("binary-tree" if asked.pan_private else request.mechanism)
     sums = Continual(RunningSum(asked.length), horizon=asked.horizon, **coordinates)
-    return replace(request, workload=sums, mechanism=name, memory=None, compression=None)
+    return replace(request, workload=sums, mechanism=name, memory=None, compression=None, basis=Haar())
 
 
 def _fit(request: Request, representation: Representation, compression: Compression | None) -> TableFit:

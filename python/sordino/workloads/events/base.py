@@ -55,6 +55,11 @@ class EventWorkload(Workload):
         """Most that one event changes a counter by, in counted units."""
 
     @property
+    def things(self) -> str:
+        """What a unit counts, several of them."""
+        return "events"
+
+    @property
     def counted_unit(self) -> float:
         """What 1 in a counter stands for."""
         return 1.0

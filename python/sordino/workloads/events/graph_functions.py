@@ -171,6 +171,11 @@ class GraphFunction(EventWorkload):
             said = f", as long as no vertex has more than {self.degree} distinct edges, a promise that is not checked,"
         return counted(unit, "an edge, with all its events", "edges, with all their events") + said
 
+    @property
+    def things(self) -> str:
+        """What a unit counts, several of them."""
+        return "vertices with all their edges" if self.level == "node" else "edges with all their events"
+
     def encoder(self) -> _core.GraphEvents | _core.SpanningForest:
         """Return what turns edges into changes of the counters."""
         return _core.GraphEvents(self.kind, self.vertices, self.max_degree, getattr(self, "k", 0))

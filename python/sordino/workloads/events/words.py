@@ -157,6 +157,11 @@ class WordCounts(EventWorkload):
             return "What one letter is" if number == 1 else f"What {number} letters are"
         return counted(unit, "a letter or nothing at one step", "letters or nothing at so many steps")
 
+    @property
+    def things(self) -> str:
+        """What a unit counts, several of them."""
+        return "letters"
+
     def encoder(self) -> _core.Words:
         """Return what turns letters into changes of the counters."""
         return _core.Words(self.kind, self.letters, self.longest)
