@@ -193,3 +193,11 @@ def test_records_of_another_version_are_refused():
     record = so.plan(so.Histogram(3), so.PureDP(epsilon=1.0)).record()
     with pytest.raises(so.errors.PlanFileError):
         so.Plan.from_record({**record, "schema": 1})
+
+
+def test_names_of_steps_are_text():
+    with so.plan(so.Continual(so.RunningSum(9)), so.GaussianDP(mu=1.0)).open(store=so.streams.InMemoryStepStore()) as s:
+        with pytest.raises(so.errors.InvalidParameterError):
+            s.update(1, step_id="\ud800")
+        s.update(1, step_id="höchste 🎻")
+        assert s.step == 1

@@ -121,6 +121,8 @@ class Stream(OpenStream):
             return _shaped(self._core.update(rows, self._whole), shape)
         if step_id is not None and not isinstance(step_id, str):
             raise DataTypeError("step_id must be a string")
+        if step_id is not None and any("\ud800" <= letter <= "\udfff" for letter in step_id):
+            raise InvalidParameterError("step_id must be text: it has a surrogate that stands alone")
         with self._guard():
             values = self._update_stored(rows, step_id)
         return _shaped(values, shape)
