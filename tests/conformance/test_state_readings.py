@@ -201,3 +201,24 @@ def test_names_of_steps_are_text():
             s.update(1, step_id="\ud800")
         s.update(1, step_id="höchste 🎻")
         assert s.step == 1
+
+
+OPTIONS = ("memory", "degree", "max_value", "objective", "integral", "effort", "compression", "basis", "constraint")
+
+
+@pytest.mark.parametrize("name", [*OPTIONS, "factorization"])
+@pytest.mark.parametrize(
+    "odd", [np.array([1, 2]), np.array([True]), [], math.nan, object()], ids=("array", "mask", "list", "nan", "object")
+)
+def test_options_that_mean_nothing_are_refused_whatever_they_compare_to(name, odd):
+    kernels = so.smooth.GaussianKernels(0.5)
+    queries = so.smooth.SmoothQueries(1, points=4, bounds=(0.0, 1.0), query_class=kernels)
+    for workload in (queries, so.Continual(so.RunningSum(8)), so.RunningSum(8)):
+        with pytest.raises(so.SordinoError):
+            so.plan(workload, so.PureDP(epsilon=1.0), **{name: odd})
+
+
+def test_scalars_of_numpy_are_the_defaults_they_equal():
+    queries = so.smooth.SmoothQueries(1, points=4, bounds=(0.0, 1.0), query_class=so.smooth.GaussianKernels(0.5))
+    kept = so.plan(queries, so.PureDP(epsilon=1.0), integral=np.True_, objective=np.str_("mean"))
+    assert kept.explain() == so.plan(queries, so.PureDP(epsilon=1.0)).explain()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, TypeAlias, overload
 
+import numpy as np
+
 from sordino._support.checks import open_unit, positive
 from sordino.accuracy.factorizations import Factorization
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
@@ -43,12 +45,17 @@ _WITHIN = 1e-3
 _DEFAULTS = {each.name: each.default for each in fields(Request)} | {"basis": "haar"}
 
 
+def _is_default(value: object, default: object) -> bool:
+    # Arrays and frames compare entry by entry, others as they like: only scalars and what is of the type are compared.
+    return value is default or (isinstance(value, (type(default), np.generic)) and bool(value == default))
+
+
 def _asked(workload: object, privacy: object, unit: object, options: dict[str, Any]) -> tuple[Family, Request]:
     """Return a request and the family that serves it; options of other families are refused."""
     family, asked = family_of(workload)
     taken = {"mechanism", *family.takes(asked)}
     for name, value in options.items():
-        if name not in taken and not (value is _DEFAULTS[name] or value == _DEFAULTS[name]):
+        if name not in taken and not _is_default(value, _DEFAULTS[name]):
             raise InvalidParameterError(f"{name} means nothing for {type(workload).__name__}")
     return family, checked(asked, privacy, family.unit if unit is None else unit, **options)
 
