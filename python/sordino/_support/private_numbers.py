@@ -134,8 +134,8 @@ def entries_of(
             if array.dtype.kind in "iubf" and (array.size or array.ndim > 1):
                 return array
         except Exception as error:
-            if not isinstance(error, TypeError | ValueError | ArithmeticError) and all(map(_is_plain, data)):
-                raise  # of a handler of a signal: no number raises it
+            if _of_a_handler(error, *data):
+                raise
         if width is None and data and all(map(_is_sequence, data)):
             return np.full((len(data), 1), None, dtype=object)  # of another shape, whoever reads it
         array = _objects(data) if width is None else _rows(data, width)
@@ -157,14 +157,9 @@ def _rows(rows: list[Any] | tuple[Any, ...], width: int) -> NDArray[Any]:
         if not _is_sequence(found):
             row[0] = found if width == 1 else None
             continue
-        try:
-            entries = list(found)
-            if len(entries) == width:
-                row[:] = _objects(entries)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:  # whatever an object says of itself; polars panics
-            row[:] = None
+        entries = _listed(found)
+        if len(entries) == width:
+            row[:] = _objects(entries)
     return array
 
 
@@ -344,8 +339,11 @@ def real_of(value: Any) -> float:
     return math.copysign(LIMIT, found) if cut else found
 
 
-def _is_plain(entry: object) -> bool:
-    return isinstance(entry, _PLAIN)
+def _of_a_handler(error: Exception, *read: object) -> bool:
+    """Return whether an exception is a signal handler's: no plain number raises it as it is read."""
+    return not isinstance(error, TypeError | ValueError | ArithmeticError) and all(
+        isinstance(entry, _PLAIN) for entry in read
+    )
 
 
 def _each(
@@ -357,8 +355,8 @@ def _each(
         try:
             return convert(value)
         except Exception as error:  # whatever an object's own conversion raises may quote it
-            if isinstance(value, _PLAIN) and not isinstance(error, TypeError | ValueError | ArithmeticError):
-                raise  # of a handler of a signal: no number raises it
+            if _of_a_handler(error, value):
+                raise
             if null is not None:
                 return null
             if isinstance(error, ValueError | ArithmeticError) and not isinstance(value, str | bytes):
@@ -492,7 +490,7 @@ def member_of(value: Any) -> int:
             return NOWHERE
         found = half_up(value)
     except Exception as error:  # whatever an object's own conversion raises may quote it
-        if isinstance(value, _PLAIN) and not isinstance(error, TypeError | ValueError | ArithmeticError):
+        if _of_a_handler(error, value):
             raise
         return NOWHERE
     return found if -LARGEST < found < LARGEST else NOWHERE

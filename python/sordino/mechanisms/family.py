@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from sordino.accuracy.bounds import Bound
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.fits import Fit, Request
+from sordino.mechanisms.linear.search import Progress
 from sordino.privacy.units import AddRemove, Unit
 from sordino.workloads.base import Workload
 
-__all__ = ["Column", "Family", "Progress", "Shown"]
-
-Progress = Callable[[int, float], object]
+__all__ = ["Column", "Family", "Progress", "Shown", "none_serves"]
 
 
 class Column(NamedTuple):

@@ -155,9 +155,12 @@ def checked(workload: object, privacy: object, unit: object = None, **options: A
     text("mechanism", options.get("mechanism", "auto"))
     check_constraint(options.get("constraint"))
     options["basis"] = basis_of(options.get("basis", "haar"))
-    for name, kind in (("compression", Compression), ("factorization", Factorization)):
+    for name, kind, where in (
+        ("compression", Compression, "sordino.sketches"),
+        ("factorization", Factorization, "sordino.optimal"),
+    ):
         if options.get(name) is not None and not isinstance(options[name], kind):
-            raise DataTypeError(f"{name} must be a sordino.{kind.__name__}")
+            raise DataTypeError(f"{name} must be a {where}.{kind.__name__}")
     return Request(workload, privacy_of(privacy), AddRemove(1) if unit is None else unit, **options)
 
 
@@ -317,18 +320,22 @@ class Fit(ABC):
         said = f"Any {count} {self.things} together are protected by {promise}{self.scope}{self.condition}"
         return f"{said} (unit: {request.unit.label})."
 
+    @property
+    def _domain_record(self) -> dict[str, Any] | None:
+        domain = getattr(self, "domain", None)
+        return None if domain is None else vars(domain)
+
     def record(self) -> dict[str, Any]:
         """Return the fit as a JSON-like record: what was asked, what was fitted, what it means.
 
         Raises:
             UnsupportedMechanismError: A basis that matters is given by functions.
         """
-        domain = getattr(self, "domain", None)
         return {
             "schema": SCHEMA,
             "family": self.family,
             "request": self.request.record(),
-            "domain": None if domain is None else vars(domain),
+            "domain": self._domain_record,
             "fitted": self.name,
             "doors": [{"grid": door.grid, "quarter_units": door.quarter_units} for door in self.doors],
             "cost": self.cost.to_json(),
@@ -369,9 +376,7 @@ class Fit(ABC):
         Raises:
             PlanFileError: It does.
         """
-        own = getattr(self, "domain", None)
-        domain = None if own is None else vars(own)
-        if record["fitted"] != self.name or record["domain"] != domain:
+        if record["fitted"] != self.name or record["domain"] != self._domain_record:
             raise PlanFileError("the plan's mechanism or domain is not the one that fitting gives")
         if len(record["doors"]) != len(self.doors):
             raise PlanFileError("the plan's parts are not those that fitting gives")
@@ -416,6 +421,17 @@ class DoorFit(Fit):
     def noise_multiplier(self) -> float | None:
         """Gaussian only: standard deviation over l2 sensitivity as calibrated, None for Laplace noise."""
         return self.ratio if self.mechanism.law == "gaussian" else None
+
+    @property
+    def optimality(self) -> float | None:
+        """Error over `bound` for Gaussian mechanisms (1 is the optimum), None for others."""
+        return self.over(self.bound)
+
+    def over(self, bound: Bound | None) -> float | None:
+        """Return the error over a bound; None where it does not bind or is zero."""
+        if bound is None or bound.value <= 0.0 or self.mechanism.law != "gaussian":
+            return None
+        return self.error(self.request.objective) / bound.value
 
     @property
     def inflation(self) -> float:

@@ -60,7 +60,7 @@ class EventStream(OverCounters):
     earlier answers. The events so far are kept: its state is as secret as they are. It belongs to one process.
 
     Attributes:
-        plan: How it was planned.
+        fit: How it was planned.
         counters: The private running sums: a `sordino.Stream`, or what is read by coordinate.
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.

@@ -34,7 +34,7 @@ class HistogramStream(OverCounters):
     Its state is as secret as the data, unless it is pan-private. It belongs to one process.
 
     Attributes:
-        plan: How it was planned.
+        fit: How it was planned.
         counters: The private running sums: a `sordino.Stream`, or a tree of the core if pan-private.
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.

@@ -140,18 +140,9 @@ class LinearFit(DoorFit):
         )
         return tuple(bound for bound in found if bound is not None)
 
-    @property
-    def optimality(self) -> float | None:
-        """Error over `bound` for Gaussian mechanisms (1 is the optimum), None for others."""
-        return self.over(self.bound)
-
     def over(self, bound: Bound | None) -> float | None:
-        """Return the error over a bound; None where it does not bind or is zero."""
-        if bound is None or bound.value <= 0.0 or self.mechanism.law != "gaussian":
-            return None
-        if self.mechanism.projected or self.mechanism.recovered:
-            return None
-        return self.error(self.request.objective) / bound.value
+        """Return the error over a bound; None where it does not bind or is zero, and for biased answers."""
+        return None if self.mechanism.projected or self.mechanism.recovered else super().over(bound)
 
     @property
     def ideal_optimality(self) -> float | None:

@@ -114,27 +114,27 @@ class StreamFit(DoorFit):
     ratio: float
     cost: Cost
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """Coordinates of an item, of those that are published at every step."""
         return continual(self.request).dim if self.events is None else 1 if self.lazy else self.events.coordinates
 
-    @property
+    @cached_property
     def events(self) -> EventWorkload | None:
         """What the counters count, if events change them."""
         return events_of(self.request)
 
-    @property
+    @cached_property
     def lazy(self) -> bool:
         """Whether counters are read one by one, and what would be published is computed then."""
         return continual(self.request).reads == "lazy"
 
-    @property
+    @cached_property
     def coordinates(self) -> int:
         """Number of counters, read or not."""
         return self.dim if self.events is None else self.events.coordinates
 
-    @property
+    @cached_property
     def counted_unit(self) -> float:
         """What 1 in a counter stands for."""
         return 1.0 if self.events is None else self.events.counted_unit
@@ -309,17 +309,6 @@ class StreamFit(DoorFit):
         size = request.unit.least_norm(self.judged) * math.sqrt(asked.cells_per_record)
         what = "rmse" if request.objective == "mean" else "largest standard error"
         return replace(bound, name=f"dual bound on the {what}", value=certified * self.ratio * size * (1.0 - 1e-11))
-
-    @property
-    def optimality(self) -> float | None:
-        """Error over `bound` for Gaussian mechanisms, None for others."""
-        return self.over(self.bound)
-
-    def over(self, bound: Bound | None) -> float | None:
-        """Return the error over a bound; None where it does not bind or is zero."""
-        if bound is None or self.mechanism.law != "gaussian" or bound.value <= 0.0:
-            return None
-        return self.error(self.request.objective) / bound.value
 
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common: floats of a mechanism must be the same everywhere."""
