@@ -342,3 +342,17 @@ def test_spent_never_exceeds_the_total(total: Privacy, requests: list[Cost]) -> 
     for name, kind in (("pure_epsilon", PureCost), ("gaussian_mu", lambda mu: GaussianCost(mu=mu))):
         if left.get(name, 0.0) > 1e-200:
             ledger.check(kind(left[name]))
+
+
+@pytest.mark.parametrize("total", [GaussianDP(mu=1e-12), PureDP(epsilon=1e-12), ZeroConcentratedDP(rho=1e-12)])
+def test_what_is_left_is_a_cost_or_nothing(total) -> None:
+    """Less than every cost is nothing: no amount that no cost can have, and no error."""
+    for part in (1e-300, 2.5e-308):
+        rule = Ledger(total)
+        name = next(iter(rule._sums[0]))
+        rule._sums = ({name: rule._rules[0].limits[name] - Fraction(part) ** (2 if name == "mu_squared" else 1)},)
+        left = rule.remaining()
+        if left.get("gaussian_mu", 0.0) > 0.0:
+            rule.check(GaussianCost(mu=left["gaussian_mu"]))
+        if left["pure_epsilon"] > 0.0:
+            rule.charge(PureCost(left["pure_epsilon"]))

@@ -298,6 +298,7 @@ def test_the_truth_needs_its_flag(daily, tmp_path, monkeypatch):
     assert not drawn
     assert sordino(*options, "--insecure-show-truth").exit_code == 2
     assert sordino(*options, "--plot", tmp_path / "a.png", "--insecure-show-truth").exit_code == 0
+    assert (tmp_path / "a.png").stat().st_mode & 0o077 == 0  # private data, for its owner alone
     assert len(drawn) == 1
 
 

@@ -463,8 +463,15 @@ def test_auto_takes_a_sketch_for_want_of_memory_alone(privacy):
     small = plan_of(privacy, cells, memory=whole - 1)
     assert small.fit.representation == "compressive"
     assert small.fit.memory <= whole - 1
+    assert (
+        so.compare(so.RunningHistogram(cells, STEPS), privacy, memory=whole - 1)
+        .rows[-1]["mechanism"]
+        .startswith("compr")
+    )
     with pytest.raises(so.errors.InvalidParameterError, match="room for two"):
         plan_of(privacy, cells, memory=7)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="more than memory allows"):
+        plan_of(privacy, cells, memory=100, compression=so.sketches.Compression(measurements=32, sparsity=2))
     compression = so.sketches.Compression(measurements=32, sparsity=2)
     comparison = so.compare(so.RunningHistogram(cells, STEPS), privacy, compression=compression)
     assert comparison.chosen.startswith("per-cell")

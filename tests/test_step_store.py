@@ -1,8 +1,10 @@
 """Step stores: on the disk before an answer is returned, no step twice with other items."""
 
+import base64
 import json
 import os
 import threading
+import zlib
 
 import numpy as np
 import pytest
@@ -384,6 +386,26 @@ def test_an_altered_line_is_refused(used, number):
     with pytest.raises(so.errors.StepStoreError, match="altered"):
         so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("id", ["a"]), ("id", 5), ("steps", 0), ("steps", "1"), ("steps", True), ("units", ""), ("values", "AAAA")]
+    + [(field, None) for field in ("step", "steps", "units", "values")]
+    + [("steps", 2), ("steps", 10**400), ("units", "A" * 22)],
+)
+def test_lines_of_another_form_are_refused(used, field, value):
+    """A checksum finds accidents; a line with a right one may still be no step of this stream."""
+    path, checkpoint, _ = used
+    lines = lines_of(path)
+    record = {**json.loads(lines[3][9:]), field: value}
+    if field == "units" and value:
+        record["values"] = record["units"] = base64.b64encode(bytes(16)).decode()  # of two counters
+    text = json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+    lines[3] = b"%08x " % zlib.crc32(text) + text
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(so.errors.StepStoreError, match=r"altered|form"):
+        so.restore(checkpoint, KEY, so.streams.FileStepStore(path), replay=True)
 
 
 def test_missing_and_repeated_lines_are_refused(used):

@@ -57,6 +57,29 @@ def test_what_is_public_keeps_its_mode_and_its_link(tmp_path):
     assert str(atomic_write("/dev/null", b"gone", "output")) == "/dev/null"
 
 
+@posix
+def test_private_files_are_regular_files(tmp_path):
+    """A private file in place of a device or a pipe would be read by whoever made it, or take the device away."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/null")
+    for place in (pipe, link, tmp_path, "/dev/null"):
+        before = os.lstat(place).st_mode
+        with pytest.raises(so.errors.InputFileError, match="no regular file"):
+            so.sketches.Sketch(8, 4).save(place)
+        assert os.lstat(place).st_mode == before
+    assert names(tmp_path) == ["link", "pipe"]
+
+
+def test_a_new_file_is_not_written_over_another(tmp_path):
+    key = tmp_path / "key"
+    atomic_write(key, b"first", "key", private=True, new=True)
+    with pytest.raises(so.errors.InputFileError, match="exists"):
+        atomic_write(key, b"second", "key", private=True, new=True)
+    assert key.read_bytes() == b"first"
+    assert names(tmp_path) == ["key"]
+
+
 def full(*_arguments):
     raise OSError(28, "No space left on device")
 

@@ -17,14 +17,16 @@ __all__ = ["atomic_write", "read_file", "reason_of", "sync_folder"]
 _MOST_UNSIZED = 2**26
 
 
-def atomic_write(path: str | Path, content: bytes, what: str, *, private: bool = False) -> Path:
+def atomic_write(path: str | Path, content: bytes, what: str, *, private: bool = False, new: bool = False) -> Path:
     """Write a file whole, or leave the old one as it was: on a full disk, after a signal, after a crash.
 
     Args:
         path: The file. What is no regular file, such as a pipe, is written in place.
         content: All of it.
         what: What it holds, for messages.
-        private: Whether its owner alone may read it, whatever was there; a link in its place is replaced, not followed.
+        private: Whether its owner alone may read it, whatever was there; a link in its place is replaced, not followed,
+            and what is no regular file, such as a pipe or a device, is refused.
+        new: Whether a file that is there already is refused.
 
     Returns:
         The path.
@@ -35,26 +37,31 @@ def atomic_write(path: str | Path, content: bytes, what: str, *, private: bool =
     """
     path = path_of(path)
     try:
-        target = path if private else Path(os.path.realpath(path))
-        with suppress(FileNotFoundError):
-            found = target.lstat()
-            if not private and not stat.S_ISREG(found.st_mode):
-                path.write_bytes(content)
-                return path
-            mode = 0o600 if private else stat.S_IMODE(found.st_mode)
-            _replace(target, content, mode)
-            return path
-        _replace(target, content, 0o600 if private else None)
+        _write(path, content, private, new)
     except (OSError, ValueError) as error:
         raise InputFileError(f"the {what} cannot be written: {reason_of(error)}") from None
     return path
 
 
-def _replace(target: Path, content: bytes, mode: int | None) -> None:
+def _write(path: Path, content: bytes, private: bool, new: bool) -> None:
+    try:
+        found: int | None = path.stat().st_mode
+    except FileNotFoundError:
+        found = None
+    if found is None or stat.S_ISREG(found):
+        mode = 0o600 if private else None if found is None else stat.S_IMODE(found)
+        _replace(path if private else Path(os.path.realpath(path)), content, mode, new)
+    elif private:
+        raise OSError(0, "it is private, and there is no regular file")
+    else:
+        path.write_bytes(content)
+
+
+def _replace(target: Path, content: bytes, mode: int | None, new: bool) -> None:
     """Write beside the target under a name that nobody can know, and put it in its place.
 
     Raises:
-        OSError: It cannot be written; nothing is left behind.
+        OSError: It cannot be written, or is there and should be new; nothing is left behind.
     """
     beside = target.with_name(f".{secrets.token_hex(8)}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -68,6 +75,8 @@ def _replace(target: Path, content: bytes, mode: int | None) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        if new:
+            os.close(os.open(target, flags, 0o600))  # fails where there is one
         beside.replace(target)
     except BaseException:
         with suppress(OSError):

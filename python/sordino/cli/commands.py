@@ -278,4 +278,4 @@ def release_command(
         if truth is not None:
             click.echo("WARNING: the picture shows the private data itself. It is NOT private.", err=True)
             draw_truth(figure, release, truth)
-        save_figure(figure, plot)
+        save_figure(figure, plot, private=truth is not None)

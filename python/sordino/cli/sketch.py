@@ -81,8 +81,8 @@ def build_command(
 ) -> None:
     """Make a sketch of INPUT, a CSV or Parquet file, or CSV from the standard input (-).
 
-    A row is a record (--cells-column), read piece by piece, or a cell (--counts-column). Rows whose cell or amount is
-    malformed or out of range count nowhere, silently; counts of cells must be integers, one for each cell.
+    A row is a record (--cells-column), read piece by piece, or a cell (--counts-column). Rows with a cell that does
+    not exist count nowhere, silently; amounts and counts are rounded to integers and clamped, or 0 if there is none.
     """
     if (cells_column is None) == (counts_column is None):
         raise InvalidParameterError("say once what a row is: --cells-column or --counts-column")
@@ -112,37 +112,23 @@ def build_command(
 
 def _add_records(sketch: so.sketches.Sketch, path: Path, names: list[str]) -> None:
     for places, *amounts in read_chunks(path, names):
-        found = _numbers(places)
-        sound = (found >= 0) & (found < sketch.cells) & (found == np.floor(found))
-        counts = None
-        if amounts:
-            given = _numbers(amounts[0])
-            sound &= _whole(given)
-            counts = given[sound].astype(np.int64)
-        sketch.update(found[sound].astype(np.int64), counts)
+        sketch.update(_numbers(places), _numbers(amounts[0]) if amounts else None)
 
 
-def _read_table(path: Path, name: str) -> NDArray[np.int64]:
+def _read_table(path: Path, name: str) -> NDArray[np.float64]:
     """Read one count from each row: rows are public, what is in the column is not.
 
     Raises:
-        InputFileError: The file cannot be read, or an entry is no integer.
+        InputFileError: The file cannot be read, or has no rows.
     """
     counts = np.concatenate([np.empty(0), *(_numbers(column) for (column,) in read_chunks(path, [name]))])
     if not len(counts):
         raise InputFileError("the input file has no rows below the names of its columns")
-    if not _whole(counts).all():
-        raise InputFileError(f"the column {name!r} must hold an integer in every row")
-    return counts.astype(np.int64)
+    return counts
 
 
 def _numbers(entries: Column) -> NDArray[np.float64]:
     return np.array([real(entry) for entry in entries], dtype=np.float64)
-
-
-def _whole(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which numbers are integers that floating point holds exactly."""
-    return np.asarray((np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers)))
 
 
 def _save(sketch: so.sketches.Sketch, path: Path) -> None:

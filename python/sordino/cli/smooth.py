@@ -166,8 +166,8 @@ def release_command(
     """Release a summary of the points in INPUT, a CSV or Parquet file, or CSV from the standard input (-).
 
     A row is a point. Values outside the bounds are moved to the nearest bound. A row without a number in every
-    column is no point and counts nowhere, silently; with --replace, where the number of points is public, such a row is
-    an error. The file is read piece by piece.
+    column is no point and counts nowhere, silently; with --replace, where the number of points is public, it counts in
+    the middle of the bounds. The file is read piece by piece.
 
     Every release costs its budget; asking the summary (`sordino smooth query`) costs nothing. Nothing keeps account
     between two runs: what several releases cost together adds up, and a ledger in Python watches over it.
@@ -187,7 +187,7 @@ def release_command(
         click.echo(f"{plan.explain()}\n\n{plan.compare()}")
         return
     assert output is not None
-    release = replace(plan.release(_read_points(input, list(columns), plan)), names=tuple(columns))
+    release = replace(plan.release(_read_points(input, list(columns))), names=tuple(columns))
     release.save(output)
     click.echo(plan.explain())
     if save_plan is not None:
@@ -237,20 +237,14 @@ def _parse_columns(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     return columns
 
 
-def _read_points(path: Path, names: list[str], plan: so.ReleasePlan) -> Iterator[Array]:
+def _read_points(path: Path, names: list[str]) -> Iterator[Array]:
     """Yield points piece by piece.
 
     Raises:
-        InputFileError: The file cannot be read; or a row is no point, and the number of points is public.
+        InputFileError: The file cannot be read.
     """
     for piece in read_chunks(path, names):
-        points = np.array([[real(entry) for entry in column] for column in piece], dtype=np.float64).T
-        sound = np.isfinite(points).all(axis=1)
-        if plan.fit.count_is_public and not sound.all():
-            raise InputFileError(
-                "with --replace the number of points is public: every row must have a number everywhere"
-            )
-        yield points[sound]
+        yield np.array([[real(entry) for entry in column] for column in piece], dtype=np.float64).T
 
 
 def _read_places(path: Path, names: Sequence[str] | None) -> Array:

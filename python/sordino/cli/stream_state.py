@@ -139,6 +139,13 @@ def _read_key(path: Path) -> bytes | None:
 
 
 def _make_key(path: Path) -> bytes:
+    """Make a key, or take the one of somebody who was faster."""
     key = secrets.token_bytes(32)
-    atomic_write(path, f"{key.hex()}\n".encode(), "key", private=True)
+    try:
+        atomic_write(path, f"{key.hex()}\n".encode(), "key", private=True, new=True)
+    except InputFileError:
+        made = _read_key(path)
+        if made is None:
+            raise
+        return made
     return key

@@ -100,8 +100,10 @@ def check_picture(path: object) -> Path:
     return path
 
 
-def save_figure(figure: Figure, path: object) -> Figure:
+def save_figure(figure: Figure, path: object, *, private: bool = False) -> Figure:
     """Write the figure unless `path` is None; the suffix says the format, such as `.png` or `.svg`.
+
+    Where it shows private data, only its owner may read it.
 
     Raises:
         DataTypeError: `path` is no path.
@@ -113,7 +115,7 @@ def save_figure(figure: Figure, path: object) -> Figure:
     target = check_picture(path)
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=DPI, format=target.suffix.lower().lstrip("."))
-    atomic_write(target, buffer.getvalue(), "picture")
+    atomic_write(target, buffer.getvalue(), "picture", private=private)
     return figure
 
 

@@ -1,5 +1,6 @@
 """The ledger: a privacy filter that refuses what would exceed a total, before any noise is drawn."""
 
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
@@ -37,6 +38,7 @@ Composition = Literal["adaptive", "basic", "schedule"]
 _Sums = dict[str, Fraction]
 # An overdraft below this fraction of the limit is most likely a decimal that has no exact binary form.
 _ROUNDING = Fraction(1, 10**12)
+_LEAST = sys.float_info.min
 
 
 class Charged(NamedTuple):
@@ -392,16 +394,22 @@ def _largest_events(rule: Rule, left: _Sums) -> dict[str, float]:
     """Return the largest cost of every kind that `left` pays for under `rule`, rounded down."""
     match rule:
         case ConcentratedRule():
-            root = sqrt_down(2 * left["rho"])
-            return {"pure_epsilon": root, "gaussian_mu": root, "rho": float_down(left["rho"])}
+            root = _payable(sqrt_down(2 * left["rho"]))
+            return {"pure_epsilon": root, "gaussian_mu": root, "rho": _payable(float_down(left["rho"]))}
         case GaussianRule():
-            mu = sqrt_down(left["mu_squared"])
-            return {"gaussian_mu": mu, "pure_epsilon": pure_of_mu(mu) if mu > 0.0 else 0.0}
+            mu = _payable(sqrt_down(left["mu_squared"]))
+            # epsilon is about 0.8 mu there.
+            return {"gaussian_mu": mu, "pure_epsilon": pure_of_mu(mu) if mu > 2.0 * _LEAST else 0.0}
         case ScheduleRule():
             return {cost: float(count) for cost, count in left.items()}
         case BasicRule():
-            return {"pure_epsilon": float_down(left["epsilon"]), "delta": float_down(left["delta"])}
-    return {"pure_epsilon": float_down(left["epsilon"])}
+            return {"pure_epsilon": _payable(float_down(left["epsilon"])), "delta": float_down(left["delta"])}
+    return {"pure_epsilon": _payable(float_down(left["epsilon"]))}
+
+
+def _payable(amount: float) -> float:
+    """Return an amount, 0 where it is less than any cost."""
+    return amount if amount >= _LEAST else 0.0
 
 
 def key_beside(ledger: object) -> bytes | None:

@@ -18,7 +18,7 @@ from sordino._support.processes import this_process
 from sordino._support.uncopied import Uncopied
 from sordino.errors import ForkError, StepStoreError
 
-__all__ = ["FileStepStore", "InMemoryStepStore", "StepEntry", "StepStore"]
+__all__ = ["FileStepStore", "InMemoryStepStore", "StepEntry", "StepStore", "well_formed"]
 
 
 class StepEntry(NamedTuple):
@@ -268,12 +268,21 @@ class FileStepStore(Uncopied):
                     continue
                 units = base64.b64decode(record["units"], validate=True)
                 values = base64.b64decode(record["values"], validate=True)
-                entry = StepEntry(int(record["step"]), int(record["steps"]), record["id"], units, values)
-            except (KeyError, TypeError, ValueError, ArithmeticError, binascii.Error):
+                entry = StepEntry(record["step"], record["steps"], record["id"], units, values)
+            except (KeyError, TypeError, ValueError, binascii.Error):
                 raise StepStoreError(_ALTERED) from None
-            if entry.step != _steps(self._kept[-1][0] if self._kept else None):
+            if not well_formed(entry) or entry.step != _steps(self._kept[-1][0] if self._kept else None):
                 raise StepStoreError(_ALTERED)
             self._kept.append((entry, end))
+
+
+def well_formed(entry: StepEntry, width: int | None = None) -> bool:
+    """Return whether an entry's parts go together: as many increments as answers, `width` for each step if given."""
+    if type(entry.step) is not int or type(entry.steps) is not int or entry.steps < 1:
+        return False
+    row, rest = divmod(len(entry.units), 8 * entry.steps)
+    named = entry.step_id is None or isinstance(entry.step_id, str)
+    return named and rest == 0 and row > 0 and len(entry.units) == len(entry.values) and width in (None, row)
 
 
 def _steps(last: StepEntry | None) -> int:

@@ -29,7 +29,7 @@ from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.stream.fit import StreamFit
 from sordino.releases.arrays import read_items
 from sordino.releases.release import Interval
-from sordino.storage.steps import StepEntry, StepStore
+from sordino.storage.steps import StepEntry, StepStore, well_formed
 from sordino.streams.base import OpenStream, check_left
 
 if TYPE_CHECKING:
@@ -384,9 +384,11 @@ def _require_new(store: StepStore | None) -> None:
         raise StepStoreError("this store holds the steps of a stream: use sordino.restore, or a new store")
 
 
-def _require_current(store: StepStore, core: _core.Stream, replay: bool) -> None:
+def _require_current(store: StepStore, core: _core.Stream, dim: int, replay: bool) -> None:
     """Refuse a store that does not go with a checkpoint."""
     entries, step = store.entries(), core.step
+    if not all(well_formed(entry, dim) for entry in entries):
+        raise StepStoreError("the store holds steps of another form than this stream's")
     released = entries[-1].step + entries[-1].steps if entries else 0
     if released < step:
         raise CheckpointError("the store lacks steps that the checkpoint has published: it is not this stream's")
@@ -469,7 +471,7 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
         core.close()
         raise
     try:
-        _require_current(store, core, replay)
+        _require_current(store, core, fit.dim, replay)
         return Stream(fit, core, name, store, private=True, accounted=accounted)
     except BaseException:
         core.close()

@@ -149,7 +149,7 @@ class StreamFit(DoorFit):
     def subject(self) -> str:
         """What is protected, as the subject of a sentence."""
         unit, events = self.request.unit, self.events
-        return unit.protected() if events is None else events.protected(unit).rstrip(",") + ","
+        return unit.protected() if events is None else f"{events.protected(unit)}{events.condition},"
 
     @property
     def things(self) -> str:  # type: ignore[override]
@@ -159,8 +159,7 @@ class StreamFit(DoorFit):
     @property
     def condition(self) -> str:
         """The promise that nobody checks, of graphs with a declared bound of degrees."""
-        _, found, rest = self.subject.partition(", as long as")
-        return f"{found}{rest.rstrip(',')}"
+        return "" if self.events is None else self.events.condition
 
     @property
     def steps(self) -> int:

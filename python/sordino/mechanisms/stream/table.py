@@ -270,11 +270,13 @@ class _Table(Family):
                 representation = "per-item"
             case _:
                 pass
-        if request.memory is not None and representation == "per-cell":
-            one = max(best_stream(_counters(request)).memory, _SUM)
-            if table.cells * one > request.memory:
-                representation, compression = "compressive", compression_within(request.memory // one)
-        return _fit(request, representation, compression if representation == "compressive" else None)
+        fit = _fit(request, representation, compression if representation == "compressive" else None)
+        if request.memory is None or fit.memory <= request.memory:
+            return fit
+        if fit.representation == "compressive" or request.mechanism in {"per-item", "differenced"}:
+            raise UnsupportedMechanismError(f"{fit.representation} keeps {fit.memory} bytes, more than memory allows")
+        one = max(best_stream(_counters(request)).memory, _SUM)
+        return _fit(request, "compressive", compression_within(request.memory // one))
 
     def shown(self, request: Request, progress: Progress | None = None) -> Shown:
         asked = {"per-cell": replace(request, compression=None, memory=None)}
@@ -294,6 +296,8 @@ class _Table(Family):
         if not fits:
             raise none_serves(refused, "stream")
         chosen = self.choose(replace(request, mechanism="auto", compression=None))
+        if chosen.representation == "compressive":
+            fits.append(chosen)
         fits.sort(key=lambda fit: (fit.rmse_kind != "exact", fit.rmse))
         return Shown(fits, chosen.name, refused)
 

@@ -90,6 +90,11 @@ class EventWorkload(Workload):
     def protected(self, unit: Unit) -> str:
         """Say what is protected, as the subject of a sentence."""
 
+    @property
+    def condition(self) -> str:
+        """Return what the guarantee rests on that nobody checks, as the end of a sentence."""
+        return ""
+
     @abstractmethod
     def encoder(self) -> Encoder:
         """Return what turns events into changes of the counters, None if every event is one change."""

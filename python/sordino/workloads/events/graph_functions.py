@@ -164,12 +164,15 @@ class GraphFunction(EventWorkload):
     def protected(self, unit: Unit) -> str:
         """Say what is protected, as the subject of a sentence."""
         if self.level == "node":
-            said = f"as long as no vertex has more than {self.degree} distinct edges, a promise that is not checked,"
-            return f"{counted(unit, 'a vertex with all its edges', 'vertices with all their edges')}, {said}"
-        said = ""
-        if self.promised:
-            said = f", as long as no vertex has more than {self.degree} distinct edges, a promise that is not checked,"
-        return counted(unit, "an edge, with all its events", "edges, with all their events") + said
+            return counted(unit, "a vertex with all its edges", "vertices with all their edges")
+        return counted(unit, "an edge, with all its events", "edges, with all their events")
+
+    @property
+    def condition(self) -> str:
+        """Return what the guarantee rests on that nobody checks, as the end of a sentence."""
+        if not self.promised:
+            return ""
+        return f", as long as no vertex has more than {self.degree} distinct edges, a promise that is not checked"
 
     @property
     def things(self) -> str:
@@ -382,8 +385,14 @@ class SpanningForestCost(GraphFunction):
         """Say what is protected, as the subject of a sentence."""
         if self.level == "edge":
             return counted(unit, "an event: an edge of any weight", "events: edges of any weights")
-        said = f"as long as no vertex is in more than {self.degree} events, a promise that is not checked,"
-        return f"{counted(unit, 'a vertex with all its edges', 'vertices with all their edges')}, {said}"
+        return counted(unit, "a vertex with all its edges", "vertices with all their edges")
+
+    @property
+    def condition(self) -> str:
+        """Return what the guarantee rests on that nobody checks, as the end of a sentence."""
+        if self.level == "edge":
+            return ""
+        return f", as long as no vertex is in more than {self.degree} events, a promise that is not checked"
 
     def encoder(self) -> _core.SpanningForest:
         """Return what turns weighted edges into changes of the cost."""
