@@ -32,6 +32,7 @@ __all__ = [
     "Workload",
     "__version__",
     "answer",
+    "balanced_root",
     "checkpoint_header",
     "condensed",
     "decode",
@@ -50,6 +51,7 @@ __all__ = [
     "project_measure",
     "recover",
     "renew_owner",
+    "root_diagonal",
     "search_cut",
     "select",
 ]
@@ -209,6 +211,7 @@ def optimize_strategy(
     start: NDArray[np.float64] | None,
     progress: _Report,
 ) -> Searched: ...
+def balanced_root(queries: NDArray[np.float64], progress: _Report) -> Searched: ...
 def minimum_ellipsoid(queries: NDArray[np.float64], gap: float, iterations: int, progress: _Report) -> Searched: ...
 def dense_strategy(
     queries: NDArray[np.float64], coefficients: str, law: str, gap: float, iterations: int, progress: _Report
@@ -487,6 +490,8 @@ class AboveThreshold:
     def step(self) -> int: ...
     def push(self, first: int, items: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Items at which segments end (public), and their exact counts (private); the same again for the same items."""
+    def held(self, first: int) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]] | None:
+        """Steps, ends and counts of the items taken in last, if those were the steps from `first`."""
     def close(self) -> None: ...
 
 @final
@@ -620,6 +625,9 @@ def answer(
 
 def condensed(workload: Workload, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Few rows R with `RᵀR = Aᵀ diag(weights) A`, shape (rows, cells)."""
+
+def root_diagonal(workload: Workload) -> NDArray[np.float64]:
+    """Diagonal of `(AᵀA)^(1/2)`, for all ranges and running sums."""
 
 def checkpoint_header(checkpoint: bytes) -> bytes:
     """The public header of a checkpoint."""

@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Number, Rational
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,7 @@ __all__ = [
     "is_missing_item",
     "member_of",
     "members_or",
+    "of_a_handler",
     "plain",
     "real_of",
     "reals_of",
@@ -52,8 +55,10 @@ NOWHERE = -1
 # What finite numbers that no float holds become.
 LIMIT = sys.float_info.max
 _HALF = 2**31 - 1
-# What converts itself by no code of a caller.
-_PLAIN = (int, float, complex, str, bytes, Decimal, Fraction, np.generic, type(None))
+# What converts itself by no code of a caller: these types themselves, since one made from them may do anything.
+_PLAIN = frozenset(
+    (int, float, bool, complex, str, bytes, Decimal, Fraction, type(None), date, datetime, time, timedelta, UUID)
+)
 _NAMES = frozenset((int, str, bytes, bool))
 # What `float` takes and is no real number.
 _NO_REALS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -71,7 +76,9 @@ def is_missing(name: Any) -> bool:
         if hasattr(name, "to_numpy") and hasattr(name, "__len__"):
             return False
         return bool(name != name)  # noqa: PLR0124
-    except Exception:  # whatever an object says of itself
+    except Exception as error:  # whatever an object says of itself
+        if of_a_handler(error, name):
+            raise
         return True
 
 
@@ -92,8 +99,10 @@ def array_of(what: str, data: object, kind: str = "real numbers") -> NDArray[Any
         raise DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
     try:
         array = _converted(data)
-    except Exception:
-        if isinstance(data, list | tuple) and not any(hasattr(entry, "__len__") for entry in data):
+    except Exception as error:
+        if of_a_handler(error, data):
+            raise
+        if isinstance(data, list | tuple) and not any(map(_is_sequence, data)):
             return _objects(data)  # an integer beyond all dtypes is among them
         raise DataTypeError(f"{what} must be {kind}") from None
     if array.dtype.kind == "O" and array.ndim == 0 and not hasattr(array.item(), "__float__"):
@@ -134,7 +143,7 @@ def entries_of(
             if array.dtype.kind in "iubf" and (array.size or array.ndim > 1):
                 return array
         except Exception as error:
-            if _of_a_handler(error, *data):
+            if of_a_handler(error, data):
                 raise
         if width is None and data and all(map(_is_sequence, data)):
             return np.full((len(data), 1), None, dtype=object)  # of another shape, whoever reads it
@@ -186,16 +195,18 @@ def _listed(row: Any) -> list[Any]:
         return list(row)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # whatever an object says of itself; polars panics
+    except BaseException as error:  # whatever an object says of itself; polars panics
+        if isinstance(error, Exception) and of_a_handler(error, row):
+            raise
         return []
 
 
 def _is_sequence(entry: object) -> bool:
     """Return whether an entry has entries of its own, as numpy would find out."""
-    if isinstance(entry, _PLAIN):
+    if type(entry) in _PLAIN:
         return False
     try:
-        if isinstance(entry, type) or getattr(entry, "ndim", 1) == 0:
+        if isinstance(entry, str | bytes | type) or getattr(entry, "ndim", 1) == 0:
             return False
         return hasattr(entry, "__len__") or hasattr(entry, "__array__")
     except Exception:  # whatever an object says of itself
@@ -339,11 +350,20 @@ def real_of(value: Any) -> float:
     return math.copysign(LIMIT, found) if cut else found
 
 
-def _of_a_handler(error: Exception, *read: object) -> bool:
-    """Return whether an exception is a signal handler's: no plain number raises it as it is read."""
-    return not isinstance(error, TypeError | ValueError | ArithmeticError) and all(
-        isinstance(entry, _PLAIN) for entry in read
-    )
+def of_a_handler(error: Exception, read: object) -> bool:
+    """Return whether an exception is a signal handler's: nothing plain raises it as it is read."""
+    return not isinstance(error, TypeError | ValueError | ArithmeticError | RecursionError) and _is_plain(read)
+
+
+def _is_plain(read: object, depth: int = 3) -> bool:
+    """Return whether nothing of a caller's runs when this is read: plain numbers and text, and what holds only such."""
+    kind: Any = type(read)
+    if kind in _PLAIN or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
+        return True
+    if kind is np.ndarray and isinstance(read, np.ndarray):
+        return bool(read.dtype.kind != "O")
+    entries: Any = read
+    return depth > 0 and kind in (list, tuple, frozenset) and all(_is_plain(entry, depth - 1) for entry in entries)
 
 
 def _each(
@@ -355,7 +375,7 @@ def _each(
         try:
             return convert(value)
         except Exception as error:  # whatever an object's own conversion raises may quote it
-            if _of_a_handler(error, value):
+            if of_a_handler(error, value):
                 raise
             if null is not None:
                 return null
@@ -490,7 +510,7 @@ def member_of(value: Any) -> int:
             return NOWHERE
         found = half_up(value)
     except Exception as error:  # whatever an object's own conversion raises may quote it
-        if _of_a_handler(error, value):
+        if of_a_handler(error, value):
             raise
         return NOWHERE
     return found if -LARGEST < found < LARGEST else NOWHERE

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sordino as so
+from sordino._support.private_numbers import is_missing
 from sordino.cli import outputs
 from sordino.cli.guarantee import Guarantee, add_options, flag, guarantee_options
 from sordino.cli.published import write_columns
@@ -81,7 +82,7 @@ class _Choices(Guarantee):
         """Return the workload about a graph."""
         self.refuse(_OF_WORDS, kind)
         text: str = self.need("vertices")
-        vertices: Any = int(text) if text.isdigit() else text.split(",")
+        vertices: Any = int(text) if text.isdecimal() else text.split(",")
         if kind not in {"cuts", "forest"}:
             self.refuse(("weight", "max_weight"), kind)
         if kind == "cuts":
@@ -111,14 +112,14 @@ class _Choices(Guarantee):
         build = so.events.SubstringCounts if kind == "substrings" else so.events.EpisodeCounts
         return build(alphabet, self.need("longest"), 1, batches=True)
 
-    def letters(self, path: Path) -> list[str]:
+    def letters(self, path: Path) -> list[str | None]:
         """Return the private letters: characters of a text, or entries of a column.
 
         Raises:
             InputFileError: The file cannot be read.
         """
         if self.column is not None:
-            return [str(entry) for entry in read_columns(path, [self.column])[0]]
+            return _names(read_columns(path, [self.column])[0])
         try:
             return list(path.read_text(encoding="utf-8", errors="replace"))
         except OSError as error:
@@ -136,10 +137,15 @@ class _Choices(Guarantee):
         return u, v, np.array([real(entry) for entry in weights[0]]) if weights else None
 
 
+def _names(column: Column) -> list[str | None]:
+    """Return names, None where there is none."""
+    return [None if is_missing(entry) else str(entry) for entry in column]
+
+
 def _vertices(column: Column, named: bool) -> Any:
     """Return vertices by name, or by number, -1 for what is none."""
     if named:
-        return [str(entry) for entry in column]
+        return _names(column)
     numbers = np.array([real(entry) for entry in column], dtype=np.float64)
     valid = (numbers >= 0) & (numbers < 2**31) & (numbers == np.floor(numbers))
     return np.where(valid, numbers, -1.0).astype(np.int64)
@@ -241,7 +247,7 @@ def count_command(
 
 def _side(text: str, workload: Any) -> list[Any]:
     parts = text.split(",")
-    return parts if workload.names is not None else [int(part) if part.isdigit() else -1 for part in parts]
+    return parts if workload.names is not None else [int(part) if part.isdecimal() else -1 for part in parts]
 
 
 def _columns(steps: NDArray[np.int64], names: list[str], values: NDArray[np.float64], std: Any, width: Any) -> Any:

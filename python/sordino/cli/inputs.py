@@ -143,8 +143,13 @@ def _read_counts(path: Path, column: str, label_column: str | None) -> Source:
     cells = np.array([real(entry) for entry in entries], dtype=np.float64)
     if not np.isfinite(cells).all():
         raise InputFileError(f"the column {column!r} must hold a finite number in every row")
-    named = np.array([str(label) for label in labels[0]]) if labels else np.arange(len(cells))
+    named = np.array([_label(label) for label in labels[0]]) if labels else np.arange(len(cells))
     return Source(cells, named, label_column or "row", None)
+
+
+def _label(entry: Any) -> str:
+    """Return a label as text that every output can hold: what is no UTF-8 is marked."""
+    return str(entry).encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,7 @@ def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Us
     """Count records in bins; what falls in no bin is a null record, silently."""
     so.tabulate([], grid.bins)  # a mistake in public bins is found before the file is read
     entries, *names = read_columns(path, [column] if users.column is None else [column, users.column])
-    user = names[0] if names else None
+    user = _names(names[0]) if names else None
     counted = so.tabulate(grid.codes(entries), grid.bins, user=user, max_records=users.max_records)
     return Source(counted.counts, grid.labels(), column, users.max_records)
 
@@ -227,8 +232,13 @@ def _read_records(path: Path, attributes: tuple[Attribute, ...], users: _Users) 
     columns = read_columns(path, names if users.column is None else [*names, users.column])
     codes = np.stack([attribute.codes(column) for attribute, column in zip(attributes, columns, strict=False)], axis=1)
     if users.column is not None and users.max_records is not None:
-        codes[~within_allowance(columns[-1], len(codes), users.max_records)] = -1
+        codes[~within_allowance(_names(columns[-1]), len(codes), users.max_records)] = -1
     return Source(codes, None, ", ".join(names), users.max_records, attributes)
+
+
+def _names(users: Column) -> Column:
+    """Return users, None where a field is blank: many people may have left it so, and none of them is the others."""
+    return [None if isinstance(user, str) and not user.strip() else user for user in users]
 
 
 def _ticks(entry: Any) -> int | None:

@@ -39,7 +39,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         InputFileError: The file cannot be written.
     """
-    atomic_write(path, text.encode(), "output")
+    atomic_write(path, text.encode("utf-8", "replace"), "output")
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:

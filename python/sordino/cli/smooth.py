@@ -102,7 +102,7 @@ class _Choices(Guarantee):
             points=self.points,
             bounds=list(columns.values()),
             query_class=self.query_class(list(columns)),
-            degree=int(degree) if degree.isdigit() else degree,
+            degree=int(degree) if degree.isdecimal() else degree,
             index_set=self.index_set or "tensor",
         )
         return so.plan(workload, self.build_privacy(), unit=self.build_unit(), mechanism=self.mechanism)

@@ -292,6 +292,11 @@ class Fit(ABC):
         return self.request.unit.protected()
 
     @property
+    def extent(self) -> str:
+        """How much the unit changes at most, in words."""
+        return self.request.unit.extent()
+
+    @property
     def condition(self) -> str:
         """What the guarantee rests on that nobody checks, as the end of a sentence."""
         return ""

@@ -119,6 +119,7 @@ class Plan:
             repr(self.workload),
             f"mechanism      {self.mechanism}, {chosen}",
             f"guarantee      {self.guarantee()}",
+            f"unit           {self.unit.label}: {self._common.extent}",
             *self._common.lines(),
         ]
         return "\n".join(lines)

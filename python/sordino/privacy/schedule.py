@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
+from sordino._support.checks import sequence
 from sordino._support.rounding import float_down, sqrt_up
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.privacy.calibration import delta_of_mu
@@ -88,10 +89,7 @@ def checked_costs(costs: object) -> tuple[Cost, ...]:
     Raises:
         DataTypeError: No sequence of Gaussian and pure costs.
     """
-    try:
-        found: tuple[Cost, ...] = tuple(costs)  # type: ignore[arg-type]
-    except TypeError:
-        raise DataTypeError("a schedule is a sequence of costs") from None
+    found: tuple[Cost, ...] = sequence("a schedule", costs, "costs")
     if not all(isinstance(cost, GaussianCost | PureCost) for cost in found):
         raise DataTypeError("a schedule holds Gaussian and pure costs")
     return found

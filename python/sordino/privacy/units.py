@@ -83,6 +83,11 @@ class AddRemove:
         """Say what is protected, as the subject of a sentence."""
         return f"Whether {self.label} is in the data"
 
+    def extent(self) -> str:
+        """Say how much that changes at most."""
+        cap = "" if self.per_cell is None else f", at most {self.per_cell} in a cell"
+        return f"{_records(self.records)}{cap}"
+
     def units_in(self, records: int) -> int:
         """Return how many units cover any group of so many records: they may all be in one cell.
 
@@ -142,6 +147,10 @@ class ReplaceOne:
     def protected(self) -> str:
         """Say what is protected, as the subject of a sentence."""
         return f"The cell of {self.label}"
+
+    def extent(self) -> str:
+        """Say how much that changes at most."""
+        return f"{_records(self.records)} moved to another cell"
 
     def units_in(self, records: int) -> int:
         """Return how many units cover any group of so many records.
@@ -209,6 +218,12 @@ class UserLevel:
         """Say what is protected, as the subject of a sentence."""
         return f"Everything that {self.label} adds"
 
+    def extent(self) -> str:
+        """Say how much that changes at most."""
+        steps = f"{self.max_participations} step{'s' if self.max_participations > 1 else ''}"
+        apart = f", at least {self.min_separation} apart" if self.min_separation > 1 else ""
+        return f"at most {steps}{apart}, at most {self.per_step} in each"
+
     def units_in(self, records: int) -> int:
         """Return how many units cover any group of so many records.
 
@@ -231,6 +246,10 @@ class UserLevel:
             "per_step": self.per_step,
             "label": self.label,
         }
+
+
+def _records(count: int) -> str:
+    return f"at most {count:,} records" if count > 1 else "one record"
 
 
 Unit: TypeAlias = AddRemove | ReplaceOne | UserLevel

@@ -186,7 +186,7 @@ def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[
     if array.shape[1] != len(workload.levels):
         raise ShapeError(f"record codes must have {len(workload.levels)} columns; a table must come flat")
     if array.dtype == np.uint8 and integral:
-        return np.ascontiguousarray(array)
+        return np.array(array, order="C")  # the core reads a code more than once: nobody else may write there
     codes = members_or("record codes", array)
     if not integral:
         raise InvalidParameterError("records are counted in integers: plan with integral=True")

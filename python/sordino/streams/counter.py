@@ -174,6 +174,7 @@ class Stream(OpenStream):
 
     def _keep(self, again: bool = False) -> Array:
         """Store the update that the core holds; the second time it may be there, if the first was interrupted."""
+        self._check_open()  # a handler of a signal may have closed it
         held = self._core.held()
         if held is None or self._store is None:
             raise InvalidParameterError("there is nothing to resume: every update was stored")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sordino._support.private_numbers import amounts_or
-from sordino.errors import DataTypeError
+from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.streams.base import OverCounters, check_left
 
 if TYPE_CHECKING:
@@ -80,8 +80,13 @@ class RareStream(OverCounters):
         first, before = self._state
         if self._begun[0] != first:
             self._begun = (first, self.counters.step, [])
+        return self._publish(first, before, len(rows), *self._above.push(first, rows))
+
+    def _publish(
+        self, first: int, before: float, steps: int, ends: NDArray[np.uint64], counts: NDArray[np.int64]
+    ) -> Array:
+        """Publish what is missing of the segments of these steps."""
         _, mark, published = self._begun
-        ends, counts = self._above.push(first, rows)
         # Segments beyond the last that the running sum has steps for change nothing.
         room = self.counters.fit.steps - mark
         counts = counts[:room]
@@ -91,11 +96,35 @@ class RareStream(OverCounters):
             if len(published) == len(counts):
                 break
             self.counters.update(int(counts[len(published)]))
-        answers = np.full(len(rows), before)
+        answers = np.full(steps, before)
         for place, value in zip(ends[:room].tolist(), published, strict=True):
             answers[place:] = value
-        self._state = (first + len(rows), float(answers[-1]))
+        self._state = (first + steps, float(answers[-1]))
         return answers
+
+    @property
+    def pending(self) -> bool:
+        """Whether items were taken in that are not published to their end: by `resume`, or the same items again."""
+        return self.counters.pending or (self._above is not None and self._above.step != self._state[0])
+
+    def resume(self) -> None:
+        """Publish what an interruption left: `value` is then the answer after the last item.
+
+        Raises:
+            StepStoreError: The store failed again.
+            InvalidParameterError: Everything was published.
+            ForkError: The stream belongs to another process.
+        """
+        with self._guard():
+            if self.counters.pending:
+                self.counters.resume()
+            elif not self.pending:
+                raise InvalidParameterError("there is nothing to resume: every update was published")
+            first, before = self._state
+            if self._above is not None and (held := self._above.held(first)) is not None:
+                if self._begun[0] != first:
+                    self._begun = (first, self.counters.step, [])
+                self._publish(first, before, *held)
 
     def close(self) -> None:
         """Wipe keys and counts; the stream refuses everything from now on."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino._support.checks import integer, numbers, text
-from sordino._support.private_numbers import array_of, entries_of, is_missing, real_of, reals_or
+from sordino._support.private_numbers import array_of, entries_of, is_missing, of_a_handler, real_of, reals_or
 from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
@@ -139,13 +139,15 @@ def _reals(records: object) -> NDArray[np.float64]:
         raise ShapeError(f"records must have one dimension, got {values.ndim}")
     if values.dtype.kind in "USO":
         return np.array([_real(value) for value in values], dtype=np.float64)
-    return reals_or("records", values)
+    return reals_or("records", values).copy()  # read more than once: nobody else may write there
 
 
 def _real(value: Any) -> float:
     try:
         return float(value) if isinstance(value, str | bytes) else real_of(value)
-    except Exception:  # whatever an object's own conversion raises may quote it
+    except Exception as error:  # whatever an object's own conversion raises may quote it
+        if of_a_handler(error, value):
+            raise
         return np.nan
 
 
@@ -177,7 +179,9 @@ def _groups(user: object, count: int) -> NDArray[np.int64]:
     def group(name: Any) -> int:
         try:
             return -1 if is_missing(name) else names.setdefault(name, len(names))
-        except Exception:  # no name at all: it has no hash, or cannot be compared
+        except Exception as error:  # no name at all: it has no hash, or cannot be compared
+            if of_a_handler(error, name) and all(of_a_handler(error, other) for other in names):
+                raise
             return -1
 
     return np.fromiter(map(group, listed), dtype=np.int64, count=count)
@@ -208,7 +212,7 @@ def _listed(user: object) -> list[Any]:
                 raise
             except BaseException:  # out of the range of Python's dates; polars panics
                 raise DataTypeError("user has a column of dates that cannot be read: give their integers") from None
-    return list(np.asarray(user, dtype=object))
+    return list(_column("user", user))
 
 
 def _instants(column: Any) -> Any:

@@ -50,8 +50,8 @@ pub enum Error {
         /// Steps that may still be published.
         left: u64,
     },
-    /// A stream was used in a process that did not open it.
-    #[error("this stream belongs to another process: two processes would put different data on the same noise")]
+    /// Something was used in a process that did not make it.
+    #[error("this belongs to another process: two would put different data on the same noise, or take in data twice")]
     Fork,
     /// Whoever called asked a computation to end early.
     #[error("interrupted")]

@@ -99,6 +99,13 @@ impl Segmented {
         }
         Err(Error::Pending)
     }
+
+    /// How many steps were added last, and what they made, if they began at `first`.
+    fn held(&self, first: u64) -> Option<(u64, Vec<u64>, Vec<i64>)> {
+        let (items, places, counts) = &self.last;
+        let steps = items.len() as u64;
+        (steps > 0 && first + steps == self.step).then(|| (steps, places.clone(), counts.clone()))
+    }
 }
 
 impl Shared for Segmented {
@@ -320,6 +327,8 @@ impl LazyStream {
 
 /// Where segments end, and their private counts.
 type Segments<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
+/// The same with the number of steps before them.
+type Held<'py> = (u64, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
 
 /// Segments of a stream that end when a noisy count comes above a noisy threshold.
 #[pyclass(frozen, module = "sordino._core")]
@@ -351,6 +360,12 @@ impl AboveThreshold {
         let items = items.as_slice()?;
         let (places, counts) = self.0.with(py, |segmented| segmented.push(first, items))?.map_err(PyError::from)?;
         Ok((places.into_pyarray(py), counts.into_pyarray(py)))
+    }
+
+    /// Steps, ends and counts of the items taken in last, if those were the steps from `first`.
+    fn held<'py>(&self, py: Python<'py>, first: u64) -> Result<Option<Held<'py>>, PyError> {
+        let held = self.0.with(py, |segmented| segmented.held(first))?;
+        Ok(held.map(|(steps, places, counts)| (steps, places.into_pyarray(py), counts.into_pyarray(py))))
     }
 
     fn close(&self, py: Python<'_>) {

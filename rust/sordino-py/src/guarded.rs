@@ -36,7 +36,7 @@ pub(crate) trait Shared: Send {
 }
 
 /// A value behind a lock, of one process.
-pub(crate) struct Guarded<T> {
+pub(crate) struct Guarded<T: Shared> {
     owner: Owner,
     cell: Mutex<T>,
     step: AtomicU64,
@@ -146,5 +146,13 @@ impl<T: Shared> Guarded<T> {
             self.wipe(&mut guard);
         }
         result
+    }
+}
+
+impl<T: Shared> Drop for Guarded<T> {
+    fn drop(&mut self) {
+        if self.owner.check().is_ok() {
+            self.cell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).wipe();
+        }
     }
 }

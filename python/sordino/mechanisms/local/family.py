@@ -77,6 +77,11 @@ class SurveyFit(Fit):
         return self.survey.protected(self.request.unit)
 
     @property
+    def extent(self) -> str:
+        """How much the unit changes at most, in words."""
+        return f"{self.subject[0].lower()}{self.subject[1:]}"
+
+    @property
     def numbers(self) -> int:
         """Numbers in a message: the steps of the grid, and one for the level."""
         return self.survey.intervals + (self.level is not None)

@@ -152,6 +152,11 @@ class StreamFit(DoorFit):
         return unit.protected() if events is None else f"{events.protected(unit)}{events.condition},"
 
     @property
+    def extent(self) -> str:
+        """How much the unit changes at most, in words."""
+        return super().extent if self.events is None else f"{self.subject[0].lower()}{self.subject[1:]}".rstrip(",")
+
+    @property
     def things(self) -> str:  # type: ignore[override]
         """What groups consist of."""
         return "single records" if self.events is None else self.events.things

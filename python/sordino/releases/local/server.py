@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sordino._support.checks import sequence
+from sordino._support.private_numbers import is_missing, of_a_handler
 from sordino._support.turns import Turn
 from sordino._support.uncopied import Uncopied
 from sordino.errors import DataTypeError, InvalidParameterError
@@ -79,14 +80,19 @@ class LocalServer(Uncopied):
         found = self._well_formed(message)
         if found is None or found.ndim != 1:
             return
-        try:
-            hash(client)
-        except Exception:  # no name at all
-            return
         with self._guard():
-            clients = self._named()
-            if client is None or client not in clients:
+            if client is None or self._is_new(client):
                 self._add(found, 1, client)
+
+    def _is_new(self, client: Hashable) -> bool:
+        """Return whether a client has not reported; what is no name, or cannot be compared, is no client."""
+        clients = self._named()
+        try:
+            return not is_missing(client) and hash(client) is not None and client not in clients
+        except Exception as error:
+            if of_a_handler(error, client) and all(of_a_handler(error, other) for other in clients):
+                raise
+            return False
 
     def _named(self) -> set[Hashable]:
         """Return the clients of all reports."""
@@ -130,7 +136,9 @@ class LocalServer(Uncopied):
         """Return reports as numbers if all of them are well formed."""
         try:
             array: NDArray[np.int64] = np.asarray(messages)
-        except Exception:
+        except Exception as error:
+            if of_a_handler(error, messages):
+                raise
             return None
         if array.dtype.kind not in "biu" or array.ndim not in {1, 2} or array.shape[-1] != self.fit.numbers:
             return None
@@ -189,5 +197,5 @@ def _rows(messages: object) -> list[object]:
     """Return reports one by one; what is no list of them has none, as a stranger's report may be anything."""
     try:
         return list(messages)  # type: ignore[call-overload, no-any-return]
-    except TypeError:
+    except (TypeError, NotImplementedError):
         return []

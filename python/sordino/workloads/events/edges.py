@@ -18,13 +18,14 @@ _NONE = np.int64(-(2**62))
 
 
 def endpoints(source: object, target: object, count: int, names: Names | None) -> tuple[NDArray[np.int64], ...]:
-    """Return both ends of the edges as indices, -1 for unknown vertices.
+    """Return both ends of the edges as indices, -1 for unknown vertices; a string is one vertex.
 
     Raises:
         DataTypeError: Neither integers nor declared names.
         ShapeError: More than one dimension, or not as many of one end as of the other.
     """
-    u, v = indices("source", source, count, names), indices("target", target, count, names)
+    ends = (("source", source), ("target", target))
+    u, v = (indices(name, [end] if isinstance(end, str) else end, count, names) for name, end in ends)
     if len(u) != len(v):
         raise ShapeError("source and target must be as many")
     return u, v
@@ -66,5 +67,6 @@ def weight_units(weights: object, edges: int, largest: float, units: int, one_si
         raise ShapeError("weights must be as many as edges")
     least = 0.0 if one_signed else -largest
     valid = (array >= least) & (array <= largest)  # not-a-number is outside
-    rounded = np.floor(np.where(valid, array, 0.0) / largest * units + 0.5).astype(np.int64)
+    with np.errstate(all="ignore"):  # whatever the caller asks numpy to raise
+        rounded = np.floor(np.where(valid, array, 0.0) / largest * units + 0.5).astype(np.int64)
     return np.where(valid, np.clip(rounded, 0 if one_signed else -units, units), _NONE)

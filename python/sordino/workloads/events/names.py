@@ -94,7 +94,7 @@ def _looked_up(values: Sequence[Any], count: int, names: Names | None) -> NDArra
 
     def place(value: Any) -> int:
         if isinstance(value, str):
-            return places.get(value, NOWHERE)
+            return places.get(str.__str__(value), NOWHERE)  # text itself, whatever is made from it
         member = member_of(value)
         return member if 0 <= member < count else NOWHERE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -27,8 +28,8 @@ def bounds_of(bounds: object, dimension: int) -> tuple[tuple[float, float], ...]
             "of the data are private"
         )
     try:
-        pairs = [tuple(pair) for pair in bounds]  # type: ignore[attr-defined] # checked by trying
-    except TypeError:
+        pairs = [tuple(islice(pair, 3)) for pair in islice(bounds, dimension + 1)]  # type: ignore[call-overload] # tried
+    except (TypeError, NotImplementedError):
         # One pair alone.
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
             raise DataTypeError("bounds must be pairs (low, high)") from None

@@ -29,13 +29,19 @@ def read_points(data: object, dimension: int) -> Iterator[Array]:
     batches = isinstance(data, list | tuple) and _are_batches(data)
     if not batches and (_is_table(data) or isinstance(data, list | tuple)):
         yield _points(data, dimension)
-    elif isinstance(data, Iterable) and not hasattr(data, "collect") and not isinstance(data, str | bytes | dict):
-        for batch in data:
+    elif _holds_batches(data):
+        for batch in data:  # type: ignore[attr-defined] # as it was found to be
             if not _is_table(batch) and not isinstance(batch, list | tuple):
                 raise DataTypeError("batches of points must be arrays or tables")
             yield _points(batch, dimension)
     else:
         raise DataTypeError("points must be an array of shape (n, d), a table, or an iterable of those")
+
+
+def _holds_batches(data: object) -> bool:
+    """Return whether something is iterated over for batches: no text, no view of a table, no matrix of few entries."""
+    other = isinstance(data, str | bytes | dict | memoryview) or hasattr(data, "collect") or hasattr(data, "tocoo")
+    return isinstance(data, Iterable) and not other
 
 
 def _are_batches(parts: list[Any] | tuple[Any, ...]) -> bool:

@@ -1,0 +1,202 @@
+"""What a later reading of everything that takes data in found: each line of it stays mended."""
+
+import json
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import sordino as so
+from command_line import sordino
+from sordino.cli.inputs import read_source
+
+PURE = so.PureDP(epsilon=1.0)
+
+
+class Handled(Exception):
+    """What a handler of a signal raises."""
+
+
+def test_a_blank_user_is_nobody_in_every_format(tmp_path):
+    """Rows that many people left blank are not those of one person, who would decide what of the others counts."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    said = {"user_column": "who", "max_records": 1, "values_column": "page", "bins": 2}
+    text = tmp_path / "u.csv"
+    text.write_text('page,who\n0,\n1,\n0,\n1,a\n1,a\n1,"  "\n')
+    parquet.write_table(pa.table({"page": [0, 1, 0, 1, 1], "who": [None, None, "", "a", "a"]}), tmp_path / "u.parquet")
+    for path in (text, tmp_path / "u.parquet"):
+        assert read_source(path, said).cells.tolist() == [0, 1]
+
+
+def test_codes_that_change_while_they_are_counted_are_somebodys(tmp_path):
+    """The core reads a code more than once: it gets a copy, whatever another thread writes."""
+    codes = np.zeros((20_000, 2), dtype=np.uint8)
+    plan = so.plan(so.Marginals([100, 100], k=1), PURE)
+    done = threading.Event()
+
+    def write():
+        while not done.is_set():
+            codes[:] = 255
+            codes[:] = 3
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(20):
+            plan.release(codes)
+    finally:
+        done.set()
+        writer.join()
+
+
+def test_a_table_is_as_long_as_its_bins():
+    records = np.full(20_000, 3.0)
+    done = threading.Event()
+
+    def write():
+        while not done.is_set():
+            records[:] = 1e6
+            records[:] = 3.0
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert {len(so.tabulate(records, 4).counts) for _ in range(50)} == {4}
+    finally:
+        done.set()
+        writer.join()
+
+
+@pytest.mark.parametrize("users", [[f"user {k}" for k in range(300_000)], [(k, "a") for k in range(300_000)]])
+def test_no_record_vanishes_when_a_handler_raises(users):
+    """An exception of a handler is no missing user."""
+
+    def handler(*_):
+        raise Handled
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for delay in np.linspace(0.01, 0.2, 8):
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            try:
+                counts = so.tabulate(np.zeros(len(users)), 1, user=users, max_records=1).counts
+            except Handled:
+                continue
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            assert counts.sum() == len(users)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+class Secret(float):
+    """A number that says what it is, loudly."""
+
+    def __float__(self):
+        raise RuntimeError(f"secret {float.__repr__(self)}")
+
+
+class Name(str):
+    __slots__ = ()
+
+    def __hash__(self):
+        raise RuntimeError(f"secret {str.__repr__(self)}")
+
+
+def test_what_is_made_from_plain_types_is_read_as_any_object():
+    sketch = so.sketches.Sketch(8, 4)
+    sketch.update([1, Secret(2.0)], [Secret(1.0), 1])
+    with so.plan(so.events.EdgeCount(["aa", "bb"], 9), PURE).open() as stream:
+        stream.update([Name("aa")], ["bb"])
+        assert stream.step == 1
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_rare_counts_resume_what_an_interruption_left(at):
+    plan = so.plan(so.events.RareCount(10**6, 1), so.PureDP(epsilon=5.0))
+    items = [200] * 40
+    with so.testing.deterministic_noise(bytes(32)), plan.open() as whole:
+        known = whole.update(items).tolist()
+    with so.testing.deterministic_noise(bytes(32)), plan.open() as stream:
+        publish, calls = stream.counters.update, 0
+
+        def interrupted(item):
+            nonlocal calls
+            calls += 1
+            if calls == at:
+                raise Handled
+            return publish(item)
+
+        stream.counters.update = interrupted
+        with pytest.raises(Handled):
+            stream.update(items)
+        assert stream.pending
+        with pytest.raises(so.errors.StepStoreError):
+            stream.update([1, 2])
+        stream.resume()
+        assert not stream.pending
+        assert (stream.step, stream.value) == (40, known[-1])
+        with pytest.raises(so.errors.InvalidParameterError):
+            stream.resume()
+
+
+def test_labels_that_are_no_text_are_marked(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"c,l\n1,a\xff\n2,b\n")
+    options = ["--counts-column", "c", "--label-column", "l", "--workload", "histogram", "--epsilon", 1]
+    for out in ("t.json", "t.csv", "t.parquet", "t.png"):
+        given = ["--plot" if out.endswith("png") else "--output", tmp_path / f"out-{out}"]
+        result = sordino("release", path, *options, *given)
+        assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "out-t.json").read_text())
+
+
+def test_containers_of_every_kind_get_an_error_of_sordino():
+    class Column:
+        def to_numpy(self):
+            return np.array(["a", "b"], dtype=object)
+
+    assert so.tabulate([0, 1], 2, user=Column(), max_records=1).counts.tolist() == [1, 1]
+    view = memoryview(np.zeros((3, 2)))
+    sparse = pytest.importorskip("scipy.sparse")
+    plan = so.plan(
+        so.smooth.SmoothQueries(2, points=10, bounds=(0, 1), query_class=so.smooth.GaussianKernels([0.3, 0.3])), PURE
+    )
+    for points in (view, sparse.bsr_array(np.eye(2)), sparse.dia_array(np.eye(2))):
+        with pytest.raises(so.errors.SordinoError):
+            plan.release(points)
+    with pytest.raises(so.errors.DataTypeError):
+        so.Ledger(so.ApproxDP(epsilon=1.0, delta=1e-6), schedule=view)
+
+
+def test_weights_are_read_whatever_numpy_is_asked_to_raise():
+    with so.plan(so.events.WeightedGraph(5, 20, max_weight=1e300), PURE).open() as stream, np.errstate(all="raise"):
+        stream.update([0, 1], [1, 2], [1e-300, float("nan")])
+        assert stream.step == 2
+
+
+def test_a_missing_name_is_not_called_none(tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_text("from,to\nA\n")
+    counts = []
+    for vertices in ("A,B,None", "A,B,C", "²"):
+        options = ["--of", "edges", "--source", "from", "--target", "to", "--vertices", vertices, "--epsilon", 1e6]
+        result = sordino("events", "count", path, *options)
+        counts.append(None if result.exit_code else round(json.loads(result.stdout)["answers"]["value"][0]))
+    assert counts == [0, 0, None]
+
+
+def test_a_client_who_cannot_be_compared_is_left_out():
+    class Odd:
+        __hash__ = object.__hash__
+
+        def __eq__(self, other):
+            raise RuntimeError
+
+    plan = so.plan(so.local.LocalSurvey(9), PURE)
+    server = plan.server()
+    report = plan.encode_client(0.5)
+    for client in (float("nan"), Odd(), {1}, "a"):
+        server.add(report, client)
+    assert server.accepted == 1
