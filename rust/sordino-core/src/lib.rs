@@ -42,6 +42,7 @@ pub mod events;
 pub mod interrupt;
 pub mod lattice;
 mod linear_algebra;
+mod minimize;
 pub mod objective;
 pub mod optimize;
 pub mod owner;

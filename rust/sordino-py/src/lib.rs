@@ -40,7 +40,8 @@ mod _core {
     use crate::noise::{gaussian_noise, laplace_noise};
     #[pymodule_export]
     use crate::optimize::{
-        Searched, condensed, dense, dense_strategy, minimum_ellipsoid, optimize_strategy, p_identity,
+        Searched, balanced_root, condensed, dense, dense_strategy, minimum_ellipsoid, optimize_strategy, p_identity,
+        root_diagonal,
     };
     #[pymodule_export]
     use crate::recovery::{Basis, Recovered, SparsityScores, isotonic, recover};

@@ -108,6 +108,22 @@ pub(crate) fn optimize_strategy(
         objective::Objective::Max => optimize::worst_strategy(queries, target, report),
         objective::Objective::Mean => optimize::mean_strategy(queries, None, target, report),
     })?;
+    certified(py, found, interrupted)
+}
+
+/// The balanced root of queries of full column rank.
+#[pyfunction]
+pub(crate) fn balanced_root(
+    py: Python<'_>,
+    queries: PyReadonlyArray2<'_, f64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Searched> {
+    let (found, interrupted) = search(py, &queries, progress, optimize::balanced_root)?;
+    certified(py, found, interrupted)
+}
+
+/// A strategy with its certificate.
+fn certified(py: Python<'_>, found: optimize::Optimized, interrupted: bool) -> PyResult<Searched> {
     Ok(Searched {
         strategy: matrix(py, found.rank, found.strategy)?,
         blocks: None,
@@ -200,6 +216,16 @@ pub(crate) fn condensed(
     let workload = &workload.0;
     let (rows, _, entries) = detached(py, || optimize::condensed(workload, weights)).map_err(PyError::from)?;
     matrix(py, rows, entries)
+}
+
+/// The diagonal of the root of the queries' Gram matrix, for all ranges and running sums.
+#[pyfunction]
+pub(crate) fn root_diagonal<'py>(
+    py: Python<'py>,
+    workload: PyRef<'py, Workload>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let workload = &workload.0;
+    Ok(PyArray1::from_vec(py, detached(py, || optimize::root_diagonal(workload)).map_err(PyError::from)?))
 }
 
 /// The matrix of the queries.

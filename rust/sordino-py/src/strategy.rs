@@ -36,6 +36,8 @@ fn mechanism(name: &str, branching: usize) -> Result<Mechanism, Error> {
         "tree" => Mechanism::Tree { branching },
         "haar" => Mechanism::Haar,
         "square-root" => Mechanism::SquareRoot,
+        "balanced" => Mechanism::Balanced,
+        "weighted-tree" => Mechanism::WeightedTree,
         _ => return Err(Error::Unsupported("unknown mechanism".into())),
     })
 }

@@ -11,6 +11,8 @@ privacy allows it and Laplace noise under `PureDP`.
 `tree`                 tree of counts with least squares, best branching
 `haar`                 Haar wavelet with optimal level weights
 `square-root`          square root of a causal filter, lower triangular (Gaussian noise)
+`balanced`             balanced root: nearly the least error, from one decomposition; all ranges of any length
+`weighted-tree`        blocks of a few sizes with weights of least error, for ranges and running sums, pure
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
 `fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure
@@ -35,12 +37,14 @@ from dataclasses import dataclass
 from sordino.mechanisms.catalogue import Entry
 from sordino.privacy.guarantees import ApproxDP, Privacy
 from sordino.workloads import (
+    AllRanges,
     Filter,
     GroupConvolution,
     Histogram,
     Marginals,
     RunningSum,
     SortedHistogram,
+    Union,
     Workload,
 )
 
@@ -52,7 +56,7 @@ class Mechanism(Entry):
     """A strategy for tables with a law of noise.
 
     Attributes:
-        factored: Whether its strategy is found by `sordino.factorize`.
+        factored: Whether its strategy is found by `sordino.factorize`, but for closed forms: `searched`.
         projected: Whether it projects onto the constraint of the plan.
         recovered: Whether the cells are estimated from what was measured, and answers from the cells.
     """
@@ -60,6 +64,10 @@ class Mechanism(Entry):
     factored: bool = False
     projected: bool = False
     recovered: bool = False
+
+    def searched(self, workload: Workload) -> bool:
+        """Return whether this workload's strategy is a matrix that is searched for: no closed form serves it."""
+        return self.factored and not (self.strategy == "balanced" and isinstance(workload, AllRanges))
 
     @property
     def measures(self) -> str:
@@ -99,6 +107,8 @@ class Mechanism(Entry):
         match self.strategy:
             case "tree" | "haar":
                 return isinstance(workload, RunningSum)
+            case "weighted-tree":
+                return _of_ranges(workload)
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary == "causal"
             case "fourier-uniform":
@@ -115,6 +125,13 @@ class Mechanism(Entry):
                 return not isinstance(workload, Histogram | GroupConvolution)
             case _:
                 return True
+
+
+def _of_ranges(workload: Workload) -> bool:
+    """Return whether all queries are ranges of cells in order."""
+    if isinstance(workload, Union):
+        return all(map(_of_ranges, workload.parts))
+    return isinstance(workload, AllRanges | RunningSum | Histogram) and not isinstance(workload, SortedHistogram)
 
 
 def _pair(
@@ -153,6 +170,9 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("dense-gaussian", "dense", "gaussian", automatic=False, factored=True),
     Mechanism("k-norm-laplace", "k-norm", "laplace", factored=True),
     Mechanism("optimal-gaussian", "optimal", "gaussian", factored=True),
+    # Behind what is searched for where that is quick: nearly as good, at every size.
+    Mechanism("weighted-tree-laplace", "weighted-tree", "laplace"),
+    Mechanism("balanced-gaussian", "balanced", "gaussian", factored=True),
     *_pair("dense-rescaled", automatic=False, factored=True),
     *_pair("dense-printed", automatic=False, factored=True),
     *_pair("sparse", automatic=False, factored=True, projected=True),

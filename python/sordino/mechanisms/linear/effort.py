@@ -12,21 +12,27 @@ __all__ = ["affords", "improves"]
 
 # Cells up to which the optimal strategy, and those of pure privacy, are searched for.
 _CELLS = {"gaussian": 512, "laplace": 256}
+# Cells up to which a strategy that needs one decomposition is.
+_BALANCED_CELLS = 1024
 _MAX_ENTRIES = 2**25
 
 
-def affords(request: "Request", law: str) -> bool:
-    """Whether a search is quick enough to be made unasked."""
+def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
+    """Whether a search is quick enough to be made unasked; the balanced root is, where the optimum is not."""
     if request.effort != "optimize":
         return False
+    if strategy == "balanced" and (affords(request, law) or _attained(request.workload, request.objective)):
+        return False
+    most = _BALANCED_CELLS if strategy == "balanced" else _CELLS[law]
     by_factor = law == "gaussian" and isinstance(request.workload, Kronecker)
     parts = kronecker_factors(request.workload) if by_factor else (request.workload,)
-    return all(_quick(part, request.objective, law) for part in parts)
+    objective = "mean" if strategy == "balanced" else request.objective
+    return all(_quick(part, objective, most) for part in parts)
 
 
-def _quick(workload: Workload, objective: "Objective", law: str) -> bool:
+def _quick(workload: Workload, objective: "Objective", most: int) -> bool:
     cells, answers = workload.core.input_len, workload.core.answers_len
-    if cells is None or cells > _CELLS[law]:
+    if cells is None or cells > most:
         return False
     condensed = isinstance(workload, AllRanges) and objective == "mean"
     return condensed or answers * cells <= _MAX_ENTRIES

@@ -120,7 +120,7 @@ class _Linear(Family):
         if mechanism.strategy == "threshold" and record["request"]["basis"] == "custom":
             raise PlanFileError("a basis given by functions is in no file")
         stored = record["factorization"]
-        if (stored is not None) != mechanism.factored:
+        if (stored is not None) != mechanism.searched(request.workload):
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")
         found = None if stored is None else Factorization.from_json(stored, request.workload)
         return fit_linear(request, mechanism, int(record["branching"]), found)
@@ -165,7 +165,7 @@ def _fits(
         return mechanism.serves(request.workload)
 
     def fit_one(mechanism: Mechanism) -> LinearFit:
-        if mechanism.factored and not affords(request, mechanism.law):
+        if mechanism.searched(request.workload) and not affords(request, mechanism.law, mechanism.strategy):
             raise UnsupportedMechanismError(_UNASKED)
         asked = request if mechanism.projected else replace(request, constraint=None)
         return _best_branching(asked, mechanism, progress)

@@ -346,7 +346,7 @@ def fit_linear(
     _check_served(request, mechanism)
     if mechanism.strategy == "compressive":
         strategy = _sketched(request, mechanism)
-    elif not mechanism.factored:
+    elif not mechanism.searched(workload):
         if mechanism.strategy == "threshold":
             request.basis.core(workload.core.input_len or 0)
         strategy = _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)

@@ -38,6 +38,9 @@ _LARGEST_RANK = 4096
 _K_NORM_RANK = 16
 _SAFE = 1.0 - 1e-11
 _KEPT = 16
+# The balanced root is taken up to this error over its bound; else steps are made, at most so many multiplications.
+_BALANCED = 1.005
+_OPERATIONS = 5 * 10**9
 
 
 def factorize(
@@ -58,8 +61,9 @@ def factorize(
 
     Args:
         workload: The queries. Kronecker products are solved by factor.
-        kind: 'optimal', or another strategy that is found by a search: 'ellipsoid', 'dense', 'dense-rescaled',
-            'dense-printed', 'universal', 'p-identity', 'k-norm'; see `sordino.mechanisms.linear.catalogue`.
+        kind: 'optimal', or another strategy that is found by a search: 'balanced', 'ellipsoid', 'dense',
+            'dense-rescaled', 'dense-printed', 'universal', 'p-identity', 'k-norm'; see
+            `sordino.mechanisms.linear.catalogue`.
         law: 'gaussian', or 'laplace' for noise with a norm ('p-identity' and 'k-norm' have no other).
         objective: 'mean' minimises the (weighted) mean squared error, 'max' the largest variance; only 'optimal'
             tells them apart.
@@ -151,8 +155,41 @@ def _check_size(workload: Workload) -> None:
         )
 
 
+_Solve: TypeAlias = Callable[[Array, float, Array | None], _core.Searched]
+"""From queries, gap and weights to start from, to a strategy."""
+
+
 def _optimal(search: _Search) -> Factorization:
-    """Least mean or worst-query error, factor by factor."""
+    """Least mean or worst-query error."""
+
+    def solve(queries: Array, gap: float, start: Array | None) -> _core.Searched:
+        return _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, search.report)
+
+    return _by_factor(search, solve)
+
+
+def _balanced(search: _Search) -> Factorization:
+    """The balanced root; where it is not good enough, a few steps of the search for the optimum, from its weights."""
+    search.objective = "mean"
+
+    def solve(queries: Array, gap: float, start: Array | None) -> _core.Searched:
+        try:
+            found = _core.balanced_root(queries, search.report)
+        except UnsupportedMechanismError:
+            found = None
+        if found is not None and found.lower is not None and found.upper <= _BALANCED * found.lower:
+            return found
+        rank, cells = queries.shape
+        steps = max(min(_OPERATIONS // (rank * rank * cells), search.iterations), 1)
+        start = None if found is None else found.cell_weights
+        better = _core.optimize_strategy(queries, "mean", _BALANCED - 1.0, steps, start, search.report)
+        return better if found is None or better.upper < found.upper else found
+
+    return _by_factor(search, solve)
+
+
+def _by_factor(search: _Search, solve: _Solve) -> Factorization:
+    """Solve factor by factor: least errors of products multiply."""
     parts = kronecker_factors(search.workload)
     before = None if search.before is None else search.before.certificate
     # Gaps multiply; the least that is served is 1e-9.
@@ -172,10 +209,7 @@ def _optimal(search: _Search) -> Factorization:
         if start is None and part in parts[:k]:
             found = results[parts.index(part)]
         else:
-            report = search.report
-            found = search.note(
-                _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, report)
-            )
+            found = search.note(solve(queries, gap, start))
             iterations += found.iterations
         results.append(found)
         assert found.lower is not None
@@ -277,6 +311,7 @@ def _found(search: _Search, found: _core.Searched, *, body: bool = False, excess
 
 _SEARCHES: dict[tuple[str, str], Callable[[_Search], Factorization]] = {
     ("optimal", "gaussian"): _optimal,
+    ("balanced", "gaussian"): _balanced,
     ("ellipsoid", "gaussian"): _ellipsoid,
     ("ellipsoid", "laplace"): _optimal_ellipsoid,
     ("dense", "gaussian"): _dense,

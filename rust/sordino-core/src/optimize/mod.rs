@@ -3,6 +3,7 @@
 //! | file | program | value at noise multiplier 1 |
 //! |---|---|---|
 //! | `mean_strategy.rs` | `min ‖L‖_F max_j‖b_j‖/√m` over `L B = A` | root mean squared error |
+//! | `balanced_root.rs` | nearly the same, from one decomposition | root mean squared error |
 //! | `worst_strategy.rs` | `min max_i‖l_i‖ max_j‖b_j‖` over `L B = A` | largest standard deviation, `γ₂(A)` |
 //! | `minimum_ellipsoid.rs` | least `det F` with all `‖F^{-1} a_j‖ ≤ 1` | volume, to `(1 + gap)^{r/2}` |
 //! | `base_decomposition.rs` | orthogonal subspaces from the shortest axes of such ellipsoids | – |
@@ -35,9 +36,11 @@
 
 mod accelerated;
 mod anderson;
+mod balanced_root;
 mod base_decomposition;
 mod condense;
 mod dense_strategy;
+mod diagonal;
 mod discrepancy;
 mod factorization;
 mod interior_point;
@@ -57,9 +60,12 @@ mod triangular;
 mod volume;
 mod worst_strategy;
 
+pub use balanced_root::balanced_root;
 pub use base_decomposition::{BaseDecomposition, base_decomposition};
 pub use condense::condensed;
 pub use dense_strategy::{Coefficients, DenseStrategy, Noise, dense_strategy};
+pub use diagonal::root_diagonal;
+pub(crate) use diagonal::{ranges_diagonal, sine_values};
 pub use discrepancy::{Coloring, DiscrepancyBounds, coloring, hereditary_discrepancy};
 pub use factorization::Optimized;
 pub use lower_bounds::{DeterminantBound, SpectralBound, VolumeBound, determinant_bound, spectral_bound, volume_bound};

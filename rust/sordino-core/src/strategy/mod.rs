@@ -5,6 +5,7 @@
 //! White noise is put on `B x`; weights are folded into `B`.
 
 mod answer;
+mod balanced;
 mod body;
 mod columns;
 mod compressive;
@@ -27,6 +28,7 @@ mod sparse;
 mod square_root;
 mod toeplitz;
 mod tree;
+mod weighted_tree;
 mod z2;
 
 pub use answer::{answer, decode};

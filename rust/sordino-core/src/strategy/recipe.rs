@@ -1,5 +1,6 @@
 //! Recipes: a strategy described as plain data, built in a separate step.
 
+use super::balanced::Balanced;
 use super::dense::Dense;
 use super::fourier::Fourier;
 use super::fourier_basis::{FourierBasis, Sharing};
@@ -11,6 +12,7 @@ use super::output::Output;
 use super::sparse::Sparse;
 use super::square_root::SquareRoot;
 use super::tree::Tree;
+use super::weighted_tree::WeightedTree;
 use super::z2::Z2;
 use super::{Geometry, Strategy};
 use crate::door::NoiseLaw;
@@ -43,6 +45,10 @@ pub enum Mechanism {
     Haar,
     /// The square root (outer factor) of a causal filter.
     SquareRoot,
+    /// The balanced root of all ranges.
+    Balanced,
+    /// Blocks of a few sizes, each with its weight.
+    WeightedTree,
 }
 
 /// A strategy as data: workload, mechanism, law of the noise.
@@ -103,6 +109,8 @@ impl Recipe {
             (Mechanism::FourierGrouped, _) if !gaussian => Box::new(FourierBasis::new(&workload, Sharing::Grouped)?),
             (Mechanism::Tree { branching }, _) => Box::new(Tree::new(&workload, branching, geometry)?),
             (Mechanism::SquareRoot, _) if gaussian => Box::new(SquareRoot::new(&workload)?),
+            (Mechanism::WeightedTree, _) if !gaussian => Box::new(WeightedTree::new(&workload)?),
+            (Mechanism::Balanced, _) if gaussian => Box::new(Balanced::new(&workload)?),
             (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),
             _ => return Err(unsupported()),
         })

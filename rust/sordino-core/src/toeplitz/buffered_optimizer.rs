@@ -6,8 +6,8 @@
 
 use super::buffered::{BufferedToeplitz, MAX_DEGREE};
 use super::exponentials::Exponentials;
-use super::minimize::bfgs;
 use crate::error::Error;
+use crate::minimize::bfgs;
 use crate::objective::Objective;
 
 /// A strategy to be fitted to the workload `1/(1 − γz)`.

@@ -22,7 +22,6 @@ mod buffered;
 mod buffered_optimizer;
 mod dyadic;
 mod exponentials;
-mod minimize;
 mod noise_response;
 mod online;
 pub mod outer;

@@ -79,9 +79,9 @@ const TWELVE: [[Dyadic; 2]; 12] = [
 #[cfg(test)]
 mod tests {
     use super::super::buffered_optimizer::{quantized, sequences};
-    use super::super::minimize::bfgs;
     use super::super::square_root_norm_squared;
     use super::*;
+    use crate::minimize::bfgs;
 
     /// Steps at which the ratio is taken: `per_octave` in each octave from 2^4 to `2^range`.
     fn steps(range: u32, per_octave: u32) -> Vec<u64> {

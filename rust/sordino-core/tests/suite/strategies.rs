@@ -50,6 +50,9 @@ fn workloads() -> Vec<Workload> {
         sparse(vec![1.0, -2.5, 0.5, 4.0, 1.0]),
         sparse(vec![0.1, -0.2, 1.0 / 3.0, 0.7, 1.0]),
         Workload::Ranges { len: 5 },
+        Workload::Ranges { len: 1 },
+        Workload::Ranges { len: 12 },
+        Workload::Union { parts: vec![Workload::Ranges { len: 9 }, Workload::Histogram { len: 9 }] },
         Workload::Union {
             parts: vec![
                 Workload::Histogram { len: 4 },
@@ -78,6 +81,8 @@ fn mechanisms() -> Vec<(Mechanism, NoiseLaw)> {
         Mechanism::Tree { branching: 3 },
         Mechanism::Haar,
         Mechanism::SquareRoot,
+        Mechanism::Balanced,
+        Mechanism::WeightedTree,
     ];
     let mut all: Vec<(Mechanism, NoiseLaw)> =
         both.into_iter().flat_map(|m| [(m, NoiseLaw::Gaussian), (m, NoiseLaw::Laplace)]).collect();

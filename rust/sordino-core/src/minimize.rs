@@ -11,7 +11,7 @@ const LONGEST: f64 = 2.0;
 
 /// A minimum near `start` by the method of Broyden, Fletcher, Goldfarb and Shanno with central
 /// differences and backtracking (Nocedal & Wright 2006, ch. 6); `f` may be infinite outside its domain.
-pub(super) fn bfgs(f: impl Fn(&[f64]) -> f64, start: Vec<f64>, iterations: usize) -> (Vec<f64>, f64) {
+pub(crate) fn bfgs(f: impl Fn(&[f64]) -> f64, start: Vec<f64>, iterations: usize) -> (Vec<f64>, f64) {
     let n = start.len();
     let mut x = start;
     let mut value = f(&x);

@@ -1,0 +1,57 @@
+//! The balanced root: a strategy of nearly the least mean squared error, and the proof, from one decomposition.
+//!
+//! `W = AᵀA`, `S = W^{1/2}`, `s = diag S`, `B = S^{1/2} diag(s)^{−1/2}`: every column has norm one, and the total squared error
+//! is `Σ_ij √s_i √s_j W_ij (S^{−1})_ij`, near the diagonal bound `Σ_j s_j²` where `s` varies slowly over the correlation
+//! length of `S`. The weights `s_j²` of the cells prove that bound, and a little more.
+
+use super::Progress;
+use super::factorization::{Lower, Optimized, nuclear_norm_below};
+use super::linear_algebra::{
+    product, scale_columns, scale_rows, squared_columns, squared_rows, thin_singular, transpose,
+};
+use super::mean_strategy::roots;
+use super::queries::Queries;
+use crate::error::Error;
+
+/// Least singular value over the largest: below, `S^{−1}` has too few digits.
+const CONDITION: f64 = 1e-6;
+
+/// The balanced root of queries of full column rank, with a certified bound below every strategy.
+///
+/// # Errors
+/// [`Error::Unsupported`] if the queries are singular, or nearly.
+pub fn balanced_root(queries: Queries<'_>, progress: Progress<'_>) -> Result<Optimized, Error> {
+    let (a, scale) = queries.scaled();
+    let roots = roots(a.nrows(), None)?;
+    let mut weighted = a.clone();
+    scale_rows(&mut weighted, |i| roots[i]);
+    let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
+    let (_, values, vectors) = thin_singular(&weighted).ok_or_else(failed)?;
+    if values.len() < a.ncols() || values[values.len() - 1] <= CONDITION * values[0] {
+        return Err(Error::Unsupported("the queries are singular, or nearly: they have no balanced root".into()));
+    }
+    let rows = transpose(&vectors);
+    let power = |exponent: f64| {
+        let mut scaled = vectors.clone();
+        scale_columns(&mut scaled, |k| values[k].powf(exponent));
+        product(&scaled, &rows)
+    };
+    let half = power(0.5);
+    // S_jj is the squared norm of column j of its root.
+    let diagonal = squared_columns(&half);
+    let mut encode = half;
+    scale_columns(&mut encode, |j| diagonal[j].sqrt().recip());
+    let mut inverse = power(-0.5);
+    scale_rows(&mut inverse, |j| diagonal[j].sqrt());
+    let decode = product(&a, &inverse);
+    let total: f64 = diagonal.iter().map(|s| s * s).sum();
+    let weights: Vec<f64> = diagonal.iter().map(|s| s * s / total).collect();
+    scale_columns(&mut weighted, |j| weights[j].sqrt());
+    let value = nuclear_norm_below(&weighted).ok_or_else(failed)?;
+    let query_weights = roots.iter().map(|root| root * root).collect();
+    let lower = Lower { query_weights, cell_weights: weights, value };
+    let error = |decode: &_| squared_rows(decode).iter().zip(&roots).map(|(n, r)| n * r * r).sum::<f64>().sqrt();
+    let found = Optimized::new(&a, scale, (encode, decode), error, lower, 1)?;
+    let _ = progress(1, found.gap);
+    Ok(found)
+}
