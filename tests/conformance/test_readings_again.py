@@ -1,8 +1,11 @@
 """What a later reading of everything that takes data in found: each line of it stays mended."""
 
 import json
+import math
 import signal
 import threading
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ import pytest
 import sordino as so
 from command_line import sordino
 from sordino.cli.inputs import read_source
+from sordino.cli.stream_lines import Interruption, LineParser, LineReader
+from sordino.cli.tables import read_chunks, read_columns, real
 
 PURE = so.PureDP(epsilon=1.0)
 
@@ -25,7 +30,9 @@ def test_a_blank_user_is_nobody_in_every_format(tmp_path):
     text = tmp_path / "u.csv"
     text.write_text('page,who\n0,\n1,\n0,\n1,a\n1,a\n1,"  "\n')
     parquet.write_table(pa.table({"page": [0, 1, 0, 1, 1], "who": [None, None, "", "a", "a"]}), tmp_path / "u.parquet")
-    for path in (text, tmp_path / "u.parquet"):
+    blank = pa.array([None, b" ", b"", b"a", b"a"], pa.binary())
+    parquet.write_table(pa.table({"page": [0, 1, 0, 1, 1], "who": blank}), tmp_path / "b.parquet")
+    for path in (text, tmp_path / "u.parquet", tmp_path / "b.parquet"):
         assert read_source(path, said).cells.tolist() == [0, 1]
 
 
@@ -88,6 +95,54 @@ def test_no_record_vanishes_when_a_handler_raises(users):
             assert counts.sum() == len(users)
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_line_is_null_for_its_own_length(tmp_path):
+    """Wherever the blocks end that it comes in: that depends on all lines before it."""
+    for length, kept in ((65_000, True), (66_000, False), (120_000, False)):
+        for first in (10, 400, 5_000):
+            path = tmp_path / "lines"
+            path.write_bytes(b"x" * first + b"\n" + b"".join(b"1," + b"y" * length + b"\n" for _ in range(9)) + b"2")
+            with path.open("rb") as file, Interruption() as interruption:
+                reader, lines = LineReader(file.fileno(), interruption, 1), []
+                while (some := reader.read()) is not None:
+                    lines += some
+            assert [len(line) for line in lines] == [first, *[(length + 2) * kept] * 9, 1]
+
+
+def test_a_byte_order_mark_is_none_of_the_first_number():
+    assert LineParser(1, ()).items([b"\xef\xbb\xbf5", b"6"]).tolist() == [[5.0], [6.0]]
+    assert LineParser(1, ("v",)).items([b"\xef\xbb\xbfv", b"6"]).tolist() == [[6.0]]
+
+
+def test_a_blank_line_of_one_column_is_a_row(tmp_path):
+    """A count that is missing moves none of the others."""
+    sketches = []
+    for missing in ("", '""'):
+        path, out = tmp_path / "t.csv", tmp_path / "t.sketch"
+        path.write_text(f"count\n5\n{missing}\n7\n9\n\n")
+        options = ["--counts-column", "count", "--measurements", 4, "--cells", 5, "--output", out]
+        result = sordino("sketch", "build", path, *options)
+        assert result.exit_code == 0, result.output
+        sketches.append(out.read_bytes())
+    assert sketches[0] == sketches[1]
+    path.write_text("age\n20\n\n40\n")
+    options = ["--column", "age:0..99", "--smooth-order", 2, "--points", 3, "--replace", "--epsilon", 1]
+    assert sordino("smooth", "release", path, *options, "--output", tmp_path / "s.json").exit_code == 0
+    # Of several columns no row looks like a blank line.
+    path.write_text("age,x\n20,1\n\n40,1\n\n")
+    assert read_columns(path, ["age"]) == [["20", "40"]] == next(read_chunks(path, ["age"]))
+
+
+@pytest.mark.parametrize("whole", [0, 1, 7, 2**30, 2**51 - 1, 2**51, 2**52 - 1, 2**52, 2**52 + 1, 2**53 - 2])
+def test_text_is_rounded_half_up_at_every_size(whole):
+    """Numbers that differ by one stay one apart."""
+    for sign in (1, -1):
+        for part in ("0", "25", "4999999999999999999999", "5", "50000000000000000001", "75"):
+            text = f"{'-' if sign < 0 else ''}{whole}.{part}"
+            exact = Fraction(text)
+            for entry in (text, Decimal(text), text.encode()):
+                assert int(np.floor(np.longdouble(real(entry)) + 0.5)) == math.floor(exact + Fraction(1, 2)), entry
 
 
 class Secret(float):

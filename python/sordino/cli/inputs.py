@@ -238,7 +238,7 @@ def _read_records(path: Path, attributes: tuple[Attribute, ...], users: _Users) 
 
 def _names(users: Column) -> Column:
     """Return users, None where a field is blank: many people may have left it so, and none of them is the others."""
-    return [None if isinstance(user, str) and not user.strip() else user for user in users]
+    return [None if isinstance(user, str | bytes) and not user.strip() else user for user in users]
 
 
 def _ticks(entry: Any) -> int | None:

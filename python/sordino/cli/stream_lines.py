@@ -92,15 +92,14 @@ class LineReader:
         if lines:
             lines[0] = self._whole(lines[0])
             self._rest, self._overlong = b"", False
+        self._overlong = self._overlong or len(self._rest) + len(rest) > self._longest
         self._rest = self._whole(rest)
-        self._overlong = self._overlong or len(self._rest) > self._longest
-        if self._overlong:
-            self._rest = b""
         return lines
 
     def _whole(self, end: bytes) -> bytes:
-        """Return the line that ends so; an overlong one is empty."""
-        return b"" if self._overlong else self._rest + end
+        """Return the line that ends so; an overlong one is empty, wherever the blocks that it came in end."""
+        line = self._rest + end
+        return b"" if self._overlong or len(line) > self._longest else line
 
 
 class LineParser:
@@ -115,6 +114,7 @@ class LineParser:
         self._dim = dim
         self._columns = columns
         self._places: list[int] | None = None
+        self._begun = False
 
     def items(self, lines: list[bytes]) -> Array:
         """Return the items of these lines, shape (lines, dim).
@@ -122,8 +122,11 @@ class LineParser:
         Raises:
             InputFileError: The first line lacks a column.
         """
+        if lines and not self._begun:
+            self._begun = True
+            lines = [lines[0].removeprefix(b"\xef\xbb\xbf"), *lines[1:]]
         if self._columns and self._places is None and lines:
-            header = _fields(lines[0].removeprefix(b"\xef\xbb\xbf"))
+            header = _fields(lines[0])
             self._places = [place_of(name, header) for name in self._columns]
             lines = lines[1:]
         items = np.zeros((len(lines), self._dim))

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from sordino._support.files import atomic_write
-from sordino._support.private_numbers import LIMIT
+from sordino._support.private_numbers import LARGEST, LIMIT
 from sordino.errors import InputFileError, MissingDependencyError
 
 __all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]
@@ -101,15 +101,25 @@ csv.field_size_limit(2**31 - 1)
 def _csv(path: Path, names: list[str]) -> list[Column]:
     try:
         with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            rows = list(csv.reader(file))
+            header, *rows = _rows(file)
     except OSError as error:
         raise InputFileError(f"the input file cannot be read: {error.strerror}") from None
     except csv.Error:
         raise InputFileError("the input file is not a CSV file") from None
-    while rows and not rows[-1]:
-        rows.pop()
-    places = _places(rows[0] if rows else [], names)
-    return [[row[place] if place < len(row) else None for row in rows[1:]] for place in places]
+    places = _places(header, names)
+    return [[row[place] if place < len(row) else None for row in rows] for place in places]
+
+
+def _rows(file: TextIO) -> Iterator[list[str]]:
+    """Yield the names of the columns, none if there is nothing, and the rows.
+
+    In a file of one column a blank line is a row whose field is empty; of several no row looks so.
+    """
+    found = csv.reader(file)
+    header = next(found, [])
+    yield header
+    alone = len(header) == 1
+    yield from (row for row in found if row or alone)
 
 
 @contextmanager
@@ -128,10 +138,10 @@ def _opened(path: Path) -> Iterator[TextIO]:
 def _csv_chunks(path: Path, names: list[str]) -> Iterator[list[Column]]:
     try:
         with _opened(path) as file:
-            rows = csv.reader(file)
-            places = _places(next(rows, []), names)
+            rows = _rows(file)
+            places = _places(next(rows), names)
             while chunk := list(islice(rows, _CHUNK)):
-                yield [[row[place] if place < len(row) else None for row in chunk if row] for place in places]
+                yield [[row[place] if place < len(row) else None for row in chunk] for place in places]
     except InputFileError:
         raise
     except OSError as error:
@@ -191,18 +201,34 @@ def _entry(scalar: Any) -> Any:
         return None
 
 
+# Floats beyond have at most one bit of a fraction: a half is not told from what is near it.
+_COARSE = 2.0**51
+
+
+def _half_up(exact: Any) -> int:
+    """Return floor(x + 1/2) in no more time than a text is long."""
+    if not isinstance(exact, Decimal):
+        return math.floor(Fraction(exact) + Fraction(1, 2))
+    floor = int(exact.to_integral_value(ROUND_FLOOR))
+    return floor + (exact >= Decimal(f"{floor}.5" if floor >= 0 else f"-{-floor - 1}.5"))
+
+
 def real(entry: Any) -> float:
     """Return the number that an entry is, NaN for what is none; magnitudes beyond all floats are clamped.
 
     What is rounded to an integer later is rounded from what was written: a number just below a half stays below it.
     """
     try:
+        entry = entry.decode("ascii", "replace") if isinstance(entry, bytes) else entry
         number = float(entry)
-        if math.isnan(number) or (not math.isinf(number) and number % 1.0 != 0.5):
+        large = _COARSE <= abs(number) < math.inf
+        if math.isnan(number) or not (large or math.isinf(number) or number % 1.0 == 0.5):
             return number
         exact = Decimal(entry.strip()) if isinstance(entry, str) else entry
         if math.isinf(number):
             return math.copysign(LIMIT, number) if isinstance(exact, Decimal) and exact.is_finite() else number
+        if large:
+            return number if abs(number) > 2 * LARGEST or isinstance(exact, float) else float(_half_up(exact))
         # Decimals are compared exactly, and in no more time than the text is long.
         below = exact < Decimal(number) if isinstance(exact, Decimal) else Fraction(exact) < Fraction(number)
         return math.nextafter(number, -math.inf) if below else number

@@ -150,7 +150,7 @@ class ReplaceOne:
 
     def extent(self) -> str:
         """Say how much that changes at most."""
-        return f"{_records(self.records)} moved to another cell"
+        return f"{_records(self.records)} moved"
 
     def units_in(self, records: int) -> int:
         """Return how many units cover any group of so many records.
