@@ -11,7 +11,7 @@ privacy allows it and Laplace noise under `PureDP`.
 `tree`                 tree of counts with least squares, best branching
 `haar`                 Haar wavelet with optimal level weights
 `square-root`          square root of a causal filter, lower triangular (Gaussian noise)
-`balanced`             balanced root: nearly the least error, from one decomposition; all ranges of any length
+`balanced`             balanced root: nearly the least error, from one decomposition; ranges and sums of any length
 `weighted-tree`        blocks of a few sizes with weights of least error, for ranges and running sums, pure
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
@@ -67,7 +67,7 @@ class Mechanism(Entry):
 
     def searched(self, workload: Workload) -> bool:
         """Return whether this workload's strategy is a matrix that is searched for: no closed form serves it."""
-        return self.factored and not (self.strategy == "balanced" and isinstance(workload, AllRanges))
+        return self.factored and not (self.strategy == "balanced" and isinstance(workload, AllRanges | RunningSum))
 
     @property
     def measures(self) -> str:

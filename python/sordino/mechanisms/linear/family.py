@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -22,6 +23,9 @@ from sordino.workloads.constraints import PublicTotal
 
 __all__ = ["LINEAR"]
 
+# Cells from which planning takes seconds, and the error over its bound that no other mechanism betters by a tie.
+_LONG = 2**17
+_SETTLED = 1.006
 _UNASKED = "searched for only when named: too many cells, or effort='closed_form'"
 
 
@@ -77,7 +81,7 @@ class _Linear(Family):
                 why = "; ".join(sorted(set(refused.values())) or ["no sketch serves this workload"])
                 raise UnsupportedMechanismError(f"the cells need more than the memory, and a sketch: {why}")
             return fits
-        fits, refused = _fits(request, [m for m in MECHANISMS if _is_automatic(m, request)], progress)
+        fits, refused = _fits(request, _worth_fitting(request, progress), progress)
         if not fits and request.constraint is not None:
             # Too many cells for a search unasked; but a constraint asks for one.
             return [_best_branching(request, named(MECHANISMS, "sparse", request.privacy), progress)]
@@ -145,6 +149,18 @@ def _is_automatic(mechanism: Mechanism, request: Request) -> bool:
     if request.constraint is not None:
         return mechanism.strategy == "sparse"
     return mechanism.automatic and (mechanism.strategy != "optimal" or improves(request))
+
+
+def _worth_fitting(request: Request, progress: Progress | None) -> list[Mechanism]:
+    """Return what `auto` may take; of long series no Gaussian one beside one that leaves them nothing to gain."""
+    automatic = [m for m in MECHANISMS if _is_automatic(m, request)]
+    if (request.workload.core.input_len or 0) < _LONG or request.objective != "mean":
+        return automatic
+    balanced = [m for m in automatic if m.strategy == "balanced"]
+    fits, _ = _fits(request, balanced, progress)
+    if not any((fit.optimality or math.inf) <= _SETTLED for fit in fits):
+        return automatic
+    return [m for m in automatic if m.law != "gaussian" or m in balanced]
 
 
 def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:

@@ -23,8 +23,13 @@ pub(crate) fn sine_values(len: usize) -> impl Iterator<Item = f64> {
     (1..=len).map(move |k| root_value(k as f64 * PI / (2 * (len + 1)) as f64))
 }
 
+/// The same of running sums, with first entry 1, at the modes `cos((2k − 1)(2j − 1)π/(2(2n + 1)))`.
+pub(crate) fn cosine_values(len: usize) -> impl Iterator<Item = f64> {
+    (1..=len).map(move |k| root_value((2 * k - 1) as f64 * PI / (4 * len + 2) as f64))
+}
+
 /// `s_j = (n + 1)^{−1/2} Σ_k l_k (1 − cos(2πjk/(n + 1)))` of all ranges, `j = 1 … n`.
-pub(crate) fn ranges_diagonal(len: usize) -> Vec<f64> {
+fn ranges_diagonal(len: usize) -> Vec<f64> {
     let ring = RealFourier::new(len + 1);
     let values: Vec<f64> = std::iter::once(0.0).chain(sine_values(len)).collect();
     let cosines = ring.spectrum(&values);
@@ -37,15 +42,13 @@ fn sums_diagonal(len: usize) -> Vec<f64> {
     let period = 4 * len + 2;
     let ring = RealFourier::new(period);
     let mut values = vec![0.0; period];
-    for k in 1..=len {
-        values[2 * k - 1] = root_value((2 * k - 1) as f64 * PI / period as f64);
-    }
+    values.iter_mut().skip(1).step_by(2).zip(cosine_values(len)).for_each(|(slot, value)| *slot = value);
     let cosines = ring.forward(&mut values);
     let total: f64 = cosines[0].re;
     (1..=len).map(|j| 2.0 / (2 * len + 1) as f64 * (total + cosines[2 * j - 1].re)).collect()
 }
 
-/// The diagonal of `(AᵀA)^{1/2}` in closed form, for all ranges and for running sums with a tap of 1.
+/// The diagonal of `(AᵀA)^{1/2}` in closed form, for all ranges and for running sums.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for other workloads.
@@ -53,9 +56,10 @@ pub fn root_diagonal(workload: &Workload) -> Result<Vec<f64>, Error> {
     match workload {
         Workload::Ranges { len } => Ok(ranges_diagonal(*len)),
         Workload::Linear { kernel, len, center: 0 }
-            if kernel.len() >= *len && kernel[..*len].iter().all(|tap| *tap == 1.0) =>
+            if kernel.len() >= *len && kernel[..*len].iter().all(|tap| *tap == kernel[0]) =>
         {
-            Ok(sums_diagonal(*len))
+            let tap = kernel[0].abs();
+            Ok(sums_diagonal(*len).into_iter().map(|s| tap * s).collect())
         }
         _ => Err(Error::Unsupported("the root has a diagonal in closed form for ranges and running sums".into())),
     }

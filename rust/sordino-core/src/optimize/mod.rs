@@ -65,7 +65,7 @@ pub use base_decomposition::{BaseDecomposition, base_decomposition};
 pub use condense::condensed;
 pub use dense_strategy::{Coefficients, DenseStrategy, Noise, dense_strategy};
 pub use diagonal::root_diagonal;
-pub(crate) use diagonal::{ranges_diagonal, sine_values};
+pub(crate) use diagonal::{cosine_values, sine_values};
 pub use discrepancy::{Coloring, DiscrepancyBounds, coloring, hereditary_discrepancy};
 pub use factorization::Optimized;
 pub use lower_bounds::{DeterminantBound, SpectralBound, VolumeBound, determinant_bound, spectral_bound, volume_bound};

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::scratch::{REALS, Scratch};
 use num_complex::Complex;
 use rayon::prelude::*;
+use std::ops::{AddAssign, Shl};
 
 /// Convolutions at or above this length run their limbs in parallel.
 const PARALLEL_LEN: usize = 1 << 14;
@@ -120,16 +121,32 @@ impl ExactConvolution {
     pub(crate) fn magnitude(&self, max_abs: u64) -> Result<u64, Error> {
         let bound = self.kernel_sum.saturating_mul(u128::from(max_abs));
         let fits = bound < 1 << 60 && self.limbs(max_abs).is_some();
-        fits.then_some(bound as u64).ok_or_else(|| {
-            Error::Overflow(format!(
-                "exact convolution of {} entries up to {max_abs} overflows; declare a smaller max_value",
-                self.input_len
-            ))
-        })
+        fits.then_some(bound as u64).ok_or_else(|| self.too_large(max_abs))
     }
 
-    /// `out = K ⊛ x`, exactly, for `|x_i| ≤ max_abs` accepted by [`Self::magnitude`].
-    pub(crate) fn apply(&self, x: &[i64], max_abs: u64, out: &mut [i64]) {
+    /// Largest magnitude of an output entry, if inputs up to `max_abs` convolve exactly in `i128`.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] otherwise.
+    pub(crate) fn wide_magnitude(&self, max_abs: u64) -> Result<u128, Error> {
+        let fits = max_abs < 1 << 60 && self.limbs(max_abs).is_some();
+        let bound = self.kernel_sum.saturating_mul(u128::from(max_abs));
+        (fits && bound < 1 << 120).then_some(bound).ok_or_else(|| self.too_large(max_abs))
+    }
+
+    fn too_large(&self, max_abs: u64) -> Error {
+        Error::Overflow(format!(
+            "exact convolution of {} entries up to {max_abs} overflows; declare a smaller max_value",
+            self.input_len
+        ))
+    }
+
+    /// `out = K ⊛ x`, exactly, for `|x_i| ≤ max_abs` accepted by [`Self::magnitude`], or for wide sums by
+    /// [`Self::wide_magnitude`].
+    pub(crate) fn apply<T>(&self, x: &[i64], max_abs: u64, out: &mut [T])
+    where
+        T: Copy + Default + Send + From<i64> + Shl<u32, Output = T> + AddAssign,
+    {
         let limbs = self.limbs(max_abs).expect("checked when the plan was fitted");
         let convolve = |index: u32| {
             let mut buffer = REALS.take(self.len);
@@ -141,17 +158,17 @@ impl ExactConvolution {
             self.transform.filter_in_place(&mut buffer, |k| self.spectrum[k]);
             buffer
         };
-        let fold = |buffer: &[f64], shift: u32, out: &mut [i64]| {
+        let fold = |buffer: &[f64], shift: u32, out: &mut [T]| {
             for ring in buffer.chunks(self.cyclic) {
                 let covered = &mut out[..ring.len()];
                 covered.par_chunks_mut(PARALLEL_LEN).zip(ring.par_chunks(PARALLEL_LEN)).for_each(|(out, ring)| {
                     for (slot, value) in out.iter_mut().zip(ring) {
-                        *slot += nearest(*value) << shift;
+                        *slot += T::from(nearest(*value)) << shift;
                     }
                 });
             }
         };
-        out.fill(0);
+        out.fill(T::default());
         if self.len >= PARALLEL_LEN && limbs.count > 1 {
             let parts: Vec<Scratch<f64>> = (0..limbs.count).into_par_iter().map(convolve).collect();
             for (index, part) in parts.iter().enumerate() {
