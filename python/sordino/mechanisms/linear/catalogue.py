@@ -41,6 +41,7 @@ from sordino.workloads import (
     Filter,
     GroupConvolution,
     Histogram,
+    Kronecker,
     Marginals,
     RunningSum,
     SortedHistogram,
@@ -49,6 +50,8 @@ from sordino.workloads import (
 )
 
 __all__ = ["MECHANISMS", "Mechanism"]
+
+_MOST_ROOTS = 2
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Mechanism(Entry):
 
     def searched(self, workload: Workload) -> bool:
         """Return whether this workload's strategy is a matrix that is searched for: no closed form serves it."""
-        return self.factored and not (self.strategy == "balanced" and isinstance(workload, AllRanges | RunningSum))
+        return self.factored and not (self.strategy == "balanced" and _has_root(workload))
 
     @property
     def measures(self) -> str:
@@ -125,6 +128,15 @@ class Mechanism(Entry):
                 return not isinstance(workload, Histogram | GroupConvolution)
             case _:
                 return True
+
+
+def _has_root(workload: Workload) -> bool:
+    """Return whether the balanced root has a closed form: ranges and running sums, and products of two with cells."""
+    if isinstance(workload, Kronecker):
+        roots = [factor for factor in workload.factors if type(factor) is not Histogram]
+        # Each takes bits of the others.
+        return 1 <= len(roots) <= _MOST_ROOTS and all(map(_has_root, roots))
+    return isinstance(workload, AllRanges | RunningSum)
 
 
 def _of_ranges(workload: Workload) -> bool:

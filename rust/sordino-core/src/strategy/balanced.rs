@@ -22,10 +22,27 @@ use crate::workload::Workload;
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// Bits of the largest column weight.
-const WEIGHT_BITS: i32 = 12;
-/// Bits of the kernel for a short series; half a bit more each time that it doubles, since the smallest mode is.
-const KERNEL_BITS: u32 = 12;
+/// How finely the matrix is rounded to integers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Precision {
+    /// All bits are there for one axis.
+    Full,
+    /// Several axes share them.
+    Shared,
+}
+
+impl Precision {
+    /// Bits of the largest column weight.
+    fn weight_bits(self) -> u32 {
+        if self == Self::Full { 12 } else { 10 }
+    }
+
+    /// Bits of the kernel: half a bit more each time that the series doubles, since the smallest mode is.
+    fn kernel_bits(self, len: usize) -> u32 {
+        (usize::BITS - len.leading_zeros()).div_ceil(2) + if self == Self::Full { 12 } else { 8 }
+    }
+}
+
 /// Longest series: exact convolutions hold a dozen arrays of its length.
 const MAX_LEN: usize = 1 << 21;
 /// Longest series for which all pairs of columns are compared.
@@ -76,6 +93,7 @@ impl Symmetry {
 pub(super) struct Balanced {
     workload: Workload,
     symmetry: Symmetry,
+    weight_bits: u32,
     /// `D_1 … D_n`.
     weights: Vec<i64>,
     /// `ρ(0) … ρ(M/2)`.
@@ -89,7 +107,7 @@ pub(super) struct Balanced {
 }
 
 impl Balanced {
-    pub fn new(workload: &Workload) -> Result<Self, Error> {
+    pub fn new(workload: &Workload, precision: Precision) -> Result<Self, Error> {
         let (len, symmetry) = match workload {
             Workload::Ranges { len } => (*len, Symmetry::Sine),
             _ => match prefix_or_cells(workload)? {
@@ -102,11 +120,11 @@ impl Balanced {
         }
         let period = symmetry.period(len);
         let ring = RealFourier::new(period);
-        let bits = KERNEL_BITS + (usize::BITS - len.leading_zeros()).div_ceil(2);
-        let kernel = rounded_kernel(&ring, symmetry, len, bits);
+        let kernel = rounded_kernel(&ring, symmetry, len, precision.kernel_bits(len));
+        let weight_bits = precision.weight_bits();
         let scales: Vec<f64> = root_diagonal(workload)?.iter().map(|s| s.sqrt().recip()).collect();
         let largest = scales.iter().fold(0.0f64, |most, d| most.max(*d));
-        let weights = scales.iter().map(|d| (d / largest * 2f64.powi(WEIGHT_BITS)).round() as i64).collect();
+        let weights = scales.iter().map(|d| (d / largest * 2f64.powi(weight_bits as i32)).round() as i64).collect();
         let most = kernel.iter().fold(0, |most, k| k.unsigned_abs().max(most));
         let correlation = correlation(symmetry, &kernel, most)?;
         let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
@@ -129,11 +147,38 @@ impl Balanced {
         }
         let images = 2 * len + 1;
         let convolution = ExactConvolution::new(&lags, images);
-        Ok(Self { workload: workload.clone(), symmetry, weights, correlation, convolution, images, ring, spectrum })
+        Ok(Self {
+            workload: workload.clone(),
+            symmetry,
+            weight_bits,
+            weights,
+            correlation,
+            convolution,
+            images,
+            ring,
+            spectrum,
+        })
     }
 
     fn len(&self) -> usize {
         self.weights.len()
+    }
+
+    /// Largest `|b_j|²`, and how far `b_i·b_j` may fall below zero.
+    pub fn squares(&self) -> (Upper, Upper) {
+        let upper = |value: i128| Upper::integer(value.unsigned_abs());
+        (upper(self.column_squared()), upper(self.opposed()))
+    }
+
+    /// `B^{-T} row`.
+    pub fn solve_transposed(&self, row: &[f64]) -> Vec<f64> {
+        self.divide(&self.weighted(row))
+    }
+
+    /// Bound of `D x`.
+    fn weighted_bound(&self, max_abs: u64) -> Result<u64, Error> {
+        let overflow = || Error::Overflow("the weighted cells overflow; declare a smaller max_value".into());
+        max_abs.checked_mul(1 << self.weight_bits).ok_or_else(overflow)
     }
 
     /// `K^{-1} v`.
@@ -272,12 +317,6 @@ fn add_sums_before(values: &[f64], kernel: &[f64], offset: usize, out: &mut [f64
     );
 }
 
-/// Bound of `D x`.
-fn weighted_bound(max_abs: u64) -> Result<u64, Error> {
-    let overflow = || Error::Overflow("the weighted cells overflow; declare a smaller max_value".into());
-    max_abs.checked_mul(1 << WEIGHT_BITS).ok_or_else(overflow)
-}
-
 /// `ρ = k ⊛ k` on the ring, from 0 to half of it.
 fn correlation(symmetry: Symmetry, kernel: &[i64], most: u64) -> Result<Vec<i64>, Error> {
     let (period, half) = (kernel.len(), kernel.len() / 2);
@@ -344,7 +383,7 @@ impl Strategy for Balanced {
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        let largest = weighted_bound(max_abs)?;
+        let largest = self.weighted_bound(max_abs)?;
         if let Ok(max_abs) = self.convolution.magnitude(largest) {
             return Ok(Encoding::Exact { max_abs });
         }
@@ -366,7 +405,7 @@ impl Strategy for Balanced {
             images[n + j] = x * d;
             images[(n as isize + other) as usize] = if negative { -x * d } else { x * d };
         }
-        let (ring_len, largest) = ((3 * n + 1).next_power_of_two(), weighted_bound(max_abs)?);
+        let (ring_len, largest) = ((3 * n + 1).next_power_of_two(), self.weighted_bound(max_abs)?);
         match out {
             Encoded::Exact(units) => {
                 let mut ring = INTEGERS.take(ring_len);
@@ -394,7 +433,7 @@ impl Strategy for Balanced {
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        Ok(self.divide(&self.weighted(row)))
+        Ok(self.solve_transposed(row))
     }
 }
 
@@ -426,7 +465,7 @@ mod tests {
     fn products_of_columns_are_exact() {
         for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
             for len in [1, 2, 3, 8, 13, 64] {
-                let strategy = Balanced::new(&workload(symmetry, len)).unwrap();
+                let strategy = Balanced::new(&workload(symmetry, len), Precision::Full).unwrap();
                 let columns: Vec<Vec<i128>> = (0..len)
                     .map(|j| {
                         let unit: Vec<i64> = (0..len).map(|i| i64::from(i == j)).collect();
@@ -449,7 +488,7 @@ mod tests {
     fn wide_sums_are_rounded_once() {
         for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
             let (len, max_abs) = (37, 1i64 << 45);
-            let strategy = Balanced::new(&workload(symmetry, len)).unwrap();
+            let strategy = Balanced::new(&workload(symmetry, len), Precision::Full).unwrap();
             assert!(matches!(strategy.encoding(max_abs as u64).unwrap(), Encoding::Float { .. }));
             let x: Vec<i64> =
                 (0..len).map(|j| if j % 3 == 0 { max_abs } else { -max_abs + 77_777_777 * j as i64 }).collect();
@@ -471,7 +510,7 @@ mod tests {
         let cases = [(Symmetry::Sine, 128, 10.9807), (Symmetry::Sine, 1024, 14.8506), (Symmetry::Cosine, 365, 11.1466)];
         for (symmetry, len, known) in cases {
             let workload = workload(symmetry, len);
-            let strategy = Balanced::new(&workload).unwrap();
+            let strategy = Balanced::new(&workload, Precision::Full).unwrap();
             let mut variances = vec![0.0; workload.answers_len()];
             strategy.variances(&mut variances);
             let column = strategy.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get();

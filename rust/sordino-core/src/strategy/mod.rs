@@ -23,6 +23,7 @@ mod marginals;
 mod output;
 mod points;
 mod probe;
+mod product;
 mod recipe;
 mod sparse;
 mod square_root;

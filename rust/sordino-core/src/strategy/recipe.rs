@@ -1,6 +1,6 @@
 //! Recipes: a strategy described as plain data, built in a separate step.
 
-use super::balanced::Balanced;
+use super::balanced::{Balanced, Precision};
 use super::dense::Dense;
 use super::fourier::Fourier;
 use super::fourier_basis::{FourierBasis, Sharing};
@@ -9,6 +9,7 @@ use super::haar::Haar;
 use super::identity::Identity;
 use super::marginals::{Marginals, Shares};
 use super::output::Output;
+use super::product::Product;
 use super::sparse::Sparse;
 use super::square_root::SquareRoot;
 use super::tree::Tree;
@@ -45,7 +46,7 @@ pub enum Mechanism {
     Haar,
     /// The square root (outer factor) of a causal filter.
     SquareRoot,
-    /// The balanced root of all ranges.
+    /// The balanced root of ranges, of running sums, and of their products.
     Balanced,
     /// Blocks of a few sizes, each with its weight.
     WeightedTree,
@@ -110,7 +111,8 @@ impl Recipe {
             (Mechanism::Tree { branching }, _) => Box::new(Tree::new(&workload, branching, geometry)?),
             (Mechanism::SquareRoot, _) if gaussian => Box::new(SquareRoot::new(&workload)?),
             (Mechanism::WeightedTree, _) if !gaussian => Box::new(WeightedTree::new(&workload)?),
-            (Mechanism::Balanced, _) if gaussian => Box::new(Balanced::new(&workload)?),
+            (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => Box::new(Product::new(&workload)?),
+            (Mechanism::Balanced, _) if gaussian => Box::new(Balanced::new(&workload, Precision::Full)?),
             (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),
             _ => return Err(unsupported()),
         })

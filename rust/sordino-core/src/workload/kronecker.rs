@@ -35,28 +35,36 @@ pub(super) fn apply(factors: &[Workload], x: &[f64], out: &mut [f64]) {
     for axis in order {
         if !matches!(factors[axis], Workload::Histogram { .. }) {
             let inner = shape[axis + 1..].iter().product();
-            table = along(&factors[axis], inner, &table);
+            table = along(sizes(&factors[axis]), inner, &table, |line, out| factors[axis].apply(line, out));
             shape[axis] = sizes(&factors[axis]).1;
         }
     }
     out.copy_from_slice(&table);
 }
 
-/// The factor along the middle axis of a table of any size by its cells by `inner`.
-fn along(factor: &Workload, inner: usize, table: &[f64]) -> Vec<f64> {
-    let (n, m) = (factor.input_len().unwrap_or(0), factor.answers_len());
+/// A map of `n` numbers to `m` along the middle axis of a table of any size by `n` by `inner`.
+pub(crate) fn along<T, U>(
+    (n, m): (usize, usize),
+    inner: usize,
+    table: &[T],
+    map: impl Fn(&[T], &mut [U]) + Sync,
+) -> Vec<U>
+where
+    T: Copy + Sync,
+    U: Copy + Default + Send,
+{
     let lines = table.len() / n;
-    let mut answers = vec![0.0; lines * m];
+    let mut answers = vec![U::default(); lines * m];
     // At least a pass over what goes in and comes out.
     fill(&mut answers, m, table.len() + lines * m, |line, out| {
         let first = line / inner * n * inner + line % inner;
-        let x: Vec<f64> = (0..n).map(|j| table[first + j * inner]).collect();
-        factor.apply(&x, out);
+        let x: Vec<T> = (0..n).map(|j| table[first + j * inner]).collect();
+        map(&x, out);
     });
     if inner == 1 {
         return answers;
     }
-    let mut out = vec![0.0; lines * m];
+    let mut out = vec![U::default(); lines * m];
     for (line, answers) in answers.chunks_exact(m).enumerate() {
         let first = line / inner * m * inner + line % inner;
         for (r, value) in answers.iter().enumerate() {
@@ -94,7 +102,7 @@ pub(super) fn row_squares(factors: &[Workload], out: &mut [f64]) {
 }
 
 /// `a_1 ⊗ … ⊗ a_k`, row-major.
-fn outer(vectors: &[Vec<f64>]) -> Vec<f64> {
+pub(crate) fn outer(vectors: &[Vec<f64>]) -> Vec<f64> {
     vectors
         .iter()
         .fold(vec![1.0], |product, vector| product.iter().flat_map(|a| vector.iter().map(move |b| a * b)).collect())

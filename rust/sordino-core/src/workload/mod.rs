@@ -13,6 +13,7 @@ mod sparse;
 pub(crate) mod tests;
 mod union;
 
+pub(crate) use kronecker::{along, outer};
 pub(crate) use marginals::{cells, marginal, project};
 
 use crate::error::Error;
@@ -328,7 +329,7 @@ fn check_entries(name: &'static str, values: &[f64]) -> Result<(), Error> {
 }
 
 /// Writes each piece of `out` by its number, in several threads if the `work` in all is worth it.
-fn fill(out: &mut [f64], piece: usize, work: usize, write: impl Fn(usize, &mut [f64]) + Sync) {
+fn fill<T: Send>(out: &mut [T], piece: usize, work: usize, write: impl Fn(usize, &mut [T]) + Sync) {
     if work < PARALLEL {
         out.chunks_exact_mut(piece).enumerate().for_each(|(i, piece)| write(i, piece));
     } else {

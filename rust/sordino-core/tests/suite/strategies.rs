@@ -63,6 +63,14 @@ fn workloads() -> Vec<Workload> {
         Workload::Kronecker {
             factors: vec![Workload::Linear { kernel: decay(3), len: 3, center: 0 }, Workload::Ranges { len: 2 }],
         },
+        Workload::Kronecker {
+            factors: vec![
+                Workload::Linear { kernel: vec![2.0; 4], len: 4, center: 0 },
+                Workload::Histogram { len: 2 },
+                Workload::Ranges { len: 3 },
+            ],
+        },
+        Workload::Kronecker { factors: vec![Workload::Ranges { len: 3 }, Workload::Histogram { len: 4 }] },
     ]
 }
 
@@ -224,7 +232,7 @@ fn replacement_is_tight_where_claimed() {
     for (recipe, strategy) in strategies() {
         let exact = strategy.geometry() == Geometry::L2
             && recipe.workload.input_len() != Some(1) // one cell has no pair
-            && !matches!((recipe.mechanism, &recipe.workload), (Some(Mechanism::Output), Workload::Linear { .. } | Workload::Circular { .. }) | (Some(_), Workload::Histogram { .. }) | (None, Workload::Kronecker { .. }));
+            && !matches!((recipe.mechanism, &recipe.workload), (Some(Mechanism::Output), Workload::Linear { .. } | Workload::Circular { .. }) | (Some(_), Workload::Histogram { .. }) | (None | Some(Mechanism::Balanced), Workload::Kronecker { .. }));
         if !exact {
             continue;
         }
