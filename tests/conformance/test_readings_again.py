@@ -85,13 +85,14 @@ def test_no_record_vanishes_when_a_handler_raises(users):
     before = signal.signal(signal.SIGALRM, handler)
     try:
         for delay in np.linspace(0.01, 0.2, 8):
-            signal.setitimer(signal.ITIMER_REAL, delay)
             try:
-                counts = so.tabulate(np.zeros(len(users)), 1, user=users, max_records=1).counts
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, delay)
+                    counts = so.tabulate(np.zeros(len(users)), 1, user=users, max_records=1).counts
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
             except Handled:
                 continue
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
             assert counts.sum() == len(users)
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -230,12 +230,13 @@ def gaussian_bound(
     return Bound(name, value / gaussian_mu(privacy), "Gaussian noise, any factorization")
 
 
-def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int) -> Bound | None:
+def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int, one_signed: bool) -> Bound | None:
     """Return the least rmse of any Gaussian-noise factorization mechanism for a stream, None if none is known.
 
     `sigma ‖A‖_*/n`; without a length n = 2**20, the steps over which the rmse is taken. There a stable filter comes
     near the limit `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). `sigma` counts `sqrt(touched)`
-    coordinates of one record.
+    coordinates of one record where their signs are free. Of one sign they cost less than that if the noise of
+    coordinates is correlated, so there the bound is for one coordinate at one step.
     """
     if isinstance(privacy, PureDP):
         return None
@@ -245,12 +246,12 @@ def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int)
         steps, (mean, name) = REFERENCE_STEPS, _endless_mean(workload)
     else:
         steps, (mean, name) = workload.steps, singular_mean(workload)
-    mean *= unit.least_norm(steps)
+    mean *= unit.least_norm(1 if one_signed else steps)
     if workload.length is not None and (diagonal := diagonal_mean(workload) * unit.least_norm(1)) > mean:
         mean, name = diagonal, "diagonal bound"
     if mean == 0.0:
         return None
-    value = mean / gaussian_mu(privacy) * math.sqrt(touched)
+    value = mean / gaussian_mu(privacy) * math.sqrt(1 if one_signed else touched)
     return Bound(name, value * _SAFE, "Gaussian noise, any factorization")
 
 

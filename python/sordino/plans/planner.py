@@ -41,6 +41,8 @@ _LEAST_RATIO = 1e-5
 # Where the error is no multiple of the noise: epsilons that are tried, and how near the least one is.
 _LEAST, _MOST = 1e-6, 1e6
 _WITHIN = 1e-3
+# Most that the lattice takes, and more than it differs by from one epsilon to the next.
+_INFLATION = 1e-3
 
 _DEFAULTS = {each.name: each.default for each in fields(Request)} | {"basis": "haar"}
 
@@ -145,8 +147,9 @@ def plan(
             largest power of two up to 2**24 that costs nothing if None.
         integral: Whether cells are integers; otherwise they are rounded to a fine public grid.
         constraint: What is publicly known about the input; `auto` then means 'sparse', which projects onto it.
-        effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 256), whenever no closed
-            form is known to be optimal; 'closed_form' searches only when such a mechanism is named.
+        effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 256; up to 1,024 for what one
+            decomposition gives), whenever no closed form is known to be optimal; 'closed_form' searches only when such
+            a mechanism is named.
         factorization: What 'optimal' or another searched mechanism measures, from `sordino.optimal.factorize`.
         basis: In which 'threshold', and estimates of a live table, look for what is not noise: 'haar', 'cosine',
             'standard', an `OrthonormalBasis`.
@@ -268,6 +271,8 @@ def privacy_for(
 
     Returns:
         `ApproxDP` or `PureDP`; a plan with it, and with `objective="max"` for another target than an rmse, meets it.
+        `auto` goes by standard errors: of two mechanisms alike in them one may have shorter intervals, and with its
+        name `within` need less.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
@@ -315,24 +320,27 @@ def _by_proportion(family: Family, request: Request, target: float, guarantee: G
     One plan at epsilon = 1 tells the ratio needed, and the ratio the epsilon.
     """
     named = request.mechanism != "auto"
-    best = math.inf
+    enough = []
     for fit in [family.choose(request)] if named else family.candidates(request):
         law = fit.mechanism.law  # type: ignore[attr-defined]
         ratio = noise_ratio(request.privacy, law) * target / error(fit)
         if law == "laplace":
-            best = min(best, 1.0 / ratio)
+            enough.append(1.0 / ratio)
         elif isinstance(request.privacy, ApproxDP) and ratio > _LEAST_RATIO:
-            best = min(best, epsilon_of_mu(1.0 / ratio, request.privacy.delta))
-    if not 1e-12 <= best <= 1e6:
-        raise InvalidParameterError("no epsilon from 1e-12 to 1e6 meets this target")
-    # Lattice inflation may differ a little at another epsilon: step up until the plan meets the target.
-    for step in range(40):
-        privacy = guarantee(best * (1.0 + 1e-9 * 2.0**step if step else 1.0))
-        tried = replace(request, privacy=privacy)
-        chosen = family.choose(tried) if named else least_error(family.candidates(tried), request.objective)
-        if error(chosen) <= target:
-            return privacy
-    raise InvalidParameterError("no epsilon meets this target")
+            enough.append(epsilon_of_mu(1.0 / ratio, request.privacy.delta))
+    enough = sorted(epsilon for epsilon in enough if 1e-12 <= epsilon <= 1e6)
+    # What is enough for one mechanism may not be for the one that is taken there: then try what is for the next.
+    for least in enough:
+        # Lattice inflation may differ a little at another epsilon: step up until the plan meets the target.
+        for step in range(40):
+            tried = replace(request, privacy=guarantee(least * (1.0 + 1e-9 * 2.0**step if step else 1.0)))
+            chosen = family.choose(tried) if named else least_error(family.candidates(tried), request.objective)
+            found = error(chosen)
+            if found <= target:
+                return tried.privacy
+            if found > target * (1.0 + _INFLATION) and least < enough[-1]:
+                break
+    raise InvalidParameterError("no epsilon from 1e-12 to 1e6 meets this target")
 
 
 def _by_bisection(family: Family, request: Request, target: float, guarantee: Guarantee, error: Error) -> Privacy:

@@ -3,7 +3,16 @@
 from typing import TYPE_CHECKING
 
 from sordino.accuracy.factorizations import kronecker_factors
-from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Kronecker, Marginals, Workload
+from sordino.workloads import (
+    AllRanges,
+    Filter,
+    GroupConvolution,
+    Histogram,
+    Kronecker,
+    Marginals,
+    Union,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from sordino.mechanisms.fits import Objective, Request
@@ -15,6 +24,8 @@ _CELLS = {"gaussian": 512, "laplace": 256}
 # Cells up to which a strategy that needs one decomposition is.
 _BALANCED_CELLS = 1024
 _MAX_ENTRIES = 2**25
+# Multiplications for condensing many rows.
+_MAX_WORK = 2**33
 
 
 def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
@@ -31,11 +42,22 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
 
 
 def _quick(workload: Workload, objective: "Objective", most: int) -> bool:
-    cells, answers = workload.core.input_len, workload.core.answers_len
+    cells = workload.core.input_len
     if cells is None or cells > most:
         return False
-    condensed = isinstance(workload, AllRanges) and objective == "mean"
-    return condensed or answers * cells <= _MAX_ENTRIES
+    rows = _rows(workload) if objective == "mean" else workload.core.answers_len
+    return rows * cells <= _MAX_ENTRIES and (objective != "mean" or rows * cells * cells <= _MAX_WORK)
+
+
+def _rows(workload: Workload) -> int:
+    """Return how many rows are eliminated before few stand for all in the mean: those of ranges are known."""
+    match workload:
+        case AllRanges():
+            return workload.length
+        case Union(parts=parts):
+            return sum(map(_rows, parts))
+        case _:
+            return workload.core.answers_len
 
 
 def improves(request: "Request") -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from sordino.accuracy.factorizations import Factorization
+from sordino.accuracy.factorizations import Factorization, certify
 from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import named
 from sordino.mechanisms.family import Column, Family, Shown, none_serves
@@ -20,12 +20,15 @@ from sordino.mechanisms.linear.search import Progress
 from sordino.privacy.units import ReplaceOne
 from sordino.workloads import Histogram
 from sordino.workloads.constraints import PublicTotal
+from sordino.workloads.recognition import recognised
 
 __all__ = ["LINEAR"]
 
 # Cells from which planning takes seconds, and the error over its bound that no other mechanism betters by a tie.
 _LONG = 2**17
 _SETTLED = 1.006
+# Two machines compute the same singular values to this.
+_AGREE = 1.0 + 1e-9
 _UNASKED = "searched for only when named: too many cells, or effort='closed_form'"
 
 
@@ -54,6 +57,7 @@ class _Linear(Family):
     def check(self, request: Request) -> Request:
         if isinstance(request.constraint, PublicTotal) and not isinstance(request.unit, ReplaceOne):
             raise InvalidParameterError("a public total cannot change with the protected thing: plan with ReplaceOne")
+        request = replace(request, workload=recognised(request.workload))
         cells, memory, compression = request.workload.core.input_len, request.memory, request.compression
         if memory is None or cells is None:
             return request
@@ -68,6 +72,7 @@ class _Linear(Family):
         if found is not None:
             own = "sparse" if request.constraint is not None else f"{found.kind}-{found.law}"
             name = own if mechanism == "auto" else mechanism
+            _check_certificate(found, request)
             return fit_linear(request, named(MECHANISMS, name, request.privacy), factorization=found)
         if mechanism != "auto":
             return _best_branching(request, named(MECHANISMS, mechanism, request.privacy), progress)
@@ -124,7 +129,7 @@ class _Linear(Family):
         if mechanism.strategy == "threshold" and record["request"]["basis"] == "custom":
             raise PlanFileError("a basis given by functions is in no file")
         stored = record["factorization"]
-        if (stored is not None) != mechanism.searched(request.workload):
+        if not mechanism.factored if stored is not None else mechanism.searched(request.workload):
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")
         found = None if stored is None else Factorization.from_json(stored, request.workload)
         return fit_linear(request, mechanism, int(record["branching"]), found)
@@ -149,6 +154,23 @@ def _is_automatic(mechanism: Mechanism, request: Request) -> bool:
     if request.constraint is not None:
         return mechanism.strategy == "sparse"
     return mechanism.automatic and (mechanism.strategy != "optimal" or improves(request))
+
+
+def _check_certificate(found: Factorization, request: Request) -> None:
+    """Refuse a certificate that does not prove its bound for this workload: it is another's.
+
+    Raises:
+        InvalidParameterError: It does not.
+    """
+    proof = found.certificate
+    if proof is None:
+        return
+    try:
+        known = certify(request.workload, proof.objective, proof.cell_weights, proof.query_weights)
+    except PlanFileError:
+        known = None
+    if known is None or proof.lower > known.lower * _AGREE:
+        raise InvalidParameterError("this factorization is of another workload: its certificate proves nothing here")
 
 
 def _worth_fitting(request: Request, progress: Progress | None) -> list[Mechanism]:

@@ -346,7 +346,7 @@ def fit_linear(
     _check_served(request, mechanism)
     if mechanism.strategy == "compressive":
         strategy = _sketched(request, mechanism)
-    elif not mechanism.searched(workload):
+    elif factorization is None and not mechanism.searched(workload):
         if mechanism.strategy == "threshold":
             request.basis.core(workload.core.input_len or 0)
         strategy = _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
@@ -447,6 +447,8 @@ def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> 
     Raises:
         UnsupportedMechanismError: Kind, law or noise do not belong to the mechanism.
     """
+    if not mechanism.factored:
+        raise UnsupportedMechanismError(f"{mechanism.name} measures no factorization: leave it out")
     kind, blocks = factorization.kind, factorization.blocks
     rows = math.prod(len(factor) for factor in factorization.factors)
     if (

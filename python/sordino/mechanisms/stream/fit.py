@@ -373,7 +373,7 @@ def rmse_bound(request: Request) -> Bound | None:
     if continual(request).workload.continual:
         return None
     asked = continual(request)
-    return stream_bound(asked.workload, request.privacy, request.unit, asked.cells_per_record)
+    return stream_bound(asked.workload, request.privacy, request.unit, asked.cells_per_record, asked.one_signed)
 
 
 def _first_taps(workload: Filter, step: int) -> Array:

@@ -1,0 +1,170 @@
+"""Ranges, running sums, products and what is one of them: nearly the least error at every size, and bounds that hold."""
+
+import numpy as np
+import pytest
+
+import sordino as so
+from sordino.accuracy.bounds import diagonal_mean, singular_mean
+from sordino.accuracy.factorizations import dense
+from sordino.workloads.recognition import recognised
+
+ONE = so.GaussianDP(mu=1.0)
+APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
+SIZES = (200, 256, 257, 512, 513, 1024, 1025, 4096)
+RNG = np.random.default_rng(5)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        so.AllRanges,
+        so.RunningSum,
+        lambda n: so.Kronecker([so.RunningSum(n), so.Histogram(5)]),
+        lambda n: so.Kronecker([so.Histogram(2), so.RunningSum(n), so.AllRanges(8)]),
+    ],
+    ids=["ranges", "sums", "sums by cells", "cells by sums by ranges"],
+)
+def test_no_size_changes_the_quality(build):
+    """From one size to the next the error over the bound moves by less than one percent, and never is two above it."""
+    over = [so.plan(build(n), ONE).optimality for n in SIZES]
+    assert max(over) < 1.02
+    assert np.abs(np.diff(over)).max() < 0.01
+
+
+@pytest.mark.parametrize(("length", "rmse"), [(64, 6.047), (256, 8.885), (1024, 12.430), (4096, 16.152)])
+def test_ranges_under_pure_privacy(length, rmse):
+    plan = so.plan(so.AllRanges(length), so.PureDP(epsilon=1.0), mechanism="weighted-tree")
+    assert plan.rmse <= rmse * 1.001
+    assert plan.optimality is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "rmse"),
+    [
+        (so.AllRanges(1024), 14.8506),
+        (so.AllRanges(4096), 17.4649),
+        (so.RunningSum(365), 11.1466),
+        (so.RunningSum(8760), 15.3532),
+        (so.RunningSum(2**16), 18.0),
+        (so.Kronecker([so.RunningSum(1024), so.Histogram(100)]), 12.5061),
+        (so.Kronecker([so.RunningSum(1024), so.RunningSum(64)]), 26.2934),
+    ],
+    ids=str,
+)
+def test_reference_values(workload, rmse):
+    """Root mean squared errors of the balanced root at epsilon 1, delta 1e-6."""
+    plan = so.plan(workload, APPROX, mechanism="balanced")
+    assert plan.rmse == pytest.approx(rmse, rel=3e-3)
+    assert 1.0 <= plan.optimality < 1.01
+
+
+def random_workloads():
+    for _ in range(12):
+        n = int(RNG.integers(2, 14))
+        yield so.Matrix(RNG.standard_normal((int(RNG.integers(1, 30)), n)))
+        yield so.Matrix((RNG.random((20, n)) < 0.4) + 0.0 * np.eye(20, n) + np.eye(20, n))
+        yield so.Matrix(np.exp(3.0 * RNG.standard_normal(9))[:, None] * RNG.standard_normal((9, n)))
+        yield so.AllRanges(n) | so.Histogram(n)
+        yield so.Kronecker([so.AllRanges(3), so.Matrix(RNG.standard_normal((5, n)))])
+
+
+def test_the_diagonal_bound_binds_the_optimum():
+    """Between the singular values and what a search certifies; and the balanced root does no better than it says."""
+    for workload in random_workloads():
+        best = so.optimal.factorize(workload, gap=1e-6).certificate
+        error = best.lower * (1.0 + 1e-6)
+        assert singular_mean(workload)[0] * (1.0 - 1e-9) <= max(diagonal_mean(workload), singular_mean(workload)[0])
+        assert diagonal_mean(workload) <= error * (1.0 + 1e-9)
+        plan = so.plan(workload, ONE, mechanism="balanced")
+        assert plan.optimality >= 1.0 - 1e-9
+        assert plan.rmse >= best.lower * (1.0 - 1e-9)  # the noise multiplier is 1
+
+
+@pytest.mark.parametrize("mechanism", ["balanced-gaussian", "weighted-tree-laplace"])
+def test_measured_errors_are_those_planned(mechanism):
+    """A thousand releases under known keys: false alarm below 1e-6 at five standard deviations."""
+    workloads = [so.AllRanges(9), so.RunningSum(17)]
+    workloads.append(
+        so.AllRanges(6) | so.Histogram(6) if "tree" in mechanism else so.Kronecker([so.RunningSum(3), so.AllRanges(4)])
+    )
+    for workload in workloads:
+        plan = so.plan(workload, APPROX, mechanism=mechanism)
+        x = RNG.integers(0, 50, workload.input_shape)
+        truth = np.asarray(workload.core.apply(x.reshape(-1).astype(float))).reshape(-1)
+        squares = []
+        for key in range(1000):
+            with so.testing.deterministic_noise(key.to_bytes(32, "little")):
+                squares.append(np.mean((plan.release(x).unbiased.reshape(-1) - truth) ** 2))
+        deviation = np.std(squares) / np.sqrt(len(squares))
+        assert abs(np.mean(squares) - plan.rmse**2) < 5.0 * deviation
+
+
+def test_a_record_of_several_cells_of_one_sign_may_cost_less():
+    """Noise of cells that is correlated: one common column beside independent ones. So the bound is for one cell."""
+    for cells in (2, 3, 8):
+        single = so.plan(so.Continual(so.RunningSum(6), dim=cells), ONE).fit.bound.value
+        both = so.Continual(so.RunningSum(6), dim=cells, cells_per_record=cells)
+        signed = so.Continual(so.RunningSum(6), dim=cells, cells_per_record=cells, one_signed=False)
+        assert so.plan(both, ONE).fit.bound.value == single
+        assert so.plan(signed, ONE).fit.bound.value == pytest.approx(single * np.sqrt(cells))
+
+
+MATRICES = {
+    "running sums": (np.tri(40), so.RunningSum(40)),
+    "cells": (np.eye(7), so.Histogram(7)),
+    "ranges": (
+        np.array([[i <= k <= j for k in range(6)] for i in range(6) for j in range(i, 6)], float),
+        so.AllRanges(6),
+    ),
+    "filter": (
+        np.tril(np.triu(np.ones((9, 9)), -2)) * 0.5,
+        so.Convolution([0.5, 0.5, 0.5, 0, 0, 0, 0, 0, 0], 9, "causal"),
+    ),
+    "ring": (np.roll(np.eye(5), 2, axis=0) * 3.0, so.Convolution([0, 0, 3.0, 0, 0], 5, "circular")),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_matrix_that_is_another_workload_is_planned_as_it(name):
+    A, workload = MATRICES[name]
+    for privacy in (ONE, so.PureDP(epsilon=1.0)):
+        assert so.plan(so.Matrix(A), privacy).digest == so.plan(workload, privacy).digest
+    assert np.array_equal(dense(recognised(so.Matrix(A))), A)
+    for other in (A[::-1], A + 1e-12 * np.eye(*A.shape)):
+        if not np.array_equal(other, A):
+            assert not isinstance(recognised(so.Matrix(other)), so.RunningSum | so.AllRanges | so.Histogram)
+    assert recognised(so.Matrix(A, weights=np.ones(len(A)))).kind == "matrix"
+    both = so.Kronecker([so.Matrix(A), so.Histogram(2)])
+    assert so.plan(both, ONE).digest == so.plan(so.Kronecker([workload, so.Histogram(2)]), ONE).digest
+
+
+def test_a_factorization_of_another_workload_is_refused(tmp_path):
+    A = RNG.random((9, 9))
+    foreign = so.optimal.factorize(so.Matrix(100.0 * A), kind="balanced")
+    for workload, mechanism in ((so.AllRanges(9), "balanced"), (so.Matrix(A), "balanced"), (so.AllRanges(5), "auto")):
+        with pytest.raises(so.errors.InvalidParameterError, match="another workload"):
+            so.plan(workload, ONE, mechanism=mechanism, factorization=foreign)
+    own = so.optimal.factorize(so.AllRanges(9), kind="balanced")
+    for mechanism in ("identity", "haar"):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="no factorization"):
+            so.plan(so.AllRanges(9), ONE, mechanism=mechanism, factorization=own)
+    # What is given is measured, also where there is a closed form.
+    plan = so.plan(so.AllRanges(9), ONE, factorization=own)
+    assert plan.fit.factorization is own
+    assert so.Plan.load(plan.save(tmp_path / "plan.json")).digest == plan.digest
+
+
+def test_unions_with_ranges_are_condensed_in_no_time():
+    for cells, most in ((420, 1.001), (700, 1.006)):
+        plan = so.plan(so.AllRanges(cells) | so.Histogram(cells), ONE)
+        assert plan.optimality < most
+
+
+@pytest.mark.parametrize("length", [20, 900])
+def test_targets_are_met_by_what_auto_takes_and_not_exceeded_far(length):
+    workload, within = so.AllRanges(length), 9.0
+    found = so.privacy_for(workload, within=within, delta=1e-6)
+    plan = so.plan(workload, found, objective="max")
+    assert plan.fit.largest_half_width(0.95) <= within
+    least = so.privacy_for(workload, within=within, delta=1e-6, mechanism=plan.mechanism)
+    assert found.epsilon <= least.epsilon * 1.01
