@@ -39,6 +39,16 @@ def test_ranges_under_pure_privacy(length, rmse):
 
 
 @pytest.mark.parametrize(
+    ("workload", "rmse"), [(so.AllRanges(365), 8.85), (so.AllRanges(1024), 11.05), (so.RunningSum(365), 7.88)], ids=str
+)
+def test_sums_of_cells_start_from_the_blocks_of_a_tree(workload, rmse):
+    """Never worse than the tree, and without being asked."""
+    plan = so.plan(workload, so.PureDP(epsilon=1.0))
+    assert plan.mechanism == "p-identity-laplace"
+    assert plan.rmse <= rmse
+
+
+@pytest.mark.parametrize(
     ("workload", "rmse"),
     [
         (so.AllRanges(1024), 14.8506),

@@ -54,6 +54,7 @@ __all__ = [
     "root_diagonal",
     "search_cut",
     "select",
+    "tree_blocks",
 ]
 
 __version__: str
@@ -216,7 +217,9 @@ def minimum_ellipsoid(queries: NDArray[np.float64], gap: float, iterations: int,
 def dense_strategy(
     queries: NDArray[np.float64], coefficients: str, law: str, gap: float, iterations: int, progress: _Report
 ) -> Searched: ...
-def p_identity(queries: NDArray[np.float64], iterations: int, progress: _Report) -> Searched: ...
+def p_identity(
+    queries: NDArray[np.float64], start: NDArray[np.float64] | None, iterations: int, progress: _Report
+) -> Searched: ...
 def project(
     columns: NDArray[np.float64],
     target: NDArray[np.float64],
@@ -628,6 +631,9 @@ def condensed(workload: Workload, weights: NDArray[np.float64] | None = None) ->
 
 def root_diagonal(workload: Workload) -> NDArray[np.float64]:
     """Diagonal of `(AᵀA)^(1/2)`, for all ranges and running sums."""
+
+def tree_blocks(workload: Workload) -> list[tuple[int, int]]:
+    """Sizes of the blocks that a weighted tree measures, and their weights."""
 
 def checkpoint_header(checkpoint: bytes) -> bytes:
     """The public header of a checkpoint."""

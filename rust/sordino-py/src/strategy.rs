@@ -229,3 +229,10 @@ pub(crate) fn answer<'py>(
     let (values, variances) = detached(py, || strategy::answer(&*strategy.core, &measured.0, len, &workload.0))?;
     Ok((values.into_pyarray(py), variances.into_pyarray(py)))
 }
+
+/// Sizes of the blocks that a weighted tree measures, and their weights.
+#[pyfunction]
+pub(crate) fn tree_blocks(py: Python<'_>, workload: PyRef<'_, Workload>) -> Result<Vec<(usize, i64)>, PyError> {
+    let workload = &workload.0;
+    Ok(detached(py, || strategy::tree_blocks(workload))?)
+}

@@ -49,7 +49,7 @@ from sordino.workloads import (
     Workload,
 )
 
-__all__ = ["MECHANISMS", "Mechanism"]
+__all__ = ["MECHANISMS", "Mechanism", "of_ranges"]
 
 _MOST_ROOTS = 2
 
@@ -111,7 +111,7 @@ class Mechanism(Entry):
             case "tree" | "haar":
                 return isinstance(workload, RunningSum)
             case "weighted-tree":
-                return _of_ranges(workload)
+                return of_ranges(workload)
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary == "causal"
             case "fourier-uniform":
@@ -139,10 +139,10 @@ def _has_root(workload: Workload) -> bool:
     return isinstance(workload, AllRanges | RunningSum)
 
 
-def _of_ranges(workload: Workload) -> bool:
+def of_ranges(workload: Workload) -> bool:
     """Return whether all queries are ranges of cells in order."""
     if isinstance(workload, Union):
-        return all(map(_of_ranges, workload.parts))
+        return all(map(of_ranges, workload.parts))
     return isinstance(workload, AllRanges | RunningSum | Histogram) and not isinstance(workload, SortedHistogram)
 
 

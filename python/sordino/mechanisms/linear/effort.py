@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sordino.accuracy.factorizations import kronecker_factors
+from sordino.mechanisms.linear.catalogue import of_ranges
 from sordino.workloads import (
     AllRanges,
     Filter,
@@ -21,6 +22,8 @@ __all__ = ["affords", "improves"]
 
 # Cells up to which the optimal strategy, and those of pure privacy, are searched for.
 _CELLS = {"gaussian": 512, "laplace": 256}
+# The same where the search starts from the blocks of a tree.
+_TREE_CELLS = 1024
 # Cells up to which a strategy that needs one decomposition is.
 _BALANCED_CELLS = 1024
 _MAX_ENTRIES = 2**25
@@ -35,6 +38,8 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     if strategy == "balanced" and (affords(request, law) or _attained(request.workload, request.objective)):
         return False
     most = _BALANCED_CELLS if strategy == "balanced" else _CELLS[law]
+    if strategy == "p-identity" and of_ranges(request.workload):
+        most = _TREE_CELLS
     by_factor = law == "gaussian" and isinstance(request.workload, Kronecker)
     parts = kronecker_factors(request.workload) if by_factor else (request.workload,)
     objective = "mean" if strategy == "balanced" else request.objective

@@ -9,13 +9,14 @@
 //! With `Z = (I + ΘΘᵀ)^{-1} Θ = Θ P` and `V = Z D G D` half of it is `Σ_i s_i² G_ii − Σ_ki θ_ki V_ki`, and its gradient is
 //! `−2 (V − V Θᵀ Z)_ki + 2 (G_ii s_i − Σ_l θ_li V_li/s_i)`: two products of p × n with n × n a step.
 //!
-//! The program is not convex. A few starts and sizes are tried briefly and the best is followed; the cells alone
-//! (`Θ = 0`) are a candidate, so the result is never worse than noise on the cells. No bound is proved.
+//! The program is not convex. A few starts and sizes, and the sums that a caller gives, are tried briefly and the best is
+//! followed; the cells alone (`Θ = 0`) are a candidate, so the result is never worse than noise on the cells, nor than
+//! what was given. No bound is proved.
 
 use super::Progress;
 use super::queries::Queries;
 use crate::error::Error;
-use crate::linear_algebra::{Matrix, inverse, product, scale_columns, transpose, transposed_product};
+use crate::linear_algebra::{Matrix, from_rows, inverse, product, scale_columns, transpose, transposed_product};
 use std::collections::VecDeque;
 
 /// Sizes of the weights that a search starts from: sums beside the cells may count much or little.
@@ -26,7 +27,11 @@ const TRIAL: usize = 40;
 const MEMORY: usize = 10;
 /// A relative improvement below this, so many times in a row, ends a search.
 const NEGLIGIBLE: (f64, usize) = (1e-7, 5);
-/// Most weighted sums.
+/// What is added to given sums: an entry of zero with no slope would stay.
+const SCATTERED: f64 = 1e-4;
+/// Cells up to which other starts are tried beside given sums.
+const FEW_CELLS: usize = 512;
+/// Most weighted sums that are tried unasked.
 const MOST_SUMS: usize = 32;
 
 /// A strategy of weighted sums beside the cells.
@@ -205,23 +210,44 @@ fn scatter(p: usize, n: usize, seed: u64) -> Matrix {
 
 /// The best p-identity strategy found for the mean squared error over the queries.
 ///
+/// `start` is a matrix `Θ` to start from beside others, row by row, such as the blocks of a tree.
+///
 /// Ends after `iterations` evaluations, or when `progress(iteration, gap)` breaks (the gap is infinite: no bound is
 /// known); the best so far is returned.
 ///
 /// # Errors
-/// If `iterations` is 0.
-pub fn p_identity(queries: Queries<'_>, iterations: usize, mut progress: Progress<'_>) -> Result<PIdentity, Error> {
+/// If `iterations` is 0, or the start has no rows of as many entries as there are cells, or negative ones.
+pub fn p_identity(
+    queries: Queries<'_>,
+    start: Option<&[f64]>,
+    iterations: usize,
+    mut progress: Progress<'_>,
+) -> Result<PIdentity, Error> {
     if iterations == 0 {
         return Err(Error::invalid("iterations", "must be at least 1"));
     }
     let (a, scale) = queries.scaled();
     let n = a.ncols();
+    let start = start.map(|entries| {
+        let sound = !entries.is_empty() && entries.len() % n == 0 && entries.iter().all(|v| v.is_finite() && *v >= 0.0);
+        let wrong = || Error::invalid("start", "must be rows of as many weights, none negative, as there are cells");
+        sound.then(|| from_rows(entries.len() / n, n, entries)).ok_or_else(wrong)
+    });
+    let start = start.transpose()?;
     let gram = transposed_product(&a, &a);
     let identity: f64 = (0..n).map(|j| gram[(j, j)]).sum();
     let mut descent =
         Descent { gram: &gram, progress: &mut progress, iterations: 0, limit: iterations, stopped: false };
-    let mut best: Option<Point> = None;
-    let sizes = std::iter::successors(Some(1), |p| Some(2 * p)).take_while(|p| *p <= MOST_SUMS && *p <= n.div_ceil(4));
+    let (mut best, mut given): (Option<Point>, Option<Point>) = (None, None);
+    if let Some(start) = start {
+        let around = scatter(start.nrows(), n, 0);
+        let sums = Matrix::from_fn(start.nrows(), n, |k, j| start[(k, j)] + SCATTERED * around[(k, j)]);
+        let points = [evaluate(&gram, start), evaluate(&gram, sums).map(|point| descent.run(point, TRIAL))];
+        given = points.into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
+    }
+    // Of many cells what is given is better than what comes out of no order, which takes longest to see.
+    let most = if given.is_some() && n > FEW_CELLS { 0 } else { MOST_SUMS.min(n.div_ceil(4)) };
+    let sizes = std::iter::successors(Some(1), |p| Some(2 * p)).take_while(|p| *p <= most);
     for p in sizes {
         let mut improved = false;
         for (start, size) in STARTS.into_iter().enumerate() {
@@ -238,6 +264,7 @@ pub fn p_identity(queries: Queries<'_>, iterations: usize, mut progress: Progres
             break; // more sums only slow the search down
         }
     }
+    let best = best.into_iter().chain(given).min_by(|a, b| a.value.total_cmp(&b.value));
     let best = best.map(|point| descent.run(point, usize::MAX)).filter(|point| point.value < identity);
     let iterations = descent.iterations;
     let sums = best.as_ref().map_or_else(|| Matrix::zeros(0, n), |point| point.sums.clone());
@@ -258,13 +285,12 @@ pub fn p_identity(queries: Queries<'_>, iterations: usize, mut progress: Progres
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linear_algebra::from_rows;
     use proptest::prelude::*;
     use std::ops::ControlFlow;
 
     fn found(rows: usize, columns: usize, entries: &[f64]) -> PIdentity {
         let queries = Queries::new(rows, columns, entries).unwrap();
-        p_identity(queries, 3000, &mut |_, _| ControlFlow::Continue(())).unwrap()
+        p_identity(queries, None, 3000, &mut |_, _| ControlFlow::Continue(())).unwrap()
     }
 
     /// `2 tr (BᵀB)^{-1} AᵀA` and the largest ℓ1 norm of a column, directly.
@@ -300,7 +326,7 @@ mod tests {
     fn interrupted_searches_return_the_best_so_far() {
         let queries = Queries::new(2, 3, &[1.0, 1.0, 1.0, 0.0, 1.0, 1.0]).unwrap();
         let mut stop = |i: usize, _: f64| if i >= 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        let early = p_identity(queries, 1000, &mut stop).unwrap();
+        let early = p_identity(queries, None, 1000, &mut stop).unwrap();
         assert!(early.iterations <= 4 && early.upper <= (2.0f64 * 5.0 / 2.0).sqrt() * (1.0 + 1e-12));
     }
 

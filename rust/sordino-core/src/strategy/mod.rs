@@ -38,6 +38,7 @@ pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
 pub use points::PointSummary;
 pub use recipe::{Mechanism, Recipe};
+pub use weighted_tree::tree_blocks;
 
 use crate::error::Error;
 use crate::unit::Unit;

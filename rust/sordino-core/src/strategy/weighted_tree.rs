@@ -100,6 +100,14 @@ fn best_weights(sizes: &[usize], tau: &[f64]) -> Vec<f64> {
         .map_or_else(Vec::new, |(logs, _)| weights(&logs))
 }
 
+/// Sizes of the blocks that the weighted tree of ranges, running sums and cells measures, and their weights.
+///
+/// # Errors
+/// [`Error::Unsupported`] for other workloads.
+pub fn tree_blocks(workload: &Workload) -> Result<Vec<(usize, i64)>, Error> {
+    Ok(WeightedTree::new(workload)?.levels.iter().map(|level| (level.size, level.weight)).collect())
+}
+
 impl WeightedTree {
     pub fn new(workload: &Workload) -> Result<Self, Error> {
         let len = workload.table_len()?;
