@@ -26,6 +26,7 @@ import import_and_size
 import marginals
 import noise
 import numpy as np
+import optimality
 import paper_figures
 import smooth
 import smooth_errors
@@ -79,6 +80,7 @@ def _main() -> int:
         "stream_errors": stream_errors.figures,
         "geometry": geometry.figures,
         "geometry_errors": geometry_errors.figures,
+        "optimality": optimality.figures,
         "compressive": compressive.figures,
         "compressive_errors": compressive_errors.figures,
         "smooth": smooth.figures,

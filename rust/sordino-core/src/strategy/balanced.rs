@@ -210,7 +210,7 @@ impl Balanced {
         let weight = i128::from(self.weights[i]) * i128::from(self.weights[j]);
         match self.symmetry {
             Symmetry::Sine => weight * (at(i.abs_diff(j)) - at(i + j + 2)),
-            Symmetry::Cosine => weight * ((at(i.abs_diff(j)) + at(i + j + 1)) / 2),
+            Symmetry::Cosine => weight * i128::midpoint(at(i.abs_diff(j)), at(i + j + 1)),
         }
     }
 
@@ -338,7 +338,9 @@ fn correlation(symmetry: Symmetry, kernel: &[i64], most: u64) -> Result<Vec<i64>
         part.magnitude(2 * most)?;
         out = vec![0; lags.len()];
         part.apply(&kernel[..half], most, &mut out);
-        out.iter_mut().for_each(|value| *value *= 2);
+        for value in &mut out {
+            *value *= 2;
+        }
         out[half] = -out[0];
     }
     out.truncate(half + 1);
@@ -356,7 +358,9 @@ fn rounded_kernel(ring: &RealFourier, symmetry: Symmetry, len: usize, bits: u32)
     }
     let norm = (ring.sum(|k| spectrum[k].norm_sqr()) / ring.len() as f64).sqrt();
     let scale = 2f64.powi(bits as i32) / (norm * ring.len() as f64);
-    spectrum.iter_mut().for_each(|v| *v *= scale);
+    for value in &mut spectrum {
+        *value *= scale;
+    }
     let mut kernel = vec![0.0; ring.len()];
     ring.inverse(&mut spectrum, &mut kernel);
     // Exactly symmetric, whatever the transform rounded.

@@ -169,7 +169,7 @@ impl Strategy for Product {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        out.copy_from_slice(&self.each_axis(y, &self.answers, |root, line, out| root.decode(line, out)));
+        out.copy_from_slice(&self.each_axis(y, &self.answers, Strategy::decode));
     }
 
     fn variances(&self, out: &mut [f64]) {

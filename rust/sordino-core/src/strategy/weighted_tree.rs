@@ -154,7 +154,9 @@ impl WeightedTree {
         for (level, sums) in self.levels.iter().zip(self.totals(v)) {
             for (block, sum) in out.chunks_mut(level.size).zip(sums) {
                 let share = level.share * sum / level.size as f64;
-                block.iter_mut().for_each(|cell| *cell += share);
+                for cell in block {
+                    *cell += share;
+                }
             }
         }
         out
@@ -167,7 +169,9 @@ impl WeightedTree {
         for level in &self.levels {
             let (sums, tail) = rest.split_at(self.padded / level.size);
             for (block, sum) in out.chunks_mut(level.size).zip(sums) {
-                block.iter_mut().for_each(|cell| *cell += level.weight as f64 * sum);
+                for cell in block {
+                    *cell += level.weight as f64 * sum;
+                }
             }
             rest = tail;
         }
