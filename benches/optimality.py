@@ -122,14 +122,15 @@ def _gaussian() -> list[Row]:
             plan, seconds = _planned(workload, _GAUSSIAN)
             ratio = plan.optimality
             assert ratio is not None
-            over.append((size, ratio, _identity(workload, "gaussian") / plan.fit.bound.value))
             peer = _peer(workload, "gaussian")
+            others = _identity(workload, "gaussian"), math.nan if peer is None else peer[0]
+            over.append((size, ratio, *(error / plan.fit.bound.value for error in others)))
             bound = f"{plan.fit.bound.name} {plan.fit.bound.value:.6g}"
             beside = "" if peer is None else f"; tree of branching {peer[1]} {peer[0]:.4g}"
             what = f"{name}, {size}: {plan.mechanism}, planned in {seconds:.2g} s"
             rows.append(Row(what, f"{plan.rmse:.6g}", bound + beside, ratio, "at most 1.01", ratio <= 1.01))
         drawn[name] = over
-        jumps = float(np.abs(np.diff([ratio for _, ratio, _ in over])).max())
+        jumps = float(np.abs(np.diff([ratio for _, ratio, *_ in over])).max())
         rows.append(
             Row(
                 f"{name}: largest change of the ratio from size to size",
@@ -160,25 +161,30 @@ def _pure() -> list[Row]:
     return rows
 
 
-def _draw(drawn: dict[str, list[tuple[int, float, float]]]) -> None:
+def _draw(drawn: dict[str, list[tuple[int, float, float, float]]]) -> None:
     if quick():
         return
-    figure = new_figure(8.5, 4.4)
-    axes = figure.subplots()
+    figure = new_figure(12.0, 4.4)
+    whole, close = figure.subplots(1, 2)
     for (name, points), colour in zip(drawn.items(), (ACCENT, INK, SIGNAL, MUTED, PALE), strict=True):
-        sizes = [size for size, _, _ in points]
-        axes.plot(sizes, [over for _, over, _ in points], marker="o", markersize=4, color=colour, label=name)
+        sizes, over, cells, trees = map(list, zip(*points, strict=True))
+        close.plot(sizes, over, marker="o", markersize=4, color=colour, label=name)
         if name in {"all ranges", "running sums"}:
-            axes.plot(sizes, [identity for _, _, identity in points], color=colour, linewidth=0.8, linestyle=":")
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_ylim(0.97, 60.0)
-    ticks = [1.0, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks([], minor=True)
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
-    heading(axes, "Error over the least of any Gaussian mechanism", "as planned by auto; dotted: noise on the cells")
-    dress(axes, "cells of the series (logarithmic)", "times the bound")
+            whole.plot(sizes, over, marker="o", markersize=4, color=colour, label=f"{name}: as planned")
+            whole.plot(sizes, trees, color=colour, linestyle="--", label="tree with least squares")
+            whole.plot(sizes, cells, color=colour, linestyle=":", label="noise on the cells")
+    for axes in (whole, close):
+        axes.set_xscale("log", base=2)
+        axes.legend(frameon=False, fontsize=9, loc="upper left")
+        dress(axes, "cells of the series (logarithmic)", "times the bound")
+    whole.set_yscale("log")
+    whole.set_ylim(0.95, 400.0)
+    ticks = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+    whole.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    whole.set_yticks([], minor=True)
+    close.set_ylim(0.9995, 1.0125)
+    heading(whole, "Error over the least of any Gaussian mechanism", "ranges and running sums, epsilon 1, delta 1e-6")
+    heading(close, "The same from near", "as planned by auto")
     _PICTURES.mkdir(exist_ok=True)
     figure.savefig(_PICTURES / "optimality.png", dpi=100)
 

@@ -86,7 +86,12 @@ class _Linear(Family):
                 why = "; ".join(sorted(set(refused.values())) or ["no sketch serves this workload"])
                 raise UnsupportedMechanismError(f"the cells need more than the memory, and a sketch: {why}")
             return fits
-        fits, refused = _fits(request, _worth_fitting(request, progress), progress)
+        automatic = [m for m in MECHANISMS if _is_automatic(m, request)]
+        near = _near_the_bound(request, automatic, progress)
+        if near:  # no other of its law has anything to gain
+            automatic = [m for m in automatic if m.law != "gaussian"]
+        fits, refused = _fits(request, automatic, progress)
+        fits = sorted(fits + near, key=lambda fit: MECHANISMS.index(fit.mechanism))
         if not fits and request.constraint is not None:
             # Too many cells for a search unasked; but a constraint asks for one.
             return [_best_branching(request, named(MECHANISMS, "sparse", request.privacy), progress)]
@@ -173,16 +178,12 @@ def _check_certificate(found: Factorization, request: Request) -> None:
         raise InvalidParameterError("this factorization is of another workload: its certificate proves nothing here")
 
 
-def _worth_fitting(request: Request, progress: Progress | None) -> list[Mechanism]:
-    """Return what `auto` may take; of long series no Gaussian one beside one that leaves them nothing to gain."""
-    automatic = [m for m in MECHANISMS if _is_automatic(m, request)]
+def _near_the_bound(request: Request, automatic: list[Mechanism], progress: Progress | None) -> list[LinearFit]:
+    """Return what is so near the bound that no other Gaussian mechanism betters it by a tie, of long series alone."""
     if (request.workload.core.input_len or 0) < _LONG or request.objective != "mean":
-        return automatic
-    balanced = [m for m in automatic if m.strategy == "balanced"]
-    fits, _ = _fits(request, balanced, progress)
-    if not any((fit.optimality or math.inf) <= _SETTLED for fit in fits):
-        return automatic
-    return [m for m in automatic if m.law != "gaussian" or m in balanced]
+        return []
+    fits, _ = _fits(request, [m for m in automatic if m.strategy == "balanced"], progress)
+    return [fit for fit in fits if (fit.optimality or math.inf) <= _SETTLED]
 
 
 def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:
