@@ -259,7 +259,7 @@ class LinearFit(DoorFit):
             lines.append("bound          under pure privacy no Gaussian mechanism exists")
         elif optimality is not None:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")
-            lines.append(f"optimality     {optimality:.6g} times the least error of any Gaussian mechanism")
+            lines.append(f"optimality     at most {optimality:.6g} times the least error of any Gaussian mechanism")
         elif self.mechanism.projected or self.mechanism.recovered:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind biased answers")
         elif self.rmse < bound.value:
