@@ -164,6 +164,18 @@ def test_a_factorization_of_another_workload_is_refused(tmp_path):
     assert so.Plan.load(plan.save(tmp_path / "plan.json")).digest == plan.digest
 
 
+@pytest.mark.parametrize(("queries", "cells", "most"), [(100, 2000, 1.01), (16, 20_000, 1.01), (300, 3000, 1.05)])
+def test_few_queries_of_many_cells(queries, cells, most):
+    A = (
+        RNG.standard_normal((queries, cells))
+        if queries < 300
+        else RNG.standard_normal((300, 20)) @ RNG.random((20, cells))
+    )
+    plan = so.plan(so.Matrix(A), ONE)
+    assert plan.mechanism == "balanced-gaussian"
+    assert plan.optimality < most
+
+
 def test_unions_with_ranges_are_condensed_in_no_time():
     for cells, most in ((420, 1.001), (700, 1.006)):
         plan = so.plan(so.AllRanges(cells) | so.Histogram(cells), ONE)

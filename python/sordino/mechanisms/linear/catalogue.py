@@ -140,10 +140,12 @@ def _has_root(workload: Workload) -> bool:
 
 
 def of_ranges(workload: Workload) -> bool:
-    """Return whether all queries are ranges of cells in order."""
+    """Return whether all queries are ranges of cells in order, and not cells alone."""
     if isinstance(workload, Union):
-        return all(map(of_ranges, workload.parts))
-    return isinstance(workload, AllRanges | RunningSum | Histogram) and not isinstance(workload, SortedHistogram)
+        return any(map(of_ranges, workload.parts)) and all(
+            of_ranges(part) or type(part) is Histogram for part in workload.parts
+        )
+    return isinstance(workload, AllRanges | RunningSum)
 
 
 def _pair(

@@ -26,6 +26,7 @@ _CELLS = {"gaussian": 512, "laplace": 256}
 _TREE_CELLS = 1024
 # Cells up to which a strategy that needs one decomposition is.
 _BALANCED_CELLS = 1024
+_WIDE_CELLS = 2**17
 _MAX_ENTRIES = 2**25
 # Multiplications for condensing many rows.
 _MAX_WORK = 2**33
@@ -43,7 +44,7 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     by_factor = law == "gaussian" and isinstance(request.workload, Kronecker)
     parts = kronecker_factors(request.workload) if by_factor else (request.workload,)
     objective = "mean" if strategy == "balanced" else request.objective
-    return all(_quick(part, objective, most) for part in parts)
+    return all(_quick(part, objective, most) or (strategy == "balanced" and _is_wide(part)) for part in parts)
 
 
 def _quick(workload: Workload, objective: "Objective", most: int) -> bool:
@@ -52,6 +53,14 @@ def _quick(workload: Workload, objective: "Objective", most: int) -> bool:
         return False
     rows = _rows(workload) if objective == "mean" else workload.core.answers_len
     return rows * cells <= _MAX_ENTRIES and (objective != "mean" or rows * cells * cells <= _MAX_WORK)
+
+
+def _is_wide(workload: Workload) -> bool:
+    """Whether few queries are asked of many cells: a step takes time by their number squared."""
+    cells, answers = workload.core.input_len, workload.core.answers_len
+    if cells is None or not answers < cells <= _WIDE_CELLS or answers > _CELLS["gaussian"]:
+        return False
+    return answers * cells <= _MAX_ENTRIES and answers * answers * cells <= _MAX_WORK
 
 
 def _rows(workload: Workload) -> int:
