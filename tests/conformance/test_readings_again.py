@@ -4,6 +4,7 @@ import json
 import math
 import signal
 import threading
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 
@@ -36,43 +37,38 @@ def test_a_blank_user_is_nobody_in_every_format(tmp_path):
         assert read_source(path, said).cells.tolist() == [0, 1]
 
 
-def test_codes_that_change_while_they_are_counted_are_somebodys(tmp_path):
-    """The core reads a code more than once: it gets a copy, whatever another thread writes."""
-    codes = np.zeros((20_000, 2), dtype=np.uint8)
-    plan = so.plan(so.Marginals([100, 100], k=1), PURE)
+@contextmanager
+def written_over(array, *values):
+    """Write these values over an array in turn, in another thread."""
     done = threading.Event()
 
     def write():
         while not done.is_set():
-            codes[:] = 255
-            codes[:] = 3
+            for value in values:
+                array[:] = value
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(20):
-            plan.release(codes)
+        yield
     finally:
         done.set()
         writer.join()
+
+
+def test_codes_that_change_while_they_are_counted_are_somebodys():
+    """The core reads a code more than once: it gets a copy, whatever another thread writes."""
+    codes = np.zeros((20_000, 2), dtype=np.uint8)
+    plan = so.plan(so.Marginals([100, 100], k=1), PURE)
+    with written_over(codes, 255, 3):
+        for _ in range(20):
+            plan.release(codes)
 
 
 def test_a_table_is_as_long_as_its_bins():
     records = np.full(20_000, 3.0)
-    done = threading.Event()
-
-    def write():
-        while not done.is_set():
-            records[:] = 1e6
-            records[:] = 3.0
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with written_over(records, 1e6, 3.0):
         assert {len(so.tabulate(records, 4).counts) for _ in range(50)} == {4}
-    finally:
-        done.set()
-        writer.join()
 
 
 @pytest.mark.parametrize("users", [[f"user {k}" for k in range(300_000)], [(k, "a") for k in range(300_000)]])
