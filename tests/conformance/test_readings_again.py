@@ -13,6 +13,7 @@ import pytest
 
 import sordino as so
 from command_line import sordino
+from sordino._support.private_numbers import LIMIT
 from sordino.cli.inputs import read_source
 from sordino.cli.stream_lines import Interruption, LineParser, LineReader
 from sordino.cli.tables import read_chunks, read_columns, real
@@ -252,3 +253,49 @@ def test_a_client_who_cannot_be_compared_is_left_out():
     for client in (float("nan"), Odd(), {1}, "a"):
         server.add(report, client)
     assert server.accepted == 1
+
+
+def test_a_carriage_return_ends_no_row(tmp_path):
+    """A note that holds some, as pandas writes them, is one field of one record."""
+    pd = pytest.importorskip("pandas")
+    said = {"values_column": "v", "bins": 6}
+    cells = []
+    for note in ("hi", "hi\r5\r5\r5", "\r\r", "5\r"):
+        path = tmp_path / "t.csv"
+        pd.DataFrame({"v": ["1", "2"], "note": ["a", note]}).to_csv(path, index=False)
+        cells.append(read_source(path, said).cells.tolist())
+    assert cells == [[0, 1, 1, 0, 0, 0]] * 4
+    path.write_bytes(b'note,v\r\nhi,5\r\n"a\r\nb",2\r\nx\ry,3\n')
+    assert read_columns(path, ["note", "v"]) == [["hi", "a\r\nb", "x\udc0dy"], ["5", "2", "3"]]
+    assert [real(text) for text in ("5\r", "5\udc0d", "1e1000000000000000000", "-1e99999999999999999999", "inf")] == [
+        5.0, 5.0, LIMIT, -LIMIT, math.inf,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_instants_of_every_unit_are_told_apart(tmp_path, unit):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    users = pa.array([0, 2**61 if unit != "s" else 2**40, 0], pa.timestamp(unit))
+    parquet.write_table(pa.table({"who": users, "page": [1, 0, 1]}), tmp_path / "u.parquet")
+    said = {"user_column": "who", "max_records": 1, "values_column": "page", "bins": 2}
+    assert read_source(tmp_path / "u.parquet", said).cells.tolist() == [1, 1]
+    said = {"events_column": "who", "start": "1970-01-01", "end": "1970-01-03", "every": "1d"}
+    assert read_source(tmp_path / "u.parquet", said).cells.tolist() == [2, 0]
+
+
+def test_an_unnamed_report_does_not_hide_the_last_name():
+    plan = so.plan(so.local.LocalSurvey(9), PURE)
+    reports = plan.encode_clients([0.1, 0.5, 0.9])
+    server = plan.server()
+    server.add(reports[0], "a")
+    server.add(reports[2])
+    server.add(reports[1], "a")
+    assert server.accepted == 2
+    other = plan.server()
+    other.add(reports[1], "a")
+    with pytest.raises(so.errors.InvalidParameterError, match="both servers"):
+        server.merge(other)
+    for names in (["a", None, "b"], np.array(["a", None, "b"], dtype=object), ["a", float("nan"), "b"]):
+        several = plan.server()
+        several.add_many(reports, clients=names)
+        assert several.accepted == 2

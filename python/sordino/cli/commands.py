@@ -1,5 +1,6 @@
 """The commands about plans and releases, and how a refusal becomes one line and an exit code."""
 
+import errno
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import click
 
 import sordino as so
+from sordino._support.files import reason_of
 from sordino.cli import outputs
 from sordino.cli.events import events_group
 from sordino.cli.guarantee import number_list
@@ -116,6 +118,10 @@ class _Application(click.Group):
             raise _refusal(error) from None
         except KeyboardInterrupt:
             raise _Refusal("interrupted", _INTERRUPTED) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read has enough
+                raise
+            raise _Refusal(f"the output cannot be written: {reason_of(error)}", 3) from None
 
 
 @click.group(cls=_Application, invoke_without_command=True, context_settings={"max_content_width": 100})

@@ -28,6 +28,7 @@ _BELONGS = {
 SOURCE_OPTIONS = tuple(sorted(_BELONGS.keys() | set().union(*_BELONGS.values())))
 """Options that say what a row of the input is."""
 
+_TICKS_A_UNIT = {"s": 10**6, "ms": 1000, "us": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _UNITS = {
@@ -250,7 +251,8 @@ def _ticks(entry: Any) -> int | None:
             except (ValueError, OverflowError):
                 return None
         case np.datetime64():
-            return None if np.isnat(entry) else int(entry.astype("datetime64[us]").astype(np.int64))
+            ticks, unit = int(entry.astype(np.int64)), np.datetime_data(entry.dtype)[0]
+            return None if np.isnat(entry) else ticks * _TICKS_A_UNIT[unit] if unit != "ns" else ticks // 1000
         case _:
             return None
 

@@ -100,7 +100,7 @@ csv.field_size_limit(2**31 - 1)
 
 def _csv(path: Path, names: list[str]) -> list[Column]:
     try:
-        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+        with path.open(newline="\n", encoding="utf-8-sig", errors="surrogateescape") as file:
             header, *rows = _rows(file)
     except OSError as error:
         raise InputFileError(f"the input file cannot be read: {error.strerror}") from None
@@ -115,20 +115,30 @@ def _rows(file: TextIO) -> Iterator[list[str]]:
 
     In a file of one column a blank line is a row whose field is empty; of several no row looks so.
     """
-    found = csv.reader(file)
+    found = csv.reader(map(_one_line, file))
     header = next(found, [])
     yield header
     alone = len(header) == 1
     yield from (row for row in found if row or alone)
 
 
+# What stands for a carriage return within a line: no byte is decoded to it.
+_RETURN = "\udc0d"
+
+
+def _one_line(line: str) -> str:
+    """Return a line in which nothing but its end ends it: a field that holds a carriage return is one field."""
+    end = 2 if line.endswith("\r\n") else 1 if line.endswith("\n") else 0
+    return line[: len(line) - end].replace("\r", _RETURN) + line[len(line) - end :]
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
     if str(path) != "-":
-        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+        with path.open(newline="\n", encoding="utf-8-sig", errors="surrogateescape") as file:
             yield file
         return
-    wrapped = io.TextIOWrapper(sys.stdin.buffer, newline="", encoding="utf-8-sig", errors="surrogateescape")
+    wrapped = io.TextIOWrapper(sys.stdin.buffer, newline="\n", encoding="utf-8-sig", errors="surrogateescape")
     try:
         yield wrapped
     finally:
@@ -186,8 +196,9 @@ def _entries(pa: Any, column: Any) -> Column:
         except (ValueError, ArithmeticError):  # text that is none, dates within it beyond those of Python
             return [_entry(scalar) for scalar in column]
     zone = getattr(column.type, "tz", None)
-    # Nanoseconds stay: users that differ by less than a microsecond are two.
-    unit = "ns" if getattr(column.type, "unit", "") == "ns" else "us"
+    # Units of timestamps stay: users that differ by less than a microsecond are two, and no tick is out of range.
+    unit = column.type.unit if pa.types.is_timestamp(column.type) else "us"
+    unit = "ns" if getattr(column.type, "unit", "") == "ns" else unit
     ticks = column.cast(pa.timestamp(unit, tz=zone), safe=False).cast(pa.int64())
     null = np.datetime64("NaT").astype(np.int64)
     return list(ticks.fill_null(int(null)).to_numpy().view(f"datetime64[{unit}]"))
@@ -220,13 +231,15 @@ def real(entry: Any) -> float:
     """
     try:
         entry = entry.decode("ascii", "replace") if isinstance(entry, bytes) else entry
+        entry = entry.strip().strip(_RETURN) if isinstance(entry, str) else entry
         number = float(entry)
         large = _COARSE <= abs(number) < math.inf
         if math.isnan(number) or not (large or math.isinf(number) or number % 1.0 == 0.5):
             return number
-        exact = Decimal(entry.strip()) if isinstance(entry, str) else entry
         if math.isinf(number):
-            return math.copysign(LIMIT, number) if isinstance(exact, Decimal) and exact.is_finite() else number
+            finite = any(map(str.isdigit, entry)) if isinstance(entry, str) else entry not in (math.inf, -math.inf)
+            return math.copysign(LIMIT, number) if finite else number
+        exact = Decimal(entry) if isinstance(entry, str) else entry
         if large:
             return number if abs(number) > 2 * LARGEST or isinstance(exact, float) else float(_half_up(exact))
         # Decimals are compared exactly, and in no more time than the text is long.

@@ -81,12 +81,13 @@ class LocalServer(Uncopied):
         if found is None or found.ndim != 1:
             return
         with self._guard():
-            if client is None or self._is_new(client):
+            clients = self._named()  # also where nobody is named: the last one may be written over
+            if client is None or self._is_new(client, clients):
                 self._add(found, 1, client)
 
-    def _is_new(self, client: Hashable) -> bool:
+    @staticmethod
+    def _is_new(client: Hashable, clients: set[Hashable]) -> bool:
         """Return whether a client has not reported; what is no name, or cannot be compared, is no client."""
-        clients = self._named()
         try:
             return not is_missing(client) and hash(client) is not None and client not in clients
         except Exception as error:
@@ -109,7 +110,7 @@ class LocalServer(Uncopied):
 
         Args:
             messages: The reports.
-            clients: Who sent them, or None.
+            clients: Who sent them; a report without a name is left out. None if clients are told apart elsewhere.
 
         Raises:
             DataTypeError: The clients are no sequence.
@@ -121,7 +122,8 @@ class LocalServer(Uncopied):
             if len(rows) != len(names):
                 raise InvalidParameterError("there must be as many clients as reports")
             for message, client in zip(rows, names, strict=True):
-                self.add(message, client)
+                if client is not None:  # a list of names has none for it
+                    self.add(message, client)
             return
         found = self._well_formed(messages)
         if found is not None and found.ndim == 2:

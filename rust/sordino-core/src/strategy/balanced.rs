@@ -118,8 +118,7 @@ impl Balanced {
         if len > MAX_LEN {
             return Err(Error::Unsupported(format!("the balanced root serves up to {MAX_LEN} cells")));
         }
-        let period = symmetry.period(len);
-        let ring = RealFourier::new(period);
+        let ring = RealFourier::new(symmetry.period(len));
         let kernel = rounded_kernel(&ring, symmetry, len, precision.kernel_bits(len));
         let weight_bits = precision.weight_bits();
         let scales: Vec<f64> = root_diagonal(workload)?.iter().map(|s| s.sqrt().recip()).collect();
@@ -138,12 +137,10 @@ impl Balanced {
         }
         // Lags from −(n − 1) to 2n.
         let mut lags = vec![0; (3 * len + 1).next_power_of_two()];
-        let last = lags.len() - 1;
-        for lag in 0..=2 * len {
-            lags[lag & last] = kernel[lag % period];
-        }
+        lags[..=2 * len].copy_from_slice(&kernel[..=2 * len]);
+        let end = lags.len();
         for lag in 1..len {
-            lags[last + 1 - lag] = kernel[lag % period];
+            lags[end - lag] = kernel[lag];
         }
         let images = 2 * len + 1;
         let convolution = ExactConvolution::new(&lags, images);
