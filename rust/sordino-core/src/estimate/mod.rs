@@ -8,7 +8,7 @@
 //! | `working_set.rs` | the same problem on the few columns that matter |
 //! | `probability/` | [`project_measure`]: the probability measure on a grid whose features are nearest to published ones |
 //! | `isotonic.rs` | [`isotonic`]: the nearest non-decreasing sequence |
-//! | `cuts.rs` | [`cuts::search`]: the least, greatest or sparsest cut of a published graph |
+//! | `cuts/` | [`cuts::search`]: the least, greatest or sparsest cut of a published graph |
 //! | `recovery/` | [`recovery::recover`]: a sparse vector from few linear measurements of it |
 //!
 //! Post-processing: everything here is a function of published numbers and costs no privacy. It trades variance for

@@ -47,7 +47,7 @@ impl Strategy for Identity {
         let out = integers(out);
         if let (Input::Codes(codes), Workload::Marginals { radices, .. }) = (x, &self.workload) {
             let all: Vec<usize> = (0..radices.len()).collect();
-            super::marginals::count(codes, radices, &all, out);
+            super::records::count(codes, radices, &all, out);
             let limit = i64::try_from(max_abs).unwrap_or(i64::MAX);
             for count in out.iter_mut() {
                 *count = (*count).min(limit);

@@ -5,9 +5,9 @@
 //! `x̂ = G⁻¹ Bᵀ V⁻¹ y` has the least variance of all unbiased linear ones (Gauss and Markov), in every answer.
 
 use super::fourier::Circle;
-use super::toeplitz::ToeplitzInverse;
 use super::{not_in_row_space, probe};
 use crate::error::Error;
+use crate::toeplitz::ToeplitzInverse;
 use crate::workload::Workload;
 
 /// Steps of iterative refinement.

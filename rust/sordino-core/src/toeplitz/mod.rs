@@ -15,6 +15,8 @@
 //! The yardstick is the square root `(1 − z)^{−1/2}` of counting ([`square_root_norm_squared`]). Every
 //! sensitivity is computed from the dyadic parameters that the stream itself uses.
 //!
+//! `inverse.rs` has the inverse of a symmetric Toeplitz matrix, for least squares on a circle.
+//!
 //! Sources: Fichtenberger, Henzinger & Upadhyay, ICML 2023 (square root); Dvijotham, `McMahan`, Pillutla,
 //! Steinke & Thakurta, FOCS 2024 (buffered operators).
 
@@ -22,6 +24,7 @@ mod buffered;
 mod buffered_optimizer;
 mod dyadic;
 mod exponentials;
+mod inverse;
 mod noise_response;
 mod online;
 pub mod outer;
@@ -35,6 +38,7 @@ mod unbounded;
 pub use buffered::{BufferedToeplitz, MAX_DEGREE, PARAMETER_BITS};
 pub use buffered_optimizer::{BufferedProblem, optimize};
 pub use dyadic::Dyadic;
+pub(crate) use inverse::ToeplitzInverse;
 pub use noise_response::NoiseResponse;
 pub use online::{OnlineConvolution, OnlineKernel, OnlineState};
 pub use shapes::Shape;

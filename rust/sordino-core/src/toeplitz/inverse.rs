@@ -12,7 +12,7 @@ const LEVINSON: usize = 2048;
 
 /// `T^{-1}` for `T` with first row `r`.
 #[derive(Debug, Clone)]
-pub(super) struct ToeplitzInverse {
+pub(crate) struct ToeplitzInverse {
     x: Vec<f64>,
     transform: RealFourier,
     /// Spectra of `x` and `x̃`, zero-padded.
