@@ -1,0 +1,121 @@
+//! The rounded kernel of a balanced root, with the symmetry of its sequences, and its autocorrelation.
+
+use crate::error::Error;
+use crate::optimize::{cosine_values, sine_values};
+use crate::transform::exact::ExactConvolution;
+use crate::transform::fourier::RealFourier;
+use num_complex::Complex;
+
+/// How finely the matrix is rounded to integers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::strategy) enum Precision {
+    /// All bits are there for one axis.
+    Full,
+    /// Several axes share them.
+    Shared,
+}
+
+impl Precision {
+    /// Bits of the largest column weight.
+    pub(super) fn weight_bits(self) -> u32 {
+        if self == Self::Full { 12 } else { 10 }
+    }
+
+    /// Bits of the kernel: half a bit more each time that the series doubles, since the smallest mode is.
+    pub(super) fn kernel_bits(self, len: usize) -> u32 {
+        (usize::BITS - len.leading_zeros()).div_ceil(2) + if self == Self::Full { 12 } else { 8 }
+    }
+}
+
+/// Which sequences on the ring stand for the cells `1 … n`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Symmetry {
+    /// Odd about 0 and `n + 1`, period `2(n + 1)`.
+    Sine,
+    /// Even about 1/2 and odd about `n + 1`, period `4n + 2`.
+    Cosine,
+}
+
+impl Symmetry {
+    pub(super) fn period(self, len: usize) -> usize {
+        match self {
+            Self::Sine => 2 * (len + 1),
+            Self::Cosine => 4 * len + 2,
+        }
+    }
+
+    /// Coordinate of the other image of cell `j` among `−n … n`, and whether it has the other sign.
+    pub(super) fn image(self, j: usize) -> (isize, bool) {
+        match self {
+            Self::Sine => (-(j as isize), true),
+            Self::Cosine => (1 - j as isize, false),
+        }
+    }
+
+    /// How often a cell is met on the ring, over how often in `K`.
+    pub(super) fn meetings(self) -> f64 {
+        if self == Self::Sine { 1.0 } else { 2.0 }
+    }
+
+    /// The least lag with the same value of the kernel, and whether the sign differs.
+    fn folded(self, lag: usize, period: usize) -> (usize, bool) {
+        let lag = (lag % period).min(period - lag % period);
+        let half = period / 2;
+        if self == Self::Cosine && 2 * lag > half { (half - lag, true) } else { (lag, false) }
+    }
+}
+
+/// `ρ = k ⊛ k` on the ring, from 0 to half of it.
+pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64], most: u64) -> Result<Vec<i64>, Error> {
+    let (period, half) = (kernel.len(), kernel.len() / 2);
+    let mut out;
+    if symmetry == Symmetry::Sine {
+        let whole = ExactConvolution::new(kernel, period);
+        whole.magnitude(most)?;
+        out = vec![0; period];
+        whole.apply(kernel, most, &mut out);
+    } else {
+        // Both factors change their sign after half a period: twice the sum over one half.
+        let mut lags = vec![0; period.next_power_of_two()];
+        let last = lags.len() - 1;
+        for lag in 0..half {
+            lags[lag] = kernel[lag];
+            lags[(last + 1 - lag) & last] = kernel[lag];
+        }
+        let part = ExactConvolution::new(&lags, half);
+        part.magnitude(2 * most)?;
+        out = vec![0; lags.len()];
+        part.apply(&kernel[..half], most, &mut out);
+        for value in &mut out {
+            *value *= 2;
+        }
+        out[half] = -out[0];
+    }
+    out.truncate(half + 1);
+    Ok(out)
+}
+
+/// `2^bits c`, rounded, for the kernel `c` of norm 1 on the ring whose spectrum is the root of that of `S`.
+pub(super) fn rounded_kernel(ring: &RealFourier, symmetry: Symmetry, len: usize, bits: u32) -> Vec<i64> {
+    let mut spectrum = vec![Complex::default(); ring.spectrum_len()];
+    match symmetry {
+        Symmetry::Sine => spectrum[1..].iter_mut().zip(sine_values(len)).for_each(|(slot, v)| slot.re = v.sqrt()),
+        Symmetry::Cosine => {
+            spectrum.iter_mut().skip(1).step_by(2).zip(cosine_values(len)).for_each(|(slot, v)| slot.re = v.sqrt());
+        }
+    }
+    let norm = (ring.sum(|k| spectrum[k].norm_sqr()) / ring.len() as f64).sqrt();
+    let scale = 2f64.powi(bits as i32) / (norm * ring.len() as f64);
+    for value in &mut spectrum {
+        *value *= scale;
+    }
+    let mut kernel = vec![0.0; ring.len()];
+    ring.inverse(&mut spectrum, &mut kernel);
+    // Exactly symmetric, whatever the transform rounded.
+    let rounded = |lag: usize| {
+        let (least, negative) = symmetry.folded(lag, ring.len());
+        let value = kernel[least].round() as i64;
+        if negative { -value } else { value }
+    };
+    (0..ring.len()).map(rounded).collect()
+}

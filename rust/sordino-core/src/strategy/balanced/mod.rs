@@ -1,0 +1,257 @@
+//! All ranges, and running sums, of any length by their balanced root, Gaussian noise.
+//!
+//! `W = AᵀA` is a multiple of the inverse of a second difference, with sines or cosines for eigenvectors. With
+//! `S = W^{1/2}` and `s` its diagonal, `B = S^{1/2} diag(s)^{−1/2}` has unit columns, and its error is at most 1.00074
+//! (ranges) or 1.0054 (running sums) times `Σ s_j²`, which no strategy beats (see [`crate::optimize::root_diagonal`]).
+//!
+//! What is measured is `K D` in exact integers: `D` the rounded column weights, and `K_ij = k(i − j) − k(i + j)` (sines)
+//! or `k(i − j) + k(i + j − 1)` (cosines) a circular convolution of sequences with that symmetry by a rounded kernel that
+//! has it too. They are an invariant subspace on which `K²` acts through `ρ = k ⊛ k`, so `b_i·b_j` is `D_i D_j(ρ(i − j) −
+//! ρ(i + j))` or `D_i D_j(ρ(i − j) + ρ(i + j − 1))/2`, exactly. Decoding divides by the spectrum of the rounded kernel.
+
+mod kernel;
+#[cfg(test)]
+mod tests;
+mod variances;
+
+pub(super) use kernel::Precision;
+
+use super::tree::prefix_or_cells;
+use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
+use crate::error::Error;
+use crate::optimize::root_diagonal;
+use crate::scratch::INTEGERS;
+use crate::transform::exact::ExactConvolution;
+use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF};
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::Workload;
+use kernel::{Symmetry, correlation, rounded_kernel};
+use num_complex::Complex;
+use rayon::prelude::*;
+
+/// Longest series: exact convolutions hold a dozen arrays of its length.
+const MAX_LEN: usize = 1 << 21;
+/// Longest series for which all pairs of columns are compared.
+const MAX_PAIRS: usize = 1 << 12;
+/// `B x = K D x`.
+#[derive(Debug)]
+pub(super) struct Balanced {
+    workload: Workload,
+    symmetry: Symmetry,
+    weight_bits: u32,
+    /// `D_1 … D_n`.
+    weights: Vec<i64>,
+    /// `ρ(0) … ρ(M/2)`.
+    correlation: Vec<i64>,
+    /// `K` as a convolution of both images of the cells, on a ring where nothing that is read wraps around.
+    convolution: ExactConvolution,
+    images: usize,
+    ring: RealFourier,
+    /// Eigenvalues of `K` by modes of the ring of `M`, infinite where no such sequence has one.
+    spectrum: Vec<f64>,
+}
+
+impl Balanced {
+    pub fn new(workload: &Workload, precision: Precision) -> Result<Self, Error> {
+        let (len, symmetry) = match workload {
+            Workload::Ranges { len } => (*len, Symmetry::Sine),
+            _ => match prefix_or_cells(workload)? {
+                (len, true) => (len, Symmetry::Cosine),
+                _ => return Err(Error::Unsupported("cells need no balanced root: measure them".into())),
+            },
+        };
+        if len > MAX_LEN {
+            return Err(Error::Unsupported(format!("the balanced root serves up to {MAX_LEN} cells")));
+        }
+        let ring = RealFourier::new(symmetry.period(len));
+        let kernel = rounded_kernel(&ring, symmetry, len, precision.kernel_bits(len));
+        let weight_bits = precision.weight_bits();
+        let scales: Vec<f64> = root_diagonal(workload)?.iter().map(|s| s.sqrt().recip()).collect();
+        let largest = scales.iter().fold(0.0f64, |most, d| most.max(*d));
+        let weights = scales.iter().map(|d| (d / largest * 2f64.powi(weight_bits as i32)).round() as i64).collect();
+        let most = kernel.iter().fold(0, |most, k| k.unsigned_abs().max(most));
+        let correlation = correlation(symmetry, &kernel, most)?;
+        let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
+        let mut spectrum: Vec<f64> = ring.spectrum(&values).iter().map(|v| v.re).collect();
+        for (k, value) in spectrum.iter_mut().enumerate() {
+            let mode = if symmetry == Symmetry::Sine { (1..=len).contains(&k) } else { k % 2 == 1 && k < 2 * len };
+            *value = if mode { *value / symmetry.meetings() } else { f64::INFINITY };
+        }
+        if spectrum.iter().any(|v| v.is_nan() || *v <= 0.0) {
+            return Err(Error::Unsupported("too many cells for the balanced root".into()));
+        }
+        // Lags from −(n − 1) to 2n.
+        let mut lags = vec![0; (3 * len + 1).next_power_of_two()];
+        lags[..=2 * len].copy_from_slice(&kernel[..=2 * len]);
+        let end = lags.len();
+        for lag in 1..len {
+            lags[end - lag] = kernel[lag];
+        }
+        let images = 2 * len + 1;
+        let convolution = ExactConvolution::new(&lags, images);
+        Ok(Self {
+            workload: workload.clone(),
+            symmetry,
+            weight_bits,
+            weights,
+            correlation,
+            convolution,
+            images,
+            ring,
+            spectrum,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Largest `|b_j|²`, and how far `b_i·b_j` may fall below zero.
+    pub fn squares(&self) -> (Upper, Upper) {
+        let upper = |value: i128| Upper::integer(value.unsigned_abs());
+        (upper(self.column_squared()), upper(self.opposed()))
+    }
+
+    /// `B^{-T} row`.
+    pub fn solve_transposed(&self, row: &[f64]) -> Vec<f64> {
+        self.divide(&self.weighted(row))
+    }
+
+    /// Bound of `D x`.
+    fn weighted_bound(&self, max_abs: u64) -> Result<u64, Error> {
+        let overflow = || Error::Overflow("the weighted cells overflow; declare a smaller max_value".into());
+        max_abs.checked_mul(1 << self.weight_bits).ok_or_else(overflow)
+    }
+
+    /// `K^{-1} v`.
+    fn divide(&self, v: &[f64]) -> Vec<f64> {
+        let mut ring = vec![0.0; self.ring.len()];
+        let (period, half) = (self.ring.len(), self.ring.len() / 2);
+        for (j, value) in (1..).zip(v) {
+            match self.symmetry {
+                Symmetry::Sine => (ring[j], ring[period - j]) = (*value, -value),
+                Symmetry::Cosine => {
+                    // The images about 1/2, and those of both about n + 1.
+                    (ring[j], ring[(period + 1 - j) % period]) = (*value, *value);
+                    (ring[half + 1 - j], ring[half + j]) = (-value, -value);
+                }
+            }
+        }
+        self.ring.filter_in_place(&mut ring, |k| Complex::new(self.spectrum[k].recip(), 0.0));
+        ring[1..=v.len()].to_vec()
+    }
+
+    fn weighted(&self, v: &[f64]) -> Vec<f64> {
+        v.iter().zip(&self.weights).map(|(v, d)| v / *d as f64).collect()
+    }
+
+    /// `b_i·b_j`, exactly; cells count from 0.
+    fn product(&self, i: usize, j: usize) -> i128 {
+        let period = self.ring.len();
+        let at = |lag: usize| i128::from(self.correlation[(lag % period).min(period - lag % period)]);
+        let weight = i128::from(self.weights[i]) * i128::from(self.weights[j]);
+        match self.symmetry {
+            Symmetry::Sine => weight * (at(i.abs_diff(j)) - at(i + j + 2)),
+            Symmetry::Cosine => weight * i128::midpoint(at(i.abs_diff(j)), at(i + j + 1)),
+        }
+    }
+
+    /// Largest `|b_j|²`.
+    fn column_squared(&self) -> i128 {
+        (0..self.len()).map(|j| self.product(j, j)).max().unwrap_or(0)
+    }
+
+    /// Upper bound of `|b_i − b_j|²`, exact for short series.
+    fn pair_squared(&self) -> i128 {
+        if self.len() > MAX_PAIRS {
+            return 2 * (self.column_squared() + self.opposed());
+        }
+        let norms: Vec<i128> = (0..self.len()).map(|j| self.product(j, j)).collect();
+        let pairs = (0..self.len())
+            .into_par_iter()
+            .map(|i| (0..i).map(|j| norms[i] + norms[j] - 2 * self.product(i, j)).max().unwrap_or(0));
+        pairs.max().unwrap_or(0)
+    }
+
+    /// How far `b_i·b_j` may fall below zero. The second lag, or half a period less it, is never nearer to 0 than the
+    /// first, and `ρ` falls but for what was rounded: by at most its largest rise.
+    fn opposed(&self) -> i128 {
+        let (mut least, mut rise) = (self.correlation[0], 0);
+        for value in &self.correlation {
+            rise = rise.max(i128::from(*value) - i128::from(least));
+            least = least.min(*value);
+        }
+        let weight = self.weights.iter().fold(0, |most, d| most.max(i128::from(*d)));
+        rise * weight * weight
+    }
+}
+
+impl Strategy for Balanced {
+    fn measured_len(&self) -> usize {
+        self.len()
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry::L2
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        let norm = |square: i128| Upper::integer(square.unsigned_abs()).sqrt();
+        Ok(unit.from_columns(norm(self.column_squared()), || norm(self.pair_squared())))
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        let largest = self.weighted_bound(max_abs)?;
+        if let Ok(max_abs) = self.convolution.magnitude(largest) {
+            return Ok(Encoding::Exact { max_abs });
+        }
+        // Wide sums are exact, and rounded once to doubles: half a unit of the last place of each, of their norm in all.
+        let max_abs = self.convolution.wide_magnitude(largest)? as f64 * (1.0 + 1e-15);
+        let norm = self.spectrum.iter().filter(|v| v.is_finite()).fold(0.0f64, |most, v| most.max(*v)) * (1.0 + 1e-9);
+        let error = UNIT_ROUNDOFF * norm * largest as f64 * (self.len() as f64).sqrt();
+        Ok(Encoding::Float { error_l2: Upper::rounded(error, 8), max_abs })
+    }
+
+    fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let cells = table(x)?;
+        let n = self.len();
+        // Coordinates −n … n.
+        let mut images = INTEGERS.take(self.images);
+        images.fill(0);
+        for (j, (x, d)) in (1..).zip(cells.iter().zip(&self.weights)) {
+            let (other, negative) = self.symmetry.image(j);
+            images[n + j] = x * d;
+            images[(n as isize + other) as usize] = if negative { -x * d } else { x * d };
+        }
+        let (ring_len, largest) = ((3 * n + 1).next_power_of_two(), self.weighted_bound(max_abs)?);
+        match out {
+            Encoded::Exact(units) => {
+                let mut ring = INTEGERS.take(ring_len);
+                self.convolution.apply(&images, largest, &mut ring);
+                units.copy_from_slice(&ring[n + 1..=2 * n]);
+            }
+            Encoded::Float(values) => {
+                let mut ring = vec![0i128; ring_len];
+                self.convolution.apply(&images, largest, &mut ring);
+                values.iter_mut().zip(&ring[n + 1..]).for_each(|(slot, sum)| *slot = *sum as f64);
+            }
+        }
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        self.workload.apply(&self.weighted(&self.divide(y)), out);
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        match &self.workload {
+            Workload::Linear { kernel, .. } => self.prefix_variances(kernel[0], out),
+            _ => self.range_variances(out),
+        }
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        Ok(self.solve_transposed(row))
+    }
+}
