@@ -2,6 +2,7 @@
 
 use crate::error::PyError;
 use crate::guarded::{Guarded, Shared};
+use crate::names;
 use crate::stream::{StreamDoor, StreamPlan};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -135,15 +136,8 @@ pub(crate) struct GraphEvents(Guarded<Encoder<events::GraphEvents>>);
 #[pymethods]
 impl GraphEvents {
     #[new]
-    fn new(function: &str, vertices: u32, max_degree: Option<u32>, k: u32) -> Result<Self, PyError> {
-        let function = match function {
-            "edge_count" => events::GraphFunction::EdgeCount,
-            "triangle_count" => events::GraphFunction::Triangles,
-            "star_count" => events::GraphFunction::Stars { k },
-            "degree_histogram" => events::GraphFunction::DegreeHistogram,
-            _ => return Err(Error::Unsupported("unknown function of graphs".into()).into()),
-        };
-        Ok(Self(Encoder::new(events::GraphEvents::new(function, vertices, max_degree)?)))
+    fn new(function: names::GraphFunction, vertices: u32, max_degree: Option<u32>, k: u32) -> Result<Self, PyError> {
+        Ok(Self(Encoder::new(events::GraphEvents::new(function.0(k), vertices, max_degree)?)))
     }
 
     /// What the edges of every step from `first` change, row by row: private.
@@ -222,12 +216,8 @@ pub(crate) struct Words(Guarded<Encoder<events::Text>>);
 #[pymethods]
 impl Words {
     #[new]
-    fn new(kind: &str, alphabet: u32, longest: u32) -> Result<Self, PyError> {
-        Ok(Self(Encoder::new(match kind {
-            "substring_counts" => events::Text::Substrings(events::Substrings::new(alphabet, longest)?),
-            "episode_counts" => events::Text::Episodes(events::Episodes::new(alphabet, longest)?),
-            _ => return Err(Error::Unsupported("unknown count of words".into()).into()),
-        })))
+    fn new(kind: names::WordCount, alphabet: u32, longest: u32) -> Result<Self, PyError> {
+        Ok(Self(Encoder::new(kind.0(alphabet, longest)?)))
     }
 
     /// What the letters of every step from `first` add, row by row: private.

@@ -5,8 +5,14 @@ use pyo3::prelude::*;
 use sordino_core::door;
 use sordino_core::error::Error;
 use sordino_core::estimate::cuts::CutGoal;
+use sordino_core::estimate::recovery::Algorithm;
+use sordino_core::events;
 use sordino_core::objective;
 use sordino_core::optimize::{self, Noise};
+use sordino_core::sketch;
+use sordino_core::smooth::Profile;
+use sordino_core::strategy;
+use sordino_core::stream;
 
 /// A value of the core that Python calls by name.
 macro_rules! named {
@@ -83,4 +89,60 @@ named!(Coefficients(optimize::Coefficients), "choice of coefficients",
     "printed" => optimize::Coefficients::Printed,
     "rescaled" => optimize::Coefficients::Rescaled,
     "optimal" => optimize::Coefficients::Optimal,
+);
+// With numbers: how the value is made from them.
+named!(Mechanism(fn(usize) -> strategy::Mechanism), "mechanism",
+    "identity" => |_| strategy::Mechanism::Identity,
+    "output" => |_| strategy::Mechanism::Output,
+    "fourier" => |_| strategy::Mechanism::Fourier,
+    "fourier-composed" => |_| strategy::Mechanism::FourierComposed,
+    "fourier-planar" => |_| strategy::Mechanism::FourierPlanar,
+    "fourier-grouped" => |_| strategy::Mechanism::FourierGrouped,
+    "fourier-uniform" => |_| strategy::Mechanism::FourierUniform,
+    "tree" => |branching| strategy::Mechanism::Tree { branching },
+    "haar" => |_| strategy::Mechanism::Haar,
+    "square-root" => |_| strategy::Mechanism::SquareRoot,
+    "balanced" => |_| strategy::Mechanism::Balanced,
+    "weighted-tree" => |_| strategy::Mechanism::WeightedTree,
+);
+named!(StreamMechanism(fn(Option<u32>) -> stream::StreamMechanism), "mechanism of streams",
+    "identity" => |_| stream::StreamMechanism::Identity,
+    "output" => |_| stream::StreamMechanism::Output,
+    "blt" => |degree| stream::StreamMechanism::Buffered { degree: degree.map(|d| d as usize) },
+    "two-diagonals" => |_| stream::StreamMechanism::TwoDiagonals,
+    "normalized-square-root" => |_| stream::StreamMechanism::NormalizedSquareRoot,
+    "square-root" => |_| stream::StreamMechanism::SquareRoot,
+    "outer" => |_| stream::StreamMechanism::Outer,
+    "comb" => |_| stream::StreamMechanism::Comb,
+    "optimal" => |_| stream::StreamMechanism::Optimal,
+    "binary-tree" => |_| stream::StreamMechanism::BinaryTree,
+    "honaker-tree" => |_| stream::StreamMechanism::HonakerTree,
+    "smooth-tree" => |_| stream::StreamMechanism::SmoothTree,
+    "subtraction-tree" => |branching| stream::StreamMechanism::SubtractionTree { branching },
+);
+named!(GraphFunction(fn(u32) -> events::GraphFunction), "function of graphs",
+    "edge_count" => |_| events::GraphFunction::EdgeCount,
+    "triangle_count" => |_| events::GraphFunction::Triangles,
+    "star_count" => |k| events::GraphFunction::Stars { k },
+    "degree_histogram" => |_| events::GraphFunction::DegreeHistogram,
+);
+named!(WordCount(fn(u32, u32) -> Result<events::Text, Error>), "count of words",
+    "substring_counts" => |letters, longest| events::Substrings::new(letters, longest).map(events::Text::Substrings),
+    "episode_counts" => |letters, longest| events::Episodes::new(letters, longest).map(events::Text::Episodes),
+);
+named!(SketchKind(fn(u32) -> sketch::Kind), "kind of sketch",
+    "bernoulli" => |_| sketch::Kind::Bernoulli,
+    "hadamard" => |_| sketch::Kind::Hadamard,
+    "sparse" => |nonzeros| sketch::Kind::Sparse { nonzeros },
+);
+named!(KernelProfile(Profile), "kernel",
+    "gaussian" => Profile::Gaussian,
+    "laplace" => Profile::Laplace,
+    "matern32" => Profile::Matern32,
+    "matern52" => Profile::Matern52,
+);
+named!(Recovery(Algorithm), "recovery",
+    "cosamp" => Algorithm::Cosamp,
+    "hard-thresholding" => Algorithm::HardThresholding,
+    "basis-pursuit" => Algorithm::BasisPursuit,
 );

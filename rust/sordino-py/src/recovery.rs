@@ -3,7 +3,7 @@
 use crate::door::unit;
 use crate::error::PyError;
 use crate::interrupt::detached;
-use crate::names::Relation;
+use crate::names::{self, Relation};
 use crate::optimize::Reporter;
 use crate::sketch::SketchOperator;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -13,7 +13,7 @@ use sordino_core::door::Key;
 use sordino_core::door::{self, SparsityChoice};
 use sordino_core::error::Error;
 use sordino_core::estimate;
-use sordino_core::estimate::recovery::{self, Algorithm, Target};
+use sordino_core::estimate::recovery::{self, Target};
 use sordino_core::sketch::Measuring;
 use sordino_core::transform::{self, NamedBasis};
 use sordino_core::unit::Unit;
@@ -180,25 +180,19 @@ pub(crate) fn recover(
     operator: PyRef<'_, SketchOperator>,
     basis: PyRef<'_, Basis>,
     y: PyReadonlyArray1<'_, f64>,
-    algorithm: &str,
+    algorithm: names::Recovery,
     sparsity: Option<usize>,
     noise: f64,
     iterations: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Recovered> {
-    let algorithm = match algorithm {
-        "cosamp" => Algorithm::Cosamp,
-        "hard-thresholding" => Algorithm::HardThresholding,
-        "basis-pursuit" => Algorithm::BasisPursuit,
-        _ => return Err(PyError::from(Error::Unsupported("unknown recovery".into())).into()),
-    };
     let y = y.as_slice()?;
     let target = Target { sparsity, noise, iterations };
     let (operator, basis) = (&*operator, &*basis);
     let mut reporter = Reporter::new(progress);
     let found = detached(py, || {
         let measuring = Measuring::new(&operator.0, basis.core())?;
-        recovery::recover(&measuring, y, algorithm, target, &mut |iteration, residual| {
+        recovery::recover(&measuring, y, algorithm.0, target, &mut |iteration, residual| {
             if basis.failed() { ControlFlow::Break(()) } else { reporter.report(iteration, residual) }
         })
     });

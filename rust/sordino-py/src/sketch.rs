@@ -3,6 +3,7 @@
 use crate::error::PyError;
 use crate::guarded::{Guarded, Shared};
 use crate::interrupt::detached;
+use crate::names;
 use crate::stream::{StreamDoor, StreamPlan};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -24,14 +25,14 @@ pub(crate) struct SketchOperator(pub Arc<sketch::Operator>);
 #[pymethods]
 impl SketchOperator {
     #[new]
-    fn new(kind: &str, cells: usize, measurements: usize, seed: u64, nonzeros: u32) -> Result<Self, PyError> {
-        let kind = match kind {
-            "bernoulli" => Kind::Bernoulli,
-            "hadamard" => Kind::Hadamard,
-            "sparse" => Kind::Sparse { nonzeros },
-            _ => return Err(Error::Unsupported("unknown kind of sketch".into()).into()),
-        };
-        Ok(Self(Arc::new(sketch::Operator::new(kind, cells, measurements, seed)?)))
+    fn new(
+        kind: names::SketchKind,
+        cells: usize,
+        measurements: usize,
+        seed: u64,
+        nonzeros: u32,
+    ) -> Result<Self, PyError> {
+        Ok(Self(Arc::new(sketch::Operator::new(kind.0(nonzeros), cells, measurements, seed)?)))
     }
 
     /// Kind, cells, measurements, seed, entries of a sparse column.

@@ -3,11 +3,12 @@
 use crate::error::PyError;
 use crate::guarded::{Guarded, Shared};
 use crate::interrupt::detached;
+use crate::names;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sordino_core::error::Error;
-use sordino_core::smooth::{self, Axis, Cells, Chebyshev, Cube, Declared, FeatureMap, IndexSet, Kernel, Profile};
+use sordino_core::smooth::{self, Axis, Cells, Chebyshev, Cube, Declared, FeatureMap, IndexSet, Kernel};
 use std::sync::Arc;
 
 /// How declared queries are read off their whitened features.
@@ -93,7 +94,7 @@ impl PointFeatures {
     fn declared(
         py: Python<'_>,
         bounds: Bounds,
-        profile: &str,
+        profile: names::KernelProfile,
         scales: Vec<f64>,
         centres: PyReadonlyArray2<'_, f64>,
         weights: PyReadonlyArray2<'_, f64>,
@@ -104,9 +105,8 @@ impl PointFeatures {
         let whitening = whitening.as_ref().map(PyReadonlyArray2::as_slice).transpose()?.map(<[f64]>::to_vec);
         let queries = weights.as_array().nrows();
         let (centres, weights) = (centres.as_slice()?.to_vec(), weights.as_slice()?.to_vec());
-        let profile = self::profile(profile).map_err(PyError::from)?;
         let made = detached(py, || {
-            let kernel = Kernel::new(profile, scales)?;
+            let kernel = Kernel::new(profile.0, scales)?;
             let map = match whitening {
                 Some(matrix) => Declared::with_whitening(kernel, centres, weights, queries, matrix, points)?,
                 None => Declared::new(kernel, centres, weights, queries, tolerance, points)?,
@@ -180,16 +180,6 @@ impl PointFeatures {
         let answers = detached(py, || smooth::contract(set, values, &axes, queries)).map_err(PyError::from)?;
         Ok(answers.into_pyarray(py))
     }
-}
-
-fn profile(name: &str) -> Result<Profile, Error> {
-    Ok(match name {
-        "gaussian" => Profile::Gaussian,
-        "laplace" => Profile::Laplace,
-        "matern32" => Profile::Matern32,
-        "matern52" => Profile::Matern52,
-        _ => return Err(Error::Unsupported("unknown kernel".into())),
-    })
 }
 
 /// Sums over points that grow and merge; as private as the points.

@@ -3,7 +3,7 @@
 use crate::door::Measured;
 use crate::error::PyError;
 use crate::interrupt::detached;
-use crate::names::NoiseLaw;
+use crate::names::{self, NoiseLaw};
 use crate::sketch::SketchOperator;
 use crate::smooth::PointFeatures;
 use crate::workload::Workload;
@@ -11,9 +11,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
 use sordino_core::smooth::Weights;
-use sordino_core::strategy::{
-    self, Compression, Factor, Factorization, Geometry, Mechanism, Pieces, PointSummary, Recipe,
-};
+use sordino_core::strategy::{self, Compression, Factor, Factorization, Geometry, Pieces, PointSummary, Recipe};
 use std::sync::Arc;
 
 /// A built strategy and the recipe it came from.
@@ -22,24 +20,6 @@ pub(crate) struct Strategy {
     pub core: Box<dyn strategy::Strategy>,
     pub input_len: Option<usize>,
     answers_len: usize,
-}
-
-fn mechanism(name: &str, branching: usize) -> Result<Mechanism, Error> {
-    Ok(match name {
-        "identity" => Mechanism::Identity,
-        "output" => Mechanism::Output,
-        "fourier" => Mechanism::Fourier,
-        "fourier-composed" => Mechanism::FourierComposed,
-        "fourier-planar" => Mechanism::FourierPlanar,
-        "fourier-grouped" => Mechanism::FourierGrouped,
-        "fourier-uniform" => Mechanism::FourierUniform,
-        "tree" => Mechanism::Tree { branching },
-        "haar" => Mechanism::Haar,
-        "square-root" => Mechanism::SquareRoot,
-        "balanced" => Mechanism::Balanced,
-        "weighted-tree" => Mechanism::WeightedTree,
-        _ => return Err(Error::Unsupported("unknown mechanism".into())),
-    })
 }
 
 /// Weights of the features of points.
@@ -56,12 +36,11 @@ impl Strategy {
     fn new(
         py: Python<'_>,
         workload: PyRef<'_, Workload>,
-        mechanism: &str,
+        mechanism: names::Mechanism,
         law: NoiseLaw,
         branching: usize,
     ) -> Result<Self, PyError> {
-        let recipe =
-            Recipe { workload: workload.0.clone(), mechanism: self::mechanism(mechanism, branching)?, law: law.0 };
+        let recipe = Recipe { workload: workload.0.clone(), mechanism: mechanism.0(branching), law: law.0 };
         let core = detached(py, || recipe.build())?;
         Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
     }

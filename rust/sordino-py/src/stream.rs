@@ -12,7 +12,7 @@ use sordino_core::door;
 use sordino_core::door::Key;
 use sordino_core::error::Error;
 use sordino_core::interrupt;
-use sordino_core::stream::{self, Filter, Horizon, Items, Participation, StreamMechanism, StreamRecipe};
+use sordino_core::stream::{self, Filter, Horizon, Items, Participation, StreamRecipe};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -30,25 +30,6 @@ fn filter(kind: &str, parameters: &[f64]) -> Result<Filter, Error> {
         ("window", [window, factor]) => Filter::Window { window: *window as usize, factor: *factor },
         ("taps", taps) => Filter::Taps(taps.to_vec()),
         _ => return Err(Error::Unsupported("unknown filter".into())),
-    })
-}
-
-fn mechanism(name: &str, option: Option<u32>) -> Result<StreamMechanism, Error> {
-    Ok(match name {
-        "identity" => StreamMechanism::Identity,
-        "output" => StreamMechanism::Output,
-        "blt" => StreamMechanism::Buffered { degree: option.map(|d| d as usize) },
-        "two-diagonals" => StreamMechanism::TwoDiagonals,
-        "normalized-square-root" => StreamMechanism::NormalizedSquareRoot,
-        "square-root" => StreamMechanism::SquareRoot,
-        "outer" => StreamMechanism::Outer,
-        "comb" => StreamMechanism::Comb,
-        "optimal" => StreamMechanism::Optimal,
-        "binary-tree" => StreamMechanism::BinaryTree,
-        "honaker-tree" => StreamMechanism::HonakerTree,
-        "smooth-tree" => StreamMechanism::SmoothTree,
-        "subtraction-tree" => StreamMechanism::SubtractionTree { branching: option },
-        _ => return Err(Error::Unsupported("unknown mechanism".into())),
     })
 }
 
@@ -74,7 +55,7 @@ impl StreamPlan {
         py: Python<'_>,
         filter: &str,
         parameters: Vec<f64>,
-        mechanism: &str,
+        mechanism: names::StreamMechanism,
         law: NoiseLaw,
         horizon: names::Horizon,
         length: u64,
@@ -83,7 +64,7 @@ impl StreamPlan {
     ) -> PyResult<Self> {
         let recipe = StreamRecipe {
             filter: self::filter(filter, &parameters).map_err(PyError::from)?,
-            mechanism: self::mechanism(mechanism, option).map_err(PyError::from)?,
+            mechanism: mechanism.0(option),
             law: law.0,
             horizon: match horizon.0 {
                 Lasting::Hard => Horizon::Hard(length),
