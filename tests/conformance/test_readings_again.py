@@ -299,3 +299,44 @@ def test_an_unnamed_report_does_not_hide_the_last_name():
         several = plan.server()
         several.add_many(reports, clients=names)
         assert several.accepted == 2
+
+
+@pytest.mark.parametrize("nobody", ["NA", "nan", "NaN", "NULL", "None", "<NA>", "#N/A", "\\N", " NaT "])
+def test_who_says_nobody_is_nobody(tmp_path, nobody):
+    path = tmp_path / "u.csv"
+    path.write_text(f"u,v\n{nobody},0\n{nobody},1\nx,2\n")
+    said = {"user_column": "u", "max_records": 1, "values_column": "v", "bins": 3}
+    assert read_source(path, said).cells.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"), [(b"aaa", [3, 0]), (b"\raa", [2, 0]), (b"\ra\n", [1, 1]), (b"\r\n\xffa", [1, 1])]
+)
+def test_every_character_of_a_text_is_one_letter(tmp_path, text, counts):
+    """Whatever stands beside it."""
+    path = tmp_path / "t.txt"
+    path.write_bytes(text)
+    options = [
+        "--of",
+        "substrings",
+        "--alphabet",
+        "ab\n",
+        "--longest",
+        1,
+        "--epsilon",
+        1e6,
+        "--word",
+        "a",
+        "--word",
+        "\n",
+    ]
+    result = sordino("events", "count", path, *options)
+    assert result.exit_code == 0, result.output
+    assert np.rint(json.loads(result.stdout)["answers"]["value"]).tolist() == counts
+
+
+def test_a_survey_refuses_a_unit():
+    for unit in (so.AddRemove(5), so.ReplaceOne(3)):
+        with pytest.raises(so.errors.InvalidParameterError, match="survey"):
+            so.plan(so.local.LocalSurvey(9), PURE, unit=unit)
+    assert so.plan(so.local.LocalSurvey(9), PURE).fit.request.unit == so.ReplaceOne(label="one report")

@@ -121,7 +121,8 @@ class _Choices(Guarantee):
         if self.column is not None:
             return _names(read_columns(path, [self.column])[0])
         try:
-            return list(path.read_text(encoding="utf-8", errors="replace"))
+            # Every character is a letter, the ends of lines too; a byte that is none is one of no alphabet.
+            return list(path.read_bytes().decode("utf-8", "surrogateescape"))
         except OSError as error:
             raise InputFileError(f"the input file cannot be read: {error.strerror}") from None
 

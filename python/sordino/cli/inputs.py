@@ -237,9 +237,18 @@ def _read_records(path: Path, attributes: tuple[Attribute, ...], users: _Users) 
     return Source(codes, None, ", ".join(names), users.max_records, attributes)
 
 
+# How programs write that there is nobody, in small letters.
+_NOBODY = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "nat", "null", "none", "\\n"))
+
+
 def _names(users: Column) -> Column:
-    """Return users, None where a field is blank: many people may have left it so, and none of them is the others."""
-    return [None if isinstance(user, str | bytes) and not user.strip() else user for user in users]
+    """Return users, None where a field says that there is none: many people may be so, and are not one."""
+    return [None if _is_nobody(user) else user for user in users]
+
+
+def _is_nobody(user: Any) -> bool:
+    text = user.decode("latin-1") if isinstance(user, bytes) else user
+    return isinstance(text, str) and text.strip().lower() in _NOBODY
 
 
 def _ticks(entry: Any) -> int | None:

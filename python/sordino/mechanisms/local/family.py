@@ -11,7 +11,7 @@ import numpy as np
 
 from sordino._support.checks import integer
 from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width
-from sordino.errors import PlanFileError
+from sordino.errors import InvalidParameterError, PlanFileError
 from sordino.mechanisms.catalogue import named
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
 from sordino.mechanisms.fits import AnyDoor, Fit, Request, fit_all
@@ -176,10 +176,12 @@ class _Survey(Family):
         """Choose the grid for so much privacy, and refuse a loss that is not convex and 1-Lipschitz."""
         survey, privacy = request.workload, request.privacy
         assert isinstance(survey, LocalSurvey)
+        if request.unit != self.unit:
+            raise InvalidParameterError("a survey protects the value of each client in its report: leave out the unit")
         rate = privacy.epsilon if isinstance(privacy, PureDP | ApproxDP) else gaussian_mu(privacy)
         survey = survey.with_intervals(rate)
         survey.check_loss()
-        return replace(request, workload=survey, objective="max", unit=self.unit)
+        return replace(request, workload=survey, objective="max")
 
     def choose(self, request: Request, progress: Progress | None = None) -> SurveyFit:
         """Take the mechanism of a running sum with the least largest error of an estimated share."""
