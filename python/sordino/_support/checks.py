@@ -183,10 +183,8 @@ def sequence(name: str, value: Any, of: str, *, most: int = MAX_CELLS, ordered: 
         raise wrong
     try:
         found = tuple(islice(iter(value), most + 1))
-    except (
-        TypeError,
-        NotImplementedError,
-    ):  # arrays without dimensions, and views of tables, say that they are iterable
+    except (TypeError, NotImplementedError):
+        # Arrays without dimensions, and views of tables, say that they are iterable.
         raise wrong from None
     if len(found) > most:
         raise InvalidParameterError(f"{name} must have at most {_shown(most)} members")

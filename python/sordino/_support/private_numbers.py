@@ -13,7 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from numbers import Number, Rational
 from typing import Any
@@ -55,6 +55,8 @@ NOWHERE = -1
 # What finite numbers that no float holds become.
 LIMIT = sys.float_info.max
 _HALF = 2**31 - 1
+# Decimals of fewer before the point are rounded as they are.
+_MANY_DIGITS = 60
 # What converts itself by no code of a caller: these types themselves, since one made from them may do anything.
 _PLAIN = frozenset(
     (int, float, bool, complex, str, bytes, Decimal, Fraction, type(None), date, datetime, time, timedelta, UUID)
@@ -286,6 +288,11 @@ def half_up(value: Any) -> int:
         TypeError: Not a number.
         ValueError: Not-a-number or infinite.
     """
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MANY_DIGITS:
+        # A fraction of a long text takes the square of its digits.
+        floor = int(value.to_integral_value(ROUND_FLOOR))
+        half = Decimal(f"{floor}.5" if floor >= 0 else f"-{-floor - 1}.5")
+        return min(max(floor + (value >= half), -LARGEST), LARGEST)
     return min(max(math.floor(_exact(value) + Fraction(1, 2)), -LARGEST), LARGEST)
 
 
@@ -305,7 +312,7 @@ def _exact(value: Any) -> Fraction:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise ValueError
-        if value and not -60 <= value.adjusted() <= 60:
+        if value and not -_MANY_DIGITS <= value.adjusted() <= _MANY_DIGITS:
             return Fraction(0) if value.adjusted() < 0 else Fraction(10**60 if value > 0 else -(10**60))
         return Fraction(value)
     if isinstance(value, np.floating):

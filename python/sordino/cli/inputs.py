@@ -28,7 +28,8 @@ _BELONGS = {
 SOURCE_OPTIONS = tuple(sorted(_BELONGS.keys() | set().union(*_BELONGS.values())))
 """Options that say what a row of the input is."""
 
-_TICKS_A_UNIT = {"s": 10**6, "ms": 1000, "us": 1}
+# Units of numpy's dates in ticks: so many for so many.
+_TICKS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _UNITS = {
@@ -260,8 +261,8 @@ def _ticks(entry: Any) -> int | None:
             except (ValueError, OverflowError):
                 return None
         case np.datetime64():
-            ticks, unit = int(entry.astype(np.int64)), np.datetime_data(entry.dtype)[0]
-            return None if np.isnat(entry) else ticks * _TICKS_A_UNIT[unit] if unit != "ns" else ticks // 1000
+            ticks, units = _TICKS[np.datetime_data(entry.dtype)[0]]
+            return None if np.isnat(entry) else int(entry.astype(np.int64)) * ticks // units
         case _:
             return None
 

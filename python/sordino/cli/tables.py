@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import ROUND_FLOOR, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from sordino._support.files import atomic_write
-from sordino._support.private_numbers import LARGEST, LIMIT
+from sordino._support.private_numbers import LARGEST, LIMIT, half_up
 from sordino.errors import InputFileError, MissingDependencyError
 
 __all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]
@@ -197,8 +197,8 @@ def _entries(pa: Any, column: Any) -> Column:
             return [_entry(scalar) for scalar in column]
     zone = getattr(column.type, "tz", None)
     # Units of timestamps stay: users that differ by less than a microsecond are two, and no tick is out of range.
-    unit = column.type.unit if pa.types.is_timestamp(column.type) else "us"
-    unit = "ns" if getattr(column.type, "unit", "") == "ns" else unit
+    unit = getattr(column.type, "unit", "us")
+    unit = unit if pa.types.is_timestamp(column.type) or unit == "ns" else "us"
     ticks = column.cast(pa.timestamp(unit, tz=zone), safe=False).cast(pa.int64())
     null = np.datetime64("NaT").astype(np.int64)
     return list(ticks.fill_null(int(null)).to_numpy().view(f"datetime64[{unit}]"))
@@ -214,14 +214,6 @@ def _entry(scalar: Any) -> Any:
 
 # Floats beyond have at most one bit of a fraction: a half is not told from what is near it.
 _COARSE = 2.0**51
-
-
-def _half_up(exact: Any) -> int:
-    """Return floor(x + 1/2) in no more time than a text is long."""
-    if not isinstance(exact, Decimal):
-        return math.floor(Fraction(exact) + Fraction(1, 2))
-    floor = int(exact.to_integral_value(ROUND_FLOOR))
-    return floor + (exact >= Decimal(f"{floor}.5" if floor >= 0 else f"-{-floor - 1}.5"))
 
 
 def real(entry: Any) -> float:
@@ -241,7 +233,7 @@ def real(entry: Any) -> float:
             return math.copysign(LIMIT, number) if finite else number
         exact = Decimal(entry) if isinstance(entry, str) else entry
         if large:
-            return number if abs(number) > 2 * LARGEST or isinstance(exact, float) else float(_half_up(exact))
+            return number if abs(number) > LARGEST else float(half_up(exact))
         # Decimals are compared exactly, and in no more time than the text is long.
         below = exact < Decimal(number) if isinstance(exact, Decimal) else Fraction(exact) < Fraction(number)
         return math.nextafter(number, -math.inf) if below else number

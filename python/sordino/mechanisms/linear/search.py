@@ -38,9 +38,6 @@ _LARGEST_RANK = 4096
 _K_NORM_RANK = 16
 _SAFE = 1.0 - 1e-11
 _KEPT = 16
-# Evaluations from the blocks of a tree of more cells than a few.
-_FEW_CELLS = 512
-_ENOUGH = 200
 # The balanced root is taken up to this error over its bound; else steps are made, at most so many multiplications.
 _BALANCED = 1.005
 _OPERATIONS = 5 * 10**9
@@ -288,11 +285,7 @@ def _dense(search: _Search) -> Factorization:
 
 def _p_identity(search: _Search) -> Factorization:
     """The cells and a few weighted sums of them, independent Laplace noise."""
-    queries, blocks = _one(search), _blocks(search.workload)
-    steps = search.iterations
-    if blocks is not None and queries.shape[1] > _FEW_CELLS:
-        steps = min(steps, _ENOUGH)  # within a quarter of a percent of what thousands find
-    found = _core.p_identity(queries, blocks, steps, search.report)
+    found = _core.p_identity(_one(search), _blocks(search.workload), search.iterations, search.report)
     return _found(search, search.note(found))
 
 

@@ -53,14 +53,9 @@ fn sums_diagonal(len: usize) -> Vec<f64> {
 /// # Errors
 /// [`Error::Unsupported`] for other workloads.
 pub fn root_diagonal(workload: &Workload) -> Result<Vec<f64>, Error> {
-    match workload {
-        Workload::Ranges { len } => Ok(ranges_diagonal(*len)),
-        Workload::Linear { kernel, len, center: 0 }
-            if kernel.len() >= *len && kernel[..*len].iter().all(|tap| *tap == kernel[0]) =>
-        {
-            let tap = kernel[0].abs();
-            Ok(sums_diagonal(*len).into_iter().map(|s| tap * s).collect())
-        }
+    match (workload, workload.running_sum()) {
+        (Workload::Ranges { len }, _) => Ok(ranges_diagonal(*len)),
+        (_, Some((len, tap))) => Ok(sums_diagonal(len).into_iter().map(|s| tap.abs() * s).collect()),
         _ => Err(Error::Unsupported("the root has a diagonal in closed form for ranges and running sums".into())),
     }
 }

@@ -24,13 +24,9 @@ pub(super) struct Tree {
 
 /// Whether a workload is a running sum or a histogram, and its length.
 pub(super) fn prefix_or_cells(workload: &Workload) -> Result<(usize, bool), Error> {
-    match workload {
-        Workload::Histogram { len } => Ok((*len, false)),
-        Workload::Linear { kernel, len, center: 0 }
-            if kernel.len() >= *len && kernel.iter().all(|h| *h == kernel[0]) =>
-        {
-            Ok((*len, true))
-        }
+    match (workload, workload.running_sum()) {
+        (Workload::Histogram { len }, _) => Ok((*len, false)),
+        (_, Some((len, _))) => Ok((len, true)),
         _ => Err(Error::Unsupported("trees and wavelets serve running sums and histograms".into())),
     }
 }

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::minimize::bfgs;
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::Workload;
+use crate::workload::{Workload, each};
 
 /// Bits of the sum of the weights.
 const WEIGHT_BITS: i32 = 12;
@@ -42,9 +42,9 @@ pub(super) struct WeightedTree {
 /// `tr Q W`, `Q` the averages over blocks of this size.
 fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
     let blocks = |len: usize| (0..len).step_by(size).map(move |start| (start + 1, (start + size).min(len)));
-    let sum: f64 = match workload {
-        Workload::Histogram { len } => *len as f64,
-        Workload::Ranges { len } => {
+    let sum: f64 = match (workload, workload.running_sum()) {
+        (Workload::Histogram { len }, _) => *len as f64,
+        (Workload::Ranges { len }, _) => {
             // W_ab = min(a, b)(n + 1 − max(a, b)).
             let right = |a: usize, end: usize| {
                 let count = (end - a) as f64;
@@ -53,15 +53,13 @@ fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
             let cell = |a: usize, end: usize| a as f64 * ((len + 1 - a) as f64 + 2.0 * right(a, end));
             blocks(*len).map(|(first, last)| (first..=last).map(|a| cell(a, last)).sum::<f64>()).sum()
         }
-        Workload::Linear { kernel, len, center: 0 }
-            if kernel.len() >= *len && kernel[..*len].iter().all(|tap| *tap == kernel[0]) =>
-        {
+        (_, Some((len, tap))) => {
             // W_ab = n + 1 − max(a, b), times the squared tap.
             let cell = |first: usize, b: usize| (len + 1 - b) as f64 * (1 + 2 * (b - first)) as f64;
-            let all: f64 = blocks(*len).map(|(first, last)| (first..=last).map(|b| cell(first, b)).sum::<f64>()).sum();
-            kernel[0] * kernel[0] * all
+            let all: f64 = blocks(len).map(|(first, last)| (first..=last).map(|b| cell(first, b)).sum::<f64>()).sum();
+            tap * tap * all
         }
-        Workload::Union { parts } => {
+        (Workload::Union { parts }, _) => {
             return parts.iter().try_fold(0.0, |sum, part| Ok(sum + block_trace(part, size)?));
         }
         _ => {
@@ -209,14 +207,7 @@ impl WeightedTree {
                 let tap = kernel[0] * kernel[0];
                 out.iter_mut().enumerate().for_each(|(last, slot)| *slot = tap * self.variance(0, last));
             }
-            Workload::Union { parts } => {
-                let mut rest = out;
-                for part in parts {
-                    let (own, tail) = rest.split_at_mut(part.answers_len());
-                    self.write_variances(part, own);
-                    rest = tail;
-                }
-            }
+            Workload::Union { parts } => each(parts, out, |part, own| self.write_variances(part, own)),
             _ => unreachable!("other workloads were refused"),
         }
     }

@@ -15,6 +15,7 @@ mod union;
 
 pub(crate) use kronecker::{along, outer};
 pub(crate) use marginals::{cells, marginal, project};
+pub(crate) use union::each;
 
 use crate::error::Error;
 use rayon::prelude::*;
@@ -204,6 +205,18 @@ impl Workload {
         match self {
             Self::Kronecker { factors } => factors,
             _ => &[],
+        }
+    }
+
+    /// Length and tap, if every answer is a multiple of the sum of all cells up to its own.
+    pub(crate) fn running_sum(&self) -> Option<(usize, f64)> {
+        match self {
+            Self::Linear { kernel, len, center: 0 }
+                if kernel.len() >= *len && kernel.iter().all(|tap| *tap == kernel[0]) =>
+            {
+                Some((*len, kernel[0]))
+            }
+            _ => None,
         }
     }
 

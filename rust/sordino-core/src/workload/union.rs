@@ -18,7 +18,7 @@ pub(super) fn check(parts: &[Workload]) -> Result<(), Error> {
 }
 
 /// Calls `visit` with every part and its piece of `out`.
-pub(super) fn each(parts: &[Workload], out: &mut [f64], mut visit: impl FnMut(&Workload, &mut [f64])) {
+pub(crate) fn each(parts: &[Workload], out: &mut [f64], mut visit: impl FnMut(&Workload, &mut [f64])) {
     let mut rest = out;
     for part in parts {
         let (piece, tail) = rest.split_at_mut(part.answers_len());
