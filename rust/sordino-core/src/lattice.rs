@@ -5,11 +5,11 @@
 //! last is post-processing of the noisy sum, and nothing ever wraps.
 
 /// Clamp on an encoded value, in lattice units.
-pub const VALUE_LIMIT: i64 = 1 << 61;
+pub(crate) const VALUE_LIMIT: i64 = 1 << 61;
 /// Clamp on a published value, in lattice units.
-pub const OUTPUT_LIMIT: i64 = 1 << 62;
+pub(crate) const OUTPUT_LIMIT: i64 = 1 << 62;
 /// Plans keep declared magnitudes below this many units, so that no clamp acts on honest data.
-pub const MAGNITUDE_LIMIT: f64 = (1u64 << 60) as f64;
+pub(crate) const MAGNITUDE_LIMIT: f64 = (1u64 << 60) as f64;
 
 /// The published lattice integer: value plus noise, saturating.
 #[inline]

@@ -25,7 +25,7 @@ pub(crate) static INTEGERS: Pool<i64> = Pool(Mutex::new(Vec::new()));
 
 impl<T: Copy + Default> Pool<T> {
     /// An array of this length with arbitrary contents.
-    pub fn take(&'static self, len: usize) -> Scratch<T> {
+    pub(crate) fn take(&'static self, len: usize) -> Scratch<T> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.iter().position(|array| array.capacity() >= len && array.capacity() / 4 <= len);
         let mut array = found.map_or_else(Vec::new, |index| kept.swap_remove(index));

@@ -1,19 +1,32 @@
-//! Core errors as the Python classes of `sordino.errors`.
+//! Core errors as the Python classes of `sordino.errors`, beside what Python raised itself.
 
 use pyo3::prelude::*;
 use sordino_core::error::Error;
 
-/// Wraps a core error so that `?` works in bindings.
-pub(crate) struct PyError(Error);
+/// An error of either side, so that `?` works in bindings.
+pub(crate) enum PyError {
+    Core(Error),
+    Raised(PyErr),
+}
 
 impl From<Error> for PyError {
     fn from(error: Error) -> Self {
-        Self(error)
+        Self::Core(error)
+    }
+}
+
+impl From<PyErr> for PyError {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
     }
 }
 
 impl From<PyError> for PyErr {
-    fn from(PyError(error): PyError) -> Self {
+    fn from(error: PyError) -> Self {
+        let error = match error {
+            PyError::Core(error) => error,
+            PyError::Raised(error) => return error,
+        };
         if error == Error::Interrupted
             && let Some(raised) = crate::interrupt::raised()
         {

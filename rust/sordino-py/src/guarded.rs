@@ -48,7 +48,7 @@ pub(crate) struct Guarded<T: Shared> {
 }
 
 impl<T: Shared> Guarded<T> {
-    pub fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         let (step, closed) = (value.step().into(), value.closed().into());
         Self {
             owner: Owner::current(),
@@ -61,23 +61,23 @@ impl<T: Shared> Guarded<T> {
     }
 
     /// Steps after the last call that ended.
-    pub fn step(&self) -> u64 {
+    pub(crate) fn step(&self) -> u64 {
         self.step.load(Ordering::Acquire)
     }
 
     /// Whether it was closed.
-    pub fn closed(&self) -> bool {
+    pub(crate) fn closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
     /// Calls `f` alone, after waiting detached from the interpreter.
-    pub fn with<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
+    pub(crate) fn with<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
         self.free()?;
         detached(py, || Ok(self.call(self.cell.lock().map_err(|_| Error::Broken)?, f)))
     }
 
     /// As [`Self::with`], refused once it was closed, for what does not know that itself.
-    pub fn open<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
+    pub(crate) fn open<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
         if self.closed() {
             return Err(Error::Closed.into());
         }
@@ -85,7 +85,7 @@ impl<T: Shared> Guarded<T> {
     }
 
     /// As [`Self::with`] for what takes less than a switch of threads: detached only if it must wait.
-    pub fn briefly<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
+    pub(crate) fn briefly<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
         self.free()?;
         match self.cell.try_lock() {
             Ok(guard) => Ok(self.call(guard, f)),
@@ -95,7 +95,7 @@ impl<T: Shared> Guarded<T> {
     }
 
     /// As [`Self::with`], inside the turn of another object: detached already.
-    pub fn nested<R>(&self, f: impl FnOnce(&mut T) -> R) -> Result<R, PyError> {
+    pub(crate) fn nested<R>(&self, f: impl FnOnce(&mut T) -> R) -> Result<R, PyError> {
         if self.closed() {
             return Err(Error::Closed.into());
         }
@@ -104,7 +104,7 @@ impl<T: Shared> Guarded<T> {
     }
 
     /// Wipes what is secret, also after a panic; in another process there is nothing that could be used.
-    pub fn close(&self, py: Python<'_>) {
+    pub(crate) fn close(&self, py: Python<'_>) {
         if self.owner.check().is_err() {
             return;
         }

@@ -41,12 +41,12 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    pub fn new(callback: Option<Py<PyAny>>) -> Self {
+    pub(crate) fn new(callback: Option<Py<PyAny>>) -> Self {
         Self { callback, raised: None }
     }
 
     /// The core's progress function.
-    pub fn report(&mut self, iteration: usize, gap: f64) -> ControlFlow<()> {
+    pub(crate) fn report(&mut self, iteration: usize, gap: f64) -> ControlFlow<()> {
         let go_on = Python::attach(|py| -> PyResult<bool> {
             py.check_signals()?;
             let Some(callback) = &self.callback else { return Ok(true) };
@@ -64,7 +64,7 @@ impl Reporter {
     }
 
     /// Whether a signal ended the search; what the callback raised goes on.
-    pub fn interrupted(self, py: Python<'_>) -> PyResult<bool> {
+    pub(crate) fn interrupted(self, py: Python<'_>) -> PyResult<bool> {
         match self.raised {
             Some(error) if !error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) => Err(error),
             raised => Ok(raised.is_some()),

@@ -15,11 +15,9 @@ use sordino_core::error::Error;
 use sordino_core::estimate;
 use sordino_core::estimate::recovery::{self, Target};
 use sordino_core::sketch::Measuring;
-use sordino_core::transform::{self, NamedBasis};
+use sordino_core::transform::{self, BasisFunction, GivenBasis, NamedBasis};
 use sordino_core::unit::Unit;
-use sordino_core::upper::Upper;
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
 
 /// An orthonormal basis, built in or given by two functions.
 #[pyclass(frozen, module = "sordino._core")]
@@ -27,84 +25,26 @@ pub(crate) struct Basis(Kind);
 
 enum Kind {
     Named(NamedBasis),
-    Custom(Custom),
-}
-
-/// A basis that calls Python; the first exception waits until the caller can raise it.
-#[derive(Debug)]
-struct Custom {
-    len: usize,
-    analyze: Py<PyAny>,
-    synthesize: Py<PyAny>,
-    column_l1: Upper,
-    relative_error: f64,
-    raised: Mutex<Option<PyErr>>,
-}
-
-impl Custom {
-    fn call(&self, function: &Py<PyAny>, x: &mut [f64]) {
-        let called = Python::attach(|py| -> PyResult<()> {
-            let result = function.bind(py).call1((PyArray1::from_slice(py, x),))?;
-            let values: PyReadonlyArray1<'_, f64> = result.extract()?;
-            let values = values.as_slice()?;
-            if values.len() != x.len() || values.iter().any(|v| !v.is_finite()) {
-                return Err(PyError::from(Error::Unsupported(
-                    "a function of this basis returned another number of coefficients, or some that are not finite"
-                        .into(),
-                ))
-                .into());
-            }
-            x.copy_from_slice(values);
-            Ok(())
-        });
-        if let Err(error) = called {
-            x.fill(0.0);
-            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        }
-    }
-}
-
-impl transform::Basis for Custom {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn analyze(&self, x: &mut [f64]) {
-        self.call(&self.analyze, x);
-    }
-
-    fn synthesize(&self, c: &mut [f64]) {
-        self.call(&self.synthesize, c);
-    }
-
-    fn column_l1(&self) -> Upper {
-        self.column_l1
-    }
-
-    fn relative_error(&self) -> f64 {
-        self.relative_error
-    }
+    Given(GivenBasis<PyError>),
 }
 
 impl Basis {
     fn core(&self) -> &dyn transform::Basis {
         match &self.0 {
             Kind::Named(basis) => basis,
-            Kind::Custom(basis) => basis,
+            Kind::Given(basis) => basis,
         }
     }
 
     /// Whether a function of the basis has raised.
     fn failed(&self) -> bool {
-        matches!(&self.0, Kind::Custom(basis) if basis.raised.lock().unwrap_or_else(PoisonError::into_inner).is_some())
+        matches!(&self.0, Kind::Given(basis) if basis.failed())
     }
 
     /// Raises what a function of the basis raised.
-    fn check(&self) -> PyResult<()> {
+    fn check(&self) -> Result<(), PyError> {
         match &self.0 {
-            Kind::Custom(basis) => {
-                basis.raised.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
-            }
+            Kind::Given(basis) => basis.check(),
             Kind::Named(_) => Ok(()),
         }
     }
@@ -137,8 +77,8 @@ impl Basis {
     /// A basis given by its two functions, a bound on the l1 norm of a cell's coefficients, and its accuracy.
     #[staticmethod]
     fn custom(len: usize, analyze: Py<PyAny>, synthesize: Py<PyAny>, column_l1: f64, relative_error: f64) -> Self {
-        let column_l1 = Upper::rounded(column_l1, 1);
-        Self(Kind::Custom(Custom { len, analyze, synthesize, column_l1, relative_error, raised: Mutex::new(None) }))
+        let [analyze, synthesize] = [analyze, synthesize].map(called);
+        Self(Kind::Given(GivenBasis::new(len, analyze, synthesize, column_l1, relative_error)))
     }
 
     #[getter]
@@ -158,6 +98,17 @@ impl Basis {
     fn synthesize<'py>(&self, py: Python<'py>, c: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.transformed(py, &c, |basis, c| basis.synthesize(c))
     }
+}
+
+/// A function of Python as one of arrays.
+fn called(function: Py<PyAny>) -> BasisFunction<PyError> {
+    Box::new(move |x| {
+        Python::attach(|py| {
+            let values: PyReadonlyArray1<'_, f64> =
+                function.bind(py).call1((PyArray1::from_slice(py, x),))?.extract()?;
+            Ok(values.as_slice().map_err(PyErr::from)?.to_vec())
+        })
+    })
 }
 
 /// What a recovery found.

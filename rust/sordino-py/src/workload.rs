@@ -99,12 +99,6 @@ impl Workload {
         Ok(out.into_pyarray(py))
     }
 
-    fn row_squares<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let mut out = vec![0.0; self.0.answers_len()];
-        detached(py, || self.0.row_squares(&mut out));
-        out.into_pyarray(py)
-    }
-
     fn row<'py>(&self, py: Python<'py>, index: usize) -> Result<Bound<'py, PyArray1<f64>>, PyError> {
         Ok(self.0.row(index)?.into_pyarray(py))
     }

@@ -26,7 +26,7 @@ pub(super) enum Vertex {
 
 impl Vertex {
     /// The column, and what it is multiplied by.
-    pub fn signed(self) -> Option<(usize, f64)> {
+    pub(super) fn signed(self) -> Option<(usize, f64)> {
         match self {
             Self::Column(j) => Some((j, 1.0)),
             Self::Opposite(j) => Some((j, -1.0)),
@@ -35,7 +35,7 @@ impl Vertex {
     }
 
     /// The slope along this vertex, given those along all columns.
-    pub fn slope(self, slopes: &[f64]) -> f64 {
+    pub(super) fn slope(self, slopes: &[f64]) -> f64 {
         self.signed().map_or(0.0, |(j, sign)| sign * slopes[j])
     }
 }

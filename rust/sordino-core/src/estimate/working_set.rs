@@ -57,7 +57,7 @@ struct Descent {
 
 impl<'a> WorkingSet<'a> {
     /// The empty set: at the origin.
-    pub fn new(columns: &'a dyn Columns, target: &'a [f64], total: f64) -> Self {
+    pub(super) fn new(columns: &'a dyn Columns, target: &'a [f64], total: f64) -> Self {
         Self {
             columns,
             target,
@@ -72,21 +72,21 @@ impl<'a> WorkingSet<'a> {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.vertices.len()
     }
 
-    pub fn contains(&self, vertex: Vertex) -> bool {
+    pub(super) fn contains(&self, vertex: Vertex) -> bool {
         vertex.signed().is_some_and(|(j, sign)| self.members[j][usize::from(sign < 0.0)])
     }
 
     /// Number of vertices with weight.
-    pub fn support(&self) -> usize {
+    pub(super) fn support(&self) -> usize {
         self.weights.iter().filter(|x| **x > 0.0).count()
     }
 
     /// Adds vertices of weight zero. Their slopes are still to be read.
-    pub fn insert(&mut self, vertices: &[Vertex]) {
+    pub(super) fn insert(&mut self, vertices: &[Vertex]) {
         let (rows, before) = (self.target.len(), self.len());
         for vertex in vertices {
             let begin = self.entries.len();
@@ -131,7 +131,7 @@ impl<'a> WorkingSet<'a> {
     }
 
     /// Removes vertices of weight zero.
-    pub fn drop_weightless(&mut self) {
+    pub(super) fn drop_weightless(&mut self) {
         let kept: Vec<usize> = (0..self.len()).filter(|k| self.weights[*k] > 0.0).collect();
         let rows = self.target.len();
         for vertex in (0..self.len()).filter(|k| self.weights[*k] <= 0.0).map(|k| self.vertices[k]) {
@@ -155,24 +155,24 @@ impl<'a> WorkingSet<'a> {
     }
 
     /// Puts all weight on the best vertex, given the slopes at the origin.
-    pub fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         let value = |k: usize| self.slopes[k] + self.total * self.gram[k * self.stride + k] / 2.0;
         let best = (0..self.len()).fold(0, |best, k| if value(k) < value(best) { k } else { best });
         self.weights[best] = self.total;
     }
 
     /// Takes the slopes from those of all columns.
-    pub fn read_slopes(&mut self, slopes: &[f64]) {
+    pub(super) fn read_slopes(&mut self, slopes: &[f64]) {
         self.slopes = self.vertices.iter().map(|vertex| vertex.slope(slopes)).collect();
     }
 
     /// `⟨h, x⟩/n`.
-    pub fn mean_slope(&self) -> f64 {
+    pub(super) fn mean_slope(&self) -> f64 {
         dot(&self.slopes, &self.weights) / self.total
     }
 
     /// `C x`.
-    pub fn image(&self) -> Vec<f64> {
+    pub(super) fn image(&self) -> Vec<f64> {
         let mut image = vec![0.0; self.target.len()];
         for (weight, column) in self.weights.iter().zip(self.entries.chunks_exact(self.target.len())) {
             if *weight > 0.0 {
@@ -183,14 +183,14 @@ impl<'a> WorkingSet<'a> {
     }
 
     /// `C x − t`.
-    pub fn residual(&self) -> Vec<f64> {
+    pub(super) fn residual(&self) -> Vec<f64> {
         let mut residual = self.image();
         add(&mut residual, -1.0, self.target);
         residual
     }
 
     /// `x`, by column.
-    pub fn weights(&self) -> Vec<(usize, f64)> {
+    pub(super) fn weights(&self) -> Vec<(usize, f64)> {
         let signed = |(vertex, x): (&Vertex, &f64)| vertex.signed().map(|(j, sign)| (j, sign * x));
         let mut pairs: Vec<(usize, f64)> = self.vertices.iter().zip(&self.weights).filter_map(signed).collect();
         pairs.sort_by_key(|(j, _)| *j);
@@ -206,7 +206,7 @@ impl<'a> WorkingSet<'a> {
     }
 
     /// Steps until the gap within the set is at most `tolerance`, but at most `budget`; the number of steps.
-    pub fn solve(&mut self, tolerance: f64, budget: usize) -> usize {
+    pub(super) fn solve(&mut self, tolerance: f64, budget: usize) -> usize {
         let mut since = 0usize;
         let mut patience = Some(PATIENCE.0);
         let mut steps = 0;

@@ -15,11 +15,11 @@ pub(super) enum Neighbours {
 const GALLOP: usize = 16;
 
 impl Neighbours {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::Sorted(Vec::new())
     }
 
-    pub fn contains(&self, vertex: u32) -> bool {
+    pub(super) fn contains(&self, vertex: u32) -> bool {
         match self {
             Self::Sorted(list) => list.binary_search(&vertex).is_ok(),
             Self::Bits(words) => bit(words, vertex) == 1,
@@ -27,7 +27,7 @@ impl Neighbours {
     }
 
     /// Adds a vertex that is no member yet, out of `vertices`.
-    pub fn insert(&mut self, vertex: u32, vertices: u32) {
+    pub(super) fn insert(&mut self, vertex: u32, vertices: u32) {
         match self {
             Self::Sorted(list) => {
                 let place = list.partition_point(|&w| w < vertex);
@@ -45,7 +45,7 @@ impl Neighbours {
     }
 
     /// Number of common members.
-    pub fn common(&self, other: &Self) -> usize {
+    pub(super) fn common(&self, other: &Self) -> usize {
         match (self, other) {
             (Self::Sorted(a), Self::Sorted(b)) if a.len() <= b.len() => common_sorted(a, b),
             (Self::Sorted(a), Self::Sorted(b)) => common_sorted(b, a),
@@ -56,14 +56,14 @@ impl Neighbours {
         }
     }
 
-    pub fn wipe(&mut self) {
+    pub(super) fn wipe(&mut self) {
         match self {
             Self::Sorted(list) => list.zeroize(),
             Self::Bits(words) => words.zeroize(),
         }
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Sorted(list) => list.capacity() * 4,
             Self::Bits(words) => words.capacity() * 8,

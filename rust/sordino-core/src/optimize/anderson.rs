@@ -22,17 +22,17 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Forgets everything: the next step is plain.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.differences.clear();
     }
 
     /// Whether the next step is plain.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.differences.is_empty()
     }
 
     /// Remembers the difference of two iterates `(x, f)`.
-    pub fn push(&mut self, before: (&[f64], &[f64]), after: (&[f64], &[f64])) {
+    pub(super) fn push(&mut self, before: (&[f64], &[f64]), after: (&[f64], &[f64])) {
         let subtract = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
         let residuals = subtract(after.1, before.1);
         let images = subtract(after.0, before.0).iter().zip(&residuals).map(|(a, b)| a + b).collect();
@@ -43,7 +43,7 @@ impl Memory {
     }
 
     /// The step from a point with this residual, least squares weighted by `weights`.
-    pub fn step(&self, residual: &[f64], weights: &[f64]) -> Vec<f64> {
+    pub(super) fn step(&self, residual: &[f64], weights: &[f64]) -> Vec<f64> {
         let mut step = residual.to_vec();
         let size = self.differences.len();
         let mut normal = Matrix::zeros(size, size);

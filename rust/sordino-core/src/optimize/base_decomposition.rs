@@ -51,7 +51,7 @@ pub(super) struct Decomposition {
 
 impl Decomposition {
     /// Subspaces of the columns.
-    pub fn new(columns: &Matrix, target: Target, stages: &mut Stages<'_>) -> Result<Self, Error> {
+    pub(super) fn new(columns: &Matrix, target: Target, stages: &mut Stages<'_>) -> Result<Self, Error> {
         let mut frame = identity(columns.nrows());
         let mut rest = columns.clone();
         let (mut parts, mut dimensions, mut gap) = (Vec::new(), Vec::new(), 0.0f64);
@@ -75,7 +75,7 @@ impl Decomposition {
     }
 
     /// `(start, length)` of each subspace among the directions.
-    pub fn blocks(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (usize, usize)> {
         self.dimensions.iter().scan(0, |start, len| {
             *start += len;
             Some((*start - len, *len))

@@ -25,7 +25,7 @@ pub(super) struct NoiseLevels {
 
 impl NoiseLevels {
     /// `T` and the levels `t` at these weights.
-    pub fn levels(&self, weights: &[f64]) -> (f64, Vec<f64>) {
+    pub(super) fn levels(&self, weights: &[f64]) -> (f64, Vec<f64>) {
         let mut g = vec![0.0; self.costs.len()];
         for (j, weight) in weights.iter().enumerate() {
             for (sum, size) in g.iter_mut().zip(self.sizes.col_as_slice(j)) {
@@ -40,7 +40,7 @@ impl NoiseLevels {
     }
 
     /// The bound on the square root of the error from `T`.
-    pub fn bound(&self, total: f64) -> f64 {
+    pub(super) fn bound(&self, total: f64) -> f64 {
         total.powf(f64::from(self.power + 1) / 2.0)
     }
 }

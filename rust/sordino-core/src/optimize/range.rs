@@ -27,7 +27,7 @@ pub(super) struct Range {
 
 impl Range {
     /// Reduces a matrix that is not zero.
-    pub fn new(a: &Matrix) -> Result<Self, Error> {
+    pub(super) fn new(a: &Matrix) -> Result<Self, Error> {
         let active = distinct_columns(a);
         let small = select_columns(a, &active);
         let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
@@ -47,7 +47,7 @@ impl Range {
     }
 
     /// `Q X`.
-    pub fn embed(&self, x: Matrix) -> Matrix {
+    pub(super) fn embed(&self, x: Matrix) -> Matrix {
         match &self.basis {
             Some(basis) => product(basis, &x),
             None => x,
@@ -55,7 +55,7 @@ impl Range {
     }
 
     /// `R diag(√v)` for weights of the active columns.
-    pub fn weighted(&self, weights: &[f64]) -> Matrix {
+    pub(super) fn weighted(&self, weights: &[f64]) -> Matrix {
         let mut weighted = self.reduced.clone();
         scale_columns(&mut weighted, |j| weights[j].sqrt());
         weighted

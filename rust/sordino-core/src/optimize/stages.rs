@@ -12,12 +12,12 @@ pub(super) struct Stages<'a> {
 }
 
 impl<'a> Stages<'a> {
-    pub fn new(progress: Progress<'a>) -> Self {
+    pub(super) fn new(progress: Progress<'a>) -> Self {
         Self { progress, done: 0, stopped: false }
     }
 
     /// Runs the next program.
-    pub fn run<T>(&mut self, program: impl FnOnce(Progress<'_>) -> T) -> T {
+    pub(super) fn run<T>(&mut self, program: impl FnOnce(Progress<'_>) -> T) -> T {
         let before = self.done;
         program(&mut |iteration, gap| {
             self.done = before + iteration;

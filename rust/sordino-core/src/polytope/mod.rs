@@ -27,10 +27,10 @@ use num_bigint::BigUint;
 
 /// Largest rank: a sample from the ball is kept about once in `10^6` there, and each further dimension costs a factor
 /// of 3 to 5.
-pub const MAX_RANK: usize = 16;
+pub(crate) const MAX_RANK: usize = 16;
 
 /// Entries stay below `2^ENTRY_BITS`.
-pub const ENTRY_BITS: u32 = 62;
+pub(crate) const ENTRY_BITS: u32 = 62;
 
 /// Columns handled at once; the table is padded with zero columns to a multiple of it.
 const LANES: usize = 16;
@@ -43,7 +43,7 @@ const HALVINGS: usize = 50;
 
 /// The symmetric convex hull of the columns of an integer matrix.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Polytope {
+pub(crate) struct Polytope {
     rank: usize,
     count: usize,
     /// `G`, column by column.
@@ -72,7 +72,7 @@ impl Polytope {
     /// # Errors
     /// If sizes do not match, `rank` is 0 or above [`MAX_RANK`], an entry is too large, weights are negative, or the
     /// columns do not span the space (or so nearly that double precision cannot tell).
-    pub fn new(rank: usize, count: usize, entries: &[i64], weights: Option<&[f64]>) -> Result<Self, Error> {
+    pub(crate) fn new(rank: usize, count: usize, entries: &[i64], weights: Option<&[f64]>) -> Result<Self, Error> {
         if rank == 0 || rank > MAX_RANK {
             return Err(Error::Unsupported(format!("K-norm noise serves ranks from 1 to {MAX_RANK}, not {rank}")));
         }
@@ -124,22 +124,17 @@ impl Polytope {
     }
 
     /// Dimension of the space, r.
-    pub fn rank(&self) -> usize {
+    pub(crate) fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Number of columns, N.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
     /// `(m, e)`: no column is longer than `m·2^e`, and the longest is at most a factor `1 + 2^-30` shorter.
-    pub fn radius(&self) -> (u64, i32) {
+    pub(crate) fn radius(&self) -> (u64, i32) {
         self.radius
     }
 
     /// `K` contains the ball of this radius about 0; so `‖z‖_K ≤ ‖z‖₂/inradius`.
-    pub fn inradius(&self) -> f64 {
+    pub(crate) fn inradius(&self) -> f64 {
         (1.0 / self.inverse_inradius.get()).next_down() * 2f64.powi(self.exponent as i32)
     }
 

@@ -23,28 +23,28 @@ pub(super) struct Simplex<'a> {
 
 impl<'a> Simplex<'a> {
     /// At the polytope's own basis.
-    pub fn new(polytope: &'a Polytope, point: &[f64]) -> Self {
+    pub(super) fn new(polytope: &'a Polytope, point: &[f64]) -> Self {
         let (basis, inverse) = (polytope.basis.clone(), polytope.basis_inverse.clone());
         let weights = multiply(&inverse, point);
         let signs = weights.iter().map(|w| w.signum()).collect();
         Self { polytope, basis, inverse, weights, signs }
     }
 
-    pub fn basis(&self) -> &[usize] {
+    pub(super) fn basis(&self) -> &[usize] {
         &self.basis
     }
 
-    pub fn weights(&self) -> &[f64] {
+    pub(super) fn weights(&self) -> &[f64] {
         &self.weights
     }
 
     /// `‖w‖₁`.
-    pub fn value(&self) -> f64 {
+    pub(super) fn value(&self) -> f64 {
         self.weights.iter().map(|w| w.abs()).sum()
     }
 
     /// `y = B^{-T} sign(w)`: optimal as soon as `|⟨y, g_j⟩| ≤ 1` for all columns.
-    pub fn dual(&self) -> Vec<f64> {
+    pub(super) fn dual(&self) -> Vec<f64> {
         let rank = self.basis.len();
         let mut dual = vec![0.0; rank];
         for (row, sign) in self.inverse.chunks_exact(rank).zip(&self.signs) {
@@ -56,7 +56,7 @@ impl<'a> Simplex<'a> {
     }
 
     /// Brings `±g_j` into the basis; `false` if no pivot is large enough.
-    pub fn enter(&mut self, (j, sign): (usize, f64), dual: &[f64]) -> bool {
+    pub(super) fn enter(&mut self, (j, sign): (usize, f64), dual: &[f64]) -> bool {
         let column = self.polytope.scaled_column(j);
         let direction = multiply(&self.inverse, &column);
         // Along w − λ·sign·direction the weight i vanishes at λ_i = w_i/(sign·direction_i).
@@ -103,7 +103,7 @@ impl<'a> Simplex<'a> {
     }
 
     /// One step of iterative refinement: `w ← w + B^{-1}(z − B w)`.
-    pub fn polish(&mut self, point: &[f64]) {
+    pub(super) fn polish(&mut self, point: &[f64]) {
         let mut residual = point.to_vec();
         for (j, w) in self.basis.iter().zip(&self.weights) {
             for (value, entry) in residual.iter_mut().zip(self.polytope.scaled_column(*j)) {

@@ -74,7 +74,7 @@ fn look_up<T: Number>(sums: [T; 8], tables: &[Table<T>], tile: impl Fn(usize) ->
 }
 
 impl Signs {
-    pub fn new(seed: u64, measurements: usize) -> Self {
+    pub(super) fn new(seed: u64, measurements: usize) -> Self {
         Self { words: PublicWords::new(seed, Use::Signs), measurements }
     }
 
@@ -89,7 +89,7 @@ impl Signs {
     }
 
     /// `out += Σ_j column_j·x_j`.
-    pub fn forward<T: Number>(self, x: &[T], out: &mut [T]) {
+    pub(super) fn forward<T: Number>(self, x: &[T], out: &mut [T]) {
         let parts: Vec<Vec<T>> = x
             .par_chunks(TASK)
             .enumerate()
@@ -122,7 +122,7 @@ impl Signs {
     }
 
     /// `out_j = Σ_r sign_rj·y_r`.
-    pub fn adjoint(self, y: &[f64], out: &mut [f64]) {
+    pub(super) fn adjoint(self, y: &[f64], out: &mut [f64]) {
         out.par_chunks_mut(ADJOINT_TASK).enumerate().for_each(|(task, out)| {
             let mut tables = Box::new([[0.0; 256]; TABLES]);
             let mut sums = vec![[0.0f64; 8]; out.len().div_ceil(8)];
@@ -144,7 +144,7 @@ impl Signs {
     }
 
     /// `out += weight·column`.
-    pub fn add_column(self, cell: usize, weight: i64, out: &mut [i64]) {
+    pub(super) fn add_column(self, cell: usize, weight: i64, out: &mut [i64]) {
         let bit = cell % 8;
         Arch::new().dispatch(
             #[inline(always)]
@@ -161,7 +161,7 @@ impl Signs {
 
     /// Calls `add(row, is_plus)` for every entry of a column.
     #[inline(always)]
-    pub fn column(self, cell: usize, mut add: impl FnMut(usize, bool)) {
+    pub(super) fn column(self, cell: usize, mut add: impl FnMut(usize, bool)) {
         let bit = cell % 8;
         for row_group in 0..self.row_groups() {
             let tile = self.tile(cell / 8, row_group) >> bit;
@@ -172,7 +172,7 @@ impl Signs {
     }
 
     /// Fewest entries in which no two of these columns differ less, by counting: most entries in which two differ.
-    pub fn largest_difference(self, cells: usize) -> usize {
+    pub(super) fn largest_difference(self, cells: usize) -> usize {
         let words = self.measurements.div_ceil(64);
         let mut columns = vec![0u64; cells * words];
         for (cell, column) in columns.chunks_exact_mut(words).enumerate() {

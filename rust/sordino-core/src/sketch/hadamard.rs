@@ -20,7 +20,7 @@ pub(super) struct Rows {
 impl Rows {
     /// Draws `measurements` of `padded` rows without replacement: the first steps of a Fisher-Yates shuffle of which only
     /// the entries that moved are kept.
-    pub fn new(seed: u64, measurements: usize, padded: usize) -> Self {
+    pub(super) fn new(seed: u64, measurements: usize, padded: usize) -> Self {
         let words = PublicWords::new(seed, Use::Rows);
         let mut moved: HashMap<usize, usize> = HashMap::new();
         let mut chosen: Vec<u32> = (0..measurements)
@@ -50,7 +50,7 @@ impl Rows {
     }
 
     /// `out += Σ_j column_j·x_j`; `work` is one padded array.
-    pub fn forward<T: Entry>(&self, x: &[T], zero: T, work: &mut [T], out: &mut [T]) {
+    pub(super) fn forward<T: Entry>(&self, x: &[T], zero: T, work: &mut [T], out: &mut [T]) {
         work[..x.len()].copy_from_slice(x);
         work[x.len()..].fill(zero);
         self.flip(&mut work[..x.len()], zero);
@@ -61,7 +61,7 @@ impl Rows {
     }
 
     /// `out_j = Σ_r sign_rj·y_r`.
-    pub fn adjoint(&self, y: &[f64], work: &mut [f64], out: &mut [f64]) {
+    pub(super) fn adjoint(&self, y: &[f64], work: &mut [f64], out: &mut [f64]) {
         work.fill(0.0);
         for (value, row) in y.iter().zip(&self.chosen) {
             work[*row as usize] = *value;
@@ -71,12 +71,12 @@ impl Rows {
         self.flip(out, 0.0);
     }
 
-    pub fn padded(&self) -> usize {
+    pub(super) fn padded(&self) -> usize {
         self.padded
     }
 
     /// `out += weight·column`.
-    pub fn add_column(&self, cell: usize, weight: i64, out: &mut [i64]) {
+    pub(super) fn add_column(&self, cell: usize, weight: i64, out: &mut [i64]) {
         Arch::new().dispatch(
             #[inline(always)]
             || self.column(cell, |row, plus| out[row] += weight.signed(plus)),
@@ -85,7 +85,7 @@ impl Rows {
 
     /// Calls `add(row, is_plus)` for every entry of a column.
     #[inline(always)]
-    pub fn column(&self, cell: usize, mut add: impl FnMut(usize, bool)) {
+    pub(super) fn column(&self, cell: usize, mut add: impl FnMut(usize, bool)) {
         let minus = ((self.flips.word((cell / 64) as u64) >> (cell % 64)) & 1) as u32;
         for (row, character) in self.chosen.iter().enumerate() {
             add(row, ((character & cell as u32).count_ones() + minus).is_multiple_of(2));
@@ -95,7 +95,7 @@ impl Rows {
     /// Most entries in which two columns differ, counting both signs of each.
     ///
     /// The inner product of columns `i` and `j` is up to its sign the transform of the chosen rows at `i ⊕ j`.
-    pub fn largest_difference(&self) -> usize {
+    pub(super) fn largest_difference(&self) -> usize {
         let k = self.chosen.len();
         if self.padded > MOST_PAIRS {
             return k;

@@ -16,7 +16,7 @@ pub(super) struct Stored {
 
 impl Stored {
     /// `out = Σ_j column_j·x_j`.
-    pub fn forward(&self, x: &[f64], out: &mut [f64]) {
+    pub(super) fn forward(&self, x: &[f64], out: &mut [f64]) {
         out.fill(0.0);
         for (entries, x) in self.entries.chunks_exact(self.nonzeros).zip(x) {
             for entry in entries {
@@ -26,7 +26,7 @@ impl Stored {
     }
 
     /// `out_j = Σ_r sign_rj·y_r`.
-    pub fn adjoint(&self, y: &[f64], out: &mut [f64]) {
+    pub(super) fn adjoint(&self, y: &[f64], out: &mut [f64]) {
         let both: Vec<f64> = y.iter().flat_map(|y| [-y, *y]).collect();
         out.par_chunks_mut(1 << 14).zip(self.entries.par_chunks(self.nonzeros << 14)).for_each(|(out, entries)| {
             for (slot, entries) in out.iter_mut().zip(entries.chunks_exact(self.nonzeros)) {
@@ -44,14 +44,14 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub fn new(seed: u64, measurements: usize, nonzeros: usize) -> Self {
+    pub(super) fn new(seed: u64, measurements: usize, nonzeros: usize) -> Self {
         let starts = (0..=nonzeros).map(|b| (b * measurements / nonzeros) as u32).collect();
         Self { words: PublicWords::new(seed, Use::Columns), starts }
     }
 
     /// Calls `add(row, is_plus)` for every entry of a column: half a word each, 31 bits of place and a sign.
     #[inline(always)]
-    pub fn column(&self, cell: usize, mut add: impl FnMut(usize, bool)) {
+    pub(super) fn column(&self, cell: usize, mut add: impl FnMut(usize, bool)) {
         let pairs = (self.starts.len() / 2) as u64;
         let mut word = 0;
         for (b, block) in self.starts.windows(2).enumerate() {
@@ -63,7 +63,7 @@ impl Columns {
     }
 
     /// `out += Σ_j column_j·x_j`.
-    pub fn forward<T: Number>(&self, x: &[T], out: &mut [T]) {
+    pub(super) fn forward<T: Number>(&self, x: &[T], out: &mut [T]) {
         if x.len() <= TASK {
             return self.sum(0, x, out);
         }
@@ -86,7 +86,7 @@ impl Columns {
     }
 
     /// `out_j = Σ_r sign_rj·y_r`.
-    pub fn adjoint(&self, y: &[f64], out: &mut [f64]) {
+    pub(super) fn adjoint(&self, y: &[f64], out: &mut [f64]) {
         out.par_chunks_mut(1 << 13).enumerate().for_each(|(task, out)| {
             for (j, slot) in out.iter_mut().enumerate() {
                 let mut sum = 0.0;
@@ -97,7 +97,7 @@ impl Columns {
     }
 
     /// Places and signs of these columns, written down for those who need them often.
-    pub fn stored(&self, cells: usize) -> Stored {
+    pub(super) fn stored(&self, cells: usize) -> Stored {
         let nonzeros = self.starts.len() - 1;
         let mut entries = vec![0u32; cells * nonzeros];
         entries.par_chunks_mut(TASK * nonzeros).enumerate().for_each(|(task, entries)| {
@@ -114,7 +114,7 @@ impl Columns {
     }
 
     /// Largest ℓ1 norm, or square of the ℓ2 norm, of the difference of two of these columns.
-    pub fn largest_difference(&self, cells: usize, l1: bool) -> usize {
+    pub(super) fn largest_difference(&self, cells: usize, l1: bool) -> usize {
         let Stored { entries, nonzeros: blocks } = self.stored(cells);
         let column = |j: usize| &entries[j * blocks..(j + 1) * blocks];
         let both = if l1 { 2 } else { 4 };

@@ -22,12 +22,12 @@ pub(super) struct PublicWords(u64);
 const WEYL: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl PublicWords {
-    pub fn new(seed: u64, purpose: Use) -> Self {
+    pub(super) fn new(seed: u64, purpose: Use) -> Self {
         Self(mix(mix(seed).wrapping_add((purpose as u64).wrapping_mul(WEYL)) ^ u64::from(VERSION)))
     }
 
     #[inline(always)]
-    pub fn word(self, number: u64) -> u64 {
+    pub(super) fn word(self, number: u64) -> u64 {
         mix(self.0.wrapping_add(number.wrapping_mul(WEYL)))
     }
 }

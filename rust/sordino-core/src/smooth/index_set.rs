@@ -135,7 +135,7 @@ impl IndexSet {
 
 impl Pairs {
     /// Right indices of a left one.
-    pub fn row(&self, a: usize) -> &[u32] {
+    pub(super) fn row(&self, a: usize) -> &[u32] {
         &self.columns[self.starts[a]..self.starts[a + 1]]
     }
 }
@@ -181,7 +181,7 @@ impl Half {
     /// Products of the features of the axes, in units of `2^-bits`: `values[j]` has one row of `points` entries for
     /// every feature of axis `j`, the first of them 1 if `rounded`: then products are rounded to integers.
     #[inline(always)]
-    pub fn fill(&self, values: &[Vec<f64>], points: usize, bits: u32, rounded: bool, out: &mut Vec<f64>) {
+    pub(super) fn fill(&self, values: &[Vec<f64>], points: usize, bits: u32, rounded: bool, out: &mut Vec<f64>) {
         let scale = 2f64.powi(bits as i32);
         out.clear();
         if let Some(listed) = &self.listed {
@@ -222,7 +222,7 @@ impl Half {
     }
 
     /// Bounds: of the error of a computed product before rounding, and of a product.
-    pub fn error(&self, axes: &[Axis]) -> (f64, f64) {
+    pub(super) fn error(&self, axes: &[Axis]) -> (f64, f64) {
         let (mut error, mut largest) = (0.0, 1.0);
         for axis in &axes[self.first..self.last] {
             let (e, m) = (axis.error(), axis.largest());

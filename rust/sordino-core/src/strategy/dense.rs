@@ -25,7 +25,7 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    pub fn new(rows: usize, columns: usize, entries: Vec<f64>, geometry: Geometry) -> Self {
+    pub(super) fn new(rows: usize, columns: usize, entries: Vec<f64>, geometry: Geometry) -> Self {
         Self { rows, columns, entries: Entries::new(entries), geometry, transposed: OnceLock::new() }
     }
 

@@ -18,7 +18,7 @@ pub(super) enum Entries {
 }
 
 impl Entries {
-    pub fn new(entries: Vec<f64>) -> Self {
+    pub(super) fn new(entries: Vec<f64>) -> Self {
         let integers = (-60..=60).rev().find_map(|exponent| {
             let factor = 2f64.powi(-exponent);
             let integer = |a: &f64| {
@@ -32,7 +32,7 @@ impl Entries {
     }
 
     /// Entry `k` as it is measured.
-    pub fn at(&self, k: usize) -> f64 {
+    pub(super) fn at(&self, k: usize) -> f64 {
         match self {
             Self::Integers(entries, _) => f64::from(entries[k]),
             Self::Reals(entries) => entries[k],
@@ -48,7 +48,7 @@ impl Entries {
     }
 
     /// Encoding of rows whose entries have these sums of magnitudes, at most `longest` entries in one.
-    pub fn encoding(
+    pub(super) fn encoding(
         &self,
         row_sums: impl Iterator<Item = f64>,
         longest: usize,
@@ -70,20 +70,20 @@ impl Entries {
     }
 
     /// Answers from the measured values, which are multiples of them.
-    pub fn decode(&self, y: &[f64], out: &mut [f64]) {
+    pub(super) fn decode(&self, y: &[f64], out: &mut [f64]) {
         let factor = self.factor();
         out.iter_mut().zip(y).for_each(|(slot, value)| *slot = value * factor);
     }
 
     /// Weights of the measured values in an answer, one of `rows`: its own alone.
-    pub fn answer_weights(&self, answer: usize, rows: usize) -> Vec<f64> {
+    pub(super) fn answer_weights(&self, answer: usize, rows: usize) -> Vec<f64> {
         let mut weights = vec![0.0; rows];
         weights[answer] = self.factor();
         weights
     }
 
     /// Variance of each answer at unit noise.
-    pub fn variances(&self, geometry: &Geometry, out: &mut [f64]) {
+    pub(super) fn variances(&self, geometry: &Geometry, out: &mut [f64]) {
         let factor = self.factor();
         out.fill(factor * factor * if *geometry == Geometry::L1 { 2.0 } else { 1.0 });
     }

@@ -17,7 +17,7 @@ impl Fixed {
     ///
     /// # Errors
     /// If the shape does not match, an entry is not finite, or all are zero.
-    pub fn new(rows: usize, columns: usize, entries: &[f64], entry_bits: u32) -> Result<Self, Error> {
+    pub(super) fn new(rows: usize, columns: usize, entries: &[f64], entry_bits: u32) -> Result<Self, Error> {
         Error::check_len("strategy", rows.saturating_mul(columns), entries.len())?;
         let largest = entries.iter().fold(0.0f64, |m, v| if v.is_finite() { m.max(v.abs()) } else { f64::INFINITY });
         if largest == 0.0 || !(1e-150..=1e150).contains(&largest) {
@@ -31,19 +31,19 @@ impl Fixed {
     }
 
     /// The matrix in floating point; entries beyond 53 bits are rounded once more.
-    pub fn to_floats(&self) -> Vec<f64> {
+    pub(super) fn to_floats(&self) -> Vec<f64> {
         let (half, rest) = (2f64.powi(-self.bits / 2), 2f64.powi(-(self.bits - self.bits / 2)));
         self.entries.iter().map(|k| *k as f64 * half * rest).collect()
     }
 
     /// `max_i Σ_j |b_ij|` in units of `2^-bits`, an upper bound.
-    pub fn fullest_row(&self) -> f64 {
+    pub(super) fn fullest_row(&self) -> f64 {
         let sum = |row: &[i64]| row.iter().map(|k| k.unsigned_abs() as f64).sum::<f64>();
         self.entries.chunks_exact(self.columns).map(sum).fold(0.0, f64::max) * (1.0 + 1e-9)
     }
 
     /// `out = B x` for `x` that is zero outside of the given columns.
-    pub fn apply_sparse(&self, x: &[i64], nonzero: &[usize], out: &mut [i128]) {
+    pub(super) fn apply_sparse(&self, x: &[i64], nonzero: &[usize], out: &mut [i128]) {
         out.par_iter_mut().zip(self.entries.par_chunks_exact(self.columns)).for_each(|(slot, row)| {
             *slot = nonzero.iter().map(|j| i128::from(row[*j]) * i128::from(x[*j])).sum();
         });
@@ -51,7 +51,7 @@ impl Fixed {
 
     /// `out = B x` along the last axis but `inner`: `x` is `outer × columns × inner`, `out` is `outer × rows × inner`,
     /// in units of `2^-bits`.
-    pub fn apply<T: Copy + Into<i128> + Sync>(&self, x: &[T], inner: usize, out: &mut [i128]) {
+    pub(super) fn apply<T: Copy + Into<i128> + Sync>(&self, x: &[T], inner: usize, out: &mut [i128]) {
         if inner == 1 {
             // The usual case: a sum that stays in registers.
             for (out, block) in out.chunks_exact_mut(self.rows).zip(x.chunks_exact(self.columns)) {

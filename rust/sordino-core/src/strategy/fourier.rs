@@ -39,7 +39,7 @@ pub(super) struct Circle {
 }
 
 impl Circle {
-    pub fn new(workload: &Workload) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
         let (signal, inputs, linear) = match workload {
             Workload::Circular { kernel } => (kernel.clone(), kernel.len(), None),
             Workload::Histogram { len } => {
@@ -74,12 +74,12 @@ impl Circle {
     }
 
     /// `(1/L) Σ_k |λ_k|` over the whole circle.
-    pub fn mean_magnitude(&self) -> f64 {
+    pub(super) fn mean_magnitude(&self) -> f64 {
         self.transform.sum(|k| self.spectrum[k].norm()) / self.len as f64
     }
 
     /// The function on the circle with this real half spectrum: autocorrelations from powers.
-    pub fn lags(&self, power: impl Fn(usize) -> f64) -> Vec<f64> {
+    pub(super) fn lags(&self, power: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut spectrum: Vec<Complex<f64>> =
             (0..self.transform.spectrum_len()).map(|k| Complex::new(power(k) / self.len as f64, 0.0)).collect();
         let mut lags = vec![0.0; self.len];
@@ -88,7 +88,7 @@ impl Circle {
     }
 
     /// Row `answer` of the circulant.
-    pub fn row(&self, answer: usize) -> Vec<f64> {
+    pub(super) fn row(&self, answer: usize) -> Vec<f64> {
         // (Cx)_t = Σ_i c_{t−i} x_i: the kernel reversed, its first entry at t.
         let turn = |k: usize| {
             let angle = -std::f64::consts::TAU * ((k * answer) % self.len) as f64 / self.len as f64;
@@ -139,7 +139,7 @@ impl OnCircle for Measured {
 }
 
 impl Fourier {
-    pub fn new(workload: &Workload) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
         let circle = Circle::new(workload)?;
         let ideal = circle.mean_magnitude().powi(2);
         let mut chosen = None;

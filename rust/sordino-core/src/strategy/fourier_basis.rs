@@ -25,7 +25,7 @@ const EXACT_MAXIMUM: usize = 1 << 26;
 
 /// How privacy is shared among coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
+pub(super) enum Sharing {
     /// Independent Laplace noise, least error under pure privacy: `d_k ∝ |λ_k|^{2/3}`.
     Independent,
     /// Independent Laplace noise with the Gaussian weights `d_k ∝ |λ_k|^{1/2}`, to be calibrated by
@@ -124,7 +124,7 @@ impl OnCircle for Measured {
 }
 
 impl FourierBasis {
-    pub fn new(workload: &Workload, sharing: Sharing) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, sharing: Sharing) -> Result<Self, Error> {
         let circle = Circle::new(workload)?;
         let mut frequencies: Vec<usize> =
             (0..circle.transform.spectrum_len()).filter(|k| circle.spectrum[*k] != Complex::default()).collect();

@@ -23,7 +23,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub fn new(radices: &[usize], kernel: &[f64]) -> Self {
+    pub(super) fn new(radices: &[usize], kernel: &[f64]) -> Self {
         let transform = GroupFourier::new(radices);
         let len = kernel.len() as f64;
         let mut spectrum = transform.spectrum(kernel);

@@ -28,7 +28,7 @@ pub(super) struct Haar {
 }
 
 impl Haar {
-    pub fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
         let (len, prefix) = prefix_or_cells(workload)?;
         let tap = if let Workload::Linear { kernel, .. } = workload { kernel[0] } else { 1.0 };
         let padded = len.next_power_of_two();

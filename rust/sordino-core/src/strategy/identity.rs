@@ -15,7 +15,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
         let len = workload
             .input_len()
             .ok_or_else(|| Error::Unsupported("the full domain is too large for noise on every cell".into()))?;

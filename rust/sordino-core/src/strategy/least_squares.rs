@@ -35,7 +35,7 @@ pub(super) struct LeastSquares {
 impl LeastSquares {
     /// `None` for a circular filter, where decoding on the ring is the only way, and where `G`, whose first row has
     /// the half spectrum `symbol`, is too ill-conditioned to answer in double precision.
-    pub fn new(circle: &Circle, symbol: impl Fn(usize) -> f64, measured: &impl OnCircle) -> Option<Self> {
+    pub(super) fn new(circle: &Circle, symbol: impl Fn(usize) -> f64, measured: &impl OnCircle) -> Option<Self> {
         let (taps, center) = circle.linear.clone()?;
         let inputs = circle.inputs;
         let inverse = ToeplitzInverse::new(&circle.lags(symbol)[..inputs])?;
@@ -57,12 +57,12 @@ impl LeastSquares {
     }
 
     /// `A x̂`.
-    pub fn decode(&self, y: &[f64], measured: &impl OnCircle, out: &mut [f64]) {
+    pub(super) fn decode(&self, y: &[f64], measured: &impl OnCircle, out: &mut [f64]) {
         self.workload.apply(&self.estimate(y, measured), out);
     }
 
     /// `B G⁻¹ row`, which times `V⁻¹` are the weights of `y` in the estimate of `row·x`.
-    pub fn combination(&self, row: &[f64], measured: &impl OnCircle) -> Result<Vec<f64>, Error> {
+    pub(super) fn combination(&self, row: &[f64], measured: &impl OnCircle) -> Result<Vec<f64>, Error> {
         let mut inner = self.inverse.apply(row);
         let missing = |inner: &[f64]| -> Vec<f64> {
             let reached = measured.project(&measured.multiply(inner));
@@ -79,7 +79,7 @@ impl LeastSquares {
     }
 
     /// Diagonal of `A G⁻¹ Aᵀ`.
-    pub fn variances(&self, out: &mut [f64]) {
+    pub(super) fn variances(&self, out: &mut [f64]) {
         // Rows that do not run over the end are causal filters of shifted outputs; those that do are
         // so for the reversed filter (a symmetric Toeplitz matrix is its own reversal).
         let (n, taps, center) = (self.inputs, &self.taps, self.center);

@@ -28,7 +28,7 @@ const BITSET_CELLS: usize = 64;
 
 /// How the budget is shared among residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shares {
+pub(super) enum Shares {
     /// Least mean squared error.
     Optimal,
     /// The same for every character (Barak et al. 2007).
@@ -87,7 +87,7 @@ impl Axis {
 }
 
 impl Marginals {
-    pub fn new(workload: &Workload, geometry: Geometry, shares: Shares) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, geometry: Geometry, shares: Shares) -> Result<Self, Error> {
         let Workload::Marginals { radices, sets, weights } = workload else {
             return Err(Error::Unsupported("this mechanism serves marginals".into()));
         };

@@ -28,7 +28,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
         let (kernel, input_len, circular, center) = match workload {
             Workload::Circular { kernel } => (kernel.clone(), kernel.len(), true, 0),
             Workload::Linear { kernel, len, center } => (kernel.clone(), *len, false, *center),

@@ -50,7 +50,7 @@ struct Stage<'a> {
 }
 
 impl Product {
-    pub fn new(workload: &Workload) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
         let factors = workload.kronecker_factors();
         let cells = |factor: &Workload| matches!(factor, Workload::Histogram { .. });
         let roots = factors.iter().filter(|factor| !cells(factor)).count();

@@ -41,7 +41,7 @@ pub(super) struct BitSets {
 
 impl BitSets {
     /// Those of records, whatever their codes are held in.
-    pub fn of(codes: Codes<'_>, radices: &[usize]) -> Self {
+    pub(super) fn of(codes: Codes<'_>, radices: &[usize]) -> Self {
         match codes {
             Codes::Bytes(codes) => Self::new(codes, radices, byte_level),
             Codes::Words(codes) => Self::new(codes, radices, word_level),
@@ -88,7 +88,7 @@ impl BitSets {
     }
 
     /// Counts of one marginal: population counts of intersections, the last attribute innermost.
-    pub fn count(&self, radices: &[usize], set: &[usize]) -> Vec<i64> {
+    pub(super) fn count(&self, radices: &[usize], set: &[usize]) -> Vec<i64> {
         let Some((last, first)) = set.split_last() else {
             let total = (0..radices[0]).map(|l| ones(self.level(0, l))).sum();
             return vec![total];

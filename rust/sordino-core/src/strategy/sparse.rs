@@ -25,7 +25,7 @@ pub(super) struct Sparse {
 }
 
 impl Sparse {
-    pub fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
         let Workload::Sparse { columns, starts, indices, entries, .. } = workload else {
             return Err(Error::Unsupported("this strategy serves sparse matrices".into()));
         };

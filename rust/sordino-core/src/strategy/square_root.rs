@@ -59,7 +59,7 @@ fn factor(taps: &[f64], len: usize) -> Vec<f64> {
     let monic: Vec<f64> = taps[delay..].iter().map(|h| h / taps[delay]).collect();
     let mut candidates = vec![square_root(&monic, len), binomial(0.0, 1.0, len)];
     if len <= OUTER_LEN {
-        candidates.insert(0, outer_factor(taps, len, OUTER_TOLERANCE).coefficients);
+        candidates.insert(0, outer_factor(taps, len, OUTER_TOLERANCE));
     }
     candidates
         .into_iter()
@@ -70,7 +70,7 @@ fn factor(taps: &[f64], len: usize) -> Vec<f64> {
 }
 
 impl SquareRoot {
-    pub fn new(workload: &Workload) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
         let Workload::Linear { kernel: taps, len, center: 0 } = workload else {
             return Err(Error::Unsupported("the square root serves causal filters".into()));
         };

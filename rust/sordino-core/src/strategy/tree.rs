@@ -32,7 +32,7 @@ pub(super) fn prefix_or_cells(workload: &Workload) -> Result<(usize, bool), Erro
 }
 
 impl Tree {
-    pub fn new(workload: &Workload, branching: usize, geometry: Geometry) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, branching: usize, geometry: Geometry) -> Result<Self, Error> {
         let (len, prefix) = prefix_or_cells(workload)?;
         if !(2..=1 << 16).contains(&branching) {
             return Err(Error::invalid("branching", "must be from 2 to 65536"));

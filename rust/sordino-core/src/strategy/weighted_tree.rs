@@ -107,7 +107,7 @@ pub fn tree_blocks(workload: &Workload) -> Result<Vec<(usize, i64)>, Error> {
 }
 
 impl WeightedTree {
-    pub fn new(workload: &Workload) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
         let len = workload.table_len()?;
         let sizes: Vec<usize> = std::iter::successors(Some(1), |size| (*size < len).then_some(2 * size)).collect();
         let traces = sizes.iter().map(|size| block_trace(workload, *size)).collect::<Result<Vec<_>, _>>()?;

@@ -20,7 +20,7 @@ pub(super) struct Z2 {
 
 impl Z2 {
     /// Gaussian: `w_s² ∝ |λ_s|`. Laplace: `w_s ∝ |λ_s|^{2/3}`.
-    pub fn new(kernel: &[f64], geometry: Geometry) -> Self {
+    pub(super) fn new(kernel: &[f64], geometry: Geometry) -> Self {
         let mut spectrum = kernel.to_vec();
         walsh_hadamard(&mut spectrum);
         let n = spectrum.len() as f64;

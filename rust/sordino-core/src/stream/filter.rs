@@ -76,7 +76,7 @@ pub(super) struct FilterState {
 }
 
 impl FilterState {
-    pub fn new(filter: &Filter, dim: usize) -> Self {
+    pub(super) fn new(filter: &Filter, dim: usize) -> Self {
         let (sums, reals, ring) = match filter {
             Filter::RunningSum | Filter::RunningAverage => (dim, 0, 0),
             Filter::Decay { .. } => (0, dim, 0),
@@ -95,7 +95,7 @@ impl FilterState {
 
     /// Takes the increments `y_t` of step `t` (from 1), in units of `spacing`, and writes the answers.
     #[inline]
-    pub fn push(&mut self, y: &[i64], step: u64, spacing: f64, out: &mut [f64]) {
+    pub(super) fn push(&mut self, y: &[i64], step: u64, spacing: f64, out: &mut [f64]) {
         match &self.filter {
             Filter::RunningSum | Filter::RunningAverage => {
                 let factor = spacing / self.filter.divisor(step);
@@ -144,14 +144,14 @@ impl FilterState {
         }
     }
 
-    pub fn save(&self, out: &mut Writer) {
+    pub(super) fn save(&self, out: &mut Writer) {
         out.wide(&self.sums);
         out.reals(&self.reals);
         out.integers(&self.ring);
         out.u64(self.place as u64);
     }
 
-    pub fn load(&mut self, input: &mut Reader<'_>) -> Result<(), Error> {
+    pub(super) fn load(&mut self, input: &mut Reader<'_>) -> Result<(), Error> {
         replace(&mut self.sums, input.wide()?)?;
         replace(&mut self.reals, input.reals()?)?;
         replace(&mut self.ring, input.integers()?)?;
@@ -160,7 +160,7 @@ impl FilterState {
     }
 
     /// Bytes that the filter keeps.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         16 * self.sums.len() + 8 * (self.reals.len() + self.ring.len())
     }
 }

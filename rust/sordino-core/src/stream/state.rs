@@ -20,37 +20,37 @@ impl Writer {
         self.0.extend_from_slice(bytes);
     }
 
-    pub fn u64(&mut self, value: u64) {
+    pub(super) fn u64(&mut self, value: u64) {
         self.push(&value.to_le_bytes());
     }
 
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.u64(bytes.len() as u64);
         self.push(bytes);
     }
 
-    pub fn wide(&mut self, values: &[i128]) {
+    pub(super) fn wide(&mut self, values: &[i128]) {
         self.u64(values.len() as u64);
         for v in values {
             self.push(&v.to_le_bytes());
         }
     }
 
-    pub fn integers(&mut self, values: &[i64]) {
+    pub(super) fn integers(&mut self, values: &[i64]) {
         self.u64(values.len() as u64);
         for v in values {
             self.push(&v.to_le_bytes());
         }
     }
 
-    pub fn reals(&mut self, values: &[f64]) {
+    pub(super) fn reals(&mut self, values: &[f64]) {
         self.u64(values.len() as u64);
         for v in values {
             self.push(&v.to_le_bytes());
         }
     }
 
-    pub fn dyadic(&mut self, values: &[Dyadic]) {
+    pub(super) fn dyadic(&mut self, values: &[Dyadic]) {
         self.u64(values.len() as u64);
         for value in values {
             self.push(&value.mantissa().to_le_bytes());
@@ -58,7 +58,7 @@ impl Writer {
         }
     }
 
-    pub fn as_slice(&self) -> &[u8] {
+    pub(super) fn as_slice(&self) -> &[u8] {
         &self.0
     }
 }
@@ -79,7 +79,7 @@ impl Reader<'_> {
         Ok(*head)
     }
 
-    pub fn u64(&mut self) -> Result<u64, Error> {
+    pub(super) fn u64(&mut self) -> Result<u64, Error> {
         self.take().map(u64::from_le_bytes)
     }
 
@@ -89,22 +89,22 @@ impl Reader<'_> {
         if len > self.0.len() / width { Err(corrupt()) } else { Ok(len) }
     }
 
-    pub fn bytes(&mut self) -> Result<Vec<u8>, Error> {
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>, Error> {
         let len = self.len(1)?;
         let (head, rest) = self.0.split_at(len);
         self.0 = rest;
         Ok(head.to_vec())
     }
 
-    pub fn wide(&mut self) -> Result<Vec<i128>, Error> {
+    pub(super) fn wide(&mut self) -> Result<Vec<i128>, Error> {
         (0..self.len(16)?).map(|_| self.take().map(i128::from_le_bytes)).collect()
     }
 
-    pub fn integers(&mut self) -> Result<Vec<i64>, Error> {
+    pub(super) fn integers(&mut self) -> Result<Vec<i64>, Error> {
         (0..self.len(8)?).map(|_| self.take().map(i64::from_le_bytes)).collect()
     }
 
-    pub fn reals(&mut self) -> Result<Vec<f64>, Error> {
+    pub(super) fn reals(&mut self) -> Result<Vec<f64>, Error> {
         (0..self.len(8)?).map(|_| self.take().map(f64::from_le_bytes)).collect()
     }
 }

@@ -76,12 +76,12 @@ pub(super) struct Exponentials(Vec<Mode>);
 
 impl Exponentials {
     /// From pairs `(a_j, 1 − p_j)`.
-    pub fn new(terms: impl IntoIterator<Item = (f64, f64)>) -> Self {
+    pub(super) fn new(terms: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self(terms.into_iter().map(|(amplitude, rate)| Mode::new(amplitude, rate)).collect())
     }
 
     /// The first `n` entries, each accurate to some 70 roundings.
-    pub fn coefficients(&self, n: usize) -> Vec<f64> {
+    pub(super) fn coefficients(&self, n: usize) -> Vec<f64> {
         const BLOCK: usize = 64;
         let mut out = vec![0.0; n];
         for mode in &self.0 {
@@ -97,12 +97,12 @@ impl Exponentials {
     }
 
     /// `Σ_{k<steps}` of the squares, for ever if `steps` is `None`; infinite if that diverges.
-    pub fn squared_sum(&self, steps: Option<u64>) -> f64 {
+    pub(super) fn squared_sum(&self, steps: Option<u64>) -> f64 {
         self.quadratic(|a, b| a.geometric(b, steps))
     }
 
     /// `Σ_{t=1}^{n} Σ_{k<t}` of the squares.
-    pub fn squared_total(&self, n: u64) -> f64 {
+    pub(super) fn squared_total(&self, n: u64) -> f64 {
         self.quadratic(|a, b| a.geometric_total(b, n))
     }
 
@@ -117,13 +117,13 @@ impl Exponentials {
 
     /// The matrix `a_i a_j Σ_{k<steps} (p_i p_j)^k`, row by row: the form whose value at a state is the
     /// sum of squares that follows it.
-    pub fn gram(&self, steps: Option<u64>) -> Vec<f64> {
+    pub(super) fn gram(&self, steps: Option<u64>) -> Vec<f64> {
         let entry = |(a, b): (&Mode, &Mode)| a.amplitude * b.amplitude * a.geometric(b, steps);
         self.0.iter().flat_map(|a| self.0.iter().map(move |b| (a, b))).map(entry).collect()
     }
 
     /// Upper bounds of `p_j^k` for non-negative poles.
-    pub fn powers_above(&self, k: u64) -> Vec<f64> {
+    pub(super) fn powers_above(&self, k: u64) -> Vec<f64> {
         let above = |mode: &Mode| {
             // x = kλ carries five roundings, and exp(−x) changes by as many times x.
             let x = k as f64 * mode.log;

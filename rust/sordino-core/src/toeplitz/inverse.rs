@@ -21,7 +21,7 @@ pub(crate) struct ToeplitzInverse {
 
 impl ToeplitzInverse {
     /// `None` if the matrix is not numerically positive definite.
-    pub fn new(r: &[f64]) -> Option<Self> {
+    pub(crate) fn new(r: &[f64]) -> Option<Self> {
         let x = if r.len() <= LEVINSON { levinson(r)? } else { conjugate_gradients(r)? };
         let transform = RealFourier::new(fast_len(2 * x.len()));
         let spectra = [transform.spectrum(&x), transform.spectrum(&shifted(&x))];
@@ -29,7 +29,7 @@ impl ToeplitzInverse {
     }
 
     /// `T^{-1}v`.
-    pub fn apply(&self, v: &[f64]) -> Vec<f64> {
+    pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
         let n = self.x.len();
         let mut out = vec![0.0; n];
         for (spectrum, sign) in self.spectra.iter().zip([1.0, -1.0]) {
@@ -46,7 +46,7 @@ impl ToeplitzInverse {
     }
 
     /// Diagonal of `A T^{-1} Aᵀ` for the causal filter with these taps: entry `t` for `t < n`.
-    pub fn causal_variances(&self, taps: &[f64]) -> Vec<f64> {
+    pub(crate) fn causal_variances(&self, taps: &[f64]) -> Vec<f64> {
         let n = self.x.len();
         let mut total = vec![0.0; n];
         for (vector, sign) in [(&self.x, 1.0), (&shifted(&self.x), -1.0)] {

@@ -27,7 +27,7 @@ mod exponentials;
 mod inverse;
 mod noise_response;
 mod online;
-pub mod outer;
+pub(crate) mod outer;
 mod secular;
 pub mod series;
 mod shapes;

@@ -15,17 +15,17 @@ pub(super) struct Root {
 
 impl Root {
     /// The root itself.
-    pub fn value(&self) -> f64 {
+    pub(super) fn value(&self) -> f64 {
         self.origin + self.offset
     }
 
     /// `point − root` for a point known exactly.
-    pub fn below(&self, point: f64) -> f64 {
+    pub(super) fn below(&self, point: f64) -> f64 {
         (point - self.origin) - self.offset
     }
 
     /// `other − root`.
-    pub fn to(&self, other: &Self) -> f64 {
+    pub(super) fn to(&self, other: &Self) -> f64 {
         (other.origin - self.origin) + (other.offset - self.offset)
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Limbs {
 
 impl Limbs {
     /// The fewest limbs for which every entry rounds correctly; `None` if even single bits do not.
-    pub fn choose(max_abs: u64, len: usize, kernel_norm: f64, levels: f64) -> Option<Self> {
+    pub(super) fn choose(max_abs: u64, len: usize, kernel_norm: f64, levels: f64) -> Option<Self> {
         let total = 65 - max_abs.leading_zeros(); // sign included
         (1..=total).find_map(|count| {
             let bits = total.div_ceil(count);
@@ -55,7 +55,7 @@ impl Limbs {
     ///
     /// Adding `Σ_{i<index} 2^(bits·i + bits − 1)` makes plain digits of balanced ones; the sum stays
     /// below 2^63 for `|x| < 2^61`.
-    pub fn digit(self, x: i64, index: u32) -> f64 {
+    pub(super) fn digit(self, x: i64, index: u32) -> f64 {
         let carry: i64 = (0..index).map(|i| 1i64 << (self.bits * i + self.bits - 1)).sum();
         let shifted = (x + carry) >> (self.bits * index);
         if index + 1 == self.count {

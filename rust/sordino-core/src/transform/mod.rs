@@ -5,6 +5,7 @@ mod basis;
 mod cosine;
 pub(crate) mod exact;
 pub(crate) mod fourier;
+mod given;
 pub(crate) mod group;
 mod haar;
 pub(crate) mod hadamard;
@@ -12,3 +13,4 @@ pub(crate) mod wide;
 
 pub use basis::{Basis, NamedBasis};
 pub use cosine::Cosine;
+pub use given::{BasisFunction, GivenBasis};

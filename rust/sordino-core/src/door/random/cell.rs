@@ -16,22 +16,22 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    pub fn new(first: u64, first_len: u32) -> Self {
+    pub(super) fn new(first: u64, first_len: u32) -> Self {
         Self { first, first_len, more: Vec::new() }
     }
 
     /// Appends 64 uniform bits.
-    pub fn refine(&mut self, words: &mut impl Words, purpose: Purpose) {
+    pub(super) fn refine(&mut self, words: &mut impl Words, purpose: Purpose) {
         self.more.push(words.next(purpose));
     }
 
     /// Number of known bits.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         u64::from(self.first_len) + 64 * self.more.len() as u64
     }
 
     /// The known bits as the integer `F`.
-    pub fn value(&self) -> BigUint {
+    pub(super) fn value(&self) -> BigUint {
         self.more.iter().fold(BigUint::from(self.first), |value, word| (value << 64u32) + word)
     }
 }
@@ -47,21 +47,21 @@ pub(super) struct Cell {
 
 impl Cell {
     /// Both ends of the half-open cell as integers over `2^(shift + bits)`.
-    pub fn ends(&self) -> (BigUint, BigUint, u64) {
+    pub(super) fn ends(&self) -> (BigUint, BigUint, u64) {
         let bits = self.frac.count();
         let low = (BigUint::from(self.base) << bits) + self.frac.value() * self.width;
         (low.clone(), low + self.width, u64::from(self.shift) + bits)
     }
 
     /// Both ends as integers over `2^bits`, rounded outward.
-    pub fn ends_at(&self, bits: u64) -> (BigUint, BigUint) {
+    pub(super) fn ends_at(&self, bits: u64) -> (BigUint, BigUint) {
         let (low, high, shift) = self.ends();
         let scale = |value: BigUint| if shift > bits { value >> (shift - bits) } else { value << (bits - shift) };
         (scale(low), scale(high) + 1u8)
     }
 
     /// Both ends as doubles, rounded outward; bits beyond the first are not used.
-    pub fn ends_f64(&self) -> (f64, f64) {
+    pub(super) fn ends_f64(&self) -> (f64, f64) {
         let Bits { first, first_len, .. } = self.frac;
         let unit = 2f64.powi(-(first_len as i32)); // exact
         let inverse = 2f64.powi(-(self.shift as i32));
@@ -76,7 +76,7 @@ impl Cell {
     /// `round(quarter_units/4 · x)`, ties up, drawing bits until the whole cell rounds alike.
     ///
     /// The upper end is open: one unit below it decides.
-    pub fn round(mut self, quarter_units: u64, words: &mut impl Words) -> u64 {
+    pub(super) fn round(mut self, quarter_units: u64, words: &mut impl Words) -> u64 {
         loop {
             let (low, high, shift) = self.ends();
             let shift = shift + 2;

@@ -12,21 +12,21 @@ const SCRUBBED: usize = 1 << 13;
 pub(super) struct Generator(Box<ChaCha12Rng>);
 
 impl Generator {
-    pub fn new(key: &Key) -> Self {
+    pub(super) fn new(key: &Key) -> Self {
         scrubbed(|| Self(Box::new(ChaCha12Rng::from_seed(*key.bytes()))))
     }
 
     /// Goes to a word of 64 bits.
-    pub fn seek(&mut self, stream: u64, word: u64) {
+    pub(super) fn seek(&mut self, stream: u64, word: u64) {
         self.0.set_stream(stream);
         self.0.set_word_pos(2 * u128::from(word)); // in words of 32 bits
     }
 
-    pub fn word(&mut self) -> u64 {
+    pub(super) fn word(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    pub fn fill(&mut self, bytes: &mut [u8]) {
+    pub(super) fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);
     }
 }

@@ -54,36 +54,36 @@ impl NoiseSource {
 
     /// As [`Self::new`], for tests of what is made of noise.
     #[cfg(test)]
-    pub fn known(key: Key, law: NoiseLaw, next: u64) -> Self {
+    pub(crate) fn known(key: Key, law: NoiseLaw, next: u64) -> Self {
         Self::new(key, law, next)
     }
 
     /// A source of these integers, whatever the size asked for: for tests that follow every path.
     #[cfg(test)]
-    pub fn scripted(values: impl IntoIterator<Item = i64>) -> Self {
+    pub(crate) fn scripted(values: impl IntoIterator<Item = i64>) -> Self {
         let script = Some(Script { values: values.into_iter().collect(), sizes: Vec::new() });
         Self { script, ..Self::new(Key::deterministic([0; 32]), NoiseLaw::Gaussian, 0) }
     }
 
     /// Says one more integer.
     #[cfg(test)]
-    pub fn say(&mut self, value: i64) {
+    pub(crate) fn say(&mut self, value: i64) {
         self.script.get_or_insert_default().values.push_back(value);
     }
 
     /// Sizes asked for so far, in quarter units.
     #[cfg(test)]
-    pub fn sizes(&self) -> &[u64] {
+    pub(crate) fn sizes(&self) -> &[u64] {
         self.script.as_ref().map_or(&[], |script| &script.sizes)
     }
 
     /// Index of the sample that comes next.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.next
     }
 
     /// Goes to another sample.
-    pub fn seek(&mut self, next: u64) {
+    pub(crate) fn seek(&mut self, next: u64) {
         // What is in the buffer already is not made again.
         if next != self.next {
             self.next = next;
@@ -92,12 +92,12 @@ impl NoiseSource {
     }
 
     /// The key, for a checkpoint that is encrypted.
-    pub fn key(&self) -> &Key {
+    pub(crate) fn key(&self) -> &Key {
         &self.key
     }
 
     /// Sample `index`, wherever the source stands: for samples that are far apart.
-    pub fn single(&mut self, index: u64, quarter_units: u64) -> i64 {
+    pub(crate) fn single(&mut self, index: u64, quarter_units: u64) -> i64 {
         match self.law {
             NoiseLaw::Gaussian => self.single_of::<Gaussian>(index, quarter_units),
             NoiseLaw::Laplace => self.single_of::<Exponential>(index, quarter_units),
@@ -114,7 +114,7 @@ impl NoiseSource {
     ///
     /// `quarter_units` is from 1 to [`super::MAX_QUARTER_UNITS`]: whoever fits a door has checked it.
     #[inline]
-    pub fn fill(&mut self, row: &mut [i64], quarter_units: u64) {
+    pub(crate) fn fill(&mut self, row: &mut [i64], quarter_units: u64) {
         debug_assert!(check_quarter_units(quarter_units).is_ok());
         #[cfg(test)]
         if let Some(script) = &mut self.script {

@@ -100,7 +100,7 @@ pub(super) struct FurtherWords<'a> {
 }
 
 impl<'a> FurtherWords<'a> {
-    pub fn new(key: &'a Key, stream: u64) -> Self {
+    pub(super) fn new(key: &'a Key, stream: u64) -> Self {
         Self { key, stream, generator: None }
     }
 }
@@ -124,7 +124,7 @@ pub(super) struct WordsOf<'a> {
 }
 
 impl<'a> WordsOf<'a> {
-    pub fn new(generator: &'a mut Generator, stream: u64) -> Self {
+    pub(super) fn new(generator: &'a mut Generator, stream: u64) -> Self {
         Self { generator, stream, started: false }
     }
 }

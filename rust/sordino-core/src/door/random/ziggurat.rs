@@ -180,7 +180,7 @@ pub enum NoiseLaw {
 }
 
 /// Exact integer noise of one law and size.
-pub struct Sampler(Kind);
+pub(crate) struct Sampler(Kind);
 
 impl std::fmt::Debug for Sampler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -193,7 +193,7 @@ impl Sampler {
     ///
     /// # Errors
     /// If `quarter_units` is 0 or above [`MAX_QUARTER_UNITS`].
-    pub fn new(law: NoiseLaw, quarter_units: u64) -> Result<Self, Error> {
+    pub(crate) fn new(law: NoiseLaw, quarter_units: u64) -> Result<Self, Error> {
         check_quarter_units(quarter_units)?;
         Ok(Self(match law {
             NoiseLaw::Gaussian => Kind::Gaussian(Box::new(Scaled::new(quarter_units))),
@@ -208,7 +208,7 @@ impl Sampler {
     ///
     /// # Errors
     /// If it was asked to end early; what was added is then to be thrown away.
-    pub fn add(&self, units: &mut [i64], key: &Key) -> Result<(), Error> {
+    pub(crate) fn add(&self, units: &mut [i64], key: &Key) -> Result<(), Error> {
         for (block, units) in units.chunks_mut(CHUNK * BLOCK).enumerate() {
             poll()?;
             units.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, units)| {

@@ -22,7 +22,7 @@ pub(super) struct TensorOperator {
 
 impl TensorOperator {
     /// The operator of these factors and of `a`, one weight for each of `Π T_j` features.
-    pub fn new(factors: &[Factor<'_>], weights: &[f64]) -> Result<Self, Error> {
+    pub(super) fn new(factors: &[Factor<'_>], weights: &[f64]) -> Result<Self, Error> {
         if factors.is_empty() {
             return Err(Error::invalid("factors", "there must be at least one"));
         }
@@ -56,12 +56,12 @@ impl TensorOperator {
     }
 
     /// At least `‖C‖²`.
-    pub fn squared_norm_bound(&self) -> f64 {
+    pub(super) fn squared_norm_bound(&self) -> f64 {
         self.squared_norm_bound
     }
 
     /// `a_m y_m` where it was measured.
-    pub fn weighted(&self, y: &[f64]) -> Vec<f64> {
+    pub(super) fn weighted(&self, y: &[f64]) -> Vec<f64> {
         self.measured.iter().map(|(m, a)| a * y[*m]).collect()
     }
 
@@ -81,17 +81,17 @@ impl TensorOperator {
     }
 
     /// Number of rows of `C`.
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.measured.len()
     }
 
     /// Number of columns of `C`.
-    pub fn points(&self) -> usize {
+    pub(super) fn points(&self) -> usize {
         self.points
     }
 
     /// `C w`.
-    pub fn apply(&self, w: &[f64], out: &mut [f64]) {
+    pub(super) fn apply(&self, w: &[f64], out: &mut [f64]) {
         let mut image = REALS.take(self.features);
         self.contract(false, w, &mut image);
         for (slot, (m, a)) in out.iter_mut().zip(&self.measured) {
@@ -100,7 +100,7 @@ impl TensorOperator {
     }
 
     /// `Cᵀ ρ`.
-    pub fn adjoint(&self, rho: &[f64], out: &mut [f64]) {
+    pub(super) fn adjoint(&self, rho: &[f64], out: &mut [f64]) {
         let mut weighted = REALS.take(self.features);
         weighted.fill(0.0);
         for ((m, a), rho) in self.measured.iter().zip(rho) {

@@ -9,7 +9,7 @@ pub(super) struct Largest {
 impl Largest {
     /// Writes to `out` where the `count` entries of largest magnitude are, rising; of equal ones those with the lower
     /// index. Zeros are never among them.
-    pub fn select(&mut self, values: &[f64], count: usize, out: &mut Vec<usize>) {
+    pub(super) fn select(&mut self, values: &[f64], count: usize, out: &mut Vec<usize>) {
         out.clear();
         if count == 0 {
             return;
@@ -37,7 +37,13 @@ impl Largest {
     }
 
     /// Keeps the `count` entries of largest magnitude of a sparse vector, in their order, as [`Self::select`] does.
-    pub fn prune(&mut self, support: &mut Vec<usize>, values: &mut Vec<f64>, count: usize, kept: &mut Vec<usize>) {
+    pub(super) fn prune(
+        &mut self,
+        support: &mut Vec<usize>,
+        values: &mut Vec<f64>,
+        count: usize,
+        kept: &mut Vec<usize>,
+    ) {
         self.select(values, count, kept);
         for (slot, place) in kept.iter().enumerate() {
             support[slot] = support[*place];

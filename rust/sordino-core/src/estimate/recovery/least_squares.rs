@@ -50,7 +50,7 @@ pub(super) struct LeastSquares<'a> {
 
 impl<'a> LeastSquares<'a> {
     /// At `θ = 0`; `noise` is the standard deviation of an entry of `w`.
-    pub fn new(operator: &'a dyn Operator, y: &'a [f64], noise: f64) -> Self {
+    pub(super) fn new(operator: &'a dyn Operator, y: &'a [f64], noise: f64) -> Self {
         let (rows, columns) = (operator.rows(), operator.columns());
         let mut created = Self {
             operator,
@@ -69,22 +69,22 @@ impl<'a> LeastSquares<'a> {
     }
 
     /// `A`.
-    pub fn operator(&self) -> &'a dyn Operator {
+    pub(super) fn operator(&self) -> &'a dyn Operator {
         self.operator
     }
 
     /// `y`.
-    pub fn y(&self) -> &'a [f64] {
+    pub(super) fn y(&self) -> &'a [f64] {
         self.y
     }
 
     /// `‖y‖`.
-    pub fn norm(&self) -> f64 {
+    pub(super) fn norm(&self) -> f64 {
         self.norm
     }
 
     /// `A θ`, valid until the next call.
-    pub fn image(&mut self, support: &[usize], values: &[f64]) -> &[f64] {
+    pub(super) fn image(&mut self, support: &[usize], values: &[f64]) -> &[f64] {
         support.iter().zip(values).for_each(|(j, value)| self.spread[*j] = *value);
         self.operator.apply(&self.spread, &mut self.image);
         for j in support {
@@ -94,7 +94,7 @@ impl<'a> LeastSquares<'a> {
     }
 
     /// Computes the residual of `θ`; returns its norm.
-    pub fn evaluate(&mut self, support: &[usize], values: &[f64]) -> f64 {
+    pub(super) fn evaluate(&mut self, support: &[usize], values: &[f64]) -> f64 {
         self.image(support, values);
         for ((slot, y), image) in self.residual.iter_mut().zip(self.y).zip(&self.image) {
             *slot = y - image;
@@ -103,22 +103,22 @@ impl<'a> LeastSquares<'a> {
     }
 
     /// The residual after a step along the vector whose image was computed last.
-    pub fn advance(&mut self, step: f64) {
+    pub(super) fn advance(&mut self, step: f64) {
         add(&mut self.residual, -step, &self.image);
     }
 
     /// Computes `Aᵀ` of the residual.
-    pub fn differentiate(&mut self) {
+    pub(super) fn differentiate(&mut self) {
         self.operator.adjoint(&self.residual, &mut self.proxy);
     }
 
     /// Whether the residual, whose proxy is known, is no more than noise.
-    pub fn explained(&self, rule: Rule) -> bool {
+    pub(super) fn explained(&self, rule: Rule) -> bool {
         norm(&self.residual) <= rule.residual && largest_magnitude(&self.proxy) <= rule.proxy
     }
 
     /// Writes to `out` the entries at `wanted` of the vector with these `values` on its `support`.
-    pub fn carry(&mut self, support: &[usize], values: &[f64], wanted: &[usize], out: &mut Vec<f64>) {
+    pub(super) fn carry(&mut self, support: &[usize], values: &[f64], wanted: &[usize], out: &mut Vec<f64>) {
         support.iter().zip(values).for_each(|(j, value)| self.spread[*j] = *value);
         out.clear();
         out.extend(wanted.iter().map(|j| self.spread[*j]));
@@ -129,7 +129,7 @@ impl<'a> LeastSquares<'a> {
 
     /// Conjugate gradients on the normal equations (CGLS) from `values`, whose residual and proxy are known; both are
     /// kept up to date. A step costs one `A` and one `Aᵀ`.
-    pub fn solve(&mut self, support: &[usize], values: &mut [f64], depth: Depth) {
+    pub(super) fn solve(&mut self, support: &[usize], values: &mut [f64], depth: Depth) {
         self.read_slope(support, values);
         let mut gamma = dot(&self.slope, &self.slope);
         let goal = if depth == Depth::Rough { self.exact.max(REDUCTION * gamma.sqrt()) } else { self.exact };

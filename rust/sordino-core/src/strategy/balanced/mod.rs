@@ -53,7 +53,7 @@ pub(super) struct Balanced {
 }
 
 impl Balanced {
-    pub fn new(workload: &Workload, precision: Precision) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, precision: Precision) -> Result<Self, Error> {
         let (len, symmetry) = match workload {
             Workload::Ranges { len } => (*len, Symmetry::Sine),
             _ => match prefix_or_cells(workload)? {
@@ -108,13 +108,13 @@ impl Balanced {
     }
 
     /// Largest `|b_j|²`, and how far `b_i·b_j` may fall below zero.
-    pub fn squares(&self) -> (Upper, Upper) {
+    pub(super) fn squares(&self) -> (Upper, Upper) {
         let upper = |value: i128| Upper::integer(value.unsigned_abs());
         (upper(self.column_squared()), upper(self.opposed()))
     }
 
     /// `B^{-T} row`.
-    pub fn solve_transposed(&self, row: &[f64]) -> Vec<f64> {
+    pub(super) fn solve_transposed(&self, row: &[f64]) -> Vec<f64> {
         self.divide(&self.weighted(row))
     }
 

@@ -33,7 +33,7 @@ pub(in crate::stream) struct BinaryTree {
 }
 
 impl BinaryTree {
-    pub fn new(levels: u32, averaged: bool, dim: usize, quarter_units: u64) -> Self {
+    pub(crate) fn new(levels: u32, averaged: bool, dim: usize, quarter_units: u64) -> Self {
         Self { quarter_units, averaged, steps: 0, waiting: vec![0; levels as usize * dim], last: vec![0; dim] }
     }
 }

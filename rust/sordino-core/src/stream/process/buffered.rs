@@ -40,13 +40,13 @@ pub(in crate::stream) struct Buffered {
 }
 
 impl Buffered {
-    pub fn new(mu: &[Dyadic], omega: &[Dyadic], dim: usize, quarter_units: u64) -> Self {
+    pub(crate) fn new(mu: &[Dyadic], omega: &[Dyadic], dim: usize, quarter_units: u64) -> Self {
         let fractions = |values: &[Dyadic]| values.iter().map(|value| fraction(*value)).collect();
         Self { quarter_units, mu: fractions(mu), omega: fractions(omega), buffers: vec![0; dim * mu.len()] }
     }
 
     /// The sum of the next `steps` numbers of a process of one coordinate: its noise is drawn many steps at a time.
-    pub fn sum(&mut self, source: &mut NoiseSource, steps: u64) -> i128 {
+    pub(crate) fn sum(&mut self, source: &mut NoiseSource, steps: u64) -> i128 {
         let (mut noise, mut sum, mut left) = ([0; AT_ONCE], 0, steps);
         while left > 0 {
             let noise = &mut noise[..left.min(AT_ONCE as u64) as usize];

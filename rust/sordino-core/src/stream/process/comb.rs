@@ -28,7 +28,7 @@ pub(in crate::stream) struct Comb {
 
 impl Comb {
     /// `decay`: `1 − φ_i`; `gain`: `w_i`.
-    pub fn new(
+    pub(crate) fn new(
         (mu, omega): (&[Dyadic], &[Dyadic]),
         (decay, gain): (&[Dyadic], &[Dyadic]),
         window: usize,

@@ -22,7 +22,7 @@ pub(in crate::stream) struct Rows {
 
 impl Rows {
     /// Row `t` below the diagonal.
-    pub fn row(&self, t: usize) -> &[i64] {
+    pub(crate) fn row(&self, t: usize) -> &[i64] {
         &self.entries[t * t.saturating_sub(1) / 2..][..t]
     }
 }
@@ -39,7 +39,7 @@ pub(in crate::stream) struct Dense {
 }
 
 impl Dense {
-    pub fn new(rows: Arc<Rows>, dim: usize, quarter_units: u64) -> Self {
+    pub(crate) fn new(rows: Arc<Rows>, dim: usize, quarter_units: u64) -> Self {
         let history = vec![0; dim * rows.noise.len()];
         Self { quarter_units, rows, dim, history, step: 0 }
     }

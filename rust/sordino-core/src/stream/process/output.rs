@@ -14,7 +14,7 @@ pub(in crate::stream) struct Output {
 }
 
 impl Output {
-    pub fn new(dim: usize, quarter_units: u64) -> Self {
+    pub(crate) fn new(dim: usize, quarter_units: u64) -> Self {
         Self { quarter_units, last: vec![0; dim] }
     }
 }

@@ -18,7 +18,7 @@ pub(in crate::stream) struct Series {
 }
 
 impl Series {
-    pub fn new(kernel: Arc<OnlineKernel>, dim: usize, quarter_units: u64) -> Self {
+    pub(crate) fn new(kernel: Arc<OnlineKernel>, dim: usize, quarter_units: u64) -> Self {
         let convolutions = vec![OnlineConvolution::new(Arc::clone(&kernel)); dim];
         Self { quarter_units, kernel, convolutions }
     }

@@ -28,7 +28,7 @@ pub(in crate::stream) struct SmoothTree {
 }
 
 impl SmoothTree {
-    pub fn new(height: u32, ones: u32, dim: usize, quarter_units: u64) -> Self {
+    pub(crate) fn new(height: u32, ones: u32, dim: usize, quarter_units: u64) -> Self {
         let label = (1 << ones) - 1;
         Self { quarter_units, label, nodes: vec![0; height as usize * dim], last: vec![0; dim] }
     }

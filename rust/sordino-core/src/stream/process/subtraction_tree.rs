@@ -26,7 +26,7 @@ pub(in crate::stream) struct SubtractionTree {
 }
 
 impl SubtractionTree {
-    pub fn new(branching: u32, levels: u32, dim: usize, quarter_units: u64) -> Self {
+    pub(crate) fn new(branching: u32, levels: u32, dim: usize, quarter_units: u64) -> Self {
         let half = (branching as usize - 1) / 2;
         Self {
             quarter_units,

@@ -34,7 +34,7 @@ pub(in crate::stream) struct TwoDiagonals {
 }
 
 impl TwoDiagonals {
-    pub fn new(tables: Arc<Tables>, dim: usize, quarter_units: u64) -> Self {
+    pub(crate) fn new(tables: Arc<Tables>, dim: usize, quarter_units: u64) -> Self {
         let buffers = vec![0; dim * tables.mu.len()];
         Self { quarter_units, tables, step: 0, buffers }
     }

@@ -26,7 +26,7 @@ impl Buffered {
     /// `a_i` is `2^F` times noise filtered by `z/(1 − θ_i z)/C`, whose coefficients are not negative (poles and zeros
     /// interlace) and sum to `1/(μ_i C(1))`, at most `1/ω_i` and at most `1/μ_i`. For noise up to its clip at 3·2^61
     /// that is below `2^(F + 62.6)/max(ω_i, μ_i)`.
-    pub fn new(toeplitz: &BufferedToeplitz, endless: bool) -> Result<Self, Error> {
+    pub(crate) fn new(toeplitz: &BufferedToeplitz, endless: bool) -> Result<Self, Error> {
         let pairs = toeplitz.mu().iter().copied().zip(toeplitz.omega().iter().copied());
         let (mu, omega): (Vec<Dyadic>, Vec<Dyadic>) =
             pairs.filter(|(m, w)| w.value() >= m.value() * 2f64.powi(-30)).unzip();

@@ -36,7 +36,7 @@ impl Comb {
     ///
     /// # Errors
     /// If a parameter cannot be represented.
-    pub fn new(toeplitz: BufferedToeplitz, window: usize) -> Result<Self, Error> {
+    pub(crate) fn new(toeplitz: BufferedToeplitz, window: usize) -> Result<Self, Error> {
         let rates = toeplitz.noise_rates();
         let mu: Vec<f64> = toeplitz.mu().iter().map(|m| m.value()).collect();
         // G = Π(1 − θ_i z)/Π(1 − θ̂_j z): w_j = Π_i(μ_i − μ̂_j)/Π_{i≠j}(μ̂_i − μ̂_j), positive by interlacing.
@@ -109,7 +109,7 @@ impl Comb {
     }
 
     /// Standard deviation of the window's sum at noise multiplier 1, for ever.
-    pub fn error(&self) -> Result<f64, Error> {
+    pub(crate) fn error(&self) -> Result<f64, Error> {
         let filter = Filter::Window { window: self.window, factor: 1.0 };
         let variance = self.variances(&filter, &[u64::MAX])?[0];
         Ok(variance.sqrt() * self.norm(&Participation::single(), u64::MAX).get())

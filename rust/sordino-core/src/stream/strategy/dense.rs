@@ -29,7 +29,7 @@ impl Dense {
     ///
     /// # Errors
     /// If a diagonal entry cannot be represented.
-    pub fn new(factorization: &TriangularFactorization) -> Result<Self, Error> {
+    pub(crate) fn new(factorization: &TriangularFactorization) -> Result<Self, Error> {
         let n = factorization.size;
         let row = |t: usize| &factorization.strategy[t * n..][..=t];
         let noise = (0..n).map(|t| Dyadic::nearest(1.0 / row(t)[t], BITS)).collect::<Result<Vec<_>, _>>()?;

@@ -23,7 +23,7 @@ pub(in crate::stream) struct Series {
 }
 
 impl Series {
-    pub fn new(taps: Vec<i64>) -> Result<Self, Error> {
+    pub(crate) fn new(taps: Vec<i64>) -> Result<Self, Error> {
         Ok(Self { kernel: Arc::new(OnlineKernel::new(taps.into())?) })
     }
 

@@ -123,7 +123,7 @@ pub(in crate::stream) struct SmoothTree {
 
 impl SmoothTree {
     /// The height and number of ones with the least error that have a leaf for every prefix.
-    pub fn new(steps: u64, l1: bool) -> Self {
+    pub(crate) fn new(steps: u64, l1: bool) -> Self {
         let fits = |height: u32, ones: u32| binomial(height, ones) > u128::from(steps);
         let cost = |(height, ones): &(u32, u32)| {
             let zeros = u64::from(height - ones);
@@ -187,7 +187,7 @@ impl SubtractionTree {
     ///
     /// # Errors
     /// If `branching` is even or below 3.
-    pub fn new(steps: u64, branching: Option<u32>) -> Result<Self, Error> {
+    pub(crate) fn new(steps: u64, branching: Option<u32>) -> Result<Self, Error> {
         let levels = |k: u32| {
             let needed = 2 * u128::from(steps) + 1; // (k^levels − 1)/2 steps
             (1..128).find(|levels| u128::from(k).saturating_pow(*levels) >= needed).unwrap_or(128)

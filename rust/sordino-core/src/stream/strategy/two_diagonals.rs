@@ -20,7 +20,7 @@ pub(in crate::stream) struct TwoDiagonals {
 
 impl TwoDiagonals {
     /// Tables, sensitivity and errors of a factorization.
-    pub fn new(factors: &toeplitz::TwoDiagonals) -> Self {
+    pub(crate) fn new(factors: &toeplitz::TwoDiagonals) -> Self {
         let norm = factors.column_norm();
         let tables = Tables {
             mu: factors.kernel().mu().to_vec(),

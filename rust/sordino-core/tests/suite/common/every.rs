@@ -8,10 +8,10 @@ use sordino_core::stream::{Filter, Horizon, Participation, Stream, StreamMechani
 use std::sync::{Arc, LazyLock};
 
 /// Steps of every plan.
-pub const STEPS: u64 = 150;
+pub(crate) const STEPS: u64 = 150;
 
 /// The plans.
-pub static EVERY: LazyLock<Vec<Arc<StreamPlan>>> = LazyLock::new(|| {
+pub(crate) static EVERY: LazyLock<Vec<Arc<StreamPlan>>> = LazyLock::new(|| {
     let decay = || Filter::Decay { decay: 0.9, factor: 0.1 };
     let window = |window| Filter::Window { window, factor: 1.0 };
     let taps = || Filter::Taps(vec![1.0, 2.0, -0.5]);
@@ -48,7 +48,7 @@ pub static EVERY: LazyLock<Vec<Arc<StreamPlan>>> = LazyLock::new(|| {
 });
 
 /// A stream of items with eight binary places up to 2^16 under a known key.
-pub fn open(plan: &Arc<StreamPlan>, dim: usize, key: u8) -> Stream {
+pub(crate) fn open(plan: &Arc<StreamPlan>, dim: usize, key: u8) -> Stream {
     let door = plan.fit(&[Participation::single()], Domain::real(1 << 16, 8).unwrap(), 4.0).unwrap();
     Stream::open_with(Arc::clone(plan), door, dim, Key::deterministic([key; 32])).unwrap()
 }

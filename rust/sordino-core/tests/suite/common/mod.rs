@@ -1,12 +1,12 @@
 //! What several test files need.
 
-pub mod every;
-pub mod streams;
+pub(crate) mod every;
+pub(crate) mod streams;
 
 use sordino_core::strategy::Geometry;
 
 /// The norm of a strategy's sensitivity.
-pub fn norm(geometry: &Geometry, v: &[f64]) -> f64 {
+pub(crate) fn norm(geometry: &Geometry, v: &[f64]) -> f64 {
     match geometry {
         Geometry::L2 => v.iter().map(|x| x * x).sum::<f64>().sqrt(),
         Geometry::L1 => v.iter().map(|x| x.abs()).sum(),

@@ -6,7 +6,7 @@ use sordino_core::stream::{Filter, Horizon, StreamMechanism, StreamPlan, StreamR
 use std::sync::Arc;
 
 /// A plan, which must exist.
-pub fn plan(
+pub(crate) fn plan(
     filter: Filter,
     mechanism: StreamMechanism,
     law: NoiseLaw,
