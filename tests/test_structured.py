@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import sordino as so
 from sordino.accuracy.bounds import diagonal_mean, singular_mean
@@ -143,9 +144,26 @@ def test_a_matrix_that_is_another_workload_is_planned_as_it(name):
     for other in (A[::-1], A + 1e-12 * np.eye(*A.shape)):
         if not np.array_equal(other, A):
             assert not isinstance(recognised(so.Matrix(other)), so.RunningSum | so.AllRanges | so.Histogram)
-    assert recognised(so.Matrix(A, weights=np.ones(len(A)))).kind == "matrix"
+    assert recognised(so.Matrix(scipy.sparse.csr_array(A))) == workload
+    assert recognised(so.Matrix(A, weights=np.full(len(A), 3.0))) == workload
+    assert recognised(so.Matrix(A, weights=np.arange(1.0, 1.0 + len(A)))).kind == "matrix"
+    weighted = so.workloads.Union([so.Matrix(A, weights=np.full(len(A), 3.0)), so.Histogram(A.shape[1])])
+    assert recognised(weighted) is weighted
     both = so.Kronecker([so.Matrix(A), so.Histogram(2)])
     assert so.plan(both, ONE).digest == so.plan(so.Kronecker([workload, so.Histogram(2)]), ONE).digest
+
+
+def test_products_within_products_are_one():
+    flat = so.Kronecker([so.RunningSum(600), so.Histogram(2), so.Histogram(3)])
+    nested = so.Kronecker([so.Kronecker([so.RunningSum(600), so.Histogram(2)]), so.Kronecker([so.Histogram(3)])])
+    plan, known = so.plan(nested, ONE), so.plan(flat, ONE)
+    assert plan.digest == known.digest and plan.optimality < 1.01
+    assert plan.workload.answers_shape == nested.answers_shape == (600, 2, 3)
+    assert recognised(so.Kronecker([so.Kronecker([so.Matrix(np.tri(9))])])) == so.RunningSum(9)
+    small = so.Kronecker([so.Kronecker([so.Matrix(np.tri(5)), so.AllRanges(3)]), so.Matrix(RNG.random((4, 4)))])
+    found = so.optimal.factorize(small)
+    assert so.plan(small, ONE, factorization=found).mechanism == "optimal-gaussian"
+    assert np.allclose(dense(recognised(small)), dense(small))
 
 
 def test_a_factorization_of_another_workload_is_refused(tmp_path):

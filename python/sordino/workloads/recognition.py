@@ -1,7 +1,10 @@
 """Matrices that are another workload, row for row: it has closed forms that no matrix has."""
 
+from operator import is_
+
 import numpy as np
 
+from sordino import _core
 from sordino.workloads.base import Array, Workload
 from sordino.workloads.filters import Convolution, RunningSum
 from sordino.workloads.histogram import Histogram
@@ -12,26 +15,61 @@ from sordino.workloads.union import Union
 
 __all__ = ["recognised"]
 
+# Of a sparse matrix: more are not held dense.
+_MOST_ENTRIES = 2**24
+
 
 def recognised(workload: Workload) -> Workload:
     """Return the workload that a matrix is, entry for entry, or the workload itself; of products and unions each part.
 
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
-    causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`.
+    causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`. Products within products
+    are one product. Sparse matrices are looked at where they can be held dense. Equal weights of all queries are none.
     """
+    return _in_parts(_unweighted(workload))
+
+
+def _unweighted(workload: Workload) -> Workload:
     match workload:
-        case Matrix(A=np.ndarray() as A, weights=None):
-            return _named(A) or workload
-        case Kronecker(factors=factors) if any(isinstance(factor, Matrix) for factor in factors):
-            return Kronecker([recognised(factor) for factor in factors])
-        case Union(parts=parts, weights=weights) if any(isinstance(part, Matrix) for part in parts):
-            return Union([recognised(part) for part in parts], weights)
+        case Matrix(A=A, weights=np.ndarray() as weights) if (weights == weights[0]).all():
+            return Matrix(A)
+        case Kronecker(factors=factors):
+            return _kept(workload, [_unweighted(factor) for factor in factors])
         case _:
             return workload
 
 
-def _named(A: Array) -> Workload | None:
-    rows, cells = A.shape
+def _in_parts(workload: Workload) -> Workload:
+    match workload:
+        case Matrix(weights=None):
+            return _named(workload) or workload
+        case Kronecker(factors=factors):
+            return _kept(workload, [part for factor in factors for part in _factors(_in_parts(factor))])
+        case Union(parts=parts):
+            return _kept(workload, [_in_parts(part) for part in parts])
+        case _:
+            return workload
+
+
+def _kept(workload: Kronecker | Union, parts: list[Workload]) -> Workload:
+    """Return the workload of these parts: itself if they are its own, the part if it is a product of one."""
+    own = workload.factors if isinstance(workload, Kronecker) else workload.parts
+    if len(parts) == len(own) and all(map(is_, parts, own)):
+        return workload
+    if isinstance(workload, Union):
+        return Union(parts, workload.weights)
+    return parts[0] if len(parts) == 1 else Kronecker(parts)
+
+
+def _factors(workload: Workload) -> tuple[Workload, ...]:
+    return workload.factors if isinstance(workload, Kronecker) else (workload,)
+
+
+def _named(matrix: Matrix) -> Workload | None:
+    rows, cells = matrix.A.shape
+    if not isinstance(matrix.A, np.ndarray) and rows * cells > _MOST_ENTRIES:
+        return None
+    A = matrix.A if isinstance(matrix.A, np.ndarray) else _core.dense(matrix.core)
     if rows != cells:
         return AllRanges(cells) if rows == cells * (cells + 1) // 2 and _are_ranges(A) else None
     first = A[:, 0]

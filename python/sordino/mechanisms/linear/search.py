@@ -24,6 +24,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMech
 from sordino.mechanisms.catalogue import Law
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
+from sordino.workloads.recognition import recognised
 
 __all__ = ["Progress", "factorize"]
 
@@ -89,7 +90,7 @@ def factorize(
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
     gap, iterations = positive("gap", gap), min(integer("iterations", iterations, least=1), 2**31)
-    return _cached(_Search(workload, kind, law, objective, gap, iterations, progress))
+    return _cached(_Search(recognised(workload), kind, law, objective, gap, iterations, progress))
 
 
 @dataclass
