@@ -20,7 +20,7 @@ import sordino as so
 from sordino.privacy.calibration import gaussian_mu
 
 # Last, so that no bench hides a module of the tests.
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benches"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benches"))
 
 import smooth_baselines as sb
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 
 # Last, so that no bench hides a module of the tests.
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benches"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benches"))
 
 import compressive_baselines as cb
 import signals

@@ -1,7 +1,6 @@
 """The benchmarks of sketches, in their short form: they run, and their verdicts are those of theory."""
 
 import pytest
-
 from bench_runs import rows
 
 

@@ -7,11 +7,11 @@ import pytest
 import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
+from test_smooth_attack import ALPHA, flipped, measured_epsilon, opposite
 
 import smooth_oracles as oracles
 import sordino as so
 from sordino import _core
-from test_smooth_attack import ALPHA, flipped, measured_epsilon, opposite
 
 PURE, APPROX = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6)
 UNITS = [so.ReplaceOne(1), so.ReplaceOne(2), so.AddRemove(1), so.AddRemove(3), so.UserLevel(2)]

@@ -9,7 +9,7 @@ import pytest
 import application_oracles as oracles
 
 # Last, so that no bench hides a module of the tests.
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benches"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benches"))
 
 import applications_baselines as baselines
 

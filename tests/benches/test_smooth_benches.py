@@ -3,7 +3,6 @@
 import re
 
 import pytest
-
 from bench_runs import rows
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_reference_values import printed
 
 import sordino as so
 from geometry import check_max, check_mean, dense, marginals, nuclear, prefix, ranges, signs
 from sordino.mechanisms.linear import search as searches
 from sordino.privacy.calibration import gaussian_mu
-from test_reference_values import printed
 
 PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
 SIGMA = 1.0 / gaussian_mu(PRIVACY)

@@ -10,12 +10,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from test_stream_units import N, nodes, strategy
 
 import application_oracles as oracles
 import sordino as so
 from sordino import _core
 from sordino.workloads.events import words
-from test_stream_units import N, nodes, strategy
 
 MU = so.GaussianDP(mu=1.0)
 PURE = so.PureDP(epsilon=1.0)
