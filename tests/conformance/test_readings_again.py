@@ -139,7 +139,7 @@ def test_text_is_rounded_half_up_at_every_size(whole):
         for part in ("0", "25", "4999999999999999999999", "5", "50000000000000000001", "75"):
             text = f"{'-' if sign < 0 else ''}{whole}.{part}"
             exact = Fraction(text)
-            for entry in (text, Decimal(text), text.encode()):
+            for entry in (text, Decimal(text)):
                 assert int(np.floor(np.longdouble(real(entry)) + 0.5)) == math.floor(exact + Fraction(1, 2)), entry
 
 
@@ -266,9 +266,9 @@ def test_a_carriage_return_ends_no_row(tmp_path):
         cells.append(read_source(path, said).cells.tolist())
     assert cells == [[0, 1, 1, 0, 0, 0]] * 4
     path.write_bytes(b'note,v\r\nhi,5\r\n"a\r\nb",2\r\nx\ry,3\n')
-    assert read_columns(path, ["note", "v"]) == [["hi", "a\r\nb", "x\udc0dy"], ["5", "2", "3"]]
-    assert [real(text) for text in ("5\r", "5\udc0d", "1e1000000000000000000", "-1e99999999999999999999", "inf")] == [
-        5.0, 5.0, LIMIT, -LIMIT, math.inf,
+    assert read_columns(path, ["note", "v"]) == [["hi", "a\r\nb", "x\ry"], ["5", "2", "3"]]
+    assert [real(text) for text in ("5\r", "1e1000000000000000000", "-1e99999999999999999999", "inf")] == [
+        5.0, LIMIT, -LIMIT, math.inf,
     ]  # fmt: skip
 
 

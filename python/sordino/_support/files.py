@@ -75,14 +75,32 @@ def _replace(target: Path, content: bytes, mode: int | None, new: bool) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if new:
-            os.close(os.open(target, flags, 0o600))  # fails where there is one
-        beside.replace(target)
+        if new and _linked(beside, target):
+            beside.unlink()
+        else:
+            if new:
+                os.close(os.open(target, flags, 0o600))  # fails where there is one
+            beside.replace(target)
     except BaseException:
         with suppress(OSError):
             beside.unlink()
         raise
     sync_folder(target)
+
+
+def _linked(beside: Path, target: Path) -> bool:
+    """Give a file its second name, whole at once; return whether its file system can.
+
+    Raises:
+        FileExistsError: Something has that name.
+    """
+    try:
+        os.link(beside, target, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError, AttributeError):  # pragma: no cover - FAT, some network file systems
+        return False
+    return True
 
 
 def sync_folder(path: Path) -> None:

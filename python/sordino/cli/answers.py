@@ -23,7 +23,7 @@ def tables_of(workload: Workload, source: Source) -> list[Columns]:
         # Counts have no columns with names.
         columns = columns or tuple(Attribute(str(i), range(levels)) for i, levels in enumerate(workload.levels))
         return [tuple(columns[i] for i in chosen) for chosen in workload.sets]
-    return [columns] if columns and isinstance(workload, so.Histogram) else []
+    return [columns] if columns and isinstance(workload, so.Histogram) and workload.per_cell else []
 
 
 def name_answers(workload: Workload, source: Source) -> dict[str, list[Any]]:

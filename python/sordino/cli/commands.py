@@ -198,6 +198,8 @@ def _planned(file: Path | None, choices: Choices, progress: bool, source: Source
         (choices if source is None else replace(choices, column=())).require_none()
         with working("reading and verifying the plan", progress):
             plan = so.ReleasePlan.load(file)
+        if isinstance(plan.workload, so.smooth.SmoothQueries):
+            raise InvalidParameterError("the saved plan is about points: `sordino smooth release` takes it")
         _require_unit(plan, max_records)
         return plan
     with working("planning", progress) as report:
@@ -263,10 +265,8 @@ def release_command(
     """
     if insecure_show_truth and plot is None:
         raise InvalidParameterError("--insecure-show-truth needs --plot: there is no picture otherwise")
-    outputs.check_output(output, (".json", ".csv", ".parquet"))
-    outputs.check_output(save_plan, ())
-    if plot is not None:
-        outputs.check_output(check_picture(plot), ())
+    picture = None if plot is None else check_picture(plot)
+    outputs.check_outputs(output, (".json", ".csv", ".parquet"), save_plan, picture)
     source = read_source(input, {name: options[name] for name in SOURCE_OPTIONS})
     check_names(source, output)
     choices = Choices(**{item.name: options[item.name] for item in fields(Choices)})

@@ -78,6 +78,11 @@ class _Choices(Guarantee):
             raise InvalidParameterError(f"{flag(name)} is needed")
         return value
 
+    @property
+    def most_weight(self) -> float:
+        """The largest weight that counts."""
+        return 1.0 if self.max_weight is None else self.max_weight
+
     def graph(self, kind: str, length: int) -> EventWorkload:
         """Return the workload about a graph."""
         self.refuse(_OF_WORDS, kind)
@@ -88,7 +93,7 @@ class _Choices(Guarantee):
         if kind == "cuts":
             self.refuse(("max_degree", "promised", "node", "k"), kind)
             bits = 0 if self.weight is None else _WEIGHT_BITS
-            return so.events.WeightedGraph(vertices, length, max_weight=self.max_weight or 1.0, weight_bits=bits)
+            return so.events.WeightedGraph(vertices, length, max_weight=self.most_weight, weight_bits=bits)
         self.refuse(("side",), kind)
         level: Any = "node" if self.node else "edge"
         options: dict[str, Any] = {"max_degree": self.max_degree, "promised": self.promised, "level": level}
@@ -96,8 +101,9 @@ class _Choices(Guarantee):
             return so.events.StarCount(2 if self.k is None else self.k, vertices, length, **options)
         self.refuse(("k",), kind)
         if kind == "forest":
-            most = self.max_weight or 1.0
-            return so.events.SpanningForestCost(vertices, length, max_weight=most, weight_bits=_WEIGHT_BITS, **options)
+            return so.events.SpanningForestCost(
+                vertices, length, max_weight=self.most_weight, weight_bits=_WEIGHT_BITS, **options
+            )
         return {
             "edges": so.events.EdgeCount,
             "triangles": so.events.TriangleCount,

@@ -248,8 +248,7 @@ def _names(users: Column) -> Column:
 
 
 def _is_nobody(user: Any) -> bool:
-    text = user.decode("latin-1") if isinstance(user, bytes) else user
-    return isinstance(text, str) and text.strip().lower() in _NOBODY
+    return isinstance(user, str) and user.strip().lower() in _NOBODY
 
 
 def _ticks(entry: Any) -> int | None:

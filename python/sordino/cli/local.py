@@ -81,29 +81,26 @@ def plan_command(
 
 @local_group.command("encode", epilog=_ENCODE_EXAMPLES, short_help="Make the report of a client.")
 @click.argument("plan_file", metavar="PLAN", type=_FILE)
-@click.option("--value", type=float, help="The client's number. Other users of the machine may see options.")
+@click.option("--value", help="The client's number. Other users of the machine may see options.")
 @click.option("--input", type=_FILE, help="Instead: a CSV or Parquet file with a client a row; - for CSV from stdin.")
 @click.option("--column", help="Column of the numbers.")
 @click.option("--output", type=_FILE, help="A .jsonl or .npz file.  [default: JSON lines on the standard output]")
 def encode_command(
-    plan_file: Path, *, value: float | None, input: Path | None, column: str | None, output: Path | None
+    plan_file: Path, *, value: str | None, input: Path | None, column: str | None, output: Path | None
 ) -> None:
     """Make reports under PLAN: what may be sent to anybody. Reporting twice costs twice.
 
-    A row without a finite number makes no report.
+    A row or a value without a finite number makes no report.
     """
     outputs.check_output(output, (".jsonl", ".npz"))
     if (value is None) == (input is None) or (input is None) != (column is None):
         raise InvalidParameterError("say whose report: --value, or --input and --column")
     plan = so.SurveyPlan.load(plan_file)
-    if input is None:
-        reports = plan.encode_clients([value])
-    else:
-        parts = []
-        for (entries,) in read_chunks(input, [str(column)]):
-            numbers = np.array([real(entry) for entry in entries], dtype=np.float64)
-            parts.append(plan.encode_clients(numbers[np.isfinite(numbers)]))
-        reports = np.concatenate(parts) if parts else plan.encode_clients([])
+    parts = [plan.encode_clients([])]
+    for (entries,) in [[[value]]] if input is None else read_chunks(input, [str(column)]):
+        numbers = np.array([real(entry) for entry in entries], dtype=np.float64)
+        parts.append(plan.encode_clients(numbers[np.isfinite(numbers)]))
+    reports = np.concatenate(parts)
     if output is not None and output.suffix.lower() == ".npz":
         buffer = io.BytesIO()
         np.savez_compressed(buffer, reports=reports)

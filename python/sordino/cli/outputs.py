@@ -18,6 +18,7 @@ from sordino.plots.tables import describe
 
 __all__ = [
     "check_output",
+    "check_outputs",
     "comparison_record",
     "plan_facts",
     "plan_record",
@@ -55,6 +56,21 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
         raise InvalidParameterError(f"the name of the output must end in {' or '.join(suffixes)}")
     if not path.parent.is_dir():
         raise InputFileError("the folder of an output file does not exist")
+
+
+def check_outputs(output: Path | None, suffixes: tuple[str, ...], *others: Path | None) -> None:
+    """Find out before anything is spent that outputs have no name or place to go, or one place.
+
+    Raises:
+        InvalidParameterError: Another suffix, or two of them are one file.
+        InputFileError: A folder does not exist.
+    """
+    check_output(output, suffixes)
+    for other in others:
+        check_output(other, ())
+    places = [path.resolve() for path in (output, *others) if path is not None]
+    if len(set(places)) < len(places):
+        raise InvalidParameterError("two outputs are one file: the second would replace the first")
 
 
 def plan_facts(plan: so.ReleasePlan) -> list[tuple[str, str]]:

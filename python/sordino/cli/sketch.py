@@ -152,7 +152,8 @@ def _merged(files: Sequence[Path]) -> so.sketches.Sketch:
         InputFileError: A file cannot be read, or holds no sketch.
         InvalidParameterError: A file is given twice, or the sketches differ in kind, seed or size.
     """
-    if len({file.resolve() for file in files}) < len(files):
+    places = [file.stat() for file in files if file.exists()]
+    if len({(place.st_dev, place.st_ino) for place in places}) < len(places):
         raise InvalidParameterError("a file is given twice: its records would count twice")
     total: so.sketches.Sketch | None = None
     for file in files:
@@ -248,8 +249,7 @@ def release_command(
     releases cost together adds up, and a ledger in Python watches over it. The recovered table has no intervals: its
     error is at most about that of the noise if it has no more coefficients in the basis than are looked for.
     """
-    outputs.check_output(output, (".json", ".csv", ".parquet"))
-    outputs.check_output(save_plan, ())
+    outputs.check_outputs(output, (".json", ".csv", ".parquet"), save_plan)
     choices = _Recovery(**{item.name: options[item.name] for item in fields(_Recovery) if item.name in options})
     sketch = _merged(files)
     plan = _planned(choices, plan_file, sketch)

@@ -174,10 +174,7 @@ def release_command(
     """
     if output is None and not plan_only:
         raise InvalidParameterError("say where the summary goes (--output), or --plan")
-    outputs.check_output(output, (".json",))
-    outputs.check_output(save_plan, ())
-    if plot is not None:
-        outputs.check_output(check_picture(plot), ())
+    outputs.check_outputs(output, (".json",), save_plan, None if plot is None else check_picture(plot))
     columns = _parse_columns(column)
     choices = _Choices(**{item.name: options[item.name] for item in fields(_Choices) if item.name in options})
     plan = _planned(choices, plan_file, columns)
@@ -206,7 +203,9 @@ def _planned(choices: _Choices, plan_file: Path | None, columns: dict[str, tuple
         return choices.build_plan(columns)
     choices.require_none()
     plan = so.ReleasePlan.load(plan_file)
-    if plan.fit.workload.bounds != tuple(columns.values()):
+    if not isinstance(plan.workload, so.smooth.SmoothQueries):
+        raise InvalidParameterError("the saved plan is not about points: `sordino release` takes it")
+    if plan.workload.bounds != tuple(columns.values()):
         raise InvalidParameterError("the saved plan has other bounds than --column says")
     return plan
 

@@ -119,7 +119,7 @@ def _rows(file: TextIO) -> Iterator[list[str]]:
     header = next(found, [])
     yield header
     alone = len(header) == 1
-    yield from (row for row in found if row or alone)
+    yield from ([field.replace(_RETURN, "\r") for field in row] for row in found if row or alone)
 
 
 # What stands for a carriage return within a line: no byte is decoded to it.
@@ -192,9 +192,11 @@ def _entries(pa: Any, column: Any) -> Column:
     """Return a column's entries; times as numpy dates in UTC, since a Python date may not hold them."""
     if not pa.types.is_temporal(column.type):
         try:
-            return list(column.to_pylist())
+            entries = column.to_pylist()
         except (ValueError, ArithmeticError):  # text that is none, dates within it beyond those of Python
-            return [_entry(scalar) for scalar in column]
+            entries = [_entry(scalar) for scalar in column]
+        # Text that was not marked as such is text, byte for byte as that of a CSV file.
+        return [entry.decode("utf-8", "surrogateescape") if isinstance(entry, bytes) else entry for entry in entries]
     zone = getattr(column.type, "tz", None)
     # Units of timestamps stay: users that differ by less than a microsecond are two, and no tick is out of range.
     unit = getattr(column.type, "unit", "us")
@@ -221,9 +223,10 @@ def real(entry: Any) -> float:
 
     What is rounded to an integer later is rounded from what was written: a number just below a half stays below it.
     """
+    if isinstance(entry, np.datetime64):
+        return math.nan
     try:
-        entry = entry.decode("ascii", "replace") if isinstance(entry, bytes) else entry
-        entry = entry.strip().strip(_RETURN) if isinstance(entry, str) else entry
+        entry = entry.strip() if isinstance(entry, str) else entry
         number = float(entry)
         large = _COARSE <= abs(number) < math.inf
         if math.isnan(number) or not (large or math.isinf(number) or number % 1.0 == 0.5):

@@ -31,6 +31,8 @@ def true_answers(plan: so.Plan, cells: NDArray[Any]) -> Array:
     match plan.workload:
         case Filter() as workload:
             return _filtered(workload, series)
+        case so.SortedHistogram():
+            return np.sort(series)
         case so.Histogram():
             return series
         case so.Matrix() as workload:

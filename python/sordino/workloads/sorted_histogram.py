@@ -26,6 +26,7 @@ class SortedHistogram(Histogram):
 
     kind: ClassVar[str] = "sorted_histogram"
     linear: ClassVar[bool] = False
+    per_cell: ClassVar[bool] = False
 
     def __init__(self, cells: int) -> None:
         super().__init__(cells)
