@@ -155,7 +155,7 @@ def survey(tmp_path):
 
 
 def test_a_survey_from_plan_to_median(tmp_path, survey):
-    values = write(tmp_path / "values.csv", ["v"], [[0.05], [0.3], ["no answer"], [0.3], [0.55], [0.9]])
+    values = write(tmp_path / "values.csv", ["v"], [[0.05], [0.3], [0.3], [0.55], [0.9]])
     done("local", "encode", survey, "--input", values, "--column", "v", "--output", tmp_path / "five.npz")
     line = done("local", "encode", survey, "--value", 0.95).stdout
     assert len(json.loads(line)) == 4

@@ -47,11 +47,14 @@ def test_sorted_counts_have_no_names(tmp_path):
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "24,5", "1 000", ""])
-def test_a_client_without_a_number_makes_no_report_and_is_not_quoted(value, tmp_path):
-    plan = tmp_path / "p.json"
+def test_a_client_without_a_number_reports_like_others_and_is_not_quoted(value, tmp_path):
+    plan, file = tmp_path / "p.json", tmp_path / "v.csv"
     done("local", "plan", "--clients", 1000, "--bounds", "0..60", "--intervals", 8, "--epsilon", 1, "--output", plan)
-    assert done("local", "encode", plan, "--value", value).output == ""
-    assert len(done("local", "encode", plan, "--value", " 24.5 ").output.splitlines()) == 1
+    for said in (value, " 24.5 "):
+        assert len(json.loads(done("local", "encode", plan, "--value", said).output)) == 8
+        write(file, ["v", "x"], [(3, 0), (said, 0)])
+        told = done("local", "encode", plan, "--input", file, "--column", "v").output
+        assert len(told.splitlines()) == 2
 
 
 def test_text_that_was_not_marked_as_text(tmp_path):

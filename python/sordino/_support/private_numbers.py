@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
@@ -32,6 +32,7 @@ __all__ = [
     "amounts_or",
     "are_rows",
     "array_of",
+    "attempt",
     "entries_of",
     "half_up",
     "is_missing",
@@ -62,6 +63,10 @@ _PLAIN = frozenset(
     (int, float, bool, complex, str, bytes, Decimal, Fraction, type(None), date, datetime, time, timedelta, UUID)
 )
 _NAMES = frozenset((int, str, bytes, bool))
+# What numpy reads in a list as it reads each alone: nothing here is text, or says itself what it is.
+_NUMBERS = frozenset(
+    (int, float, bool, *(np.dtype(code).type for code in f"?{np.typecodes['AllInteger']}{np.typecodes['AllFloat']}"))
+)
 # What `float` takes and is no real number.
 _NO_REALS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 
@@ -73,6 +78,8 @@ def is_missing(name: Any) -> bool:
     if type(name) in _NAMES:
         return False
     try:
+        if getattr(name, "is_valid", None) is False:  # scalars of Arrow
+            return True
         if isinstance(name, tuple | frozenset):
             return any(map(is_missing, name))
         if hasattr(name, "to_numpy") and hasattr(name, "__len__"):
@@ -97,16 +104,24 @@ def array_of(what: str, data: object, kind: str = "real numbers") -> NDArray[Any
     Raises:
         DataTypeError: No array, or one with a mask: what is behind it would count.
     """
-    if isinstance(data, np.ma.MaskedArray) or data is np.ma.masked or _holds_mask(data):
-        raise DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
+    masked = DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
+    if data is np.ma.masked or _holds_mask(data):
+        raise masked
+    if isinstance(data, list | tuple) and not _are_numbers(data) and not any(map(_is_sequence, data)):
+        return _objects(data)
+    if _is_strange(data):
+        raise DataTypeError(f"{what} must be {kind}: give a list or an array of them")
     try:
-        array = _converted(data)
+        found = _converted(data)
+        array = np.asarray(found)
     except Exception as error:
         if of_a_handler(error, data):
             raise
         if isinstance(data, list | tuple) and not any(map(_is_sequence, data)):
             return _objects(data)  # an integer beyond all dtypes is among them
         raise DataTypeError(f"{what} must be {kind}") from None
+    if isinstance(found, np.ma.MaskedArray):
+        raise masked
     if array.dtype.kind == "O" and array.ndim == 0 and not hasattr(array.item(), "__float__"):
         raise DataTypeError(f"{what} must be {kind}")
     return array
@@ -140,10 +155,11 @@ def entries_of(
         if width is not None and not any(_is_row(row, width) for row in data) and not all(map(is_missing, data)):
             raise ShapeError(f"{what} must be rows of {width} entries each")
         try:
-            with np.errstate(all="ignore"):
-                array = np.asarray(data)
-            if array.dtype.kind in "iubf" and (array.size or array.ndim > 1):
-                return array
+            if _are_numbers(data) or (width is not None and all(map(_is_of_numbers, data))):
+                with np.errstate(all="ignore"):
+                    array = np.asarray(data)
+                if array.dtype.kind in "iubf" and (array.size or array.ndim > 1):
+                    return array
         except Exception as error:
             if of_a_handler(error, data):
                 raise
@@ -160,6 +176,30 @@ def entries_of(
     if array.dtype.kind not in "iubfO":
         raise DataTypeError(f"{what} must be {kind}")
     return array
+
+
+def _are_numbers(entries: list[Any] | tuple[Any, ...]) -> bool:
+    """Return whether numpy reads each entry as it reads it alone, in memory that is known beforehand."""
+    return _NUMBERS.issuperset(map(type, entries))
+
+
+def _is_of_numbers(row: Any) -> bool:
+    if type(row) is np.ndarray:
+        return bool(row.dtype.kind in "iubf")
+    return type(row) in (list, tuple) and _are_numbers(row)
+
+
+def _is_strange(data: Any) -> bool:
+    """Return whether data has entries that only numpy's guesses would find: it takes one type for all of them."""
+    if isinstance(data, list | tuple | str | bytes | range) or not hasattr(data, "__len__"):
+        return False
+    if any(hasattr(data, name) for name in ("to_numpy", "__array__", "__array_interface__", "__array_struct__")):
+        return False
+    try:
+        memoryview(data)
+    except TypeError:
+        return True
+    return False
 
 
 def _rows(rows: list[Any] | tuple[Any, ...], width: int) -> NDArray[Any]:
@@ -194,7 +234,7 @@ def _length(row: Any) -> int:
 def _listed(row: Any) -> list[Any]:
     """Return the entries of a row, none where it fails."""
     try:
-        return list(row)
+        return list(row.to_pylist() if hasattr(row, "to_pylist") else row)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # whatever an object says of itself; polars panics
@@ -208,7 +248,7 @@ def _is_sequence(entry: object) -> bool:
     if type(entry) in _PLAIN:
         return False
     try:
-        if isinstance(entry, str | bytes | type) or getattr(entry, "ndim", 1) == 0:
+        if isinstance(entry, str | bytes | type | Mapping | Set) or getattr(entry, "ndim", 1) == 0:
             return False
         return hasattr(entry, "__len__") or hasattr(entry, "__array__")
     except Exception:  # whatever an object says of itself
@@ -260,11 +300,11 @@ def _check_columns(what: str, data: Any, kind: str) -> None:
 def _converted(data: Any) -> NDArray[Any]:
     convert = getattr(data, "to_numpy", None)
     if not callable(convert):
-        return np.asarray(data)
+        return np.asanyarray(data)
     try:
-        return np.asarray(convert())
+        return np.asanyarray(convert())
     except (TypeError, ValueError, NotImplementedError, ArithmeticError):
-        return np.asarray(convert(zero_copy_only=False))
+        return np.asanyarray(convert(zero_copy_only=False))
 
 
 def _objects(entries: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
@@ -273,7 +313,9 @@ def _objects(entries: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
 
 
 def _holds_mask(data: object) -> bool:
-    return isinstance(data, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in data)
+    if isinstance(data, list | tuple):
+        return any(isinstance(part, np.ma.MaskedArray) or _holds_mask(part) for part in data)
+    return False
 
 
 def plain(array: NDArray[Any]) -> NDArray[Any]:
@@ -362,6 +404,29 @@ def of_a_handler(error: Exception, read: object) -> bool:
     return not isinstance(error, TypeError | ValueError | ArithmeticError | RecursionError) and _is_plain(read)
 
 
+def attempt(read: Callable[[Any], Any], value: Any, beside: Iterable[object] = ()) -> tuple[Any, Exception | None]:
+    """Read an entry: what it is, or the exception that it raises itself, each time.
+
+    An exception of a signal's handler is raised. Where code of the caller runs as the entry is read, the two cannot be
+    told apart: the entry is read once more, so that none is lost.
+
+    Args:
+        read: The reader.
+        value: The entry.
+        beside: What else is looked at.
+    """
+    try:
+        return read(value), None
+    except Exception as error:  # whatever an object's own conversion raises may quote it
+        first = error
+    if of_a_handler(first, value) and all(of_a_handler(first, other) for other in beside):
+        raise first
+    try:
+        return read(value), None
+    except Exception as error:
+        return None, error
+
+
 def _is_plain(read: object, depth: int = 3) -> bool:
     """Return whether nothing of a caller's runs when this is read: plain numbers and text, and what holds only such."""
     kind: Any = type(read)
@@ -379,16 +444,14 @@ def _each(
     wrong = DataTypeError(f"{what} must be an array of real numbers")
 
     def one(value: Any) -> Any:
-        try:
-            return convert(value)
-        except Exception as error:  # whatever an object's own conversion raises may quote it
-            if of_a_handler(error, value):
-                raise
-            if null is not None:
-                return null
-            if isinstance(error, ValueError | ArithmeticError) and not isinstance(value, str | bytes):
-                return None
-            raise wrong from None
+        found, error = attempt(convert, value)
+        if error is None:
+            return found
+        if null is not None:
+            return null
+        if isinstance(error, ValueError | ArithmeticError) and not isinstance(value, str | bytes):
+            return None
+        raise wrong
 
     found = [one(value) for value in array.flat]
     if None in found:
@@ -512,15 +575,12 @@ def _amount(value: Any) -> int:
 
 def member_of(value: Any) -> int:
     """Return the index that a private entry is, `NOWHERE` for what is none: missing, a fraction, text."""
-    try:
-        if _exact(value).denominator != 1:
-            return NOWHERE
-        found = half_up(value)
-    except Exception as error:  # whatever an object's own conversion raises may quote it
-        if of_a_handler(error, value):
-            raise
-        return NOWHERE
-    return found if -LARGEST < found < LARGEST else NOWHERE
+    found, _ = attempt(_member, value)
+    return NOWHERE if found is None or not -LARGEST < found < LARGEST else int(found)
+
+
+def _member(value: Any) -> int | None:
+    return half_up(value) if _exact(value).denominator == 1 else None
 
 
 def summed(places: NDArray[np.int64], amounts: NDArray[np.int64] | None, cells: int) -> NDArray[np.int64]:

@@ -90,17 +90,15 @@ def encode_command(
 ) -> None:
     """Make reports under PLAN: what may be sent to anybody. Reporting twice costs twice.
 
-    A row or a value without a finite number makes no report.
+    What is no number makes a report of noise alone, so that nobody sees that it is missing.
     """
     outputs.check_output(output, (".jsonl", ".npz"))
     if (value is None) == (input is None) or (input is None) != (column is None):
         raise InvalidParameterError("say whose report: --value, or --input and --column")
     plan = so.SurveyPlan.load(plan_file)
-    parts = [plan.encode_clients([])]
-    for (entries,) in [[[value]]] if input is None else read_chunks(input, [str(column)]):
-        numbers = np.array([real(entry) for entry in entries], dtype=np.float64)
-        parts.append(plan.encode_clients(numbers[np.isfinite(numbers)]))
-    reports = np.concatenate(parts)
+    chunks = [[[value]]] if input is None else read_chunks(input, [str(column)])
+    parts = [plan.encode_clients([real(entry) for entry in entries]) for (entries,) in chunks]
+    reports = np.concatenate(parts) if parts else plan.encode_clients([])
     if output is not None and output.suffix.lower() == ".npz":
         buffer = io.BytesIO()
         np.savez_compressed(buffer, reports=reports)

@@ -130,7 +130,7 @@ class FileStepStore(Uncopied):
     """Entries in a file: one JSON line each with a checksum, on the disk (fsync) before an answer is returned.
 
     The file is locked while a stream uses it. A last line that was cut off by a crash was never returned to anybody
-    and is dropped.
+    and is dropped. That an end was lost in another way, lines and all, cannot be seen.
 
     Args:
         path: The file, made if it does not exist.

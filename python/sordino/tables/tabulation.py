@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino._support.checks import integer, numbers, text
-from sordino._support.private_numbers import array_of, entries_of, is_missing, of_a_handler, real_of, reals_or
+from sordino._support.private_numbers import array_of, attempt, entries_of, is_missing, real_of, reals_or
 from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
@@ -127,7 +127,7 @@ def _reals(records: object) -> NDArray[np.float64]:
     if isinstance(records, list | tuple):
         values = entries_of("records", records)
         # Types are not private, as little as those of columns: a list without a single number is a mistake.
-        known = [value for value in values.tolist() if not is_missing(value)] if values.dtype.kind == "O" else []
+        known = [value for value in values.flat if not is_missing(value)] if values.dtype.kind == "O" else []
         if known and not any(isinstance(v, int | float | str | np.generic) or hasattr(v, "__float__") for v in known):
             raise DataTypeError(_NO_RECORDS)
     else:
@@ -143,12 +143,8 @@ def _reals(records: object) -> NDArray[np.float64]:
 
 
 def _real(value: Any) -> float:
-    try:
-        return float(value) if isinstance(value, str | bytes) else real_of(value)
-    except Exception as error:  # whatever an object's own conversion raises may quote it
-        if of_a_handler(error, value):
-            raise
-        return np.nan
+    found, error = attempt(float if isinstance(value, str | bytes) else real_of, value)
+    return np.nan if error is not None else found
 
 
 def _codes(reals: NDArray[np.float64], count: int) -> NDArray[np.int64]:
@@ -176,13 +172,12 @@ def _groups(user: object, count: int) -> NDArray[np.int64]:
         raise ShapeError("user must have one entry for each record")
     names: dict[Any, int] = {}
 
+    def named(name: Any) -> int:
+        return -1 if is_missing(name) else names.setdefault(name, len(names))
+
     def group(name: Any) -> int:
-        try:
-            return -1 if is_missing(name) else names.setdefault(name, len(names))
-        except Exception as error:  # no name at all: it has no hash, or cannot be compared
-            if of_a_handler(error, name) and all(of_a_handler(error, other) for other in names):
-                raise
-            return -1
+        found, error = attempt(named, name, names)
+        return -1 if error is not None else found  # no name at all: it has no hash, or cannot be compared
 
     return np.fromiter(map(group, listed), dtype=np.int64, count=count)
 
@@ -200,7 +195,7 @@ def _listed(user: object) -> list[Any]:
         return list(user)
     if isinstance(user, np.ndarray) or not any(hasattr(user, name) for name in ("to_pylist", "to_list")):
         _column("user", user)
-    elif getattr(user, "ndim", 1) != 1:
+    elif getattr(user, "ndim", 1) != 1 or hasattr(user, "columns"):
         raise ShapeError("user must have one dimension")
     user = _instants(user)
     for name in ("to_pylist", "to_list", "tolist"):
@@ -228,6 +223,8 @@ def _instants(column: Any) -> Any:
             return column.to_physical() if str(column.dtype).startswith(_TIMES) else column
         behind = getattr(getattr(column, "array", None), "__arrow_array__", None)
         found = column if behind is None or not str(column.dtype).endswith("[pyarrow]") else behind()
+        if str(getattr(found, "type", "")).startswith(("dictionary", "run_end_encoded")):
+            found = found.cast(found.type.value_type)
         kind = str(getattr(found, "type", ""))
         if kind.startswith(("timestamp", "time", "date", "duration")):
             found = found.cast("int32" if kind.startswith(("date32", "time32")) else "int64")

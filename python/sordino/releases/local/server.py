@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sordino._support.checks import sequence
-from sordino._support.private_numbers import is_missing, of_a_handler
+from sordino._support.private_numbers import attempt, is_missing, of_a_handler
 from sordino._support.turns import Turn
 from sordino._support.uncopied import Uncopied
 from sordino.errors import DataTypeError, InvalidParameterError
@@ -88,12 +88,11 @@ class LocalServer(Uncopied):
     @staticmethod
     def _is_new(client: Hashable, clients: set[Hashable]) -> bool:
         """Return whether a client has not reported; what is no name, or cannot be compared, is no client."""
-        try:
-            return not is_missing(client) and hash(client) is not None and client not in clients
-        except Exception as error:
-            if of_a_handler(error, client) and all(of_a_handler(error, other) for other in clients):
-                raise
-            return False
+
+        def new(name: Hashable) -> bool:
+            return not is_missing(name) and hash(name) is not None and name not in clients
+
+        return attempt(new, client, clients)[0] is True
 
     def _named(self) -> set[Hashable]:
         """Return the clients of all reports."""

@@ -62,6 +62,12 @@ class PointSums:
         missing = np.isnan(batch).any(axis=1, keepdims=True)
         return np.where(missing, self.fit.workload.cube.middle, batch) if np.any(missing) else batch
 
+    def __copy__(self) -> PointSums:
+        return PointSums(self.fit, self.core.copy())
+
+    def __deepcopy__(self, _memo: object) -> PointSums:
+        return self.__copy__()
+
     def __add__(self, other: object) -> PointSums:
         """Return the sums of the points of both.
 
@@ -70,7 +76,7 @@ class PointSums:
         """
         if not isinstance(other, PointSums):
             return NotImplemented
-        total = PointSums(self.fit, self.core.copy())
+        total = self.__copy__()
         total.core.merge(other.core)
         return total
 

@@ -50,7 +50,7 @@ def _are_batches(parts: list[Any] | tuple[Any, ...]) -> bool:
     Raises:
         DataTypeError: Tables and something else: one part would decide what all others are.
     """
-    tables = [len(getattr(part, "shape", ())) == 2 for part in parts]
+    tables = list(map(_is_two_dimensional, parts))
     if not any(tables):
         return False
     if not all(
@@ -59,6 +59,13 @@ def _are_batches(parts: list[Any] | tuple[Any, ...]) -> bool:
     ):
         raise DataTypeError("points are batches and something else: give batches of shape (m, d), or points, alone")
     return True
+
+
+def _is_two_dimensional(part: Any) -> bool:
+    try:
+        return len(getattr(part, "shape", ())) == 2
+    except Exception:  # whatever an object says of itself
+        return False
 
 
 def _is_table(data: object) -> bool:
