@@ -42,7 +42,8 @@ from sordino.privacy import (
     UserLevel,
     ZeroConcentratedDP,
 )
-from sordino.releases.release import Interval, Release
+from sordino.releases.interval import Interval
+from sordino.releases.release import Release
 from sordino.streams import Stream, restore
 from sordino.tables import tabulate
 from sordino.workloads import (

@@ -9,9 +9,6 @@ import numpy as np
 
 from sordino._support.checks import flag, open_unit
 from sordino.accuracy.half_widths import (
-    factor_of_variance,
-    gaussian_half_width,
-    k_norm_half_width,
     laplace_half_width,
     laplace_sum_half_width,
 )
@@ -45,11 +42,8 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     stderr = np.ascontiguousarray(release.stderr).reshape(-1)
     answers = len(stderr) if flag("simultaneous", simultaneous) else 1
     fitted = release.fit
-    if fitted.mechanism.law == "gaussian":
-        return gaussian_half_width(stderr, level, answers)
-    if fitted.strategy.geometry == "body":
-        rank = fitted.strategy.measured_len
-        return k_norm_half_width(stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0), rank, level, answers)
+    if fitted.mechanism.law == "gaussian" or fitted.strategy.geometry == "body":
+        return fitted.half_widths(stderr, level, answers)
     workload = release.workload
     scale = fitted.door.noise
     if fitted.mechanism.measures == "identity":
@@ -66,7 +60,7 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
     if fitted.strategy.geometry == "l1" and (len(stderr) <= most or _few_laws(release)):
         return _by_weights(release, workload, stderr, level, answers)
-    return stderr * factor_of_variance(level, answers)
+    return fitted.half_widths(stderr, level, answers)
 
 
 def _nested(scale: float, steps: int, level: float, answers: int) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sordino._support.checks import flag, integer, open_unit
 from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width
-from sordino.releases.release import Interval
+from sordino.releases.interval import Interval
 
 if TYPE_CHECKING:
     from sordino.mechanisms.stream.fit import StreamFit

@@ -95,7 +95,12 @@ def _read_table(fit: LinearFit, data: object) -> tuple[Any, Any]:
 
 
 def _decoded(fit: LinearFit, measured: _core.Measured) -> Any:
-    """Return the answers as they were measured; a sketch has none before its table is recovered."""
+    """Return the answers as they were measured; a sketch has none before its table is recovered.
+
+    More than 2**26 are not listed: None.
+    """
+    if not fit.request.workload.is_listed:
+        return None
     shape = fit.request.workload.answers_shape
     if fit.mechanism.strategy == "compressive":
         return np.full(shape, np.nan)

@@ -11,7 +11,7 @@ from sordino import _core
 from sordino._support.checks import integers, real
 from sordino.errors import InvalidParameterError, MissingDependencyError
 from sordino.releases.cuts import Cut, interval_around
-from sordino.releases.release import Interval
+from sordino.releases.interval import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,6 +16,8 @@ from sordino.mechanisms.linear.projections import Projection, project
 from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
 from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
 from sordino.releases.answers import answer_half_widths
+from sordino.releases.boxes import BoxSums, box_sums
+from sordino.releases.interval import Interval
 from sordino.workloads import Marginals, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.bases import Basis, basis_of
@@ -26,26 +28,9 @@ if TYPE_CHECKING:
 
     from sordino.mechanisms.linear.fit import LinearFit
 
-__all__ = ["Interval", "Release"]
+__all__ = ["Release"]
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Confidence intervals for the true answers.
-
-    Attributes:
-        lower: Lower ends, in the shape of the answers.
-        upper: Upper ends.
-        level: Probability that each, or all together, hold.
-        simultaneous: Whether they hold all together.
-    """
-
-    lower: Array
-    upper: Array
-    level: float
-    simultaneous: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +39,6 @@ class Release:
 
     Attributes:
         fit: How they were made, with its sparsity chosen.
-        values: The answers, perhaps post-processed.
         index: Row labels of the input, where it had any; `labels` are those of the answers.
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.
@@ -67,7 +51,7 @@ class Release:
 
     fit: LinearFit
     measured: _core.Measured = field(repr=False)
-    values: Array = field(repr=False)
+    _values: Array | None = field(repr=False)
     index: Any = field(default=None, repr=False)
     private: bool = True
     accounted: bool = False
@@ -78,6 +62,17 @@ class Release:
     asked: LinearFit | None = field(default=None, repr=False)
     _unbiased: Array | None = field(default=None, repr=False)
     _stderr: Array | None = field(default=None, repr=False)
+
+    @property
+    def values(self) -> Array:
+        """The answers, perhaps post-processed.
+
+        Raises:
+            UnsupportedMechanismError: There are more than 2**26: ask for some by `sum` or `answer`.
+        """
+        if self._values is None:
+            raise UnsupportedMechanismError("more than 2**26 answers are not listed: ask for some by sum or answer")
+        return self._values
 
     @property
     def workload(self) -> Workload:
@@ -150,10 +145,12 @@ class Release:
         if fitted.mechanism.strategy == "compressive":
             raise UnsupportedMechanismError("a sketch has no unbiased answers: use query(f) on the recovered table")
         if workload == self.fit.request.workload:
-            values = _core.decode(fitted.strategy, self.measured).reshape(workload.answers_shape)
+            values = None
+            if workload.is_listed:
+                values = _core.decode(fitted.strategy, self.measured).reshape(workload.answers_shape)
             return replace(
                 self,
-                values=values,
+                _values=values,
                 other=None,
                 _unbiased=None,
                 _stderr=None,
@@ -175,7 +172,7 @@ class Release:
         shape = workload.answers_shape
         return replace(
             self,
-            values=values.reshape(shape),
+            _values=values.reshape(shape),
             other=workload,
             post_processing=(),
             projection=None,
@@ -187,21 +184,40 @@ class Release:
     def _processed(self, values: Array, name: str) -> Release:
         sketched = self.fit.mechanism.strategy == "compressive"
         unbiased = None if sketched else self.unbiased
-        return replace(self, values=values, _unbiased=unbiased, post_processing=(*self.post_processing, name))
+        return replace(self, _values=values, _unbiased=unbiased, post_processing=(*self.post_processing, name))
 
-    @property
+    @cached_property
     def cells(self) -> Array:
-        """The estimated table, in the shape of the input: recovered from a sketch, or with noise on every cell.
+        """The estimated table, in the shape of the input: recovered from a sketch, or what the answers are read off.
 
         Raises:
-            UnsupportedMechanismError: Neither a sketch nor the cells were measured.
+            UnsupportedMechanismError: Neither a sketch nor what determines the cells was measured.
         """
-        fitted, shape = self.fit, self.fit.request.workload.input_shape
+        shape = self.fit.request.workload.input_shape
         if self.recovery is not None:
             return self.recovery.values.reshape(shape)
-        if fitted.mechanism.measures != "identity":
+        cells = self.fit.strategy.cells(self.measured)
+        if cells is None:
             raise UnsupportedMechanismError("this mechanism does not estimate cells")
-        return self.measured.values().reshape(shape)
+        cells.flags.writeable = False
+        return cells.reshape(shape)
+
+    def sum(self, boxes: object) -> BoxSums:
+        """Return sums of the cells in boxes of the table, with their standard errors: free, as often as wanted.
+
+        Also where the answers are too many to be listed. One call for many boxes is quicker than many calls.
+
+        Args:
+            boxes: First and last cell on every axis of the input, both included: integers, shape (boxes, axes, 2); with
+                one axis also (boxes, 2).
+
+        Raises:
+            DataTypeError: Not integers.
+            ShapeError: Another shape.
+            InvalidParameterError: A box is empty, or not in the table.
+            UnsupportedMechanismError: What was measured does not determine the cells.
+        """
+        return box_sums(self.fit, self.cells, boxes)
 
     def query(self, f: Callable[[Array], _T]) -> _T:
         """Return any function of the estimated table: free, as often as wanted.

@@ -28,7 +28,7 @@ from sordino.errors import (
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.stream.fit import StreamFit
 from sordino.releases.arrays import read_items
-from sordino.releases.release import Interval
+from sordino.releases.interval import Interval
 from sordino.storage.steps import StepEntry, StepStore, well_formed
 from sordino.streams.base import OpenStream, check_left
 

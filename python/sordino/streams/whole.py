@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sordino._support.checks import flag
 from sordino.mechanisms.stream.fit import StreamFit
-from sordino.releases.release import Interval
+from sordino.releases.interval import Interval
 from sordino.workloads.base import Array
 
 __all__ = ["StreamRelease"]

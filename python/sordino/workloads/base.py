@@ -129,6 +129,11 @@ class Workload(ABC):
         if "kind" in cls.__dict__:
             Workload._kinds[cls.kind] = cls
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether its answers can be held one by one: at most 2**26. Of others a release computes what is asked for."""
+        return self.core.is_listed
+
     @abstractmethod
     def spec(self) -> Spec:
         """Return the constructor's arguments: numbers, strings, lists and arrays."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sordino import _core
+from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array, Spec, Workload, check_weights, specs_of, workloads_from_specs, workloads_of
 
 __all__ = ["Kronecker"]
@@ -17,15 +18,16 @@ class Kronecker(Workload):
     """The Kronecker product `A_1 (x) A_2 (x) ...`: each factor's queries along its own axes of a table.
 
     `Kronecker([RunningSum(24), Histogram(7)])` answers, of a 24 by 7 table, the total of the hours up to each hour on
-    each day of the week. An answer is weighted by the product of the weights that its factors give it.
+    each day of the week. An answer is weighted by the product of the weights that its factors give it. More than 2**26
+    answers are not listed, and have no weights: ask a release for those that are wanted, by `Release.sum` and `answer`.
 
     Args:
         factors: Workloads; the input has the axes of all their inputs, the answers those of all their answers.
 
     Raises:
         DataTypeError: The factors are no sequence of workloads.
-        InvalidParameterError: There are no factors, the table or the answers have more than 2**26 entries, or
-            products of entries or weights are out of range.
+        InvalidParameterError: There are no factors, the table has more than 2**26 cells or there are more than 2**62
+            answers, or products of entries or weights are out of range.
     """
 
     kind: ClassVar[str] = "kronecker"
@@ -54,6 +56,8 @@ class Kronecker(Workload):
         own = [factor.answer_weights() for factor in self.factors]
         if all(weights is None for weights in own):
             return None
+        if not self.is_listed:
+            raise InvalidParameterError("factors: more than 2**26 answers have no weights")
         sizes = [factor.core.answers_len for factor in self.factors]
         each = [np.ones(size) if weights is None else weights for weights, size in zip(own, sizes, strict=True)]
         with np.errstate(over="ignore", under="ignore"):

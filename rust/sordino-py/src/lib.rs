@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use crate::smooth::{PointFeatures, PointSums};
     #[pymodule_export]
-    use crate::strategy::{Strategy, answer, decode, tree_blocks};
+    use crate::strategy::{Strategy, answer, box_sums, decode, tree_blocks};
     #[pymodule_export]
     use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header};
     #[pymodule_export]

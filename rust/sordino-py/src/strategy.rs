@@ -11,7 +11,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
 use sordino_core::smooth::Weights;
-use sordino_core::strategy::{self, Compression, Factor, Factorization, Geometry, Pieces, PointSummary, Recipe};
+use sordino_core::strategy::{self, Boxes, Compression, Factor, Factorization, Geometry, Pieces, PointSummary, Recipe};
 use std::sync::Arc;
 
 /// A built strategy and the recipe it came from.
@@ -20,6 +20,29 @@ pub(crate) struct Strategy {
     pub core: Box<dyn strategy::Strategy>,
     pub input_len: Option<usize>,
     answers_len: usize,
+    /// Whether answers are decoded one by one.
+    listed: bool,
+}
+
+impl Strategy {
+    fn of(core: Box<dyn strategy::Strategy>, workload: &Workload) -> Self {
+        let workload = &workload.0;
+        Self {
+            core,
+            input_len: workload.input_len(),
+            answers_len: workload.answers_len(),
+            listed: workload.is_listed(),
+        }
+    }
+
+    /// Room for the answers.
+    fn answers(&self) -> Result<Vec<f64>, PyError> {
+        if self.listed {
+            return Ok(vec![0.0; self.answers_len]);
+        }
+        Err(Error::Unsupported("more than 2^26 answers are not listed: use release.sum or release.answer".into())
+            .into())
+    }
 }
 
 /// Weights of the features of points.
@@ -42,7 +65,7 @@ impl Strategy {
     ) -> Result<Self, PyError> {
         let recipe = Recipe { workload: workload.0.clone(), mechanism: mechanism.0(branching), law: law.0 };
         let core = detached(py, || recipe.build())?;
-        Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
+        Ok(Self::of(core, &workload))
     }
 
     /// A strategy given as matrices, shape (measured, cells): their Kronecker product is measured. With `blocks`
@@ -71,7 +94,7 @@ impl Strategy {
         };
         let recipe = Factorization { workload: workload.0.clone(), factors, pieces };
         let core = detached(py, || recipe.build()).map_err(PyError::from)?;
-        Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
+        Ok(Self::of(core, &workload))
     }
 
     /// A sketch of the table, of which the recovery keeps `sparsity` coefficients.
@@ -86,7 +109,7 @@ impl Strategy {
         let operator = Arc::clone(&operator.0);
         let recipe = Compression { workload: workload.0.clone(), operator, law: law.0, sparsity };
         let core = detached(py, || recipe.build())?;
-        Ok(Self { core, input_len: workload.0.input_len(), answers_len: workload.0.answers_len() })
+        Ok(Self::of(core, &workload))
     }
 
     /// Sums of the features of points: with weights of the axes, one a feature, or none; `count_weight` is that of the
@@ -107,7 +130,7 @@ impl Strategy {
         let summary = PointSummary { features: Arc::clone(&features.core), weights, law: law.0, count_weight };
         let core = detached(py, || summary.build()).map_err(PyError::from)?;
         let answers_len = core.measured_len();
-        Ok(Self { core, input_len: None, answers_len })
+        Ok(Self { core, input_len: None, answers_len, listed: true })
     }
 
     /// Answers from numbers in place of the measured ones, such as projected ones.
@@ -121,7 +144,7 @@ impl Strategy {
             let (expected, got) = (self.core.measured_len(), measured.len());
             return Err(PyError::from(Error::Shape { name: "measured", expected, got }).into());
         }
-        let mut out = vec![0.0; self.answers_len];
+        let mut out = self.answers()?;
         detached(py, || self.core.decode(measured, &mut out));
         Ok(out.into_pyarray(py))
     }
@@ -146,10 +169,33 @@ impl Strategy {
         self.core.ideal_mean_square()
     }
 
-    fn variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let mut out = vec![0.0; self.answers_len];
+    fn variances<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArray1<f64>>, PyError> {
+        let mut out = self.answers()?;
         detached(py, || self.core.variances(&mut out));
-        out.into_pyarray(py)
+        Ok(out.into_pyarray(py))
+    }
+
+    /// Mean and largest variance of the answers, where they are known without listing them.
+    fn spread(&self, py: Python<'_>) -> Option<(f64, Option<f64>)> {
+        detached(py, || self.core.spread())
+    }
+
+    /// The table that the answers are read off, where what was measured determines it.
+    fn cells<'py>(&self, py: Python<'py>, measured: PyRef<'py, Measured>) -> Option<Bound<'py, PyArray1<f64>>> {
+        let measured = &*measured;
+        detached(py, || self.core.cells(&measured.0.values())).map(|cells| cells.into_pyarray(py))
+    }
+
+    /// Variances of sums over boxes of a table at unit noise.
+    fn box_variances<'py>(
+        &self,
+        py: Python<'py>,
+        shape: Vec<usize>,
+        first: Vec<usize>,
+        last: Vec<usize>,
+    ) -> Result<Bound<'py, PyArray1<f64>>, PyError> {
+        let boxes = Boxes { shape: &shape, first: &first, last: &last };
+        Ok(detached(py, || strategy::box_variances(&*self.core, boxes))?.into_pyarray(py))
     }
 
     fn unit_variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
@@ -185,11 +231,25 @@ pub(crate) fn decode<'py>(
     py: Python<'py>,
     strategy: PyRef<'py, Strategy>,
     measured: PyRef<'py, Measured>,
-) -> Bound<'py, PyArray1<f64>> {
-    let mut out = vec![0.0; strategy.answers_len];
+) -> Result<Bound<'py, PyArray1<f64>>, PyError> {
+    let mut out = strategy.answers()?;
     let (strategy, measured) = (&*strategy, &*measured);
     detached(py, || strategy::decode(&*strategy.core, &measured.0, &mut out));
-    out.into_pyarray(py)
+    Ok(out.into_pyarray(py))
+}
+
+/// Sums of the cells of a table over boxes.
+#[pyfunction]
+pub(crate) fn box_sums<'py>(
+    py: Python<'py>,
+    cells: PyReadonlyArray1<'py, f64>,
+    shape: Vec<usize>,
+    first: Vec<usize>,
+    last: Vec<usize>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (cells, boxes) = (cells.as_slice()?, Boxes { shape: &shape, first: &first, last: &last });
+    let sums = detached(py, || strategy::box_sums(cells, boxes)).map_err(PyError::from)?;
+    Ok(sums.into_pyarray(py))
 }
 
 /// A pair of arrays.

@@ -84,6 +84,11 @@ impl Workload {
     }
 
     #[getter]
+    fn is_listed(&self) -> bool {
+        self.0.is_listed()
+    }
+
+    #[getter]
     fn answers_len(&self) -> usize {
         self.0.answers_len()
     }
@@ -94,6 +99,7 @@ impl Workload {
         if x.len() != expected {
             return Err(PyError::from(Error::Shape { name: "x", expected, got: x.len() }).into());
         }
+        self.0.listed().map_err(PyError::from)?;
         let mut out = vec![0.0; self.0.answers_len()];
         detached(py, || self.0.apply(x, &mut out));
         Ok(out.into_pyarray(py))

@@ -54,10 +54,11 @@ class LinearFit(DoorFit):
         door: Lattice and noise.
         domain: Declared bounds of the input.
         ratio: Noise over sensitivity that was asked for.
-        stderr: Standard deviation of every answer, flat.
         rmse: Root of the (weighted) mean of their squares.
         ideal_rmse: The same without lattice, encoding and rounding of the strategy.
         cost: What a release costs.
+        max_stderr: Largest standard deviation of an answer; None for a sketch, and for ranges of more than
+            11584 cells, of which the mean alone is known.
         factorization: What is measured, for mechanisms that search for it, with the certificate of its optimality.
     """
 
@@ -69,16 +70,23 @@ class LinearFit(DoorFit):
     door: _core.Door = field(repr=False)
     domain: Domain
     ratio: float
-    stderr: Array = field(repr=False)
     rmse: float
     ideal_rmse: float
     cost: Cost
+    max_stderr: float | None = field(repr=False)
+    _stderr: Array | None = field(repr=False)
     factorization: Factorization | None = field(default=None, repr=False)
 
     @property
-    def max_stderr(self) -> float | None:
-        """Largest standard deviation of an answer; None for a sketch, of which the mean alone is known."""
-        return None if self.mechanism.strategy == "compressive" else float(self.stderr.max())
+    def stderr(self) -> Array:
+        """Standard deviation of every answer, flat.
+
+        Raises:
+            UnsupportedMechanismError: There are more than 2**26 answers.
+        """
+        if self._stderr is None:
+            raise UnsupportedMechanismError("more than 2**26 answers are not listed")
+        return self._stderr
 
     @property
     def rmse_kind(self) -> str:
@@ -97,9 +105,10 @@ class LinearFit(DoorFit):
         """Standard deviation of every answer, before any post-processing, in the shape of the answers.
 
         Raises:
-            UnsupportedMechanismError: Only a sketch is measured: it has no unbiased answers.
+            UnsupportedMechanismError: Only a sketch is measured: it has no unbiased answers; or there are more than
+                2**26.
         """
-        if self.max_stderr is None:
+        if self.mechanism.strategy == "compressive":
             raise UnsupportedMechanismError("what a sketch does to a single answer is not known, only the mean error")
         return self.stderr.reshape(self.request.workload.answers_shape)
 
@@ -111,15 +120,24 @@ class LinearFit(DoorFit):
         """
         if self.max_stderr is None:
             return super().largest_half_width(level)
-        if self.mechanism.law == "gaussian":
-            return gaussian_half_width(self.max_stderr, level)
-        if self.mechanism.strategy == "identity" and isinstance(self.request.workload, Histogram):
+        if self.mechanism.name == "identity-laplace" and isinstance(self.request.workload, Histogram):
             return float(laplace_half_width(np.array([self.door.noise]), level)[0])
+        return float(self.half_widths(np.array([self.max_stderr]), level)[0])
+
+    def half_widths(self, stderr: Array, level: float, answers: int = 1) -> Array:
+        """Return half widths of answers by their standard deviations: exact for Gaussian noise, else bounds.
+
+        Args:
+            stderr: The standard deviations, shape (k,).
+            level: Probability of each interval, or of all.
+            answers: How many shall hold together.
+        """
+        if self.mechanism.law == "gaussian":
+            return gaussian_half_width(stderr, level, answers)
         if self.strategy.geometry == "body":
             rank = self.strategy.measured_len
-            reach = np.array([self.max_stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0)])
-            return float(k_norm_half_width(reach, rank, level)[0])
-        return self.max_stderr * factor_of_variance(level)
+            return k_norm_half_width(stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0), rank, level, answers)
+        return stderr * factor_of_variance(level, answers)
 
     @cached_property
     def bound(self) -> Bound | None:
@@ -365,8 +383,7 @@ def fit_linear(
         domain, door = _choose_domain(strategy, request, ratio)
     if isinstance(request.constraint, PublicTotal):
         _check_total(request.constraint.total, workload, domain)
-    variances = strategy.variances()
-    mean_square = float(np.average(variances, weights=workload.answer_weights()))
+    variances, mean_square, largest = _variances(strategy, workload)
     ideal_square = strategy.ideal_mean_square
     ideal = ratio * door.sensitivity[0]
     if ideal_square is None:
@@ -382,15 +399,31 @@ def fit_linear(
         door=door,
         domain=domain,
         ratio=ratio,
-        stderr=door.noise * np.sqrt(variances),
         rmse=door.noise * math.sqrt(mean_square),
         ideal_rmse=ideal_rmse,
         cost=cost,
+        max_stderr=None if largest is None or mechanism.strategy == "compressive" else door.noise * math.sqrt(largest),
+        _stderr=None if variances is None else door.noise * np.sqrt(variances),
         factorization=factorization,
     )
     if mechanism.name == "universal-gaussian":
         return replace(fitted, rmse=universal_bound(fitted))
     return fitted
+
+
+def _variances(strategy: _core.Strategy, workload: Workload) -> tuple[Array | None, float, float | None]:
+    """Return the variances of all answers at unit noise, if they are listed, their mean and the largest, if known.
+
+    Raises:
+        UnsupportedMechanismError: They are not listed, and their mean is not known otherwise.
+    """
+    if workload.is_listed:
+        variances = strategy.variances()
+        return variances, float(np.average(variances, weights=workload.answer_weights())), float(variances.max())
+    spread = strategy.spread()
+    if spread is None:
+        raise UnsupportedMechanismError("this mechanism lists its answers: there are more than 2**26")
+    return None, *spread
 
 
 def _ratio_and_cost(request: Request, mechanism: Mechanism) -> tuple[float, Cost]:
@@ -431,6 +464,8 @@ def _check_served(request: Request, mechanism: Mechanism) -> None:
         raise UnsupportedMechanismError(f"{mechanism.name} does not use a constraint; 'sparse' does")
     if mechanism.strategy == "isotonic" and not mechanism.serves(request.workload):
         raise UnsupportedMechanismError("isotonic regression is for cells in order: plan a SortedHistogram")
+    if (mechanism.projected or mechanism.recovered) and not request.workload.is_listed:
+        raise UnsupportedMechanismError(f"{mechanism.name} lists its answers: there are more than 2**26")
     mechanism.require(request.privacy)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sordino import _core
 from sordino._support.checks import flag, open_unit, real
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.releases.release import Interval
+from sordino.releases.interval import Interval
 
 if TYPE_CHECKING:
     from sordino.mechanisms.local.family import SurveyFit

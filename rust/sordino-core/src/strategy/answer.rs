@@ -30,6 +30,7 @@ pub fn answer(
 ) -> Result<(Vec<f64>, Vec<f64>), Error> {
     let columns = workload.input_len().ok_or_else(not_in_row_space)?;
     Error::check_len("workload's input", input_len, columns)?;
+    workload.listed()?;
     let rows = workload.answers_len();
     if rows.saturating_mul(strategy.measured_len().max(columns)) > MAX_WORK {
         return Err(Error::Unsupported("too many queries to answer one by one; plan them as a workload".into()));

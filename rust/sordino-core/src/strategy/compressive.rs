@@ -33,6 +33,7 @@ impl Compression {
     /// If the sketch is of another number of cells, or the sparsity is 0 or more than half the measurements.
     pub fn build(&self) -> Result<Box<dyn Strategy>, Error> {
         let workload = self.workload.clone().validated()?;
+        workload.listed()?;
         let cells = workload
             .input_len()
             .ok_or_else(|| Error::Unsupported("the full domain is too large for a table of its cells".into()))?;

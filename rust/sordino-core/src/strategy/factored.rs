@@ -14,7 +14,7 @@ use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse};
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::Workload;
+use crate::workload::{Workload, outer, spread};
 use rayon::prelude::*;
 
 /// Sums stay below `2^SUM_BITS`.
@@ -143,13 +143,40 @@ impl Factored {
 
     /// Whether `A B⁺ B = A`.
     fn check_answers(&self) -> Result<(), Error> {
-        let cells = self.parts.iter().map(|part| part.fixed.columns).product();
-        if probe::answers(&self.workload, cells, |x| self.map(Map::Inverse, &self.map(Map::Strategy, x))) {
-            return Ok(());
+        let answers = |workload: &Workload, part: &Part| {
+            workload.listed()?;
+            let back = |x: &[f64]| along_axis(&part.inverse, false, &along_axis(&part.matrix, false, x, 1), 1);
+            if probe::answers(workload, part.fixed.columns, back) {
+                return Ok(());
+            }
+            let why =
+                "the workload is outside the row space of the strategy, or too ill-conditioned for double precision";
+            Err(Error::Unsupported(why.into()))
+        };
+        match self.parts.as_slice() {
+            [part] => answers(&self.workload, part),
+            parts => {
+                let mut factors = self.workload.kronecker_factors().iter().zip(parts);
+                factors.try_for_each(|(factor, part)| answers(factor, part))
+            }
         }
-        Err(Error::Unsupported(
-            "the workload is outside the row space of the strategy, or too ill-conditioned for double precision".into(),
-        ))
+    }
+
+    /// Variance of a coordinate's noise, the same for all.
+    fn white(&self) -> f64 {
+        if self.geometry == Geometry::L1 { 2.0 } else { 1.0 }
+    }
+
+    /// Variances of the answers of each factor at noise of variance 1.
+    fn variances_of_factors(&self) -> Vec<Vec<f64>> {
+        let factors = self.workload.kronecker_factors().iter().zip(&self.parts);
+        factors
+            .map(|(factor, part)| {
+                let mut each = vec![0.0; factor.answers_len()];
+                squares(factor, &part.inverse, |_| 1.0, &mut each);
+                each
+            })
+            .collect()
     }
 
     fn bits(&self) -> i32 {
@@ -159,8 +186,6 @@ impl Factored {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Map {
-    /// `B`.
-    Strategy,
     /// `Bᵀ`.
     Transposed,
     /// `B⁺`.
@@ -175,8 +200,8 @@ impl Factored {
         let mut values = values.to_vec();
         let mut inner = 1;
         for part in self.parts.iter().rev() {
-            let matrix = if matches!(map, Map::Strategy | Map::Transposed) { &part.matrix } else { &part.inverse };
-            let transposed = matches!(map, Map::Transposed | Map::InverseTransposed);
+            let matrix = if map == Map::Transposed { &part.matrix } else { &part.inverse };
+            let transposed = map != Map::Inverse;
             values = along_axis(matrix, transposed, &values, inner);
             inner *= if transposed { matrix.ncols() } else { matrix.nrows() };
         }
@@ -245,14 +270,9 @@ impl Strategy for Factored {
 
     fn variances(&self, out: &mut [f64]) {
         if self.parts.len() > 1 {
-            let white = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 };
-            let mut product = vec![white];
-            for (factor, part) in self.workload.kronecker_factors().iter().zip(&self.parts) {
-                let mut each = vec![0.0; factor.answers_len()];
-                squares(factor, &part.inverse, |_| 1.0, &mut each);
-                product = product.iter().flat_map(|a| each.iter().map(move |b| a * b)).collect();
-            }
-            out.copy_from_slice(&product);
+            let mut each = self.variances_of_factors();
+            each.push(vec![self.white()]);
+            out.copy_from_slice(&outer(&each));
             return;
         }
         if let Geometry::Body(body) = &self.geometry {
@@ -264,6 +284,20 @@ impl Strategy for Factored {
         }
         let noise = self.unit_variances();
         squares(&self.workload, &self.parts[0].inverse, |k| noise[k], out);
+    }
+
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        if self.parts.len() == 1 {
+            return None;
+        }
+        let white = self.white();
+        let each = self.variances_of_factors().into_iter().map(|variances| spread(&variances));
+        let (mean, largest) = each.fold((white, white), |(mean, most), (a, b)| (mean * a, most * b));
+        Some((mean, Some(largest)))
+    }
+
+    fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        self.parts.iter().all(|part| part.fixed.rows >= part.fixed.columns).then(|| self.map(Map::Inverse, y))
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

@@ -71,6 +71,21 @@ impl Strategy for Identity {
         }
     }
 
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        let (mean, largest) = self.workload.row_squares_spread();
+        let noise = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 };
+        Some((noise * mean, Some(noise * largest)))
+    }
+
+    fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        Some(y.to_vec())
+    }
+
+    fn box_variance(&self, _shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
+        let volume: f64 = first.iter().zip(last).map(|(first, last)| (last - first + 1) as f64).product();
+        Ok(if self.geometry == Geometry::L1 { 2.0 * volume } else { volume })
+    }
+
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         Ok(row.to_vec())
     }

@@ -7,6 +7,7 @@
 mod answer;
 mod balanced;
 mod body;
+mod boxes;
 mod columns;
 mod compressive;
 mod dense;
@@ -34,6 +35,7 @@ mod z2;
 
 pub use answer::{answer, decode};
 pub use body::Body;
+pub use boxes::{Boxes, box_sums, box_variances};
 pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
 pub use points::PointSummary;
@@ -168,6 +170,25 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
 
     /// Variance of each answer when the noise ratio times the sensitivity is 1.
     fn variances(&self, out: &mut [f64]);
+
+    /// Mean and largest variance (if known) of the answers, unweighted, where they are found without listing them.
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        None
+    }
+
+    /// The cells that the answers are read off, where what is measured determines them.
+    fn cells(&self, _y: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// Variance of the sum of the cells in a box of a table of this shape, ends included, at unit noise.
+    ///
+    /// # Errors
+    /// As [`Self::weights`].
+    fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
+        let weights = self.weights(&boxes::indicator(shape, first, last))?;
+        Ok(weights.iter().zip(self.unit_variances()).map(|(w, v)| w * w * v).sum())
+    }
 
     /// Mean squared error at unit noise ratio for one record, before `B` was rounded to integers,
     /// where a closed form exists.

@@ -67,7 +67,7 @@ impl Product {
         Ok(Self { axes, answers: factors.iter().map(Workload::answers_len).collect() })
     }
 
-    fn cells(&self) -> usize {
+    fn cells_len(&self) -> usize {
         self.axes.iter().map(Axis::len).product()
     }
 
@@ -109,7 +109,7 @@ impl Product {
 
 impl Strategy for Product {
     fn measured_len(&self) -> usize {
-        self.cells()
+        self.cells_len()
     }
 
     fn geometry(&self) -> Geometry {
@@ -134,7 +134,7 @@ impl Strategy for Product {
         let (stages, encoding) = self.stages(max_abs)?;
         Ok(match (encoding, stages.last()) {
             (Encoding::Float { error_l2, max_abs }, Some(stage)) => {
-                let lines = self.cells() / stage.root.measured_len();
+                let lines = self.cells_len() / stage.root.measured_len();
                 Encoding::Float { error_l2: error_l2 * Upper::integer(lines as u128).sqrt(), max_abs }
             }
             (encoding, _) => encoding,
@@ -181,6 +181,40 @@ impl Strategy for Product {
             variances
         };
         out.copy_from_slice(&outer(&self.axes.iter().zip(&self.answers).map(variances).collect::<Vec<_>>()));
+    }
+
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        self.axes.iter().try_fold((1.0, Some(1.0)), |(mean, largest), axis| match axis {
+            Axis::Cells(_) => Some((mean, largest)),
+            Axis::Root(root) => {
+                let (own, most) = root.spread()?;
+                Some((mean * own, largest.zip(most).map(|(a, b)| a * b)))
+            }
+        })
+    }
+
+    fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let lengths: Vec<usize> = self.axes.iter().map(Axis::len).collect();
+        Some(self.each_axis(y, &lengths, |root, line, out| out.copy_from_slice(&root.estimate(line))))
+    }
+
+    fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
+        let (mut product, mut at) = (1.0, 0);
+        for axis in &self.axes {
+            // Cells may have several axes of the table, a root has one.
+            let (start, mut len) = (at, 1);
+            while at < shape.len() && (at == start || len < axis.len()) {
+                len *= shape[at];
+                at += 1;
+            }
+            let (first, last) = (&first[start..at], &last[start..at]);
+            Error::check_len("shape", axis.len(), len)?;
+            product *= match axis {
+                Axis::Cells(_) => first.iter().zip(last).map(|(first, last)| (last - first + 1) as f64).product(),
+                Axis::Root(root) => root.box_variance(&shape[start..at], first, last)?,
+            };
+        }
+        Ok(product)
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

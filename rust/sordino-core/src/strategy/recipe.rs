@@ -72,6 +72,9 @@ impl Recipe {
         let workload = self.workload.clone().validated()?;
         let geometry = if self.law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
         let gaussian = self.law == NoiseLaw::Gaussian;
+        if !matches!(self.mechanism, Mechanism::Identity | Mechanism::Balanced | Mechanism::WeightedTree) {
+            workload.listed()?;
+        }
         let unsupported = || Error::Unsupported("this mechanism does not serve this workload with this noise".into());
         Ok(match (self.mechanism, &workload) {
             (Mechanism::Identity, _) => Box::new(Identity::new(&workload, geometry)?),

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::minimize::bfgs;
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::{Workload, each};
+use crate::workload::{Workload, each, spread};
 
 /// Bits of the sum of the weights.
 const WEIGHT_BITS: i32 = 12;
@@ -253,11 +253,34 @@ impl Strategy for WeightedTree {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        self.workload.apply(&self.solve(&self.project(y))[..self.len], out);
+        self.workload.apply(&self.cells(y).unwrap_or_default(), out);
     }
 
     fn variances(&self, out: &mut [f64]) {
         self.write_variances(&self.workload, out);
+    }
+
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        let answers = self.workload.answers_len();
+        let trace = |level: &Level| block_trace(&self.workload, level.size).map(|trace| level.share * trace);
+        let total: f64 = self.levels.iter().map(trace).sum::<Result<_, _>>().ok()?;
+        let largest = self.workload.is_listed().then(|| {
+            let mut variances = vec![0.0; answers];
+            self.variances(&mut variances);
+            spread(&variances).1
+        });
+        Some((2.0 * total / answers as f64, largest))
+    }
+
+    fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let mut cells = self.solve(&self.project(y));
+        cells.truncate(self.len);
+        Some(cells)
+    }
+
+    fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
+        Error::check_len("shape", 1, shape.len())?;
+        Ok(self.variance(first[0], last[0]))
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

@@ -22,6 +22,8 @@ use rayon::prelude::*;
 
 /// Largest number of cells or answers in one plan.
 pub const MAX_LEN: usize = 1 << 26;
+/// Largest number of answers that are asked for without being held.
+const MAX_IMPLICIT: usize = 1 << 62;
 
 /// Largest number of entries of a matrix that is written out.
 const MAX_ENTRIES: usize = 1 << 26;
@@ -178,10 +180,33 @@ impl Workload {
                 if matches!(self, Self::Union { .. }) { union::check(inner) } else { kronecker::check(inner) }?;
             }
         }
-        if self.answers_len() > MAX_LEN || self.input_len().is_some_and(|len| len > MAX_LEN) {
-            return Err(Error::invalid("length", "at most 2^26 cells and answers"));
+        // Answers that follow a rule are computed as they are read.
+        let most = if matches!(self, Self::Ranges { .. } | Self::Kronecker { .. }) { MAX_IMPLICIT } else { MAX_LEN };
+        if self.answers_len() > most || self.input_len().is_some_and(|len| len > MAX_LEN) {
+            return Err(Error::invalid(
+                "length",
+                "at most 2^26 cells and answers; of ranges and Kronecker products 2^62 answers",
+            ));
         }
         Ok(())
+    }
+
+    /// Whether the answers can be held one by one: at most 2^26. Of others only what is asked for is computed.
+    pub fn is_listed(&self) -> bool {
+        self.answers_len() <= MAX_LEN
+    }
+
+    /// Refuses a workload whose answers cannot be held.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if they are more than 2^26.
+    pub fn listed(&self) -> Result<(), Error> {
+        if self.is_listed() {
+            return Ok(());
+        }
+        Err(Error::Unsupported(
+            "more than 2^26 answers are not listed: ask for sums over boxes, or other queries".into(),
+        ))
     }
 
     /// Number of cells of the input; `None` if the full domain is too large to be a table.
@@ -311,6 +336,22 @@ impl Workload {
         }
     }
 
+    /// Mean and largest of [`Self::row_squares`]; for ranges and products without listing them.
+    pub(crate) fn row_squares_spread(&self) -> (f64, f64) {
+        match self {
+            Self::Ranges { len } => ranges::row_squares_spread(*len),
+            Self::Kronecker { factors } => factors
+                .iter()
+                .map(Self::row_squares_spread)
+                .fold((1.0, 1.0), |(mean, most), (a, b)| (mean * a, most * b)),
+            _ => {
+                let mut squares = vec![0.0; self.answers_len()];
+                self.row_squares(&mut squares);
+                spread(&squares)
+            }
+        }
+    }
+
     /// Bounds of the magnitude of every entry that is not zero, from below and from above.
     fn magnitudes(&self) -> (f64, f64) {
         let of = |entries: &[f64]| {
@@ -328,6 +369,12 @@ impl Workload {
             Self::Kronecker { factors } => kronecker::magnitudes(factors),
         }
     }
+}
+
+/// Mean and largest of numbers that are not negative.
+pub(crate) fn spread(values: &[f64]) -> (f64, f64) {
+    let sum: f64 = values.iter().sum();
+    (sum / values.len() as f64, values.iter().fold(0.0, |most, v| v.max(most)))
 }
 
 /// Refuses entries that are not finite or whose squares overflow or vanish, and refuses to have nothing but zeros.

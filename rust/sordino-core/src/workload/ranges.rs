@@ -45,6 +45,11 @@ pub(super) fn row_squares(len: usize, out: &mut [f64]) {
     }
 }
 
+/// Mean and largest of the lengths of the ranges.
+pub(super) fn row_squares_spread(len: usize) -> (f64, f64) {
+    ((len + 2) as f64 / 3.0, len as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{count, ends};

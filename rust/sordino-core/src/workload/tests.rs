@@ -224,7 +224,7 @@ fn nonsense_is_refused() {
         sparse(3, &[0, 2, 3], &[0, 2, 1], f64::NAN),
         sparse(3, &[0, 0, 0], &[], 1.0),
         Workload::Ranges { len: 0 },
-        Workload::Ranges { len: 11_585 },
+        Workload::Ranges { len: (1 << 26) + 1 },
         Workload::Ranges { len: usize::MAX },
         Workload::Union { parts: vec![] },
         Workload::Union { parts: vec![cells(2), cells(3)] },

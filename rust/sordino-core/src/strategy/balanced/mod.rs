@@ -25,7 +25,7 @@ use crate::transform::exact::ExactConvolution;
 use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF};
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::Workload;
+use crate::workload::{Workload, spread};
 use kernel::{Symmetry, correlation, rounded_kernel};
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -116,6 +116,11 @@ impl Balanced {
     /// `B^{-T} row`.
     pub(super) fn solve_transposed(&self, row: &[f64]) -> Vec<f64> {
         self.divide(&self.weighted(row))
+    }
+
+    /// `B^{-1} y`.
+    pub(super) fn estimate(&self, y: &[f64]) -> Vec<f64> {
+        self.weighted(&self.divide(y))
     }
 
     /// Bound of `D x`.
@@ -241,14 +246,37 @@ impl Strategy for Balanced {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        self.workload.apply(&self.weighted(&self.divide(y)), out);
+        self.workload.apply(&self.estimate(y), out);
     }
 
     fn variances(&self, out: &mut [f64]) {
-        match &self.workload {
-            Workload::Linear { kernel, .. } => self.prefix_variances(kernel[0], out),
-            _ => self.range_variances(out),
+        if let Workload::Linear { kernel, .. } = &self.workload {
+            let tap = kernel[0] * kernel[0];
+            out.iter_mut().zip(self.prefix_variances()).for_each(|(slot, variance)| *slot = tap * variance);
+            return;
         }
+        let mut end = out.len();
+        self.each_range(|variances| {
+            out[end - variances.len()..end].copy_from_slice(variances);
+            end -= variances.len();
+        });
+    }
+
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        if let Workload::Ranges { .. } = self.workload {
+            return Some((
+                self.mean_range_variance(),
+                self.workload.is_listed().then(|| self.largest_range_variance()),
+            ));
+        }
+        let mut variances = vec![0.0; self.len()];
+        self.variances(&mut variances);
+        let (mean, largest) = spread(&variances);
+        Some((mean, Some(largest)))
+    }
+
+    fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        Some(self.estimate(y))
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

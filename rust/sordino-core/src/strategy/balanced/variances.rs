@@ -1,6 +1,7 @@
 //! Variances of the answers of a balanced root: blocks of the covariance of the cells, summed.
 
 use super::Balanced;
+use super::kernel::Symmetry;
 use crate::transform::fourier::convolve;
 use num_complex::Complex;
 
@@ -20,15 +21,23 @@ impl Balanced {
         kernel
     }
 
-    /// Blocks of the covariance, each from those of one cell less: `O(n²)` for the `n(n + 1)/2` ranges.
-    pub(super) fn range_variances(&self, out: &mut [f64]) {
+    /// What the covariance of cells has beside `D_i^{-1} D_j^{-1} κ(i − j)`: the sign and the shift of `κ(i + j + shift)`.
+    fn reflected(&self) -> (f64, usize) {
+        match self.symmetry {
+            Symmetry::Sine => (-1.0, 2),
+            Symmetry::Cosine => (1.0, 1),
+        }
+    }
+
+    /// Tells the variances of all ranges with one first cell, from the last such cell to the first: blocks of the
+    /// covariance, each from those of one cell less, `O(n²)` for the `n(n + 1)/2` ranges.
+    pub(super) fn each_range(&self, mut tell: impl FnMut(&[f64])) {
         let (n, kernel) = (self.len(), self.covariance());
         let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
         // Sums of the covariance of a cell with those before it, down to the first cell of the range.
         let mut before = vec![0.0; n];
-        let mut end = out.len();
+        let mut ranges = vec![0.0; n];
         for first in (0..n).rev() {
-            let ranges = &mut out[end - (n - first)..end];
             let mut sum = 0.0;
             for last in first..n {
                 let entry = inverse[first] * inverse[last] * (kernel[last - first] - kernel[first + last + 2]);
@@ -41,23 +50,45 @@ impl Balanced {
                 }
                 ranges[last - first] = sum;
             }
-            end -= n - first;
+            tell(&ranges[..n - first]);
         }
     }
 
+    /// The largest variance of a range.
+    pub(super) fn largest_range_variance(&self) -> f64 {
+        let mut largest = 0.0f64;
+        self.each_range(|variances| largest = variances.iter().fold(largest, |most, v| most.max(*v)));
+        largest
+    }
+
+    /// The mean variance of all ranges: with `P_b` the weights of the sum up to cell `b`, that of a range is
+    /// `‖P_b − P_a‖²`, and `Σ_{a<b} ‖P_b − P_a‖² = (n + 1) Σ ‖P_b‖² − ‖Σ P_b‖²`.
+    pub(super) fn mean_range_variance(&self) -> f64 {
+        let n = self.len();
+        let squares: f64 = self.prefix_variances().iter().sum();
+        let counts: Vec<f64> = (0..n).map(|cell| (n - cell) as f64).collect();
+        let total: f64 = self.solve_transposed(&counts).iter().map(|w| w * w).sum();
+        ((n + 1) as f64 * squares - total) / (n as f64 * (n + 1) as f64 / 2.0)
+    }
+
     /// Leading blocks of the covariance: the part of `i − j` is a convolution, that of `i + j` one for each half of halves.
-    pub(super) fn prefix_variances(&self, tap: f64, out: &mut [f64]) {
+    pub(super) fn prefix_variances(&self) -> Vec<f64> {
         let (n, kernel) = (self.len(), self.covariance());
+        let (sign, shift) = self.reflected();
         let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
         let mut lags = kernel[..n].to_vec();
         lags[0] = 0.0;
         let mut before = convolve(&inverse, &lags, n);
-        add_sums_before(&inverse, &kernel[1..], 0, &mut before);
+        let reflected: Vec<f64> = (0..2 * n).map(|lag| sign * kernel[(lag + shift) % kernel.len()]).collect();
+        add_sums_before(&inverse, &reflected, 0, &mut before);
         let mut sum = 0.0;
-        for (t, slot) in out.iter_mut().enumerate() {
-            sum += inverse[t] * (2.0 * before[t] + inverse[t] * (kernel[0] + kernel[2 * t + 1]));
-            *slot = tap * tap * sum;
-        }
+        let own = |t: usize| inverse[t] * (kernel[0] + reflected[2 * t]);
+        (0..n)
+            .map(|t| {
+                sum += inverse[t] * (2.0 * before[t] + own(t));
+                sum
+            })
+            .collect()
     }
 }
 

@@ -1,0 +1,88 @@
+"""Sums of cells over boxes of a table, read off a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino import _core
+from sordino._support.checks import flag, integers, open_unit
+from sordino._support.private_numbers import array_of
+from sordino.errors import InvalidParameterError, ShapeError, UnsupportedMechanismError
+from sordino.releases.interval import Interval
+from sordino.workloads.base import MAX_LENGTH, Array
+
+if TYPE_CHECKING:
+    from sordino.mechanisms.linear.fit import LinearFit
+
+__all__ = ["BoxSums", "box_sums", "ends_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class BoxSums:
+    """Sums over boxes: unbiased, up to the clamping of cells beyond `max_value`.
+
+    Attributes:
+        values: The sums, shape (boxes,).
+        stderr: Standard deviation of the noise in each.
+    """
+
+    values: Array
+    stderr: Array
+    _fit: LinearFit = field(repr=False)
+
+    def interval(self, level: float, *, simultaneous: bool = False) -> Interval:
+        """Return confidence intervals: exact for Gaussian noise, otherwise wider than needed.
+
+        Args:
+            level: Strictly between 0 and 1.
+            simultaneous: Whether all intervals shall hold together with this probability.
+
+        Raises:
+            InvalidParameterError: The level is out of range.
+        """
+        open_unit("level", level)
+        answers = len(self.stderr) if flag("simultaneous", simultaneous) else 1
+        width = self._fit.half_widths(self.stderr, level, max(answers, 1))
+        return Interval(self.values - width, self.values + width, level, simultaneous)
+
+
+def ends_of(boxes: object, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return first and last cells, shape (boxes, axes).
+
+    Raises:
+        DataTypeError: Not integers.
+        ShapeError: Another shape.
+        InvalidParameterError: A box is empty, or not in the table.
+    """
+    array = array_of("boxes", boxes, "integers")
+    if array.ndim == 2 and len(shape) == 1:
+        array = array[:, None, :]
+    if array.size == 0 and array.ndim == 1:
+        array = np.zeros((0, len(shape), 2), dtype=np.int64)
+    if array.ndim != 3 or array.shape[1:] != (len(shape), 2):
+        raise ShapeError(f"boxes must have shape (boxes, {len(shape)}, 2): first and last cell on every axis")
+    ends = integers("boxes", array.reshape(-1), least=0, most=MAX_LENGTH).reshape(array.shape)
+    first, last = ends[:, :, 0], ends[:, :, 1]
+    if not ((first <= last) & (last < np.array(shape))).all():
+        raise InvalidParameterError("boxes must lie in the table, first cells not behind last ones")
+    return first, last
+
+
+def box_sums(fit: LinearFit, cells: Array, boxes: object) -> BoxSums:
+    """Return the sums of an estimated table over boxes.
+
+    Raises:
+        SordinoError: The boxes are none of this table.
+        UnsupportedMechanismError: Only a sketch was measured.
+    """
+    shape = fit.request.workload.input_shape
+    first, last = (ends.reshape(-1).tolist() for ends in ends_of(boxes, shape))
+    if fit.mechanism.strategy == "compressive":
+        raise UnsupportedMechanismError("a sketch has no unbiased sums: use query(f) on the recovered table")
+    values = _core.box_sums(cells.reshape(-1), list(shape), first, last)
+    variances = fit.strategy.box_variances(list(shape), first, last)
+    return BoxSums(values, fit.door.noise * np.sqrt(variances), fit)
