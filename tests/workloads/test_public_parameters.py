@@ -258,6 +258,8 @@ def calls():
     add("Release.thresholded", release.thresholded, "haar")
     add("Release.answer", release.answer, so.RunningSum(4))
     add("Release.query", release.query, np.sum)
+    add("Release.sum", release.sum, [[0, 2]])
+    add("BoxSums.interval", release.sum([[0, 2]]).interval, 0.9, simultaneous=False)
     sketched = so.plan(
         so.Histogram(64), A, compression=so.sketches.Compression(sparsity=4), mechanism="compressive-gaussian"
     )

@@ -35,8 +35,10 @@ __all__ = [
     "attempt",
     "entries_of",
     "half_up",
+    "is_integers",
     "is_missing",
     "is_missing_item",
+    "listed_column",
     "member_of",
     "members_or",
     "of_a_handler",
@@ -56,6 +58,8 @@ NOWHERE = -1
 # What finite numbers that no float holds become.
 LIMIT = sys.float_info.max
 _HALF = 2**31 - 1
+# That numpy's arrays have, and a few less.
+_MOST_AXES = 32
 # Decimals of fewer before the point are rounded as they are.
 _MANY_DIGITS = 60
 # What converts itself by no code of a caller: these types themselves, since one made from them may do anything.
@@ -65,8 +69,9 @@ _PLAIN = frozenset(
 _NAMES = frozenset((int, str, bytes, bool))
 # What numpy reads in a list as it reads each alone: nothing here is text, or says itself what it is.
 _NUMBERS = frozenset(
-    (int, float, bool, *(np.dtype(code).type for code in f"?{np.typecodes['AllInteger']}{np.typecodes['AllFloat']}"))
+    (int, float, bool, *(np.dtype(code).type for code in f"?{np.typecodes['AllInteger']}{np.typecodes['Float']}"))
 )
+_INTEGERS = frozenset((int, bool, *(np.dtype(code).type for code in f"?{np.typecodes['AllInteger']}")))
 # What `float` takes and is no real number.
 _NO_REALS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 
@@ -107,13 +112,16 @@ def array_of(what: str, data: object, kind: str = "real numbers") -> NDArray[Any
     masked = DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
     if data is np.ma.masked or _holds_mask(data):
         raise masked
-    if isinstance(data, list | tuple) and not _are_numbers(data) and not any(map(_is_sequence, data)):
-        return _objects(data)
+    if isinstance(data, list | tuple) and not _are_numbers(data):
+        listed = _nested(data)
+        if listed is not None:
+            return listed
     if _is_strange(data):
         raise DataTypeError(f"{what} must be {kind}: give a list or an array of them")
     try:
-        found = _converted(data)
-        array = np.asarray(found)
+        with np.errstate(all="ignore"):
+            found = _converted(data)
+            array = np.asarray(found)
     except Exception as error:
         if of_a_handler(error, data):
             raise
@@ -183,10 +191,29 @@ def _are_numbers(entries: list[Any] | tuple[Any, ...]) -> bool:
     return _NUMBERS.issuperset(map(type, entries))
 
 
+def is_integers(entries: object) -> bool:
+    """Return whether a list holds plain integers alone: no memory is taken for what else may be in it."""
+    return isinstance(entries, list | tuple) and _INTEGERS.issuperset(map(type, entries))
+
+
 def _is_of_numbers(row: Any) -> bool:
     if type(row) is np.ndarray:
         return bool(row.dtype.kind in "iubf")
     return type(row) in (list, tuple) and _are_numbers(row)
+
+
+def _nested(data: list[Any] | tuple[Any, ...]) -> NDArray[Any] | None:
+    """Return the entries of lists in lists as objects; None where they are numbers or arrays: numpy lays them out."""
+    entries, shape = list(data), [len(data)]
+    while entries and len(shape) < _MOST_AXES and all(type(entry) in (list, tuple) for entry in entries):
+        lengths = set(map(len, entries))
+        if len(lengths) > 1:
+            return None
+        shape.append(*lengths)
+        entries = [entry for row in entries for entry in row]
+    if _are_numbers(entries) or any(_is_sequence(entry) for entry in entries):
+        return None
+    return _objects(entries).reshape(shape)
 
 
 def _is_strange(data: Any) -> bool:
@@ -301,10 +328,66 @@ def _converted(data: Any) -> NDArray[Any]:
     convert = getattr(data, "to_numpy", None)
     if not callable(convert):
         return np.asanyarray(data)
+    columns = _columns_of(data)
+    if columns is not None:
+        # A table takes one type for all its columns, and casts what is missing.
+        arrays = [_converted(column) for column in columns]
+        if any(array.dtype.kind == "O" for array in arrays):
+            return np.stack([_objects(array.tolist()) for array in arrays], axis=1)
+        return np.ma.stack(arrays, axis=1) if any(map(np.ma.isMaskedArray, arrays)) else np.stack(arrays, axis=1)
     try:
         return np.asanyarray(convert())
     except (TypeError, ValueError, NotImplementedError, ArithmeticError):
-        return np.asanyarray(convert(zero_copy_only=False))
+        try:
+            return np.asanyarray(convert(zero_copy_only=False))
+        except Exception:  # text that is no UTF-8, of a library that has a name of its own for that
+            return _objects(listed_column(data))
+    except Exception:
+        return _objects(listed_column(data))
+
+
+def _columns_of(data: Any) -> list[Any] | None:
+    """Return the columns of a frame of pandas or polars; None of anything else, and where one dtype of numpy is all."""
+    types = getattr(data, "dtypes", None)
+    if types is None or getattr(data, "ndim", 2) != 2:
+        return None
+    kinds = list(types)
+    if not kinds or (isinstance(kinds[0], np.dtype) and kinds[0].kind != "O" and len(set(kinds)) == 1):
+        return None
+    if hasattr(data, "get_columns"):
+        return list(data.get_columns())
+    return [data.iloc[:, at] for at in range(len(kinds))] if hasattr(data, "iloc") else None
+
+
+def listed_column(column: Any) -> list[Any]:
+    """Return the entries of a column of Arrow, or of pandas or polars, as Python has them.
+
+    Text that is no UTF-8 stays text, byte for byte; what is no value of its type is missing.
+
+    Raises:
+        TypeError: The column does not say its entries.
+    """
+    for name in ("to_pylist", "to_list", "tolist"):
+        if callable(convert := getattr(column, name, None)):
+            try:
+                return list(convert())
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException:  # beyond Python's dates, no UTF-8; polars panics
+                break
+    behind = getattr(getattr(column, "array", None), "__arrow_array__", None)
+    found = column if behind is None else behind()
+    if not hasattr(found, "to_pylist"):
+        raise TypeError
+    return list(map(_scalar, found))
+
+
+def _scalar(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, ArithmeticError):
+        text = getattr(scalar, "as_buffer", None)
+        return None if text is None else text().to_pybytes().decode("utf-8", "surrogateescape")
 
 
 def _objects(entries: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
@@ -313,8 +396,14 @@ def _objects(entries: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
 
 
 def _holds_mask(data: object) -> bool:
-    if isinstance(data, list | tuple):
-        return any(isinstance(part, np.ma.MaskedArray) or _holds_mask(part) for part in data)
+    parts, seen = [data], {0}
+    while parts:
+        part = parts.pop()
+        if isinstance(part, np.ma.MaskedArray) and part is not data:
+            return True
+        if isinstance(part, list | tuple) and id(part) not in seen:  # which may hold itself
+            seen.add(id(part))
+            parts.extend(entry for entry in part if type(entry) not in _NUMBERS)
     return False
 
 
@@ -580,6 +669,8 @@ def member_of(value: Any) -> int:
 
 
 def _member(value: Any) -> int | None:
+    if isinstance(value, Decimal):  # of which a fraction takes the square of the digits
+        return half_up(value) if value == value.to_integral_value() else None
     return half_up(value) if _exact(value).denominator == 1 else None
 
 

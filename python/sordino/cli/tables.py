@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from sordino._support.files import atomic_write
-from sordino._support.private_numbers import LARGEST, LIMIT, half_up
+from sordino._support.private_numbers import LARGEST, LIMIT, half_up, listed_column
 from sordino.errors import InputFileError, MissingDependencyError
 
 __all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]
@@ -191,12 +191,11 @@ def _parquet(path: Path, names: list[str]) -> list[Column]:
 def _entries(pa: Any, column: Any) -> Column:
     """Return a column's entries; times as numpy dates in UTC, since a Python date may not hold them."""
     if not pa.types.is_temporal(column.type):
-        try:
-            entries = column.to_pylist()
-        except (ValueError, ArithmeticError):  # text that is none, dates within it beyond those of Python
-            entries = [_entry(scalar) for scalar in column]
         # Text that was not marked as such is text, byte for byte as that of a CSV file.
-        return [entry.decode("utf-8", "surrogateescape") if isinstance(entry, bytes) else entry for entry in entries]
+        return [
+            entry.decode("utf-8", "surrogateescape") if isinstance(entry, bytes) else entry
+            for entry in listed_column(column)
+        ]
     zone = getattr(column.type, "tz", None)
     # Units of timestamps stay: users that differ by less than a microsecond are two, and no tick is out of range.
     unit = getattr(column.type, "unit", "us")
@@ -204,14 +203,6 @@ def _entries(pa: Any, column: Any) -> Column:
     ticks = column.cast(pa.timestamp(unit, tz=zone), safe=False).cast(pa.int64())
     null = np.datetime64("NaT").astype(np.int64)
     return list(ticks.fill_null(int(null)).to_numpy().view(f"datetime64[{unit}]"))
-
-
-def _entry(scalar: Any) -> Any:
-    """Return an entry, None for one that is no value of its type."""
-    try:
-        return scalar.as_py()
-    except (ValueError, ArithmeticError):
-        return None
 
 
 # Floats beyond have at most one bit of a fraction: a half is not told from what is near it.

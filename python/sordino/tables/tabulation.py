@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino._support.checks import integer, numbers, text
-from sordino._support.private_numbers import array_of, attempt, entries_of, is_missing, real_of, reals_or
+from sordino._support.private_numbers import array_of, attempt, entries_of, is_missing, listed_column, real_of, reals_or
 from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
@@ -198,16 +198,12 @@ def _listed(user: object) -> list[Any]:
     elif getattr(user, "ndim", 1) != 1 or hasattr(user, "columns"):
         raise ShapeError("user must have one dimension")
     user = _instants(user)
-    for name in ("to_pylist", "to_list", "tolist"):
-        convert = getattr(user, name, None)
-        if callable(convert):
-            try:
-                return list(convert())
-            except (KeyboardInterrupt, SystemExit):
-                raise
-            except BaseException:  # out of the range of Python's dates; polars panics
-                raise DataTypeError("user has a column of dates that cannot be read: give their integers") from None
-    return list(_column("user", user))
+    if not any(hasattr(user, name) for name in ("to_pylist", "to_list", "tolist")):
+        return list(_column("user", user))
+    try:
+        return listed_column(user)
+    except (TypeError, ValueError, NotImplementedError):
+        raise DataTypeError("user has a column of dates that cannot be read: give their integers") from None
 
 
 def _instants(column: Any) -> Any:

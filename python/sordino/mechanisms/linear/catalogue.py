@@ -12,7 +12,7 @@ privacy allows it and Laplace noise under `PureDP`.
 `haar`                 Haar wavelet with optimal level weights
 `square-root`          square root of a causal filter, lower triangular (Gaussian noise)
 `balanced`             balanced root: nearly the least error, from one decomposition; ranges and sums of any length
-`weighted-tree`        blocks of a few sizes with weights of least error, for ranges and running sums, pure
+`weighted-tree`        blocks of a few sizes with weights of least error, for ranges, running sums, products, pure
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
 `fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure
@@ -111,7 +111,7 @@ class Mechanism(Entry):
             case "tree" | "haar":
                 return isinstance(workload, RunningSum)
             case "weighted-tree":
-                return of_ranges(workload)
+                return of_ranges(workload) or _of_ranges_by_axis(workload)
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary == "causal"
             case "fourier-uniform":
@@ -137,6 +137,14 @@ def _has_root(workload: Workload) -> bool:
         # Each takes bits of the others.
         return 1 <= len(roots) <= _MOST_ROOTS and all(map(_has_root, roots))
     return isinstance(workload, AllRanges | RunningSum)
+
+
+def _of_ranges_by_axis(workload: Workload) -> bool:
+    return (
+        isinstance(workload, Kronecker)
+        and any(map(of_ranges, workload.factors))
+        and all(of_ranges(factor) or type(factor) is Histogram for factor in workload.factors)
+    )
 
 
 def of_ranges(workload: Workload) -> bool:

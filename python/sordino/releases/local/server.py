@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sordino._support.checks import sequence
-from sordino._support.private_numbers import attempt, is_missing, of_a_handler
+from sordino._support.private_numbers import attempt, is_integers, is_missing, of_a_handler
 from sordino._support.turns import Turn
 from sordino._support.uncopied import Uncopied
 from sordino.errors import DataTypeError, InvalidParameterError
@@ -135,6 +135,9 @@ class LocalServer(Uncopied):
 
     def _well_formed(self, messages: object) -> Array | None:
         """Return reports as numbers if all of them are well formed."""
+        plain = is_integers(messages) or (isinstance(messages, list | tuple) and all(map(is_integers, messages)))
+        if isinstance(messages, list | tuple) and not plain:
+            return None
         try:
             array: NDArray[np.int64] = np.asarray(messages)
         except Exception as error:

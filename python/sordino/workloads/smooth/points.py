@@ -54,7 +54,7 @@ def _are_batches(parts: list[Any] | tuple[Any, ...]) -> bool:
     if not any(tables):
         return False
     if not all(
-        table or (isinstance(part, list | tuple | np.ndarray) and len(part) == 0)
+        table or (isinstance(part, np.ndarray) and part.size == 0) or (isinstance(part, list | tuple) and not part)
         for part, table in zip(parts, tables, strict=True)
     ):
         raise DataTypeError("points are batches and something else: give batches of shape (m, d), or points, alone")

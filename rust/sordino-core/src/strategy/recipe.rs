@@ -48,7 +48,7 @@ pub enum Mechanism {
     SquareRoot,
     /// The balanced root of ranges, of running sums, and of their products.
     Balanced,
-    /// Blocks of a few sizes, each with its weight.
+    /// Blocks of a few sizes, each with its weight; of products along every axis.
     WeightedTree,
 }
 
@@ -113,8 +113,13 @@ impl Recipe {
             (Mechanism::FourierGrouped, _) if !gaussian => Box::new(FourierBasis::new(&workload, Sharing::Grouped)?),
             (Mechanism::Tree { branching }, _) => Box::new(Tree::new(&workload, branching, geometry)?),
             (Mechanism::SquareRoot, _) if gaussian => Box::new(SquareRoot::new(&workload)?),
+            (Mechanism::WeightedTree, Workload::Kronecker { .. }) if !gaussian => {
+                Box::new(Product::new(&workload, geometry)?)
+            }
             (Mechanism::WeightedTree, _) if !gaussian => Box::new(WeightedTree::new(&workload)?),
-            (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => Box::new(Product::new(&workload)?),
+            (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => {
+                Box::new(Product::new(&workload, geometry)?)
+            }
             (Mechanism::Balanced, _) if gaussian => Box::new(Balanced::new(&workload, Precision::Full)?),
             (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),
             _ => return Err(unsupported()),

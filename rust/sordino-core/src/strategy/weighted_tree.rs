@@ -90,12 +90,17 @@ fn best_weights(sizes: &[usize], tau: &[f64]) -> Vec<f64> {
     let levels = sizes.len();
     let start = |kept: &[usize]| (0..levels).map(|l| if kept.contains(&l) { 0.0 } else { LITTLE }).collect::<Vec<_>>();
     let mut starts = vec![vec![0.0; levels], start(&[0])];
+    starts.extend((2..8).map(|stride| start(&(0..levels).step_by(stride).collect::<Vec<_>>())));
     starts.extend((1..levels).flat_map(|i| (i..levels).map(move |j| [0, i, j])).map(|kept| start(&kept)));
     starts
         .into_iter()
         .map(|start| bfgs(|logs| total_error(&weights(logs), sizes, tau).ln(), start, ITERATIONS))
         .min_by(|a, b| a.1.total_cmp(&b.1))
         .map_or_else(Vec::new, |(logs, _)| weights(&logs))
+}
+
+fn weight_of<'a>(levels: impl Iterator<Item = &'a Level>) -> Upper {
+    Upper::integer(levels.map(|level| u128::from(level.weight.unsigned_abs())).sum())
 }
 
 /// Sizes of the blocks that the weighted tree of ranges, running sums and cells measures, and their weights.
@@ -127,6 +132,16 @@ impl WeightedTree {
         }
         let padded = len.next_multiple_of(levels.last().map_or(1, |level| level.size));
         Ok(Self { workload: workload.clone(), len, padded, levels })
+    }
+
+    /// Number of cells.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// ℓ1 norm of a column: a record is in one block of each size.
+    pub(super) fn column(&self) -> Upper {
+        weight_of(self.levels.iter())
     }
 
     /// Sums over the blocks of every kept size, of something for each cell.
@@ -223,13 +238,9 @@ impl Strategy for WeightedTree {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        // A record is in one block of each size; two share those of which there is one.
-        let sum = |levels: &mut dyn Iterator<Item = &Level>| {
-            Upper::integer(levels.map(|level| u128::from(level.weight.unsigned_abs())).sum())
-        };
-        let column = sum(&mut self.levels.iter());
-        let apart = sum(&mut self.levels.iter().filter(|level| level.size < self.padded));
-        Ok(unit.from_columns(column, || apart + apart))
+        // Two records share the blocks of which there is one.
+        let apart = weight_of(self.levels.iter().filter(|level| level.size < self.padded));
+        Ok(unit.from_columns(self.column(), || apart + apart))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
