@@ -271,6 +271,8 @@ def release_command(
     check_names(source, output)
     choices = Choices(**{item.name: options[item.name] for item in fields(Choices)})
     plan = _planned(plan_file, choices, progress, source)
+    if not plan.workload.is_listed:
+        raise InvalidParameterError("more than 2**26 answers are not written: release in Python, and ask for some")
     cells = source.cells_for(plan.workload)
     truth = true_answers(plan, cells) if insecure_show_truth else None
     release = replace(plan.release(cells), index=source.labels)

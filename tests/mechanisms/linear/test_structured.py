@@ -1,10 +1,15 @@
 """Ranges, running sums, products and what is one of them: nearly the least error at every size, and bounds that hold."""
 
+import itertools
+import math
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
 
 import sordino as so
+from sordino import _core
 from sordino.accuracy.bounds import diagonal_mean, singular_mean
 from sordino.accuracy.factorizations import dense
 from sordino.workloads.recognition import recognised
@@ -208,3 +213,188 @@ def test_targets_are_met_by_what_auto_takes_and_not_exceeded_far(length):
     assert plan.fit.largest_half_width(0.95) <= within
     least = so.privacy_for(workload, within=within, delta=1e-6, mechanism=plan.mechanism)
     assert found.epsilon <= least.epsilon * 1.01
+
+
+# Answers that are not listed.
+
+TABLES = {
+    "ranges": (so.AllRanges(9), ONE),
+    "ranges, pure": (so.AllRanges(9), so.PureDP(epsilon=1.0)),
+    "sums": (so.RunningSum(9), ONE),
+    "cells": (so.Histogram((3, 4)), so.PureDP(epsilon=1.0)),
+    "product": (so.Kronecker([so.AllRanges(4), so.Histogram((2, 3)), so.RunningSum(3)]), ONE),
+    "product, pure": (so.Kronecker([so.AllRanges(4), so.Histogram((2, 3)), so.RunningSum(3)]), so.PureDP(epsilon=1.0)),
+    "matrices": (so.Kronecker([so.Matrix(RNG.random((6, 4))), so.AllRanges(3)]), ONE),
+}
+
+
+def all_boxes(shape):
+    ends = [[(i, j) for i in range(n) for j in range(i, n)] for n in shape]
+    return np.array(list(itertools.product(*ends)))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_sums_over_boxes_are_those_of_their_queries(name):
+    """Whatever measures the cells: the same values and errors as of the queries one by one."""
+    workload, privacy = TABLES[name]
+    shape = workload.input_shape
+    cells = RNG.integers(0, 50, shape)
+    boxes = all_boxes(shape)
+    rows = []
+    for box in boxes:
+        row = np.zeros(shape)
+        row[tuple(slice(first, last + 1) for first, last in box)] = 1.0
+        rows.append(row.reshape(-1))
+    served = 0
+    for row in so.compare(workload, privacy).rows:
+        plan = so.plan(workload, privacy, mechanism=row["mechanism"])
+        if plan.mechanism.startswith(("threshold", "compressive")):
+            continue
+        release = plan.release(cells)
+        try:
+            found = release.sum(boxes)
+        except so.errors.UnsupportedMechanismError:
+            assert plan.mechanism.split("-")[0] in {
+                "output",
+                "fourier",
+                "dense",
+                "ellipsoid",
+                "tree",
+                "haar",
+                "square",
+            } | {"k"}
+            continue
+        served += 1
+        known = release.answer(so.Matrix(np.array(rows)))
+        assert np.allclose(found.values, known.values, rtol=1e-8, atol=1e-6), plan.mechanism
+        assert np.allclose(found.stderr, known.stderr, rtol=1e-8), plan.mechanism
+        band, other = found.interval(0.9), known.interval(0.9)
+        assert (band.upper - band.lower >= (other.upper - other.lower) * (1 - 1e-9)).all()
+        wide = found.interval(0.9, simultaneous=True)
+        assert (wide.upper > band.upper).all()
+    assert served
+
+
+def test_products_of_ranges_are_planned_by_their_factors():
+    """2.8e11 answers: the errors of the factors multiply, and so do the bounds."""
+    workload = so.Kronecker([so.AllRanges(1024)] * 2)
+    plan = so.plan(workload, ONE)
+    assert plan.mechanism == "balanced-gaussian" and plan.optimality < 1.0025
+    single = so.plan(so.AllRanges(1024), ONE)
+    assert plan.rmse * ONE.mu == pytest.approx((single.rmse * ONE.mu) ** 2, rel=3e-3)
+    assert plan.max_stderr * ONE.mu == pytest.approx((single.max_stderr * ONE.mu) ** 2, rel=3e-3)
+    pure = so.plan(workload, so.PureDP(epsilon=1.0))
+    tree = so.plan(so.AllRanges(1024), so.PureDP(epsilon=1.0), mechanism="weighted-tree")
+    assert pure.mechanism == "weighted-tree-laplace"
+    assert pure.rmse * math.sqrt(2.0) == pytest.approx(tree.rmse**2, rel=1e-3)
+    assert np.prod(workload.answers_shape, dtype=float) == (1024 * 1025 / 2) ** 2
+    for made in (plan, pure):
+        again = so.plan(so.Kronecker([so.AllRanges(1024), so.Kronecker([so.AllRanges(1024)])]), made.privacy)
+        assert again.digest == made.digest
+
+
+@pytest.mark.statistical
+def test_released_boxes_have_the_planned_error():
+    """20 releases and 400 boxes: the mean square is within 15 % of the plan's, five deviations."""
+    workload = so.Kronecker([so.AllRanges(200), so.AllRanges(150)])
+    assert not workload.is_listed
+    cells = RNG.integers(0, 9, (200, 150))
+    ends = np.sort(RNG.integers(0, [[200], [150]], (400, 2, 2)), axis=2)
+    truth = np.array([cells[a : b + 1, c : d + 1].sum() for (a, b), (c, d) in ends])
+    for privacy in (ONE, so.PureDP(epsilon=1.0)):
+        plan = so.plan(workload, privacy)
+        scores, covered = [], []
+        for seed in range(20):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with so.testing.deterministic_noise(bytes([seed]) * 32):
+                    found = plan.release(cells).sum(ends)
+            scores.append(((found.values - truth) / found.stderr) ** 2)
+            band = found.interval(0.9)
+            covered.append(((band.lower <= truth) & (truth <= band.upper)).mean())
+        assert np.mean(scores) == pytest.approx(1.0, abs=0.15)
+        assert np.mean(covered) > 0.87
+
+
+@pytest.mark.parametrize("length", [12_000, 65_536])
+def test_ranges_of_any_length(length):
+    plan = so.plan(so.AllRanges(length), ONE)
+    assert plan.mechanism == "balanced-gaussian" and plan.optimality < 1.001 and plan.max_stderr is None
+    pure = so.plan(so.AllRanges(length), so.PureDP(epsilon=1.0))
+    assert pure.mechanism == "weighted-tree-laplace"
+    # Errors grow with the logarithm: no cliff where answers are no longer listed.
+    listed = so.plan(so.AllRanges(4096), ONE)
+    assert plan.rmse / listed.rmse < 1.05 * math.log(length) / math.log(4096)
+
+
+def test_the_mean_error_is_the_same_listed_or_not():
+    """The closed forms of the means, against the variances of all ranges."""
+    for length in (2, 3, 17, 200, 1500):
+        for law, name in (("gaussian", "balanced"), ("laplace", "weighted-tree"), ("laplace", "identity")):
+            strategy = _core.Strategy(so.AllRanges(length).core, name, law)
+            mean, largest = strategy.spread()
+            variances = strategy.variances()
+            assert mean == pytest.approx(variances.mean(), rel=1e-9)
+            assert largest == pytest.approx(variances.max(), rel=1e-9)
+
+
+def test_answers_that_are_not_listed_are_said_to_be(tmp_path):
+    workload = so.Kronecker([so.AllRanges(200), so.AllRanges(150)])
+    ledger = so.Ledger(so.GaussianDP(mu=1.0))
+    for mechanism in ("output", "threshold", "ellipsoid", "tree", "fourier"):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
+            so.plan(workload, ONE, mechanism=mechanism)
+    with pytest.raises(so.errors.UnsupportedMechanismError):
+        so.plan(
+            workload, ONE, compression=so.sketches.Compression(measurements=60, sparsity=2), mechanism="compressive"
+        )
+    with pytest.raises(so.errors.SordinoError):
+        so.plan(workload, ONE, constraint=so.optimal.PublicBound(40.0))
+    plan = so.plan(workload, ONE)
+    release = plan.release(np.zeros((200, 150)), ledger=ledger)
+    assert ledger.remaining()["gaussian_mu"] < 1.0
+    for asked in (
+        lambda: release.values,
+        lambda: release.unbiased,
+        lambda: release.stderr,
+        lambda: release.interval(0.9),
+        release.nonnegative,
+        lambda: release.answer(workload).values,
+        lambda: release.answer(so.AllRanges(30_000)),
+        lambda: plan.fit.stderr,
+        plan.plot,
+        lambda: so.AllRanges(30_000).ranges,
+    ):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
+            asked()
+    assert "values" not in repr(release)
+    total = release.answer(so.Matrix(np.ones((1, 30_000))))
+    assert total.values[0] == pytest.approx(release.sum([[[0, 199], [0, 149]]]).values[0], abs=1e-6)
+    assert release.cells.shape == (200, 150)
+    loaded = so.ReleasePlan.load(plan.save(tmp_path / "plan.json"))
+    assert loaded.digest == plan.digest
+    with pytest.raises(so.errors.InvalidParameterError, match="2\\^62"):
+        so.Kronecker([so.AllRanges(2**20), so.AllRanges(2**6), so.AllRanges(2**6)])
+    with pytest.raises(so.errors.InvalidParameterError, match="weights"):
+        so.Kronecker([so.Matrix(np.eye(200), weights=np.arange(1.0, 201.0)), so.AllRanges(1000)])
+
+
+@pytest.mark.parametrize(
+    ("boxes", "error"),
+    [
+        ([[0, 9]], so.errors.InvalidParameterError),
+        ([[5, 4]], so.errors.InvalidParameterError),
+        ([[-1, 4]], so.errors.InvalidParameterError),
+        ([[0, 1, 2]], so.errors.ShapeError),
+        ([0, 1], so.errors.ShapeError),
+        ([[0.5, 1.0]], so.errors.DataTypeError),
+        ([["a", "b"]], so.errors.DataTypeError),
+        ([[[0, 1], [0, 1]]], so.errors.ShapeError),
+        ([[0, 2**70]], so.errors.InvalidParameterError),
+    ],
+)
+def test_boxes_are_checked(boxes, error):
+    release = so.plan(so.AllRanges(9), ONE).release(np.arange(9))
+    with pytest.raises(error):
+        release.sum(boxes)
+    assert len(release.sum([]).values) == len(release.sum(np.zeros((0, 1, 2), int)).interval(0.9).lower) == 0

@@ -3,6 +3,7 @@
 use super::Strategy;
 use crate::error::Error;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Boxes of a table, row by row: first and last cell on every axis, ends included.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +97,24 @@ pub fn box_sums(cells: &[f64], boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
 pub fn box_variances(strategy: &dyn Strategy, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
     boxes.check()?;
     boxes.each().map(|(first, last)| strategy.box_variance(boxes.shape, first, last)).collect()
+}
+
+/// Which axes of a table belong to each factor of a product, by the cells of the factors: several to some, such as cells.
+///
+/// # Errors
+/// [`Error::Shape`] if the table has another shape.
+pub(super) fn axes_of(factors: impl Iterator<Item = usize>, shape: &[usize]) -> Result<Vec<Range<usize>>, Error> {
+    let mut at = 0;
+    factors
+        .map(|cells| {
+            let (start, mut len) = (at, 1);
+            while at < shape.len() && (at == start || len < cells) {
+                len *= shape[at];
+                at += 1;
+            }
+            Error::check_len("shape", cells, len).map(|()| start..at)
+        })
+        .collect()
 }
 
 /// The box as a row of queries.

@@ -5,6 +5,7 @@
 //! sum to a double. Sensitivity and variances are those of the rounded matrix. Privacy never depends on how `B` was
 //! found.
 
+use super::boxes::{axes_of, indicator};
 use super::columns::sensitivity;
 use super::fixed::Fixed;
 use super::{Body, Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, probe, table};
@@ -298,6 +299,20 @@ impl Strategy for Factored {
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
         self.parts.iter().all(|part| part.fixed.rows >= part.fixed.columns).then(|| self.map(Map::Inverse, y))
+    }
+
+    fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
+        if self.parts.len() == 1 {
+            let weights = self.weights(&indicator(shape, first, last))?;
+            return Ok(weights.iter().zip(self.unit_variances()).map(|(w, v)| w * w * v).sum());
+        }
+        let mut product = self.white();
+        let cells = self.parts.iter().map(|part| part.fixed.columns);
+        for (part, own) in self.parts.iter().zip(axes_of(cells, shape)?) {
+            let row = indicator(&shape[own.clone()], &first[own.clone()], &last[own]);
+            product *= along_axis(&part.inverse, true, &row, 1).iter().map(|w| w * w).sum::<f64>();
+        }
+        Ok(product)
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

@@ -6,6 +6,7 @@
 //! weighted trees, ℓ1 norms multiply.
 
 use super::balanced::{Balanced, Precision};
+use super::boxes::axes_of;
 use super::weighted_tree::WeightedTree;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
 use crate::error::Error;
@@ -235,19 +236,12 @@ impl Strategy for Product {
     }
 
     fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
-        let (mut product, mut at) = (self.white(), 0);
-        for axis in &self.axes {
-            // Cells may have several axes of the table, others have one.
-            let (start, mut len) = (at, 1);
-            while at < shape.len() && (at == start || len < axis.cells()) {
-                len *= shape[at];
-                at += 1;
-            }
-            let (first, last) = (&first[start..at], &last[start..at]);
-            Error::check_len("shape", axis.cells(), len)?;
+        let mut product = self.white();
+        for (axis, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(Axis::cells), shape)?) {
+            let (first, last) = (&first[own.clone()], &last[own.clone()]);
             product *= match axis.strategy() {
                 None => first.iter().zip(last).map(|(first, last)| (last - first + 1) as f64).product(),
-                Some(strategy) => strategy.box_variance(&shape[start..at], first, last)? / self.white(),
+                Some(strategy) => strategy.box_variance(&shape[own], first, last)? / self.white(),
             };
         }
         Ok(product)
