@@ -33,6 +33,7 @@ __all__ = [
     "__version__",
     "answer",
     "balanced_root",
+    "box_sums",
     "checkpoint_header",
     "condensed",
     "decode",
@@ -40,6 +41,7 @@ __all__ = [
     "dense_strategy",
     "discrepancy",
     "fit",
+    "forks",
     "gaussian_noise",
     "isotonic",
     "laplace_noise",
@@ -55,6 +57,7 @@ __all__ = [
     "search_cut",
     "select",
     "tree_blocks",
+    "watch_forks",
 ]
 
 __version__: str
@@ -650,6 +653,12 @@ def checkpoint_header(checkpoint: bytes) -> bytes:
 
 def select(scores: NDArray[np.float64], sensitivity: float, epsilon: float, key: bytes | None = None) -> int:
     """Index of the noisy maximum."""
+
+def watch_forks(byte: memoryview) -> None:
+    """Say where a byte is that the system empties in a child; it is 1 otherwise."""
+
+def forks() -> int:
+    """How many forks lead to this process."""
 
 def renew_owner() -> None:
     """Say that this process is a child that was forked."""

@@ -25,7 +25,7 @@ def within(call, at, handler):
         nonlocal seen, done
         # Not in the store: behind a `return` inside `with`, the place after a call is behind the end of the block for
         # an exception of a trace, which it is not for a signal: the store's lock would stay held.
-        if not frame.f_code.co_filename.startswith(LIBRARY) or frame.f_code.co_filename.endswith("step_store.py"):
+        if not frame.f_code.co_filename.startswith(LIBRARY) or frame.f_code.co_filename.endswith("storage/steps.py"):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode" and not done:

@@ -97,23 +97,34 @@ def test_no_key_stays(use):
 NAME_SPACES = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
-def apart():
+def apart(fork=os.fork):
     if libc.unshare(0x20000000):
         print("may not")
         sys.exit()
-    child = os.fork()
+    child = fork()
     if child:
         os.waitpid(child, 0)
     return child == 0
 if not apart():
     sys.exit()
 import sordino as so
+from sordino.storage.ledgers import InMemoryStorage
 stream = so.plan(so.Continual(so.RunningSum(4)), so.GaussianDP(mu=1.0)).open()
 ledger = so.Ledger(so.PureDP(epsilon=1.0))
 store = so.streams.InMemoryStepStore()
-apart()
-uses = {"stream": lambda: stream.update(5), "ledger": lambda: ledger.charge(so.privacy.PureCost(1.0)),
-        "store": lambda: store.acquire("x", new=True)}
+storage = InMemoryStorage()
+table = so.plan(so.Continual(so.RunningSum(4), dim=2), so.GaussianDP(mu=1.0)).open()
+sketch = so.sketches.Sketch(8, 4)
+sums = so.plan(so.smooth.SmoothQueries(1, points=9, bounds=(0, 1), query_class=so.smooth.GaussianKernels(0.5)),
+               so.PureDP(epsilon=1.0)).sums()
+lazy = so.plan(so.Continual(so.events.WeightedGraph(500, 9), reads="lazy"), so.GaussianDP(mu=1.0)).open()
+apart({fork})
+uses = {"batch": lambda: stream.update([5, 6]), "stream": lambda: stream.update(5),
+        "ledger": lambda: ledger.charge(so.privacy.PureCost(1.0)),
+        "table": lambda: table.update([1, 2]), "sketch": lambda: sketch.update(3), "cells": lambda: sketch.update([3, 4]),
+        "bytes": sketch.to_bytes, "points": lambda: sums.update([[0.5]]), "lazy": lambda: lazy.update(1, 2),
+        "storage": storage.entries, "store": lambda: store.acquire("x", new=True)}
+uses = dict([(name, uses.pop(name)) for name in {first}] + list(uses.items()))
 for name, use in uses.items():
     try:
         use()
@@ -124,13 +135,18 @@ for name, use in uses.items():
 
 
 @linux
-def test_the_first_process_of_two_name_spaces_is_not_the_same():
-    """Both have the number 1; one has the stream."""
-    said = subprocess.run([sys.executable, "-c", NAME_SPACES], capture_output=True, text=True, check=True).stdout
+@pytest.mark.parametrize("fork", ["os.fork", "libc.fork"])
+@pytest.mark.parametrize("first", ["stream", "batch", "sketch", "cells", "bytes", "table", "points", "lazy", "store"])
+def test_the_first_process_of_two_name_spaces_is_not_the_same(fork, first):
+    """Both have the number 1; one has the stream. Whatever is used first."""
+    program = NAME_SPACES.replace("{fork}", fork).replace("{first}", repr([first]))
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     if "may not" in said:
         pytest.skip("needs the right to make a name space")
-    for name in ("stream", "ledger", "store"):
-        lines = sorted(line for line in said.splitlines() if name in line)
+    names = {line.split()[1] for line in said.splitlines()}
+    assert len(names) == 11
+    for name in names:
+        lines = sorted(line for line in said.splitlines() if name in line.split())
         assert lines == [f"1 {name} refuses", f"1 {name} works"]
 
 
@@ -152,7 +168,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 @pytest.mark.parametrize("fork", ["fork()", "syscall(57)"])
 def test_forks_that_python_does_not_see_are_seen(fork):
     """By a page of memory that the system empties in the child; the process ids are made equal here."""
-    if processes._page is None or os.uname().machine != "x86_64":
+    if not processes.WATCHED or os.uname().machine != "x86_64":
         pytest.skip("this system empties no page, or has another number for the call")
     said = subprocess.run([sys.executable, "-c", RAW.format(fork=fork)], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "2"

@@ -1,7 +1,8 @@
 """Which process an object belongs to: a child has neither the noise nor the budget of its parent.
 
 A process id does not tell by itself: the first process of two name spaces is number 1 in both. So forks are counted: by
-`os.register_at_fork`, and, for those that Python does not see, by a page of memory that Linux empties in the child.
+`os.register_at_fork`, and, for those that Python does not see, by memory that Linux empties in the child. The core
+looks at it before it touches anything.
 """
 
 import mmap
@@ -9,41 +10,31 @@ import os
 
 from sordino import _core
 
-__all__ = ["this_process"]
+__all__ = ["WATCHED", "this_process"]
 
 # Linux 4.14; Python's `mmap` has no name for it.
 _MADV_WIPEONFORK = 18
 
 
-def _wiped_on_fork() -> mmap.mmap | None:
+def _watch_forks() -> bool:
+    """Have a page that is emptied in children; return whether this system can."""
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         page.madvise(_MADV_WIPEONFORK)
     except (AttributeError, OSError, ValueError):  # another system, or an old one
-        return None
-    page[0] = 1
-    return page
+        return False
+    _core.watch_forks(memoryview(page)[:1])
+    return True
 
 
-_page = _wiped_on_fork()
-_forks = 0
-
-
-def _forked() -> None:
-    """Begin anew in the child. Takes no lock: a thread of the parent may have held it."""
-    global _forks  # noqa: PLW0603 - one number a process
-    _forks += 1
-    _core.renew_owner()
-    if _page is not None:
-        _page[0] = 1
-
+WATCHED = _watch_forks()
+"""Whether forks that Python does not see are seen."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    # Takes no lock: a thread of the parent may have held it.
+    os.register_at_fork(after_in_child=_core.renew_owner)
 
 
 def this_process() -> tuple[int, int]:
     """Return a mark that no child shares: how many forks lead here, and the process id."""
-    if _page is not None and _page[0] == 0:
-        _forked()
-    return _forks, os.getpid()
+    return _core.forks(), os.getpid()

@@ -27,6 +27,8 @@ from sordino.workloads.base import Array
 __all__ = ["stream_command"]
 
 _FILE = click.Path(path_type=Path)
+# How long a signal waits for more of a line that has begun.
+_LINE_SECONDS = 1.0
 
 _EXAMPLES = """\b
 Examples:
@@ -237,6 +239,12 @@ class _Run:
                 break
             self._publish(self.parser.items(lines))
         if self.saved is not None:
+            # A line that was begun was taken from the input: the next run would read its end as a line.
+            while reader.begun and reader.follows(_LINE_SECONDS):
+                lines = reader.read(whole=True)
+                if lines is None:
+                    break
+                self._publish(self.parser.items(lines))
             self.saved.save()
 
     def _publish(self, items: Array) -> None:

@@ -74,14 +74,29 @@ class LineReader:
             return True
         return self._descriptor in ready
 
-    def read(self) -> list[bytes] | None:
+    @property
+    def begun(self) -> bool:
+        """Whether the input has come within a line, and not beyond all that a line may be."""
+        return bool(self._rest)
+
+    def follows(self, seconds: float) -> bool:
+        """Wait for input, whatever was interrupted; return whether there is some, or its end."""
+        try:
+            return bool(select.select([self._descriptor], [], [], seconds)[0])
+        except OSError:  # pragma: no cover - Windows cannot wait for files
+            return True
+
+    def read(self, *, whole: bool = False) -> list[bytes] | None:
         """Return the lines that are complete now, None at the end.
+
+        Args:
+            whole: Whether no more is taken than the line that was begun.
 
         Raises:
             InputFileError: The input cannot be read.
         """
         try:
-            block = os.read(self._descriptor, _BLOCK)
+            block = os.read(self._descriptor, 1 if whole else _BLOCK)
         except OSError as error:
             raise InputFileError(f"the input cannot be read: {error.strerror}") from None
         if not block:

@@ -80,6 +80,8 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
         StepStoreError: The stream is in use, or its steps are missing.
     """
     steps = path.with_name(f"{path.name}.steps")
+    if len({place.resolve() for place in (path, key_file, steps)}) < 3:
+        raise InvalidParameterError("--state and --key-file are two files, and neither is that of the steps")
     store = so.streams.FileStepStore(steps)
     sealed = _read(path, "state")
     if sealed is None:

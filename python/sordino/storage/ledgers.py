@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sordino._support.processes import this_process
 from sordino._support.uncopied import Uncopied
+from sordino.errors import ForkError
 
 __all__ = ["InMemoryStorage", "LedgerEntry", "LedgerStorage"]
 
@@ -44,11 +46,26 @@ class InMemoryStorage(Uncopied):
 
     def __init__(self) -> None:
         self._entries: list[LedgerEntry] = []
+        self._process = this_process()
 
     def append(self, entry: LedgerEntry) -> None:
-        """Append `entry`."""
+        """Append `entry`.
+
+        Raises:
+            ForkError: The storage belongs to another process.
+        """
+        self._require_own()
         self._entries.append(entry)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return everything that was appended, in order."""
+        """Return everything that was appended, in order.
+
+        Raises:
+            ForkError: The storage belongs to another process.
+        """
+        self._require_own()
         return tuple(self._entries)
+
+    def _require_own(self) -> None:
+        if this_process() != self._process:
+            raise ForkError(self._no_copy)

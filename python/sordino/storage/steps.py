@@ -192,7 +192,12 @@ class FileStepStore(Uncopied):
             raise StepStoreError(_UNKNOWN if self._stream is None else _FOREIGN)
         header = _line({"sordino_steps": 1, "stream": stream})
         os.ftruncate(descriptor, 0)
-        _write(descriptor, header, 0)
+        try:
+            _write(descriptor, header, 0)
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(descriptor, 0)
+            raise
         sync_folder(self._path)
         self._stream, self._first = stream, len(header)
 
@@ -210,9 +215,9 @@ class FileStepStore(Uncopied):
             # A handler of a signal may come here while its own thread writes: that ends first.
             self._leaving = self._writing
             if self._file is not None and not self._writing:
-                _unlock_file(self._file)  # closing is not enough while a fork holds the file
-                os.close(self._file)
-                self._file = None
+                file, self._file = self._file, None  # an exception below must not close another file of this number
+                _unlock_file(file)  # closing is not enough while a fork holds the file
+                os.close(file)
 
     def append(self, entry: StepEntry) -> None:
         """Write an entry and wait for the disk."""
@@ -323,7 +328,8 @@ def _records(content: bytes) -> list[tuple[dict[str, Any], int]]:
     """Return the records of a file, each with the place where the next line begins.
 
     A line whose checksum holds was published, whatever became of the byte behind it. What follows the last one is
-    dropped only if it is what a crash leaves: the beginning of a line, or whole sectors of zeros.
+    dropped only if it is what a crash leaves: the beginning of a line, or whole sectors of zeros. So a file that holds
+    nothing else is a new one.
 
     Raises:
         StepStoreError: Anything else.
@@ -336,7 +342,7 @@ def _records(content: bytes) -> list[tuple[dict[str, Any], int]]:
             raise StepStoreError(_ALTERED)
         place = end + 1
         records.append((record, place))
-    if place < len(content) and not (records and _torn(content, place)):
+    if place < len(content) and not _torn(content, place):
         raise StepStoreError(_ALTERED)
     return records
 

@@ -83,6 +83,7 @@ class Stream(OpenStream):
         # A stream that nobody holds any more gives its store back, once; last here: whoever made an unfinished stream
         # gives it back.
         self._release = None if store is None else weakref.finalize(self, store.release)
+        self._releasing = False
 
     def update(self, items: object, *, step_id: str | None = None) -> Any:
         """Publish the next step, or a batch of steps.
@@ -111,9 +112,10 @@ class Stream(OpenStream):
                 steps. `step` says how far it came; `pending` updates are finished by `resume`, the rest can be given
                 again. An update with a `step_id` is taken as a whole.
         """
-        if self._one is not None and step_id is None and type(items) in (int, float):
+        one = self._one  # which a handler of a signal may take away
+        if one is not None and step_id is None and type(items) in (int, float):
             # Nothing is caught here: a handler of a signal may raise whatever it likes after the step was published.
-            return self._one(min(max(items, -LARGEST), LARGEST) if type(items) is int else items)
+            return one(min(max(items, -LARGEST), LARGEST) if type(items) is int else items)
         rows, shape = read_items(items, self.fit.dim, self.fit.request.integral)
         if self._store is None:
             if step_id is not None:
@@ -343,8 +345,12 @@ class Stream(OpenStream):
         with self._guard.again() if self._guard.owned else nullcontext():
             if not self._core.closed:
                 self._core.close()
-                if self._release is not None:
-                    self._release()
+            # Also where an exception came before the end of it, the last time.
+            if self._release is not None and self._store is not None and (self._release.alive or self._releasing):
+                self._releasing = True
+                self._release.detach()
+                self._store.release()
+                self._releasing = False
 
 
 def largest_entries(answers: Array, count: object) -> tuple[NDArray[np.int64], Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +44,22 @@ def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
     return np.arange(1, events + 1, dtype=np.uint64)
 
 
+# Publishes some of the batch's events, the ends of their steps, and the step before the first.
+_Publish: TypeAlias = "Callable[[slice, NDArray[np.uint64], int], object]"
+
+
 class _Part(NamedTuple):
     """Steps that are published together: which of the batch's events are theirs, and where each step ends."""
 
-    end: int
+    start: int
     events: slice
     ends: NDArray[np.uint64]
-    publish: Callable[[slice, NDArray[np.uint64]], object]
+    publish: _Publish
+
+    @property
+    def end(self) -> int:
+        """Its last step."""
+        return self.start + len(self.ends)
 
 
 class EventStream(OverCounters):
@@ -121,19 +130,18 @@ class EventStream(OverCounters):
                 self.counters.resume()
             self._go_on()
 
-    def _publish_all(
-        self, ends: NDArray[np.uint64], publish: Callable[[slice, NDArray[np.uint64]], object], *, at_once: bool = False
-    ) -> Any:
+    def _publish_all(self, ends: NDArray[np.uint64], publish: _Publish, *, at_once: bool = False) -> Any:
         """Publish a batch, part by part unless `at_once`; return what `publish` says of the last part.
 
-        `publish` may be called again for steps that were not published: whatever comes in between, `resume` goes on.
+        `publish` may be called again for a part of which not all steps were published: whatever comes in between,
+        `resume` goes on.
         """
         parts = [(slice(0, int(ends[-1]) if len(ends) else 0), ends)] if at_once else list(self._parts(ends))
         last = self.step
         waiting: deque[_Part] = deque()
         for events, part in parts:
-            last += len(part)
             waiting.append(_Part(last, events, part, publish))
+            last += len(part)
         self._waiting = waiting
         return self._go_on()
 
@@ -143,7 +151,7 @@ class EventStream(OverCounters):
             part = self._waiting[0]
             if self.step < part.end:
                 try:
-                    found = part.publish(part.events, part.ends)
+                    found = part.publish(part.events, part.ends, part.start)
                 except (StepConflictError, StreamClosedError):
                     self._torn = True
                     self._waiting.clear()
@@ -174,9 +182,17 @@ class EventStream(OverCounters):
             part, start = ends[first : first + steps], ends[first - 1] if first else np.uint64(0)
             yield slice(int(start), int(part[-1])), part - start
 
-    def _publish(self, rows: NDArray[np.int64], steps: int) -> Array:
-        """Publish rows of changes; return answers of shape (steps, counters)."""
-        width = self.fit.dim
+    def _publish(self, rows: NDArray[np.int64], steps: int, start: int) -> Array:
+        """Publish rows of changes, but for those that were; return answers of shape (steps, counters).
+
+        Args:
+            rows: What the events of the steps behind `start` change.
+            steps: How many these are.
+            start: The step before the first. An interruption may have come behind some of them, where steps that a
+                store holds are followed by new ones.
+        """
+        width, done = self.fit.dim, self.step - start
+        rows, steps = rows[done * width :], steps - done
         if self._replayed is not None:
             self._replayed += steps
             return np.zeros((steps, width))

@@ -66,14 +66,14 @@ class GraphStream(EventStream):
             places = np.where(valid, workload.pairs(u, np.where(u == v, u + 1, v)), 0)
             amounts = np.where(valid, w, 0)
 
-            def publish(events: slice, part: NDArray[np.uint64]) -> None:
+            def publish(events: slice, part: NDArray[np.uint64], start: int) -> None:
                 if isinstance(self.counters, _core.LazyStream):
                     self.counters.advance(places.astype(np.uint64), amounts, part)
                     return
                 of_step = np.searchsorted(part, np.arange(events.stop - events.start, dtype=np.uint64), side="right")
                 changes = np.zeros((len(part), self.fit.coordinates), dtype=np.int64)
                 np.add.at(changes, (of_step, places[events]), amounts[events])
-                self._publish(changes.reshape(-1), len(part))
+                self._publish(changes.reshape(-1), len(part), start)
 
             self._publish_all(ends, publish, at_once=isinstance(self.counters, _core.LazyStream))
 

@@ -74,12 +74,12 @@ class GraphFunctionStream(EventStream):
         elif weights is not None:
             raise InvalidParameterError("only a SpanningForestCost has weights")
 
-        def publish(_events: slice, ends: NDArray[np.uint64]) -> Array:
+        def publish(_events: slice, ends: NDArray[np.uint64], start: int) -> Array:
             if isinstance(self._encoder, _core.SpanningForest):
-                rows = self._encoder.rows(self.step, u, v, w, ends)
+                rows = self._encoder.rows(start, u, v, w, ends)
             else:
-                rows = self._encoder.rows(self.step, u, v, ends)
-            return self._publish(rows, len(ends))
+                rows = self._encoder.rows(start, u, v, ends)
+            return self._publish(rows, len(ends), start)
 
         with self._guard():
             self._check(len(ends))

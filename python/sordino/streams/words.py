@@ -80,11 +80,11 @@ class WordStream(EventStream):
         ends = step_ends(len(found), together)
         lazy = isinstance(self.counters, _core.LazyStream)
 
-        def publish(events: slice, part: NDArray[np.uint64]) -> None:
+        def publish(events: slice, part: NDArray[np.uint64], start: int) -> None:
             if isinstance(self.counters, _core.LazyStream):
                 self._encoder.feed(self.counters, found, part)
             else:
-                self._publish(self._encoder.rows(self.step, found[events], part), len(part))
+                self._publish(self._encoder.rows(start, found[events], part), len(part), start)
 
         with self._guard():
             self._check(len(ends))

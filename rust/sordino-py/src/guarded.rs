@@ -3,6 +3,7 @@
 //! Nothing else in this crate locks what is shared. What a panic left half done is not used again.
 
 use crate::error::PyError;
+use crate::forks::notice;
 use crate::interrupt::detached;
 use pyo3::prelude::*;
 use sordino_core::error::Error;
@@ -72,6 +73,7 @@ impl<T: Shared> Guarded<T> {
 
     /// Calls `f` alone, after waiting detached from the interpreter.
     pub(crate) fn with<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
+        notice(py);
         self.free()?;
         detached(py, || Ok(self.call(self.cell.lock().map_err(|_| Error::Broken)?, f)))
     }
@@ -86,6 +88,7 @@ impl<T: Shared> Guarded<T> {
 
     /// As [`Self::with`] for what takes less than a switch of threads: detached only if it must wait.
     pub(crate) fn briefly<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> R + Send) -> Result<R, PyError> {
+        notice(py);
         self.free()?;
         match self.cell.try_lock() {
             Ok(guard) => Ok(self.call(guard, f)),
@@ -105,6 +108,7 @@ impl<T: Shared> Guarded<T> {
 
     /// Wipes what is secret, also after a panic; in another process there is nothing that could be used.
     pub(crate) fn close(&self, py: Python<'_>) {
+        notice(py);
         if self.owner.check().is_err() {
             return;
         }

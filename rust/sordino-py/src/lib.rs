@@ -8,6 +8,7 @@ mod door;
 mod error;
 mod estimate;
 mod events;
+mod forks;
 mod guarded;
 mod interrupt;
 mod names;
@@ -37,6 +38,8 @@ mod _core {
     #[pymodule_export]
     use crate::events::{AboveThreshold, GraphEvents, LazyStream, SpanningForest, Words};
     #[pymodule_export]
+    use crate::forks::{forks, renew_owner, watch_forks};
+    #[pymodule_export]
     use crate::noise::{gaussian_noise, laplace_noise};
     #[pymodule_export]
     use crate::optimize::{
@@ -55,12 +58,6 @@ mod _core {
     use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header};
     #[pymodule_export]
     use crate::workload::Workload;
-
-    /// Says that this process is a child that was forked.
-    #[pyfunction]
-    fn renew_owner() {
-        sordino_core::owner::renew();
-    }
 
     /// numpy's tables are fetched now: fetched at the first array, a signal could come in between.
     #[pymodule_init]
