@@ -55,6 +55,8 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "bits": (so.workloads.GroupConvolution(np.arange(8.0).reshape(2, 2, 2)), COUNTS.reshape(2, 2, 2)),
     "marginals": (so.Marginals([2, 3, 2], k=2), RECORDS),
     "ranges": (so.AllRanges(8), COUNTS),
+    "groups": (so.GroupBy([[0] * 8, [0, 0, 0, 1, 1, 2, 2, -1], list(range(8))], weights=[2.0, 1.0, 1.0]), COUNTS),
+    "crossing groups": (so.GroupBy([[0, 0, 0, 0, 1, 1, 1, 1], [0, 1] * 4]), COUNTS),
     "matrix": (so.Matrix([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0.5, 1, 0, 0, 2, 0, 1], [1] * 8]), COUNTS),
     "union": (so.Histogram(8) | so.RunningSum(8), COUNTS),
     "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),

@@ -179,6 +179,8 @@ def calls():
     add("GroupConvolution.from_predicate", so.workloads.GroupConvolution.from_predicate, any, 2)
     new("Matrix", [[1.0, 2.0]], [1.0])
     new("AllRanges", 4)
+    add("GroupBy.split", so.GroupBy([0, 1]).split, [1.0, 2.0])
+    new("GroupBy", [[0, 0, 1, 1], [0, 1, 2, -1]], weights=[1.0, 2.0])
     new("Marginals", [2, 3], k=1, weights=[1.0, 1.0])
     new("Marginals", [2, 3], sets=[[0]], weights=[1.0])
     parts = [so.RunningSum(2), so.Histogram(2)]

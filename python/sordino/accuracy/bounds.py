@@ -19,6 +19,7 @@ from sordino.workloads import (
     AllRanges,
     ExponentialSmoothing,
     Filter,
+    GroupBy,
     GroupConvolution,
     Histogram,
     Kronecker,
@@ -46,6 +47,8 @@ REFERENCE_STEPS = 2**20
 """Steps over which the error of a stream of unknown length is judged."""
 
 _DENSE = 512
+# The same where few rows stand for all queries.
+_CONDENSED = 1024
 # Answers times squared cells up to which many queries are condensed for a bound.
 _MOST_WORK = 2**33
 _LONGEST_BOUND = 2**22
@@ -106,7 +109,9 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             return (mean * _SAFE, "SVD bound (dual)" if dual else "SVD bound") if mean > 0.0 else _NO_BOUND
         case Union(parts=(part,)):
             return singular_mean(part)
-        case Matrix() | AllRanges() | Union():
+        case GroupBy() if (mean := _equal_groups_mean(workload)) > 0.0:
+            return mean * _SAFE, "SVD bound"
+        case Matrix() | AllRanges() | Union() | GroupBy():
             return _condensed_mean(workload)
         case _:
             return _NO_BOUND
@@ -138,17 +143,39 @@ def _is_small(workload: Workload) -> bool:
     """Return whether the queries are written out, and condensed, for a bound."""
     cells = workload.core.input_len
     return (
-        isinstance(workload, Matrix | Union)
+        isinstance(workload, Matrix | Union | GroupBy)
         and cells is not None
-        and cells <= _DENSE
+        and cells <= _CONDENSED
         and workload.core.answers_len * cells**2 <= _MOST_WORK
     )
+
+
+def _equal_groups_mean(workload: GroupBy) -> float:
+    """Return the value of nested levels of equal groups that hold all cells, 0 of others.
+
+    With groups of s_l cells on level l, `AᵀA = sum_l w_l² s_l P_l`, P_l the averages over groups. What is constant on
+    the groups of a level and of mean zero on those of the next coarser one has the sum from there to the finest level.
+    """
+    cells = workload.labels.shape[1]
+    levels: dict[int, float] = {}
+    for label, size, weight in zip(workload.labels, workload.level_sizes, workload.weights, strict=True):
+        if label.min() < 0 or cells % size or not (np.bincount(label) == cells // size).all():
+            return 0.0
+        levels[size] = levels.get(size, 0.0) + weight**2 * cells / size
+    if not workload.nested:
+        return 0.0
+    nuclear, coarser = 0.0, 0
+    for size in sorted(levels):
+        value = sum(own for other, own in levels.items() if other >= size)
+        nuclear += (size - coarser) * math.sqrt(value)
+        coarser = size
+    return nuclear / math.sqrt(cells * workload.core.answers_len)
 
 
 def _condensed_mean(workload: Workload) -> tuple[float, str]:
     """Return the value from few rows that have the singular values of all weighted ones."""
     m, n = workload.core.answers_len, math.prod(workload.input_shape)
-    if n > _DENSE or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges)):
+    if n > _CONDENSED or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges)):
         return _NO_BOUND
     R, scale = condensed(workload)
     return float(np.linalg.norm(R, "nuc")) * scale / math.sqrt(n) * _SAFE, "SVD bound"

@@ -19,6 +19,7 @@ from sordino.workloads import (
     Difference,
     ExponentialSmoothing,
     Filter,
+    GroupBy,
     GroupConvolution,
     Histogram,
     Kronecker,
@@ -150,6 +151,8 @@ def describe(workload: Workload) -> str:  # noqa: PLR0912 - one case for each wo
             return "Linear queries"
         case AllRanges():
             return "Sums over all ranges"
+        case GroupBy(labels=labels):
+            return f"Sums over groups on {len(labels)} level{'s' if len(labels) != 1 else ''}"
         case Union(parts=(part,)):
             return describe(part)
         case Union(parts=parts):

@@ -14,6 +14,7 @@ from sordino.workloads.filters import (
     RunningSum,
     SlidingWindow,
 )
+from sordino.workloads.group_by import GroupBy
 from sordino.workloads.group_convolution import GroupConvolution
 from sordino.workloads.histogram import Histogram
 from sordino.workloads.kronecker import Kronecker
@@ -32,6 +33,7 @@ __all__ = [
     "Difference",
     "ExponentialSmoothing",
     "Filter",
+    "GroupBy",
     "GroupConvolution",
     "Histogram",
     "Kronecker",

@@ -1,10 +1,15 @@
-//! Minimisation of a smooth function of a few variables.
+//! Minimisation of smooth functions: of a few variables by differences, of many by their slopes.
+
+use std::collections::VecDeque;
 
 /// Relative step of the central differences: cube root of the unit roundoff, rounded up.
 const STEP: f64 = 1e-5;
 
 /// An improvement that counts for nothing: parameters in 16 bits move the loss by more.
 const NEGLIGIBLE: f64 = 1e-12;
+
+/// Moves that are remembered.
+const MEMORY: usize = 8;
 
 /// Longest move of a variable in one iteration; the variables are logarithms.
 const LONGEST: f64 = 2.0;
@@ -68,6 +73,82 @@ pub(crate) fn bfgs(f: impl Fn(&[f64]) -> f64, start: Vec<f64>, iterations: usize
     (x, value)
 }
 
+/// A minimum near `start` of a function with its slope, of any number of variables, by the method of limited memory
+/// (Nocedal & Wright 2006, ch. 7); as [`bfgs`] otherwise.
+pub(crate) fn limited_memory(
+    f: impl Fn(&[f64]) -> (f64, Vec<f64>),
+    start: Vec<f64>,
+    evaluations: usize,
+) -> (Vec<f64>, f64) {
+    let mut x = start;
+    let (mut value, mut slope) = f(&x);
+    let mut memory: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::new();
+    let (mut count, mut stalled) = (1, 0);
+    while count < evaluations && stalled < 4 {
+        let mut direction = two_loops(&slope, &memory);
+        let longest = direction.iter().fold(0.0f64, |most, d| most.max(d.abs()));
+        if longest > LONGEST {
+            scale(&mut direction, LONGEST / longest);
+        }
+        let descent = dot(&direction, &slope);
+        if descent.is_nan() || descent > -1e-16 {
+            break;
+        }
+        let mut length = 1.0;
+        let step = loop {
+            let trial: Vec<f64> = x.iter().zip(&direction).map(|(x, d)| x + length * d).collect();
+            let (reached, next) = f(&trial);
+            count += 1;
+            if reached <= value + 1e-4 * length * descent {
+                break Some((trial, reached, next));
+            }
+            length *= 0.3;
+            if length < 1e-9 || count >= evaluations {
+                break None;
+            }
+        };
+        let Some((trial, reached, next)) = step else {
+            if memory.is_empty() {
+                break;
+            }
+            memory.clear();
+            continue;
+        };
+        stalled = if value - reached < NEGLIGIBLE { stalled + 1 } else { 0 };
+        let moved: Vec<f64> = trial.iter().zip(&x).map(|(a, b)| a - b).collect();
+        let turned: Vec<f64> = next.iter().zip(&slope).map(|(a, b)| a - b).collect();
+        (x, value, slope) = (trial, reached, next);
+        if dot(&moved, &turned) > 1e-12 * dot(&moved, &moved) {
+            memory.push_back((moved, turned));
+            if memory.len() > MEMORY {
+                memory.pop_front();
+            }
+        }
+    }
+    (x, value)
+}
+
+/// `−H slope` from the last moves and turns.
+fn two_loops(slope: &[f64], memory: &VecDeque<(Vec<f64>, Vec<f64>)>) -> Vec<f64> {
+    let mut q = slope.to_vec();
+    let add = |q: &mut [f64], factor: f64, what: &[f64]| q.iter_mut().zip(what).for_each(|(q, v)| *q += factor * v);
+    let mut alphas = Vec::with_capacity(memory.len());
+    for (moved, turned) in memory.iter().rev() {
+        let alpha = dot(moved, &q) / dot(moved, turned);
+        add(&mut q, -alpha, turned);
+        alphas.push(alpha);
+    }
+    if let Some((moved, turned)) = memory.back() {
+        scale(&mut q, dot(moved, turned) / dot(turned, turned));
+    }
+    for ((moved, turned), alpha) in memory.iter().zip(alphas.into_iter().rev()) {
+        let beta = dot(turned, &q) / dot(moved, turned);
+        add(&mut q, alpha - beta, moved);
+    }
+    scale(&mut q, -1.0);
+    q
+}
+
 /// The rank-two update of the inverse Hessian; skipped where the curvature along the move is not positive.
 fn update(inverse: &mut Option<Vec<f64>>, moved: &[f64], turned: &[f64]) {
     let n = moved.len();
@@ -99,6 +180,12 @@ fn gradient(f: &impl Fn(&[f64]) -> f64, x: &[f64]) -> Vec<f64> {
     (0..x.len()).map(&mut slope).collect()
 }
 
+fn scale(values: &mut [f64], factor: f64) {
+    for value in values {
+        *value *= factor;
+    }
+}
+
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -112,6 +199,24 @@ mod tests {
         let valley = |x: &[f64]| (1.0 - x[0]).powi(2) + 100.0 * (x[1] - x[0] * x[0]).powi(2);
         let (x, value) = bfgs(valley, vec![-1.2, 1.0], 200);
         assert!(value < 1e-14 && (x[0] - 1.0).abs() < 1e-6 && (x[1] - 1.0).abs() < 1e-6, "{x:?} {value}");
+    }
+
+    #[test]
+    fn slopes_find_the_bottom_of_many_valleys() {
+        let n = 300;
+        let valleys = |x: &[f64]| {
+            let mut slope = vec![0.0; n];
+            let mut value = 0.0;
+            for k in 0..n / 2 {
+                let (a, b) = (x[2 * k], x[2 * k + 1]);
+                value += (1.0 - a).powi(2) + 10.0 * (b - a * a).powi(2);
+                slope[2 * k] = -2.0 * (1.0 - a) - 40.0 * a * (b - a * a);
+                slope[2 * k + 1] = 20.0 * (b - a * a);
+            }
+            (value, slope)
+        };
+        let (x, value) = limited_memory(valleys, (0..n).map(|i| (i % 5) as f64 - 2.0).collect(), 2000);
+        assert!(value < 1e-9 && x.iter().all(|v| (v - 1.0).abs() < 1e-4), "{value}");
     }
 
     #[test]

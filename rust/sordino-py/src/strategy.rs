@@ -97,6 +97,21 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// Counts of nested groups, with the weights of the answers in the mean.
+    #[staticmethod]
+    #[pyo3(signature = (workload, law, weights=None))]
+    fn laminar(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        law: NoiseLaw,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Self> {
+        let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+        let core = &workload.0;
+        let core = detached(py, || strategy::laminar(core, law.0, weights)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// A sketch of the table, of which the recovery keeps `sparsity` coefficients.
     #[staticmethod]
     fn sketched(

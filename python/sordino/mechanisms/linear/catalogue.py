@@ -13,6 +13,7 @@ privacy allows it and Laplace noise under `PureDP`.
 `square-root`          square root of a causal filter, lower triangular (Gaussian noise)
 `balanced`             balanced root: nearly the least error, from one decomposition; ranges and sums of any length
 `weighted-tree`        blocks of a few sizes with weights of least error, for ranges, running sums, products, pure
+`laminar`              counts of nested groups, each with its weight
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
 `fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure
@@ -39,10 +40,12 @@ from sordino.privacy.guarantees import ApproxDP, Privacy
 from sordino.workloads import (
     AllRanges,
     Filter,
+    GroupBy,
     GroupConvolution,
     Histogram,
     Kronecker,
     Marginals,
+    Matrix,
     RunningSum,
     SortedHistogram,
     Union,
@@ -111,7 +114,9 @@ class Mechanism(Entry):
             case "tree" | "haar":
                 return isinstance(workload, RunningSum)
             case "weighted-tree":
-                return of_ranges(workload) or _of_ranges_by_axis(workload)
+                return of_ranges(workload) or _has_trees(workload)
+            case "laminar":
+                return _is_laminar(workload)
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary == "causal"
             case "fourier-uniform":
@@ -130,21 +135,31 @@ class Mechanism(Entry):
                 return True
 
 
-def _has_root(workload: Workload) -> bool:
-    """Return whether the balanced root has a closed form: ranges and running sums, and products of two with cells."""
+def _has_root(workload: Workload, within: bool = False) -> bool:
+    """Return whether a product has closed forms along its axes, two beside cells; or ranges and running sums have."""
     if isinstance(workload, Kronecker):
         roots = [factor for factor in workload.factors if type(factor) is not Histogram]
         # Each takes bits of the others.
-        return 1 <= len(roots) <= _MOST_ROOTS and all(map(_has_root, roots))
+        return 1 <= len(roots) <= _MOST_ROOTS and all(_has_root(root, within=True) for root in roots)
+    if within and isinstance(workload, GroupBy):
+        return workload.nested
     return isinstance(workload, AllRanges | RunningSum)
 
 
-def _of_ranges_by_axis(workload: Workload) -> bool:
-    return (
-        isinstance(workload, Kronecker)
-        and any(map(of_ranges, workload.factors))
-        and all(of_ranges(factor) or type(factor) is Histogram for factor in workload.factors)
-    )
+def _has_trees(workload: Workload) -> bool:
+    """Return whether a product has blocks or nested groups along its axes, and not cells alone."""
+    if not isinstance(workload, Kronecker):
+        return False
+    others = [factor for factor in workload.factors if type(factor) is not Histogram]
+    return bool(others) and all(of_ranges(factor) or _is_laminar(factor) for factor in others)
+
+
+def _is_laminar(workload: Workload) -> bool:
+    """Return whether all queries may be sums over nested groups; of matrices the core finds out."""
+    if isinstance(workload, Union):
+        parts = [part for part in workload.parts if type(part) is not Histogram]
+        return bool(parts) and all(map(_is_laminar, parts))
+    return isinstance(workload, Matrix) or (isinstance(workload, GroupBy) and workload.nested)
 
 
 def of_ranges(workload: Workload) -> bool:
@@ -195,6 +210,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     # Behind what is searched for where that is quick: nearly as good, at every size.
     Mechanism("weighted-tree-laplace", "weighted-tree", "laplace"),
     Mechanism("balanced-gaussian", "balanced", "gaussian", factored=True),
+    *_pair("laminar"),
     *_pair("dense-rescaled", automatic=False, factored=True),
     *_pair("dense-printed", automatic=False, factored=True),
     *_pair("sparse", automatic=False, factored=True, projected=True),

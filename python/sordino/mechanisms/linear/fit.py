@@ -367,7 +367,7 @@ def fit_linear(
     elif factorization is None and not mechanism.searched(workload):
         if mechanism.strategy == "threshold":
             request.basis.core(workload.core.input_len or 0)
-        strategy = _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
+        strategy = _closed_form(workload, mechanism, branching)
     elif factorization is not None:
         _check_factorization(mechanism, factorization)
         strategy = factorization.build(workload)
@@ -409,6 +409,12 @@ def fit_linear(
     if mechanism.name == "universal-gaussian":
         return replace(fitted, rmse=universal_bound(fitted))
     return fitted
+
+
+def _closed_form(workload: Workload, mechanism: Mechanism, branching: int) -> _core.Strategy:
+    if mechanism.strategy == "laminar":
+        return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights())
+    return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
 
 
 def _variances(strategy: _core.Strategy, workload: Workload) -> tuple[Array | None, float, float | None]:

@@ -7,19 +7,22 @@
 
 use super::balanced::{Balanced, Precision};
 use super::boxes::axes_of;
+use super::laminar::Laminar;
 use super::weighted_tree::WeightedTree;
-use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
+use super::{Encoded, Encoding, Geometry, Input, Strategy, not_in_row_space, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, along, outer};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A factor: cells as they are, a balanced root, or the blocks of a tree.
+/// A factor: cells as they are, a balanced root, the blocks of a tree, or nested groups.
 #[derive(Debug)]
 enum Axis {
     Cells(usize),
     Root(Box<Balanced>),
     Tree(Box<WeightedTree>),
+    Groups(Box<Laminar>),
 }
 
 impl Axis {
@@ -29,6 +32,7 @@ impl Axis {
             Self::Cells(_) => None,
             Self::Root(root) => Some(&**root),
             Self::Tree(tree) => Some(&**tree),
+            Self::Groups(groups) => Some(&**groups),
         }
     }
 
@@ -37,6 +41,7 @@ impl Axis {
             Self::Cells(len) => *len,
             Self::Root(root) => root.measured_len(),
             Self::Tree(tree) => tree.len(),
+            Self::Groups(groups) => groups.cells_len(),
         }
     }
 
@@ -50,6 +55,7 @@ impl Axis {
             Self::Cells(_) => (Upper::exact(1.0), Upper::ZERO),
             Self::Root(root) => root.squares(),
             Self::Tree(tree) => (tree.column(), Upper::ZERO),
+            Self::Groups(groups) => (groups.column(), Upper::ZERO),
         }
     }
 }
@@ -93,6 +99,9 @@ impl Product {
         let precision = if others == 1 { Precision::Full } else { Precision::Shared };
         let axis = |factor: &Workload| match factor {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
+            Workload::Sparse { .. } => {
+                Laminar::new(factor, geometry.clone(), None).map(|groups| Axis::Groups(Box::new(groups)))
+            }
             _ if geometry == Geometry::L1 => WeightedTree::new(factor).map(|tree| Axis::Tree(Box::new(tree))),
             _ => Balanced::new(factor, precision).map(|root| Axis::Root(Box::new(root))),
         };
@@ -228,11 +237,15 @@ impl Strategy for Product {
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
-        Some(self.each_axis(
-            y,
-            |_, axis| (axis.measured(), axis.cells()),
-            |strategy, line, out| out.copy_from_slice(&strategy.cells(line).expect("a root or a tree has all cells")),
-        ))
+        let told =
+            |axis: &Axis| axis.strategy().is_none_or(|part| part.cells(&vec![0.0; part.measured_len()]).is_some());
+        self.axes.iter().all(told).then(|| {
+            self.each_axis(
+                y,
+                |_, axis| (axis.measured(), axis.cells()),
+                |strategy, line, out| out.copy_from_slice(&strategy.cells(line).unwrap_or_default()),
+            )
+        })
     }
 
     fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
@@ -248,10 +261,15 @@ impl Strategy for Product {
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        Ok(self.each_axis(
+        let outside = AtomicBool::new(false);
+        let weights = self.each_axis(
             row,
             |_, axis| (axis.cells(), axis.measured()),
-            |strategy, line, out| out.copy_from_slice(&strategy.weights(line).expect("all cells are measured")),
-        ))
+            |strategy, line, out| match strategy.weights(line) {
+                Ok(weights) => out.copy_from_slice(&weights),
+                Err(_) => outside.store(true, Ordering::Relaxed),
+            },
+        );
+        if outside.into_inner() { Err(not_in_row_space()) } else { Ok(weights) }
     }
 }

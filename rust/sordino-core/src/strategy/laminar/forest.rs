@@ -1,0 +1,195 @@
+//! Groups of cells of which any two are nested or disjoint, as a forest over cells that no group tells apart.
+
+use crate::error::Error;
+use crate::workload::Workload;
+use std::collections::HashMap;
+
+/// No parent, or no leaf.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Queries that are multiples of sums over groups.
+pub(super) type Rows = Vec<(f64, Vec<u32>)>;
+
+/// The groups; parents come before their children. A leaf is a set of cells that every group holds whole or not at all.
+#[derive(Debug)]
+pub(super) struct Forest {
+    /// Parent of each node.
+    pub parent: Vec<u32>,
+    /// Whether a node has no children.
+    pub is_leaf: Vec<bool>,
+    /// Leaf of each cell; cells that are in no group have none.
+    pub leaf_of: Vec<u32>,
+    /// Cells of each node.
+    pub sizes: Vec<usize>,
+    /// How many nodes of its parent each stands for: one, but in what [`Self::folded`] makes.
+    pub copies: Vec<f64>,
+    /// Factor and node of each query.
+    pub queries: Vec<(f64, u32)>,
+}
+
+fn unserved() -> Error {
+    Error::Unsupported("groups must be nested or disjoint, and a query the multiple of the sum of one".into())
+}
+
+/// The queries as multiples of sums.
+fn rows(workload: &Workload) -> Result<Rows, Error> {
+    let of = |entries: &mut dyn Iterator<Item = (u32, f64)>| {
+        let mut factor = None;
+        let cells = entries
+            .filter(|(_, entry)| *entry != 0.0)
+            .map(|(cell, entry)| (*factor.get_or_insert(entry) == entry).then_some(cell).ok_or_else(unserved));
+        let cells = cells.collect::<Result<Vec<u32>, Error>>()?;
+        Ok((factor.unwrap_or(0.0), cells))
+    };
+    match workload {
+        Workload::Histogram { len } => Ok((0..*len as u32).map(|cell| (1.0, vec![cell])).collect()),
+        Workload::Sparse { rows, starts, indices, entries, .. } => (0..*rows)
+            .map(|t| {
+                let range = starts[t]..starts[t + 1];
+                of(&mut indices[range.clone()].iter().copied().zip(entries[range].iter().copied()))
+            })
+            .collect(),
+        Workload::Matrix { columns, entries, .. } => {
+            entries.chunks_exact(*columns).map(|row| of(&mut (0..).zip(row.iter().copied()))).collect()
+        }
+        Workload::Union { parts } => {
+            let parts = parts.iter().map(rows).collect::<Result<Vec<_>, _>>()?;
+            Ok(parts.into_iter().flatten().collect())
+        }
+        _ => Err(unserved()),
+    }
+}
+
+impl Forest {
+    /// # Errors
+    /// [`Error::Unsupported`] if groups cross, or a query is no multiple of a sum.
+    pub(super) fn of(workload: &Workload) -> Result<Self, Error> {
+        let cells = workload.table_len()?;
+        let rows = rows(workload)?;
+        // From the largest group on, the smallest so far that holds a cell is the same for all cells of the next.
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|t| std::cmp::Reverse(rows[*t].1.len()));
+        let (mut parent, mut sizes): (Vec<u32>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut innermost = vec![NONE; cells];
+        // A query of nothing is none of any node.
+        let mut queries = vec![(0.0, 0); rows.len()];
+        for t in order {
+            let (factor, group) = &rows[t];
+            if group.is_empty() {
+                continue;
+            }
+            let around = innermost[group[0] as usize];
+            if group.iter().any(|cell| innermost[*cell as usize] != around) {
+                return Err(unserved());
+            }
+            let node = if around != NONE && sizes[around as usize] == group.len() {
+                around
+            } else {
+                parent.push(around);
+                sizes.push(group.len());
+                let node = parent.len() as u32 - 1;
+                for cell in group {
+                    innermost[*cell as usize] = node;
+                }
+                node
+            };
+            queries[t] = (*factor, node);
+        }
+        // Cells of a group beside the groups in it are a leaf of their own.
+        let groups = parent.len();
+        let mut is_leaf = vec![true; groups];
+        parent.iter().filter(|p| **p != NONE).for_each(|p| is_leaf[*p as usize] = false);
+        let mut rest = vec![NONE; groups];
+        let mut leaf_of = innermost;
+        for leaf in leaf_of.iter_mut().filter(|leaf| **leaf != NONE) {
+            let node = *leaf as usize;
+            if !is_leaf[node] {
+                if rest[node] == NONE {
+                    rest[node] = parent.len() as u32;
+                    parent.push(*leaf);
+                    sizes.push(0);
+                }
+                *leaf = rest[node];
+                sizes[*leaf as usize] += 1;
+            }
+        }
+        is_leaf.resize(parent.len(), true);
+        let copies = vec![1.0; parent.len()];
+        Ok(Self { parent, is_leaf, leaf_of, sizes, copies, queries })
+    }
+
+    /// The forest with one node for all that are alike: siblings whose groups below are, with all that is asked of them.
+    /// Returns it, what is asked of all nodes that each stands for, and which one stands for every node.
+    pub(super) fn folded(&self, asked: &[f64]) -> (Self, Vec<f64>, Vec<u32>) {
+        // What is below each node, by a number; children first.
+        let mut kinds: HashMap<(u64, Vec<u32>), u32> = HashMap::new();
+        let mut below: Vec<Vec<u32>> = vec![Vec::new(); self.len()];
+        let mut kind = vec![0; self.len()];
+        for v in (0..self.len()).rev() {
+            let mut children = std::mem::take(&mut below[v]);
+            children.sort_unstable();
+            let next = kinds.len() as u32;
+            kind[v] = *kinds.entry((asked[v].to_bits(), children)).or_insert(next);
+            if let Some(siblings) = below.get_mut(self.parent[v] as usize) {
+                siblings.push(kind[v]);
+            }
+        }
+        let mut known: HashMap<(u32, u32), u32> = HashMap::new();
+        let (mut stands, mut first) = (vec![0; self.len()], Vec::new());
+        let mut folded = Self {
+            parent: Vec::new(),
+            is_leaf: Vec::new(),
+            leaf_of: Vec::new(),
+            sizes: Vec::new(),
+            copies: Vec::new(),
+            queries: Vec::new(),
+        };
+        let mut total = Vec::new();
+        for v in 0..self.len() {
+            let parent = if self.parent[v] == NONE { NONE } else { stands[self.parent[v] as usize] };
+            let next = folded.len() as u32;
+            let at = *known.entry((parent, kind[v])).or_insert(next);
+            if at == next {
+                first.push(v as u32);
+                folded.parent.push(parent);
+                folded.is_leaf.push(self.is_leaf[v]);
+                folded.sizes.push(self.sizes[v]);
+                folded.copies.push(0.0);
+                total.push(0.0);
+            }
+            stands[v] = at;
+            total[at as usize] += asked[v];
+            // Counted under the first of the parents.
+            if parent == NONE || first[parent as usize] == self.parent[v] {
+                folded.copies[at as usize] += 1.0;
+            }
+        }
+        (folded, total, stands)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.parent.len()
+    }
+
+    /// Adds what every node has to its parent, children first.
+    pub(super) fn add_up<T: Copy + std::ops::AddAssign>(&self, values: &mut [T]) {
+        for node in (0..self.len()).rev() {
+            if self.parent[node] != NONE {
+                let value = values[node];
+                values[self.parent[node] as usize] += value;
+            }
+        }
+    }
+
+    /// What a node gets from its parent, parents first; roots get `start`.
+    pub(super) fn pass_down<T: Copy>(&self, start: T, below: impl Fn(usize, T) -> T) -> Vec<T> {
+        let mut values = vec![start; self.len()];
+        for node in 0..self.len() {
+            if self.parent[node] != NONE {
+                let parent = self.parent[node] as usize;
+                values[node] = below(parent, values[parent]);
+            }
+        }
+        values
+    }
+}

@@ -1,0 +1,204 @@
+//! Counts of nested groups of cells: every group is measured with a weight of its own.
+//!
+//! With `G = BᵀB = Σ_v g_v 1_v 1_vᵀ` over the groups, and over the cells that no group tells apart, everything takes two sweeps
+//! over the forest of the groups: the inverse, the variances, and the search for the weights of least error. Measured are
+//! `round(2^b √g_v)` times the counts, in exact integers; decoding and variances are those of the rounded weights.
+
+mod forest;
+mod solve;
+#[cfg(test)]
+mod tests;
+mod weights;
+
+use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
+use crate::door::NoiseLaw;
+use crate::error::Error;
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::{Workload, spread};
+use forest::{Forest, NONE};
+use solve::Solver;
+
+/// Bits of the largest weight.
+const WEIGHT_BITS: i32 = 13;
+
+/// Counts of nested groups with their weights.
+#[derive(Debug)]
+pub(super) struct Laminar {
+    forest: Forest,
+    /// Weight of each node, 0 where it is not measured.
+    weights: Vec<i64>,
+    /// Nodes that are measured.
+    measured: Vec<u32>,
+    solver: Solver,
+    geometry: Geometry,
+}
+
+/// The strategy that measures the groups of a workload, of which any two are nested or disjoint, each with its weight.
+///
+/// `answer_weights` are those of the answers' squared errors in the mean, 1 if there are none.
+///
+/// # Errors
+/// [`Error::Unsupported`] if groups cross, or a query is no multiple of the sum of one.
+pub fn laminar(workload: &Workload, law: NoiseLaw, answer_weights: Option<&[f64]>) -> Result<Box<dyn Strategy>, Error> {
+    let workload = workload.clone().validated()?;
+    workload.listed()?;
+    if let Some(weights) = answer_weights {
+        Error::check_len("weights", workload.answers_len(), weights.len())?;
+    }
+    let geometry = if law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
+    Ok(Box::new(Laminar::new(&workload, geometry, answer_weights)?))
+}
+
+impl Laminar {
+    pub(super) fn new(workload: &Workload, geometry: Geometry, answer_weights: Option<&[f64]>) -> Result<Self, Error> {
+        let forest = Forest::of(workload)?;
+        let mut asked = vec![0.0; forest.len()];
+        for (t, (factor, node)) in forest.queries.iter().enumerate() {
+            asked[*node as usize] += factor * factor * answer_weights.map_or(1.0, |weights| weights[t]);
+        }
+        let found = weights::best(&forest, &asked, geometry == Geometry::L1);
+        let scale = 2f64.powi(WEIGHT_BITS);
+        let rounded = |(v, g): (usize, &f64)| {
+            let weight = (g.sqrt() * scale).round() as i64;
+            // Without every leaf not every query is answered.
+            if forest.is_leaf[v] { weight.max(1) } else { weight }
+        };
+        let weights: Vec<i64> = found.iter().enumerate().map(rounded).collect();
+        let measured = (0..forest.len() as u32).filter(|v| weights[*v as usize] > 0).collect();
+        let solver = Solver::new(&forest, weights.iter().map(|q| (q * q) as f64).collect());
+        Ok(Self { forest, weights, measured, solver, geometry })
+    }
+
+    /// Number of cells.
+    pub(super) fn cells_len(&self) -> usize {
+        self.forest.leaf_of.len()
+    }
+
+    /// Norm of the heaviest column, squared for Gaussian noise: the weights on the way from a root to a leaf.
+    pub(super) fn column(&self) -> Upper {
+        let paths = self.paths();
+        Upper::integer(paths.into_iter().max().unwrap_or(0))
+    }
+
+    /// What the weights from a root to each node add up to, their squares for Gaussian noise.
+    fn paths(&self) -> Vec<u128> {
+        let own = |v: usize| {
+            let weight = u128::from(self.weights[v].unsigned_abs());
+            if self.geometry == Geometry::L1 { weight } else { weight * weight }
+        };
+        let above = self.forest.pass_down(0, |parent, above| above + own(parent));
+        above.into_iter().enumerate().map(|(v, above)| above + own(v)).collect()
+    }
+
+    /// The norm that belongs to a sum of weights, or of their squares.
+    fn norm(&self, sum: Upper) -> Upper {
+        if self.geometry == Geometry::L1 { sum } else { sum.sqrt() }
+    }
+
+    fn white(&self) -> f64 {
+        if self.geometry == Geometry::L1 { 2.0 } else { 1.0 }
+    }
+
+    /// Sums over every node of `G^{-1} Bᵀ y`.
+    fn estimates(&self, y: &[f64]) -> Vec<f64> {
+        let mut back = vec![0.0; self.forest.len()];
+        for (v, value) in self.measured.iter().zip(y) {
+            back[*v as usize] = self.weights[*v as usize] as f64 * value;
+        }
+        let above = self.forest.pass_down(0.0, |parent, above| above + back[parent]);
+        let b: Vec<f64> = above.iter().zip(&back).map(|(above, own)| above + own).collect();
+        self.solver.sums(&self.forest, &b)
+    }
+
+    /// The leaf that every cell is by itself, if that is so.
+    fn single_leaves(&self) -> bool {
+        let leaf = |cell: &u32| *cell != NONE && self.forest.sizes[*cell as usize] == 1;
+        self.forest.leaf_of.iter().all(leaf)
+    }
+}
+
+impl Strategy for Laminar {
+    fn measured_len(&self) -> usize {
+        self.measured.len()
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry.clone()
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        // Two columns share the weights above both: they are no further apart than both norms together.
+        let column = self.column();
+        Ok(unit.from_columns(self.norm(column), || self.norm(column + column)))
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        let sums = self.weights.iter().zip(&self.forest.sizes);
+        let largest = sums.map(|(q, size)| u128::from(q.unsigned_abs()) * *size as u128).max().unwrap_or(1);
+        let bound = u128::from(max_abs) * largest;
+        if bound >= 1 << 60 {
+            return Err(Error::Overflow("the weighted sums overflow; declare a smaller max_value".into()));
+        }
+        Ok(Encoding::Exact { max_abs: bound as u64 })
+    }
+
+    fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let mut sums = vec![0i64; self.forest.len()];
+        for (cell, leaf) in table(x)?.iter().zip(&self.forest.leaf_of) {
+            if *leaf != NONE {
+                sums[*leaf as usize] += cell;
+            }
+        }
+        self.forest.add_up(&mut sums);
+        for (slot, v) in integers(out).iter_mut().zip(&self.measured) {
+            *slot = self.weights[*v as usize] * sums[*v as usize];
+        }
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        let sums = self.estimates(y);
+        for (slot, (factor, v)) in out.iter_mut().zip(&self.forest.queries) {
+            *slot = factor * sums[*v as usize];
+        }
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        let variances = self.solver.variances();
+        for (slot, (factor, v)) in out.iter_mut().zip(&self.forest.queries) {
+            *slot = self.white() * factor * factor * variances[*v as usize];
+        }
+    }
+
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        let mut variances = vec![0.0; self.forest.queries.len()];
+        self.variances(&mut variances);
+        let (mean, largest) = spread(&variances);
+        Some((mean, Some(largest)))
+    }
+
+    fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        self.single_leaves().then(|| {
+            let sums = self.estimates(y);
+            self.forest.leaf_of.iter().map(|leaf| sums[*leaf as usize]).collect()
+        })
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        // What is asked of the cells of a leaf must be the same for all of them.
+        let mut asked = vec![None; self.forest.len()];
+        for (entry, leaf) in row.iter().zip(&self.forest.leaf_of) {
+            let same = match asked.get_mut(*leaf as usize) {
+                Some(slot) => *slot.get_or_insert(*entry) == *entry,
+                None => *entry == 0.0,
+            };
+            if !same {
+                return Err(not_in_row_space());
+            }
+        }
+        let b: Vec<f64> = asked.into_iter().map(|entry| entry.unwrap_or(0.0)).collect();
+        let sums = self.solver.sums(&self.forest, &b);
+        Ok(self.measured.iter().map(|v| self.weights[*v as usize] as f64 * sums[*v as usize]).collect())
+    }
+}

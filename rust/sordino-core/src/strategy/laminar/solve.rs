@@ -1,0 +1,94 @@
+//! `G = Σ_v g_v 1_v 1_vᵀ` over the nodes of a forest: its inverse, and how the error moves with every weight.
+//!
+//! Of the cells in `v` alone, with the nodes in it: `S_v = Σ s_c` over the children, `D_v = 1 + g_v S_v`, and
+//! `s_v = 1ᵀG_v^{-1}1 = S_v/D_v` (Sherman & Morrison); of a leaf `s_v = 1/g_v`. The block of `G^{-1}` on `v` is
+//! `G_v^{-1} − κ_v (G_v^{-1}1)(G_v^{-1}1)ᵀ`, `κ_c = g_p/D_p + κ_p/D_p²`, so the variance of the sum of `v` is `s_v − κ_v s_v²`.
+
+use super::forest::Forest;
+
+/// The sums of a set of weights.
+#[derive(Debug)]
+pub(super) struct Solver {
+    /// `g_v`.
+    gram: Vec<f64>,
+    /// `S_v`, 0 of leaves.
+    below: Vec<f64>,
+    /// `s_v`.
+    own: Vec<f64>,
+    /// `D_v`.
+    grown: Vec<f64>,
+    /// `κ_v`.
+    around: Vec<f64>,
+}
+
+impl Solver {
+    pub(super) fn new(forest: &Forest, gram: Vec<f64>) -> Self {
+        let n = forest.len();
+        let (mut below, mut own, mut grown) = (vec![0.0; n], vec![0.0; n], vec![1.0; n]);
+        for v in (0..n).rev() {
+            if forest.is_leaf[v] {
+                own[v] = gram[v].recip();
+            } else {
+                grown[v] = 1.0 + gram[v] * below[v];
+                own[v] = below[v] / grown[v];
+            }
+            if let Some(slot) = below.get_mut(forest.parent[v] as usize) {
+                *slot += forest.copies[v] * own[v];
+            }
+        }
+        let around = forest.pass_down(0.0, |p, kappa| (gram[p] + kappa / grown[p]) / grown[p]);
+        Self { gram, below, own, grown, around }
+    }
+
+    /// Variance of the sum of each node at noise of variance 1.
+    pub(super) fn variances(&self) -> Vec<f64> {
+        self.own.iter().zip(&self.around).map(|(s, kappa)| s - kappa * s * s).collect()
+    }
+
+    /// Sums over every node of `G^{-1} b`, `b` given on the leaves.
+    pub(super) fn sums(&self, forest: &Forest, b: &[f64]) -> Vec<f64> {
+        let n = forest.len();
+        // `1ᵀG_v^{-1}b`, and the sum of those of the children.
+        let (mut alpha, mut children) = (vec![0.0; n], vec![0.0; n]);
+        for v in (0..n).rev() {
+            alpha[v] = if forest.is_leaf[v] { b[v] * self.own[v] } else { children[v] / self.grown[v] };
+            if let Some(slot) = children.get_mut(forest.parent[v] as usize) {
+                *slot += forest.copies[v] * alpha[v];
+            }
+        }
+        let tau = forest.pass_down(0.0, |p, tau| (self.gram[p] * children[p] + tau) / self.grown[p]);
+        (0..n).map(|v| alpha[v] - tau[v] * self.own[v]).collect()
+    }
+
+    /// Slopes of `Σ_v weight_v · variance_v` in `g`, by the adjoint of the two sweeps; of all copies together.
+    pub(super) fn slopes(&self, forest: &Forest, weights: &[f64]) -> Vec<f64> {
+        let n = forest.len();
+        let (g, big, s, d, kappa) = (&self.gram, &self.below, &self.own, &self.grown, &self.around);
+        let (mut slopes, mut of_grown) = (vec![0.0; n], vec![0.0; n]);
+        // Of `κ`, children first.
+        let mut of_children = vec![0.0; n];
+        for v in (0..n).rev() {
+            let sum = of_children[v];
+            slopes[v] = sum / d[v];
+            of_grown[v] = -sum * (g[v] + 2.0 * kappa[v] / d[v]) / (d[v] * d[v]);
+            let own = sum / (d[v] * d[v]) - weights[v] * s[v] * s[v];
+            if let Some(slot) = of_children.get_mut(forest.parent[v] as usize) {
+                *slot += own;
+            }
+        }
+        // Of `s`, parents first.
+        let mut of_below = vec![0.0; n];
+        for v in 0..n {
+            let from_parent = of_below.get(forest.parent[v] as usize).copied().unwrap_or(0.0);
+            let own = weights[v] * (1.0 - 2.0 * kappa[v] * s[v]) + forest.copies[v] * from_parent;
+            if forest.is_leaf[v] {
+                slopes[v] = -own * s[v] * s[v];
+            } else {
+                let grown = of_grown[v] - own * big[v] / (d[v] * d[v]);
+                slopes[v] += grown * big[v];
+                of_below[v] = own / d[v] + grown * g[v];
+            }
+        }
+        slopes
+    }
+}

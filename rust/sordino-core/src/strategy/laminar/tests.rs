@@ -1,0 +1,224 @@
+use super::forest::Forest;
+use super::solve::Solver;
+use super::{Laminar, laminar};
+use crate::door::NoiseLaw;
+use crate::linear_algebra::{Matrix, from_rows, pseudo_inverse};
+use crate::strategy::{Encoded, Geometry, Input, Strategy};
+use crate::unit::Unit;
+use crate::workload::Workload;
+use proptest::prelude::*;
+
+/// Groups by labels, one list a level; negative ones are of no group.
+fn groups(labels: &[Vec<i64>], factors: &[f64]) -> Workload {
+    let columns = labels[0].len();
+    let (mut starts, mut indices, mut entries) = (vec![0], vec![], vec![]);
+    for (level, factor) in labels.iter().zip(factors) {
+        for group in 0..=*level.iter().max().unwrap() {
+            for cell in (0..columns).filter(|cell| level[*cell] == group) {
+                indices.push(cell as u32);
+                entries.push(*factor);
+            }
+            starts.push(indices.len());
+        }
+    }
+    Workload::Sparse { rows: starts.len() - 1, columns, starts, indices, entries }
+}
+
+/// Levels of equal blocks, from the coarsest to the cells.
+fn equal(sizes: &[usize]) -> Workload {
+    let cells: usize = sizes.iter().product();
+    let mut block = cells;
+    let labels: Vec<Vec<i64>> = std::iter::once(1)
+        .chain(sizes.iter().copied())
+        .map(|size| {
+            block /= size;
+            (0..cells).map(|cell| (cell / block) as i64).collect()
+        })
+        .collect();
+    groups(&labels, &vec![1.0; labels.len()])
+}
+
+fn error(strategy: &dyn Strategy, answers: usize) -> f64 {
+    let mut variances = vec![0.0; answers];
+    strategy.variances(&mut variances);
+    let column = strategy.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get();
+    column * column * variances.iter().sum::<f64>()
+}
+
+/// The measured matrix, by encoding the cells one by one.
+fn matrix(strategy: &dyn Strategy, cells: usize) -> Matrix {
+    let rows = strategy.measured_len();
+    let mut entries = vec![0.0; rows * cells];
+    for cell in 0..cells {
+        let mut x = vec![0; cells];
+        x[cell] = 1;
+        let mut out = vec![0; rows];
+        strategy.encode(Input::Cells(&x), 1, Encoded::Exact(&mut out)).unwrap();
+        out.iter().enumerate().for_each(|(row, value)| entries[row * cells + cell] = *value as f64);
+    }
+    from_rows(rows, cells, &entries)
+}
+
+/// Three digits fewer than the reference: weights are rounded to 13 bits.
+#[test]
+fn equal_hierarchies_reach_the_optimum() {
+    for (sizes, optimum) in
+        [(vec![4, 4, 4], 149.450_892), (vec![4, 8, 16], 843.5874), (vec![12, 30], 511.2706), (vec![7, 24], 249.8864)]
+    {
+        let workload = equal(&sizes);
+        let strategy = laminar(&workload, NoiseLaw::Gaussian, None).unwrap();
+        let found = error(&*strategy, workload.answers_len());
+        assert!(found >= optimum * (1.0 - 1e-6) && found < optimum * 1.0005, "{sizes:?}: {found} {optimum}");
+    }
+}
+
+#[test]
+fn crossing_groups_and_other_queries_are_refused() {
+    let crossing = groups(&[vec![0, 0, 1, 1], vec![0, 1, 1, 0]], &[1.0, 1.0]);
+    let uneven = Workload::Matrix { rows: 1, columns: 2, entries: vec![1.0, 2.0] };
+    let sums = Workload::Linear { kernel: vec![1.0; 4], len: 4, center: 0 };
+    for workload in [crossing, uneven, sums] {
+        assert!(laminar(&workload, NoiseLaw::Gaussian, None).is_err());
+    }
+    let weights = vec![1.0; 3];
+    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights)).is_ok());
+    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights[1..])).is_err());
+}
+
+/// A random hierarchy: each level joins neighbours of the one below; some cells may be in no group.
+fn hierarchy() -> impl Strategy2 {
+    (2usize..14, prop::collection::vec((1usize..4, 0.3..3.0f64), 1..4), any::<bool>(), any::<bool>())
+}
+
+trait Strategy2: proptest::strategy::Strategy<Value = (usize, Vec<(usize, f64)>, bool, bool)> {}
+impl<S: proptest::strategy::Strategy<Value = (usize, Vec<(usize, f64)>, bool, bool)>> Strategy2 for S {}
+
+proptest! {
+    #[test]
+    fn everything_is_that_of_the_measured_matrix(
+        (cells, levels, with_cells, pure) in hierarchy(), seed in any::<u64>(), outside in 0usize..3,
+    ) {
+        let mut labels = Vec::new();
+        let mut factors = Vec::new();
+        let mut width = 1;
+        let mut state = seed;
+        if with_cells {
+            labels.push((0..cells as i64).collect());
+            factors.push(1.0);
+        }
+        for (times, factor) in levels {
+            width *= times + 1;
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let kept = cells.saturating_sub(outside).max(1);
+            labels.push((0..cells).map(|cell| if cell < kept { (cell / width) as i64 } else { -1 }).collect::<Vec<_>>());
+            factors.push(factor);
+        }
+        let workload = groups(&labels, &factors);
+        let law = if pure { NoiseLaw::Laplace } else { NoiseLaw::Gaussian };
+        let weights: Vec<f64> = (0..workload.answers_len()).map(|t| 1.0 + ((state >> (t % 50)) & 3) as f64).collect();
+        let strategy = laminar(&workload, law, Some(&weights)).unwrap();
+        let measured = matrix(&*strategy, cells);
+        // Sensitivity: the largest column, and pairs below the bound.
+        let norm = |column: &[f64]| -> f64 {
+            if pure { column.iter().map(|v| v.abs()).sum() } else { column.iter().map(|v| v * v).sum::<f64>().sqrt() }
+        };
+        let columns: Vec<Vec<f64>> = (0..cells).map(|j| measured.col_as_slice(j).to_vec()).collect();
+        let largest = columns.iter().map(|column| norm(column)).fold(0.0, f64::max);
+        let single = strategy.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get();
+        prop_assert!((single / largest - 1.0).abs() < 1e-12);
+        let pair = strategy.sensitivity(Unit::replace_one(1).unwrap()).unwrap().get();
+        for a in &columns {
+            for b in &columns {
+                let apart: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+                prop_assert!(norm(&apart) <= pair * (1.0 + 1e-12));
+            }
+        }
+        // Answers and variances by the pseudo-inverse of what tells the leaves apart.
+        let inverse = {
+            let leaves: Vec<usize> = (0..cells).filter(|j| !columns[..*j].contains(&columns[*j])).collect();
+            let leaves: Vec<usize> = leaves.into_iter().filter(|j| norm(&columns[*j]) > 0.0).collect();
+            let entries: Vec<f64> =
+                (0..measured.nrows()).flat_map(|row| leaves.iter().map(move |j| (row, *j))).map(|(r, j)| measured[(r, j)]).collect();
+            (pseudo_inverse(&from_rows(measured.nrows(), leaves.len(), &entries)).unwrap(), leaves)
+        };
+        let y: Vec<f64> = (0..measured.nrows()).map(|i| ((i * 7 + 3) % 11) as f64).collect();
+        let mut answers = vec![0.0; workload.answers_len()];
+        strategy.decode(&y, &mut answers);
+        let mut variances = vec![0.0; workload.answers_len()];
+        strategy.variances(&mut variances);
+        for t in 0..workload.answers_len() {
+            let row = workload.row(t).unwrap();
+            // Of a leaf the row asks all cells or none: its count by one number.
+            let weights: Vec<f64> = (0..measured.nrows())
+                .map(|k| inverse.1.iter().enumerate().map(|(l, j)| row[*j] * inverse.0[(l, k)]).sum())
+                .collect();
+            let known: f64 = weights.iter().zip(&y).map(|(w, y)| w * y).sum();
+            let white = if pure { 2.0 } else { 1.0 };
+            let variance: f64 = white * weights.iter().map(|w| w * w).sum::<f64>();
+            prop_assert!((answers[t] - known).abs() < 1e-7 * (1.0 + known.abs()), "{} {known}", answers[t]);
+            prop_assert!((variances[t] / variance - 1.0).abs() < 1e-7);
+            let own = strategy.weights(&row).unwrap();
+            prop_assert!(own.iter().zip(&weights).all(|(a, b)| (a - b).abs() < 1e-7 * (1.0 + b.abs())));
+        }
+    }
+
+    /// The slopes are those of differences, of each node and of nodes that are alike together.
+    #[test]
+    fn slopes_are_those_of_the_error(
+        logs in prop::collection::vec(-1.5..1.5f64, 40),
+        sizes in prop::sample::select(vec![vec![2, 3, 2], vec![5], vec![3, 4]]),
+        fold in any::<bool>(),
+    ) {
+        let mut forest = Forest::of(&equal(&sizes)).unwrap();
+        if fold {
+            let (folded, total, stands) = forest.folded(&vec![1.0; forest.len()]);
+            prop_assert_eq!(folded.len(), sizes.len() + 1);
+            prop_assert_eq!(total.iter().sum::<f64>(), forest.len() as f64);
+            prop_assert_eq!(stands.len(), forest.len());
+            let gram: Vec<f64> = (0..folded.len()).map(|v| logs[v].exp()).collect();
+            let every = Solver::new(&forest, stands.iter().map(|v| gram[*v as usize]).collect()).variances();
+            let few = Solver::new(&folded, gram).variances();
+            prop_assert!(every.iter().zip(&stands).all(|(t, v)| (t / few[*v as usize] - 1.0).abs() < 1e-12));
+            forest = folded;
+        }
+        let gram: Vec<f64> = (0..forest.len()).map(|v| logs[v % logs.len()].exp()).collect();
+        let weights: Vec<f64> = (0..forest.len()).map(|v| 1.0 + (v % 3) as f64).collect();
+        let value = |gram: &[f64]| -> f64 {
+            Solver::new(&forest, gram.to_vec()).variances().iter().zip(&weights).map(|(t, w)| t * w).sum()
+        };
+        let slopes = Solver::new(&forest, gram.clone()).slopes(&forest, &weights);
+        for v in 0..forest.len() {
+            let step = 1e-5 * gram[v];
+            let at = |sign: f64| {
+                let mut moved = gram.clone();
+                moved[v] += sign * step;
+                value(&moved)
+            };
+            let known = (at(1.0) - at(-1.0)) / (2.0 * step);
+            prop_assert!((slopes[v] - known).abs() < 1e-5 * (1.0 + known.abs()), "{v}: {} {known}", slopes[v]);
+        }
+    }
+}
+
+/// Uneven blocks of 256 leaves: within the published ratios of the certified bound.
+#[test]
+fn uneven_hierarchies_come_near_the_bound() {
+    let cells = 256;
+    let cuts = |count: usize| -> Vec<i64> {
+        // Blocks whose sizes rise.
+        (0..cells).map(|cell| ((cell as f64 / cells as f64).sqrt() * count as f64).floor() as i64).collect()
+    };
+    let fine = cuts(32);
+    let labels = vec![(0..cells as i64).collect(), fine.clone(), fine.iter().map(|f| f / 5).collect(), vec![0; cells]];
+    let workload = groups(&labels, &[1.0; 4]);
+    let strategy = Laminar::new(&workload, Geometry::L2, None).unwrap();
+    let (rows, columns, entries) = workload.dense().unwrap();
+    let queries = from_rows(rows, columns, &entries);
+    let gram = crate::linear_algebra::transposed_product(&queries, &queries);
+    let (vectors, values) = crate::linear_algebra::symmetric_eigen(&gram).unwrap();
+    let bound: f64 = (0..columns)
+        .map(|j| (0..columns).map(|k| vectors[(j, k)].powi(2) * values[k].max(0.0).sqrt()).sum::<f64>().powi(2))
+        .sum();
+    let ratio = (error(&strategy, rows) / bound).sqrt();
+    assert!((1.0..1.002).contains(&ratio), "{ratio}");
+}

@@ -1,0 +1,90 @@
+//! Weights of the nodes of a forest with the least error: every path from a root to a leaf has a budget of one.
+//!
+//! A node takes a share of what its ancestors left, a leaf takes all of it: so every path is used up, whatever the shares.
+
+use super::forest::{Forest, NONE};
+use super::solve::Solver;
+use crate::minimize::limited_memory;
+
+/// Evaluations of a search.
+const EVALUATIONS: usize = 150;
+/// Logits of shares that count for nothing, or for all.
+const MOST: f64 = 30.0;
+
+/// What each node takes of the budget, from the logits of the shares of all nodes.
+fn taken(forest: &Forest, logits: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+    let share = |v: usize| if forest.is_leaf[v] { 1.0 } else { (1.0 + (-logits[v]).exp()).recip() };
+    let shares: Vec<f64> = (0..forest.len()).map(share).collect();
+    let left = forest.pass_down(1.0, |p, left| left * (1.0 - shares[p]));
+    let taken = left.iter().zip(&shares).map(|(left, share)| left * share).collect();
+    (taken, left, shares)
+}
+
+/// Logits for which, where all nodes of a level are alike, the Gaussian error is the least: with `μ_v` the sum of
+/// `weight · size` from a leaf up to `v`, weights go like the rise of `√μ` over the size. `weights` are those of all copies.
+fn levels(forest: &Forest, weights: &[f64]) -> Vec<f64> {
+    let n = forest.len();
+    // Averages over the children by their cells: of `μ`, and of what paths below add up to.
+    let (mut below, mut paths) = (vec![0.0; n], vec![0.0; n]);
+    let mut logits = vec![0.0; n];
+    let above = forest.pass_down(1.0, |p, count| count * forest.copies[p]);
+    for v in (0..n).rev() {
+        let size = forest.sizes[v] as f64;
+        let mean = |sums: &[f64]| sums[v] / size;
+        let mu = weights[v] / (above[v] * forest.copies[v]) * size + mean(&below);
+        let path = if forest.is_leaf[v] {
+            mu.max(f64::MIN_POSITIVE).sqrt() / size
+        } else {
+            let rise = (mu.sqrt() - mean(&below).sqrt()) / size;
+            logits[v] = (rise / mean(&paths)).ln().clamp(-MOST, MOST);
+            rise + mean(&paths)
+        };
+        if forest.parent[v] != NONE {
+            let (parent, cells) = (forest.parent[v] as usize, forest.copies[v] * size);
+            below[parent] += cells * mu;
+            paths[parent] += cells * path;
+        }
+    }
+    logits
+}
+
+/// `g_v` of the least `Σ weight · variance` that is found; with `pure` the ℓ1 norm of columns is 1, else the ℓ2 norm.
+pub(super) fn best(forest: &Forest, asked: &[f64], pure: bool) -> Vec<f64> {
+    // Nodes that are alike have the same weight.
+    let (folded, total, stands) = forest.folded(asked);
+    let found = search(&folded, &total, pure);
+    stands.iter().map(|at| found[*at as usize]).collect()
+}
+
+fn search(forest: &Forest, weights: &[f64], pure: bool) -> Vec<f64> {
+    let scale: f64 = weights.iter().sum();
+    let gram = |taken: &[f64]| taken.iter().map(|t| if pure { t * t } else { *t }).collect::<Vec<f64>>();
+    let evaluate = |logits: &[f64]| {
+        let (taken, left, shares) = taken(forest, logits);
+        let solver = Solver::new(forest, gram(&taken));
+        let value: f64 = solver.variances().iter().zip(weights).map(|(t, w)| t * w).sum::<f64>() / scale;
+        let slopes = solver.slopes(forest, weights);
+        let mut slope = vec![0.0; forest.len()];
+        // Of what is left, children first.
+        let mut of_children = vec![0.0; forest.len()];
+        for v in (0..forest.len()).rev() {
+            let own = slopes[v] * if pure { 2.0 * taken[v] } else { 1.0 } / scale;
+            let of_left = own * shares[v] + of_children[v] * (1.0 - shares[v]);
+            if !forest.is_leaf[v] {
+                slope[v] = left[v] * (own - of_children[v]) * shares[v] * (1.0 - shares[v]) / value;
+            }
+            if let Some(slot) = of_children.get_mut(forest.parent[v] as usize) {
+                *slot += of_left;
+            }
+        }
+        (value.ln(), slope)
+    };
+    let mut starts = vec![levels(forest, weights)];
+    if pure {
+        // Not convex: a little, and nearly nothing, for all nodes above the leaves.
+        starts.extend([-1.0, -3.0, -5.0].map(|logit| vec![logit; forest.len()]));
+    }
+    let found = starts.into_iter().map(|start| limited_memory(evaluate, start, EVALUATIONS));
+    let (logits, _) = found.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a start");
+    gram(&taken(forest, &logits).0)
+}
