@@ -1,4 +1,4 @@
-"""Errors of plans over their bounds, from 64 to a million cells, beside trees with least squares and noise on the cells.
+"""Errors of plans over their bounds, from 64 to sixteen million cells, beside trees with least squares and noise on the cells.
 
 Everything at epsilon 1; delta 1e-6 where noise is Gaussian. "Bound" is what no Gaussian mechanism of its class gets below
 (`plan.fit.bound`), None is known under pure privacy. The peer is OpenDP's: every node of the b-ary tree of least error has
@@ -29,12 +29,20 @@ _PURE = so.PureDP(epsilon=1.0)
 _MULTIPLIER = 1.0 / gaussian_mu(_PRIVACY)
 _BRANCHINGS = (2, 4, 8, 16)
 _RANGES = (64, 256, 512, 513, 1024, 4096) if not quick() else (16, 40)
+_SIDES = (16, 64, 256, 1024, 4096) if not quick() else (4, 8)
+_LEVELS = (256, 4096, 65536, 2**20) if not quick() else (16, 256)
 _SERIES = (64, 256, 512, 513, 1024, 4096, 2**14, 2**16, 2**18, 2**20) if not quick() else (16, 40)
 
 Workloads = dict[str, tuple[tuple[int, ...], Callable[[int], so.workloads.Workload]]]
 
 _WORKLOADS: Workloads = {
-    "all ranges": (_RANGES, so.AllRanges),
+    "all ranges": (_SERIES, so.AllRanges),
+    "all boxes of a square, by its side": (_SIDES, lambda n: so.Kronecker([so.AllRanges(n)] * 2)),
+    "groups of sixteen of sixteen, by cells": (_LEVELS, lambda n: so.GroupBy(_groups(n))),
+    "uneven groups, by cells": (
+        tuple(n for n in _RANGES if n <= 1024),
+        lambda n: so.GroupBy([np.arange(n), _uneven(n), np.zeros(n, dtype=int)]),
+    ),
     "running sums": (_SERIES, so.RunningSum),
     "running sums x 24 cells": (
         tuple(n for n in _SERIES if n <= 2**16),
@@ -49,6 +57,21 @@ _WORKLOADS: Workloads = {
         lambda n: so.AllRanges(n) | so.Histogram(n),
     ),
 }
+
+
+def _groups(cells: int) -> list[NDArray[np.int64]]:
+    """Return levels of groups of sixteen, from single cells to all of them."""
+    levels, block = [np.arange(cells)], 1
+    while block < cells:
+        block = min(16 * block, cells)
+        levels.append(np.arange(cells) // block)
+    return levels
+
+
+def _uneven(cells: int) -> NDArray[np.int64]:
+    """Return groups whose sizes rise."""
+    groups = np.sqrt(np.arange(cells) / cells) * math.sqrt(cells)
+    return np.unique(groups.astype(np.int64), return_inverse=True)[1]
 
 
 def _tree_mean_square(workload: so.workloads.Workload, branching: int) -> float:
@@ -166,16 +189,17 @@ def _draw(drawn: dict[str, list[tuple[int, float, float, float]]]) -> None:
         return
     figure = new_figure(12.0, 4.4)
     whole, close = figure.subplots(1, 2)
-    for (name, points), colour in zip(drawn.items(), (ACCENT, INK, SIGNAL, MUTED, PALE), strict=True):
+    for number, (name, points) in enumerate(drawn.items()):
+        colour, line = (ACCENT, INK, SIGNAL, MUTED, PALE)[number % 5], "-" if number < 5 else "--"
         sizes, over, cells, trees = map(list, zip(*points, strict=True))
-        close.plot(sizes, over, marker="o", markersize=4, color=colour, label=name)
+        close.plot(sizes, over, line, marker="o", markersize=4, color=colour, label=name)
         if name in {"all ranges", "running sums"}:
             whole.plot(sizes, over, marker="o", markersize=4, color=colour, label=f"{name}: as planned")
             whole.plot(sizes, trees, color=colour, linestyle="--", label="tree with least squares")
             whole.plot(sizes, cells, color=colour, linestyle=":", label="noise on the cells")
     for axes in (whole, close):
         axes.set_xscale("log", base=2)
-        axes.legend(frameon=False, fontsize=9, loc="upper left")
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
         dress(axes, "cells of the series (logarithmic)", "times the bound")
     whole.set_yscale("log")
     whole.set_ylim(0.95, 400.0)
