@@ -1,7 +1,7 @@
 """What every workload has in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._support.checks import MAX_CELLS, integer, positive, sequence
-from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, SordinoError
+from sordino._support.checks import MAX_CELLS, integer, numbers, positive, sequence
+from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, ShapeError, SordinoError
 
 if TYPE_CHECKING:
     from sordino.workloads.union import Union
@@ -98,6 +98,19 @@ def check_weights(weights: Array | None) -> None:
     # Not-a-number is outside as well.
     if weights is not None and not ((weights >= _LEAST_WEIGHT) & (weights <= 1.0 / _LEAST_WEIGHT)).all():
         raise InvalidParameterError("weights of answers must be positive and finite, between 1e-150 and 1e150")
+
+
+def pieces_of(values: object, workload: "Workload", sizes: Sequence[int]) -> list[Array]:
+    """Return the answers of parts of these sizes, one after the other.
+
+    Raises:
+        DataTypeError: Not an array of numbers.
+        ShapeError: The values have not the shape of the answers.
+    """
+    array = numbers("values", values, ndim=None)
+    if array.shape != workload.answers_shape:
+        raise ShapeError(f"values must have shape {workload.answers_shape}, got {array.shape}")
+    return np.split(array, np.cumsum(sizes)[:-1])
 
 
 class Workload(ABC):

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sordino import _core
-from sordino._support.checks import integers, numbers
+from sordino._support.checks import integers
 from sordino._support.private_numbers import array_of
 from sordino.errors import InvalidParameterError, ShapeError
-from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, weights_of
+from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, pieces_of, weights_of
 
 __all__ = ["GroupBy"]
 
@@ -91,10 +91,7 @@ class GroupBy(Workload):
             DataTypeError: Not an array of numbers.
             ShapeError: The values have another shape.
         """
-        array = numbers("values", values, ndim=None)
-        if array.shape != self.answers_shape:
-            raise ShapeError(f"values must have shape {self.answers_shape}, got {array.shape}")
-        return np.split(array, np.cumsum(self.level_sizes)[:-1])
+        return pieces_of(values, self, self.level_sizes)
 
     @cached_property
     def nested(self) -> bool:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sordino import _core
-from sordino._support.checks import numbers
-from sordino.errors import InvalidParameterError, ShapeError
+from sordino.errors import InvalidParameterError
 from sordino.workloads.base import (
     Array,
     Spec,
     Workload,
     check_weights,
+    pieces_of,
     specs_of,
     weights_of,
     workloads_from_specs,
@@ -81,11 +81,7 @@ class Union(Workload):
             DataTypeError: Not an array of numbers.
             ShapeError: The values have another shape.
         """
-        array = numbers("values", values, ndim=None)
-        if array.shape != self.answers_shape:
-            raise ShapeError(f"values must have shape {self.answers_shape}, got {array.shape}")
-        ends = np.cumsum([part.core.answers_len for part in self.parts])
-        pieces = np.split(array, ends[:-1])
+        pieces = pieces_of(values, self, [part.core.answers_len for part in self.parts])
         return [piece.reshape(shape) for piece, shape in zip(pieces, self.part_shapes, strict=True)]
 
     def answer_weights(self) -> Array | None:
