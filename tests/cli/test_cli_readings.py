@@ -127,3 +127,30 @@ def test_a_sketch_under_two_names_is_one(tmp_path):
     os.link(sketch, other)
     told = sordino("sketch", "merge", sketch, other, "--output", tmp_path / "c.sketch")
     assert told.exit_code == 2 and "twice" in told.stderr
+
+
+def test_labels_are_no_formulas(tmp_path):
+    pytest.importorskip("matplotlib")
+    file = write(tmp_path / "c.csv", ["n", "a$b"], [(5, r"$\frac$"), (1, "x$"), (3, "z")])
+    for workload in ("histogram", "all-ranges"):
+        options = ["--counts-column", "n", "--label-column", "a$b", "--workload", workload, "--mu", 1]
+        done("release", file, *options, "--output", tmp_path / "o.json", "--plot", tmp_path / "p.png")
+
+
+def test_a_long_label_takes_memory_once(tmp_path):
+    file = write(tmp_path / "c.csv", ["n", "l"], [(1, "x" * 10**6), *[(1, "y")] * 20_000])
+    source = read_source(file, {"counts_column": "n", "label_column": "l"})
+    assert len(source.labels) == 20_001 and source.labels.nbytes < 10**6
+
+
+def test_an_output_is_not_the_input(tmp_path):
+    file = write(tmp_path / "c.csv", ["n"], [[1], [2]])
+    before = file.read_bytes()
+    os.link(file, tmp_path / "d.csv")
+    for arguments in (
+        ["release", file, "--counts-column", "n", "--mu", 1, "--output", tmp_path / "d.csv"],
+        ["release", file, "--counts-column", "n", "--mu", 1, "--save-plan", file],
+        ["sketch", "build", file, "--counts-column", "n", "--measurements", 4, "--output", file],
+    ):
+        told = sordino(*arguments)
+        assert told.exit_code == 2 and "input" in told.stderr and file.read_bytes() == before

@@ -186,3 +186,75 @@ def test_a_line_that_was_begun_is_read_to_its_end(rest, tmp_path):
         assert left == b"7\n"
     os.close(reader)
     os.close(writer)
+
+
+def fed(text, *arguments):
+    """Return what `sordino stream` said of a text on its standard input."""
+    reader, writer = os.pipe()
+    os.write(writer, text)
+    os.close(writer)
+    before = os.dup(0)
+    os.dup2(reader, 0)
+    try:
+        return sordino("stream", *arguments)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(reader)
+
+
+def test_a_run_that_begins_while_another_ends_does_not_write_an_old_state(tmp_path, monkeypatch):
+    """The state is read before the store is locked: what the other run saved in between counts."""
+    options = ["--workload", "running-sum", "--mu", 1e6, "--state", tmp_path / "s", "--key-file", tmp_path / "k"]
+    assert fed(b"1\n2\n", *options).exit_code == 0
+    restore, others = so.restore, []
+
+    def late(*arguments, **named):
+        if not others:  # the other run goes on, and ends
+            others.append(None)
+            others.append(fed(b"3\n4\n", *options[4:]))
+        return restore(*arguments, **named)
+
+    def last(said):
+        assert said.exit_code == 0, said.output
+        step, value = said.stdout.splitlines()[-1].split(",")
+        return int(step), round(float(value))
+
+    monkeypatch.setattr(so, "restore", late)
+    said = fed(b"5\n", *options[4:])
+    assert last(others[1]) == (4, 10) and last(said) == (5, 15)
+    monkeypatch.undo()
+    assert last(fed(b"6\n", *options[4:])) == (6, 21)
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "pandas", "polars", "arrow", "buffer"])
+def test_one_malformed_report_takes_no_other_along(kind):
+    plan = so.plan(so.local.LocalSurvey(1000, (0.0, 60.0), intervals=4), so.PureDP(epsilon=1.0))
+    reports = plan.encode_clients(np.arange(60.0))
+
+    def table(array):
+        if kind in {"array", "list"}:
+            return array if kind == "array" else array.tolist()
+        if kind == "buffer":
+            return memoryview(np.ascontiguousarray(array))
+        if kind == "arrow":
+            pa = pytest.importorskip("pyarrow")
+            return pa.table({str(i): array[:, i] for i in range(array.shape[1])})
+        library = pytest.importorskip(kind)
+        return library.DataFrame({str(i): array[:, i] for i in range(array.shape[1])})
+
+    large = reports.copy()
+    large[0] = 2**60
+    missing = reports.astype(np.float64)
+    missing[1] = np.nan
+    for array, accepted in ((reports, 60), (large, 59), (missing, 59 if kind != "list" else 0)):
+        for clients in (None, range(60)):
+            server = plan.server()
+            server.add_many(table(array), clients)
+            assert server.accepted == accepted, clients
+    if kind == "pandas":
+        frame = table(reports).astype(object)
+        frame.iloc[3, 1] = "x"
+        server = plan.server()
+        server.add_many(frame)
+        assert server.accepted == 59

@@ -22,6 +22,7 @@ from sordino.cli.smooth import smooth_group
 from sordino.cli.stream import stream_command
 from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
+from sordino.plots.style import literal
 from sordino.plots.tables import check_picture, plot_release, save_figure
 
 __all__ = ["application"]
@@ -266,7 +267,7 @@ def release_command(
     if insecure_show_truth and plot is None:
         raise InvalidParameterError("--insecure-show-truth needs --plot: there is no picture otherwise")
     picture = None if plot is None else check_picture(plot)
-    outputs.check_outputs(output, (".json", ".csv", ".parquet"), save_plan, picture)
+    outputs.check_outputs([input], output, (".json", ".csv", ".parquet"), save_plan, picture)
     source = read_source(input, {name: options[name] for name in SOURCE_OPTIONS})
     check_names(source, output)
     choices = Choices(**{item.name: options[item.name] for item in fields(Choices)})
@@ -282,7 +283,7 @@ def release_command(
     if plot is not None:
         figure = plot_release(release, level=level)
         if plan.workload.per_cell:
-            figure.axes[0].set_xlabel(source.axis)
+            figure.axes[0].set_xlabel(literal(source.axis))
         if truth is not None:
             click.echo("WARNING: the picture shows the private data itself. It is NOT private.", err=True)
             draw_truth(figure, release, truth)

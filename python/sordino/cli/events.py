@@ -217,7 +217,7 @@ def count_command(
     silently. By default the unit is one event: an edge, a letter or nothing. How many rows or letters INPUT has is
     public with --every-step and for texts: neighbouring files differ in what a row says, or whether it is malformed.
     """
-    outputs.check_output(output, (".json", ".csv", ".parquet"))
+    outputs.check_output(output, (".json", ".csv", ".parquet"), input)
     choices = _Choices(**{item.name: options[item.name] for item in fields(_Choices) if item.name in options})
     of_words = kind in _WORDS
     if of_words and every_step is not None:

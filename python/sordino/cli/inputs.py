@@ -145,7 +145,7 @@ def _read_counts(path: Path, column: str, label_column: str | None) -> Source:
     cells = np.array([real(entry) for entry in entries], dtype=np.float64)
     if not np.isfinite(cells).all():
         raise InputFileError(f"the column {column!r} must hold a finite number in every row")
-    named = np.array([_label(label) for label in labels[0]]) if labels else np.arange(len(cells))
+    named = np.array([_label(label) for label in labels[0]], dtype=object) if labels else np.arange(len(cells))
     return Source(cells, named, label_column or "row", None)
 
 

@@ -92,7 +92,7 @@ def encode_command(
 
     What is no number makes a report of noise alone, so that nobody sees that it is missing.
     """
-    outputs.check_output(output, (".jsonl", ".npz"))
+    outputs.check_output(output, (".jsonl", ".npz"), *([] if input is None else [input]))
     if (value is None) == (input is None) or (input is None) != (column is None):
         raise InvalidParameterError("say whose report: --value, or --input and --column")
     plan = so.SurveyPlan.load(plan_file)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,11 @@ def write_text(path: Path, text: str) -> None:
     atomic_write(path, text.encode("utf-8", "replace"), "output")
 
 
-def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Find out before anything is spent that an output has no name or place to go.
+def check_output(path: Path | None, suffixes: tuple[str, ...], *inputs: Path) -> None:
+    """Find out before anything is spent that an output has no name or place to go, or would replace what is read.
 
     Raises:
-        InvalidParameterError: Another suffix.
+        InvalidParameterError: Another suffix, or an input.
         InputFileError: The folder does not exist.
     """
     if path is None:
@@ -56,18 +57,20 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
         raise InvalidParameterError(f"the name of the output must end in {' or '.join(suffixes)}")
     if not path.parent.is_dir():
         raise InputFileError("the folder of an output file does not exist")
+    if path.exists() and any(source.exists() and path.samefile(source) for source in inputs):
+        raise InvalidParameterError("an output would replace the input")
 
 
-def check_outputs(output: Path | None, suffixes: tuple[str, ...], *others: Path | None) -> None:
+def check_outputs(inputs: Sequence[Path], output: Path | None, suffixes: tuple[str, ...], *others: Path | None) -> None:
     """Find out before anything is spent that outputs have no name or place to go, or one place.
 
     Raises:
-        InvalidParameterError: Another suffix, or two of them are one file.
+        InvalidParameterError: Another suffix, two of them are one file, or one of them is the input.
         InputFileError: A folder does not exist.
     """
-    check_output(output, suffixes)
+    check_output(output, suffixes, *inputs)
     for other in others:
-        check_output(other, ())
+        check_output(other, (), *inputs)
     places = [path.resolve() for path in (output, *others) if path is not None]
     if len(set(places)) < len(places):
         raise InvalidParameterError("two outputs are one file: the second would replace the first")

@@ -88,7 +88,7 @@ def build_command(
         raise InvalidParameterError("say once what a row is: --cells-column or --counts-column")
     if amounts_column is not None and cells_column is None:
         raise InvalidParameterError("--amounts-column goes with --cells-column")
-    outputs.check_output(output, ())
+    outputs.check_output(output, (), input)
 
     def empty(size: int) -> so.sketches.Sketch:
         return so.sketches.Sketch(size, measurements, sketch=kind, nonzeros=nonzeros, seed=seed)  # type: ignore[arg-type] # by click
@@ -249,7 +249,7 @@ def release_command(
     releases cost together adds up, and a ledger in Python watches over it. The recovered table has no intervals: its
     error is at most about that of the noise if it has no more coefficients in the basis than are looked for.
     """
-    outputs.check_outputs(output, (".json", ".csv", ".parquet"), save_plan)
+    outputs.check_outputs(files, output, (".json", ".csv", ".parquet"), save_plan)
     choices = _Recovery(**{item.name: options[item.name] for item in fields(_Recovery) if item.name in options})
     sketch = _merged(files)
     plan = _planned(choices, plan_file, sketch)

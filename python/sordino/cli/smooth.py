@@ -174,7 +174,7 @@ def release_command(
     """
     if output is None and not plan_only:
         raise InvalidParameterError("say where the summary goes (--output), or --plan")
-    outputs.check_outputs(output, (".json",), save_plan, None if plot is None else check_picture(plot))
+    outputs.check_outputs([input], output, (".json",), save_plan, None if plot is None else check_picture(plot))
     columns = _parse_columns(column)
     choices = _Choices(**{item.name: options[item.name] for item in fields(_Choices) if item.name in options})
     plan = _planned(choices, plan_file, columns)

@@ -30,13 +30,16 @@ class StreamState:
         released: Steps that were released before this run.
     """
 
-    def __init__(self, stream: so.Stream, store: so.streams.FileStepStore, path: Path, key: bytes) -> None:
+    def __init__(
+        self, stream: so.Stream, store: so.streams.FileStepStore, path: Path, key: bytes, saved: int | None
+    ) -> None:
         self.stream = stream
         entries = store.entries()
         self.released = entries[-1].step + entries[-1].steps if entries else 0
         self._path = path
         self._key = key
-        self._saved = -1
+        # Of what was read nothing is written again: it may be older than what another run is writing.
+        self._saved = -1 if saved is None else saved
         self._time = time.monotonic()
         self._cost = 0.0
 
@@ -83,9 +86,11 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
     if len({place.resolve() for place in (path, key_file, steps)}) < 3:
         raise InvalidParameterError("--state and --key-file are two files, and neither is that of the steps")
     store = so.streams.FileStepStore(steps)
+    asked = choices.build_plan() if choices.made() or not os.path.lexists(path) else None
     sealed = _read(path, "state")
+    saved: int | None = None
     if sealed is None:
-        plan, orphan = choices.build_plan(), steps.exists()
+        plan, orphan = asked or choices.build_plan(), steps.exists()
         key = _read_key(key_file) or _make_key(key_file)
         try:
             stream = plan.open(store=store)
@@ -97,14 +102,20 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
         known = _read_key(key_file)
         if known is None:
             raise InputFileError("the key file of this state is missing: without it the stream cannot go on")
-        key, asked = known, choices.build_plan() if choices.made() else None
+        key = known
         if not steps.exists():
             raise StepStoreError(f"the published steps of this state, {steps.name!r}, are missing")
         stream = so.restore(sealed, key, store, replay=True)
+        while (newer := _read(path, "state")) != sealed and newer is not None:
+            # Another run ended between the reading and the lock, which is ours now: nobody else writes.
+            stream.close()
+            sealed = newer
+            stream = so.restore(sealed, key, store, replay=True)
+        saved = stream.step
         if asked and not _same(asked.fit, stream.fit, choices):
             stream.close()
             raise InvalidParameterError("the state is of a stream with other options; leave them out to go on with it")
-    state = StreamState(stream, store, path, key)
+    state = StreamState(stream, store, path, key, saved)
     try:
         state.save()
     except BaseException:

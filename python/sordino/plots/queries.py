@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.plots.style import ACCENT, FEW, INK, PALE, describe, dress
+from sordino.plots.style import ACCENT, FEW, INK, PALE, describe, dress, literal
 from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Marginals, Union, Workload
 from sordino.workloads.base import Array
 
@@ -106,5 +106,6 @@ def draw_range_map(
     axes.grid(visible=False)
     if names is not None and len(names) == n:
         ticks = np.unique(np.linspace(0, n - 1, min(n, 6)).round().astype(np.int64))
-        axes.set_xticks(ticks, [str(names[i]) for i in ticks])
-        axes.set_yticks(ticks, [str(names[i]) for i in ticks])
+        labels = [literal(names[i]) for i in ticks]
+        axes.set_xticks(ticks, labels)
+        axes.set_yticks(ticks, labels)

@@ -52,6 +52,7 @@ __all__ = [
     "describe",
     "dress",
     "heading",
+    "literal",
     "new_figure",
     "on_line",
     "save_figure",
@@ -118,6 +119,11 @@ def save_figure(figure: Figure, path: object, *, private: bool = False) -> Figur
     figure.savefig(buffer, dpi=DPI, format=target.suffix.lower().lstrip("."))
     atomic_write(target, buffer.getvalue(), "picture", private=private)
     return figure
+
+
+def literal(text: object) -> str:
+    """Return text of a user as it is written: what is between two dollar signs is no formula."""
+    return str(text).replace("$", r"\$")
 
 
 def describe(workload: Workload) -> str:  # noqa: PLR0912 - one case for each workload

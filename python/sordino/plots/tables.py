@@ -35,6 +35,7 @@ from sordino.plots.style import (
     describe,
     dress,
     heading,
+    literal,
     new_figure,
     on_line,
     save_figure,
@@ -134,7 +135,7 @@ def _place(axes: Axes, where: Positions) -> None:
         dates_axis(axes)
     elif where.names is not None:
         step = -(-len(where.names) // 24)
-        axes.set_xticks(where.at[::step], where.names[::step])
+        axes.set_xticks(where.at[::step], list(map(literal, where.names[::step])))
         if max(len(name) for name in where.names[::step]) * len(where.names) / step > 100:
             axes.tick_params(axis="x", labelrotation=45)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -135,6 +135,8 @@ class LocalServer(Uncopied):
 
     def _well_formed(self, messages: object) -> Array | None:
         """Return reports as numbers if all of them are well formed."""
+        if isinstance(messages, np.ndarray) and messages.dtype.kind == "O":
+            messages = messages.tolist()  # of a table in which something else stands
         plain = is_integers(messages) or (isinstance(messages, list | tuple) and all(map(is_integers, messages)))
         if isinstance(messages, list | tuple) and not plain:
             return None
@@ -144,10 +146,11 @@ class LocalServer(Uncopied):
             if of_a_handler(error, messages):
                 raise
             return None
-        if array.dtype.kind not in "biu" or array.ndim not in {1, 2} or array.shape[-1] != self.fit.numbers:
+        if array.dtype.kind not in "biuf" or array.ndim not in {1, 2} or array.shape[-1] != self.fit.numbers:
             return None
         numbers = array.astype(np.float64)
-        return numbers if (np.abs(numbers) <= self._limit).all() else None
+        sound = (np.abs(numbers) <= self._limit) & (numbers == np.floor(numbers))  # integers, also beside a missing one
+        return numbers if sound.all() else None
 
     def merge(self, other: LocalServer) -> None:
         """Add what another server of the same plan has added up.
@@ -198,8 +201,15 @@ class LocalServer(Uncopied):
 
 
 def _rows(messages: object) -> list[object]:
-    """Return reports one by one; what is no list of them has none, as a stranger's report may be anything."""
+    """Return reports one by one; what is no list of them has none, as a stranger's report may be anything.
+
+    Tables and other arrays are told by their type: their rows are the reports.
+    """
     try:
+        if not isinstance(messages, list | tuple | Mapping | Iterator):
+            rows = np.asarray(messages)
+            if rows.ndim == 2:
+                return list(rows)
         return list(messages)  # type: ignore[call-overload, no-any-return]
     except (TypeError, NotImplementedError):
         return []
