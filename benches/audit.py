@@ -63,6 +63,7 @@ def _workloads() -> list[so.workloads.Workload]:
         so.workloads.BandPass(0.25, 0.25, 16),
         so.Marginals([2] * 4, k=2),
         so.SortedHistogram(16),
+        so.GroupBy([np.arange(8) // 4, np.arange(8)]),
     ]
     if quick():
         return few
