@@ -18,7 +18,7 @@ from sordino.workloads.base import MAX_LENGTH, Array
 if TYPE_CHECKING:
     from sordino.mechanisms.linear.fit import LinearFit
 
-__all__ = ["BoxSums", "box_sums", "ends_of"]
+__all__ = ["BoxSums", "box_rows", "box_sums", "ends_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +72,33 @@ def ends_of(boxes: object, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], N
     return first, last
 
 
+def box_rows(boxes: object, shape: tuple[int, ...]) -> Array:
+    """Return the boxes as rows of queries.
+
+    Raises:
+        SordinoError: The boxes are none of this table.
+        UnsupportedMechanismError: There are none, or more than 2**26 entries.
+    """
+    first, last = ends_of(boxes, shape)
+    cells = int(np.prod(shape, dtype=np.int64))
+    if not 0 < len(first) * cells <= MAX_LENGTH:
+        raise UnsupportedMechanismError("without an estimate of the cells, sums are made of at most 2**26 entries")
+    rows = np.ones((len(first), 1))
+    for axis, length in enumerate(shape):
+        places = np.arange(length)
+        inside = (places >= first[:, axis, None]) & (places <= last[:, axis, None])
+        rows = (rows[:, :, None] * inside[:, None, :]).reshape(len(first), -1)
+    return rows
+
+
 def box_sums(fit: LinearFit, cells: Array, boxes: object) -> BoxSums:
     """Return the sums of an estimated table over boxes.
 
     Raises:
         SordinoError: The boxes are none of this table.
-        UnsupportedMechanismError: Only a sketch was measured.
     """
     shape = fit.request.workload.input_shape
     first, last = (ends.reshape(-1).tolist() for ends in ends_of(boxes, shape))
-    if fit.mechanism.strategy == "compressive":
-        raise UnsupportedMechanismError("a sketch has no unbiased sums: use query(f) on the recovered table")
     values = _core.box_sums(cells.reshape(-1), list(shape), first, last)
     variances = fit.strategy.box_variances(list(shape), first, last)
     return BoxSums(values, fit.door.noise * np.sqrt(variances), fit)

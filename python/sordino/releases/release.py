@@ -16,9 +16,9 @@ from sordino.mechanisms.linear.projections import Projection, project
 from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
 from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
 from sordino.releases.answers import answer_half_widths
-from sordino.releases.boxes import BoxSums, box_sums
+from sordino.releases.boxes import BoxSums, box_rows, box_sums
 from sordino.releases.interval import Interval
-from sordino.workloads import Marginals, Workload
+from sordino.workloads import Marginals, Matrix, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.bases import Basis, basis_of
 
@@ -196,11 +196,17 @@ class Release:
         shape = self.fit.request.workload.input_shape
         if self.recovery is not None:
             return self.recovery.values.reshape(shape)
-        cells = self.fit.strategy.cells(self.measured)
-        if cells is None:
+        if self._estimate is None:
             raise UnsupportedMechanismError("this mechanism does not estimate cells")
-        cells.flags.writeable = False
-        return cells.reshape(shape)
+        return self._estimate.reshape(shape)
+
+    @cached_property
+    def _estimate(self) -> Array | None:
+        """The cells that unbiased answers are read off, flat, where what was measured determines them."""
+        cells = self.fit.strategy.cells(self.measured)
+        if cells is not None:
+            cells.flags.writeable = False
+        return cells
 
     def sum(self, boxes: object) -> BoxSums:
         """Return sums of the cells in boxes of the table, with their standard errors: free, as often as wanted.
@@ -215,9 +221,16 @@ class Release:
             DataTypeError: Not integers.
             ShapeError: Another shape.
             InvalidParameterError: A box is empty, or not in the table.
-            UnsupportedMechanismError: What was measured does not determine the cells.
+            UnsupportedMechanismError: What was measured does not determine these sums, the workload sorts its cells, or
+                only a sketch was measured.
         """
-        return box_sums(self.fit, self.cells, boxes)
+        workload = self.fit.request.workload
+        if not workload.linear:
+            raise UnsupportedMechanismError(f"{workload.kind} has no cells in their places: no sums over boxes")
+        if self._estimate is not None:
+            return box_sums(self.fit, self._estimate, boxes)
+        found = self.answer(Matrix(box_rows(boxes, workload.input_shape)))
+        return BoxSums(found.values, found.stderr, self.fit)
 
     def query(self, f: Callable[[Array], _T]) -> _T:
         """Return any function of the estimated table: free, as often as wanted.

@@ -398,3 +398,89 @@ def test_boxes_are_checked(boxes, error):
     with pytest.raises(error):
         release.sum(boxes)
     assert len(release.sum([]).values) == len(release.sum(np.zeros((0, 1, 2), int)).interval(0.9).lower) == 0
+
+
+def test_auto_gives_up_no_room_for_cells_unasked():
+    """What clamps ordinary counts is taken only where a bound is declared, and named otherwise."""
+    for workload, privacy, integral in (
+        (so.Kronecker([so.AllRanges(60), so.AllRanges(60), so.AllRanges(24)]), so.PureDP(epsilon=1.0), False),
+        (so.Kronecker([so.AllRanges(40)] * 4), so.PureDP(epsilon=1.0), True),
+        (so.Kronecker([so.AllRanges(40)] * 4), ONE, True),
+        (so.Kronecker([so.AllRanges(1024)] * 2), ONE, False),
+    ):
+        plan = so.plan(workload, privacy, integral=integral)
+        assert plan.fit.domain.max_value >= 2**16
+        passed = plan.fit.passed_over
+        assert (passed is not None) == ("passed over" in plan.explain())
+        if passed is not None:
+            assert passed.rmse < plan.rmse and passed.domain.max_value < 2**16
+            declared = so.plan(workload, privacy, integral=integral, max_value=passed.domain.max_value)
+            assert declared.mechanism == passed.name and declared.fit.passed_over is None
+        assert so.compare(workload, privacy, integral=integral).chosen == plan.mechanism
+
+
+def test_weights_have_nothing_in_common():
+    """A tree of single cells is the cells."""
+    plan = so.plan(so.Kronecker([so.AllRanges(8)] * 5), so.PureDP(epsilon=1.0), mechanism="weighted-tree")
+    cells = so.plan(plan.workload, so.PureDP(epsilon=1.0), mechanism="identity")
+    assert plan.fit.domain == cells.fit.domain and plan.rmse == pytest.approx(cells.rmse, rel=1e-6)
+
+
+def test_sums_are_of_what_was_measured_not_of_what_was_recovered():
+    cells = np.zeros(4096, dtype=int)
+    cells[RNG.integers(0, 4096, 60)] = 12
+    full = np.flatnonzero(cells)
+    plan = so.plan(so.Histogram(4096), so.ApproxDP(epsilon=1.0, delta=1e-6), mechanism="threshold-gaussian")
+    release = plan.release(cells)
+    found = release.sum(np.stack([full, full], axis=1))
+    assert np.allclose(found.values, release.unbiased[full], atol=1e-6)
+    assert not np.allclose(found.values, release.values[full], atol=1e-3)
+    ordered = so.plan(so.SortedHistogram(6), so.PureDP(epsilon=1.0)).release([50, 40, 30, 20, 10, 0])
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="places"):
+        ordered.sum([[0, 1]])
+    sketched = so.plan(
+        so.Histogram(64), ONE, compression=so.sketches.Compression(sparsity=4), mechanism="compressive-gaussian"
+    ).release(np.ones(64))
+    with pytest.raises(so.errors.UnsupportedMechanismError):
+        sketched.sum([[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("workload", "box"),
+    [
+        (so.workloads.Union([so.Histogram((6, 5)), so.AllRanges(30)]), [[1, 4], [2, 3]]),
+        (so.Kronecker([so.Histogram((7, 1)), so.RunningSum(20)]), [[0, 6], [0, 0], [3, 9]]),
+        (so.Kronecker([so.Histogram((1, 7)), so.RunningSum(1), so.AllRanges(20)]), [[0, 0], [2, 6], [0, 0], [3, 9]]),
+    ],
+)
+def test_boxes_of_tables_with_axes_of_one_cell(workload, box):
+    cells = RNG.integers(0, 9, workload.input_shape)
+    inside = np.zeros(workload.input_shape)
+    inside[tuple(slice(first, last + 1) for first, last in box)] = 1.0
+    for privacy in (ONE, so.PureDP(epsilon=1.0)):
+        for mechanism in ("auto", "identity", "weighted-tree" if isinstance(privacy, so.PureDP) else "balanced"):
+            release = so.plan(workload, privacy, mechanism=mechanism).release(cells)
+            found, known = release.sum([box]), release.answer(so.Matrix(inside.reshape(1, -1)))
+            assert np.allclose(found.values, known.values) and np.allclose(found.stderr, known.stderr)
+
+
+def test_sums_where_cells_are_not_estimated():
+    release = so.plan(so.RunningSum(16), ONE, mechanism="fourier").release(np.arange(16))
+    with pytest.raises(so.errors.UnsupportedMechanismError):
+        _ = release.cells
+    found, known = release.sum([[0, 3], [2, 2]]), release.answer(so.Matrix([[1.0] * 4 + [0.0] * 12, np.eye(16)[2]]))
+    assert np.allclose(found.values, known.values) and np.allclose(found.stderr, known.stderr)
+
+
+def test_many_axes_of_one_cell_take_no_time():
+    shape = (1,) * 30 + (4,)
+    release = so.plan(so.Histogram(shape), so.GaussianDP(mu=1e6)).release(np.arange(4.0).reshape(shape))
+    assert release.sum([[[0, 0]] * 30 + [[1, 3]]]).values == pytest.approx([6.0], abs=1e-3)
+
+
+def test_the_largest_error_of_very_many_ranges_is_not_minimised():
+    """It is not known: the mean is not given in its place."""
+    for workload in (so.AllRanges(12_000), so.Kronecker([so.AllRanges(12_000), so.Histogram(3)])):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="largest error"):
+            so.plan(workload, ONE, objective="max")
+    assert so.plan(so.Kronecker([so.AllRanges(600), so.AllRanges(500)]), ONE, objective="max").max_stderr is not None

@@ -18,7 +18,7 @@ from sordino.mechanisms.linear.effort import affords, improves
 from sordino.mechanisms.linear.fit import LinearFit, fit_linear, least_gaussian_error
 from sordino.mechanisms.linear.search import Progress
 from sordino.privacy.units import ReplaceOne
-from sordino.workloads import Histogram
+from sordino.workloads import AllRanges, Histogram, Kronecker, Workload
 from sordino.workloads.constraints import PublicTotal
 from sordino.workloads.recognition import recognised
 
@@ -27,6 +27,8 @@ __all__ = ["LINEAR"]
 # Cells from which planning takes seconds, and the error over its bound that no other mechanism betters by a tie.
 _LONG = 2**17
 _SETTLED = 1.006
+# Bound of cells that is not given up for less error where none is declared.
+_USUAL_CELLS = 2**16
 # Two machines compute the same singular values to this.
 _AGREE = 1.0 + 1e-9
 _UNASKED = "searched for only when named: too many cells, or effort='closed_form'"
@@ -58,6 +60,10 @@ class _Linear(Family):
         if isinstance(request.constraint, PublicTotal) and not isinstance(request.unit, ReplaceOne):
             raise InvalidParameterError("a public total cannot change with the protected thing: plan with ReplaceOne")
         request = replace(request, workload=recognised(request.workload))
+        if request.objective == "max" and _has_unlisted_ranges(request.workload):
+            raise UnsupportedMechanismError(
+                "the largest error of more than 11,584 cells' ranges is not known: objective='mean'"
+            )
         cells, memory, compression = request.workload.core.input_len, request.memory, request.compression
         if memory is None or cells is None:
             return request
@@ -76,7 +82,7 @@ class _Linear(Family):
             return fit_linear(request, named(MECHANISMS, name, request.privacy), factorization=found)
         if mechanism != "auto":
             return _best_branching(request, named(MECHANISMS, mechanism, request.privacy), progress)
-        return least_error(self.candidates(request, progress), request.objective)
+        return _chosen(self.candidates(request, progress), request)
 
     def candidates(self, request: Request, progress: Progress | None = None) -> list[LinearFit]:
         """Return every mechanism that `auto` may take, fitted, the simpler ones first."""
@@ -109,7 +115,7 @@ class _Linear(Family):
         automatic = automatic or [fit for fit in fits if fit.mechanism.automatic]
         sketches = [fit for fit in fits if fit.mechanism.strategy == "compressive"]
         # With too little memory for the cells only a sketch is left.
-        chosen = least_error(sketches if sketches and _is_too_large(request) else automatic, request.objective)
+        chosen = _chosen(sketches if sketches and _is_too_large(request) else automatic, request)
         ordered = sorted(fits, key=lambda fit: (_guesses(fit), fit.error(request.objective)))
         return Shown(
             ordered,
@@ -152,6 +158,22 @@ def _is_too_large(request: Request) -> bool:
     """Return whether the cells need more memory than there is."""
     cells = request.workload.core.input_len
     return request.memory is not None and cells is not None and 8 * cells > request.memory
+
+
+def _chosen(fits: list[LinearFit], request: Request) -> LinearFit:
+    """Return the fit of least error, of those that take cells as large as most data have unless a bound is declared."""
+    best = least_error(fits, request.objective)
+    widest = max(fit.domain.max_value for fit in fits)
+    if request.max_value is not None or best.domain.max_value >= min(widest, _USUAL_CELLS):
+        return best
+    wide = least_error([fit for fit in fits if fit.domain.max_value >= min(widest, _USUAL_CELLS)], request.objective)
+    return replace(wide, passed_over=best)
+
+
+def _has_unlisted_ranges(workload: Workload) -> bool:
+    if isinstance(workload, Kronecker):
+        return any(map(_has_unlisted_ranges, workload.factors))
+    return isinstance(workload, AllRanges) and not workload.is_listed
 
 
 def _is_automatic(mechanism: Mechanism, request: Request) -> bool:

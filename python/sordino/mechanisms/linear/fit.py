@@ -60,6 +60,7 @@ class LinearFit(DoorFit):
         max_stderr: Largest standard deviation of an answer; None for a sketch, and for ranges of more than
             11584 cells, of which the mean alone is known.
         factorization: What is measured, for mechanisms that search for it, with the certificate of its optimality.
+        passed_over: A fit with less error that `auto` left, since it clamps cells that no declared `max_value` bounds.
     """
 
     family: ClassVar[str] = "linear"
@@ -76,6 +77,7 @@ class LinearFit(DoorFit):
     max_stderr: float | None = field(repr=False)
     _stderr: Array | None = field(repr=False)
     factorization: Factorization | None = field(default=None, repr=False)
+    passed_over: LinearFit | None = field(default=None, repr=False)
 
     @property
     def stderr(self) -> Array:
@@ -225,6 +227,11 @@ class LinearFit(DoorFit):
             f"error          rmse {self.rmse:.6g}{kind_of_error(self.rmse_kind)}, largest standard error "
             + ("not known" if self.max_stderr is None else f"{self.max_stderr:.6g}"),
         ]
+        if (other := self.passed_over) is not None:
+            lines.append(
+                f"passed over    {other.name}, rmse {other.rmse:.6g}, for cells of at most {other.domain.max_value}: "
+                "declare max_value= if yours are"
+            )
         if self.mechanism.strategy == "tree":
             lines.insert(0, f"branching      {self.branching}")
         return [*lines, *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]

@@ -211,5 +211,7 @@ def _rows(messages: object) -> list[object]:
             if rows.ndim == 2:
                 return list(rows)
         return list(messages)  # type: ignore[call-overload, no-any-return]
-    except (TypeError, NotImplementedError):
+    except Exception as error:  # whatever an object says of itself
+        if of_a_handler(error, messages):
+            raise
         return []

@@ -2,8 +2,12 @@
 
 use super::Strategy;
 use crate::error::Error;
+use crate::interrupt::poll;
 use rayon::prelude::*;
 use std::ops::Range;
+
+/// Boxes between two looks at signals.
+const TOGETHER: usize = 64;
 
 /// Boxes of a table, row by row: first and last cell on every axis, ends included.
 #[derive(Debug, Clone, Copy)]
@@ -31,9 +35,39 @@ impl<'a> Boxes<'a> {
         Ok(())
     }
 
-    fn each(&self) -> impl IndexedParallelIterator<Item = (&'a [usize], &'a [usize])> {
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.first.len() / self.shape.len()
+    }
+
+    /// First and last cells of each.
+    pub(super) fn each(self) -> impl Iterator<Item = (&'a [usize], &'a [usize])> {
         let axes = self.shape.len();
-        self.first.par_chunks_exact(axes).zip(self.last.par_chunks_exact(axes))
+        self.first.chunks_exact(axes).zip(self.last.chunks_exact(axes))
+    }
+
+    /// The same boxes along some axes alone.
+    pub(super) fn of_axes(&self, axes: &Range<usize>) -> Lines<'a> {
+        let of =
+            |ends: &[usize]| ends.chunks_exact(self.shape.len()).flat_map(|end| &end[axes.clone()]).copied().collect();
+        Lines { shape: &self.shape[axes.clone()], first: of(self.first), last: of(self.last) }
+    }
+}
+
+/// Boxes that own their ends.
+pub(super) struct Lines<'a> {
+    pub shape: &'a [usize],
+    first: Vec<usize>,
+    last: Vec<usize>,
+}
+
+impl Lines<'_> {
+    pub(super) fn boxes(&self) -> Boxes<'_> {
+        Boxes { shape: self.shape, first: &self.first, last: &self.last }
+    }
+
+    pub(super) fn each(&self) -> impl Iterator<Item = (&[usize], &[usize])> {
+        self.boxes().each()
     }
 }
 
@@ -74,20 +108,22 @@ pub fn box_sums(cells: &[f64], boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
     }
     let sum = |(first, last): (&[usize], &[usize])| {
         let mut total = Double::default();
-        // Corners: the last cell of each axis, or the one before the first, which counts with the other sign.
-        for corner in 0..1usize << boxes.shape.len() {
-            let at = boxes.shape.iter().enumerate().try_fold(0, |at, (axis, len)| {
-                let place = if corner >> axis & 1 == 0 { Some(last[axis]) } else { first[axis].checked_sub(1) };
-                place.map(|place| at * len + place)
-            });
-            if let Some(at) = at {
-                let value = table[at];
-                total = total.add(if corner.count_ones().is_multiple_of(2) { value } else { value.negated() });
+        // Corners: the last cell of each axis, or the one before the first, if there is one, with the other sign.
+        let before: Vec<usize> = (0..boxes.shape.len()).filter(|axis| first[*axis] > 0).collect();
+        for corner in 0..1usize << before.len() {
+            let mut end = last.to_vec();
+            for (bit, axis) in before.iter().enumerate() {
+                if corner >> bit & 1 == 1 {
+                    end[*axis] = first[*axis] - 1;
+                }
             }
+            let value = table[boxes.shape.iter().zip(&end).fold(0, |at, (len, place)| at * len + place)];
+            total = total.add(if corner.count_ones().is_multiple_of(2) { value } else { value.negated() });
         }
         total.0
     };
-    Ok(boxes.each().map(sum).collect())
+    let axes = boxes.shape.len();
+    Ok(boxes.first.par_chunks_exact(axes).zip(boxes.last.par_chunks_exact(axes)).map(sum).collect())
 }
 
 /// The variance of the sum over every box at unit noise.
@@ -96,7 +132,41 @@ pub fn box_sums(cells: &[f64], boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
 /// As [`box_sums`]; [`Error::Unsupported`] if a sum is outside the measured row space.
 pub fn box_variances(strategy: &dyn Strategy, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
     boxes.check()?;
-    boxes.each().map(|(first, last)| strategy.box_variance(boxes.shape, first, last)).collect()
+    strategy.box_variances(boxes)
+}
+
+/// Each by itself, in several threads; signals are looked for in between.
+pub(super) fn one_by_one<S: Strategy + ?Sized>(strategy: &S, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
+    let (axes, mut out) = (boxes.shape.len(), Vec::with_capacity(boxes.count()));
+    for (first, last) in boxes.first.chunks(axes * TOGETHER).zip(boxes.last.chunks(axes * TOGETHER)) {
+        poll()?;
+        let pairs = first.par_chunks_exact(axes).zip(last.par_chunks_exact(axes));
+        let some: Result<Vec<f64>, Error> =
+            pairs.map(|(first, last)| strategy.box_variance(boxes.shape, first, last)).collect();
+        out.extend(some?);
+    }
+    Ok(out)
+}
+
+/// The variance of one, by the weights of its row.
+pub(super) fn by_weights<S: Strategy + ?Sized>(
+    strategy: &S,
+    shape: &[usize],
+    first: &[usize],
+    last: &[usize],
+) -> Result<f64, Error> {
+    let weights = strategy.weights(&indicator(shape, first, last))?;
+    Ok(weights.iter().zip(strategy.unit_variances()).map(|(w, v)| w * w * v).sum())
+}
+
+/// Cells of a box.
+pub(super) fn volume(first: &[usize], last: &[usize]) -> f64 {
+    first.iter().zip(last).map(|(first, last)| (last - first + 1) as f64).product()
+}
+
+/// Axes of more than one cell.
+pub(super) fn long_axes(shape: &[usize]) -> Vec<usize> {
+    (0..shape.len()).filter(|axis| shape[*axis] > 1).collect()
 }
 
 /// Which axes of a table belong to each factor of a product, by the cells of the factors: several to some, such as cells.

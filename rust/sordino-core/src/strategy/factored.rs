@@ -5,7 +5,7 @@
 //! sum to a double. Sensitivity and variances are those of the rounded matrix. Privacy never depends on how `B` was
 //! found.
 
-use super::boxes::{axes_of, indicator};
+use super::boxes::{Boxes, axes_of, indicator, one_by_one};
 use super::columns::sensitivity;
 use super::fixed::Fixed;
 use super::{Body, Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, probe, table};
@@ -301,16 +301,18 @@ impl Strategy for Factored {
         self.parts.iter().all(|part| part.fixed.rows >= part.fixed.columns).then(|| self.map(Map::Inverse, y))
     }
 
-    fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
+    fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
         if self.parts.len() == 1 {
-            let weights = self.weights(&indicator(shape, first, last))?;
-            return Ok(weights.iter().zip(self.unit_variances()).map(|(w, v)| w * w * v).sum());
+            return one_by_one(self, boxes);
         }
-        let mut product = self.white();
+        let mut product = vec![self.white(); boxes.count()];
         let cells = self.parts.iter().map(|part| part.fixed.columns);
-        for (part, own) in self.parts.iter().zip(axes_of(cells, shape)?) {
-            let row = indicator(&shape[own.clone()], &first[own.clone()], &last[own]);
-            product *= along_axis(&part.inverse, true, &row, 1).iter().map(|w| w * w).sum::<f64>();
+        for (part, own) in self.parts.iter().zip(axes_of(cells, boxes.shape)?) {
+            let lines = boxes.of_axes(&own);
+            for (product, (first, last)) in product.iter_mut().zip(lines.each()) {
+                let row = indicator(lines.shape, first, last);
+                *product *= along_axis(&part.inverse, true, &row, 1).iter().map(|w| w * w).sum::<f64>();
+            }
         }
         Ok(product)
     }

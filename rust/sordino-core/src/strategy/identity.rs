@@ -1,5 +1,6 @@
 //! Noise on the input: `B = I`, answers `A(x + noise)`.
 
+use super::boxes::volume;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
 use crate::error::Error;
 use crate::unit::Unit;
@@ -82,7 +83,7 @@ impl Strategy for Identity {
     }
 
     fn box_variance(&self, _shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
-        let volume: f64 = first.iter().zip(last).map(|(first, last)| (last - first + 1) as f64).product();
+        let volume = volume(first, last);
         Ok(if self.geometry == Geometry::L1 { 2.0 * volume } else { volume })
     }
 

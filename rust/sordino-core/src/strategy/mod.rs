@@ -188,8 +188,15 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// As [`Self::weights`].
     fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
-        let weights = self.weights(&boxes::indicator(shape, first, last))?;
-        Ok(weights.iter().zip(self.unit_variances()).map(|(w, v)| w * w * v).sum())
+        boxes::by_weights(self, shape, first, last)
+    }
+
+    /// The same of many boxes, which lie in the table.
+    ///
+    /// # Errors
+    /// As [`Self::weights`]; [`Error::Interrupted`].
+    fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
+        boxes::one_by_one(self, boxes)
     }
 
     /// Mean squared error at unit noise ratio for one record, before `B` was rounded to integers,

@@ -6,9 +6,9 @@
 //! weighted trees, ℓ1 norms multiply.
 
 use super::balanced::{Balanced, Precision};
-use super::boxes::axes_of;
+use super::boxes::{Boxes, axes_of, volume};
 use super::laminar::Laminar;
-use super::weighted_tree::WeightedTree;
+use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, not_in_row_space, table};
 use crate::error::Error;
 use crate::unit::Unit;
@@ -97,12 +97,17 @@ impl Product {
         }
         // Bits of the factors add up.
         let precision = if others == 1 { Precision::Full } else { Precision::Shared };
+        let bits = match others {
+            1 => WEIGHT_BITS,
+            2 => 8,
+            _ => 6,
+        };
         let axis = |factor: &Workload| match factor {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
             Workload::Sparse { .. } => {
-                Laminar::new(factor, geometry.clone(), None).map(|groups| Axis::Groups(Box::new(groups)))
+                Laminar::new(factor, geometry.clone(), None, bits + 1).map(|groups| Axis::Groups(Box::new(groups)))
             }
-            _ if geometry == Geometry::L1 => WeightedTree::new(factor).map(|tree| Axis::Tree(Box::new(tree))),
+            _ if geometry == Geometry::L1 => WeightedTree::new(factor, bits).map(|tree| Axis::Tree(Box::new(tree))),
             _ => Balanced::new(factor, precision).map(|root| Axis::Root(Box::new(root))),
         };
         let axes = factors.iter().map(axis).collect::<Result<_, _>>()?;
@@ -248,14 +253,17 @@ impl Strategy for Product {
         })
     }
 
-    fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
-        let mut product = self.white();
-        for (axis, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(Axis::cells), shape)?) {
-            let (first, last) = (&first[own.clone()], &last[own.clone()]);
-            product *= match axis.strategy() {
-                None => first.iter().zip(last).map(|(first, last)| (last - first + 1) as f64).product(),
-                Some(strategy) => strategy.box_variance(&shape[own], first, last)? / self.white(),
+    fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
+        let mut product = vec![self.white(); boxes.count()];
+        for (axis, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(Axis::cells), boxes.shape)?) {
+            let part = boxes.of_axes(&own);
+            let variances: Vec<f64> = match axis.strategy() {
+                None => part.each().map(|(first, last)| volume(first, last)).collect(),
+                Some(strategy) => strategy.box_variances(part.boxes())?.into_iter().map(|v| v / self.white()).collect(),
             };
+            for (product, variance) in product.iter_mut().zip(variances) {
+                *product *= variance;
+            }
         }
         Ok(product)
     }

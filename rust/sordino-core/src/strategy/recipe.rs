@@ -13,7 +13,7 @@ use super::product::Product;
 use super::sparse::Sparse;
 use super::square_root::SquareRoot;
 use super::tree::Tree;
-use super::weighted_tree::WeightedTree;
+use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
 use super::z2::Z2;
 use super::{Geometry, Strategy};
 use crate::door::NoiseLaw;
@@ -116,7 +116,7 @@ impl Recipe {
             (Mechanism::WeightedTree, Workload::Kronecker { .. }) if !gaussian => {
                 Box::new(Product::new(&workload, geometry)?)
             }
-            (Mechanism::WeightedTree, _) if !gaussian => Box::new(WeightedTree::new(&workload)?),
+            (Mechanism::WeightedTree, _) if !gaussian => Box::new(WeightedTree::new(&workload, WEIGHT_BITS)?),
             (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => {
                 Box::new(Product::new(&workload, geometry)?)
             }

@@ -6,6 +6,7 @@
 //! the weights from many starts, since it is not convex; sizes that do not pay come out as zero and are dropped. Cells
 //! beyond the last are known zeros.
 
+use super::boxes::{by_weights, long_axes};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
 use crate::error::Error;
 use crate::minimize::bfgs;
@@ -14,7 +15,7 @@ use crate::upper::Upper;
 use crate::workload::{Workload, each, spread};
 
 /// Bits of the sum of the weights.
-const WEIGHT_BITS: i32 = 12;
+pub(super) const WEIGHT_BITS: u32 = 12;
 /// Iterations from each start.
 const ITERATIONS: usize = 60;
 /// Weight, relative to the others, of sizes that a start leaves out.
@@ -103,27 +104,34 @@ fn weight_of<'a>(levels: impl Iterator<Item = &'a Level>) -> Upper {
     Upper::integer(levels.map(|level| u128::from(level.weight.unsigned_abs())).sum())
 }
 
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// Sizes of the blocks that the weighted tree of ranges, running sums and cells measures, and their weights.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for other workloads.
 pub fn tree_blocks(workload: &Workload) -> Result<Vec<(usize, i64)>, Error> {
-    Ok(WeightedTree::new(workload)?.levels.iter().map(|level| (level.size, level.weight)).collect())
+    Ok(WeightedTree::new(workload, WEIGHT_BITS)?.levels.iter().map(|level| (level.size, level.weight)).collect())
 }
 
 impl WeightedTree {
-    pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
+    pub(super) fn new(workload: &Workload, bits: u32) -> Result<Self, Error> {
         let len = workload.table_len()?;
         let sizes: Vec<usize> = std::iter::successors(Some(1), |size| (*size < len).then_some(2 * size)).collect();
         let traces = sizes.iter().map(|size| block_trace(workload, *size)).collect::<Result<Vec<_>, _>>()?;
         let tau: Vec<f64> = (0..sizes.len()).map(|l| traces[l] - traces.get(l + 1).unwrap_or(&0.0)).collect();
-        let scale = 2f64.powi(WEIGHT_BITS);
-        let weights = best_weights(&sizes, &tau).into_iter().map(|w| (w * scale).round() as i64);
+        let scale = 2f64.powi(bits as i32);
+        let mut weights: Vec<i64> =
+            best_weights(&sizes, &tau).into_iter().map(|w| (w * scale).round() as i64).collect();
+        weights[0] = weights[0].max(1); // without every cell not every query is answered
+        // What all have in common counts for nothing, and takes room.
+        let common = weights.iter().fold(0, |common, weight| gcd(common, *weight));
         let (mut gram, mut inverse) = (0.0, 0.0);
         let mut levels = Vec::new();
         for (size, weight) in sizes.into_iter().zip(weights) {
-            // Without every cell not every query is answered.
-            let weight = if size == 1 { weight.max(1) } else { weight };
+            let weight = weight / common;
             if weight > 0 {
                 gram += (weight * weight) as f64 * size as f64;
                 levels.push(Level { size, weight, share: gram.recip() - inverse });
@@ -290,8 +298,12 @@ impl Strategy for WeightedTree {
     }
 
     fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
-        Error::check_len("shape", 1, shape.len())?;
-        Ok(self.variance(first[0], last[0]))
+        // A box is a range where at most one axis is longer than a cell.
+        match long_axes(shape).as_slice() {
+            [] => Ok(self.variance(0, 0)),
+            [axis] => Ok(self.variance(first[*axis], last[*axis])),
+            _ => by_weights(self, shape, first, last),
+        }
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
@@ -309,7 +321,7 @@ mod tests {
     #[test]
     fn ranges_have_the_known_error() {
         for (len, known) in [(64, 6.047), (256, 8.885), (1024, 12.430)] {
-            let tree = WeightedTree::new(&Workload::Ranges { len }).unwrap();
+            let tree = WeightedTree::new(&Workload::Ranges { len }, super::WEIGHT_BITS).unwrap();
             let mut variances = vec![0.0; len * (len + 1) / 2];
             tree.variances(&mut variances);
             let column = tree.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get();

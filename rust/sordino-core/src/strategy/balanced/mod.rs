@@ -16,6 +16,7 @@ mod variances;
 
 pub(super) use kernel::Precision;
 
+use super::boxes::{Boxes, long_axes, one_by_one};
 use super::tree::prefix_or_cells;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
 use crate::error::Error;
@@ -277,6 +278,14 @@ impl Strategy for Balanced {
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
         Some(self.estimate(y))
+    }
+
+    fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
+        let axis = match long_axes(boxes.shape).as_slice() {
+            [axis] if self.len() <= MAX_PAIRS => *axis,
+            _ => return one_by_one(self, boxes),
+        };
+        Ok(self.between(boxes.each().map(|(first, last)| (first[axis], last[axis] + 1))))
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

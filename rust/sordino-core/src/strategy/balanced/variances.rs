@@ -4,6 +4,7 @@ use super::Balanced;
 use super::kernel::Symmetry;
 use crate::transform::fourier::convolve;
 use num_complex::Complex;
+use rayon::prelude::*;
 
 /// Longest block of a sum over halves that is written out.
 const DIRECT: usize = 64;
@@ -59,6 +60,24 @@ impl Balanced {
         let mut largest = 0.0f64;
         self.each_range(|variances| largest = variances.iter().fold(largest, |most, v| most.max(*v)));
         largest
+    }
+
+    /// Variances of the cells between two ends, the second not included: `‖P_b − P_a‖²`, `P_e` the weights of the sum of the
+    /// cells before `e`, each made once.
+    pub(super) fn between(&self, ends: impl Iterator<Item = (usize, usize)>) -> Vec<f64> {
+        let ends: Vec<(usize, usize)> = ends.collect();
+        let mut asked = vec![false; self.len() + 1];
+        for (a, b) in &ends {
+            (asked[*a], asked[*b]) = (true, true);
+        }
+        let weights = |end: usize| {
+            let row: Vec<f64> = (0..self.len()).map(|cell| f64::from(u8::from(cell < end))).collect();
+            self.solve_transposed(&row)
+        };
+        let known: Vec<Vec<f64>> =
+            asked.par_iter().enumerate().map(|(end, asked)| if *asked { weights(end) } else { Vec::new() }).collect();
+        let apart = |(a, b): &(usize, usize)| known[*a].iter().zip(&known[*b]).map(|(a, b)| (a - b) * (a - b)).sum();
+        ends.par_iter().map(apart).collect()
     }
 
     /// The mean variance of all ranges: with `P_b` the weights of the sum up to cell `b`, that of a range is

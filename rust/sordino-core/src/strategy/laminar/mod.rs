@@ -20,7 +20,7 @@ use forest::{Forest, NONE};
 use solve::Solver;
 
 /// Bits of the largest weight.
-const WEIGHT_BITS: i32 = 13;
+const WEIGHT_BITS: u32 = 13;
 
 /// Counts of nested groups with their weights.
 #[derive(Debug)]
@@ -47,18 +47,23 @@ pub fn laminar(workload: &Workload, law: NoiseLaw, answer_weights: Option<&[f64]
         Error::check_len("weights", workload.answers_len(), weights.len())?;
     }
     let geometry = if law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
-    Ok(Box::new(Laminar::new(&workload, geometry, answer_weights)?))
+    Ok(Box::new(Laminar::new(&workload, geometry, answer_weights, WEIGHT_BITS)?))
 }
 
 impl Laminar {
-    pub(super) fn new(workload: &Workload, geometry: Geometry, answer_weights: Option<&[f64]>) -> Result<Self, Error> {
+    pub(super) fn new(
+        workload: &Workload,
+        geometry: Geometry,
+        answer_weights: Option<&[f64]>,
+        bits: u32,
+    ) -> Result<Self, Error> {
         let forest = Forest::of(workload)?;
         let mut asked = vec![0.0; forest.len()];
         for (t, (factor, node)) in forest.queries.iter().enumerate() {
             asked[*node as usize] += factor * factor * answer_weights.map_or(1.0, |weights| weights[t]);
         }
         let found = weights::best(&forest, &asked, geometry == Geometry::L1);
-        let scale = 2f64.powi(WEIGHT_BITS);
+        let scale = 2f64.powi(bits as i32);
         let rounded = |(v, g): (usize, &f64)| {
             let weight = (g.sqrt() * scale).round() as i64;
             // Without every leaf not every query is answered.

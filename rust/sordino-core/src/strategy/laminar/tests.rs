@@ -211,7 +211,7 @@ fn uneven_hierarchies_come_near_the_bound() {
     let fine = cuts(32);
     let labels = vec![(0..cells as i64).collect(), fine.clone(), fine.iter().map(|f| f / 5).collect(), vec![0; cells]];
     let workload = groups(&labels, &[1.0; 4]);
-    let strategy = Laminar::new(&workload, Geometry::L2, None).unwrap();
+    let strategy = Laminar::new(&workload, Geometry::L2, None, super::WEIGHT_BITS).unwrap();
     let (rows, columns, entries) = workload.dense().unwrap();
     let queries = from_rows(rows, columns, &entries);
     let gram = crate::linear_algebra::transposed_product(&queries, &queries);
