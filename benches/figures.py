@@ -31,11 +31,11 @@ import paper_figures
 import smooth
 import smooth_errors
 import stream_errors
-import streams
 from harness import Row, in_process, quick, table
 
 import geometry
 import sordino
+import streams
 
 _HERE = Path(__file__).resolve().parent
 _START, _END = "<!-- figures: {} -->", "<!-- end: {} -->"
