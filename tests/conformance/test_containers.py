@@ -270,3 +270,24 @@ def test_an_array_without_axes_among_batches_of_points():
     plan = so.plan(so.smooth.SmoothQueries(2, **BOX), so.PureDP(epsilon=1.0))
     with pytest.raises(so.errors.DataTypeError):
         plan.sums([np.zeros((3, 2)), np.array(5.0)])
+
+
+@pytest.mark.parametrize("column", ["datetime64[ns]", "datetime64[s]", "timedelta64[ns]", "complex128"])
+@pytest.mark.parametrize("missing", [True, None])
+def test_a_column_of_times_is_refused_whatever_stands_beside_it(column, missing):
+    pd = pytest.importorskip("pandas")
+    pairs = so.plan(so.Marginals((2, 3), k=1), SHARP)
+    points = so.plan(so.smooth.SmoothQueries(2, **BOX), so.PureDP(epsilon=1.0))
+    frame = pd.DataFrame({"a": pd.array([True, missing], dtype="boolean"), "b": np.array([1, 2]).astype(column)})
+    for take in (pairs.release, points.sums, so.plan(so.Histogram((2, 2)), SHARP).release):
+        with pytest.raises(so.errors.DataTypeError):
+            take(frame)
+
+
+@pytest.mark.parametrize("missing", [True, None])
+def test_a_column_of_arrays_is_refused_whatever_stands_beside_it(missing):
+    pl = pytest.importorskip("polars")
+    points = so.plan(so.smooth.SmoothQueries(2, **BOX), so.PureDP(epsilon=1.0))
+    frame = pl.DataFrame({"a": [True, missing], "b": pl.Series([[1, 2], [3, 4]], dtype=pl.Array(pl.Int64, 2))})
+    with pytest.raises(so.errors.DataTypeError):
+        points.sums(frame)

@@ -303,7 +303,7 @@ def _first(row: Any) -> list[Any]:
 # Types of columns that hold no numbers, as pandas, polars and Arrow name them.
 _NO_NUMBERS = (
     "category", "categorical", "dictionary", "enum", "period", "interval", "date", "time", "duration", "str", "utf8",
-    "large_", "binary", "list", "struct", "fixed_size", "month",
+    "large_", "binary", "list", "array", "struct", "fixed_size", "month",
 )  # fmt: skip
 
 
@@ -332,6 +332,8 @@ def _converted(data: Any) -> NDArray[Any]:
     if columns is not None:
         # A table takes one type for all its columns, and casts what is missing.
         arrays = [_converted(column) for column in columns]
+        if any(array.dtype.kind not in "iubfO" for array in arrays):
+            raise TypeError  # whatever stands beside it
         if any(array.dtype.kind == "O" for array in arrays):
             return np.stack([_objects(array.tolist()) for array in arrays], axis=1)
         return np.ma.stack(arrays, axis=1) if any(map(np.ma.isMaskedArray, arrays)) else np.stack(arrays, axis=1)
