@@ -28,7 +28,7 @@ __all__ = ["LINEAR"]
 _LONG = 2**17
 _SETTLED = 1.006
 # Bound of cells that is not given up for less error where none is declared.
-_USUAL_CELLS = 2**16
+_USUAL_CELLS = 2**12
 # Two machines compute the same singular values to this.
 _AGREE = 1.0 + 1e-9
 _UNASKED = "searched for only when named: too many cells, or effort='closed_form'"
