@@ -22,6 +22,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino._support.columns import check_columns, converted, objects_of
 from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 
@@ -38,7 +39,6 @@ __all__ = [
     "is_integers",
     "is_missing",
     "is_missing_item",
-    "listed_column",
     "member_of",
     "members_or",
     "of_a_handler",
@@ -120,13 +120,13 @@ def array_of(what: str, data: object, kind: str = "real numbers") -> NDArray[Any
         raise DataTypeError(f"{what} must be {kind}: give a list or an array of them")
     try:
         with np.errstate(all="ignore"):
-            found = _converted(data)
+            found = converted(data)
             array = np.asarray(found)
     except Exception as error:
         if of_a_handler(error, data):
             raise
         if isinstance(data, list | tuple) and not any(map(_is_sequence, data)):
-            return _objects(data)  # an integer beyond all dtypes is among them
+            return objects_of(data)  # an integer beyond all dtypes is among them
         raise DataTypeError(f"{what} must be {kind}") from None
     if isinstance(found, np.ma.MaskedArray):
         raise masked
@@ -173,13 +173,13 @@ def entries_of(
                 raise
         if width is None and data and all(map(_is_sequence, data)):
             return np.full((len(data), 1), None, dtype=object)  # of another shape, whoever reads it
-        array = _objects(data) if width is None else _rows(data, width)
+        array = objects_of(data) if width is None else _rows(data, width)
         if not text and array.size and all(isinstance(entry, str | bytes) for entry in array.flat):
             raise DataTypeError(f"{what} must be {kind}")
         return array
     if is_missing_item(data):
         return np.array(math.nan)
-    _check_columns(what, data, kind)
+    check_columns(what, data, kind)
     array = array_of(what, data, kind)
     if array.dtype.kind not in "iubfO":
         raise DataTypeError(f"{what} must be {kind}")
@@ -213,7 +213,7 @@ def _nested(data: list[Any] | tuple[Any, ...]) -> NDArray[Any] | None:
         entries = [entry for row in entries for entry in row]
     if _are_numbers(entries) or any(_is_sequence(entry) for entry in entries):
         return None
-    return _objects(entries).reshape(shape)
+    return objects_of(entries).reshape(shape)
 
 
 def _is_strange(data: Any) -> bool:
@@ -237,7 +237,7 @@ def _rows(rows: list[Any] | tuple[Any, ...], width: int) -> NDArray[Any]:
             continue
         entries = _listed(found)
         if len(entries) == width:
-            row[:] = _objects(entries)
+            row[:] = objects_of(entries)
     return array
 
 
@@ -298,103 +298,6 @@ def are_rows(entries: list[Any] | tuple[Any, ...]) -> bool:
 
 def _first(row: Any) -> list[Any]:
     return _listed(row)[:1] or [None]
-
-
-# Types of columns that hold no numbers, as pandas, polars and Arrow name them.
-_NO_NUMBERS = (
-    "category", "categorical", "dictionary", "enum", "period", "interval", "date", "time", "duration", "str", "utf8",
-    "large_", "binary", "list", "array", "struct", "fixed_size", "month",
-)  # fmt: skip
-
-
-def _check_columns(what: str, data: Any, kind: str) -> None:
-    """Refuse columns by their type: what a column becomes in numpy depends on whether an entry is missing.
-
-    Raises:
-        DataTypeError: A column of dates, times, categories or text.
-    """
-    types = getattr(getattr(data, "schema", None), "types", None)
-    if types is None:
-        types = getattr(data, "dtypes", None)
-    if types is None:
-        types = [getattr(data, "dtype", getattr(data, "type", None))]
-    for dtype in types if isinstance(types, Iterable) else [types]:
-        found = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of categories that are numbers
-        if not isinstance(found, np.dtype) and str(found).lower().startswith(_NO_NUMBERS):
-            raise DataTypeError(f"{what} must be {kind}: a column of another type is among them")
-
-
-def _converted(data: Any) -> NDArray[Any]:
-    convert = getattr(data, "to_numpy", None)
-    if not callable(convert):
-        return np.asanyarray(data)
-    columns = _columns_of(data)
-    if columns is not None:
-        # A table takes one type for all its columns, and casts what is missing.
-        arrays = [_converted(column) for column in columns]
-        if any(array.dtype.kind not in "iubfO" for array in arrays):
-            raise TypeError  # whatever stands beside it
-        if any(array.dtype.kind == "O" for array in arrays):
-            return np.stack([_objects(array.tolist()) for array in arrays], axis=1)
-        return np.ma.stack(arrays, axis=1) if any(map(np.ma.isMaskedArray, arrays)) else np.stack(arrays, axis=1)
-    try:
-        return np.asanyarray(convert())
-    except (TypeError, ValueError, NotImplementedError, ArithmeticError):
-        try:
-            return np.asanyarray(convert(zero_copy_only=False))
-        except Exception:  # text that is no UTF-8, of a library that has a name of its own for that
-            return _objects(listed_column(data))
-    except Exception:
-        return _objects(listed_column(data))
-
-
-def _columns_of(data: Any) -> list[Any] | None:
-    """Return the columns of a frame of pandas or polars; None of anything else, and where one dtype of numpy is all."""
-    types = getattr(data, "dtypes", None)
-    if types is None or getattr(data, "ndim", 2) != 2:
-        return None
-    kinds = list(types)
-    if not kinds or (isinstance(kinds[0], np.dtype) and kinds[0].kind != "O" and len(set(kinds)) == 1):
-        return None
-    if hasattr(data, "get_columns"):
-        return list(data.get_columns())
-    return [data.iloc[:, at] for at in range(len(kinds))] if hasattr(data, "iloc") else None
-
-
-def listed_column(column: Any) -> list[Any]:
-    """Return the entries of a column of Arrow, or of pandas or polars, as Python has them.
-
-    Text that is no UTF-8 stays text, byte for byte; what is no value of its type is missing.
-
-    Raises:
-        TypeError: The column does not say its entries.
-    """
-    for name in ("to_pylist", "to_list", "tolist"):
-        if callable(convert := getattr(column, name, None)):
-            try:
-                return list(convert())
-            except (KeyboardInterrupt, SystemExit):
-                raise
-            except BaseException:  # beyond Python's dates, no UTF-8; polars panics
-                break
-    behind = getattr(getattr(column, "array", None), "__arrow_array__", None)
-    found = column if behind is None else behind()
-    if not hasattr(found, "to_pylist"):
-        raise TypeError
-    return list(map(_scalar, found))
-
-
-def _scalar(scalar: Any) -> Any:
-    try:
-        return scalar.as_py()
-    except (ValueError, ArithmeticError):
-        text = getattr(scalar, "as_buffer", None)
-        return None if text is None else text().to_pybytes().decode("utf-8", "surrogateescape")
-
-
-def _objects(entries: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
-    """Return an array of these objects, as they are."""
-    return np.fromiter(entries, dtype=object, count=len(entries))
 
 
 def _holds_mask(data: object) -> bool:

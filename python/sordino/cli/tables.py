@@ -14,8 +14,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from sordino._support.columns import listed_column
 from sordino._support.files import atomic_write
-from sordino._support.private_numbers import LARGEST, LIMIT, half_up, listed_column
+from sordino._support.private_numbers import LARGEST, LIMIT, half_up
 from sordino.errors import InputFileError, MissingDependencyError
 
 __all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]

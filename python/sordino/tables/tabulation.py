@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino._support.checks import integer, numbers, text
-from sordino._support.private_numbers import array_of, attempt, entries_of, is_missing, listed_column, real_of, reals_or
+from sordino._support.columns import listed_column
+from sordino._support.private_numbers import array_of, attempt, entries_of, is_missing, real_of, reals_or
 from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
