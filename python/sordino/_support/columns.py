@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,11 @@ def check_columns(what: str, data: Any, kind: str) -> None:
 
 
 def converted(data: Any) -> NDArray[Any]:
+    """Return data as numpy has them, with a mask if that is so.
+
+    Raises:
+        TypeError: A column of a table holds no numbers, or does not say its entries.
+    """
     convert = getattr(data, "to_numpy", None)
     if not callable(convert):
         return np.asanyarray(data)
@@ -55,15 +61,10 @@ def converted(data: Any) -> NDArray[Any]:
         if any(array.dtype.kind == "O" for array in arrays):
             return np.stack([objects_of(array.tolist()) for array in arrays], axis=1)
         return np.ma.stack(arrays, axis=1) if any(map(np.ma.isMaskedArray, arrays)) else np.stack(arrays, axis=1)
-    try:
-        return np.asanyarray(convert())
-    except (TypeError, ValueError, NotImplementedError, ArithmeticError):
-        try:
-            return np.asanyarray(convert(zero_copy_only=False))
-        except Exception:  # text that is no UTF-8, of a library that has a name of its own for that
-            return objects_of(listed_column(data))
-    except Exception:
-        return objects_of(listed_column(data))
+    for options in ({}, {"zero_copy_only": False}):
+        with suppress(Exception):  # which may quote entries
+            return np.asanyarray(convert(**options))
+    return objects_of(listed_column(data))  # such as text that is no UTF-8
 
 
 def _columns_of(data: Any) -> list[Any] | None:
