@@ -291,3 +291,14 @@ def test_a_column_of_arrays_is_refused_whatever_stands_beside_it(missing):
     frame = pl.DataFrame({"a": [True, missing], "b": pl.Series([[1, 2], [3, 4]], dtype=pl.Array(pl.Int64, 2))})
     with pytest.raises(so.errors.DataTypeError):
         points.sums(frame)
+
+
+def test_a_row_of_another_length_is_not_listed():
+    plan = so.plan(so.smooth.SmoothQueries(2, **BOX), so.PureDP(epsilon=1.0))
+    pairs = so.plan(so.Marginals([2, 2], k=2), SHARP)
+
+    def taken():
+        assert plan.sums([(0.1, 0.2), range(10**12)]).core.count == 1
+        pairs.release([[0, 1], range(10**12)])
+
+    assert peak(taken) < 30e6

@@ -235,7 +235,8 @@ def _rows(rows: list[Any] | tuple[Any, ...], width: int) -> NDArray[Any]:
         if not _is_sequence(found):
             row[0] = found if width == 1 else None
             continue
-        entries = _listed(found)
+        # A row of another length is not listed: it may be long.
+        entries = _listed(found) if _length(found) in (width, -1) else []
         if len(entries) == width:
             row[:] = objects_of(entries)
     return array
