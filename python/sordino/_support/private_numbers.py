@@ -110,9 +110,10 @@ def array_of(what: str, data: object, kind: str = "real numbers") -> NDArray[Any
         DataTypeError: No array, or one with a mask: what is behind it would count.
     """
     masked = DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
-    if data is np.ma.masked or _holds_mask(data):
+    plain = isinstance(data, list | tuple) and _are_numbers(data)
+    if data is np.ma.masked or (not plain and _holds_mask(data)):
         raise masked
-    if isinstance(data, list | tuple) and not _are_numbers(data):
+    if isinstance(data, list | tuple) and not plain:
         listed = _nested(data)
         if listed is not None:
             return listed
@@ -158,12 +159,13 @@ def entries_of(
             f"{what}: what tabulate returned belongs to a plan's release, which sees to its unit; give its `counts`"
         )
     if isinstance(data, list | tuple):
-        if _holds_mask(data):
+        plain = _are_numbers(data) or (width is not None and all(map(_is_of_numbers, data)))
+        if not plain and _holds_mask(data):
             raise DataTypeError(f"{what} must have no mask: fill or drop what is masked first")
         if width is not None and not any(_is_row(row, width) for row in data) and not all(map(is_missing, data)):
             raise ShapeError(f"{what} must be rows of {width} entries each")
         try:
-            if _are_numbers(data) or (width is not None and all(map(_is_of_numbers, data))):
+            if plain:
                 with np.errstate(all="ignore"):
                     array = np.asarray(data)
                 if array.dtype.kind in "iubf" and (array.size or array.ndim > 1):

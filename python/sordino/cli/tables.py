@@ -114,23 +114,33 @@ def _csv(path: Path, names: list[str]) -> list[Column]:
 def _rows(file: TextIO) -> Iterator[list[str]]:
     """Yield the names of the columns, none if there is nothing, and the rows.
 
-    In a file of one column a blank line is a row whose field is empty; of several no row looks so.
+    Nothing but its end ends a line: a field that holds a carriage return is one field. In a file of one column a blank
+    line is a row whose field is empty; of several no row looks so.
     """
-    found = csv.reader(map(_one_line, file))
+    met = False
+
+    def lines() -> Iterator[str]:
+        nonlocal met
+        for line in file:
+            end = 2 if line.endswith("\r\n") else 1 if line.endswith("\n") else 0
+            body = line[: len(line) - end]
+            if "\r" in body:
+                met = True
+                yield body.replace("\r", _RETURN) + line[len(body) :]
+            else:
+                yield line
+
+    found = csv.reader(lines())
     header = next(found, [])
     yield header
     alone = len(header) == 1
-    yield from ([field.replace(_RETURN, "\r") for field in row] for row in found if row or alone)
+    for row in found:
+        if row or alone:
+            yield [field.replace(_RETURN, "\r") for field in row] if met else row
 
 
 # What stands for a carriage return within a line: no byte is decoded to it.
 _RETURN = "\udc0d"
-
-
-def _one_line(line: str) -> str:
-    """Return a line in which nothing but its end ends it: a field that holds a carriage return is one field."""
-    end = 2 if line.endswith("\r\n") else 1 if line.endswith("\n") else 0
-    return line[: len(line) - end].replace("\r", _RETURN) + line[len(line) - end :]
 
 
 @contextmanager

@@ -163,11 +163,6 @@ impl Factored {
         }
     }
 
-    /// Variance of a coordinate's noise, the same for all.
-    fn white(&self) -> f64 {
-        if self.geometry == Geometry::L1 { 2.0 } else { 1.0 }
-    }
-
     /// Variances of the answers of each factor at noise of variance 1.
     fn variances_of_factors(&self) -> Vec<Vec<f64>> {
         let factors = self.workload.kronecker_factors().iter().zip(&self.parts);
@@ -272,7 +267,7 @@ impl Strategy for Factored {
     fn variances(&self, out: &mut [f64]) {
         if self.parts.len() > 1 {
             let mut each = self.variances_of_factors();
-            each.push(vec![self.white()]);
+            each.push(vec![self.geometry.white()]);
             out.copy_from_slice(&outer(&each));
             return;
         }
@@ -291,7 +286,7 @@ impl Strategy for Factored {
         if self.parts.len() == 1 {
             return None;
         }
-        let white = self.white();
+        let white = self.geometry.white();
         let each = self.variances_of_factors().into_iter().map(|variances| spread(&variances));
         let (mean, largest) = each.fold((white, white), |(mean, most), (a, b)| (mean * a, most * b));
         Some((mean, Some(largest)))
@@ -305,7 +300,7 @@ impl Strategy for Factored {
         if self.parts.len() == 1 {
             return one_by_one(self, boxes);
         }
-        let mut product = vec![self.white(); boxes.count()];
+        let mut product = vec![self.geometry.white(); boxes.count()];
         let cells = self.parts.iter().map(|part| part.fixed.columns);
         for (part, own) in self.parts.iter().zip(axes_of(cells, boxes.shape)?) {
             let lines = boxes.of_axes(&own);

@@ -74,7 +74,7 @@ impl Strategy for Identity {
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
         let (mean, largest) = self.workload.row_squares_spread();
-        let noise = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 };
+        let noise = self.geometry.white();
         Some((noise * mean, Some(noise * largest)))
     }
 
@@ -83,8 +83,7 @@ impl Strategy for Identity {
     }
 
     fn box_variance(&self, _shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
-        let volume = volume(first, last);
-        Ok(if self.geometry == Geometry::L1 { 2.0 * volume } else { volume })
+        Ok(self.geometry.white() * volume(first, last))
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

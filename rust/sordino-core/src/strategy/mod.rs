@@ -63,6 +63,11 @@ pub enum Geometry {
 }
 
 impl Geometry {
+    /// Variance of a coordinate's unit noise, where it is independent.
+    pub(crate) fn white(&self) -> f64 {
+        if *self == Self::L1 { 2.0 } else { 1.0 }
+    }
+
     /// Bound of this norm for a vector of `touched` entries, each at most 1 in magnitude.
     pub(crate) fn of_ones(&self, touched: usize) -> Upper {
         match self {

@@ -114,11 +114,6 @@ impl Product {
         Ok(Self { axes, answers: factors.iter().map(Workload::answers_len).collect(), geometry })
     }
 
-    /// Variance of a coordinate's noise.
-    fn white(&self) -> f64 {
-        if self.geometry == Geometry::L1 { 2.0 } else { 1.0 }
-    }
-
     /// The strategies from the last axis to the first, each with the bound that the one before leaves; the last may leave
     /// floats.
     fn stages(&self, max_abs: u64) -> Result<(Vec<Stage<'_>>, Encoding), Error> {
@@ -225,16 +220,16 @@ impl Strategy for Product {
             if let Some(strategy) = axis.strategy() {
                 strategy.variances(&mut variances);
             }
-            let white = if axis.strategy().is_some() { self.white() } else { 1.0 };
+            let white = if axis.strategy().is_some() { self.geometry.white() } else { 1.0 };
             variances.into_iter().map(|v| v / white).collect()
         };
         let mut each: Vec<Vec<f64>> = self.axes.iter().zip(&self.answers).map(variances).collect();
-        each.push(vec![self.white()]);
+        each.push(vec![self.geometry.white()]);
         out.copy_from_slice(&outer(&each));
     }
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
-        let white = self.white();
+        let white = self.geometry.white();
         self.axes.iter().filter_map(Axis::strategy).try_fold((white, Some(white)), |(mean, largest), strategy| {
             let (own, most) = strategy.spread()?;
             Some((mean * own / white, largest.zip(most).map(|(a, b)| a * b / white)))
@@ -254,12 +249,14 @@ impl Strategy for Product {
     }
 
     fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
-        let mut product = vec![self.white(); boxes.count()];
+        let mut product = vec![self.geometry.white(); boxes.count()];
         for (axis, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(Axis::cells), boxes.shape)?) {
             let part = boxes.of_axes(&own);
             let variances: Vec<f64> = match axis.strategy() {
                 None => part.each().map(|(first, last)| volume(first, last)).collect(),
-                Some(strategy) => strategy.box_variances(part.boxes())?.into_iter().map(|v| v / self.white()).collect(),
+                Some(strategy) => {
+                    strategy.box_variances(part.boxes())?.into_iter().map(|v| v / self.geometry.white()).collect()
+                }
             };
             for (product, variance) in product.iter_mut().zip(variances) {
                 *product *= variance;

@@ -101,10 +101,6 @@ impl Laminar {
         if self.geometry == Geometry::L1 { sum } else { sum.sqrt() }
     }
 
-    fn white(&self) -> f64 {
-        if self.geometry == Geometry::L1 { 2.0 } else { 1.0 }
-    }
-
     /// Sums over every node of `G^{-1} Bᵀ y`.
     fn estimates(&self, y: &[f64]) -> Vec<f64> {
         let mut back = vec![0.0; self.forest.len()];
@@ -172,7 +168,7 @@ impl Strategy for Laminar {
     fn variances(&self, out: &mut [f64]) {
         let variances = self.solver.variances();
         for (slot, (factor, v)) in out.iter_mut().zip(&self.forest.queries) {
-            *slot = self.white() * factor * factor * variances[*v as usize];
+            *slot = self.geometry.white() * factor * factor * variances[*v as usize];
         }
     }
 
