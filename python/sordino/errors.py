@@ -24,6 +24,7 @@ __all__ = [
     "StepConflictError",
     "StepStoreError",
     "StreamClosedError",
+    "UnitError",
     "UnsupportedCostError",
     "UnsupportedMechanismError",
 ]
@@ -71,6 +72,10 @@ class ForkError(SordinoError, RuntimeError):
 
 class EntropyError(SordinoError, OSError):
     """Raised when the operating system does not deliver the random bytes that noise needs."""
+
+
+class UnitError(SordinoError, ValueError):
+    """Raised when data or a charge protect another thing than the plan or the ledger does; nothing is spent."""
 
 
 class UnsupportedCostError(SordinoError, TypeError):

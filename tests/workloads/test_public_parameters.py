@@ -139,6 +139,7 @@ def calls():
     new("GaussianCost", rho=1.0)
     new("ApproxCost", epsilon=1.0, delta=0.1)
     new("Ledger", A, composition="adaptive", storage=None)
+    new("Ledger", A, pure_as="epsilon", reserve_epsilon=0.1, reserve_delta=1e-9, unit=so.AddRemove(1))
     new("Ledger", A, composition="schedule", schedule=[so.privacy.PureCost(0.1)])
     add("Ledger.charge", lambda *a: so.Ledger(A).charge(*a), so.privacy.PureCost(0.1), "a", "b")
     add("Ledger.check", lambda *a: so.Ledger(A).check(*a), so.privacy.PureCost(0.1), "a")
@@ -152,6 +153,8 @@ def calls():
         ("gaussian_mu", (A,)),
         ("mu_of_pure", (1.0,)),
         ("pure_of_mu", (1.0,)),
+        ("pure_of_rho", (1.0,)),
+        ("rho_of_pure", (1.0,)),
         ("pure_epsilon", (A,)),
         ("noise_ratio", (A, "laplace")),
         ("cost", (A, "laplace")),

@@ -228,6 +228,7 @@ class ReleasePlan(Plan):
                 or noise is deterministic and a ledger is given.
             BudgetExceededError: The ledger's total would be exceeded.
             UnsupportedCostError: The ledger cannot count this cost.
+            UnitError: The ledger protects another thing.
             DuplicateRequestError: The request was made before, from another plan.
             ForkError: The ledger belongs to another process.
             EntropyError: The operating system gives no randomness; the budget stays charged.
@@ -237,7 +238,7 @@ class ReleasePlan(Plan):
             ledger,
             request_id,
             fit.cost,
-            self.unit.label,
+            self.unit,
             lambda record: how.answered_by(fit, record),
             lambda key: how.prepare(fit, data, key, ledger is not None),
             how.finish,
@@ -288,13 +289,14 @@ class StreamPlan(Plan):
             InvalidParameterError: Noise is deterministic and a ledger is given; a store where nothing can be stored.
             BudgetExceededError: The ledger's total would be exceeded.
             UnsupportedCostError: The ledger cannot count this cost.
+            UnitError: The ledger protects another thing.
             DuplicateRequestError: The request was charged before.
             StepStoreError: The store is in use, or belongs to another stream.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
         check_store(self.fit, store)
         stream: OpenStream = opened(
-            ledger, request_id, self.cost, self.unit.label, lambda key: opened_stream(self.fit, store, key)
+            ledger, request_id, self.cost, self.unit, lambda key: opened_stream(self.fit, store, key)
         )
         counters = getattr(stream, "counters", None)
         if isinstance(counters, Stream):
@@ -393,7 +395,7 @@ class SurveyPlan(Plan):
             ledger,
             None,
             fit.cost,
-            self.unit.label,
+            self.unit,
             lambda _record: None,
             lambda key: prepare_reports(fit, array, key),
         )

@@ -28,6 +28,8 @@ __all__ = [
     "noise_ratio",
     "pure_epsilon",
     "pure_of_mu",
+    "pure_of_rho",
+    "rho_of_pure",
 ]
 
 Noise: TypeAlias = Literal["gaussian", "laplace", "block"]
@@ -36,6 +38,8 @@ Noise: TypeAlias = Literal["gaussian", "laplace", "block"]
 _ROOT_EIGHTH = math.sqrt(0.125)
 # Relative error granted to the closed forms of mu_of_pure and pure_of_mu; test_calibration.py checks it.
 _CLOSED_FORM_SLACK = 1e-13
+# tanh(x) and x agree to the last place of a float below this.
+_SMALL = 1e-8
 
 
 def _log_target(delta: float) -> float:
@@ -204,11 +208,58 @@ def pure_of_mu(mu: float) -> float:
     return exact * (1.0 - slack)
 
 
+def rho_of_pure(epsilon: float) -> Fraction:
+    """Return the least rho such that every epsilon-DP release is rho-zCDP, rounded up: epsilon*tanh(epsilon/2).
+
+    The worst pair is randomised response, with (a - 1) D_a = log cosh((a - 1/2) epsilon) - log cosh(epsilon/2) for the
+    Rényi divergence of order a. In w = (a - 1/2)**2 the function log cosh(epsilon sqrt(w)) is concave, its tangent at
+    w = 1/4 has slope epsilon*tanh(epsilon/2), and w - 1/4 = a (a - 1). It is attained as a falls to 1.
+
+    Args:
+        epsilon: Positive, in nats.
+
+    Returns:
+        rho, an upper bound, at most epsilon**2/2.
+
+    Raises:
+        InvalidParameterError: `epsilon` is not positive and finite.
+        DataTypeError: `epsilon` is not a real number.
+    """
+    epsilon = positive("epsilon", epsilon)
+    simple = Fraction(epsilon) ** 2 / 2
+    return simple if epsilon < _SMALL else min(simple, Fraction(epsilon * math.tanh(0.5 * epsilon) * (1.0 + 2.0**-48)))
+
+
+def pure_of_rho(rho: float | Fraction) -> float:
+    """Return the largest epsilon such that every epsilon-DP release is rho-zCDP, rounded down; 0 for none.
+
+    It satisfies `rho_of_pure(result) <= rho`, so that a ledger accepts it.
+
+    Args:
+        rho: Positive; an exact fraction may be 0.
+
+    Raises:
+        InvalidParameterError: `rho` is not positive and finite.
+        DataTypeError: `rho` is not a real number.
+    """
+    rho = rho if isinstance(rho, Fraction) else Fraction(positive("rho", rho))
+    low = sqrt_down(2 * rho)
+    if low < _SMALL:
+        return low
+    high = 2.0 * low
+    while rho_of_pure(high) <= rho:
+        low, high = high, 2.0 * high
+    while math.nextafter(low, high) < high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rho_of_pure(middle) <= rho else (low, middle)
+    return low
+
+
 def pure_epsilon(privacy: Privacy) -> float:
     """Return the largest epsilon such that every epsilon-DP release satisfies `privacy`.
 
-    `PureDP` and `ApproxDP`: epsilon (delta is not used); `ZeroConcentratedDP`: sqrt(2 rho), because
-    epsilon-DP implies epsilon**2/2-zCDP; `GaussianDP`: log(Phi(mu/2)/Phi(-mu/2)).
+    `PureDP` and `ApproxDP`: epsilon (delta is not used); `ZeroConcentratedDP`: `pure_of_rho`; `GaussianDP`:
+    `pure_of_mu`.
 
     Args:
         privacy: The guarantee.
@@ -219,13 +270,13 @@ def pure_epsilon(privacy: Privacy) -> float:
     Raises:
         DataTypeError: `privacy` is no guarantee.
 
-    Source: Bun and Steinke, Proposition 1.4 (arXiv:1605.02065); `mu_of_pure`.
+    Source: `rho_of_pure`, `mu_of_pure`.
     """
     match privacy_of(privacy):
         case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
             return epsilon
         case ZeroConcentratedDP(rho=rho):
-            return sqrt_down(2 * Fraction(rho))
+            return pure_of_rho(rho)
         case GaussianDP(mu=mu):
             return pure_of_mu(mu)
 

@@ -1,44 +1,38 @@
 """The ledger: a privacy filter that refuses what would exceed a total, before any noise is drawn."""
 
-import sys
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
-from sordino._support.checks import one_of, text
-from sordino._support.rounding import float_down, float_up, sqrt_down
+from sordino._support.checks import one_of, real, text
 from sordino._support.turns import Turn
 from sordino._support.uncopied import Uncopied
 from sordino.errors import (
-    BudgetExceededError,
     DataTypeError,
     DuplicateRequestError,
     InvalidParameterError,
-    UnsupportedCostError,
+    UnitError,
 )
-from sordino.privacy.calibration import pure_of_mu
 from sordino.privacy.composition import (
-    BasicRule,
-    ConcentratedRule,
-    GaussianRule,
-    PureRule,
+    BasicSum,
+    ConcentratedSum,
+    GaussianSum,
+    OneOf,
+    PureSum,
     Rule,
-    ScheduleRule,
-    adaptive_rules,
+    ScheduleSum,
+    pure_or_gaussian,
 )
 from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy.mixed_rule import MixedRule
+from sordino.privacy.units import ReplaceOne, Unit
 from sordino.storage.ledgers import InMemoryStorage, LedgerEntry, LedgerStorage
 from sordino.testing import current_key
 
 __all__ = ["Charged", "Composition", "Ledger", "key_beside", "opened", "released"]
 
 Composition = Literal["adaptive", "basic", "schedule"]
-
-_Sums = dict[str, Fraction]
-# An overdraft below this fraction of the limit is most likely a decimal that has no exact binary form.
-_ROUNDING = Fraction(1, 10**12)
-_LEAST = sys.float_info.min
+PureAs = Literal["epsilon", "gaussian"]
 
 
 class Charged(NamedTuple):
@@ -61,24 +55,20 @@ class Ledger(Uncopied):
     `sordino.privacy.composition`:
 
     - `PureDP`: sum of epsilon; Gaussian costs are refused.
-    - `ZeroConcentratedDP`: sum of rho, mu**2/2 of Gaussian and epsilon**2/2 of pure costs.
+    - `ZeroConcentratedDP`: sum of rho, mu**2/2 of Gaussian and epsilon*tanh(epsilon/2) of pure costs.
     - `GaussianDP`: sum of mu**2; a pure cost counts as the least GDP that it implies.
-    - `ApproxDP`, adaptive: (P) pure costs only and sum of epsilon <= epsilon, or (G) sum of mu**2 <= m**2, m the
-      largest GDP that implies the total.
+    - `ApproxDP`: pure and approximate costs add to epsilon and delta, and Gaussian costs live in what is left of both
+      when the first of them is charged (`sordino.privacy.mixed_rule`, with the proof). So pure releases come first, or
+      have a reserve: `reserve_epsilon`, `reserve_delta`.
+    - `ApproxDP` with `pure_as="gaussian"`: pure costs alone and their sum of epsilon, or all costs as Gaussian ones
+      and their sum of mu**2. More for many small pure costs beside Gaussian ones; no approximate costs.
     - `ApproxDP`, basic: sums of epsilon and of delta; no Gaussian costs.
     - `ApproxDP`, schedule: each of the costs declared beforehand once, in any order; together they were checked to
       satisfy the total by the exact composition of their privacy losses, which fits more than the sums above.
 
-    *Why "P or G" is a valid filter.* Fix neighbouring data sets and a way of asking; P and Q are the
-    distributions of the transcript on them, and S is a set of transcripts. Put into S1 those which satisfy P
-    at their end, the rest into S2. On S1 the privacy loss is at most the sum of epsilon, pointwise, hence
-    P(S1) <= exp(epsilon) Q(S1), with no delta. A transcript in S2 satisfies G at its end, and since sums only
-    grow, so does each of its prefixes. Now change the interaction so that it stops before the first cost
-    that violates G. That one is filtered by G alone, so it is m-GDP, hence (epsilon, delta)-DP; and
-    transcripts in S2 are never stopped, so they have the same probabilities in it:
-    P(S2) <= exp(epsilon) Q(S2) + delta. Adding the two gives the claim. A third alternative with a delta of
-    its own would add a second delta; that is why approximate costs need a ledger of their own kind,
-    `composition="basic"`.
+    A ledger has one unit: what the total protects. It is given, or fixed by the first charge of a plan, and plans whose
+    unit has another label, or another kind of neighbours, are refused. How much one protected thing changes may differ
+    from plan to plan.
 
     A ledger belongs to one process and to its object: it refuses to work after a fork (both processes would
     spend the same budget) and to be copied or pickled. It may be used from many threads.
@@ -87,16 +77,21 @@ class Ledger(Uncopied):
         total: The guarantee for everything together.
         composition: "adaptive" (the list above), or "basic" to add up pairs (epsilon, delta) under an
             `ApproxDP` total; must be said at construction because the promises do not mix.
-        schedule: Events to be charged, all of them declared now, under an `ApproxDP` total; `composition` is then
+        schedule: Costs to be charged, all of them declared now, under an `ApproxDP` total; `composition` is then
             "schedule".
+        pure_as: What a pure cost counts as under an adaptive `ApproxDP` total, see above; must be said at construction.
+        reserve_epsilon: Epsilon that stays for pure and approximate costs after the first Gaussian one.
+        reserve_delta: Delta that stays for approximate costs after it.
+        unit: What the total protects; that of the first plan if None.
         storage: Where entries are kept; in memory if None. Entries that it already holds are counted.
 
     Raises:
-        InvalidParameterError: `composition` is unknown, "basic" or a schedule comes with another total than
-            `ApproxDP`, or the schedule does not fit the total.
-        DataTypeError: `total` is no privacy guarantee, the schedule no sequence of costs, or the storage none.
+        InvalidParameterError: `composition` is unknown, what concerns an `ApproxDP` total comes with another, a
+            reserve is not below the total, or the schedule does not fit it.
+        DataTypeError: `total` is no privacy guarantee, the schedule no sequence of costs, the unit or the storage none.
         BudgetExceededError: The storage holds more than the total.
-        UnsupportedCostError: The storage holds an cost that this total cannot count.
+        UnsupportedCostError: The storage holds a cost that this total cannot count.
+        UnitError: The storage holds charges of different units.
         DuplicateRequestError: The storage holds a request id twice.
     """
 
@@ -108,18 +103,24 @@ class Ledger(Uncopied):
         *,
         composition: Composition = "adaptive",
         schedule: Sequence[Cost] | None = None,
+        pure_as: PureAs = "epsilon",
+        reserve_epsilon: float = 0.0,
+        reserve_delta: float = 0.0,
+        unit: Unit | None = None,
         storage: LedgerStorage | None = None,
     ) -> None:
         composition = one_of(
             "composition", composition, ("adaptive", "basic") if schedule is None else get_args(Composition)
         )
-        if schedule is not None:
-            if composition == "basic" or not isinstance(total, ApproxDP):
-                raise InvalidParameterError("a schedule needs an ApproxDP total and no other composition")
-            composition = "schedule"
-            self._rules: tuple[Rule, ...] = (ScheduleRule(total, schedule),)
-        else:
-            self._rules = _rules_of(total, composition)
+        pure_as = one_of("pure_as", pure_as, get_args(PureAs))
+        reserves = real("reserve_epsilon", reserve_epsilon), real("reserve_delta", reserve_delta)
+        if unit is not None and not isinstance(unit, Unit):
+            raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
+        if schedule is not None and composition == "basic":
+            raise InvalidParameterError("a schedule is a composition of its own")
+        self._unit = unit
+        self._rule = _rule_of(total, composition, schedule, pure_as, reserves)
+        composition = composition if schedule is None else "schedule"
         self._total = total
         self._composition = composition
         methods = [getattr(storage, name, None) for name in ("append", "entries")]
@@ -144,6 +145,17 @@ class Ledger(Uncopied):
         return self._composition
 
     @property
+    def unit(self) -> Unit | None:
+        """What the total protects: as given, or that of the first plan that was charged; None before.
+
+        Raises:
+            ForkError: This process does not own the ledger.
+        """
+        with self._guard():
+            self._settle()
+            return self._fixed
+
+    @property
     def history(self) -> tuple[LedgerEntry, ...]:
         """Every charge so far, in order.
 
@@ -156,9 +168,10 @@ class Ledger(Uncopied):
 
     @property
     def spent(self) -> dict[str, dict[str, float]]:
-        """What has been spent, for every rule that can count all costs so far.
+        """What has been spent, for every sum that can count all costs so far.
 
-        For example ``{"pure": {"epsilon": 1.0, "epsilon_limit": 2.0}, "gaussian": {"mu_squared": ...}}``.
+        For example ``{"pure": {"epsilon": 1.0, "epsilon_limit": 2.0}}``. Under an `ApproxDP` total the limits are those
+        that hold now: the first Gaussian cost fixes them.
         Spent numbers are rounded up and limits down; the ledger itself decides on the exact ones.
 
         Raises:
@@ -166,24 +179,14 @@ class Ledger(Uncopied):
         """
         with self._guard():
             self._settle()
-            return self._spent()
-
-    def _spent(self) -> dict[str, dict[str, float]]:
-        summary: dict[str, dict[str, float]] = {}
-        for rule, sums in zip(self._rules, self._sums, strict=True):
-            if sums is not None:
-                summary[rule.name] = {}
-                for quantity, limit in rule.limits.items():
-                    summary[rule.name][quantity] = float_up(sums[quantity])
-                    summary[rule.name][f"{quantity}_limit"] = float_down(limit)
-        return summary
+            return self._rule.spent(self._state)
 
     def remaining(self) -> dict[str, float]:
         """Return the largest single costs that would be accepted now.
 
         Returns:
             "pure_epsilon": of a `PureCost`; "gaussian_mu" (and "rho" under zCDP): of a `GaussianCost`;
-            "delta": what approximate costs may still add under basic composition; under a schedule, how many
+            "delta": what approximate costs may still add, where they are counted; under a schedule, how many
             of each declared cost are left. Kinds that the ledger refuses are left out. The alternatives
             exclude each other. All are rounded down; 0.0 means that nothing is left.
 
@@ -192,41 +195,38 @@ class Ledger(Uncopied):
         """
         with self._guard():
             self._settle()
-            left = [
-                None if sums is None else {name: max(Fraction(0), rule.limits[name] - sums[name]) for name in sums}
-                for rule, sums in zip(self._rules, self._sums, strict=True)
-            ]
-        largest: dict[str, float] = {}
-        for rule, amounts in zip(self._rules, left, strict=True):
-            for kind, value in ({} if amounts is None else _largest_events(rule, amounts)).items():
-                largest[kind] = max(value, largest.get(kind, 0.0))
-        return largest
+            return self._rule.left(self._state)
 
-    def check(self, cost: Cost, request_id: str | None = None) -> None:
+    def check(self, cost: Cost, request_id: str | None = None, unit: Unit | None = None) -> None:
         """Dry run: return if `cost` would be accepted, raise as `charge` would otherwise. Nothing changes.
 
         Args:
             cost: What would be spent.
             request_id: The name under which it would be charged.
+            unit: What it protects, if that is known.
 
         Raises:
             BudgetExceededError: The total would be exceeded.
             UnsupportedCostError: The total cannot count this kind of cost.
+            UnitError: The ledger has another unit.
             DuplicateRequestError: `request_id` has been charged.
             DataTypeError: `cost` is no cost or `request_id` no string.
             ForkError: This process does not own the ledger.
         """
         with self._guard():
             self._settle()
-            self._sums_after(cost, request_id)
+            self._after(cost, request_id, unit)
 
-    def charge(self, cost: Cost, request_id: str | None = None, label: str = "") -> LedgerEntry:
+    def charge(
+        self, cost: Cost, request_id: str | None = None, label: str = "", unit: Unit | None = None
+    ) -> LedgerEntry:
         """Check `cost` and, if it is accepted, record it, as one step; a refusal changes nothing.
 
         Args:
             cost: What is spent.
             request_id: A name that can be charged once only, so that a repeated request cannot pay twice.
             label: Free text for people.
+            unit: What it protects; None if the caller alone knows.
 
         Returns:
             The new entry.
@@ -234,6 +234,7 @@ class Ledger(Uncopied):
         Raises:
             BudgetExceededError: The total would be exceeded.
             UnsupportedCostError: The total cannot count this kind of cost.
+            UnitError: The ledger has another unit.
             DuplicateRequestError: `request_id` has been charged; `find` returns what is known about it.
             DataTypeError: `cost` is no cost, or `request_id` or `label` no string.
             ForkError: This process does not own the ledger.
@@ -242,12 +243,19 @@ class Ledger(Uncopied):
             raise DataTypeError(f"label must be a string, got {type(label).__name__}")
         with self._guard():
             self._settle()
-            sums = self._sums_after(cost, request_id)
-            entry = LedgerEntry(sequence=len(self._history), cost=cost, request_id=request_id, label=label)
+            after = self._after(cost, request_id, unit)
+            entry = LedgerEntry(
+                sequence=len(self._history),
+                cost=cost,
+                request_id=request_id,
+                label=label,
+                unit=unit,
+                mu_limit=self._rule.mu_limit(after),
+            )
             # Whatever comes in between, the storage has the truth: it is read again before anything else.
             self._pending = True
             self._storage.append(entry)
-            self._record(entry, sums)
+            self._record(entry, after)
             self._pending = False
             return entry
 
@@ -307,109 +315,81 @@ class Ledger(Uncopied):
 
     def _read_storage(self) -> None:
         self._pending = True
-        self._sums: tuple[_Sums | None, ...] = tuple(dict.fromkeys(rule.limits, Fraction(0)) for rule in self._rules)
+        self._state: Any = self._rule.start()
+        self._fixed = self._unit
         self._history: list[LedgerEntry] = []
         self._requests: dict[str, LedgerEntry] = {}
         for entry in self._storage.entries():
-            self._record(entry, self._sums_after(entry.cost, entry.request_id))
+            self._record(entry, self._after(entry.cost, entry.request_id, entry.unit, entry.mu_limit))
         self._pending = False
 
-    def _record(self, entry: LedgerEntry, sums: tuple[_Sums | None, ...]) -> None:
-        self._sums = sums
+    def _record(self, entry: LedgerEntry, state: Any) -> None:
+        self._state = state
+        self._fixed = self._fixed or entry.unit
         self._history.append(entry)
         if entry.request_id is not None:
             self._requests[entry.request_id] = entry
 
-    def _sums_after(self, cost: Cost, request_id: str | None) -> tuple[_Sums | None, ...]:
-        """Return the sums of every rule after `cost`, or raise if it is not accepted."""
+    def _after(self, cost: Cost, request_id: str | None, unit: Unit | None, mu_limit: float | None = None) -> Any:
+        """Return the state after `cost`, or raise if it is not accepted."""
         if not isinstance(cost, GaussianCost | PureCost | ApproxCost):
             raise DataTypeError(f"cost must be a privacy cost, got {type(cost).__name__}")
         if request_id is not None and not isinstance(request_id, str):
             raise DataTypeError(f"request_id must be a string or None, got {type(request_id).__name__}")
+        if unit is not None and not isinstance(unit, Unit):
+            raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
         if request_id is not None and request_id in self._requests:
             sequence = self._requests[request_id].sequence
             raise DuplicateRequestError(
                 f"request id {request_id!r} was already charged as entry {sequence}; nothing was spent "
                 "again. Answer the repeat from ledger.find(request_id), or use a new id for a new release"
             )
-        costs = [rule.amounts(cost) for rule in self._rules]
-        if all(cost is None for cost in costs):
-            raise UnsupportedCostError(_unsupported(cost, self._total, self._composition))
-        after = tuple(
-            None
-            if sums is None or cost is None
-            else {name: amount + cost.get(name, Fraction(0)) for name, amount in sums.items()}
-            for sums, cost in zip(self._sums, costs, strict=True)
-        )
-        if not any(
-            sums is not None and all(sums[name] <= limit for name, limit in rule.limits.items())
-            for rule, sums in zip(self._rules, after, strict=True)
-        ):
-            raise BudgetExceededError(self._refusal(cost, after))
-        return after
-
-    def _refusal(self, cost: Cost, after: tuple[_Sums | None, ...]) -> str:
-        parts = []
-        rounding = False
-        for rule, sums in zip(self._rules, after, strict=True):
-            if sums is not None:
-                for name, limit in rule.limits.items():
-                    over = sums[name] - limit
-                    parts.append(f"{rule.name} {name} would be {float_up(sums[name]):.17g} of {float(limit):.17g}")
-                    rounding = rounding or 0 < over <= limit * _ROUNDING
-        message = f"the ledger refuses {cost}: {'; '.join(parts)}. Nothing was spent"
-        if rounding:
-            message += (
-                ". The excess is below one part in 1e12: decimals such as 0.1 are not exact in binary; "
-                "ask for ledger.remaining() or a slightly smaller budget"
+        if unit is not None and self._fixed is not None and _thing(unit) != _thing(self._fixed):
+            raise UnitError(
+                f"this ledger protects {_said(self._fixed)}, the charge {_said(unit)}: costs of different things do "
+                "not add up. Nothing was spent. Give both units the same label if they are the same thing, or keep a "
+                "ledger for each"
             )
-        return message
+        return self._rule.after(self._state, cost, mu_limit)
 
 
-def _rules_of(total: Privacy, composition: Composition) -> tuple[Rule, ...]:
-    if composition == "basic" and not isinstance(total, ApproxDP):
-        raise InvalidParameterError("composition='basic' adds up pairs (epsilon, delta) and needs an ApproxDP total")
-    match total:
-        case PureDP(epsilon=epsilon):
-            return (PureRule(epsilon),)
-        case ZeroConcentratedDP(rho=rho):
-            return (ConcentratedRule(rho),)
-        case GaussianDP(mu=mu):
-            return (GaussianRule(mu),)
-        case ApproxDP():
-            return (BasicRule(total),) if composition == "basic" else adaptive_rules(total)
-    raise DataTypeError(f"total must be a privacy guarantee, got {type(total).__name__}")
+def _thing(unit: Unit) -> tuple[str, bool]:
+    return unit.label, isinstance(unit, ReplaceOne)
 
 
-def _unsupported(cost: Cost, total: Privacy, composition: Composition) -> str:
-    if isinstance(cost, ApproxCost) and isinstance(total, ApproxDP):
-        return "an approximate cost adds up by basic composition only: use Ledger(total, composition='basic')"
-    if composition == "schedule":
-        return "the cost is not in the schedule that was declared for this ledger"
-    kind, name = type(cost).__name__, type(total).__name__
-    return f"a ledger with a {name} total ({composition} composition) cannot count a {kind}"
+def _said(unit: Unit) -> str:
+    return f"{'the cell' if isinstance(unit, ReplaceOne) else 'the presence'} of {unit.label!r}"
 
 
-def _largest_events(rule: Rule, left: _Sums) -> dict[str, float]:
-    """Return the largest cost of every kind that `left` pays for under `rule`, rounded down."""
-    match rule:
-        case ConcentratedRule():
-            root = _payable(sqrt_down(2 * left["rho"]))
-            return {"pure_epsilon": root, "gaussian_mu": root, "rho": _payable(float_down(left["rho"]))}
-        case GaussianRule():
-            mu = _payable(sqrt_down(left["mu_squared"]))
-            # epsilon is about 0.8 mu there.
-            return {"gaussian_mu": mu, "pure_epsilon": pure_of_mu(mu) if mu > 2.0 * _LEAST else 0.0}
-        case ScheduleRule():
-            return {cost: float(count) for cost, count in left.items()}
-        case BasicRule():
-            return {"pure_epsilon": _payable(float_down(left["epsilon"])), "delta": float_down(left["delta"])}
-    return {"pure_epsilon": _payable(float_down(left["epsilon"]))}
-
-
-def _payable(amount: float) -> float:
-    """Return an amount, 0 where it is less than any cost."""
-    return amount if amount >= _LEAST else 0.0
+def _rule_of(
+    total: Privacy,
+    composition: Composition,
+    schedule: Sequence[Cost] | None,
+    pure_as: PureAs,
+    reserves: tuple[float, float],
+) -> Rule[Any]:
+    described = f"a ledger with a {type(total).__name__} total"
+    if not isinstance(total, ApproxDP):
+        if composition != "adaptive" or schedule is not None or pure_as != "epsilon" or any(reserves):
+            raise InvalidParameterError("composition, schedule, pure_as and reserves need an ApproxDP total")
+        match total:
+            case PureDP(epsilon=epsilon):
+                return OneOf([PureSum(epsilon)], described)
+            case ZeroConcentratedDP(rho=rho):
+                return OneOf([ConcentratedSum(rho)], described)
+            case GaussianDP(mu=mu):
+                return OneOf([GaussianSum(mu)], described)
+        raise DataTypeError(f"total must be a privacy guarantee, got {type(total).__name__}")
+    adaptive = composition == "adaptive" and schedule is None
+    if any(reserves) and not (adaptive and pure_as == "epsilon"):
+        raise InvalidParameterError("reserves are for adaptive composition with pure costs as epsilon")
+    if schedule is not None:
+        return OneOf([ScheduleSum(total, schedule)], "the schedule that was declared for this ledger")
+    if composition == "basic":
+        return OneOf([BasicSum(total)], f"{described} and basic composition")
+    if pure_as == "gaussian":
+        return OneOf(pure_or_gaussian(total), f"{described} and pure_as='gaussian'")
+    return MixedRule(total, *reserves)
 
 
 def key_beside(ledger: object) -> bytes | None:
@@ -437,7 +417,7 @@ _Stream = TypeVar("_Stream", bound=_Opened)
 
 
 def opened(
-    ledger: Ledger | None, request_id: str | None, cost: Cost, label: str, prepare: Callable[[bytes | None], _Stream]
+    ledger: Ledger | None, request_id: str | None, cost: Cost, unit: Unit, prepare: Callable[[bytes | None], _Stream]
 ) -> _Stream:
     """Open a stream and charge for it: everything that can fail comes before the charge, every item after it.
 
@@ -445,7 +425,7 @@ def opened(
         ledger: Where it is charged; None leaves the stream unaccounted.
         request_id: Name of the request.
         cost: What the stream costs.
-        label: What is protected.
+        unit: What is protected.
         prepare: Opens it, under a known key in tests and tutorials.
 
     Raises:
@@ -454,10 +434,10 @@ def opened(
     key = key_beside(ledger)
     if ledger is None:
         return prepare(key)
-    ledger.check(cost, request_id)
+    ledger.check(cost, request_id, unit)
     stream = prepare(key)
     try:
-        ledger.charge(cost, request_id=request_id, label=label)
+        ledger.charge(cost, request_id, unit.label, unit)
     except BaseException:
         stream.close()
         raise
@@ -472,7 +452,7 @@ def released(  # noqa: PLR0917 - a request, then its two halves
     ledger: Ledger | None,
     request_id: str | None,
     cost: Cost,
-    label: str,
+    unit: Unit,
     same: Callable[[object], _Released | None],
     prepare: Callable[[bytes | None], Callable[[], _Released]],
     finish: Callable[[_Released], _Released] = lambda measured: measured,
@@ -486,7 +466,7 @@ def released(  # noqa: PLR0917 - a request, then its two halves
         ledger: Where it is charged; None leaves the release unaccounted.
         request_id: Name of the request, charged at most once.
         cost: What it costs.
-        label: What is protected.
+        unit: What is protected.
         same: Returns the record of an earlier request if it answers this one.
         prepare: Reads and checks the data, under a known key in tests and tutorials; what it returns measures them.
         finish: What is made of the measured, if it was not made yet.
@@ -499,10 +479,10 @@ def released(  # noqa: PLR0917 - a request, then its two halves
     before = _released_before(ledger, request_id, same)
     if before is None:
         if ledger is not None:
-            ledger.check(cost, request_id)
+            ledger.check(cost, request_id, unit)
         measure = prepare(key)
         if ledger is not None:
-            ledger.charge(cost, request_id=request_id, label=label)
+            ledger.charge(cost, request_id, unit.label, unit)
         before = measure()
         if ledger is not None and request_id is not None:
             ledger.attach(request_id, before)

@@ -19,12 +19,16 @@ class LedgerEntry:
         cost: What was spent: one of `sordino.privacy`.
         request_id: The caller's name of the request, or None; unique within a ledger.
         label: Free text for people.
+        unit: What the cost protects (`sordino.privacy`), None where the caller alone knows.
+        mu_limit: Largest mu of all Gaussian costs together, once the first of them fixed it under an `ApproxDP` total.
     """
 
     sequence: int
     cost: Any
     request_id: str | None
     label: str
+    unit: Any = None
+    mu_limit: float | None = None
 
 
 class LedgerStorage(Protocol):
