@@ -130,6 +130,8 @@ class Strategy:
         count_weight: float,
     ) -> Strategy:
         """Sums over points with weights of the features, of the axes, or none."""
+    def refined(self, door: Door) -> Strategy | None:
+        """Return the strategy as it answers under a door's noise, if rows have noise of different sizes."""
     def decode(self, measured: NDArray[np.float64]) -> NDArray[np.float64]: ...
     @property
     def measured_len(self) -> int: ...
@@ -271,6 +273,12 @@ class Door:
         """Ideal sensitivity, and what encoding and rounding add, in units of the input."""
     @property
     def noise(self) -> float: ...
+    @property
+    def scale(self) -> float:
+        """What the privacy rests on: Gaussian standard deviation, or Laplace scale."""
+    @property
+    def discrete(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Steps, rates and lengths of the runs of rows with discrete noise; empty for noise on the grid."""
     def measure(
         self,
         strategy: Strategy,
@@ -351,6 +359,9 @@ class StreamDoor:
         """Ideal sensitivity, and what encoding and rounding add, in units of the items."""
     @property
     def noise(self) -> float: ...
+    @property
+    def scale(self) -> float:
+        """What the privacy rests on: Gaussian standard deviation, or Laplace scale."""
 
 @final
 class SketchOperator:

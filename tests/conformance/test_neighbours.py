@@ -17,13 +17,20 @@ SECRET = 86753
 
 def measured(plan, data):
     with so.testing.deterministic_noise(cases.KEY):
-        return np.asarray(plan.release(data).measured.units, dtype=np.int64)
+        return plan.release(data).measured.values()
 
 
 def size(plan, difference):
     """Return the norm of a difference that the plan's noise is for, in the unit of a record."""
-    values = difference.astype(np.float64) * 2.0**plan.fit.door.grid
-    return float(np.linalg.norm(values, ord=2 if plan.fit.strategy.geometry == "l2" else 1))
+    return float(np.linalg.norm(difference, ord=2 if plan.fit.strategy.geometry == "l2" else 1))
+
+
+def loss(plan, difference):
+    """Return the largest privacy loss of discrete noise for this difference: whole steps, each of its row's rate."""
+    steps, rates = plan.fit.rows
+    moved = difference / steps
+    assert np.array_equal(moved, np.rint(moved))
+    return float(np.abs(moved) @ rates)
 
 
 def neighbours(plan, data):
@@ -51,8 +58,12 @@ def test_no_record_moves_more_than_is_charged(case):
     before = measured(plan, data)
     # Of the ideal strategy, of the encode, of rounding to the lattice.
     bound = float(sum(plan.fit.door.sensitivity))
-    most = max(size(plan, measured(plan, other) - before) for other in neighbours(plan, data))
+    differences = [measured(plan, other) - before for other in neighbours(plan, data)]
+    most = max(size(plan, difference) for difference in differences)
     assert 0.3 * bound < most <= bound * (1.0 + 1e-9)
+    if getattr(plan.fit, "rows", None) is not None:
+        assert isinstance(plan.cost, so.privacy.PureCost)
+        assert max(loss(plan, difference) for difference in differences) <= plan.cost.epsilon * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("case", cases.STREAMS, ids=lambda case: case.name)

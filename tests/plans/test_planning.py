@@ -22,8 +22,10 @@ def test_moving_average_of_a_year_takes_laplace_noise_and_says_why():
 
 
 def test_the_trap_of_scale_and_standard_deviation():
+    """Laplace noise of epsilon 1 has variance 2, discrete Laplace noise 1/(2 sinh²(1/2))."""
     plan = so.plan(so.Histogram(1), so.PureDP(epsilon=1.0))
-    assert math.isclose(plan.rmse**2, 2.0, rel_tol=1e-5) and plan.rmse**2 >= 2.0
+    assert math.isclose(plan.rmse**2, 1.8413471884155848, rel_tol=1e-12)
+    assert 1.0 <= plan.fit.door.scale <= 1.0 + 1e-12
 
 
 @pytest.mark.slow
@@ -134,8 +136,9 @@ def test_units_change_the_noise_as_they_must():
     assert math.isclose(rmse(so.AddRemove(4, per_cell=1)), 2 * one, rel_tol=1e-5)
     assert math.isclose(rmse(so.ReplaceOne(1)), math.sqrt(2) * one, rel_tol=1e-5)
     assert math.isclose(rmse(so.UserLevel(9)), 3 * one, rel_tol=1e-5)
-    laplace = rmse(so.AddRemove(1), "identity-laplace")
-    assert math.isclose(rmse(so.ReplaceOne(1), "identity-laplace"), 2 * laplace, rel_tol=1e-5)
+    # Of discrete Laplace noise the rate is halved.
+    assert math.isclose(rmse(so.AddRemove(1), "identity-laplace"), math.sqrt(0.5) / math.sinh(0.5), rel_tol=1e-12)
+    assert math.isclose(rmse(so.ReplaceOne(1), "identity-laplace"), math.sqrt(0.5) / math.sinh(0.25), rel_tol=1e-12)
 
 
 def test_group_privacy_in_one_sentence():
@@ -189,7 +192,7 @@ def test_privacy_for_refuses_nonsense():
         {"rmse": -1.0},
         {"rmse": float("nan")},
         {"rmse": 1.0, "delta": 1.5},
-        {"rmse": 1e-9},
+        {"rmse": 1e-200},
     ]:
         with pytest.raises(so.errors.InvalidParameterError):
             so.privacy_for(workload, **arguments)

@@ -319,12 +319,13 @@ def test_processes_never_share_noise():
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(write, plan.release(np.zeros(200)).values[:8].tobytes())
+        os.write(write, plan.release(np.zeros(200)).values.tobytes())
         os._exit(0)
-    mine = plan.release(np.zeros(200)).values[:8]
-    theirs = np.frombuffer(os.read(read, 64))
+    mine = plan.release(np.zeros(200)).values
+    theirs = np.frombuffer(os.read(read, 1600))
     os.waitpid(child, 0)
-    assert not np.isin(mine, theirs).any()
+    # Two zeros in a row are likely; the same 200 integers are not.
+    assert (mine != theirs).sum() > 50
 
 
 PLANTED = 918_273_645

@@ -218,7 +218,9 @@ def test_output_noise_covers_brute_force_neighbours(workload, mechanism):
     for unit, differences in changes.items():
         plan = so.plan(workload, privacy, unit=unit, mechanism=mechanism)
         needed = max(np.linalg.norm(A @ change, order) for change in differences)
-        noise = plan.fit.answers_stderr.max() / math.sqrt(2.0) if order == 1 else plan.fit.answers_stderr.max()
+        # Of discrete noise the privacy rests on the scale, not on the variance.
+        noise = plan.fit.answers_stderr.max() / plan.fit.door.noise * plan.fit.door.scale
+        noise /= math.sqrt(2.0) if order == 1 else 1.0
         assert needed * (1 - 1e-9) <= noise * ratio <= needed * (1 + 1e-4) + 1e-9, unit
 
 

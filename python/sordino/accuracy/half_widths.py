@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sordino._support.checks import integer, open_unit
 from sordino._support.normal_tails import normal_quantile
+from sordino.accuracy.sums import SumLaw, log_tail, quantile_of_sum
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 
 __all__ = [
@@ -26,14 +27,10 @@ __all__ = [
 
 _Vector = NDArray[np.float64]
 
-_UNIT = 2.0**-53
 # Weights are grouped, rounded up, on a geometric grid of this ratio once there are more than _EXACT_GROUPS
 # values.
 _GRID_RATIO = 1.003
 _EXACT_GROUPS = 512
-# Excess in probability that aliasing and truncation may each cause, relative to p (1 - p).
-_EXCESS = 1e-3
-_MOST_TERMS = 1 << 17
 # Equal variates beyond this number are merged.
 _MOST_EQUAL = 1 << 14
 
@@ -88,7 +85,7 @@ def laplace_half_width(noise_scale: float | _Vector, level: float, answers: int 
         InvalidParameterError: `level` or `answers` is out of range.
         DataTypeError: `level` is not a real number or `answers` not an integer.
     """
-    return noise_scale * -_log_tail(level, answers)
+    return noise_scale * -log_tail(level, answers)
 
 
 def equal_laplace_half_width(noise_scale: float, variates: int, level: float, answers: int = 1) -> float:
@@ -133,7 +130,7 @@ def k_norm_half_width(reach: _Vector, rank: int, level: float, answers: int = 1)
         InvalidParameterError: `level` or `answers` is out of range.
         DataTypeError: `level` is not a real number or `answers` not an integer.
     """
-    log_tail = _log_tail(level, answers)
+    log_p = log_tail(level, answers)
     i = np.arange(rank, dtype=np.float64)
     log_terms = np.log1p(-i / rank) - np.array([math.lgamma(k + 1.0) for k in range(rank)])
 
@@ -142,33 +139,21 @@ def k_norm_half_width(reach: _Vector, rank: int, level: float, answers: int = 1)
         largest = float(terms.max())
         return largest + math.log(float(np.exp(terms - largest).sum())) - q
 
-    low, high = 1e-9, 4.0 * (rank - log_tail)
+    low, high = 1e-9, 4.0 * (rank - log_p)
     while high - low > 1e-9 * high:
         q = 0.5 * (low + high)
-        low, high = (low, q) if log_bound(q) <= log_tail else (q, high)
+        low, high = (low, q) if log_bound(q) <= log_p else (q, high)
     return reach * high
-
-
-def _log_tail(level: float, answers: int) -> float:
-    """Return log((1 - level)/answers)."""
-    level, answers = open_unit("level", level), integer("answers", answers, least=1)
-    return math.log1p(-level) - math.log(answers)
 
 
 def laplace_sum_half_width(weights: ArrayLike, level: float, answers: int = 1) -> float:
     """Return the half width of an interval for noise S = sum_i w_i L_i, the L_i independent standard Laplace.
 
-    The least q, up to 1 % and never below it, with P(|S| > q) <= p = (1 - level)/m. With
-    M(s) = prod 1/(1 - w_i**2 s**2) and any 0 < c < 1/max w,
-
-        P(S > q) = (1/2 pi i) integral_(c - i inf)^(c + i inf) M(s) exp(-s q) ds/s,
-
-    and the trapezoid rule with step h is, by Poisson's summation formula, the sum over j of
-    P(S > q + 2 pi j/h) exp(2 pi j c/h): the wanted term j = 0 and others that are not negative. Dropped terms
-    beyond u = U are bounded through |M(c + iu)| <= prod 1/(1 - w_i**2 c**2 + w_i**2 u**2), and
-    rounding errors by the sum of absolute values, so the result errs on the wide side only.
-    More than 512 distinct weights are rounded up on a grid of 0.3 %, which widens the interval by at most
-    that: |S| grows stochastically with every weight.
+    The least q, up to 1 % and never below it, with P(|S| > q) <= p = (1 - level)/m, by `sordino.accuracy.sums` with
+    M(s) = prod 1/(1 - w_i**2 s**2). Dropped terms are bounded through
+    |M(c + iu)| <= prod 1/(1 - w_i**2 c**2 + w_i**2 u**2), so the result errs on the wide side only. More than 512
+    distinct weights are rounded up on a grid of 0.3 %, which widens the interval by at most that: |S| grows
+    stochastically with every weight.
 
     Args:
         weights: Shape (n,), absolute coefficient times the parameter b of its noise, in the unit of the
@@ -183,18 +168,16 @@ def laplace_sum_half_width(weights: ArrayLike, level: float, answers: int = 1) -
         ShapeError: `weights` is not one-dimensional or is empty.
         DataTypeError: `weights` does not hold real numbers.
         InvalidParameterError: A weight is negative or not finite, or `level` or `answers` is out of range.
-
-    Source: J. Abate and W. Whitt, Queueing Systems 10 (1992), for the rule and its aliasing.
     """
-    log_tail = _log_tail(level, answers)
+    log_p = log_tail(level, answers)
     values, counts = _grouped(weights)
     if not len(values):
         return 0.0
     largest = float(values[-1])
     if len(values) == 1 and counts[0] == 1.0:
-        return largest * -log_tail
+        return largest * -log_p
     # In units of the largest weight; W is the squares.
-    return largest * _sum_quantile((values / largest) ** 2, counts, log_tail)
+    return largest * quantile_of_sum(_LaplaceSum((values / largest) ** 2, counts), log_p)
 
 
 def _grouped(weights: ArrayLike) -> tuple[_Vector, _Vector]:
@@ -220,86 +203,31 @@ def _grouped(weights: ArrayLike) -> tuple[_Vector, _Vector]:
     return distinct, occurrences.astype(np.float64)
 
 
-def _log_moment(squares: _Vector, counts: _Vector, c: float) -> float:
-    """Return log M(c) for 0 <= c < 1, with the largest weight equal to 1."""
-    return -float(counts @ np.log1p(-squares * (c * c)))
+class _LaplaceSum(SumLaw):
+    """A sum of Laplace variates, in units of the largest weight."""
 
+    def __init__(self, squares: _Vector, counts: _Vector) -> None:
+        super().__init__(float(len(squares)), float(counts.sum()))
+        self._squares, self._counts = squares, counts
 
-def _chernoff(squares: _Vector, counts: _Vector, log_tail: float) -> tuple[float, float]:
-    """Return (c, q): q, the least over c of the solutions of 2 M(c) exp(-c q) = p."""
-    # The bound is unimodal in c: (K(c) + a)/c has the sign of slope c K'(c) - K(c) - a, which increases.
-    need = math.log(2.0) - log_tail
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        c = 0.5 * (low + high)
-        weighted = squares * (c * c)
-        slope = float(counts @ (2.0 * weighted / (1.0 - weighted) + np.log1p(-weighted))) - need
-        low, high = (c, high) if slope < 0.0 else (low, c)
-    c = low if low > 0.0 else high
-    return c, (_log_moment(squares, counts, c) + need) / c
+    def log_moment(self, c: float) -> float:
+        return -float(self._counts @ np.log1p(-self._squares * (c * c)))
 
+    def slope(self, c: float) -> float:
+        weighted = self._squares * (c * c)
+        return float(self._counts @ (2.0 * weighted / (1.0 - weighted) + np.log1p(-weighted)))
 
-def _sum_quantile(squares: _Vector, counts: _Vector, log_tail: float) -> float:
-    """`laplace_sum_half_width` in units of the largest weight, for at least two non-zero weights."""
-    c, high = _chernoff(squares, counts, log_tail)
-    # D = 2 pi/h. Poisson terms j < 0 are below exp(-c D); those with j > 0 below M(x) exp(-x q - (x - c) D),
-    # x > c.
-    x = 0.5 * (1.0 + c)
-    log_half = log_tail - math.log(2.0)
-    upper = _log_moment(squares, counts, x) - x * 0.7 * high - log_half
-    excess = _EXCESS * -math.expm1(log_tail)
-    period = max(-log_half / c, upper / (x - c)) - math.log(excess) / min(c, x - c)
-    h = 2.0 * math.pi / period
-    log_peak = _log_moment(squares, counts, c)
-    line, tail, last = _line(squares, counts, c, h, math.log(excess) + log_half - log_peak + c * high)
-    phases = h * np.arange(len(line), dtype=np.float64)
-    magnitude = float(np.abs(line).sum())
-    groups = float(len(squares))
-
-    def log_bound(q: float) -> float:
-        """An upper bound on log P(S > q)."""
-        total = float((line * np.exp(-1j * q * phases)).real.sum())
-        rounding = _UNIT * (64.0 * groups + 16.0 * float(counts.sum()) + 4.0 * q * last + 64.0) * magnitude
-        return math.log((total + rounding) * h / math.pi + tail) + log_peak - c * q
-
-    # Bracket, then bisect to 1e-4; only `high` must be right.
-    low = 0.0
-    while high - low > 2e-4 * high:
-        q = 0.5 * (low + high)
-        low, high = (low, q) if log_bound(q) <= log_half else (q, high)
-    return high * (1.0 + 1e-12)
-
-
-def _line(
-    squares: _Vector, counts: _Vector, c: float, h: float, log_goal: float
-) -> tuple[NDArray[np.complex128], float, float]:
-    """Return M(c + i k h)/((c + i k h) M(c)) for k = 0 (halved), 1, ..., a bound on the rest, and the last u.
-
-    The bound is on (1/pi) times the integral of the absolute value beyond the last u, and below
-    exp(log_goal) unless that takes too many terms.
-    """
-    closeness = 1.0 - squares * (c * c)
-    goal = math.exp(min(log_goal, 0.0))
-
-    def rest(u: float) -> float:
-        # Largest weight w = 1: M falls at least like (1 - c**2 + u**2)/(1 - c**2 + v**2) from u to v.
-        log_m = -float(counts @ np.log1p(squares * (u * u) / closeness))
-        return math.exp(log_m) * (1.0 - c * c + u * u) / (2.0 * math.pi * u * u)
-
-    terms = 8
-    while rest(terms * h) > goal and terms < _MOST_TERMS:
-        terms *= 2
-    pieces = []
-    step = max(1, (1 << 18) // len(squares))
-    for start in range(0, terms + 1, step):
-        u = h * np.arange(start, min(start + step, terms + 1), dtype=np.float64)
-        s = c + 1j * u
+    def log_ratio(self, c: float, u: _Vector) -> NDArray[np.complex128]:
         # (1 - w**2 s**2)/(1 - w**2 c**2), s**2 - c**2 = 2 i c u - u**2; its real part is at least 1.
-        ratio = 1.0 + np.outer(u * u - 2j * c * u, squares / closeness)
-        pieces.append(np.exp(-(np.log(ratio) @ counts)) / s)
-    line = np.concatenate(pieces)
-    line[0] *= 0.5
-    return line, rest(terms * h), terms * h
+        closeness = 1.0 - self._squares * (c * c)
+        shift: NDArray[np.complex128] = u * u - 2j * c * u
+        return np.asarray(-(np.log(1.0 + np.outer(shift, self._squares / closeness)) @ self._counts))
+
+    def rest(self, c: float, u: float) -> float:
+        # Largest weight w = 1: M falls at least like (1 - c**2 + u**2)/(1 - c**2 + v**2) from u to v.
+        closeness = 1.0 - self._squares * (c * c)
+        log_m = -float(self._counts @ np.log1p(self._squares * (u * u) / closeness))
+        return math.exp(log_m) * (1.0 - c * c + u * u) / (2.0 * math.pi * u * u)
 
 
 def factor_of_variance(level: float, answers: int = 1) -> float:
@@ -309,9 +237,9 @@ def factor_of_variance(level: float, answers: int = 1) -> float:
     each factor (1 - u s²)^(-c), c >= 1, is at most 1/(1 - c u s²) by Bernoulli's inequality, and the product
     of such terms at most one with the sum of the u. Chernoff's bound 2 e^(-sq)/(1 - s²V/2) is minimised over s.
     """
-    log_tail = math.log1p(-level) - math.log(answers)
+    log_p = log_tail(level, answers)
     best = math.inf
     # In units of sqrt(V/2): q = (ln 2 - ln(1 - s²) - log_tail)/s for s in (0, 1).
     for s in np.linspace(0.01, 0.9999, 4000):
-        best = min(best, (math.log(2.0) - math.log1p(-s * s) - log_tail) / s)
+        best = min(best, (math.log(2.0) - math.log1p(-s * s) - log_p) / s)
     return best / math.sqrt(2.0)

@@ -192,7 +192,12 @@ class AnyDoor(Protocol):
 
     @property
     def noise(self) -> float:
-        """Noise, in the unit of what is measured."""
+        """Noise, in the unit of what is measured: of discrete noise the scale of Laplace noise as large."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """What the privacy rests on, in the unit of what is measured."""
         ...
 
     @property
@@ -244,6 +249,11 @@ class Fit(ABC):
     @abstractmethod
     def doors(self) -> tuple[AnyDoor, ...]:
         """Lattice and noise of everything that is measured."""
+
+    @property
+    def proportional(self) -> bool:
+        """Whether the error is proportional to the noise ratio."""
+        return True
 
     @property
     def rmse_kind(self) -> str:
@@ -441,7 +451,7 @@ class DoorFit(Fit):
     @property
     def inflation(self) -> float:
         """Relative growth of the noise by lattice, encoding and rounding up."""
-        return max(self.door.noise / (self.ratio * self.door.sensitivity[0]) - 1.0, 0.0)
+        return max(self.door.scale / (self.ratio * self.door.sensitivity[0]) - 1.0, 0.0)
 
 
 def kind_of_error(kind: str) -> str:

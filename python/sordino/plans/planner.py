@@ -41,6 +41,8 @@ _LEAST_RATIO = 1e-5
 # Where the error is no multiple of the noise: epsilons that are tried, and how near the least one is.
 _LEAST, _MOST = 1e-6, 1e6
 _WITHIN = 1e-3
+# The same of discrete noise, whose error is a formula.
+_EXACTLY = 1.0 + 1e-13
 # Most that the lattice takes, and more than it differs by from one epsilon to the next.
 _INFLATION = 1e-3
 
@@ -315,9 +317,9 @@ def privacy_for(
 
 
 def _by_proportion(family: Family, request: Request, target: float, guarantee: Guarantee, error: Error) -> Privacy:
-    """Solve for epsilon where the error of a strategy is proportional to its noise ratio.
+    """Solve for epsilon where the error of a strategy is proportional to its noise ratio, or nearly so.
 
-    One plan at epsilon = 1 tells the ratio needed, and the ratio the epsilon.
+    One plan at epsilon = 1 tells the ratio needed, and the ratio the epsilon. Discrete noise falls faster.
     """
     named = request.mechanism != "auto"
     enough = []
@@ -325,7 +327,8 @@ def _by_proportion(family: Family, request: Request, target: float, guarantee: G
         law = fit.mechanism.law  # type: ignore[attr-defined]
         ratio = noise_ratio(request.privacy, law) * target / error(fit)
         if law == "laplace":
-            enough.append(1.0 / ratio)
+            found = 1.0 / ratio
+            enough.append(found if fit.proportional else _of_one(family, request, fit, found, target, guarantee, error))
         elif isinstance(request.privacy, ApproxDP) and ratio > _LEAST_RATIO:
             enough.append(epsilon_of_mu(1.0 / ratio, request.privacy.delta))
     enough = sorted(epsilon for epsilon in enough if 1e-12 <= epsilon <= 1e6)
@@ -341,6 +344,26 @@ def _by_proportion(family: Family, request: Request, target: float, guarantee: G
             if found > target * (1.0 + _INFLATION) and least < enough[-1]:
                 break
     raise InvalidParameterError("no epsilon from 1e-12 to 1e6 meets this target")
+
+
+def _of_one(  # noqa: PLR0917 - a request, and where to look
+    family: Family, request: Request, fit: Fit, near: float, target: float, guarantee: Guarantee, error: Error
+) -> float:
+    """Return the least epsilon, to 1e-13, with which this mechanism meets the target; `near` is near it."""
+
+    def meets(epsilon: float) -> bool:
+        asked = replace(request, mechanism=fit.name, privacy=guarantee(epsilon))
+        return error(family.choose(family.check(asked))) <= target
+
+    low = high = min(max(near, 1e-12), _MOST)
+    while low > 1e-12 and meets(low):
+        low, high = max(0.5 * low, 1e-12), low
+    while high < _MOST and not meets(high):
+        low, high = high, min(2.0 * high, _MOST)
+    while high > low * _EXACTLY:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    return high
 
 
 def _by_bisection(family: Family, request: Request, target: float, guarantee: Guarantee, error: Error) -> Privacy:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino._support.checks import flag, open_unit
-from sordino.accuracy.half_widths import (
-    laplace_half_width,
-    laplace_sum_half_width,
-)
+from sordino.accuracy.half_widths import laplace_half_width, laplace_sum_half_width
+from sordino.accuracy.lattice_half_widths import discrete_sum_half_width, equal_discrete_half_width
+from sordino.mechanisms.linear.fit import LinearFit
 from sordino.workloads import Filter, GroupConvolution, Histogram, RunningSum, Workload
 from sordino.workloads.base import Array
 
@@ -24,6 +23,8 @@ __all__ = ["answer_half_widths"]
 _EXACT_ANSWERS = 10_000
 # Under a searched strategy no two answers have the same weights: two milliseconds each.
 _SEARCHED_ANSWERS = 1_000
+# Weights below this share of the largest are rounding errors of a decoding.
+_LEAST = 1e-12
 
 
 def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Array:
@@ -45,17 +46,17 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     if fitted.mechanism.law == "gaussian" or fitted.strategy.geometry == "body":
         return fitted.half_widths(stderr, level, answers)
     workload = release.workload
-    scale = fitted.door.noise
     if fitted.mechanism.measures == "identity":
         if isinstance(workload, Histogram):
-            return laplace_half_width(np.full(len(stderr), scale), level, answers)
+            return np.full(len(stderr), fitted.cell_half_width(level, answers))
         if isinstance(workload, GroupConvolution | Filter) and _is_ring(workload):
             # Every answer has the same taps in another order.
-            taps = np.abs(workload.kernel).reshape(-1) * scale
-            return np.full(len(stderr), laplace_sum_half_width(taps, level, answers))
+            taps = np.zeros(fitted.strategy.measured_len)
+            taps[: workload.kernel.size] = np.abs(workload.kernel).reshape(-1)
+            return np.full(len(stderr), _of_weights(fitted, taps, level, answers))
         if isinstance(workload, RunningSum):
-            return _nested(scale, len(stderr), level, answers)
-    if fitted.mechanism.strategy == "output" and release.other is None:
+            return _nested(fitted, len(stderr), level, answers)
+    if fitted.mechanism.strategy == "output" and release.other is None and fitted.rows is None:
         return laplace_half_width(stderr / math.sqrt(2.0), level, answers)
     most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
     if fitted.strategy.geometry == "l1" and (len(stderr) <= most or _few_laws(release)):
@@ -63,12 +64,28 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     return fitted.half_widths(stderr, level, answers)
 
 
-def _nested(scale: float, steps: int, level: float, answers: int) -> Array:
+def _of_weights(fitted: LinearFit, weights: Array, level: float, answers: int) -> float:
+    """Half width of an answer that weighs the measured numbers by these magnitudes."""
+    kept = np.flatnonzero(weights > _LEAST * weights.max(initial=0.0))
+    if not len(kept):
+        return 0.0
+    if fitted.rows is None:
+        return laplace_sum_half_width(weights[kept] * fitted.door.noise, level, answers)
+    steps, rates = fitted.rows
+    coefficients, rates = weights[kept] * steps[kept], rates[kept]
+    first, rate = float(coefficients[0]), float(rates[0])
+    if (coefficients == first).all() and (rates == rate).all():
+        return first * equal_discrete_half_width(rate, len(coefficients), level, answers)
+    return discrete_sum_half_width(coefficients, rates, level, answers)
+
+
+def _nested(fitted: LinearFit, steps: int, level: float, answers: int) -> Array:
     """Half widths for sums of 1, 2, ... equal variates: those of the next number on a grid of 1 %."""
     grid = [1]
     while grid[-1] < steps:
         grid.append(min(max(grid[-1] + 1, int(grid[-1] * 1.01)), steps))
-    widths = np.array([laplace_sum_half_width(np.full(count, scale), level, answers) for count in grid])
+    every = np.ones(steps)
+    widths = np.array([_of_weights(fitted, every[:count], level, answers) for count in grid])
     taken: Array = np.maximum.accumulate(widths)[np.searchsorted(grid, np.arange(1, steps + 1))]
     return taken
 
@@ -94,6 +111,7 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
     out = np.empty_like(stderr)
     cut: dict[tuple[int, int], float] = {}
     identity = fitted.mechanism.measures == "identity"
+    one_noise = len(fitted.door.discrete[1]) <= 1
     for t, error in enumerate(stderr):
         if error == 0.0:
             out[t] = 0.0
@@ -106,14 +124,13 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
         row = workload.core.row(t)
         own = release.other is None
         weights = fitted.strategy.answer_weights(t, row) if own else fitted.strategy.weights(row)
-        weights = np.sort(np.abs(weights))
-        if not len(weights) or weights[-1] == 0.0:
-            out[t] = 0.0
-            continue
-        weights = weights[weights > 1e-12 * weights[-1]]
-        key = np.round(weights / weights[-1], 9).tobytes() + float(weights[-1]).hex().encode()
+        weights = np.abs(weights)
+        most = float(weights.max(initial=0.0))
+        # The same weights are the same law, in any order where all rows have the same noise.
+        alike = np.round(weights / most, 9) if most > 0.0 else weights
+        key = (np.sort(alike) if one_noise else alike).tobytes() + most.hex().encode()
         if key not in known:
-            known[key] = laplace_sum_half_width(weights * fitted.door.noise, level, answers)
+            known[key] = _of_weights(fitted, weights, level, answers)
         out[t] = cut[ends] = known[key]
     return out
 

@@ -10,15 +10,17 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::domain::Domain;
 use sordino_core::door::Key;
-use sordino_core::door::{self, Data};
+use sordino_core::door::{self, Data, DiscreteRows};
 use sordino_core::error::Error;
 use sordino_core::strategy::Codes;
 use sordino_core::unit::Unit;
 
+type Runs<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
+
 /// A fitted lattice and noise.
 #[pyclass(frozen, module = "sordino._core")]
 pub(crate) struct Door {
-    core: door::Door,
+    pub(crate) core: door::Door,
 }
 
 #[pymethods]
@@ -44,6 +46,21 @@ impl Door {
     #[getter]
     fn noise(&self) -> f64 {
         self.core.noise()
+    }
+
+    /// What the privacy rests on: Gaussian standard deviation, or Laplace scale.
+    #[getter]
+    fn scale(&self) -> f64 {
+        self.core.scale()
+    }
+
+    /// Steps, rates and lengths of the runs of rows with discrete noise; empty for noise on the grid.
+    #[getter]
+    fn discrete<'py>(&self, py: Python<'py>) -> Runs<'py> {
+        let rows = self.core.discrete();
+        let of = |value: fn(&DiscreteRows) -> f64| rows.iter().map(value).collect::<Vec<f64>>().into_pyarray(py);
+        let lengths: Vec<i64> = rows.iter().map(|rows| rows.len as i64).collect();
+        (of(|rows| rows.step), of(|rows| rows.rate), lengths.into_pyarray(py))
     }
 
     /// Publishes cells or record codes under a fresh key, or a known one (not private).

@@ -1,6 +1,6 @@
 //! Strategies, their answers and variances.
 
-use crate::door::Measured;
+use crate::door::{Door, Measured};
 use crate::error::PyError;
 use crate::interrupt::detached;
 use crate::names::{self, NoiseLaw};
@@ -146,6 +146,13 @@ impl Strategy {
         let core = detached(py, || summary.build()).map_err(PyError::from)?;
         let answers_len = core.measured_len();
         Ok(Self { core, input_len: None, answers_len, listed: true })
+    }
+
+    /// The strategy as it answers under a door's noise: another one where rows have noise of different sizes.
+    fn refined(&self, py: Python<'_>, door: PyRef<'_, Door>) -> Option<Self> {
+        let door = &*door;
+        let core = detached(py, || door.core.refined(&*self.core))?;
+        Some(Self { core, input_len: self.input_len, answers_len: self.answers_len, listed: self.listed })
     }
 
     /// Answers from numbers in place of the measured ones, such as projected ones.

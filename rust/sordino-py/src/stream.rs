@@ -194,6 +194,12 @@ impl StreamDoor {
     fn noise(&self) -> f64 {
         self.0.noise()
     }
+
+    /// What the privacy rests on: Gaussian standard deviation, or Laplace scale.
+    #[getter]
+    fn scale(&self) -> f64 {
+        self.0.noise()
+    }
 }
 
 /// One item of one coordinate.

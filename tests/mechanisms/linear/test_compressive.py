@@ -147,7 +147,7 @@ def test_no_neighbours_are_further_apart_than_declared(kind, unit, privacy):
         assert largest >= declared * (1.0 - 1e-12)
     assert plan.fit.sensitivity["encoding"] == plan.fit.sensitivity["rounding"] == 0.0
     ratio = 1.0 / (1.0 if privacy is PURE else privacy.mu)
-    assert door.noise >= ratio * largest * (1.0 - 1e-12)
+    assert door.scale >= ratio * largest * (1.0 - 1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -18,6 +18,7 @@ from sordino.accuracy.half_widths import (
     k_norm_half_width,
     laplace_half_width,
 )
+from sordino.accuracy.lattice_half_widths import independent_discrete_half_width
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kind_of_error
@@ -40,6 +41,8 @@ __all__ = ["LinearFit", "fit_linear", "least_gaussian_error"]
 # Bits of a real cell's fraction that are tried.
 _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
+# Beyond this half rate variances are not said exactly.
+_MOST_HALF = 250.0
 _NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body": "K-norm"}
 
 
@@ -114,6 +117,17 @@ class LinearFit(DoorFit):
             raise UnsupportedMechanismError("what a sketch does to a single answer is not known, only the mean error")
         return self.stderr.reshape(self.request.workload.answers_shape)
 
+    @property
+    def proportional(self) -> bool:
+        """Whether the error is proportional to the noise ratio: that of discrete noise falls faster."""
+        return not len(self.door.discrete[0])
+
+    @cached_property
+    def rows(self) -> tuple[Array, Array] | None:
+        """Steps and rates of discrete noise, one a measured row; None for noise on a fine lattice."""
+        steps, rates, lengths = self.door.discrete
+        return (np.repeat(steps, lengths), np.repeat(rates, lengths)) if len(steps) else None
+
     def largest_half_width(self, level: float) -> float:
         """Return the half width of the widest interval: exact for Gaussian noise and noise on cells, else a bound.
 
@@ -123,11 +137,26 @@ class LinearFit(DoorFit):
         if self.max_stderr is None:
             return super().largest_half_width(level)
         if self.mechanism.name == "identity-laplace" and isinstance(self.request.workload, Histogram):
-            return float(laplace_half_width(np.array([self.door.noise]), level)[0])
+            return self.cell_half_width(level)
         return float(self.half_widths(np.array([self.max_stderr]), level)[0])
+
+    def cell_half_width(self, level: float, answers: int = 1) -> float:
+        """Return the half width of an interval for one cell under Laplace noise on cells, or of all of them.
+
+        Args:
+            level: Probability of each interval, or of all.
+            answers: How many shall hold together.
+        """
+        step, rate, _ = self.door.discrete
+        if not len(step):
+            return laplace_half_width(self.door.noise, level, answers)
+        return float(step[0]) * independent_discrete_half_width(float(rate[0]), level, answers)
 
     def half_widths(self, stderr: Array, level: float, answers: int = 1) -> Array:
         """Return half widths of answers by their standard deviations: exact for Gaussian noise, else bounds.
+
+        Discrete Laplace noise has at most the moment generating function of Laplace noise of the same privacy, whose
+        variance is larger by a known factor.
 
         Args:
             stderr: The standard deviations, shape (k,).
@@ -139,7 +168,9 @@ class LinearFit(DoorFit):
         if self.strategy.geometry == "body":
             rank = self.strategy.measured_len
             return k_norm_half_width(stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0), rank, level, answers)
-        return stderr * factor_of_variance(level, answers)
+        half = 0.5 * self.door.discrete[1].max(initial=0.0)
+        gain = math.sinh(min(half, _MOST_HALF)) / half if half > 0.0 else 1.0
+        return stderr * (gain * factor_of_variance(level, answers))
 
     @cached_property
     def bound(self) -> Bound | None:
@@ -219,8 +250,7 @@ class LinearFit(DoorFit):
     def lines(self) -> list[str]:
         """Say what will be measured and how good that is."""
         lines = [
-            f"noise          {_NOISES[self.strategy.geometry]}, {self.strategy.measured_len} numbers on the lattice "
-            f"2^{self.door.grid}",
+            self._noise_line(),
             f"               inflation by lattice and rounding {self.inflation:.2g}",
             f"input          cells clamped to [-{self.domain.max_value}, {self.domain.max_value}], "
             + ("integers" if self.request.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
@@ -235,6 +265,18 @@ class LinearFit(DoorFit):
         if self.mechanism.strategy == "tree":
             lines.insert(0, f"branching      {self.branching}")
         return [*lines, *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]
+
+    def _noise_line(self) -> str:
+        """Say which noise is put on how many numbers, and on which lattice."""
+        measured = self.strategy.measured_len
+        steps, rates, _ = self.door.discrete
+        if not len(steps):
+            noise = _NOISES[self.strategy.geometry]
+            return f"noise          {noise}, {measured} numbers on the lattice 2^{self.door.grid}"
+        what = "whole counts" if self.request.integral else f"the grid 2^-{self.domain.fraction_bits}"
+        low, high = (math.tanh(0.5 * float(rate)) for rate in (rates.min(), rates.max()))
+        chance = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        return f"noise          discrete Laplace, {measured} numbers on {what}, exact with probability {chance}"
 
     def _search_lines(self) -> list[str]:
         """Say what was searched for and how the answers are projected."""
@@ -341,7 +383,7 @@ def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain
         domain, door = _choose_domain(strategy, request, ratio)
         _, encoding, rounding = door.sensitivity
         own = rounding / measured + encoding / math.sqrt(measured)
-        if own <= moved and door.noise >= needed:
+        if own <= moved and door.scale >= needed:
             return ratio, domain, door
         moved = 1.01 * own
     raise UnsupportedMechanismError("fourier-composed does not fit the lattice here")
@@ -390,9 +432,10 @@ def fit_linear(
         domain, door = _choose_domain(strategy, request, ratio)
     if isinstance(request.constraint, PublicTotal):
         _check_total(request.constraint.total, workload, domain)
+    strategy = strategy.refined(door) or strategy
     variances, mean_square, largest = _variances(strategy, workload)
     ideal_square = strategy.ideal_mean_square
-    ideal = ratio * door.sensitivity[0]
+    ideal = ratio * door.sensitivity[0] * door.noise / door.scale
     if ideal_square is None:
         ideal_rmse = ideal * math.sqrt(mean_square)
     else:

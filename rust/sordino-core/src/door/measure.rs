@@ -4,14 +4,19 @@
 //! post-processing of the continuous mechanism on the lattice-rounded input, so Gaussian, zero-
 //! concentrated, `f`- and pure differential privacy all hold exactly, at the sensitivity of the rounded
 //! encode: ideal, plus twice the encode's error, plus one grid step for every coordinate that can differ.
+//!
+//! **Laplace noise on exact integers** stays on their own lattices. Row `i` of `B x` is a multiple of its step `s_i`, and what
+//! is published is `(B x)_i + s_i Y_i`, `Y_i` discrete Laplace with `e_i = s_i/σ`. A change of row `i` by `s_i t` changes any
+//! probability by a factor of at most `exp(e_i |t|)`, so all of them by `exp(‖B v‖₁/σ)`: the privacy of Laplace noise of scale
+//! `σ`, whose variance is `(sinh(e_i/2)/(e_i/2))²` times larger.
 
-use super::random::{BlockNoise, BodyNoise, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler};
+use super::random::{BlockNoise, BodyNoise, Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler, Steps, add_steps};
 use crate::domain::Domain;
 use crate::error::Error;
 use crate::interrupt::poll;
 use crate::lattice::{MAGNITUDE_LIMIT, float_to_units, integer_to_units};
 use crate::scratch::INTEGERS;
-use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Strategy};
+use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Run, Strategy};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::wide_sums::WideSums;
@@ -53,6 +58,19 @@ pub struct Door {
     domain: Domain,
     geometry: Geometry,
     measured_len: usize,
+    /// Of discrete noise; none for noise on the grid.
+    steps: Vec<Steps>,
+}
+
+/// Discrete Laplace noise on rows in order: `step` times integers with `P(k) ∝ exp(−rate·|k|)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DiscreteRows {
+    /// Step of the rows, in units of the input.
+    pub step: f64,
+    /// `e`.
+    pub rate: f64,
+    /// How many rows.
+    pub len: usize,
 }
 
 /// Private input as it arrives.
@@ -173,7 +191,46 @@ impl Door {
             ));
         }
         let grid = i16::try_from(grid).map_err(|_| Error::Overflow("the lattice spacing is out of range".into()))?;
-        Ok(Self { grid, quarter_units: quarters as u64, sensitivity, domain, geometry, measured_len: len })
+        let door = Self {
+            grid,
+            quarter_units: quarters as u64,
+            sensitivity,
+            domain,
+            geometry,
+            measured_len: len,
+            steps: Vec::new(),
+        };
+        Ok(if exact && door.geometry == Geometry::L1 { door.on_steps(&strategy.steps(), noise) } else { door })
+    }
+
+    /// With discrete noise on the rows' own lattices, where that fits: the grid then only says how large `noise` is.
+    fn on_steps(self, runs: &[Run], noise: Upper) -> Self {
+        let grid = floor_log2(noise.get() * 8.0 / MAX_QUARTER_UNITS as f64);
+        let quarter_units = noise.scaled(2 - grid).get().ceil() as u64;
+        let on_lattice = |run: &Run| {
+            let size = Geometric::at_least(quarter_units, grid - 2, run.step)?;
+            Some(Steps { step: i64::try_from(run.step).ok()?, len: run.len, size })
+        };
+        let steps: Option<Vec<Steps>> = runs.iter().map(on_lattice).collect();
+        match (steps, i16::try_from(grid)) {
+            (Some(steps), Ok(grid)) if !steps.is_empty() => Self { grid, quarter_units, steps, ..self },
+            _ => self,
+        }
+    }
+
+    /// The strategy as it is answered under this door's noise: another one where rows have noise of different sizes.
+    pub fn refined(&self, strategy: &dyn Strategy) -> Option<Box<dyn Strategy>> {
+        let first = self.steps.first()?.gain();
+        let factors: Vec<f64> = self.steps.iter().map(|steps| steps.gain() / first).collect();
+        if factors.iter().all(|factor| *factor == 1.0) { None } else { strategy.refined(&factors) }
+    }
+
+    /// Discrete noise, run by run of rows; none for noise on the grid.
+    pub fn discrete(&self) -> Vec<DiscreteRows> {
+        let unit = 2f64.powi(-(self.domain.fraction_bits() as i32));
+        let rows =
+            |steps: &Steps| DiscreteRows { step: steps.step as f64 * unit, rate: steps.size.rate(), len: steps.len };
+        self.steps.iter().map(rows).collect()
     }
 
     /// Exponent of the lattice spacing, for inputs in steps of their domain.
@@ -265,7 +322,7 @@ impl Door {
             Data::Sums(sums) => Input::Sums(sums),
         };
         poll()?;
-        let grid = i32::from(self.grid);
+        let grid = if self.steps.is_empty() { i32::from(self.grid) } else { 0 };
         let mut units = vec![0i64; strategy.measured_len()];
         match strategy.encoding(domain.max_steps())? {
             Encoding::Exact { .. } => {
@@ -283,6 +340,7 @@ impl Door {
         poll()?;
         match &self.geometry {
             Geometry::L2 => Sampler::new(NoiseLaw::Gaussian, self.quarter_units)?.add(&mut units, key)?,
+            Geometry::L1 if !self.steps.is_empty() => add_steps(&self.steps, &mut units, key)?,
             Geometry::L1 => Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key)?,
             Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units)?.add(&mut units, blocks, key),
             Geometry::Body(body) => {
@@ -291,11 +349,17 @@ impl Door {
             }
         }
         // Values are in grid steps of the input; one step is 2^-fraction_bits.
-        Ok(Measured { units, grid: self.grid - domain.fraction_bits() as i16 })
+        Ok(Measured { units, grid: grid as i16 - domain.fraction_bits() as i16 })
     }
 
-    /// Noise (Gaussian standard deviation, Laplace scale) on a measured coordinate.
+    /// Noise on a measured coordinate: Gaussian standard deviation, Laplace scale. Of discrete noise the scale of Laplace
+    /// noise with the variance of the first row, in whose units [`Self::refined`] strategies say variances.
     pub fn noise(&self) -> f64 {
+        self.scale() / self.steps.first().map_or(1.0, Steps::gain)
+    }
+
+    /// What the privacy rests on: Gaussian standard deviation, or Laplace scale.
+    pub fn scale(&self) -> f64 {
         self.quarter_units as f64 / 4.0 * 2f64.powi(i32::from(self.grid) - self.domain.fraction_bits() as i32)
     }
 }

@@ -14,7 +14,7 @@ mod sparsity;
 mod stream;
 
 pub use above::AboveThreshold;
-pub use measure::{Data, Door, Measured, Sensitivity};
+pub use measure::{Data, DiscreteRows, Door, Measured, Sensitivity};
 pub use noise::noise;
 pub use pan_private::PanPrivateTree;
 pub(crate) use random::NoiseSource;

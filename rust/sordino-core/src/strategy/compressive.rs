@@ -4,7 +4,7 @@
 //! integer sketch ([`crate::sketch`]) and any of its constructions. Recovery ([`crate::estimate::recovery`]) is
 //! post-processing by the caller: here are what is measured and what its noise means.
 
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, table};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::sketch::Operator;
@@ -78,6 +78,10 @@ impl Strategy for Compressive {
             .filter(|bound| *bound < 1 << 60)
             .map(|max_abs| Encoding::Exact { max_abs })
             .ok_or_else(|| Error::Overflow("the sketch overflows; declare a smaller max_value".into()))
+    }
+
+    fn steps(&self) -> Vec<Run> {
+        vec![Run { step: 1, len: self.measured_len() }]
     }
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {

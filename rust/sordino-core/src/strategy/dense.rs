@@ -1,7 +1,7 @@
 //! Noise on the answers of any matrix: `B = A`.
 
 use super::entries::{EXACT_PAIRS, Entries, norm, term};
-use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, not_in_row_space, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats, integers, not_in_row_space, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -20,13 +20,28 @@ pub(super) struct Dense {
     columns: usize,
     entries: Entries,
     geometry: Geometry,
-    /// Singular values of `Aᵀ`, when further queries are first asked.
+    /// Of [`Strategy::refined`], one a run of rows.
+    factors: Vec<f64>,
+    /// Singular values of `Aᵀ`, columns in units of their noise, when further queries are first asked.
     transposed: OnceLock<SVD<f64, Dyn, Dyn>>,
 }
 
 impl Dense {
     pub(super) fn new(rows: usize, columns: usize, entries: Vec<f64>, geometry: Geometry) -> Self {
-        Self { rows, columns, entries: Entries::new(entries), geometry, transposed: OnceLock::new() }
+        let entries = Entries::new(entries);
+        Self { rows, columns, entries, geometry, factors: Vec::new(), transposed: OnceLock::new() }
+    }
+
+    /// The same, measured with noise that is smaller by factors on runs of rows.
+    pub(super) fn with_factors(&self, factors: &[f64]) -> Self {
+        let entries = self.entries.clone();
+        Self {
+            entries,
+            geometry: self.geometry.clone(),
+            factors: factors.to_vec(),
+            transposed: OnceLock::new(),
+            ..*self
+        }
     }
 
     /// Largest sum of the terms of the difference of two columns.
@@ -52,9 +67,11 @@ impl Dense {
         largest.reduce(|| 0.0, f64::max)
     }
 
-    /// What is measured, transposed.
-    fn transpose(&self) -> DMatrix<f64> {
-        DMatrix::from_fn(self.columns, self.rows, |j, i| self.entries.at(i * self.columns + j))
+    /// What is measured in units of its noise, transposed; and those units.
+    fn transpose(&self) -> (DMatrix<f64>, Vec<f64>) {
+        let noise = each_row(&self.steps(), &self.factors);
+        let of_row = |i: usize| noise.get(i).copied().unwrap_or(1.0);
+        (DMatrix::from_fn(self.columns, self.rows, |j, i| of_row(i) * self.entries.at(i * self.columns + j)), noise)
     }
 
     /// `Σ_j |b_ij|` for every row.
@@ -107,6 +124,18 @@ impl Strategy for Dense {
         self.entries.encoding(self.row_sums(), self.columns, max_abs)
     }
 
+    fn steps(&self) -> Vec<Run> {
+        self.entries.steps((0..self.rows).map(|i| i * self.columns..(i + 1) * self.columns))
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        Some(Box::new(self.with_factors(factors)))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
+    }
+
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let x = table(x)?;
         match &self.entries {
@@ -127,19 +156,21 @@ impl Strategy for Dense {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        self.entries.variances(&self.geometry, out);
+        self.entries.variances(&self.unit_variances(), out);
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         // Least squares by the pseudo-inverse, and a check that the row was reached.
-        let matrix = self.transposed.get_or_init(|| self.transpose().svd(true, true));
+        let (transposed, noise) = self.transpose();
+        let matrix = self.transposed.get_or_init(|| transposed.clone().svd(true, true));
         let target = DVector::from_column_slice(row);
         let cutoff = matrix.singular_values.max() * 1e-12;
         let weights = matrix.solve(&target, cutoff).map_err(|_| not_in_row_space())?;
-        if (self.transpose() * &weights - &target).norm() > 1e-9 * target.norm() {
+        if (transposed * &weights - &target).norm() > 1e-9 * target.norm() {
             return Err(not_in_row_space());
         }
-        Ok(weights.as_slice().to_vec())
+        let units = noise.iter().copied().chain(std::iter::repeat(1.0));
+        Ok(weights.iter().zip(units).map(|(weight, unit)| weight * unit).collect())
     }
 
     fn answer_weights(&self, answer: usize, _row: &[f64]) -> Result<Vec<f64>, Error> {

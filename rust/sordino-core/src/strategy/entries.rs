@@ -1,15 +1,16 @@
 //! Entries of a measured matrix: exact integers, where a power of two makes them so; norms of its columns.
 
-use super::{Encoding, Geometry};
+use super::{Encoding, Run, gcd};
 use crate::error::Error;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::upper::Upper;
+use std::ops::Range;
 
 /// Up to this many subtractions the replacement sensitivity is the exact maximum over pairs of columns.
 pub(super) const EXACT_PAIRS: usize = 1 << 31;
 
 /// What is stored of a matrix, and how it is measured.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Entries {
     /// Integers below 2^31; the matrix is their multiple by `2^exponent`.
     Integers(Vec<i32>, i32),
@@ -69,6 +70,12 @@ impl Entries {
         Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs: magnitude })
     }
 
+    /// The greatest common divisor of the integers of every row; rows of zeros have 1. None of reals.
+    pub(super) fn steps(&self, rows: impl Iterator<Item = Range<usize>>) -> Vec<Run> {
+        let Self::Integers(entries, _) = self else { return Vec::new() };
+        Run::merged(rows.map(|row| entries[row].iter().fold(0, |step, a| gcd(step, i64::from(*a))).max(1) as u64))
+    }
+
     /// Answers from the measured values, which are multiples of them.
     pub(super) fn decode(&self, y: &[f64], out: &mut [f64]) {
         let factor = self.factor();
@@ -82,10 +89,10 @@ impl Entries {
         weights
     }
 
-    /// Variance of each answer at unit noise.
-    pub(super) fn variances(&self, geometry: &Geometry, out: &mut [f64]) {
+    /// Variance of each answer from those of the measured values.
+    pub(super) fn variances(&self, measured: &[f64], out: &mut [f64]) {
         let factor = self.factor();
-        out.fill(factor * factor * if *geometry == Geometry::L1 { 2.0 } else { 1.0 });
+        out.iter_mut().zip(measured).for_each(|(slot, variance)| *slot = factor * factor * variance);
     }
 }
 

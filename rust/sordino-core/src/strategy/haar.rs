@@ -1,7 +1,7 @@
 //! The Haar wavelet with the level weights of least error for the workload.
 
 use super::tree::prefix_or_cells;
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -14,7 +14,7 @@ const WEIGHT_BITS: i32 = 20;
 ///
 /// Coefficient 0 is the total; coefficient `2^{l−1} + i` the difference of the halves of block `i`
 /// of size `N/2^{l−1}`, `N` the length rounded up to a power of two.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Haar {
     len: usize,
     padded: usize,
@@ -25,6 +25,8 @@ pub(super) struct Haar {
     /// Squared coefficients of the workload's rows, summed, for the total and each level.
     energy: Vec<f64>,
     geometry: Geometry,
+    /// Of [`Strategy::refined`], for the total and each level.
+    factors: Vec<f64>,
 }
 
 impl Haar {
@@ -33,7 +35,16 @@ impl Haar {
         let tap = if let Workload::Linear { kernel, .. } = workload { kernel[0] } else { 1.0 };
         let padded = len.next_power_of_two();
         let levels = padded.trailing_zeros() as usize;
-        let mut haar = Self { len, padded, prefix, tap, weights: Vec::new(), energy: vec![0.0; levels + 1], geometry };
+        let mut haar = Self {
+            len,
+            padded,
+            prefix,
+            tap,
+            weights: Vec::new(),
+            energy: vec![0.0; levels + 1],
+            geometry,
+            factors: Vec::new(),
+        };
         let mut energy = vec![0.0; levels + 1];
         for t in 0..len {
             for (level, coefficient) in haar.row(t) {
@@ -138,6 +149,19 @@ impl Strategy for Haar {
         Ok(Encoding::Exact { max_abs: bound as u64 })
     }
 
+    fn steps(&self) -> Vec<Run> {
+        let len = |level: usize| if level == 0 { 1 } else { 1 << (level - 1) };
+        self.weights.iter().enumerate().map(|(level, step)| Run { step: *step, len: len(level) }).collect()
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        Some(Box::new(Self { factors: factors.to_vec(), ..self.clone() }))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
+    }
+
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         for (i, (slot, value)) in integers(out).iter_mut().zip(self.analyse(table(x)?)).enumerate() {
             *slot = value * self.weights[Self::level_of(i)] as i64;
@@ -157,7 +181,8 @@ impl Strategy for Haar {
 
     fn variances(&self, out: &mut [f64]) {
         for (t, slot) in out.iter_mut().enumerate() {
-            let sum: f64 = self.row(t).map(|(level, c)| (c / self.weights[level] as f64).powi(2)).sum();
+            let precision = |level: usize| self.weights[level] as f64 * self.factors.get(level).unwrap_or(&1.0);
+            let sum: f64 = self.row(t).map(|(level, c)| (c / precision(level)).powi(2)).sum();
             *slot = self.noise() * sum * self.tap * self.tap;
         }
     }

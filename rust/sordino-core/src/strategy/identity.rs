@@ -1,7 +1,7 @@
 //! Noise on the input: `B = I`, answers `A(x + noise)`.
 
 use super::boxes::volume;
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -42,6 +42,10 @@ impl Strategy for Identity {
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         Ok(Encoding::Exact { max_abs })
+    }
+
+    fn steps(&self) -> Vec<Run> {
+        vec![Run { step: 1, len: self.measured_len() }]
     }
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {

@@ -7,7 +7,7 @@
 //! Nikolov & Tang 2025, weighted Fourier factorizations). All of it is exact in integers.
 
 use super::records::{BitSets, count};
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -49,7 +49,7 @@ struct Piece {
 }
 
 /// Residuals, or the tables themselves, of all wanted marginals.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Marginals {
     radices: Vec<usize>,
     sets: Vec<Vec<usize>>,
@@ -58,6 +58,8 @@ pub(super) struct Marginals {
     geometry: Geometry,
     measured_len: usize,
     workload: Workload,
+    /// Of [`Strategy::refined`], one a piece.
+    factors: Vec<f64>,
 }
 
 /// Per-attribute constants of the residual operator.
@@ -160,6 +162,7 @@ impl Marginals {
             geometry,
             measured_len: offset,
             workload: workload.clone(),
+            factors: Vec::new(),
         })
     }
 
@@ -337,6 +340,18 @@ impl Strategy for Marginals {
             .ok_or_else(|| Error::Overflow("these marginals overflow; declare a smaller max_value".into()))
     }
 
+    fn steps(&self) -> Vec<Run> {
+        self.pieces.iter().map(|piece| Run { step: piece.weight, len: piece.len }).collect()
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        Some(Box::new(Self { factors: factors.to_vec(), ..self.clone() }))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
+    }
+
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let out = integers(out);
         let small = self.sets.iter().all(|set| cells(&self.radices, set) <= BITSET_CELLS);
@@ -363,8 +378,11 @@ impl Strategy for Marginals {
                 return;
             }
             for (slot, value) in slice.iter_mut().zip(self.residual(&table, &piece.set)) {
-                // Saturation is 1-Lipschitz; `encoding` keeps tables, and 2^31 records, away from it.
-                *slot = (value * i128::from(piece.weight)).clamp(-(1 << 61), 1 << 61) as i64;
+                // Saturation is 1-Lipschitz, and at a multiple of the step; `encoding` keeps tables, and 2^31 records,
+                // away from it.
+                let weight = i128::from(piece.weight);
+                let most = (1 << 61) / weight;
+                *slot = (value.clamp(-most, most) * weight) as i64;
             }
         });
         Ok(())
@@ -399,7 +417,7 @@ impl Strategy for Marginals {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let noise = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 };
+        let noise = self.geometry.white();
         let mut rest = out;
         for set in &self.sets {
             let (table, tail) = rest.split_at_mut(cells(&self.radices, set));
@@ -408,11 +426,13 @@ impl Strategy for Marginals {
             } else {
                 self.pieces
                     .iter()
-                    .filter(|piece| subset(&piece.set, set))
-                    .map(|piece| {
+                    .enumerate()
+                    .filter(|(_, piece)| subset(&piece.set, set))
+                    .map(|(k, piece)| {
+                        let less = self.factors.get(k).unwrap_or(&1.0);
                         let others: Vec<usize> = set.iter().filter(|i| !piece.set.contains(i)).copied().collect();
                         self.product(&piece.set, Axis::recovered) * self.product(&others, |a| a.0.powi(-2))
-                            / (piece.weight as f64).powi(2)
+                            / (piece.weight as f64 * less).powi(2)
                     })
                     .sum()
             };

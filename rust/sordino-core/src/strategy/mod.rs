@@ -108,6 +108,29 @@ pub enum Encoding {
     },
 }
 
+/// Measured rows in order whose exact integers are all multiples of one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// What every entry of these rows of `B` is a multiple of; at least 1.
+    pub step: u64,
+    /// How many rows.
+    pub len: usize,
+}
+
+impl Run {
+    /// The runs of rows with these steps.
+    fn merged(steps: impl Iterator<Item = u64>) -> Vec<Self> {
+        let mut runs: Vec<Self> = Vec::new();
+        for step in steps {
+            match runs.last_mut() {
+                Some(run) if run.step == step => run.len += 1,
+                _ => runs.push(Self { step, len: 1 }),
+            }
+        }
+        runs
+    }
+}
+
 /// Where a strategy writes what it encodes.
 #[derive(Debug)]
 pub enum Encoded<'a> {
@@ -165,6 +188,23 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`Error::Overflow`] if exact integers cannot hold it.
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error>;
+
+    /// The steps of the rows of an exact encode, for noise on their own lattices; none where they are not known.
+    fn steps(&self) -> Vec<Run> {
+        Vec::new()
+    }
+
+    /// The same encode, answered for noise that is smaller by a factor on every run of [`Self::steps`].
+    ///
+    /// The factors are relative to each other: 1 of all is what a strategy assumes. A strategy whose steps differ has it.
+    fn refined(&self, _factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        None
+    }
+
+    /// The factors of [`Self::refined`]; none where they are all 1.
+    fn factors(&self) -> &[f64] {
+        &[]
+    }
 
     /// `out = B x`.
     ///
@@ -233,7 +273,8 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
     fn unit_variances(&self) -> Vec<f64> {
         match self.geometry() {
             Geometry::L2 => vec![1.0; self.measured_len()],
-            Geometry::L1 => vec![2.0; self.measured_len()],
+            Geometry::L1 if self.factors().is_empty() => vec![2.0; self.measured_len()],
+            Geometry::L1 => each_row(&self.steps(), self.factors()).iter().map(|less| 2.0 / (less * less)).collect(),
             Geometry::Blocks(blocks) => {
                 blocks.iter().flat_map(|len| vec![f64::from(*len) + 1.0; *len as usize]).collect()
             }
@@ -241,6 +282,15 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
             Geometry::Body(body) => vec![body.variance(body.radius().get()); self.measured_len()],
         }
     }
+}
+
+/// What is said of every run, for every row of it.
+fn each_row(runs: &[Run], of_runs: &[f64]) -> Vec<f64> {
+    runs.iter().zip(of_runs).flat_map(|(run, value)| std::iter::repeat_n(*value, run.len)).collect()
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a.abs() } else { gcd(b, a % b) }
 }
 
 pub(crate) fn not_in_row_space() -> Error {

@@ -1,6 +1,6 @@
 //! Noise on the answers: `B = A`.
 
-use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, integers, table};
 use crate::error::Error;
 use crate::transform::fourier::{UNIT_ROUNDOFF, rounding_levels};
 use crate::unit::Unit;
@@ -147,6 +147,11 @@ impl Strategy for Output {
         };
         let error = Upper::rounded(per_entry * (1.0 + 1e-9), 4) * Upper::integer(self.input_len as u128).sqrt();
         Ok(Encoding::Float { error_l2: error, max_abs: magnitude })
+    }
+
+    fn steps(&self) -> Vec<Run> {
+        // Integers are multiples of the smallest tap.
+        self.integers.iter().map(|_| Run { step: 1, len: self.input_len }).collect()
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use super::balanced::{Balanced, Precision};
 use super::boxes::{Boxes, axes_of, volume};
 use super::laminar::Laminar;
 use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
-use super::{Encoded, Encoding, Geometry, Input, Strategy, not_in_row_space, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, not_in_row_space, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -17,7 +17,7 @@ use crate::workload::{Workload, along, outer};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A factor: cells as they are, a balanced root, the blocks of a tree, or nested groups.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Axis {
     Cells(usize),
     Root(Box<Balanced>),
@@ -60,12 +60,14 @@ impl Axis {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Product {
     axes: Vec<Axis>,
     /// Answers of each factor.
     answers: Vec<usize>,
     geometry: Geometry,
+    /// Of [`Strategy::refined`].
+    factors: Vec<f64>,
 }
 
 /// A strategy, the numbers after its axis, and the bound of what it takes in.
@@ -111,7 +113,7 @@ impl Product {
             _ => Balanced::new(factor, precision).map(|root| Axis::Root(Box::new(root))),
         };
         let axes = factors.iter().map(axis).collect::<Result<_, _>>()?;
-        Ok(Self { axes, answers: factors.iter().map(Workload::answers_len).collect(), geometry })
+        Ok(Self { axes, answers: factors.iter().map(Workload::answers_len).collect(), geometry, factors: Vec::new() })
     }
 
     /// The strategies from the last axis to the first, each with the bound that the one before leaves; the last may leave
@@ -130,6 +132,14 @@ impl Product {
             inner *= axis.measured();
         }
         Ok((stages, encoding))
+    }
+
+    /// The only axis that is not cells, with the numbers before and after it; none where there are more.
+    fn only_axis(&self) -> Option<(usize, usize, usize)> {
+        let mut others = (0..self.axes.len()).filter(|k| self.axes[*k].strategy().is_some());
+        let (k, None) = (others.next()?, others.next()) else { return None };
+        let cells = |axes: &[Axis]| axes.iter().map(Axis::cells).product();
+        Some((k, cells(&self.axes[..k]), cells(&self.axes[k + 1..])))
     }
 
     /// Each axis in turn, from so many numbers to so many.
@@ -187,6 +197,31 @@ impl Strategy for Product {
             }
             (encoding, _) => encoding,
         })
+    }
+
+    /// Of one axis beside cells: with two the noise of a row has no product form, and estimates would not either.
+    fn steps(&self) -> Vec<Run> {
+        let Some((k, before, after)) = self.only_axis() else { return Vec::new() };
+        let runs = self.axes[k].strategy().map(Strategy::steps).unwrap_or_default();
+        let of_axis = runs.iter().map(|run| Run { step: run.step, len: run.len * after });
+        (0..before).flat_map(|_| of_axis.clone()).collect()
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        let (k, before, _) = self.only_axis()?;
+        let own = &factors[..factors.len() / before];
+        let mut refined = self.clone();
+        refined.axes[k] = match &self.axes[k] {
+            Axis::Tree(tree) => Axis::Tree(Box::new(tree.with_factors(own))),
+            Axis::Groups(groups) => Axis::Groups(Box::new(groups.with_factors(own))),
+            Axis::Cells(_) | Axis::Root(_) => return None,
+        };
+        refined.factors = factors.to_vec();
+        Some(Box::new(refined))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
     }
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {

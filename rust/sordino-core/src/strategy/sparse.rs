@@ -2,7 +2,7 @@
 
 use super::dense::Dense;
 use super::entries::{EXACT_PAIRS, Entries, norm, term};
-use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, integers, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -20,6 +20,8 @@ pub(super) struct Sparse {
     entries: Entries,
     geometry: Geometry,
     workload: Workload,
+    /// Of [`Strategy::refined`], one a run of rows.
+    factors: Vec<f64>,
     /// The same written out, when further queries are first asked.
     dense: OnceLock<Result<Dense, Error>>,
 }
@@ -36,6 +38,7 @@ impl Sparse {
             entries: Entries::new(entries.clone()),
             geometry,
             workload: workload.clone(),
+            factors: Vec::new(),
             dense: OnceLock::new(),
         })
     }
@@ -120,6 +123,20 @@ impl Strategy for Sparse {
         self.entries.encoding(self.row_sums(), longest, max_abs)
     }
 
+    fn steps(&self) -> Vec<Run> {
+        self.entries.steps((0..self.measured_len()).map(|t| self.row(t)))
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        let mut refined = Self::new(&self.workload, self.geometry.clone()).ok()?;
+        refined.factors = factors.to_vec();
+        Some(Box::new(refined))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
+    }
+
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let x = table(x)?;
         let cell = |k: usize| x[self.indices[k] as usize];
@@ -141,13 +158,13 @@ impl Strategy for Sparse {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        self.entries.variances(&self.geometry, out);
+        self.entries.variances(&self.unit_variances(), out);
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         let dense = self.dense.get_or_init(|| {
             let (rows, columns, entries) = self.workload.dense()?;
-            Ok(Dense::new(rows, columns, entries, self.geometry.clone()))
+            Ok(Dense::new(rows, columns, entries, self.geometry.clone()).with_factors(&self.factors))
         });
         // The same entries make the same integers.
         dense.as_ref().map_err(Clone::clone)?.weights(row)

@@ -3,7 +3,7 @@
 //! Least squares in two passes (Hay et al. 2010), for trees whose last branches are cut off at the
 //! length of the series. Variances of prefixes come from the same recursion.
 
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -162,6 +162,10 @@ impl Strategy for Tree {
             return Err(Error::Overflow("the tree's total overflows; declare a smaller max_value".into()));
         }
         Ok(Encoding::Exact { max_abs: bound as u64 })
+    }
+
+    fn steps(&self) -> Vec<Run> {
+        vec![Run { step: 1, len: self.measured_len() }]
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {

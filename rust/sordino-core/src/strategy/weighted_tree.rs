@@ -7,7 +7,7 @@
 //! beyond the last are known zeros.
 
 use super::boxes::{by_weights, long_axes};
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, gcd, integers, table};
 use crate::error::Error;
 use crate::minimize::bfgs;
 use crate::unit::Unit;
@@ -22,15 +22,17 @@ const ITERATIONS: usize = 60;
 const LITTLE: f64 = -6.0;
 
 /// Blocks of one size that are measured.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Level {
     size: usize,
     weight: i64,
+    /// What a measured sum counts with: the weight, and the square of what its noise is smaller by.
+    gain: f64,
     /// `1/Γ_l − 1/Γ_{l−1}`.
     share: f64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WeightedTree {
     workload: Workload,
     len: usize,
@@ -38,6 +40,8 @@ pub(super) struct WeightedTree {
     padded: usize,
     /// Sizes rising from single cells, each a divisor of the next.
     levels: Vec<Level>,
+    /// Of [`Strategy::refined`], one a level.
+    factors: Vec<f64>,
 }
 
 /// `tr Q W`, `Q` the averages over blocks of this size.
@@ -104,10 +108,6 @@ fn weight_of<'a>(levels: impl Iterator<Item = &'a Level>) -> Upper {
     Upper::integer(levels.map(|level| u128::from(level.weight.unsigned_abs())).sum())
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 /// Sizes of the blocks that the weighted tree of ranges, running sums and cells measures, and their weights.
 ///
 /// # Errors
@@ -128,18 +128,28 @@ impl WeightedTree {
         weights[0] = weights[0].max(1); // without every cell not every query is answered
         // What all have in common counts for nothing, and takes room.
         let common = weights.iter().fold(0, |common, weight| gcd(common, *weight));
-        let (mut gram, mut inverse) = (0.0, 0.0);
-        let mut levels = Vec::new();
-        for (size, weight) in sizes.into_iter().zip(weights) {
-            let weight = weight / common;
-            if weight > 0 {
-                gram += (weight * weight) as f64 * size as f64;
-                levels.push(Level { size, weight, share: gram.recip() - inverse });
-                inverse = gram.recip();
-            }
-        }
+        let kept = sizes.into_iter().zip(weights.into_iter().map(|weight| weight / common));
+        let levels: Vec<Level> = kept
+            .filter(|(_, weight)| *weight > 0)
+            .map(|(size, weight)| Level { size, weight, gain: 0.0, share: 0.0 })
+            .collect();
         let padded = len.next_multiple_of(levels.last().map_or(1, |level| level.size));
-        Ok(Self { workload: workload.clone(), len, padded, levels })
+        Ok(Self { workload: workload.clone(), len, padded, levels, factors: Vec::new() }.with_factors(&[]))
+    }
+
+    /// The same blocks, answered for noise that is smaller by a factor on each level; none for 1.
+    pub(super) fn with_factors(&self, factors: &[f64]) -> Self {
+        let mut tree = Self { factors: factors.to_vec(), ..self.clone() };
+        let (mut gram, mut inverse) = (0.0, 0.0);
+        for (l, level) in tree.levels.iter_mut().enumerate() {
+            let factor = factors.get(l).unwrap_or(&1.0);
+            let precision = level.weight as f64 * factor;
+            gram += precision * precision * level.size as f64;
+            level.gain = precision * factor;
+            level.share = gram.recip() - inverse;
+            inverse = gram.recip();
+        }
+        tree
     }
 
     /// Number of cells.
@@ -191,7 +201,7 @@ impl WeightedTree {
             let (sums, tail) = rest.split_at(self.padded / level.size);
             for (block, sum) in out.chunks_mut(level.size).zip(sums) {
                 for cell in block {
-                    *cell += level.weight as f64 * sum;
+                    *cell += level.gain * sum;
                 }
             }
             rest = tail;
@@ -261,6 +271,19 @@ impl Strategy for WeightedTree {
         Ok(Encoding::Exact { max_abs: bound as u64 })
     }
 
+    fn steps(&self) -> Vec<Run> {
+        let run = |level: &Level| Run { step: level.weight.unsigned_abs(), len: self.padded / level.size };
+        self.levels.iter().map(run).collect()
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        Some(Box::new(self.with_factors(factors)))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
+    }
+
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let mut rest = integers(out);
         for (level, sums) in self.levels.iter().zip(self.totals(table(x)?)) {
@@ -309,7 +332,7 @@ impl Strategy for WeightedTree {
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         let sums = self.totals(&self.solve(row));
         let each = self.levels.iter().zip(sums);
-        Ok(each.flat_map(|(level, sums)| sums.into_iter().map(|sum| level.weight as f64 * sum)).collect())
+        Ok(each.flat_map(|(level, sums)| sums.into_iter().map(|sum| level.gain * sum)).collect())
     }
 }
 

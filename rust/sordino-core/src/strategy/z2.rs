@@ -1,6 +1,6 @@
 //! Convolutions over `Z_2^d`: integer-weighted characters by the Walsh-Hadamard transform.
 
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space, table};
 use crate::error::Error;
 use crate::transform::hadamard::walsh_hadamard;
 use crate::unit::Unit;
@@ -10,12 +10,14 @@ use crate::upper::Upper;
 const WEIGHT_BITS: i32 = 22;
 
 /// Characters `χ_s` measured with weights `w_s`: `B = diag(w)·H`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Z2 {
     spectrum: Vec<f64>,
     weights: Vec<u64>,
     geometry: Geometry,
     ideal: f64,
+    /// Of [`Strategy::refined`], one a run of characters.
+    factors: Vec<f64>,
 }
 
 impl Z2 {
@@ -40,7 +42,7 @@ impl Z2 {
         } else {
             2.0 * spectrum.iter().map(|v| v.abs().powf(2.0 / 3.0)).sum::<f64>().powi(3) / (n * n)
         };
-        Self { spectrum, weights, geometry, ideal }
+        Self { spectrum, weights, geometry, ideal, factors: Vec::new() }
     }
 }
 
@@ -79,6 +81,18 @@ impl Strategy for Z2 {
         Ok(Encoding::Exact { max_abs: bound as u64 })
     }
 
+    fn steps(&self) -> Vec<Run> {
+        Run::merged(self.weights.iter().map(|step| (*step).max(1)))
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        Some(Box::new(Self { factors: factors.to_vec(), ..self.clone() }))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
+    }
+
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let out = integers(out);
         out.copy_from_slice(table(x)?);
@@ -97,15 +111,12 @@ impl Strategy for Z2 {
 
     fn variances(&self, out: &mut [f64]) {
         let n = self.weights.len() as f64;
-        let noise = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 };
-        let total: f64 = self
-            .spectrum
-            .iter()
-            .zip(&self.weights)
-            .filter(|(_, w)| **w > 0)
-            .map(|(lambda, w)| (lambda / *w as f64).powi(2))
+        let each = self.spectrum.iter().zip(&self.weights).zip(self.unit_variances());
+        let total: f64 = each
+            .filter(|((_, w), _)| **w > 0)
+            .map(|((lambda, w), variance)| (lambda / *w as f64).powi(2) * variance)
             .sum();
-        out.fill(noise * total / (n * n));
+        out.fill(total / (n * n));
     }
 
     fn ideal_mean_square(&self) -> Option<f64> {

@@ -74,15 +74,23 @@ impl Cell {
     }
 
     /// `round(quarter_units/4 · x)`, ties up, drawing bits until the whole cell rounds alike.
-    ///
-    /// The upper end is open: one unit below it decides.
-    pub(super) fn round(mut self, quarter_units: u64, words: &mut impl Words) -> u64 {
+    pub(super) fn round(self, quarter_units: u64, words: &mut impl Words) -> u64 {
+        self.settle(quarter_units, 2, true, words)
+    }
+
+    /// `floor(scale/2^shift · x)`, drawing bits until the whole cell agrees.
+    pub(super) fn floor(self, scale: u64, shift: u32, words: &mut impl Words) -> u64 {
+        self.settle(scale, shift, false, words)
+    }
+
+    /// `floor(scale/2^shift · x)`, or rounded. The upper end is open: one unit below it decides.
+    fn settle(mut self, scale: u64, extra: u32, rounded: bool, words: &mut impl Words) -> u64 {
         loop {
             let (low, high, shift) = self.ends();
-            let shift = shift + 2;
-            let half = BigUint::from(1u8) << (shift - 1);
-            let lowest: BigUint = (low * quarter_units + &half) >> shift;
-            let highest: BigUint = (high * quarter_units + half - 1u8) >> shift;
+            let shift = shift + u64::from(extra);
+            let half = if rounded { BigUint::from(1u8) << (shift - 1) } else { BigUint::ZERO };
+            let lowest: BigUint = (low * scale + &half) >> shift;
+            let highest: BigUint = (high * scale + half - 1u8) >> shift;
             if lowest == highest {
                 return u64::try_from(lowest).unwrap_or(u64::MAX).min(CLIP);
             }

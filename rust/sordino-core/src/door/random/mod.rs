@@ -18,6 +18,7 @@ mod certificates;
 mod distribution;
 mod exponential;
 mod generator;
+mod geometric;
 mod interval;
 mod key;
 #[cfg(test)]
@@ -31,6 +32,7 @@ mod ziggurat;
 
 pub(in crate::door) use block::BlockNoise;
 pub(crate) use body::BodyNoise;
+pub(in crate::door) use geometric::{Geometric, Steps, add_steps};
 pub use key::Key;
 pub(crate) use source::NoiseSource;
 pub(in crate::door) use ziggurat::Sampler;

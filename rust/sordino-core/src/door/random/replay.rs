@@ -5,6 +5,7 @@
 //! reproduce every integer. Crafted words reach the paths that random words never meet.
 
 use super::Key;
+use super::geometric::Geometric;
 use super::tables::{
     EXPONENTIAL_ACCEPT, EXPONENTIAL_HEIGHT, EXPONENTIAL_WIDTH, GAUSSIAN_ACCEPT, GAUSSIAN_HEIGHT, GAUSSIAN_WIDTH,
 };
@@ -265,13 +266,33 @@ impl Replay<'_> {
         })
     }
 
-    /// The integer that the log must give.
-    fn sample(&mut self, table: &Table, quarter_units: u64) -> i64 {
+    /// One sample of a half density, as far as the log tells it for the last rounding; its sign.
+    fn magnitude(&mut self, table: &Table) -> (Box1, bool) {
         let (mut x, negative) = self.half(table);
         while self.peek() == Some(Purpose::Rounding) {
             let word = self.take(Purpose::Rounding);
             Self::narrow(&mut x, word);
         }
+        (x, negative)
+    }
+
+    /// The discrete Laplace integer that the log must give: `floor(S/2^f·x)`, minus zero drawn again.
+    fn geometric(&mut self, scale: u64, shift: u32) -> i64 {
+        loop {
+            let (x, negative) = self.magnitude(&EXPONENTIAL);
+            let shift = x.shift + u64::from(shift);
+            let (low, high): (BigUint, BigUint) = ((&x.low * scale) >> shift, (&x.high * scale - 1u8) >> shift);
+            assert_eq!(low, high, "rounded an undecided box");
+            let k = i64::try_from(low).unwrap();
+            if k != 0 || !negative {
+                return if negative { -k } else { k };
+            }
+        }
+    }
+
+    /// The integer that the log must give.
+    fn sample(&mut self, table: &Table, quarter_units: u64) -> i64 {
+        let (x, negative) = self.magnitude(table);
         // round(S/4·x) = floor((S·x + 2)/4) at both ends, the upper one open.
         let denominator = BigUint::from(4u8) << x.shift;
         let two = BigUint::from(2u8) << x.shift;
@@ -306,6 +327,25 @@ fn replay<L: Law>(
     slow
 }
 
+/// The same for discrete Laplace noise of this size.
+fn replay_geometric(size: Geometric, wide_only: bool, mut recorder: Recorder, count: usize, strict: bool) -> usize {
+    let (scale, shift) = size.parts();
+    let mut slow = 0;
+    for i in 0..count {
+        recorder.log.clear();
+        let word = recorder.next(Purpose::Layer);
+        let k = size.fast(word).unwrap_or_else(|| size.slow(word, wide_only, &mut recorder));
+        let mut replay = Replay { log: &recorder.log, at: 0, strict };
+        assert_eq!(replay.geometric(scale, shift), k, "sample {i}");
+        assert_eq!(replay.at, recorder.log.len(), "sample {i} drew words it did not need");
+        slow += usize::from(recorder.log.len() > 1);
+    }
+    slow
+}
+
+/// Sizes of discrete Laplace noise, `c = numerator·2^exponent`: next to none, of the order of one, large, the largest.
+const GEOMETRIC: [(u64, i32); 6] = [(1, -14), (3, -4), (1, 0), (355, -3), (12_345_678_901, -10), (1, 46)];
+
 /// `total` samples over both laws, six sizes of noise, forced and ordinary paths.
 fn replay_many(total: usize, strict: bool) {
     GAUSSIAN.check_thresholds();
@@ -331,6 +371,13 @@ fn replay_many(total: usize, strict: bool) {
             }
         })
         .sum();
+    let each_geometric = total.div_ceil(4 * 2 * GEOMETRIC.len());
+    let jobs: Vec<_> = GEOMETRIC.iter().flat_map(|size| (0..8u64).map(move |part| (*size, part))).collect();
+    jobs.par_iter().enumerate().for_each(|(stream, ((numerator, exponent), part))| {
+        let size = Geometric::at_least(*numerator, *exponent, 1).unwrap();
+        let recorder = Recorder::new(78, stream as u64, &[]);
+        replay_geometric(size, part % 2 == 1, recorder, each_geometric / 2, strict);
+    });
     assert!(slow > total / 100, "the slow paths were not met");
     eprintln!("replayed {} samples, {slow} of them through slow paths, no mismatch", each * jobs.len());
 }
@@ -400,6 +447,12 @@ fn crafted_words() {
                         }
                     }
                 }
+            }
+        }
+        for (numerator, exponent) in GEOMETRIC {
+            let size = Geometric::at_least(numerator, exponent, 1).unwrap();
+            for (i, script) in scripts.iter().enumerate() {
+                replay_geometric(size, i % 2 == 0, Recorder::new(6, i as u64, script), 1, true);
             }
         }
         for size in [1, 7, 1 << 30, MAX_QUARTER_UNITS] {

@@ -209,16 +209,28 @@ impl Sampler {
     /// # Errors
     /// If it was asked to end early; what was added is then to be thrown away.
     pub(crate) fn add(&self, units: &mut [i64], key: &Key) -> Result<(), Error> {
-        for (block, units) in units.chunks_mut(CHUNK * BLOCK).enumerate() {
-            poll()?;
-            units.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, units)| {
-                let mut words = ChaChaWords::new(key, (block * BLOCK + chunk) as u64);
-                match &self.0 {
-                    Kind::Gaussian(scaled) => scaled.add(units, &mut words),
-                    Kind::Laplace(scaled) => scaled.add(units, &mut words),
-                }
-            });
-        }
-        Ok(())
+        in_chunks(units, key, |_, units, words| match &self.0 {
+            Kind::Gaussian(scaled) => scaled.add(units, words),
+            Kind::Laplace(scaled) => scaled.add(units, words),
+        })
     }
+}
+
+/// Calls with the start of every chunk, its values and its words, in parallel.
+///
+/// # Errors
+/// If it was asked to end early.
+pub(super) fn in_chunks(
+    units: &mut [i64],
+    key: &Key,
+    add: impl Fn(usize, &mut [i64], &mut ChaChaWords) + Sync,
+) -> Result<(), Error> {
+    for (block, units) in units.chunks_mut(CHUNK * BLOCK).enumerate() {
+        poll()?;
+        units.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, units)| {
+            let chunk = block * BLOCK + chunk;
+            add(chunk * CHUNK, units, &mut ChaChaWords::new(key, chunk as u64));
+        });
+    }
+    Ok(())
 }

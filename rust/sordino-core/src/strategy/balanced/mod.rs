@@ -36,7 +36,7 @@ const MAX_LEN: usize = 1 << 21;
 /// Longest series for which all pairs of columns are compared.
 const MAX_PAIRS: usize = 1 << 12;
 /// `B x = K D x`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Balanced {
     workload: Workload,
     symmetry: Symmetry,

@@ -11,7 +11,7 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) type Rows = Vec<(f64, Vec<u32>)>;
 
 /// The groups; parents come before their children. A leaf is a set of cells that every group holds whole or not at all.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Forest {
     /// Parent of each node.
     pub parent: Vec<u32>,

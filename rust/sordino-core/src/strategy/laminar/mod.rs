@@ -10,7 +10,7 @@ mod solve;
 mod tests;
 mod weights;
 
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, integers, not_in_row_space, table};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::unit::Unit;
@@ -23,15 +23,19 @@ use solve::Solver;
 const WEIGHT_BITS: u32 = 13;
 
 /// Counts of nested groups with their weights.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Laminar {
     forest: Forest,
     /// Weight of each node, 0 where it is not measured.
     weights: Vec<i64>,
     /// Nodes that are measured.
     measured: Vec<u32>,
+    /// What each measured sum counts with: its weight, and the square of what its noise is smaller by.
+    gains: Vec<f64>,
     solver: Solver,
     geometry: Geometry,
+    /// Of [`Strategy::refined`], one a run of measured nodes.
+    factors: Vec<f64>,
 }
 
 /// The strategy that measures the groups of a workload, of which any two are nested or disjoint, each with its weight.
@@ -48,6 +52,19 @@ pub fn laminar(workload: &Workload, law: NoiseLaw, answer_weights: Option<&[f64]
     }
     let geometry = if law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
     Ok(Box::new(Laminar::new(&workload, geometry, answer_weights, WEIGHT_BITS)?))
+}
+
+/// What each measured sum counts with, and the solver of their least squares.
+fn estimator(forest: &Forest, weights: &[i64], measured: &[u32], factors: &[f64]) -> (Vec<f64>, Solver) {
+    let mut gram = vec![0.0; forest.len()];
+    let mut gains = Vec::with_capacity(measured.len());
+    for (k, v) in measured.iter().enumerate() {
+        let factor = factors.get(k).unwrap_or(&1.0);
+        let precision = weights[*v as usize] as f64 * factor;
+        gram[*v as usize] = precision * precision;
+        gains.push(precision * factor);
+    }
+    (gains, Solver::new(forest, gram))
 }
 
 impl Laminar {
@@ -70,9 +87,16 @@ impl Laminar {
             if forest.is_leaf[v] { weight.max(1) } else { weight }
         };
         let weights: Vec<i64> = found.iter().enumerate().map(rounded).collect();
-        let measured = (0..forest.len() as u32).filter(|v| weights[*v as usize] > 0).collect();
-        let solver = Solver::new(&forest, weights.iter().map(|q| (q * q) as f64).collect());
-        Ok(Self { forest, weights, measured, solver, geometry })
+        let measured: Vec<u32> = (0..forest.len() as u32).filter(|v| weights[*v as usize] > 0).collect();
+        let (gains, solver) = estimator(&forest, &weights, &measured, &[]);
+        Ok(Self { forest, weights, measured, gains, solver, geometry, factors: Vec::new() })
+    }
+
+    /// The same groups, answered for noise that is smaller by a factor on each run of measured nodes.
+    pub(super) fn with_factors(&self, factors: &[f64]) -> Self {
+        let rows = each_row(&self.steps(), factors);
+        let (gains, solver) = estimator(&self.forest, &self.weights, &self.measured, &rows);
+        Self { gains, solver, factors: factors.to_vec(), ..self.clone() }
     }
 
     /// Number of cells.
@@ -104,8 +128,8 @@ impl Laminar {
     /// Sums over every node of `G^{-1} Bᵀ y`.
     fn estimates(&self, y: &[f64]) -> Vec<f64> {
         let mut back = vec![0.0; self.forest.len()];
-        for (v, value) in self.measured.iter().zip(y) {
-            back[*v as usize] = self.weights[*v as usize] as f64 * value;
+        for ((v, gain), value) in self.measured.iter().zip(&self.gains).zip(y) {
+            back[*v as usize] = gain * value;
         }
         let above = self.forest.pass_down(0.0, |parent, above| above + back[parent]);
         let b: Vec<f64> = above.iter().zip(&back).map(|(above, own)| above + own).collect();
@@ -142,6 +166,18 @@ impl Strategy for Laminar {
             return Err(Error::Overflow("the weighted sums overflow; declare a smaller max_value".into()));
         }
         Ok(Encoding::Exact { max_abs: bound as u64 })
+    }
+
+    fn steps(&self) -> Vec<Run> {
+        Run::merged(self.measured.iter().map(|v| self.weights[*v as usize].unsigned_abs()))
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        Some(Box::new(self.with_factors(factors)))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
@@ -200,6 +236,6 @@ impl Strategy for Laminar {
         }
         let b: Vec<f64> = asked.into_iter().map(|entry| entry.unwrap_or(0.0)).collect();
         let sums = self.solver.sums(&self.forest, &b);
-        Ok(self.measured.iter().map(|v| self.weights[*v as usize] as f64 * sums[*v as usize]).collect())
+        Ok(self.measured.iter().zip(&self.gains).map(|(v, gain)| gain * sums[*v as usize]).collect())
     }
 }

@@ -7,7 +7,7 @@
 use super::forest::Forest;
 
 /// The sums of a set of weights.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Solver {
     /// `g_v`.
     gram: Vec<f64>,
