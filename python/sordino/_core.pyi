@@ -362,6 +362,9 @@ class StreamDoor:
     @property
     def scale(self) -> float:
         """What the privacy rests on: Gaussian standard deviation, or Laplace scale."""
+    @property
+    def discrete(self) -> tuple[float, float] | None:
+        """Step and rate of discrete noise, if it is."""
 
 @final
 class SketchOperator:

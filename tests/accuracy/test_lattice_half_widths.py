@@ -116,7 +116,7 @@ def test_counts_merge_what_is_equal_and_many_kinds_still_cover() -> None:
     weights = np.linspace(0.5, 1.0, 600)
     wide = discrete_sum_half_width(weights, np.full(600, 1.0), 0.95)
     sd = math.sqrt((weights**2).sum() * 0.5) / math.sinh(0.5)
-    assert 1.96 * sd < wide < 1.5 * 1.96 * sd
+    assert 1.955 * sd < wide < 1.04 * 1.96 * sd
     assert discrete_sum_half_width([0.0, 0.0], [1.0, 1.0], 0.95) == 0.0
 
 

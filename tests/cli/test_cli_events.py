@@ -47,7 +47,7 @@ def test_functions_of_a_graph(edges, kind, options, truth):
     assert every["step"] == list(range(1, 11))
     assert every["stderr"][0] < every["stderr"][-1]
     for value, lower, upper in zip(every["value"], every["lower"], every["upper"], strict=True):
-        assert lower < value < upper
+        assert lower <= value <= upper
 
 
 def test_degrees(edges):
@@ -67,7 +67,7 @@ def test_cuts_of_named_vertices_as_csv(tmp_path):
         rows = list(csv.DictReader(opened))
     assert [row["count"] for row in rows[:2]] == ["EWR", "EWR+JFK"]
     assert [float(row["value"]) for row in rows] == pytest.approx([1, 1, 2, 2, 2, 3, 2, 3], abs=0.1)
-    assert all(float(row["lower"]) < float(row["value"]) < float(row["upper"]) for row in rows)
+    assert all(float(row["lower"]) <= float(row["value"]) <= float(row["upper"]) for row in rows)
     once = answers(file, *shape, *sides, *EXACT)
     assert once["value"] == pytest.approx([2, 3], abs=0.1)
 
@@ -98,7 +98,8 @@ def test_substrings(tmp_path):
     text = [tmp_path / "text.txt", "--of", "substrings", "--alphabet", "abc", "--longest", 3, *EXACT]
     found = answers(*text)
     counts = dict(zip(found["count"], np.round(found["value"]).tolist(), strict=True))
-    assert counts == {"a": 3, "b": 2, "ab": 2, "aa": 1, "ba": 1, "aab": 1, "aba": 1, "baa": 1}
+    seen = {word: count for word, count in counts.items() if count}
+    assert seen == {"a": 3, "b": 2, "ab": 2, "aa": 1, "ba": 1, "aab": 1, "aba": 1, "baa": 1}
     chosen = answers(*text, "--word", "ab", "--word", "cc")
     assert chosen["count"] == ["ab", "cc"]
     assert chosen["value"] == pytest.approx([2, 0], abs=0.1)

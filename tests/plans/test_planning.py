@@ -124,7 +124,8 @@ def test_unbiased_bounds():
     pure = so.plan(so.Histogram(4), so.PureDP(epsilon=1.0))
     bound = next(b for b in pure.fit.bounds if b.name == "unbiased, pure")
     assert math.isclose(bound.value**2, 1 / (4 * math.sinh(0.5) ** 2)) and pure.rmse > bound.value
-    assert pure.fit.bound is None
+    assert pure.fit.bound.name == "least error of a count" and pure.optimality == pytest.approx(1.0, abs=1e-9)
+    assert so.plan(so.RunningSum(4), so.PureDP(epsilon=1.0)).fit.bound is None
 
 
 def test_units_change_the_noise_as_they_must():

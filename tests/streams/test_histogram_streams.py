@@ -84,7 +84,7 @@ def test_counters_that_each_spend_epsilon_spend_k_epsilon(epsilon):
     # Ours, of integer signs: the same nodes with the noise that is planned.
     for compression in (SKETCH, so.sketches.Compression(measurements=k, sparsity=1, sketch="bernoulli")):
         plan = plan_of(so.PureDP(epsilon=epsilon), steps=steps, compression=compression, mechanism="binary-tree")
-        own = plan.fit.counters.std([1])[0] / math.sqrt(2.0)
+        own = plan.fit.counters.door.scale
         ours = losses(np.kron(matrix(compression, CELLS), nodes), records, own)
         assert epsilon * (1.0 - 1e-4) <= ours <= epsilon
         # In units of the normalised sketch: sqrt k times the noise that was printed.
@@ -157,7 +157,7 @@ def test_all_counters_together_cost_no_more_than_the_budget(privacy, mechanism, 
     law = plan.fit.counters.name.rsplit("-", 1)[1]
     order = 1 if law == "laplace" else 2
     # Step 1 is one node: its noise is that of a measured number.
-    noise = plan.fit.counters.std([1])[0] / (math.sqrt(2.0) if law == "laplace" else 1.0)
+    noise = plan.fit.counters.door.scale if law == "laplace" else plan.fit.counters.std([1])[0]
     largest = max(np.linalg.norm((Phi @ change @ B.T).reshape(-1), order) for change in neighbours(unit, cells, steps))
     allowed = noise / noise_ratio(privacy, law)
     assert largest <= allowed * (1.0 + 1e-12)
@@ -360,9 +360,9 @@ def test_per_item_noise_covers_every_item_once():
     plan = plan_of(PURE, 16, None, once=True)
     assert plan.fit.representation == "per-item"
     assert plan.workload.length == 16
-    assert plan.fit.counters.std([1])[0] == pytest.approx(math.sqrt(2.0))
+    assert plan.fit.counters.std([1])[0] == pytest.approx(math.sqrt(0.5) / math.sinh(0.5))
     moved = plan_of(PURE, 16, None, once=True, unit=so.ReplaceOne(1))
-    assert moved.fit.counters.std([1])[0] == pytest.approx(2.0 * math.sqrt(2.0))
+    assert moved.fit.counters.std([1])[0] == pytest.approx(math.sqrt(0.5) / math.sinh(0.25))
     with pytest.raises(so.errors.InvalidParameterError):
         so.RunningHistogram(4, 5, once=True)
     for mechanism in ("per-item", "differenced"):

@@ -88,7 +88,8 @@ def test_errors_and_intervals_are_as_declared(workload, privacy, mechanism, know
     interval = release.interval(0.9)
     covered = (np.abs(errors) <= (interval.upper - interval.lower) / 2).mean(axis=1)
     assert covered.min() > 0.9 - 6 * 0.0047
-    assert covered.max() < 0.9 + 6 * 0.0047 + 0.002
+    # Whole steps of discrete noise cover more.
+    assert covered.max() < 0.9 + 6 * 0.0047 + (0.002 if privacy is GAUSSIAN else 0.04)
     together = release.interval(0.9, simultaneous=True)
     assert together.simultaneous
     assert np.all(together.upper - together.lower > interval.upper - interval.lower)

@@ -66,12 +66,14 @@ class Bound:
         value: The bound, in the unit of the answers.
         mechanisms: The class of mechanisms that it binds.
         up_to_constant: Whether it holds only up to an unnamed constant; then it is never used as a ratio.
+        binds_all: Whether it binds mechanisms with any noise, not Gaussian ones alone.
     """
 
     name: str
     value: float
     mechanisms: str
     up_to_constant: bool = False
+    binds_all: bool = False
 
     def __float__(self) -> float:
         return self.value

@@ -207,7 +207,7 @@ class _LaplaceSum(SumLaw):
     """A sum of Laplace variates, in units of the largest weight."""
 
     def __init__(self, squares: _Vector, counts: _Vector) -> None:
-        super().__init__(float(len(squares)), float(counts.sum()))
+        super().__init__(float(len(squares)), 16.0 * float(counts.sum()))
         self._squares, self._counts = squares, counts
 
     def log_moment(self, c: float) -> float:

@@ -35,11 +35,12 @@ class SumLaw(ABC):
 
     Attributes:
         groups: How many kinds of variates there are.
-        variates: How many variates.
+        errors: Rounding errors of log M(s), in units of the last place, besides those of the kinds.
+        phase_errors: The same, over its imaginary part.
     """
 
-    def __init__(self, groups: float, variates: float) -> None:
-        self.groups, self.variates = groups, variates
+    def __init__(self, groups: float, errors: float, phase_errors: float = 4.0) -> None:
+        self.groups, self.errors, self.phase_errors = groups, errors, phase_errors
 
     @abstractmethod
     def log_moment(self, c: float) -> float:
@@ -85,13 +86,15 @@ def quantile_of_sum(law: SumLaw, log_p: float) -> float:
     """Return a q, at most 1 % above the least, with P(|S| > q) <= p."""
     c, high = chernoff(law, log_p)
     # D = 2 pi/h. Poisson terms j < 0 are below exp(-c D); those with j > 0 below M(x) exp(-x q - (x - c) D),
-    # x > c.
-    x = 0.5 * (1.0 + c)
+    # any x > c.
     log_half = log_p - math.log(2.0)
-    upper = law.log_moment(x) - x * 0.7 * high - log_half
     excess = _EXCESS * -math.expm1(log_p)
-    period = max(-log_half / c, upper / (x - c)) - math.log(excess) / min(c, x - c)
-    h = 2.0 * math.pi / period
+
+    def period(x: float) -> float:
+        upper = law.log_moment(x) - x * 0.7 * high - log_half
+        return max(-log_half / c, upper / (x - c)) - math.log(excess) / min(c, x - c)
+
+    h = 2.0 * math.pi / min(period(x) for x in (0.5 * (1.0 + c), 2.0 * c, 4.0 * c) if c < x < 1.0)
     log_peak = law.log_moment(c)
     line, tail, last = _line(law, c, h, math.log(excess) + log_half - log_peak + c * high)
     phases = h * np.arange(len(line), dtype=np.float64)
@@ -100,7 +103,7 @@ def quantile_of_sum(law: SumLaw, log_p: float) -> float:
     def log_bound(q: float) -> float:
         """An upper bound on log P(S > q)."""
         total = float((line * np.exp(-1j * q * phases)).real.sum())
-        rounding = _UNIT * (64.0 * law.groups + 16.0 * law.variates + 4.0 * q * last + 64.0) * magnitude
+        rounding = _UNIT * (64.0 * law.groups + law.errors + law.phase_errors * q * last + 64.0) * magnitude
         return math.log((total + rounding) * h / math.pi + tail) + log_peak - c * q
 
     # Bracket, then bisect to 1e-4; only `high` must be right.

@@ -9,7 +9,12 @@ import numpy as np
 
 from sordino._support.checks import flag, open_unit
 from sordino.accuracy.half_widths import laplace_half_width, laplace_sum_half_width
-from sordino.accuracy.lattice_half_widths import discrete_sum_half_width, equal_discrete_half_width
+from sordino.accuracy.lattice_half_widths import (
+    discrete_half_width,
+    discrete_sum_half_width,
+    equal_discrete_half_width,
+    standard_deviation,
+)
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.workloads import Filter, GroupConvolution, Histogram, RunningSum, Workload
 from sordino.workloads.base import Array
@@ -56,8 +61,10 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
             return np.full(len(stderr), _of_weights(fitted, taps, level, answers))
         if isinstance(workload, RunningSum):
             return _nested(fitted, len(stderr), level, answers)
-    if fitted.mechanism.strategy == "output" and release.other is None and fitted.rows is None:
-        return laplace_half_width(stderr / math.sqrt(2.0), level, answers)
+    if fitted.mechanism.strategy == "output" and release.other is None:
+        return _of_output(fitted, stderr, level, answers)
+    if workload.core.input_len is None:  # nor rows of queries of a domain beyond all memory
+        return fitted.half_widths(stderr, level, answers)
     most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
     if fitted.strategy.geometry == "l1" and (len(stderr) <= most or _few_laws(release)):
         return _by_weights(release, workload, stderr, level, answers)
@@ -77,6 +84,16 @@ def _of_weights(fitted: LinearFit, weights: Array, level: float, answers: int) -
     if (coefficients == first).all() and (rates == rate).all():
         return first * equal_discrete_half_width(rate, len(coefficients), level, answers)
     return discrete_sum_half_width(coefficients, rates, level, answers)
+
+
+def _of_output(fitted: LinearFit, stderr: Array, level: float, answers: int) -> Array:
+    """Half widths for answers that are measured themselves: each has the noise of one number."""
+    _, rates, lengths = fitted.door.discrete
+    if not len(rates):
+        return laplace_half_width(stderr / math.sqrt(2.0), level, answers)
+    # In standard deviations of a number.
+    widths = [discrete_half_width(rate, level, answers) / standard_deviation(rate) for rate in rates.tolist()]
+    return stderr * (widths[0] if (rates == rates[0]).all() else np.repeat(widths, lengths))
 
 
 def _nested(fitted: LinearFit, steps: int, level: float, answers: int) -> Array:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino._support.checks import flag, integer, open_unit
-from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width
+from sordino.accuracy.equal_noise import EqualNoise
+from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.releases.interval import Interval
 
 if TYPE_CHECKING:
@@ -35,29 +36,29 @@ class Widths:
         vertices: n.
         steps: T, the steps over which an interval may be asked to hold.
         stderr: Standard deviation of one pair's weight.
-        laplace: Scale of the Laplace variates in it, and their number; None for Gaussian noise.
+        laplace: The Laplace variates in it, and their number; None for Gaussian noise.
     """
 
     vertices: int
     steps: int
     stderr: float
-    laplace: tuple[float, int] | None
+    laplace: tuple[EqualNoise, int] | None
 
     @staticmethod
     def of(fit: StreamFit, step: int) -> Widths:
         """Return the widths of a stream of pairs at a step."""
         stderr, laplace = float(fit.std([step])[0]), None
         if fit.mechanism.law == "laplace":
-            scale = fit.door.noise * fit.counted_unit
-            laplace = scale, max(math.ceil(stderr**2 / (2.0 * scale**2) - 1e-6), 1)
+            noise = fit.laplace.times(fit.counted_unit)
+            laplace = noise, max(math.ceil(stderr**2 / (2.0 * noise.scale**2) - 1e-6), 1)
         return Widths(fit.events.vertices, min(fit.steps, 2**40), stderr, laplace)  # type: ignore[union-attr]
 
     def beforehand(self, pairs: int, level: float, answers: int = 1) -> float:
         """Return the half width for sums over `pairs` pairs, of which `answers` chosen beforehand hold together."""
         if self.laplace is None:
             return gaussian_half_width(self.stderr * math.sqrt(pairs), level, answers)
-        scale, variates = self.laplace
-        return equal_laplace_half_width(scale, variates * pairs, level, answers)
+        noise, variates = self.laplace
+        return noise.of_equal(variates * pairs, level, answers)
 
     def afterwards(self, side: int, other: int, level: float, *, every_step: bool = False) -> float:
         """Return the half width that holds for all cuts of all sizes together, for one of these sizes.
@@ -79,19 +80,8 @@ class Widths:
         log_odds = log_count + math.log(2.0) - math.log1p(-open_unit("level", level))
         if self.laplace is None:
             return self.stderr * math.sqrt(side * other) * math.sqrt(2.0 * log_odds)
-        scale, variates = self.laplace
-        return scale * _chernoff(variates * side * other, log_odds)
-
-
-def _chernoff(variates: int, log_odds: float) -> float:
-    """Return x with `P(|sum of Laplace variates of scale 1| > x) <= 2 exp(-log_odds)`, by the best of some points."""
-    points = np.linspace(1e-4, 1.0 - 1e-4, 4096)
-    bounds = (log_odds - variates * np.log1p(-points * points)) / points
-    small = math.sqrt(log_odds / max(variates, 1))
-    if small < 0.5:
-        near = small * np.linspace(0.2, 1.5, 256)
-        bounds = np.concatenate([bounds, (log_odds - variates * np.log1p(-near * near)) / near])
-    return float(bounds.min())
+        noise, variates = self.laplace
+        return noise.chernoff(variates * side * other, log_odds)
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,13 @@ impl StreamDoor {
     /// What the privacy rests on: Gaussian standard deviation, or Laplace scale.
     #[getter]
     fn scale(&self) -> f64 {
-        self.0.noise()
+        self.0.scale()
+    }
+
+    /// Step and rate of discrete noise, if it is.
+    #[getter]
+    fn discrete(&self) -> Option<(f64, f64)> {
+        self.0.discrete()
     }
 }
 

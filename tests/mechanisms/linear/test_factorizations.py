@@ -12,6 +12,7 @@ from test_reference_values import printed
 
 import sordino as so
 from geometry import check_max, check_mean, dense, marginals, nuclear, prefix, ranges, signs
+from laplace_noise import of_laplace_noise
 from sordino.mechanisms.linear import search as searches
 from sordino.privacy.calibration import gaussian_mu
 
@@ -24,7 +25,7 @@ def total(workload, mechanism, privacy=PRIVACY):
     plan = so.plan(workload, privacy, mechanism=mechanism)
     scale = SIGMA if plan.fit.noise_multiplier is not None else 1.0
     answers = workload.core.answers_len
-    return (plan.rmse / (1.0 + plan.fit.inflation) / scale) ** 2 * answers, plan
+    return (of_laplace_noise(plan) / (1.0 + plan.fit.inflation) / scale) ** 2 * answers, plan
 
 
 MEAN = [

@@ -139,7 +139,7 @@ def check(workload, unit, found, least=0.0, mechanisms=None):
             needed = largest(mechanism, found, order)
             # Strategies are read off noise, or solved for, to six digits.
             assert needed <= charged * (1.0 + 1e-5), (mechanism, needed, charged)
-            assert plan.fit.door.noise >= charged * plan.fit.ratio * (1.0 - 1e-12)
+            assert plan.fit.door.scale >= charged * plan.fit.ratio * (1.0 - 1e-12)
             tightest = max(tightest, needed / charged)
     assert tightest >= least, tightest
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from sordino import _core
 from sordino.accuracy.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
+from sordino.accuracy.count_bounds import count_bound
 from sordino.accuracy.factorizations import MOST_ENTRIES, Factorization
 from sordino.accuracy.half_widths import (
     factor_of_variance,
@@ -41,6 +42,8 @@ __all__ = ["LinearFit", "fit_linear", "least_gaussian_error"]
 # Bits of a real cell's fraction that are tried.
 _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
+# Cells are counts without an upper bound where they may be this much larger than the error.
+_LARGE = 64.0
 # Beyond this half rate variances are not said exactly.
 _MOST_HALF = 250.0
 _NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body": "K-norm"}
@@ -174,18 +177,32 @@ class LinearFit(DoorFit):
 
     @cached_property
     def bound(self) -> Bound | None:
-        """Least error of any mechanism with Gaussian noise; None under `PureDP`, where there is none."""
+        """Least error of any mechanism with noise of this law, as far as it is known; else of Gaussian noise.
+
+        None under `PureDP`, where there is no Gaussian noise, unless whole counts are published.
+        """
+        if self.mechanism.law == "laplace" and (count := self._count_bound) is not None:
+            return count
         own, request = None if self.factorization is None else self.factorization.certificate, self.request
         if own is not None and own.objective == request.objective:
             return gaussian_bound(request.workload, request.privacy, request.unit, own)
         return least_gaussian_error(request)
 
     @property
+    def _count_bound(self) -> Bound | None:
+        """The least error of a count, where cells are not so small that publishing a constant would be better."""
+        request = self.request
+        found = count_bound(request.workload, request.privacy, request.unit) if request.integral else None
+        return found if found is not None and self.domain.max_value >= _LARGE * found.value else None
+
+    @property
     def bounds(self) -> tuple[Bound, ...]:
         """Every lower bound that applies."""
         request = self.request
+        gaussian = self.bound if self.mechanism.law == "gaussian" else least_gaussian_error(request)
         found = (
             self.bound,
+            gaussian if gaussian != self.bound else None,
             unbiased_bound(request.workload, request.privacy, request.unit),
             spectral_bound(request.workload),
         )
@@ -193,7 +210,11 @@ class LinearFit(DoorFit):
 
     def over(self, bound: Bound | None) -> float | None:
         """Return the error over a bound; None where it does not bind or is zero, and for biased answers."""
-        return None if self.mechanism.projected or self.mechanism.recovered else super().over(bound)
+        if self.mechanism.projected or self.mechanism.recovered:
+            return None
+        if bound is not None and bound.binds_all:
+            return self.error(self.request.objective) / bound.value
+        return super().over(bound)
 
     @property
     def ideal_optimality(self) -> float | None:
@@ -326,7 +347,8 @@ class LinearFit(DoorFit):
             lines.append("bound          under pure privacy no Gaussian mechanism exists")
         elif optimality is not None:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")
-            lines.append(f"optimality     at most {optimality:.6g} times the least error of any Gaussian mechanism")
+            mechanism = "mechanism" if bound.binds_all else "Gaussian mechanism"
+            lines.append(f"optimality     at most {optimality:.6g} times the least error of any {mechanism}")
         elif self.mechanism.projected or self.mechanism.recovered:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind biased answers")
         elif self.rmse < bound.value:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sordino._support.checks import integer
-from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width
+from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.errors import InvalidParameterError, PlanFileError
 from sordino.mechanisms.catalogue import named
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
@@ -120,13 +120,13 @@ class SurveyFit(Fit):
         if self.sums.mechanism.law == "gaussian":
             return gaussian_half_width(deviations, level, answers)
         number = self._number(clients)
-        scale = self.sums.door.noise * self.survey.counted_unit / number
+        noise = self.sums.laplace.times(self.survey.counted_unit / number)
         known: dict[int, float] = {}
 
         def width(deviation: float) -> float:
-            variates = max(math.ceil(deviation**2 / (2.0 * scale**2) - 1e-6), 1)
+            variates = max(math.ceil(deviation**2 / (2.0 * noise.scale**2) - 1e-6), 1)
             if variates not in known:
-                known[variates] = equal_laplace_half_width(scale, variates, level, answers)
+                known[variates] = noise.of_equal(variates, level, answers)
             return known[variates]
 
         return np.array([width(float(d)) for d in deviations])

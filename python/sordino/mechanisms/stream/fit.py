@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._support.checks import integers
 from sordino.accuracy.bounds import REFERENCE_STEPS, Bound, stream_bound
-from sordino.accuracy.half_widths import equal_laplace_half_width, gaussian_half_width, laplace_sum_half_width
+from sordino.accuracy.equal_noise import EqualNoise
+from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain
 from sordino.mechanisms.stream.catalogue import StreamMechanism
@@ -199,6 +200,16 @@ class StreamFit(DoorFit):
             return "general"  # the l1 norm of all changes
         return self.events.assumes(self.strategy)
 
+    @property
+    def laplace(self) -> EqualNoise:
+        """Laplace noise of a measured number."""
+        return EqualNoise(self.door.noise, *(self.door.discrete or ()))
+
+    @property
+    def proportional(self) -> bool:
+        """Whether the error is proportional to the noise ratio: that of discrete noise falls faster."""
+        return self.door.discrete is None
+
     def std(self, steps: Steps) -> Array:
         """Return the standard deviation of an answer, or counter, at each of these steps, from 1.
 
@@ -225,17 +236,20 @@ class StreamFit(DoorFit):
         deviations = self._std(found.astype(np.uint64))
         if self.mechanism.law == "gaussian":
             return np.asarray(gaussian_half_width(deviations, level, answers)) * self.counted_unit
-        scale = self.door.noise
+        noise = self.laplace
         known: dict[tuple[tuple[float, ...], int], float] = {}
 
         def width(step: int, deviation: float) -> float:
-            weights, nodes = self._laplace_weights(step, deviation / scale)
+            weights, nodes = self._laplace_weights(step, deviation / noise.scale)
             if (weights, nodes) not in known:
                 known[weights, nodes] = (
-                    scale * laplace_sum_half_width(np.array(weights), level, answers)
+                    noise.of_weights(weights, level, answers)
                     if nodes == 1
-                    else equal_laplace_half_width(scale * weights[0], nodes, level, answers)
+                    else noise.times(weights[0]).of_equal(nodes, level, answers)
                 )
+                if self.mechanism.strategy == "honaker-tree" and noise.step is not None:
+                    # Averages of numbers are not on their lattice.
+                    known[weights, nodes] += noise.step * weights[0]
             return known[weights, nodes]
 
         widths = [width(int(t), float(d)) for t, d in zip(found, deviations, strict=True)]

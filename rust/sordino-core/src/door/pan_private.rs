@@ -13,7 +13,7 @@
 //! one look at the state together satisfy the guarantee of the plain tree, with twice the variance. (Dwork, Naor, Pitassi
 //! & Rothblum 2010, Section 4: pan-private counters.) Two looks are not covered.
 
-use super::random::{Key, NoiseLaw, NoiseSource};
+use super::random::Key;
 use super::stream::StreamDoor;
 use crate::error::Error;
 use crate::lattice::OUTPUT_LIMIT;
@@ -32,7 +32,6 @@ struct Level {
 /// Running sums of `dim` coordinates for so many steps.
 pub struct PanPrivateTree {
     door: StreamDoor,
-    law: NoiseLaw,
     steps: u64,
     step: u64,
     levels: Vec<Level>,
@@ -48,20 +47,14 @@ impl PanPrivateTree {
     ///
     /// # Errors
     /// For a bad number of coordinates or steps.
-    pub(crate) fn open(
-        door: StreamDoor,
-        law: NoiseLaw,
-        steps: u64,
-        dim: usize,
-        key: Option<[u8; 32]>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn open(door: StreamDoor, steps: u64, dim: usize, key: Option<[u8; 32]>) -> Result<Self, Error> {
         if dim == 0 || dim > 1 << 20 {
             return Err(Error::invalid("dim", "must be from 1 to 2^20"));
         }
         let levels =
             (0..u64::BITS - steps.leading_zeros()).map(|_| Level { sum: vec![0; dim], base: vec![0; dim] }).collect();
         let owner = Owner::current();
-        Ok(Self { door, law, steps, step: 0, levels, published: vec![0; dim], owner, key, closed: false })
+        Ok(Self { door, steps, step: 0, levels, published: vec![0; dim], owner, key, closed: false })
     }
 
     /// Steps published so far.
@@ -90,7 +83,7 @@ impl PanPrivateTree {
                 Key::deterministic(bytes)
             }
         };
-        let mut source = NoiseSource::new(key, self.law, 0);
+        let mut source = self.door.source(key);
         let quarters = self.door.quarter_units();
         for (l, level) in self.levels.iter_mut().enumerate() {
             let node = self.step >> l;
@@ -159,9 +152,10 @@ mod tests {
     const LEVELS: usize = 4;
 
     fn open() -> PanPrivateTree {
-        let shift = StreamShift { ideal: Upper::exact(4.0), rounding: Upper::ZERO, largest_scale: 1.0 };
-        let door = StreamDoor::fit(shift, Domain::integral(1000).unwrap(), 1.0).unwrap();
-        PanPrivateTree::open(door, NoiseLaw::Laplace, STEPS, 2, Some([9; 32])).unwrap()
+        // So much noise that no two sums are equal by chance.
+        let shift = StreamShift { ideal: Upper::exact(4.0e6), rounding: Upper::ZERO, largest_scale: 1.0 };
+        let door = StreamDoor::fit(shift, Domain::integral(1000).unwrap(), NoiseLaw::Laplace, 1.0).unwrap();
+        PanPrivateTree::open(door, STEPS, 2, Some([9; 32])).unwrap()
     }
 
     /// Lattice units of one.

@@ -8,9 +8,12 @@
 //! `(Cδ)_t + e_t`, `|e_t|` at most the rounding of `P_t`. So the squared shifts over the standard deviations sum to
 //! at most `(Δ‖C‖ + ‖e‖)²/σ²` on every path, and adaptive composition of Gaussians gives the Gaussian guarantee
 //! for adaptively chosen streams too. Trees publish integer combinations of measured nodes: post-processing.
+//!
+//! Laplace noise of whole numbers is discrete, on the lattice of the items (`measure.rs`): every node that a mechanism of
+//! Laplace noise measures is a sum of items with signs.
 
 use super::measure::{MIN_QUARTER_UNITS, ROUNDING_SHARE, Sensitivity, floor_log2};
-use super::random::{Key, MAX_QUARTER_UNITS, NoiseLaw, NoiseSource};
+use super::random::{Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, NoiseSource, SourceLaw, Steps};
 use crate::domain::Domain;
 use crate::error::Error;
 use crate::lattice::{MAGNITUDE_LIMIT, OUTPUT_LIMIT};
@@ -23,6 +26,9 @@ pub struct StreamDoor {
     quarter_units: u64,
     sensitivity: Sensitivity,
     domain: Domain,
+    law: NoiseLaw,
+    /// Of discrete noise: its size on the steps of the domain, and the scale of Laplace noise of the same privacy.
+    discrete: Option<(Geometric, f64)>,
 }
 
 /// What neighbouring streams differ by, as the strategy says: at noise of scale 1.
@@ -44,7 +50,7 @@ impl StreamDoor {
     ///
     /// # Errors
     /// If magnitudes or the noise do not fit the lattice.
-    pub fn fit(shift: StreamShift, domain: Domain, noise_ratio: f64) -> Result<Self, Error> {
+    pub fn fit(shift: StreamShift, domain: Domain, law: NoiseLaw, noise_ratio: f64) -> Result<Self, Error> {
         if !noise_ratio.is_finite() || noise_ratio <= 0.0 {
             return Err(Error::invalid("noise_ratio", "must be positive and finite"));
         }
@@ -80,7 +86,13 @@ impl StreamDoor {
             ));
         }
         let grid = i16::try_from(grid).map_err(|_| Error::Overflow("the lattice spacing is out of range".into()))?;
-        Ok(Self { grid, quarter_units: quarters as u64, sensitivity, domain })
+        let discrete = (law == NoiseLaw::Laplace && grid <= 0).then(|| {
+            let fine = floor_log2(noise.get() * 8.0 / MAX_QUARTER_UNITS as f64);
+            let quarters = noise.scaled(2 - fine).get().ceil();
+            let size = Geometric::at_least(quarters as u64, fine - 2, 1)?;
+            Some((size, quarters * 2f64.powi(fine - 2)))
+        });
+        Ok(Self { grid, quarter_units: quarters as u64, sensitivity, domain, law, discrete: discrete.flatten() })
     }
 
     /// Exponent of the lattice spacing, for items in steps of their domain.
@@ -103,9 +115,23 @@ impl StreamDoor {
         self.domain
     }
 
-    /// Noise of scale 1, in the unit of the items.
+    /// Noise of scale 1, in the unit of the items; of discrete noise the scale of Laplace noise with its variance.
     pub fn noise(&self) -> f64 {
-        self.quarter_units as f64 / 4.0 * 2f64.powi(self.exponent())
+        let gain = |(size, _): (Geometric, f64)| Steps { step: 1, len: 1, size }.gain();
+        self.scale() / self.discrete.map_or(1.0, gain)
+    }
+
+    /// What the privacy rests on: Gaussian standard deviation, or Laplace scale, of noise of scale 1.
+    pub fn scale(&self) -> f64 {
+        match self.discrete {
+            Some((_, scale)) => scale * 2f64.powi(-(self.domain.fraction_bits() as i32)),
+            None => self.quarter_units as f64 / 4.0 * 2f64.powi(self.exponent()),
+        }
+    }
+
+    /// Step and rate of discrete noise: a step times integers with `P(k) ∝ exp(−rate·|k|)`.
+    pub fn discrete(&self) -> Option<(f64, f64)> {
+        self.discrete.map(|(size, _)| (2f64.powi(-(self.domain.fraction_bits() as i32)), size.rate()))
     }
 
     /// Exponent of the lattice spacing in the unit of the items.
@@ -114,9 +140,13 @@ impl StreamDoor {
     }
 
     /// The noise of a stream under this key.
-    pub(crate) fn source(&self, key: Key, law: NoiseLaw) -> NoiseSource {
+    pub(crate) fn source(&self, key: Key) -> NoiseSource {
         // `fit` keeps the noise within the tables.
         debug_assert!((1..=MAX_QUARTER_UNITS).contains(&self.quarter_units));
+        let law = match self.discrete {
+            Some((size, _)) => SourceLaw::Discrete { size, step: 1 << self.grid.unsigned_abs() },
+            None => self.law.into(),
+        };
         NoiseSource::new(key, law, 0)
     }
 

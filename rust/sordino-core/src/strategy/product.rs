@@ -134,12 +134,10 @@ impl Product {
         Ok((stages, encoding))
     }
 
-    /// The only axis that is not cells, with the numbers before and after it; none where there are more.
-    fn only_axis(&self) -> Option<(usize, usize, usize)> {
-        let mut others = (0..self.axes.len()).filter(|k| self.axes[*k].strategy().is_some());
-        let (k, None) = (others.next()?, others.next()) else { return None };
-        let cells = |axes: &[Axis]| axes.iter().map(Axis::cells).product();
-        Some((k, cells(&self.axes[..k]), cells(&self.axes[k + 1..])))
+    /// The steps of an axis.
+    fn axis_steps(&self, k: usize) -> Vec<Run> {
+        let cells = || vec![Run { step: 1, len: self.axes[k].cells() }];
+        self.axes[k].strategy().map_or_else(cells, Strategy::steps)
     }
 
     /// Each axis in turn, from so many numbers to so many.
@@ -199,17 +197,29 @@ impl Strategy for Product {
         })
     }
 
-    /// Of one axis beside cells: with two the noise of a row has no product form, and estimates would not either.
+    /// Where the steps of one axis differ at most: with two the sizes of the noise have no product form, and estimates would
+    /// not either.
     fn steps(&self) -> Vec<Run> {
-        let Some((k, before, after)) = self.only_axis() else { return Vec::new() };
-        let runs = self.axes[k].strategy().map(Strategy::steps).unwrap_or_default();
-        let of_axis = runs.iter().map(|run| Run { step: run.step, len: run.len * after });
-        (0..before).flat_map(|_| of_axis.clone()).collect()
+        let mut inner = vec![Run { step: 1, len: 1 }];
+        for k in (0..self.axes.len()).rev() {
+            let own = self.axis_steps(k);
+            inner = match (own.as_slice(), inner.as_slice()) {
+                (own, [after]) => {
+                    own.iter().map(|run| Run { step: run.step * after.step, len: run.len * after.len }).collect()
+                }
+                ([one], inner) => {
+                    let of_one = inner.iter().map(|run| Run { step: run.step * one.step, len: run.len });
+                    (0..one.len).flat_map(|_| of_one.clone()).collect()
+                }
+                _ => return Vec::new(),
+            };
+        }
+        inner
     }
 
     fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
-        let (k, before, _) = self.only_axis()?;
-        let own = &factors[..factors.len() / before];
+        let (k, runs) = (0..self.axes.len()).map(|k| (k, self.axis_steps(k).len())).find(|(_, runs)| *runs > 1)?;
+        let own = &factors[..runs];
         let mut refined = self.clone();
         refined.axes[k] = match &self.axes[k] {
             Axis::Tree(tree) => Axis::Tree(Box::new(tree.with_factors(own))),

@@ -237,12 +237,12 @@ impl LazyStream {
             out.fill(0.0);
             return Ok(());
         }
-        let (strategy, law, quarters) = (self.plan.strategy(), self.plan.recipe().law, self.door.quarter_units());
+        let (strategy, quarters) = (self.plan.strategy(), self.door.quarter_units());
         for (coordinates, out) in coordinates.chunks(TASK * TASKS).zip(out.chunks_mut(TASK * TASKS)) {
             poll()?;
             let tasks = coordinates.par_chunks(TASK).zip(out.par_chunks_mut(TASK));
             tasks.for_each(|(coordinates, out)| {
-                let mut source = self.door.source(self.key.again(), law);
+                let mut source = self.door.source(self.key.again());
                 for (coordinate, out) in coordinates.iter().zip(out) {
                     let noise = strategy.summed_noise(&mut source, coordinate * self.stride, quarters, self.step);
                     *out = self.door.publish_sum(self.sums.get(*coordinate), noise);

@@ -75,7 +75,7 @@ impl Stream {
         }
         let process = plan.strategy().process(dim, door.quarter_units());
         let filter = FilterState::new(&plan.recipe().filter, dim);
-        let source = door.source(key, plan.recipe().law);
+        let source = door.source(key);
         let owner = Owner::current();
         Ok(Self {
             plan,
@@ -220,7 +220,7 @@ impl Stream {
         self.closed = true;
         self.process.wipe();
         self.row.zeroize();
-        self.source = self.door.source(Key::deterministic([0; 32]), self.plan.recipe().law);
+        self.source = self.door.source(Key::deterministic([0; 32]));
     }
 
     pub(super) fn save(&self, out: &mut Writer) -> Result<(), Error> {

@@ -85,7 +85,7 @@ impl StreamPlan {
         let rounding = self.strategy.rounding(self.steps()) * touched.sqrt();
         let shift =
             StreamShift { ideal: self.sensitivity(patterns), rounding, largest_scale: self.strategy.largest_scale() };
-        StreamDoor::fit(shift, domain, noise_ratio)
+        StreamDoor::fit(shift, domain, self.recipe.law, noise_ratio)
     }
 
     /// Variance of the answer at each of these steps (from 1) for noise of scale 1.
@@ -143,7 +143,7 @@ impl StreamPlan {
         else {
             return Err(Error::Unsupported("only a binary tree of running sums can be pan-private".into()));
         };
-        PanPrivateTree::open(door, recipe.law, steps, dim, key)
+        PanPrivateTree::open(door, steps, dim, key)
     }
 
     /// Bytes that the noise keeps for one coordinate at the last step.

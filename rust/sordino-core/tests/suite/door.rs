@@ -147,7 +147,12 @@ proptest! {
             let unit = Unit::add_remove(records, None).unwrap();
             let door = Door::fit(&*strategy, unit, Domain::integral(1 << 16).unwrap(), ratio).unwrap();
             let needed = ratio * door.sensitivity().total().get();
-            prop_assert!(door.noise() >= needed && door.noise() <= needed * (1.0 + 1e-6));
+            prop_assert!(door.scale() >= needed && door.scale() <= needed * (1.0 + 1e-6));
+            for rows in door.discrete() {
+                // A rate is that of the scale, rounded down.
+                prop_assert!(rows.rate <= rows.step / door.scale() * (1.0 + 1e-12) && rows.rate > 0.0);
+                prop_assert!(rows.rate >= rows.step / door.scale() * (1.0 - 1e-9) || rows.rate >= 16383.0);
+            }
             prop_assert!(door.quarter_units() <= MAX_QUARTER_UNITS);
             let exact = matches!(strategy.encoding(1 << 16).unwrap(), sordino_core::strategy::Encoding::Exact { .. });
             if exact && door.grid() <= 0 {
@@ -186,14 +191,26 @@ fn low_bits_tell_nothing() {
 }
 
 /// The same for every mechanism: what is published for two neighbours has equally uniform low bits, under 400
-/// keys each (5.5 standard deviations of a chi-square with 15 degrees of freedom).
+/// keys each (5.5 standard deviations of a chi-square with 15 degrees of freedom). Discrete noise has the lattice of the
+/// data: there nothing but multiples of the steps comes out.
 #[test]
 fn low_bits_tell_nothing_for_any_mechanism() {
     for recipe in recipes() {
         let strategy = recipe.build().unwrap();
         let unit = Unit::add_remove(1, None).unwrap();
         let door = Door::fit(&*strategy, unit, Domain::integral(1 << 16).unwrap(), 1.0).unwrap();
+        let steps: Vec<f64> = door.discrete().iter().flat_map(|rows| vec![rows.step; rows.len]).collect();
         for x in [vec![7i64; 12], [vec![7i64; 11], vec![8]].concat()] {
+            if !steps.is_empty() {
+                let key = Key::deterministic([6; 32]);
+                let measured = door.measure_with(&*strategy, 12, Data::Integers(&x), &key).unwrap();
+                assert_eq!((measured.grid(), measured.units().len()), (0, steps.len()));
+                assert!(
+                    measured.units().iter().zip(&steps).all(|(unit, step)| *unit as f64 % step == 0.0),
+                    "{recipe:?}"
+                );
+                continue;
+            }
             let mut counts = [0f64; 16];
             for seed in 0..400u16 {
                 let mut key = [5; 32];

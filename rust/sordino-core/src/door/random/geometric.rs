@@ -246,7 +246,7 @@ mod tests {
             }
         }
         let size = of(1.0);
-        let word = |sign: u64, u: u64| 200 | sign << 8 | u << 9;
+        let word = |sign: u64, u: u64| 0xc8 | sign << 8 | u << 9;
         assert_eq!(size.fast(word(0, 1 << 40)), Some(0));
         assert_eq!(size.fast(word(1, 1 << 40)), None);
         let mut words = Script(vec![word(1, 1 << 41), word(0, 1 << 41), 7]);

@@ -2,24 +2,68 @@
 //!
 //! Sample `i` starts with word `i` of the key's main stream; the further words that 1.5 % of the samples
 //! need come from the stream with nonce `i`. So noise depends on key and index alone: a stream may be cut into
-//! batches anywhere, and what was drawn can be drawn again.
+//! batches anywhere, and what was drawn can be drawn again. Of discrete noise, where minus zero is drawn again, the first
+//! further words are word `i` of three more streams: in order they cost next to nothing.
 
 use super::Key;
 use super::generator::Generator;
-use super::words::{ChaChaWords, WordsOf};
+use super::geometric::Geometric;
+use super::words::{ChaChaWords, Purpose, Words, WordsOf};
 use super::ziggurat::{self, Exponential, Gaussian, Law, NoiseLaw, check_quarter_units};
 use rayon::prelude::*;
 
-/// Nonce of the main stream; indices stay below 2^63.
+/// Nonce of the main stream, and of those of words for another draw below it; indices stay below 2^63.
 const MAIN: u64 = u64::MAX;
+const REDRAWS: usize = 3;
 /// Rows longer than twice this are drawn in parallel.
 const CHUNK: usize = 1 << 12;
+
+/// The law of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::door) enum SourceLaw {
+    /// `round(quarter_units/4·Z)`.
+    Continuous(NoiseLaw),
+    /// A step times discrete Laplace noise of one size, whatever the quarter units.
+    Discrete { size: Geometric, step: i64 },
+}
+
+impl From<NoiseLaw> for SourceLaw {
+    fn from(law: NoiseLaw) -> Self {
+        Self::Continuous(law)
+    }
+}
+
+/// Words for another draw of samples in order, made when the first is asked for.
+#[derive(Default)]
+struct Redraws([Option<Box<ChaChaWords>>; REDRAWS]);
+
+/// Further words of sample `index`: for another draw those at its place in the redraw streams, then those of its nonce.
+struct IndexedWords<'a> {
+    key: &'a Key,
+    redraws: &'a mut Redraws,
+    index: u64,
+    taken: usize,
+    further: WordsOf<'a>,
+}
+
+impl Words for IndexedWords<'_> {
+    fn next(&mut self, purpose: Purpose) -> u64 {
+        if purpose != Purpose::Layer || self.taken == REDRAWS {
+            return self.further.next(purpose);
+        }
+        let stream = MAIN - 1 - self.taken as u64;
+        let words = self.redraws.0[self.taken].get_or_insert_with(|| Box::new(ChaChaWords::new(self.key, stream)));
+        self.taken += 1;
+        words.at(self.index)
+    }
+}
 
 /// Exact integer noise under one key, in order of index.
 pub(crate) struct NoiseSource {
     key: Key,
-    law: NoiseLaw,
+    law: SourceLaw,
     words: Box<ChaChaWords>,
+    redraws: Redraws,
     /// For further words, and for samples far apart.
     generator: Generator,
     next: u64,
@@ -37,14 +81,15 @@ pub(crate) struct Script {
 
 impl NoiseSource {
     /// Starts at sample `next`.
-    pub(in crate::door) fn new(key: Key, law: NoiseLaw, next: u64) -> Self {
+    pub(in crate::door) fn new(key: Key, law: impl Into<SourceLaw>, next: u64) -> Self {
         let generator = Generator::new(&key);
         let mut words = Box::new(ChaChaWords::new(&key, MAIN));
         words.seek(next);
         Self {
             key,
-            law,
+            law: law.into(),
             words,
+            redraws: Redraws::default(),
             generator,
             next,
             #[cfg(test)]
@@ -98,16 +143,20 @@ impl NoiseSource {
 
     /// Sample `index`, wherever the source stands: for samples that are far apart.
     pub(crate) fn single(&mut self, index: u64, quarter_units: u64) -> i64 {
-        match self.law {
-            NoiseLaw::Gaussian => self.single_of::<Gaussian>(index, quarter_units),
-            NoiseLaw::Laplace => self.single_of::<Exponential>(index, quarter_units),
-        }
-    }
-
-    fn single_of<L: Law>(&mut self, index: u64, quarter_units: u64) -> i64 {
         self.generator.seek(MAIN, index);
         let word = self.generator.word();
-        sample::<L>(&mut self.generator, word, index, quarter_units)
+        match self.law {
+            SourceLaw::Continuous(NoiseLaw::Gaussian) => {
+                sample::<Gaussian>(&mut self.generator, word, index, quarter_units)
+            }
+            SourceLaw::Continuous(NoiseLaw::Laplace) => {
+                sample::<Exponential>(&mut self.generator, word, index, quarter_units)
+            }
+            SourceLaw::Discrete { size, step } => {
+                let mut further = (&mut self.generator, &mut self.redraws);
+                step.saturating_mul(discrete(&self.key, &mut further, word, index, size))
+            }
+        }
     }
 
     /// Overwrites `row` with the next samples `round(quarter_units/4·Z)`.
@@ -125,28 +174,57 @@ impl NoiseSource {
             return;
         }
         match self.law {
-            NoiseLaw::Gaussian => self.fill_with::<Gaussian>(row, quarter_units),
-            NoiseLaw::Laplace => self.fill_with::<Exponential>(row, quarter_units),
+            SourceLaw::Continuous(NoiseLaw::Gaussian) => {
+                self.fill_with(row, |_, (generator, _), word, index| {
+                    sample::<Gaussian>(generator, word, index, quarter_units)
+                });
+            }
+            SourceLaw::Continuous(NoiseLaw::Laplace) => {
+                self.fill_with(row, |_, (generator, _), word, index| {
+                    sample::<Exponential>(generator, word, index, quarter_units)
+                });
+            }
+            SourceLaw::Discrete { size, step } => {
+                self.fill_with(row, |key, further, word, index| {
+                    step.saturating_mul(discrete(key, further, word, index, size))
+                });
+            }
         }
     }
 
     #[inline]
-    fn fill_with<L: Law>(&mut self, row: &mut [i64], quarter_units: u64) {
+    fn fill_with(&mut self, row: &mut [i64], sample: impl Fn(&Key, &mut Further<'_>, u64, u64) -> i64 + Sync) {
+        let (key, first) = (&self.key, self.next);
+        self.next += row.len() as u64;
         if row.len() > 2 * CHUNK {
-            let (key, first) = (&self.key, self.next);
             row.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, row)| {
                 let first = first + (chunk * CHUNK) as u64;
                 let (mut words, mut generator) = (ChaChaWords::new(key, MAIN), Generator::new(key));
+                let mut redraws = Redraws::default();
                 words.seek(first);
-                draw::<L>(&mut generator, &mut words, first, row, quarter_units);
+                draw(&mut words, first, row, |word, index| {
+                    sample(key, &mut (&mut generator, &mut redraws), word, index)
+                });
             });
-            self.next += row.len() as u64;
             self.words.seek(self.next);
         } else {
-            draw::<L>(&mut self.generator, &mut self.words, self.next, row, quarter_units);
-            self.next += row.len() as u64;
+            let mut further = (&mut self.generator, &mut self.redraws);
+            draw(&mut self.words, first, row, |word, index| sample(key, &mut further, word, index));
         }
     }
+}
+
+/// Where further words come from.
+type Further<'a> = (&'a mut Generator, &'a mut Redraws);
+
+/// Discrete sample `index`, which starts with `word`.
+#[inline]
+fn discrete(key: &Key, further: &mut Further<'_>, word: u64, index: u64, size: Geometric) -> i64 {
+    size.fast(word).unwrap_or_else(|| {
+        let (generator, redraws) = further;
+        let further = WordsOf::new(generator, index);
+        size.slow(word, false, &mut IndexedWords { key, redraws, index, taken: 0, further })
+    })
 }
 
 /// Sample `index`, which starts with `word`.
@@ -158,12 +236,12 @@ fn sample<L: Law>(generator: &mut Generator, word: u64, index: u64, quarter_unit
 
 /// Samples `first, first + 1, …` from `words`, which stand at `first`.
 #[inline]
-fn draw<L: Law>(generator: &mut Generator, words: &mut ChaChaWords, first: u64, row: &mut [i64], quarter_units: u64) {
+fn draw(words: &mut ChaChaWords, first: u64, row: &mut [i64], mut sample: impl FnMut(u64, u64) -> i64) {
     let mut done = 0;
     while done < row.len() {
         let mut taken = 0;
         for (k, word) in row[done..].iter_mut().zip(words.available()) {
-            *k = sample::<L>(generator, *word, first + (done + taken) as u64, quarter_units);
+            *k = sample(*word, first + (done + taken) as u64);
             taken += 1;
         }
         words.take(taken);
@@ -202,6 +280,32 @@ mod tests {
         let mut later = vec![0; 10_000];
         source(10_000).fill(&mut later, 1 << 30);
         assert_eq!(later, whole[10_000..]);
+    }
+
+    /// Discrete noise of a rate at which every third sample is drawn again.
+    #[test]
+    fn discrete_samples_depend_on_their_index_alone() {
+        let size = Geometric::at_least(1, 0, 1).unwrap();
+        let source = |next| NoiseSource::new(Key::deterministic([9; 32]), SourceLaw::Discrete { size, step: 4 }, next);
+        let mut whole = vec![0; 20_000];
+        source(0).fill(&mut whole, 1);
+        let mut one_by_one = source(0);
+        for expected in &whole[..3000] {
+            let mut row = [0];
+            one_by_one.fill(&mut row, 1);
+            assert_eq!(row[0], *expected);
+        }
+        for index in [19_999, 0, 1, 77, 2999, 3000, 5] {
+            assert_eq!(source(5).single(index, 1), whole[index as usize]);
+            assert_eq!(one_by_one.single(index, 1), whole[index as usize]);
+        }
+        let mut later = vec![0; 10_000];
+        source(10_000).fill(&mut later, 1);
+        assert_eq!(later, whole[10_000..]);
+        // The law: 1/(2 sinh²(1/2)) at 5 standard errors of 20 000 samples.
+        let square = whole.iter().map(|k| (*k as f64 / 4.0).powi(2)).sum::<f64>() / 20_000.0;
+        assert!((square / 1.841_347 - 1.0).abs() < 0.08, "{square}");
+        assert!(whole.iter().all(|k| k % 4 == 0));
     }
 
     proptest! {

@@ -39,6 +39,8 @@ pub(crate) struct ChaChaWords {
     bytes: [u8; 8 * BUFFER],
     words: [u64; BUFFER],
     position: usize,
+    /// Index of the word that comes next.
+    next_index: u64,
     /// Words that the next refill makes: few after a seek, since only few may be wanted there.
     batch: usize,
 }
@@ -47,14 +49,39 @@ impl ChaChaWords {
     pub(crate) fn new(key: &Key, stream: u64) -> Self {
         let mut generator = Generator::new(key);
         generator.seek(stream, 0);
-        Self { generator, stream, bytes: [0; 8 * BUFFER], words: [0; BUFFER], position: BUFFER, batch: FIRST }
+        Self {
+            generator,
+            stream,
+            bytes: [0; 8 * BUFFER],
+            words: [0; BUFFER],
+            position: BUFFER,
+            next_index: 0,
+            batch: FIRST,
+        }
     }
 
     /// Continues with word `index` of the stream.
     pub(crate) fn seek(&mut self, index: u64) {
         self.generator.seek(self.stream, index);
         self.position = BUFFER;
+        self.next_index = index;
         self.batch = FIRST;
+    }
+
+    /// Word `index` of the stream: quick where it lies just behind the last one.
+    pub(crate) fn at(&mut self, index: u64) -> u64 {
+        let ahead =
+            index.checked_sub(self.next_index).map_or(usize::MAX, |ahead| usize::try_from(ahead).unwrap_or(usize::MAX));
+        if ahead < BUFFER - self.position {
+            self.take(ahead);
+        } else if index != self.next_index {
+            let batch = if ahead < 2 * BUFFER { self.batch } else { FIRST };
+            self.seek(index);
+            self.batch = batch;
+        }
+        let word = self.available()[0];
+        self.take(1);
+        word
     }
 
     #[inline(never)]
@@ -80,6 +107,7 @@ impl ChaChaWords {
     #[inline]
     pub(crate) fn take(&mut self, count: usize) {
         self.position += count;
+        self.next_index += count as u64;
     }
 }
 

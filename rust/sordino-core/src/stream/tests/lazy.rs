@@ -50,7 +50,8 @@ fn a_coordinate_has_the_noise_of_its_process() {
         let mut stream = open(&plan, 1000);
         let unit = 2f64.powi(door.exponent());
         for coordinate in [0, 3, 999] {
-            let mut source = NoiseSource::known(Key::deterministic([5; 32]), law, coordinate * stride);
+            let mut source = door.source(Key::deterministic([5; 32]));
+            source.seek(coordinate * stride);
             let mut process = plan.strategy().process(1, door.quarter_units());
             let mut row = [0];
             let mut sum = 0i128;
@@ -62,7 +63,7 @@ fn a_coordinate_has_the_noise_of_its_process() {
             }
             assert!(source.position() <= (coordinate + 1) * stride, "{mechanism:?} draws more than its share");
             for (t, sum) in expected.iter().enumerate() {
-                let mut source = NoiseSource::known(Key::deterministic([5; 32]), law, 0);
+                let mut source = door.source(Key::deterministic([5; 32]));
                 let found =
                     plan.strategy().summed_noise(&mut source, coordinate * stride, door.quarter_units(), t as u64 + 1);
                 assert_eq!(found, *sum, "{mechanism:?} {law:?} step {}", t + 1);
