@@ -121,6 +121,9 @@ class Strategy:
     @staticmethod
     def laminar(workload: Workload, law: str, weights: NDArray[np.float64] | None = None) -> Strategy: ...
     @staticmethod
+    def common(workload: Workload, law: str, ratio: float) -> Strategy:
+        """All cells with noise of their own and common noise: `ratio` of the deviations, or whole, of the rates."""
+    @staticmethod
     def sketched(workload: Workload, operator: SketchOperator, law: str, sparsity: int) -> Strategy: ...
     @staticmethod
     def summed(
@@ -136,7 +139,7 @@ class Strategy:
     @property
     def measured_len(self) -> int: ...
     @property
-    def geometry(self) -> Literal["l2", "l1", "blocks", "body"]: ...
+    def geometry(self) -> Literal["l2", "l1", "blocks", "body", "common"]: ...
     @property
     def ideal_mean_square(self) -> float | None: ...
     def variances(self) -> NDArray[np.float64]: ...
@@ -146,6 +149,9 @@ class Strategy:
         """The table that the answers are read off, where what was measured determines it."""
     def box_variances(self, shape: list[int], first: list[int], last: list[int]) -> NDArray[np.float64]:
         """Variances of sums over boxes of a table at unit noise."""
+    @property
+    def common_noise(self) -> float:
+        """Variance of the noise that all measured numbers have in common, at unit noise."""
     def unit_variances(self) -> NDArray[np.float64]: ...
     def column(self, cell: int) -> NDArray[np.float64] | None: ...
     def weights(self, row: NDArray[np.float64]) -> NDArray[np.float64]: ...
@@ -582,9 +588,7 @@ class SparsityScores:
         cls,
         candidates: list[int],
         penalties: list[float],
-        relation: str,
-        records: int,
-        per_cell: int | None,
+        parts: tuple[str, int, int | None, bool],
         max_value: int,
         fraction_bits: int,
         epsilon: float,
@@ -635,9 +639,7 @@ class Stream:
 
 def fit(
     strategy: Strategy,
-    relation: str,
-    records: int,
-    per_cell: int | None,
+    parts: tuple[str, int, int | None, bool],
     max_value: int,
     fraction_bits: int,
     noise_ratio: float,

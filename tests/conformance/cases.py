@@ -69,6 +69,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "signed bound": {"constraint": so.optimal.SignedBound(40.0)},
     "total": {"constraint": so.optimal.PublicTotal(31), "unit": so.ReplaceOne(1)},
     "sketch": {"compression": SKETCH},
+    "several": {"unit": so.AddRemove(6, per_cell=1, one_signed=True)},
 }
 
 
@@ -87,9 +88,10 @@ def table_mechanisms() -> tuple[tuple[str, so.PureDP | so.ApproxDP, str, str], .
             if isinstance(privacy, so.ApproxDP) and isinstance(workload, so.RunningSum):
                 rows.add("fourier-composed")  # by name alone
             found += [(table, privacy, name, "plain") for name in sorted(rows)]
-            if table not in {"sums", "matrix"}:
-                continue
-            for asked in ("bound", "signed bound", "total", "sketch"):
+            needs = {"histogram": ("several",)} | dict.fromkeys(
+                ("sums", "matrix"), ("bound", "signed bound", "total", "sketch")
+            )
+            for asked in needs.get(table, ()):
                 more = {row["mechanism"] for row in so.compare(workload, privacy, **ASKED[asked]).rows}
                 found += [(table, privacy, name, asked) for name in sorted(more - rows)]
     return tuple(found)

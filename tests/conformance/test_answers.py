@@ -39,7 +39,8 @@ def check_variances(plan):
         return  # tables read off as they were measured; they answer nothing by weights
     rows = [workload.core.row(t) for t in range(len(variances))]
     weights = own_weights(strategy, rows)
-    np.testing.assert_allclose(weights**2 @ unit, variances, rtol=1e-7, atol=1e-12 * variances.max())
+    expected = weights**2 @ unit + strategy.common_noise * weights.sum(axis=1) ** 2
+    np.testing.assert_allclose(expected, variances, rtol=1e-7, atol=1e-12 * variances.max())
 
 
 @pytest.mark.parametrize("case", EXACT, ids=[n for n, c in zip(NAMES, TABLES, strict=True) if c in EXACT])

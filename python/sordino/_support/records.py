@@ -20,7 +20,7 @@ from sordino.errors import InputFileError, PlanFileError, SordinoError
 
 __all__ = ["SCHEMA", "guarded", "rebuilt", "record_digest", "write_record"]
 
-SCHEMA = 2
+SCHEMA = 3
 _INLINE = 4096  # bytes: larger arrays go to the .npz
 
 Array: TypeAlias = NDArray[np.float64]

@@ -14,7 +14,7 @@ from sordino.accuracy.factorizations import Certificate, condensed
 from sordino.errors import UnsupportedMechanismError
 from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.guarantees import Privacy, PureDP, ZeroConcentratedDP
-from sordino.privacy.units import Unit
+from sordino.privacy.units import AddRemove, Unit
 from sordino.workloads import (
     AllRanges,
     ExponentialSmoothing,
@@ -254,9 +254,39 @@ def gaussian_bound(
     if certificate is not None and (certified := certificate.lower * unit.least_norm(1)) > value:
         value = certified
         name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"
+    if isinstance(unit, AddRemove) and unit.raises_several and (signed := one_signed_mean(workload, unit)) > value:
+        value, name = signed, "dual of one sign"
     if value <= 0.0:
         return None
     return Bound(name, value / gaussian_mu(privacy), "Gaussian noise, any factorization")
+
+
+def one_signed_mean(workload: Workload, unit: AddRemove) -> float:
+    """Return a lower bound on the rmse at noise multiplier 1 for units that raise several cells, 0 if none is known.
+
+    For any law on changes v with `M = E v vᵀ`, Cauchy and Schwarz give a total squared error of at least
+    `‖A M^{1/2}‖_*²`. Here v raises a random set of m of the d cells by the cap: M has the eigenvalues `m²/d` on the
+    ones and `m (d - m)/(d (d - 1))` elsewhere. For a histogram that is `(m + sqrt(m (d - 1)(d - m)))/d` a cell, and
+    with two sizes m at random it is attained by common noise (`sordino.mechanisms.linear.common_noise`).
+    """
+    d = math.prod(workload.input_shape)
+    cap = min(unit.per_cell or unit.records, unit.records)
+    most = min(unit.records // cap, d)
+    if type(workload) is Histogram:
+        lower = np.arange(1, most + 1, dtype=np.float64)
+        upper, share = np.minimum(lower + 1, most), np.linspace(0.0, 1.0, 65)[:, None]
+        of_ones = (1.0 - share) * lower**2 + share * upper**2
+        apart = (1.0 - share) * lower * (d - lower) + share * upper * (d - upper)
+        return cap * float(((np.sqrt(of_ones) + np.sqrt((d - 1) * apart)) / d).max()) * _SAFE
+    if d < 2 or not (_is_small(workload) or (isinstance(workload, Filter | AllRanges) and d <= _DENSE)):
+        return 0.0
+    R, scale = condensed(workload)
+    mean = R.mean(axis=1, keepdims=True)
+    best = 0.0
+    for m in {most, min(most, round(0.5 * (d + math.sqrt(d)))), max(1, most // 2)}:
+        apart = math.sqrt(m * (d - m) / (d * (d - 1)))
+        best = max(best, float(np.linalg.norm(apart * (R - mean) + m / math.sqrt(d) * mean, "nuc")))
+    return cap * best * scale * _SAFE
 
 
 def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int, one_signed: bool) -> Bound | None:

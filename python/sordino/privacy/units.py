@@ -6,10 +6,10 @@ sordino does not bound contributions by itself: a unit is a promise of the calle
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from sordino._support.checks import build_record, integer, read_record
+from sordino._support.checks import build_record, flag, integer, read_record
 from sordino.errors import DataTypeError, InvalidParameterError
 
 __all__ = ["AddRemove", "ReplaceOne", "Unit", "UserLevel", "group_of", "unit_from_json"]
@@ -24,6 +24,7 @@ class Relation(NamedTuple):
     kind: str
     records: int
     per_cell: int | None
+    one_signed: bool = False
 
 
 def _count(name: str, value: object) -> int:
@@ -53,31 +54,44 @@ class AddRemove:
     """Neighbours differ by the presence of `records` records, each changing one cell by at most 1.
 
     `‖x − x'‖₁ <= records`; with `per_cell`, also `‖x − x'‖_∞ <= per_cell`, which makes Gaussian noise on
-    the input smaller.
+    the input smaller. With `one_signed` all of them only add: whether the protected thing is there or not, no cell of
+    the data without it is larger. Then noise that all cells have in common hides part of the change.
 
     Attributes:
         records: Records of one protected thing.
         per_cell: Largest change of a single cell, if smaller.
+        one_signed: Whether its records only raise counts: true of people who are counted, not of updates with signs.
         label: What is protected, in words.
 
     Raises:
-        DataTypeError: A count is no integer, or the label no string.
+        DataTypeError: A count is no integer, `one_signed` neither True nor False, or the label no string.
         InvalidParameterError: A count is below 1.
     """
 
     records: int = 1
     per_cell: int | None = None
+    one_signed: bool = field(default=False, kw_only=True)
     label: str = "one record"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", _count("records", self.records))
         if self.per_cell is not None:
             object.__setattr__(self, "per_cell", _count("per_cell", self.per_cell))
+        flag("one_signed", self.one_signed)
         _label(self.label)
+
+    def __repr__(self) -> str:
+        signed = ", one_signed=True" if self.one_signed else ""
+        return f"AddRemove(records={self.records}, per_cell={self.per_cell}{signed}, label={self.label!r})"
+
+    @property
+    def raises_several(self) -> bool:
+        """Whether several cells may rise together, and none falls: what common noise hides."""
+        return self.one_signed and min(self.per_cell or self.records, self.records) < self.records
 
     def relation(self) -> Relation:
         """Return the relation for the core."""
-        return Relation("add_remove", self.records, self.per_cell)
+        return Relation("add_remove", self.records, self.per_cell, self.one_signed)
 
     def protected(self) -> str:
         """Say what is protected, as the subject of a sentence."""
@@ -86,7 +100,7 @@ class AddRemove:
     def extent(self) -> str:
         """Say how much that changes at most."""
         cap = "" if self.per_cell is None else f", at most {self.per_cell} in a cell"
-        return f"{_records(self.records)}{cap}"
+        return f"{_records(self.records)}{cap}{', none lowers a count' if self.one_signed else ''}"
 
     def units_in(self, records: int) -> int:
         """Return how many units cover any group of so many records: they may all be in one cell.
@@ -110,11 +124,13 @@ class AddRemove:
         """
         cells = integer("cells", cells, least=1, most=_MOST_GROUP)
         cap = min(self.per_cell or self.records, self.records)
-        return cap * math.sqrt(min(self.records // cap, cells))
+        # Of one sign the changes of several cells are not all that the norm of mixed signs stands for.
+        return cap * (1.0 if self.one_signed else math.sqrt(min(self.records // cap, cells)))
 
     def to_json(self) -> dict[str, object]:
         """Return the unit as a JSON object."""
-        return {"kind": "add_remove", "records": self.records, "per_cell": self.per_cell, "label": self.label}
+        fields = {"records": self.records, "per_cell": self.per_cell, "one_signed": self.one_signed}
+        return {"kind": "add_remove", **fields, "label": self.label}
 
 
 @dataclass(frozen=True)
@@ -255,7 +271,7 @@ def _records(count: int) -> str:
 Unit: TypeAlias = AddRemove | ReplaceOne | UserLevel
 
 _KINDS: dict[str, tuple[Callable[..., Unit], frozenset[str]]] = {
-    "add_remove": (AddRemove, frozenset({"records", "per_cell", "label"})),
+    "add_remove": (AddRemove, frozenset({"records", "per_cell", "one_signed", "label"})),
     "replace_one": (ReplaceOne, frozenset({"records", "label"})),
     "user_level": (UserLevel, frozenset({"max_participations", "min_separation", "per_step", "label"})),
 }

@@ -66,7 +66,7 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     if workload.core.input_len is None:  # nor rows of queries of a domain beyond all memory
         return fitted.half_widths(stderr, level, answers)
     most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
-    if fitted.strategy.geometry == "l1" and (len(stderr) <= most or _few_laws(release)):
+    if fitted.strategy.geometry in {"l1", "common"} and (len(stderr) <= most or _few_laws(release)):
         return _by_weights(release, workload, stderr, level, answers)
     return fitted.half_widths(stderr, level, answers)
 
@@ -141,6 +141,8 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
         row = workload.core.row(t)
         own = release.other is None
         weights = fitted.strategy.answer_weights(t, row) if own else fitted.strategy.weights(row)
+        if fitted.strategy.geometry == "common":
+            weights = np.append(weights, weights.sum())
         weights = np.abs(weights)
         most = float(weights.max(initial=0.0))
         # The same weights are the same law, in any order where all rows have the same noise.

@@ -10,12 +10,15 @@ use crate::upper::Upper;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// At most `records` records, each changing one cell by at most 1; with `per_cell`, no cell
-    /// changes by more than that. `‖x − x'‖₁ ≤ records`, `‖x − x'‖_∞ ≤ per_cell`.
+    /// changes by more than that. `‖x − x'‖₁ ≤ records`, `‖x − x'‖_∞ ≤ per_cell`. With `one_signed` all of them only add:
+    /// `x' = x + v` or `x = x' + v` with `v ≥ 0`, clamped cells included, since clamping is monotone.
     AddRemove {
         /// How many records.
         records: u32,
         /// Cap on the change of a single cell.
         per_cell: Option<u32>,
+        /// Whether no record lowers a cell.
+        one_signed: bool,
     },
     /// At most `records` records move from one cell to another: `x' = x + Σ (e_j − e_i)`.
     ReplaceOne {
@@ -33,7 +36,18 @@ impl Unit {
         if records == 0 || per_cell == Some(0) {
             return Err(Error::invalid("unit", "counts must be at least 1"));
         }
-        Ok(Self::AddRemove { records, per_cell: per_cell.filter(|cell| *cell < records) })
+        Ok(Self::AddRemove { records, per_cell: per_cell.filter(|cell| *cell < records), one_signed: false })
+    }
+
+    /// The same unit, of which no record lowers a cell.
+    ///
+    /// # Errors
+    /// If records move.
+    pub fn one_signed(self) -> Result<Self, Error> {
+        match self {
+            Self::AddRemove { records, per_cell, .. } => Ok(Self::AddRemove { records, per_cell, one_signed: true }),
+            Self::ReplaceOne { .. } => Err(Error::invalid("unit", "a moved record lowers a cell")),
+        }
     }
 
     /// A checked [`Unit::ReplaceOne`].
@@ -66,7 +80,7 @@ impl Unit {
     /// and one of the remainder. A replacement moves `k` records: `k·(e_j − e_i)` has `2k²`.
     pub fn l2_squared(self) -> u128 {
         match self {
-            Self::AddRemove { records, per_cell } => {
+            Self::AddRemove { records, per_cell, .. } => {
                 let (k, c) = (u128::from(records), u128::from(per_cell.unwrap_or(records)));
                 (k / c) * c * c + (k % c) * (k % c)
             }

@@ -136,29 +136,30 @@ impl Measured {
     }
 }
 
-/// A neighbouring relation with its numbers.
-pub(crate) fn unit(relation: Relation, records: u32, per_cell: Option<u32>) -> Result<Unit, Error> {
-    match relation.0 {
+/// A neighbouring relation: its kind, records, records of a cell, and whether none lowers a cell.
+pub(crate) type UnitParts = (Relation, u32, Option<u32>, bool);
+
+/// The unit that these say.
+pub(crate) fn unit((relation, records, per_cell, one_signed): UnitParts) -> Result<Unit, Error> {
+    let unit = match relation.0 {
         Neighbours::ReplaceOne => Unit::replace_one(records),
         Neighbours::AddRemove => Unit::add_remove(records, per_cell),
-    }
+    }?;
+    if one_signed { unit.one_signed() } else { Ok(unit) }
 }
 
 /// Fits lattice and noise to a strategy, unit, domain and noise ratio.
 #[pyfunction]
-#[pyo3(signature = (strategy, relation, records, per_cell, max_value, fraction_bits, noise_ratio))]
-#[allow(clippy::too_many_arguments)] // the public facts of a plan, once
+#[pyo3(signature = (strategy, parts, max_value, fraction_bits, noise_ratio))]
 pub(crate) fn fit(
     py: Python<'_>,
     strategy: PyRef<'_, Strategy>,
-    relation: Relation,
-    records: u32,
-    per_cell: Option<u32>,
+    parts: UnitParts,
     max_value: u64,
     fraction_bits: u32,
     noise_ratio: f64,
 ) -> Result<Door, PyError> {
-    let unit = unit(relation, records, per_cell)?;
+    let unit = unit(parts)?;
     let domain = Domain::real(max_value, fraction_bits)?;
     let strategy = &*strategy;
     let core = detached(py, || door::Door::fit(&*strategy.core, unit, domain, noise_ratio))?;

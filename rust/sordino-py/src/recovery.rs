@@ -1,9 +1,9 @@
 //! Sparse recovery, orthonormal bases, isotonic regression, the private choice of a sparsity.
 
-use crate::door::unit;
+use crate::door::{UnitParts, unit};
 use crate::error::PyError;
 use crate::interrupt::detached;
-use crate::names::{self, Relation};
+use crate::names;
 use crate::optimize::Reporter;
 use crate::sketch::SketchOperator;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -197,18 +197,15 @@ impl SparsityScores {
 #[pymethods]
 impl SparsityScores {
     #[new]
-    #[allow(clippy::too_many_arguments)] // the public facts, once
     fn new(
         candidates: Vec<usize>,
         penalties: Vec<f64>,
-        relation: Relation,
-        records: u32,
-        per_cell: Option<u32>,
+        parts: UnitParts,
         max_value: u64,
         fraction_bits: u32,
         epsilon: f64,
     ) -> Result<Self, PyError> {
-        let (unit, domain) = (unit(relation, records, per_cell)?, Domain::real(max_value, fraction_bits)?);
+        let (unit, domain) = (unit(parts)?, Domain::real(max_value, fraction_bits)?);
         Ok(Self { candidates, penalties, unit, domain, epsilon })
     }
 

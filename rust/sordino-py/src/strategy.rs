@@ -9,9 +9,12 @@ use crate::smooth::PointFeatures;
 use crate::workload::Workload;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use sordino_core::door;
 use sordino_core::error::Error;
 use sordino_core::smooth::Weights;
-use sordino_core::strategy::{self, Boxes, Compression, Factor, Factorization, Geometry, Pieces, PointSummary, Recipe};
+use sordino_core::strategy::{
+    self, Boxes, CommonNoise, Compression, Factor, Factorization, Geometry, Pieces, PointSummary, Recipe,
+};
 use std::sync::Arc;
 
 /// A built strategy and the recipe it came from.
@@ -112,6 +115,18 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// All cells with noise of their own and common noise: `ratio` of the deviations, or of the rates, a whole number.
+    #[staticmethod]
+    fn common(py: Python<'_>, workload: PyRef<'_, Workload>, law: NoiseLaw, ratio: f64) -> PyResult<Self> {
+        let noise = match law.0 {
+            door::NoiseLaw::Gaussian => CommonNoise::Gaussian(ratio),
+            door::NoiseLaw::Laplace => CommonNoise::Laplace(ratio as u32),
+        };
+        let core = &workload.0;
+        let core = detached(py, || strategy::common(core, noise)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// A sketch of the table, of which the recovery keeps `sparsity` coefficients.
     #[staticmethod]
     fn sketched(
@@ -183,6 +198,7 @@ impl Strategy {
             Geometry::L1 => "l1",
             Geometry::Blocks(_) => "blocks",
             Geometry::Body(_) => "body",
+            Geometry::Common(_) => "common",
         }
     }
 
@@ -218,6 +234,12 @@ impl Strategy {
     ) -> Result<Bound<'py, PyArray1<f64>>, PyError> {
         let boxes = Boxes { shape: &shape, first: &first, last: &last };
         Ok(detached(py, || strategy::box_variances(&*self.core, boxes))?.into_pyarray(py))
+    }
+
+    /// Variance of the noise that all measured numbers have in common, at unit noise.
+    #[getter]
+    fn common_noise(&self) -> f64 {
+        self.core.common_noise()
     }
 
     fn unit_variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {

@@ -5,6 +5,7 @@ privacy allows it and Laplace noise under `PureDP`.
 
 =====================  ======================================================================================
 `identity`             noise on every cell of the input
+`identity-common`      the same and one noise on all cells besides, for units that raise several (`one_signed`)
 `output`               noise on every answer
 `fourier`              optimal weights in the Fourier basis of the line, ring or group, and for marginals
 `fourier-uniform`      marginals with the same noise on every character
@@ -191,6 +192,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     # Before the noise it comes from: it has never more error.
     *_recovered("isotonic", automatic=True),
     *_pair("identity"),
+    *_pair("identity-common"),
     *_pair("output"),
     *_pair("fourier"),
     *_pair("tree"),

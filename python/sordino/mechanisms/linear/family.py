@@ -223,6 +223,8 @@ def _fits(
             return False
         if mechanism.strategy == "compressive" and request.compression is None:
             return False
+        if mechanism.strategy == "identity-common" and not getattr(request.unit, "raises_several", False):
+            return False
         return mechanism.serves(request.workload)
 
     def fit_one(mechanism: Mechanism) -> LinearFit:

@@ -24,6 +24,7 @@ from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kind_of_error
 from sordino.mechanisms.linear.catalogue import Mechanism
+from sordino.mechanisms.linear.common_noise import common_noise
 from sordino.mechanisms.linear.effort import improves
 from sordino.mechanisms.linear.projections import universal_bound, zero_is_better
 from sordino.mechanisms.linear.search import Progress, factorize
@@ -291,6 +292,18 @@ class LinearFit(DoorFit):
         """Say which noise is put on how many numbers, and on which lattice."""
         measured = self.strategy.measured_len
         steps, rates, _ = self.door.discrete
+        if self.strategy.geometry == "common":
+            own, common = np.sqrt([self.strategy.unit_variances()[0], self.strategy.common_noise]) * self.door.noise
+            law = "discrete Laplace" if len(steps) else "Gaussian"
+            total = math.hypot(common * measured, own * math.sqrt(measured))
+            alone = _door(_core.Strategy(self.request.workload.core, "identity", self.mechanism.law),
+                          self.request.unit, self.domain, self.ratio)  # fmt: skip
+            white = math.sqrt(2.0 if len(steps) else 1.0)
+            return (
+                f"noise          {law}, {own:.6g} on each of {measured} numbers and {common:.6g} on all together\n"
+                f"               the total of all has {total:.6g}, with noise on each alone "
+                f"{white * alone.noise * math.sqrt(measured):.6g}"
+            )
         if not len(steps):
             noise = _NOISES[self.strategy.geometry]
             return f"noise          {noise}, {measured} numbers on the lattice 2^{self.door.grid}"
@@ -371,8 +384,7 @@ class LinearFit(DoorFit):
 
 
 def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) -> _core.Door:
-    kind, records, per_cell = unit.relation()
-    return _core.fit(strategy, kind, records, per_cell, domain.max_value, domain.fraction_bits, ratio)
+    return _core.fit(strategy, unit.relation(), domain.max_value, domain.fraction_bits, ratio)
 
 
 def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
@@ -438,7 +450,7 @@ def fit_linear(
     elif factorization is None and not mechanism.searched(workload):
         if mechanism.strategy == "threshold":
             request.basis.core(workload.core.input_len or 0)
-        strategy = _closed_form(workload, mechanism, branching)
+        strategy = _closed_form(request, mechanism, branching)
     elif factorization is not None:
         _check_factorization(mechanism, factorization)
         strategy = factorization.build(workload)
@@ -483,7 +495,11 @@ def fit_linear(
     return fitted
 
 
-def _closed_form(workload: Workload, mechanism: Mechanism, branching: int) -> _core.Strategy:
+def _closed_form(request: Request, mechanism: Mechanism, branching: int) -> _core.Strategy:
+    workload = request.workload
+    if mechanism.strategy == "identity-common":
+        ratio, _ = _ratio_and_cost(request, mechanism)
+        return common_noise(workload, request.unit, mechanism, ratio)
     if mechanism.strategy == "laminar":
         return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights())
     return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)

@@ -40,12 +40,11 @@ class SparsityChoice:
         cells = request.workload.core.input_len or 0
         options = self.compression.options(cells)
         penalties = [self._penalty(fitted, cells, option) for option in options]
-        kind, records, per_cell = request.unit.relation()
         epsilon = self.compression.shares(request.privacy, fitted.mechanism.law)[0]
         assert epsilon is not None
         domain = fitted.domain
         return _core.SparsityScores(
-            list(options), penalties, kind, records, per_cell, domain.max_value, domain.fraction_bits, epsilon
+            list(options), penalties, request.unit.relation(), domain.max_value, domain.fraction_bits, epsilon
         )
 
     def _penalty(self, fitted: LinearFit, cells: int, option: int) -> float:

@@ -117,8 +117,7 @@ class _Sizer:
     ) -> SmoothFit:
         """Fit the door; `noise` makes the error of a sum from the variances of the features."""
         strategy = _core.Strategy.summed(features, weights, self.mechanism.law, count_weight)
-        kind, records, per_cell = self.request.unit.relation()
-        door = _core.fit(strategy, kind, records, per_cell, 1, 0, self.ratio)
+        door = _core.fit(strategy, self.request.unit.relation(), 1, 0, self.ratio)
         variances = door.noise**2 * strategy.variances()
         return SmoothFit(
             request=self.request,

@@ -14,9 +14,9 @@ use super::random::{BlockNoise, BodyNoise, Geometric, Key, MAX_QUARTER_UNITS, No
 use crate::domain::Domain;
 use crate::error::Error;
 use crate::interrupt::poll;
-use crate::lattice::{MAGNITUDE_LIMIT, float_to_units, integer_to_units};
+use crate::lattice::{MAGNITUDE_LIMIT, add_noise, float_to_units, integer_to_units};
 use crate::scratch::INTEGERS;
-use crate::strategy::{Codes, Encoded, Encoding, Geometry, Input, Run, Strategy};
+use crate::strategy::{Codes, CommonNoise, Encoded, Encoding, Geometry, Input, Run, Strategy};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::wide_sums::WideSums;
@@ -156,6 +156,9 @@ impl Door {
             }
         }
         let ideal = records.scaled(domain.fraction_bits() as i32);
+        if matches!(geometry, Geometry::Common(_)) && domain.fraction_bits() > 0 {
+            return Err(Error::Unsupported("common noise is for whole counts".into()));
+        }
         let gridding = records * domain.steps_per_record();
         let gridding = Upper::rounded((gridding.get() - ideal.get()).max(0.0), 2);
         let len = strategy.measured_len();
@@ -171,8 +174,13 @@ impl Door {
         // Exact powers of two: floor(log2) by frexp-like search.
         let largest = |limit: f64| floor_log2(limit);
         let for_noise = largest(noise_ratio * base * 4.0 / MIN_QUARTER_UNITS);
+        let shared = matches!(geometry, Geometry::Common(CommonNoise::Gaussian(_)));
         let mut grid =
             if exact { for_noise.min(0) } else { for_noise.min(largest(ROUNDING_SHARE * base / ones.get())) };
+        if shared {
+            // The lattice adds to the square of the distance.
+            grid = grid.min(largest((2.0 * ROUNDING_SHARE).sqrt() * base / ones.get()));
+        }
         let too_fine = |grid: i32| {
             noise_ratio * (ideal + encoding).get() * 2f64.powi(-grid) > MAX_QUARTER_UNITS as f64 / 4.0 * 0.99
                 || max_abs * 2f64.powi(-grid) >= MAGNITUDE_LIMIT
@@ -180,7 +188,15 @@ impl Door {
         while too_fine(grid) {
             grid += 1; // pay in rounding what the range does not allow in fineness
         }
-        let rounding = if exact && grid <= 0 { Upper::ZERO } else { ones.scaled(grid) };
+        let rounding = if shared {
+            let added = ones.scaled(grid);
+            let distance = (ideal * ideal + added * added).sqrt();
+            Upper::rounded((distance.get() - ideal.get()).max(0.0), 4)
+        } else if exact && grid <= 0 {
+            Upper::ZERO
+        } else {
+            ones.scaled(grid)
+        };
         let sensitivity = Sensitivity { ideal, encoding, rounding };
         let noise = Upper::exact(noise_ratio) * sensitivity.total();
         let quarters = (noise.scaled(2 - grid)).get().ceil();
@@ -200,7 +216,39 @@ impl Door {
             measured_len: len,
             steps: Vec::new(),
         };
-        Ok(if exact && door.geometry == Geometry::L1 { door.on_steps(&strategy.steps(), noise) } else { door })
+        Ok(match door.geometry {
+            Geometry::L1 if exact => door.on_steps(&strategy.steps(), noise),
+            Geometry::Common(CommonNoise::Laplace(ratio)) => {
+                let door = door.on_steps(&strategy.steps(), noise);
+                door.with_common(ratio).ok_or_else(|| Error::Overflow("the common noise is out of range".into()))?
+            }
+            _ => door,
+        })
+    }
+
+    /// With the size of the common noise in the last run: its rate is so many times that of a cell, or less.
+    fn with_common(mut self, ratio: u32) -> Option<Self> {
+        let size = Geometric::at_least(self.quarter_units, i32::from(self.grid) - 2, u64::from(ratio))?;
+        self.steps.last_mut()?.size = size;
+        Some(self)
+    }
+
+    /// Adds noise of its own to every coordinate, and one sample to all of them.
+    fn add_common(&self, noise: CommonNoise, units: &mut [i64], key: &Key) -> Result<(), Error> {
+        let common = match (noise, self.steps.as_slice()) {
+            (CommonNoise::Gaussian(ratio), _) => {
+                let (own, all) = (self.quarter_units, common_quarters(self.quarter_units, ratio));
+                Sampler::new(NoiseLaw::Gaussian, own)?.add(units, key)?;
+                Sampler::new(NoiseLaw::Gaussian, all)?.single(key)
+            }
+            (CommonNoise::Laplace(_), [own, all]) => {
+                add_steps(&[*own], units, key)?;
+                all.single(key)
+            }
+            _ => return Err(Error::Unsupported("this door was fitted to another strategy".into())),
+        };
+        units.par_iter_mut().with_min_len(1 << 14).for_each(|unit| *unit = add_noise(*unit, common));
+        Ok(())
     }
 
     /// With discrete noise on the rows' own lattices, where that fits: the grid then only says how large `noise` is.
@@ -340,6 +388,7 @@ impl Door {
         poll()?;
         match &self.geometry {
             Geometry::L2 => Sampler::new(NoiseLaw::Gaussian, self.quarter_units)?.add(&mut units, key)?,
+            Geometry::Common(noise) => self.add_common(*noise, &mut units, key)?,
             Geometry::L1 if !self.steps.is_empty() => add_steps(&self.steps, &mut units, key)?,
             Geometry::L1 => Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key)?,
             Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units)?.add(&mut units, blocks, key),
@@ -362,6 +411,11 @@ impl Door {
     pub fn scale(&self) -> f64 {
         self.quarter_units as f64 / 4.0 * 2f64.powi(i32::from(self.grid) - self.domain.fraction_bits() as i32)
     }
+}
+
+/// The common noise beside `quarter_units`, rounded up.
+fn common_quarters(quarter_units: u64, ratio: f64) -> u64 {
+    (Upper::exact(ratio) * Upper::exact(quarter_units as f64)).get().ceil() as u64
 }
 
 /// `floor(log2(value))` for positive finite `value`.

@@ -36,14 +36,14 @@ pub fn answer(
         return Err(Error::Unsupported("too many queries to answer one by one; plan them as a workload".into()));
     }
     let y = measured.values();
-    let noise = strategy.unit_variances();
+    let (noise, common) = (strategy.unit_variances(), strategy.common_noise());
     (0..rows)
         .into_par_iter()
         .map(|t| {
             let weights = strategy.weights(&workload.row(t)?)?;
             let value = weights.iter().zip(&y).map(|(w, v)| w * v).sum();
-            let variance = weights.iter().zip(&noise).map(|(w, v)| w * w * v).sum();
-            Ok((value, variance))
+            let own: f64 = weights.iter().zip(&noise).map(|(w, v)| w * w * v).sum();
+            Ok((value, own + common * weights.iter().sum::<f64>().powi(2)))
         })
         .collect::<Result<Vec<(f64, f64)>, Error>>()
         .map(|pairs| pairs.into_iter().unzip())

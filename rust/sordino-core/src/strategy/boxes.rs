@@ -156,7 +156,8 @@ pub(super) fn by_weights<S: Strategy + ?Sized>(
     last: &[usize],
 ) -> Result<f64, Error> {
     let weights = strategy.weights(&indicator(shape, first, last))?;
-    Ok(weights.iter().zip(strategy.unit_variances()).map(|(w, v)| w * w * v).sum())
+    let own: f64 = weights.iter().zip(strategy.unit_variances()).map(|(w, v)| w * w * v).sum();
+    Ok(own + strategy.common_noise() * weights.iter().sum::<f64>().powi(2))
 }
 
 /// Cells of a box.

@@ -36,7 +36,7 @@ fn norm(geometry: &Geometry, mut values: impl Iterator<Item = f64>) -> f64 {
     match geometry {
         Geometry::L2 => values.map(|v| v * v).sum::<f64>().sqrt(),
         Geometry::L1 => values.map(f64::abs).sum(),
-        Geometry::Body(_) => f64::INFINITY, // never asked: see above
+        Geometry::Body(_) | Geometry::Common(_) => f64::INFINITY, // never asked
         Geometry::Blocks(blocks) => {
             blocks.iter().map(|len| values.by_ref().take(*len as usize).map(|v| v * v).sum::<f64>().sqrt()).sum()
         }

@@ -219,7 +219,7 @@ impl Strategy for Factored {
             return Ok(sensitivity(&part.matrix, &self.geometry, unit));
         }
         // Norms of columns multiply; a pair is bounded by two of them.
-        let single = Unit::AddRemove { records: 1, per_cell: None };
+        let single = Unit::add_remove(1, None)?;
         let column = self
             .parts
             .iter()

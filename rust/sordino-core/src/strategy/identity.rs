@@ -8,7 +8,7 @@ use crate::upper::Upper;
 use crate::workload::Workload;
 
 /// The identity strategy for any workload whose domain is a table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Identity {
     workload: Workload,
     len: usize,

@@ -9,6 +9,7 @@ mod balanced;
 mod body;
 mod boxes;
 mod columns;
+mod common;
 mod compressive;
 mod dense;
 mod entries;
@@ -37,6 +38,7 @@ mod z2;
 pub use answer::{answer, decode};
 pub use body::Body;
 pub use boxes::{Boxes, box_sums, box_variances};
+pub use common::{CommonNoise, common};
 pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
 pub use laminar::laminar;
@@ -60,12 +62,14 @@ pub enum Geometry {
     Blocks(Vec<u32>),
     /// K-norm noise, sensitivity in the norm of the hull of the columns.
     Body(Body),
+    /// Noise on every coordinate and one on all of them together; sensitivity by that covariance.
+    Common(CommonNoise),
 }
 
 impl Geometry {
     /// Variance of a coordinate's unit noise, where it is independent.
     pub(crate) fn white(&self) -> f64 {
-        if *self == Self::L1 { 2.0 } else { 1.0 }
+        if matches!(self, Self::L1 | Self::Common(CommonNoise::Laplace(_))) { 2.0 } else { 1.0 }
     }
 
     /// Bound of this norm for a vector of `touched` entries, each at most 1 in magnitude.
@@ -77,6 +81,12 @@ impl Geometry {
                 blocks.iter().fold(Upper::ZERO, |sum, len| sum + Upper::integer(u128::from(*len)).sqrt())
             }
             Self::Body(body) => Upper::integer(touched as u128).sqrt() * body.largest_on_the_ball(),
+            // In whole steps nothing is rounded; on a lattice the common noise moves by half a step more, at best.
+            Self::Common(CommonNoise::Laplace(_)) => Upper::ZERO,
+            Self::Common(CommonNoise::Gaussian(ratio)) => {
+                let most = touched as f64 + ratio.powi(-2);
+                Upper::rounded(0.5 * most.sqrt(), 8)
+            }
         }
     }
 
@@ -87,6 +97,7 @@ impl Geometry {
             Self::L1 => Upper::integer(len as u128).sqrt(),
             Self::Blocks(blocks) => Upper::integer(blocks.len() as u128).sqrt(),
             Self::Body(body) => body.largest_on_the_ball(),
+            Self::Common(_) => Upper::exact(1.0), // nothing is encoded in floating point
         }
     }
 }
@@ -269,9 +280,15 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
         self.weights(row)
     }
 
-    /// Variance of each measured coordinate at unit noise; for K-norm noise a bound for every combination.
+    /// Variance of the noise that all measured coordinates have in common, besides their own.
+    fn common_noise(&self) -> f64 {
+        0.0
+    }
+
+    /// Variance of each measured coordinate's own noise at unit noise; for K-norm noise a bound for every combination.
     fn unit_variances(&self) -> Vec<f64> {
         match self.geometry() {
+            Geometry::Common(_) => vec![self.geometry().white(); self.measured_len()],
             Geometry::L2 => vec![1.0; self.measured_len()],
             Geometry::L1 if self.factors().is_empty() => vec![2.0; self.measured_len()],
             Geometry::L1 => each_row(&self.steps(), self.factors()).iter().map(|less| 2.0 / (less * less)).collect(),

@@ -178,7 +178,7 @@ impl Strategy for SquareRoot {
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let column = Upper::integer(self.norm_squared()).sqrt();
         let general = unit.from_columns(column, || Upper::rounded(self.pair_squared(), 4).sqrt());
-        let Unit::AddRemove { records, per_cell: Some(cell) } = unit else { return Ok(general) };
+        let Unit::AddRemove { records, per_cell: Some(cell), .. } = unit else { return Ok(general) };
         // ‖Bδ‖ ≤ ‖B‖·‖δ‖₂ is what helps a kernel with signs.
         let spectral = || self.spectral() * Upper::integer(unit.l2_squared()).sqrt();
         Ok(general.min(self.neighbouring(records, cell).unwrap_or_else(spectral)))

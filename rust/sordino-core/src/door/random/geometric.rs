@@ -7,7 +7,7 @@ use super::Key;
 use super::cell::FIRST_BITS;
 use super::slow::{self, split};
 use super::words::{ChaChaWords, Purpose, Words};
-use super::ziggurat::{Exponential, Law, in_chunks};
+use super::ziggurat::{Exponential, Law, SINGLE, in_chunks};
 use crate::error::Error;
 use crate::lattice::add_noise;
 
@@ -123,6 +123,13 @@ pub(in crate::door) struct Steps {
 const MOST_HALF: f64 = 250.0;
 
 impl Steps {
+    /// One more sample under the key, of a stream that no chunk has.
+    pub(in crate::door) fn single(&self, key: &Key) -> i64 {
+        let mut words = ChaChaWords::new(key, SINGLE);
+        let word = words.next(Purpose::Layer);
+        self.step.saturating_mul(self.size.fast(word).unwrap_or_else(|| self.size.slow(word, false, &mut words)))
+    }
+
     /// How much smaller the noise is than Laplace noise of the same privacy: `sinh(e/2)/(e/2)`, in standard deviations.
     pub(in crate::door) fn gain(&self) -> f64 {
         let half = (0.5 * self.size.rate()).min(MOST_HALF);

@@ -4,7 +4,7 @@ use super::Key;
 use super::cell::{Cell, FIRST_BITS};
 use super::slow::{self, split};
 use super::tables;
-use super::words::{ChaChaWords, Words};
+use super::words::{ChaChaWords, Purpose, Words};
 use crate::error::Error;
 use crate::interrupt::poll;
 use crate::lattice::add_noise;
@@ -16,6 +16,8 @@ pub const MAX_QUARTER_UNITS: u64 = 1 << 48;
 
 /// Coordinates that share one `ChaCha` stream.
 const CHUNK: usize = 1 << 14;
+/// Stream of a single sample besides.
+pub(super) const SINGLE: u64 = u64::MAX;
 /// Chunks between two questions whether to go on.
 const BLOCK: usize = 64;
 
@@ -199,6 +201,16 @@ impl Sampler {
             NoiseLaw::Gaussian => Kind::Gaussian(Box::new(Scaled::new(quarter_units))),
             NoiseLaw::Laplace => Kind::Laplace(Box::new(Scaled::new(quarter_units))),
         }))
+    }
+
+    /// One more sample under the key, of a stream that no chunk has.
+    pub(crate) fn single(&self, key: &Key) -> i64 {
+        let mut words = ChaChaWords::new(key, SINGLE);
+        let word = words.next(Purpose::Layer);
+        match &self.0 {
+            Kind::Gaussian(scaled) => scaled.fast(word).unwrap_or_else(|| scaled.slow(word, &mut words)),
+            Kind::Laplace(scaled) => scaled.fast(word).unwrap_or_else(|| scaled.slow(word, &mut words)),
+        }
     }
 
     /// Adds independent noise to every lattice value, saturating.

@@ -20,6 +20,6 @@ pub(crate) fn norm(geometry: &Geometry, v: &[f64]) -> f64 {
                 })
                 .sum()
         }
-        Geometry::Body(_) => panic!("the norm of a body has its own tests"),
+        Geometry::Body(_) | Geometry::Common(_) => panic!("these norms have their own tests"),
     }
 }
