@@ -143,6 +143,8 @@ def calls():
     new("Ledger", A, composition="schedule", schedule=[so.privacy.PureCost(0.1)])
     add("Ledger.charge", lambda *a: so.Ledger(A).charge(*a), so.privacy.PureCost(0.1), "a", "b")
     add("Ledger.check", lambda *a: so.Ledger(A).check(*a), so.privacy.PureCost(0.1), "a")
+    add("Ledger.remaining", lambda *a: so.Ledger(A).remaining(*a), 0.5, so.privacy.PureCost(0.1))
+    add("Ledger.fixes_the_split", so.Ledger(A).fixes_the_split, so.privacy.PureCost(0.1))
     add("Ledger.find", so.Ledger(A).find, "a")
     charged = so.Ledger(A)
     charged.charge(so.privacy.PureCost(0.1), "a")

@@ -47,19 +47,22 @@ class Entry:
 _Any = TypeVar("_Any", bound=Entry)
 
 
-def named(mechanisms: Sequence[_Any], name: str, privacy: Privacy) -> _Any:
-    """Return the mechanism that a user means: by full name, or by strategy with the noise that the privacy allows.
+def named(mechanisms: Sequence[_Any], name: str, privacy: Privacy, noise: Law | None = None) -> _Any:
+    """Return the mechanism that a user means: by full name, or by strategy with the noise that is wanted or allowed.
 
     Raises:
         InvalidParameterError: No such name.
         UnsupportedMechanismError: No such mechanism for this privacy.
     """
     by_name = {m.name: m for m in mechanisms}
-    law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
-    found = by_name.get(name) or by_name.get(f"{name}-{law}") or by_name.get(f"{name}-laplace")
+    law = noise or ("laplace" if isinstance(privacy, PureDP) else "gaussian")
+    found = by_name.get(name) or by_name.get(f"{name}-{law}")
+    found = found or (by_name.get(f"{name}-laplace") if noise is None else None)
     if found is None:
         families = sorted({m.strategy for m in mechanisms})
         if name in families:
+            if noise is not None:
+                raise UnsupportedMechanismError(f"{name} has no {noise} noise")
             raise UnsupportedMechanismError(f"{name} has Gaussian noise, which cannot give PureDP")
         raise InvalidParameterError(f"unknown mechanism; choose 'auto' or one of {', '.join(families)}")
     return found

@@ -13,7 +13,7 @@ from sordino._support.records import SCHEMA, record_digest
 from sordino.accuracy.bounds import Bound
 from sordino.accuracy.factorizations import Factorization
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, UnsupportedMechanismError
-from sordino.mechanisms.catalogue import Entry
+from sordino.mechanisms.catalogue import Entry, Law
 from sordino.mechanisms.linear.compression import Compression, compression_from_json
 from sordino.privacy.costs import Cost, cost_from_json
 from sordino.privacy.guarantees import Privacy, privacy_from_json, privacy_of
@@ -67,6 +67,7 @@ class Request:
         compression: What a compressive mechanism measures.
         memory: Most bytes that may be kept or sent in place of the table, or kept by a stream.
         degree: Of `blt`, or arity of a tree.
+        noise: Law of the noise that `auto` takes; either if None.
         factorization: What a searched mechanism measures, if it was found before.
     """
 
@@ -83,6 +84,7 @@ class Request:
     compression: Compression | None = None
     memory: int | None = None
     degree: int | None = None
+    noise: Law | None = None
     factorization: Factorization | None = field(default=None, repr=False)
 
     def record(self) -> dict[str, Any]:
@@ -104,6 +106,7 @@ class Request:
             "compression": None if self.compression is None else self.compression.saved,
             "memory": self.memory,
             "degree": self.degree,
+            "noise": self.noise,
         }
 
     @staticmethod
@@ -131,6 +134,7 @@ class Request:
             compression=None if compression is None else compression_from_json(compression),
             memory=record["memory"],
             degree=record["degree"],
+            noise=record["noise"],
         )
 
 
@@ -151,6 +155,8 @@ def checked(workload: object, privacy: object, unit: object = None, **options: A
             options[name] = integer(name, options[name], least=least, most=most)
     one_of("objective", options.get("objective", "mean"), get_args(Objective))
     one_of("effort", options.get("effort", "optimize"), get_args(Effort))
+    if options.get("noise") is not None:
+        one_of("noise", options["noise"], get_args(Law))
     flag("integral", options.get("integral", True))
     text("mechanism", options.get("mechanism", "auto"))
     check_constraint(options.get("constraint"))
@@ -472,13 +478,13 @@ _Entry = TypeVar("_Entry", bound=Entry)
 
 
 def fit_all(
-    mechanisms: Iterable[_Entry], privacy: Privacy, fit_one: Callable[[_Entry], _Fit]
+    mechanisms: Iterable[_Entry], request: Request, fit_one: Callable[[_Entry], _Fit]
 ) -> tuple[list[_Fit], dict[str, str]]:
-    """Fit the mechanisms that can give the privacy; say of the others that do not serve why."""
+    """Fit the mechanisms of the wanted law that can give the privacy; say of the others that do not serve why."""
     fits: list[_Fit] = []
     refused: dict[str, str] = {}
     for mechanism in mechanisms:
-        if not mechanism.allows(privacy):
+        if not mechanism.allows(request.privacy) or request.noise not in {None, mechanism.law}:
             continue
         try:
             fits.append(fit_one(mechanism))

@@ -48,9 +48,11 @@ class Plan:
     Attributes:
         fit: What was asked for and fitted: strategy, lattice and noise, with everything that is known of them. A
             `LinearFit`, `SmoothFit`, `StreamFit`, `TableFit`, `RareFit` or `SurveyFit`; what all have is `Fit`.
+        beside: What its charge does to the ledger beside which it was planned, in lines of text.
     """
 
     fit: Any
+    beside: tuple[str, ...] = ()
 
     @property
     def _common(self) -> Fit:
@@ -121,6 +123,7 @@ class Plan:
             f"guarantee      {self.guarantee()}",
             f"unit           {self.unit.label}: {self._common.extent}",
             *self._common.lines(),
+            *self.beside,
         ]
         return "\n".join(lines)
 
@@ -405,7 +408,7 @@ class SurveyPlan(Plan):
         return LocalServer(self._survey)
 
 
-def plan_of(fit: Fit) -> Plan:
+def plan_of(fit: Fit, beside: tuple[str, ...] = ()) -> Plan:
     """Return the plan of a fit, by what can be done with it."""
     kinds: dict[type[Fit], type[Plan]] = {LinearFit: ReleasePlan, SmoothFit: ReleasePlan, SurveyFit: SurveyPlan}
-    return kinds.get(type(fit), StreamPlan)(fit)
+    return kinds.get(type(fit), StreamPlan)(fit, beside)

@@ -12,14 +12,18 @@ import numpy as np
 from sordino._support.checks import open_unit, positive
 from sordino.accuracy.factorizations import Factorization
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.families import family_of
 from sordino.mechanisms.family import Family, Progress
 from sordino.mechanisms.fits import Effort, Fit, Objective, Request, checked, least_error
 from sordino.mechanisms.linear.compression import Compression
+from sordino.plans.beside_ledger import beside
 from sordino.plans.comparison import Comparison, compare_request
 from sordino.plans.plan import Plan, ReleasePlan, StreamPlan, SurveyPlan, plan_of
 from sordino.privacy.calibration import epsilon_of_mu, noise_ratio
+from sordino.privacy.costs import GaussianCost
 from sordino.privacy.guarantees import ApproxDP, Privacy, PureDP
+from sordino.privacy.ledger import Ledger
 from sordino.privacy.units import Unit
 from sordino.workloads import RunningHistogram
 from sordino.workloads.base import Workload
@@ -77,11 +81,11 @@ def _progress(progress: object) -> Progress | None:
 
 
 @overload
-def plan(workload: LocalSurvey, privacy: Privacy, *, mechanism: str = ...) -> SurveyPlan: ...  # type: ignore[overload-overlap]
+def plan(workload: LocalSurvey, privacy: Privacy | None = ..., *, mechanism: str = ...) -> SurveyPlan: ...  # type: ignore[overload-overlap]
 @overload
 def plan(  # type: ignore[overload-overlap]
     workload: Live,
-    privacy: Privacy,
+    privacy: Privacy | None = ...,
     *,
     unit: Unit | None = ...,
     mechanism: str = ...,
@@ -93,17 +97,23 @@ def plan(  # type: ignore[overload-overlap]
     compression: Compression | None = ...,
     memory: int | None = ...,
     degree: int | None = ...,
+    noise: Law | None = ...,
+    ledger: Ledger | None = ...,
+    share: float | None = ...,
 ) -> StreamPlan: ...
 @overload
 def plan(
     workload: Workload,
-    privacy: Privacy,
+    privacy: Privacy | None = ...,
     *,
     unit: Unit | None = ...,
     mechanism: str = ...,
     objective: Objective = ...,
     max_value: int | None = ...,
     integral: bool = ...,
+    noise: Law | None = ...,
+    ledger: Ledger | None = ...,
+    share: float | None = ...,
     constraint: Constraint | None = ...,
     effort: Effort = ...,
     factorization: Factorization | None = ...,
@@ -114,7 +124,7 @@ def plan(
 ) -> ReleasePlan: ...
 def plan(
     workload: Workload,
-    privacy: Privacy,
+    privacy: Privacy | None = None,
     *,
     unit: Unit | None = None,
     mechanism: str = "auto",
@@ -128,20 +138,25 @@ def plan(
     compression: Compression | None = None,
     memory: int | None = None,
     degree: int | None = None,
+    noise: Law | None = None,
+    ledger: Ledger | None = None,
+    share: float | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Plan a release, a stream or a survey: touches no data, costs nothing.
 
     `auto` takes the least error among the mechanisms that serve the workload and the privacy (`fourier-composed`
     and `fourier-uniform` are reached by name only); of those within 1 % the simplest. The choice depends on the
-    arguments alone, and regards this one release, not what a ledger will make of several. It never takes a sketch for
-    its error, which thresholds on all cells beat; it does where `memory` leaves no room for the cells.
+    arguments alone, and regards this one release: beside a `ledger`, what each law of noise takes of what is left. It
+    never takes a sketch for its error, which thresholds on all cells beat; it does where `memory` leaves no room for
+    the cells.
 
     What a workload does not use is refused: surveys and `SmoothQueries` say all of it themselves.
 
     Args:
         workload: The queries; `Continual(...)` for live answers.
-        privacy: The guarantee of one release, of a whole stream, or of one report.
+        privacy: The guarantee of one release, of a whole stream, or of one report; beside a ledger `share` may stand in
+            its place.
         unit: What one protected thing can change; `AddRemove(1)` if None.
         mechanism: 'auto', or a name from the catalogues in `sordino.mechanisms`.
         objective: 'mean' minimises `rmse`, 'max' minimises `max_stderr`.
@@ -160,6 +175,13 @@ def plan(
             'auto' takes 'compressive', with the sizes that fit if no `compression` is given. Of a stream the most bytes
             of noise state a coordinate.
         degree: Of a stream's `blt`, or arity of its `subtraction-tree`.
+        noise: 'laplace' or 'gaussian': what `auto` is confined to.
+        ledger: Whose budget the plan is for, of which only public facts are read; nothing is charged. Laws of noise
+            that it refuses are left out, the others compared at an equal share of what is left: a pure cost and a
+            Gaussian one for the same (epsilon, delta) do not take the same. `explain()` says what the charge takes
+            and leaves.
+        share: Above 0 and at most 1: each law of noise gets so much of what the ledger has left, and the least error
+            wins.
         progress: Called with (iteration, gap) during searches; returning False ends one, with a larger gap.
 
     Returns:
@@ -169,6 +191,8 @@ def plan(
         DataTypeError: An argument is of the wrong type.
         InvalidParameterError: An argument is out of range, or means nothing for this workload.
         UnsupportedMechanismError: No mechanism, or not the one named, serves this workload and privacy.
+        BudgetExceededError: The ledger has too little left.
+        UnitError: The ledger protects another thing.
     """
     options = {
         "mechanism": mechanism,
@@ -182,9 +206,23 @@ def plan(
         "compression": compression,
         "memory": memory,
         "degree": degree,
+        "noise": noise,
     }
-    family, request = _request(workload, privacy, unit, options)
-    return plan_of(family.choose(request, _progress(progress)))
+    if ledger is None and share is not None:
+        raise InvalidParameterError("share= is of what a ledger has left: give ledger=")
+
+    def choose(privacy: object, law: Law | None = None) -> Fit:
+        asked = options if law is None else options | {"noise": law}
+        family, request = _request(workload, privacy, unit, asked)
+        fit = family.choose(request, _progress(progress))
+        if request.noise is not None and isinstance(fit.cost, GaussianCost) != (request.noise == "gaussian"):
+            raise UnsupportedMechanismError(f"{fit.name} has no {request.noise} noise")
+        return fit
+
+    if ledger is None:
+        return plan_of(choose(privacy))
+    chosen = beside(ledger, privacy, share, noise, choose)
+    return plan_of(chosen.fit, chosen.lines)
 
 
 def compare(

@@ -41,6 +41,7 @@ _State = TypeVar("_State")
 # An overdraft below this fraction of the limit is most likely a decimal that has no exact binary form.
 _ROUNDING = Fraction(1, 10**12)
 _LEAST = sys.float_info.min
+_ALL = Fraction(1)
 
 
 class Rule(Protocol[_State]):
@@ -63,8 +64,12 @@ class Rule(Protocol[_State]):
         """Return what is spent, rounded up, and the limits, rounded down."""
         ...
 
-    def left(self, state: _State) -> dict[str, float]:
-        """Return the largest single costs that would be accepted, rounded down."""
+    def left(self, state: _State, share: Fraction = _ALL) -> dict[str, float]:
+        """Return the largest single costs that would be accepted, or that take a share, rounded down."""
+        ...
+
+    def fixes(self, state: _State, cost: Cost) -> bool:
+        """Return whether this cost would fix what is left for others."""
         ...
 
     def mu_limit(self, state: _State) -> float | None:
@@ -301,15 +306,19 @@ class OneOf:
             if spent is not None
         }
 
-    def left(self, state: tuple[_Sums | None, ...]) -> dict[str, float]:
+    def left(self, state: tuple[_Sums | None, ...], share: Fraction = _ALL) -> dict[str, float]:
         """Return the largest of what the sums would accept."""
         largest: dict[str, float] = {}
         for sum_, spent in zip(self.sums, state, strict=True):
             if spent is not None:
-                left = {name: max(Fraction(0), limit - spent[name]) for name, limit in sum_.limits.items()}
+                left = {name: share * max(Fraction(0), limit - spent[name]) for name, limit in sum_.limits.items()}
                 for kind, value in sum_.largest(left).items():
                     largest[kind] = max(value, largest.get(kind, 0.0))
         return largest
+
+    def fixes(self, state: Any, cost: Cost) -> bool:
+        """Return False: limits stay."""
+        return False
 
     def mu_limit(self, state: Any) -> float | None:
         """Return None: the limits are those of the total."""

@@ -1,9 +1,10 @@
 """The ledger: a privacy filter that refuses what would exceed a total, before any noise is drawn."""
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
-from sordino._support.checks import one_of, real, text
+from sordino._support.checks import one_of, positive, real, text
 from sordino._support.turns import Turn
 from sordino._support.uncopied import Uncopied
 from sordino.errors import (
@@ -181,8 +182,13 @@ class Ledger(Uncopied):
             self._settle()
             return self._rule.spent(self._state)
 
-    def remaining(self) -> dict[str, float]:
-        """Return the largest single costs that would be accepted now.
+    def remaining(self, share: float = 1.0, after: Cost | None = None) -> dict[str, float]:
+        """Return the largest single costs that would be accepted now, or those that take a share of what is left.
+
+        Args:
+            share: Of what is left in the quantity that a cost is charged in, above 0 and at most 1: epsilon of pure
+                costs, mu² of Gaussian ones.
+            after: A cost that would be charged before; nothing is.
 
         Returns:
             "pure_epsilon": of a `PureCost`; "gaussian_mu" (and "rho" under zCDP): of a `GaussianCost`;
@@ -192,10 +198,27 @@ class Ledger(Uncopied):
 
         Raises:
             ForkError: This process does not own the ledger.
+            DataTypeError: The share is no number, or what would be charged no cost.
+            InvalidParameterError: The share is not above 0 and at most 1.
+            BudgetExceededError: What would be charged before is refused.
+            UnsupportedCostError: The total cannot count it.
+        """
+        part = Fraction(positive("share", share, most=1.0))
+        with self._guard():
+            self._settle()
+            state = self._state if after is None else self._rule.after(self._state, _cost(after))
+            return self._rule.left(state, part)
+
+    def fixes_the_split(self, cost: Cost) -> bool:
+        """Return whether charging `cost` would fix what is left for pure and for Gaussian costs.
+
+        Raises:
+            DataTypeError: `cost` is no cost.
+            ForkError: This process does not own the ledger.
         """
         with self._guard():
             self._settle()
-            return self._rule.left(self._state)
+            return self._rule.fixes(self._state, _cost(cost))
 
     def check(self, cost: Cost, request_id: str | None = None, unit: Unit | None = None) -> None:
         """Dry run: return if `cost` would be accepted, raise as `charge` would otherwise. Nothing changes.
@@ -332,8 +355,7 @@ class Ledger(Uncopied):
 
     def _after(self, cost: Cost, request_id: str | None, unit: Unit | None, mu_limit: float | None = None) -> Any:
         """Return the state after `cost`, or raise if it is not accepted."""
-        if not isinstance(cost, GaussianCost | PureCost | ApproxCost):
-            raise DataTypeError(f"cost must be a privacy cost, got {type(cost).__name__}")
+        _cost(cost)
         if request_id is not None and not isinstance(request_id, str):
             raise DataTypeError(f"request_id must be a string or None, got {type(request_id).__name__}")
         if unit is not None and not isinstance(unit, Unit):
@@ -351,6 +373,12 @@ class Ledger(Uncopied):
                 "ledger for each"
             )
         return self._rule.after(self._state, cost, mu_limit)
+
+
+def _cost(cost: object) -> Cost:
+    if not isinstance(cost, GaussianCost | PureCost | ApproxCost):
+        raise DataTypeError(f"cost must be a privacy cost, got {type(cost).__name__}")
+    return cost
 
 
 def _thing(unit: Unit) -> tuple[str, bool]:

@@ -44,6 +44,7 @@ __all__ = ["MixedRule", "MixedState"]
 # Less epsilon than this is left to no Gaussian cost.
 _LEAST_GAP = Fraction(1e-12)
 _LEAST_MU = 1e-300
+_ALL = Fraction(1)
 
 
 class _Frozen(NamedTuple):
@@ -168,15 +169,22 @@ class MixedRule:
         said = {name: float_up(amount) for name, amount, _ in amounts}
         return {self.name: said | {f"{name}_limit": float_down(most) for name, _, most in amounts}}
 
-    def left(self, state: MixedState) -> dict[str, float]:
-        """Return the largest single costs that would be accepted; the kinds exclude each other."""
+    def left(self, state: MixedState, share: Fraction = _ALL) -> dict[str, float]:
+        """Return the largest single costs that would be accepted, or that take a share; the kinds exclude each other.
+
+        Gaussian costs share mu², pure ones epsilon, and after the split the larger of both.
+        """
         epsilon, delta = self._limits(state)
         frozen = state.frozen or self._split(state)
-        mu = payable(sqrt_down(max(Fraction(0), Fraction(frozen.mu) ** 2 - state.mu_squared)))
-        pure = payable(float_down(epsilon - state.epsilon))
+        mu = payable(sqrt_down(share * max(Fraction(0), Fraction(frozen.mu) ** 2 - state.mu_squared)))
+        pure = payable(float_down(share * (epsilon - state.epsilon)))
         if state.frozen is not None and mu > _LEAST_MU:
             pure = max(pure, pure_of_mu(mu))
-        return {"pure_epsilon": pure, "gaussian_mu": mu, "delta": float_down(delta - state.delta)}
+        return {"pure_epsilon": pure, "gaussian_mu": mu, "delta": float_down(share * (delta - state.delta))}
+
+    def fixes(self, state: MixedState, cost: Cost) -> bool:
+        """Return whether this would be the first Gaussian cost."""
+        return state.frozen is None and isinstance(cost, GaussianCost)
 
     def mu_limit(self, state: MixedState) -> float | None:
         """Return the limit of the frozen split."""

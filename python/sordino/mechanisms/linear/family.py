@@ -47,6 +47,7 @@ class _Linear(Family):
             "basis",
             "compression",
             "memory",
+            "noise",
         )
     )
     columns: ClassVar[tuple[Column, ...]] = (
@@ -79,9 +80,9 @@ class _Linear(Family):
             own = "sparse" if request.constraint is not None else f"{found.kind}-{found.law}"
             name = own if mechanism == "auto" else mechanism
             _check_certificate(found, request)
-            return fit_linear(request, named(MECHANISMS, name, request.privacy), factorization=found)
+            return fit_linear(request, named(MECHANISMS, name, request.privacy, request.noise), factorization=found)
         if mechanism != "auto":
-            return _best_branching(request, named(MECHANISMS, mechanism, request.privacy), progress)
+            return _best_branching(request, named(MECHANISMS, mechanism, request.privacy, request.noise), progress)
         return _chosen(self.candidates(request, progress), request)
 
     def candidates(self, request: Request, progress: Progress | None = None) -> list[LinearFit]:
@@ -100,7 +101,7 @@ class _Linear(Family):
         fits = sorted(fits + near, key=lambda fit: MECHANISMS.index(fit.mechanism))
         if not fits and request.constraint is not None:
             # Too many cells for a search unasked; but a constraint asks for one.
-            return [_best_branching(request, named(MECHANISMS, "sparse", request.privacy), progress)]
+            return [_best_branching(request, named(MECHANISMS, "sparse", request.privacy, request.noise), progress)]
         if not fits:
             raise none_serves(refused)
         return fits
@@ -233,4 +234,4 @@ def _fits(
         asked = request if mechanism.projected else replace(request, constraint=None)
         return _best_branching(asked, mechanism, progress)
 
-    return fit_all(filter(serves, mechanisms), request.privacy, fit_one)
+    return fit_all(filter(serves, mechanisms), request, fit_one)

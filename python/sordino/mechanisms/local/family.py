@@ -167,7 +167,7 @@ class SurveyFit(Fit):
 
 class _Survey(Family):
     name: ClassVar[str] = "survey"
-    options: ClassVar[frozenset[str]] = frozenset()
+    options: ClassVar[frozenset[str]] = frozenset(("noise",))
     unit: ClassVar[Unit] = ReplaceOne(label="one report")
     columns: ClassVar[tuple[Column, ...]] = (Column("max_stderr", 14, ".4g", "max stderr"), Column("rmse", 14, ".4g"))
     scales: ClassVar[bool] = False
@@ -191,7 +191,7 @@ class _Survey(Family):
         asked = _sums(replace(request, mechanism="auto"))
         filters = RunningSum(asked.workload.length)  # type: ignore[attr-defined]
         serving = [m for m in STREAM_MECHANISMS if m.automatic and m.serves(filters, "hard")]
-        fits, refused = fit_all(serving, asked.privacy, lambda mechanism: fit_stream(asked, mechanism))
+        fits, refused = fit_all(serving, asked, lambda mechanism: fit_stream(asked, mechanism))
         if not fits:
             raise none_serves(refused, "survey")
         chosen = self.choose(replace(request, mechanism="auto")).name

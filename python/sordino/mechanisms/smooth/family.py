@@ -24,7 +24,7 @@ __all__ = ["SMOOTH"]
 
 class _Smooth(Family):
     name: ClassVar[str] = "smooth"
-    options: ClassVar[frozenset[str]] = frozenset()
+    options: ClassVar[frozenset[str]] = frozenset(("noise",))
     unit: ClassVar[Unit] = AddRemove(1, label="one point")
     columns: ClassVar[tuple[Column, ...]] = (
         Column("rmse", 12, ".4g"),
@@ -36,7 +36,7 @@ class _Smooth(Family):
 
     def choose(self, request: Request, progress: Progress | None = None) -> SmoothFit:
         if request.mechanism != "auto":
-            return fit_smooth(request, named(SMOOTH_MECHANISMS, request.mechanism, request.privacy))
+            return fit_smooth(request, named(SMOOTH_MECHANISMS, request.mechanism, request.privacy, request.noise))
         return _best(request, _all_fits(request)[0])
 
     def shown(self, request: Request, progress: Progress | None = None) -> Shown:
@@ -58,7 +58,7 @@ class _Smooth(Family):
         if mechanism is None:
             raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
         asked = request.mechanism
-        if asked != "auto" and named(SMOOTH_MECHANISMS, asked, request.privacy) is not mechanism:
+        if asked != "auto" and named(SMOOTH_MECHANISMS, asked, request.privacy, request.noise) is not mechanism:
             raise PlanFileError("the plan's mechanism is not the one that was asked for")
         if not all(type(size) is int and size > 0 for size in sizes) or len(sizes) not in {0, workload.dimension}:
             raise PlanFileError("the plan's sizes are out of range")
@@ -99,7 +99,7 @@ def _all_fits(request: Request) -> tuple[list[SmoothFit], dict[str, str]]:
     """
     workload = queries(request)
     serving = [m for m in SMOOTH_MECHANISMS if m.serves(workload)]
-    fits, refused = fit_all(serving, request.privacy, lambda mechanism: fit_smooth(request, mechanism))
+    fits, refused = fit_all(serving, request, lambda mechanism: fit_smooth(request, mechanism))
     if not fits and workload.declared is not None and isinstance(request.privacy, PureDP):
         refused["kernel-gaussian"] = "declared queries are answered with Gaussian noise, which cannot give PureDP"
     if not fits:

@@ -35,7 +35,9 @@ _EVENTS = 2**12
 
 class _Stream(Family):
     name: ClassVar[str] = "stream"
-    options: ClassVar[frozenset[str]] = frozenset(("objective", "max_value", "integral", "memory", "effort", "degree"))
+    options: ClassVar[frozenset[str]] = frozenset(
+        ("objective", "max_value", "integral", "memory", "effort", "degree", "noise")
+    )
     columns: ClassVar[tuple[Column, ...]] = (
         Column("rmse", 10, ".4g"),
         Column("max_stderr", 10, ".4g", "max"),
@@ -118,7 +120,7 @@ def _automatic(request: Request) -> list[StreamMechanism]:
 def _fits(request: Request, mechanisms: list[StreamMechanism]) -> tuple[list[StreamFit], dict[str, str]]:
     asked = continual(request)
     serving = [m for m in mechanisms if m.serves(asked.filter, asked.horizon)]
-    return fit_all(serving, request.privacy, lambda mechanism: fit_stream(request, mechanism))
+    return fit_all(serving, request, lambda mechanism: fit_stream(request, mechanism))
 
 
 def _candidates(request: Request) -> list[StreamFit]:
@@ -135,7 +137,7 @@ def _candidates(request: Request) -> list[StreamFit]:
 def best_stream(request: Request) -> StreamFit:
     """Return the mechanism that was asked for, or the best that serves."""
     if request.mechanism != "auto":
-        return fit_stream(request, named(STREAM_MECHANISMS, request.mechanism, request.privacy))
+        return fit_stream(request, named(STREAM_MECHANISMS, request.mechanism, request.privacy, request.noise))
     return least_error(_candidates(request), request.objective)
 
 

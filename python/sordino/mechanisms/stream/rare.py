@@ -120,7 +120,7 @@ class RareFit(Fit):
 
 class _Rare(Family):
     name: ClassVar[str] = "rare"
-    options: ClassVar[frozenset[str]] = frozenset(("objective", "memory", "effort", "degree"))
+    options: ClassVar[frozenset[str]] = frozenset(("objective", "memory", "effort", "degree", "noise"))
     columns: ClassVar[tuple[Column, ...]] = (Column("max_error", 14, ".6g", "largest error"),)
     scales: ClassVar[bool] = False
 

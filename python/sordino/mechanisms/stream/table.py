@@ -228,7 +228,7 @@ class TableFit(Fit):
 class _Table(Family):
     name: ClassVar[str] = "table"
     options: ClassVar[frozenset[str]] = frozenset(
-        ("objective", "max_value", "memory", "effort", "degree", "compression", "basis")
+        ("objective", "max_value", "memory", "effort", "degree", "noise", "compression", "basis")
     )
     columns: ClassVar[tuple[Column, ...]] = (
         Column("rmse", 12, ".6g"),
