@@ -349,8 +349,14 @@ class StreamPlan:
         """Of patterns that concern different coordinates, together."""
     def variances(self, steps: NDArray[np.uint64]) -> NDArray[np.float64]: ...
     def fit(
-        self, patterns: Sequence[_Pattern], max_value: int, fraction_bits: int, noise_ratio: float
-    ) -> StreamDoor: ...
+        self,
+        patterns: Sequence[_Pattern],
+        max_value: int,
+        fraction_bits: int,
+        noise_ratio: float,
+        common: tuple[float, int] | None = None,
+    ) -> StreamDoor:
+        """Fit lattice and noise; with noise in common, of a ratio to that of each of so many coordinates."""
 
 @final
 class StreamDoor:
@@ -368,6 +374,9 @@ class StreamDoor:
     @property
     def scale(self) -> float:
         """What the privacy rests on: Gaussian standard deviation, or Laplace scale."""
+    @property
+    def common(self) -> float | None:
+        """Noise that all coordinates of a step have in common, over that of each."""
     @property
     def discrete(self) -> tuple[float, float] | None:
         """Step and rate of discrete noise, if it is."""

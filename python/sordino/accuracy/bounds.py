@@ -289,13 +289,16 @@ def one_signed_mean(workload: Workload, unit: AddRemove) -> float:
     return cap * best * scale * _SAFE
 
 
-def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int, one_signed: bool) -> Bound | None:
+def stream_bound(
+    workload: Workload, privacy: Privacy, unit: Unit, cells: tuple[int, int], one_signed: bool
+) -> Bound | None:
     """Return the least rmse of any Gaussian-noise factorization mechanism for a stream, None if none is known.
 
     `sigma ‖A‖_*/n`; without a length n = 2**20, the steps over which the rmse is taken. There a stable filter comes
     near the limit `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). `sigma` counts `sqrt(touched)`
     coordinates of one record where their signs are free. Of one sign they cost less than that if the noise of
-    coordinates is correlated, so there the bound is for one coordinate at one step.
+    coordinates is correlated: the bound is that of `one_signed_mean` for each step, and for one step alone. `cells` are
+    the coordinates, and those that one record touches.
     """
     if isinstance(privacy, PureDP):
         return None
@@ -310,7 +313,10 @@ def stream_bound(workload: Workload, privacy: Privacy, unit: Unit, touched: int,
         mean, name = diagonal, "diagonal bound"
     if mean == 0.0:
         return None
-    value = mean / gaussian_mu(privacy) * math.sqrt(1 if one_signed else touched)
+    dim, touched = cells
+    several = AddRemove(touched, per_cell=1, one_signed=True)
+    value = mean / gaussian_mu(privacy)
+    value *= one_signed_mean(Histogram(dim), several) if one_signed and touched > 1 else math.sqrt(touched)
     return Bound(name, value * _SAFE, "Gaussian noise, any factorization")
 
 

@@ -37,6 +37,8 @@ class Continual(Workload):
         dim: Coordinates of an item: a live histogram of `dim` cells.
         cells_per_record: Coordinates that one record changes, at most.
         one_signed: Whether a record only raises entries; False if those of a record may be negative.
+        common_noise: Whether coordinates may have noise in common, where a record raises several of them: less for
+            each, more for their total.
         reads: Counts of events only. 'dense': every counter is published at every step. 'lazy': what would be published
             is computed when it is read. 'auto': dense up to 2**21 counters and 2**28 counters times steps.
         pan_private: `RunningHistogram` only: the state may be looked at once, by an intruder who then has what was
@@ -60,6 +62,7 @@ class Continual(Workload):
         dim: int = 1,
         cells_per_record: int = 1,
         one_signed: bool = True,
+        common_noise: bool = True,
         reads: Reads = "auto",
         pan_private: bool = False,
     ) -> None:
@@ -67,6 +70,7 @@ class Continual(Workload):
             raise DataTypeError("Continual takes a workload, such as sordino.RunningSum(10)")
         self.workload = workload
         self.one_signed = flag("one_signed", one_signed)
+        self.common_noise = flag("common_noise", common_noise)
         self.dim = integer("dim", dim, least=1, most=_MOST_DIM)
         self.cells_per_record = integer("cells_per_record", cells_per_record, least=1, most=self.dim)
         self.reads: Reads = one_of("reads", reads, get_args(Reads))
@@ -112,7 +116,7 @@ class Continual(Workload):
         raise UnsupportedMechanismError("a Continual workload is answered by an open stream, not by a release")
 
     def _options(self) -> dict[str, Any]:
-        names = ("horizon", "dim", "cells_per_record", "one_signed", "reads", "pan_private")
+        names = ("horizon", "dim", "cells_per_record", "one_signed", "common_noise", "reads", "pan_private")
         return {name: getattr(self, name) for name in names}
 
     def spec(self) -> Spec:
@@ -131,7 +135,8 @@ class Continual(Workload):
         return hash((self.kind, self.workload, *self._options().items()))
 
     def _shown(self) -> Mapping[str, Any]:
-        plain = {"dim": 1, "cells_per_record": 1, "one_signed": True, "reads": "auto", "pan_private": False}
+        plain = {"dim": 1, "cells_per_record": 1, "reads": "auto", "pan_private": False}
+        plain |= {"one_signed": True, "common_noise": True}
         said = {name: value for name, value in self._options().items() if plain.get(name) != value}
         if said["horizon"] == ("unbounded" if self.length is None else "hard"):
             del said["horizon"]

@@ -152,6 +152,8 @@ impl StreamPlan {
         Ok(detached(py, || self.0.variances(steps)).map_err(PyError::from)?.into_pyarray(py))
     }
 
+    /// Fits lattice and noise; with noise in common, of a ratio to that of each of so many coordinates.
+    #[pyo3(signature = (patterns, max_value, fraction_bits, noise_ratio, common=None))]
     fn fit(
         &self,
         py: Python<'_>,
@@ -159,8 +161,12 @@ impl StreamPlan {
         max_value: u64,
         fraction_bits: u32,
         noise_ratio: f64,
+        common: Option<(f64, u64)>,
     ) -> Result<StreamDoor, PyError> {
-        let patterns = self::patterns(patterns)?;
+        let mut patterns = self::patterns(patterns)?;
+        if let Some((ratio, dim)) = common {
+            patterns = patterns.into_iter().map(|p| p.with_common(ratio, dim)).collect::<Result<_, _>>()?;
+        }
         let domain = Domain::real(max_value, fraction_bits)?;
         Ok(StreamDoor(detached(py, || self.0.fit(&patterns, domain, noise_ratio))?))
     }
@@ -199,6 +205,12 @@ impl StreamDoor {
     #[getter]
     fn scale(&self) -> f64 {
         self.0.scale()
+    }
+
+    /// Noise that all coordinates of a step have in common, over that of each.
+    #[getter]
+    fn common(&self) -> Option<f64> {
+        self.0.common().map(|(ratio, _)| ratio)
     }
 
     /// Step and rate of discrete noise, if it is.

@@ -10,12 +10,13 @@ import numpy as np
 from sordino import _core
 from sordino.errors import UnsupportedMechanismError
 from sordino.privacy.units import AddRemove, Unit
+from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
     from sordino.mechanisms.linear.catalogue import Mechanism
     from sordino.workloads.base import Workload
 
-__all__ = ["common_noise", "common_ratio"]
+__all__ = ["common_noise", "common_ratio", "gaussian_ratio"]
 
 # Below this common noise nothing is gained, and its lattice would be too fine.
 _LEAST_RATIO = 1e-3
@@ -64,7 +65,20 @@ def common_ratio(workload: Workload, unit: AddRemove, pure: bool, ratio: float) 
     if pure:
         return _pure_ratio((d, k), mean_square, totals, ratio)
 
-    def error(c: np.ndarray) -> np.ndarray:
+    return gaussian_ratio(d, k, mean_square, totals)
+
+
+def gaussian_ratio(d: int, k: int, mean_square: float = 1.0, totals: float = 1.0) -> float | None:
+    """Return the best common noise over that of a cell for changes of at most k of d cells, None if none is better.
+
+    Args:
+        d: Cells.
+        k: Of which at most so many rise together.
+        mean_square: F.
+        totals: T; both 1 are a histogram.
+    """
+
+    def error(c: Array) -> Array:
         top = np.clip(np.floor(0.5 / np.maximum(c, 1e-300)), 1, k)
         largest = np.maximum(top - c * top**2, np.minimum(top + 1, k) - c * np.minimum(top + 1, k) ** 2)
         return np.asarray(largest * (mean_square + totals * c / (1.0 - c * d)))
@@ -97,7 +111,7 @@ def _moments(workload: Workload, strategy: _core.Strategy) -> tuple[float, float
 def _pure_ratio(sizes: tuple[int, int], mean_square: float, totals: float, ratio: float) -> float | None:
     d, k = sizes
 
-    def variance(rate: np.ndarray) -> np.ndarray:
+    def variance(rate: Array) -> Array:
         return np.asarray(0.5 / np.sinh(np.minimum(0.5 * rate, 250.0)) ** 2)
 
     j = np.arange(max(-(-d // 2), 1), k, dtype=np.float64)

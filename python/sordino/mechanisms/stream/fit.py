@@ -17,13 +17,15 @@ from sordino._support.checks import integers
 from sordino.accuracy.bounds import REFERENCE_STEPS, Bound, stream_bound
 from sordino.accuracy.equal_noise import EqualNoise
 from sordino.accuracy.half_widths import gaussian_half_width
-from sordino.errors import UnsupportedMechanismError
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain
+from sordino.mechanisms.linear.common_noise import gaussian_ratio
 from sordino.mechanisms.stream.catalogue import StreamMechanism
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
 from sordino.privacy.costs import Cost
 from sordino.privacy.participation import Pattern, patterns
+from sordino.privacy.units import ReplaceOne
 from sordino.workloads import (
     ExponentialSmoothing,
     Filter,
@@ -45,6 +47,8 @@ _FRACTION_BITS = (24, 20, 16, 12)
 # Errors over more steps than this are averaged over a stratified sample of steps.
 _ALL_STEPS = 2**16
 _MOST_TAPS = 2**16
+# Noise in common is taken where it leaves so much of that of a coordinate, or less.
+_WORTHWHILE = 0.99
 
 
 def continual(request: Request) -> Continual:
@@ -337,11 +341,10 @@ class StreamFit(DoorFit):
         asked = continual(self.request)
         if self.events is not None:
             return self._event_lines()
-        kind = "Gaussian" if self.mechanism.law == "gaussian" else "Laplace"
         length = f"over {'the first ' if asked.length is None else ''}{self.judged} steps"
         lines = [
             f"horizon        {self._horizon_words()}",
-            f"noise          {kind} on the lattice 2^{self.door.grid}, inflation by rounding {self.inflation:.2g}",
+            f"noise          {self._noise_words()}",
             f"input          {self.dim} coordinate{'s' if self.dim > 1 else ''}, entries clamped to "
             f"[-{self.domain.max_value}, {self.domain.max_value}], "
             + ("integers" if self.request.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
@@ -352,6 +355,32 @@ class StreamFit(DoorFit):
             lines.append(f"bound          {self.bound.value:.6g} ({self.bound.name}; {self.bound.mechanisms})")
             lines.append(f"optimality     at most {self.optimality:.6g} times the least of any Gaussian mechanism")
         return lines
+
+    def _noise_words(self) -> str:
+        if self.door.discrete is not None:
+            return (
+                f"discrete Laplace, a step without noise has probability {math.tanh(0.5 * self.door.discrete[1]):.3g}"
+            )
+        kind = "Gaussian" if self.mechanism.law == "gaussian" else "Laplace"
+        said = f"{kind} on the lattice 2^{self.door.grid}, inflation by rounding {self.inflation:.2g}"
+        if (ratio := self.door.common) is None:
+            return said
+        dim, touched = self.dim, continual(self.request).cells_per_record
+        total = math.sqrt(dim + (ratio * dim) ** 2) / math.sqrt(1.0 + ratio**2)
+        alone = math.sqrt(dim * touched) * self.door.scale / self.relative_scale
+        return (
+            f"{said}\n               {ratio:.4g} times that of a coordinate is on all of them together\n"
+            f"               a total has {total * self.door.noise / alone:.4g} times the error of independent noise "
+            "(common_noise=False)"
+        )
+
+    @property
+    def relative_scale(self) -> float:
+        """Noise of a coordinate's own over that of a record of one coordinate alone."""
+        dim, touched, ratio = self.dim, continual(self.request).cells_per_record, self.door.common or 0.0
+        c = ratio**2 / (1.0 + dim * ratio**2)
+        m = np.arange(1, touched + 1)
+        return math.sqrt(float((m - c * m * m).max()))
 
     def _event_lines(self) -> list[str]:
         many = "counters" if self.coordinates > 1 else "counter"
@@ -387,7 +416,9 @@ def rmse_bound(request: Request) -> Bound | None:
     if continual(request).workload.continual:
         return None
     asked = continual(request)
-    return stream_bound(asked.workload, request.privacy, request.unit, asked.cells_per_record, asked.one_signed)
+    return stream_bound(
+        asked.workload, request.privacy, request.unit, (asked.dim, asked.cells_per_record), asked.one_signed
+    )
 
 
 def _first_taps(workload: Filter, step: int) -> Array:
@@ -409,6 +440,17 @@ def _first_taps(workload: Filter, step: int) -> Array:
             return taps
         case _:
             return workload.kernel[:step]
+
+
+def _common(request: Request, mechanism: StreamMechanism, changed: tuple[Pattern, ...]) -> float | None:
+    """Return the noise that all coordinates have in common, over that of each, where that may help."""
+    asked = continual(request)
+    several = asked.one_signed and asked.cells_per_record > 1 and asked.common_noise
+    if mechanism.law != "gaussian" or not several or asked.horizon != "hard" or len(changed) > 1:
+        return None
+    if events_of(request) is not None or isinstance(request.unit, ReplaceOne):
+        return None
+    return gaussian_ratio(asked.dim, asked.cells_per_record)
 
 
 def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
@@ -438,11 +480,22 @@ def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
         found = events.changes(request.unit, strategy)
     changed = min(found, key=strategy.sensitivity)
     ratio = noise_ratio(request.privacy, mechanism.law)
-    domain, door = choose_domain(
-        lambda domain: strategy.fit(changed, domain.max_value, domain.fraction_bits, ratio),
-        request.max_value,
-        (0,) if request.integral else _FRACTION_BITS,
-    )
+
+    def fitted(common: tuple[float, int] | None) -> tuple[Domain, _core.StreamDoor]:
+        return choose_domain(
+            lambda domain: strategy.fit(changed, domain.max_value, domain.fraction_bits, ratio, common),
+            request.max_value,
+            (0,) if request.integral else _FRACTION_BITS,
+        )
+
+    domain, door = fitted(None)
+    if (size := _common(request, mechanism, changed)) is not None:
+        try:
+            shared = fitted((size, asked.dim))
+        except InvalidParameterError:  # so many steps leave no room for its lattice
+            shared = domain, door
+        if shared[1].noise < _WORTHWHILE * door.noise and shared[0].max_value >= domain.max_value:
+            domain, door = shared
     return StreamFit(
         request=request,
         mechanism=mechanism,

@@ -10,7 +10,9 @@
 //! probability by a factor of at most `exp(e_i |t|)`, so all of them by `exp(‖B v‖₁/σ)`: the privacy of Laplace noise of scale
 //! `σ`, whose variance is `(sinh(e_i/2)/(e_i/2))²` times larger.
 
-use super::random::{BlockNoise, BodyNoise, Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler, Steps, add_steps};
+use super::random::{
+    BlockNoise, BodyNoise, Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler, Steps, add_steps, scaled_quarters,
+};
 use crate::domain::Domain;
 use crate::error::Error;
 use crate::interrupt::poll;
@@ -237,7 +239,7 @@ impl Door {
     fn add_common(&self, noise: CommonNoise, units: &mut [i64], key: &Key) -> Result<(), Error> {
         let common = match (noise, self.steps.as_slice()) {
             (CommonNoise::Gaussian(ratio), _) => {
-                let (own, all) = (self.quarter_units, common_quarters(self.quarter_units, ratio));
+                let (own, all) = (self.quarter_units, scaled_quarters(self.quarter_units, ratio));
                 Sampler::new(NoiseLaw::Gaussian, own)?.add(units, key)?;
                 Sampler::new(NoiseLaw::Gaussian, all)?.single(key)
             }
@@ -411,11 +413,6 @@ impl Door {
     pub fn scale(&self) -> f64 {
         self.quarter_units as f64 / 4.0 * 2f64.powi(i32::from(self.grid) - self.domain.fraction_bits() as i32)
     }
-}
-
-/// The common noise beside `quarter_units`, rounded up.
-fn common_quarters(quarter_units: u64, ratio: f64) -> u64 {
-    (Upper::exact(ratio) * Upper::exact(quarter_units as f64)).get().ceil() as u64
 }
 
 /// `floor(log2(value))` for positive finite `value`.

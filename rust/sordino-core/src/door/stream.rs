@@ -9,6 +9,10 @@
 //! at most `(Δ‖C‖ + ‖e‖)²/σ²` on every path, and adaptive composition of Gaussians gives the Gaussian guarantee
 //! for adaptively chosen streams too. Trees publish integer combinations of measured nodes: post-processing.
 //!
+//! **Common noise** (`strategy/common.rs`): the row of a step is `R + Q·1`, `Q` one more sample, and every coordinate keeps
+//! its own `P_t`. Under a shift of the items by `v` a later step is shifted by `C_{t't}v + e`, of which `Q` takes the nearest
+//! multiple of the lattice: half a unit more at most, in every step.
+//!
 //! Laplace noise of whole numbers is discrete, on the lattice of the items (`measure.rs`): every node that a mechanism of
 //! Laplace noise measures is a sum of items with signs.
 
@@ -29,6 +33,7 @@ pub struct StreamDoor {
     law: NoiseLaw,
     /// Of discrete noise: its size on the steps of the domain, and the scale of Laplace noise of the same privacy.
     discrete: Option<(Geometric, f64)>,
+    common: Option<(f64, u64)>,
 }
 
 /// What neighbouring streams differ by, as the strategy says: at noise of scale 1.
@@ -40,6 +45,8 @@ pub struct StreamShift {
     pub rounding: Upper,
     /// Largest noise of a step over the noise of scale 1.
     pub largest_scale: f64,
+    /// Noise that all coordinates of a step have in common, over that of each; and how many there are.
+    pub common: Option<(f64, u64)>,
 }
 
 impl StreamDoor {
@@ -92,7 +99,15 @@ impl StreamDoor {
             let size = Geometric::at_least(quarters as u64, fine - 2, 1)?;
             Some((size, quarters * 2f64.powi(fine - 2)))
         });
-        Ok(Self { grid, quarter_units: quarters as u64, sensitivity, domain, law, discrete: discrete.flatten() })
+        Ok(Self {
+            grid,
+            quarter_units: quarters as u64,
+            sensitivity,
+            domain,
+            law,
+            discrete: discrete.flatten(),
+            common: shift.common,
+        })
     }
 
     /// Exponent of the lattice spacing, for items in steps of their domain.
@@ -115,10 +130,16 @@ impl StreamDoor {
         self.domain
     }
 
-    /// Noise of scale 1, in the unit of the items; of discrete noise the scale of Laplace noise with its variance.
+    /// Noise of scale 1, in the unit of the items, common noise included; of discrete noise the scale of Laplace noise with its variance.
     pub fn noise(&self) -> f64 {
         let gain = |(size, _): (Geometric, f64)| Steps { step: 1, len: 1, size }.gain();
         self.scale() / self.discrete.map_or(1.0, gain)
+            * (1.0 + self.common.map_or(0.0, |(ratio, _)| ratio * ratio)).sqrt()
+    }
+
+    /// Noise that all coordinates of a step have in common, over that of each; and how many there are.
+    pub fn common(&self) -> Option<(f64, u64)> {
+        self.common
     }
 
     /// What the privacy rests on: Gaussian standard deviation, or Laplace scale, of noise of scale 1.
@@ -147,7 +168,7 @@ impl StreamDoor {
             Some((size, _)) => SourceLaw::Discrete { size, step: 1 << self.grid.unsigned_abs() },
             None => self.law.into(),
         };
-        NoiseSource::new(key, law, 0)
+        NoiseSource::new(key, law, 0).with_common(self.common.map(|(ratio, _)| ratio))
     }
 
     /// A private number clamped to the domain, on the lattice.

@@ -73,7 +73,7 @@ impl Common {
 }
 
 /// Upper bound of `‖v‖² − c(Σv)²` over the vertices of `{0 ≤ v ≤ cap, Σv ≤ k}` in `d` cells, `c = ρ²/(1 + dρ²)`.
-fn largest_square(ratio: f64, d: u64, k: u64, cap: u64) -> Upper {
+pub(crate) fn largest_square(ratio: f64, d: u64, k: u64, cap: u64) -> Upper {
     let least_c = ratio * ratio / (1.0 + d as f64 * ratio * ratio) * (1.0 - 16.0 * UNIT_ROUNDOFF);
     let value = |squares: f64, sum: f64| {
         let own = least_c * sum * sum;

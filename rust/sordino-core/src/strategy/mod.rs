@@ -38,6 +38,7 @@ mod z2;
 pub use answer::{answer, decode};
 pub use body::Body;
 pub use boxes::{Boxes, box_sums, box_variances};
+pub(crate) use common::largest_square;
 pub use common::{CommonNoise, common};
 pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};

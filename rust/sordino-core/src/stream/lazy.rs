@@ -134,6 +134,9 @@ impl LazyStream {
         if plan.recipe().filter != super::Filter::RunningSum {
             return Err(Error::Unsupported("coordinates are read as running sums".into()));
         }
+        if door.common().is_some() {
+            return Err(Error::Unsupported("coordinates with noise in common are read together".into()));
+        }
         let stride = plan.strategy().samples(plan.steps()).max(1);
         if dim == 0 || dim.checked_mul(stride).is_none_or(|samples| samples > MOST_SAMPLES) {
             return Err(Error::invalid("dim", "coordinates times steps must be from 1 to 2^62: declare fewer steps"));

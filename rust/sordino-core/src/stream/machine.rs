@@ -69,9 +69,12 @@ impl Stream {
     /// For a bad `dim`.
     pub fn open_with(plan: Arc<StreamPlan>, door: StreamDoor, dim: usize, key: Key) -> Result<Self, Error> {
         // Sample numbers stay below 2^63.
-        let samples = plan.strategy().samples(plan.steps()).saturating_mul(dim as u64);
+        let samples = plan.strategy().samples(plan.steps()).saturating_mul(dim as u64 + 1);
         if dim == 0 || dim > 1 << 21 || samples >= 1 << 63 {
             return Err(Error::invalid("dim", "must be from 1 to 2^21, and fewer for very many steps"));
+        }
+        if door.common().is_some_and(|(_, all)| all != dim as u64) {
+            return Err(Error::invalid("dim", "must be that of the common noise"));
         }
         let process = plan.strategy().process(dim, door.quarter_units());
         let filter = FilterState::new(&plan.recipe().filter, dim);

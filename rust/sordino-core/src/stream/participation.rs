@@ -1,6 +1,7 @@
 //! Who takes part how often: neighbouring streams.
 
 use crate::error::Error;
+use crate::strategy::largest_square;
 use crate::upper::Upper;
 
 /// What one protected unit changes in a stream of items with `dim` coordinates.
@@ -11,7 +12,7 @@ use crate::upper::Upper;
 /// none, in the same coordinates.
 ///
 /// What changes in several ways is a list of these, in coordinates of their own: squared norms add up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Participation {
     count: u64,
     weight: u32,
@@ -20,6 +21,8 @@ pub struct Participation {
     item_l1: u64,
     touched: u64,
     exchange: bool,
+    /// Common noise over that of a coordinate, and the coordinates that have it.
+    common: Option<(f64, u64)>,
 }
 
 impl Participation {
@@ -50,7 +53,34 @@ impl Participation {
 
     /// One record of one coordinate at one step.
     pub fn single() -> Self {
-        Self { count: 1, weight: 1, separation: 1, item_squared: 1, item_l1: 1, touched: 1, exchange: false }
+        Self {
+            count: 1,
+            weight: 1,
+            separation: 1,
+            item_squared: 1,
+            item_l1: 1,
+            touched: 1,
+            exchange: false,
+            common: None,
+        }
+    }
+
+    /// The same under Gaussian noise that all `dim` coordinates have in common, `ratio` of that of each: of records each of
+    /// which raises coordinates, lowers none, or the other way round.
+    ///
+    /// # Errors
+    /// If records move, or a number is not positive.
+    pub fn with_common(self, ratio: f64, dim: u64) -> Result<Self, Error> {
+        let raises = u128::from(self.item_l1) == self.item_squared && self.item_l1 <= dim;
+        if self.exchange || !raises || !ratio.is_finite() || ratio <= 0.0 {
+            return Err(Error::invalid("common noise", "is for records that raise coordinates by one"));
+        }
+        Ok(Self { common: Some((ratio, dim)), ..self })
+    }
+
+    /// Common noise over that of a coordinate, and the coordinates that have it.
+    pub fn common(&self) -> Option<(f64, u64)> {
+        self.common
     }
 
     /// The same records leaving one step and entering another, or none, in place of `count` times.
@@ -81,8 +111,14 @@ impl Participation {
 
     /// Norm of one step's change: `weight·√item_squared`. With `G = CᵀC ≥ 0` entrywise, a pattern of items has at
     /// most this times the norm of the pattern of ones: `⟨w_r, w_s⟩ ≤ item_squared` for any two records.
+    ///
+    /// With common noise the norm is that of the inverse covariance, and products are at most its square as well.
     pub fn item_norm(&self) -> Upper {
-        Upper::exact(f64::from(self.weight)) * Upper::integer(self.item_squared).sqrt()
+        let square = match self.common {
+            Some((ratio, dim)) => largest_square(ratio, dim, self.item_l1, 1),
+            None => Upper::integer(self.item_squared),
+        };
+        Upper::exact(f64::from(self.weight)) * square.sqrt()
     }
 
     /// The same in ℓ1, for Laplace noise.

@@ -82,9 +82,22 @@ impl StreamPlan {
             return Err(Error::invalid("unit", "a unit that changes nothing needs no privacy"));
         }
         let touched = Upper::integer(patterns.iter().map(|pattern| u128::from(pattern.touched())).sum());
-        let rounding = self.strategy.rounding(self.steps()) * touched.sqrt();
-        let shift =
-            StreamShift { ideal: self.sensitivity(patterns), rounding, largest_scale: self.strategy.largest_scale() };
+        let mut rounding = self.strategy.rounding(self.steps()) * touched.sqrt();
+        let common = patterns[0].common();
+        if common != patterns.iter().find_map(Participation::common) || patterns.len() > 1 && common.is_some() {
+            return Err(Error::invalid("unit", "common noise is for records of one kind"));
+        }
+        let mut largest_scale = self.strategy.largest_scale();
+        if let Some((ratio, dim)) = common {
+            if self.recipe.law != NoiseLaw::Gaussian {
+                return Err(Error::Unsupported("common noise of a stream is Gaussian".into()));
+            }
+            // The common noise of every step moves by whole lattice units.
+            let half = Upper::rounded(0.5 * (dim as f64 + ratio.powi(-2)).sqrt(), 8);
+            rounding = rounding + half * Upper::integer(self.steps().into()).sqrt();
+            largest_scale *= ratio.max(1.0);
+        }
+        let shift = StreamShift { ideal: self.sensitivity(patterns), rounding, largest_scale, common };
         StreamDoor::fit(shift, domain, self.recipe.law, noise_ratio)
     }
 

@@ -35,6 +35,6 @@ pub(crate) use body::BodyNoise;
 pub(in crate::door) use geometric::{Geometric, Steps, add_steps};
 pub use key::Key;
 pub(crate) use source::NoiseSource;
-pub(in crate::door) use source::SourceLaw;
+pub(in crate::door) use source::{SourceLaw, scaled_quarters};
 pub(in crate::door) use ziggurat::Sampler;
 pub use ziggurat::{MAX_QUARTER_UNITS, NoiseLaw};

@@ -10,6 +10,7 @@ use super::generator::Generator;
 use super::geometric::Geometric;
 use super::words::{ChaChaWords, Purpose, Words, WordsOf};
 use super::ziggurat::{self, Exponential, Gaussian, Law, NoiseLaw, check_quarter_units};
+use crate::upper::Upper;
 use rayon::prelude::*;
 
 /// Nonce of the main stream, and of those of words for another draw below it; indices stay below 2^63.
@@ -64,6 +65,8 @@ pub(crate) struct NoiseSource {
     law: SourceLaw,
     words: Box<ChaChaWords>,
     redraws: Redraws,
+    /// Size of one more sample after every row, that all of it has in common, over that of the others.
+    common: Option<f64>,
     /// For further words, and for samples far apart.
     generator: Generator,
     next: u64,
@@ -90,11 +93,17 @@ impl NoiseSource {
             law: law.into(),
             words,
             redraws: Redraws::default(),
+            common: None,
             generator,
             next,
             #[cfg(test)]
             script: None,
         }
+    }
+
+    /// The same with noise in common.
+    pub(in crate::door) fn with_common(self, common: Option<f64>) -> Self {
+        Self { common, ..self }
     }
 
     /// As [`Self::new`], for tests of what is made of noise.
@@ -173,6 +182,17 @@ impl NoiseSource {
             }
             return;
         }
+        self.fill_own(row, quarter_units);
+        if let Some(ratio) = self.common {
+            let mut one = [0];
+            self.fill_own(&mut one, scaled_quarters(quarter_units, ratio));
+            row.iter_mut().for_each(|k| *k = k.saturating_add(one[0]));
+        }
+    }
+
+    /// Samples of each coordinate.
+    #[inline]
+    fn fill_own(&mut self, row: &mut [i64], quarter_units: u64) {
         match self.law {
             SourceLaw::Continuous(NoiseLaw::Gaussian) => {
                 self.fill_with(row, |_, (generator, _), word, index| {
@@ -212,6 +232,11 @@ impl NoiseSource {
             draw(&mut self.words, first, row, |word, index| sample(key, &mut further, word, index));
         }
     }
+}
+
+/// Noise of a factor times this size, rounded up.
+pub(in crate::door) fn scaled_quarters(quarter_units: u64, factor: f64) -> u64 {
+    (Upper::exact(factor) * Upper::exact(quarter_units as f64)).get().ceil() as u64
 }
 
 /// Where further words come from.
