@@ -147,7 +147,7 @@ def test_wrong_types_are_refused() -> None:
 def test_request_ids_are_charged_once_and_answered_from_the_record() -> None:
     ledger = Ledger(PureDP(epsilon=1.0))
     entry = ledger.charge(PureCost(0.25), request_id="daily", label="flights")
-    assert entry == LedgerEntry(sequence=0, cost=PureCost(0.25), request_id="daily", label="flights")
+    assert entry == LedgerEntry(sequence=0, cost=PureCost(0.25), request_id="daily", label="flights", rule="pure")
     for act in (ledger.charge, ledger.check):
         with pytest.raises(DuplicateRequestError, match="already charged"):
             act(PureCost(0.25), "daily")

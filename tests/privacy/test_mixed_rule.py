@@ -78,13 +78,57 @@ def test_the_split_is_stored_and_the_lesser_one_counts() -> None:
     storage = InMemoryStorage()
     first = so.Ledger(TOTAL, storage=storage)
     first.charge(PureCost(0.25))
-    first.charge(GaussianCost(mu=0.05))
-    assert [entry.mu_limit for entry in storage.entries()] == [None, first.spent["mixed"]["mu_squared_limit"] ** 0.5]
+    first.charge(GaussianCost(mu=0.02))
+    before, after = (entry.split for entry in storage.entries())
+    assert before is None and after[:2] == (0.25, 0)
+    assert math.isclose(after[2], first.spent["mixed"]["mu_squared_limit"] ** 0.5, rel_tol=1e-12)
+    assert {entry.rule for entry in storage.entries()} == {"mixed"}
     assert so.Ledger(TOTAL, storage=storage).remaining() == first.remaining()
-    less = InMemoryStorage()
-    less.append(LedgerEntry(sequence=0, cost=GaussianCost(mu=0.05), request_id=None, label="", mu_limit=0.06))
-    left = so.Ledger(TOTAL, storage=less).remaining()["gaussian_mu"]
+    # A split that is chosen when the storage is read again would be one that is chosen by what came out.
+    for reserves in (
+        {"reserve_epsilon": 0.6},
+        {"reserve_delta": 5e-7},
+        {"reserve_epsilon": 0.1, "reserve_delta": 1e-7},
+    ):
+        again = so.Ledger(TOTAL, storage=storage, **reserves).remaining()
+        assert all(again[kind] <= first.remaining()[kind] for kind in again)
+    with pytest.raises(InvalidParameterError, match="another rule"):
+        so.Ledger(TOTAL, storage=storage, pure_as="gaussian")
+    with pytest.raises(InvalidParameterError, match="another rule"):
+        so.Ledger(TOTAL, storage=storage, composition="basic")
+
+
+def stored(split: object) -> InMemoryStorage:
+    storage = InMemoryStorage()
+    entry = LedgerEntry(sequence=0, cost=GaussianCost(mu=0.05), request_id=None, label="", split=split)  # type: ignore[arg-type]
+    storage.append(entry)
+    return storage
+
+
+def test_stored_splits_only_lower_limits() -> None:
+    left = so.Ledger(TOTAL, storage=stored((0, 0, 0.06))).remaining()["gaussian_mu"]
     assert math.isclose(left, math.sqrt(0.06**2 - 0.05**2), rel_tol=1e-9)
+    own = so.Ledger(TOTAL, storage=stored(None)).remaining()
+    assert so.Ledger(TOTAL, storage=stored((1, 1, 5.0))).remaining() == own
+    for bad in (-5.0, "x", (1, 2), (0, 0, -1.0), (-1, 0, 1.0), (0, math.inf, 1.0), (0, 0, "mu")):
+        with pytest.raises(InvalidParameterError, match="split"):
+            so.Ledger(TOTAL, storage=stored(bad))
+    with pytest.raises(BudgetExceededError, match=r"Gaussian mu of 0\.001"):
+        so.Ledger(TOTAL, storage=stored((0, 0, 1e-3)))
+
+
+def test_refusals_say_what_is_left_of_what() -> None:
+    ledger = so.Ledger(TOTAL)
+    ledger.charge(GaussianCost(mu=0.01))
+    with pytest.raises(BudgetExceededError) as gaussian:
+        ledger.charge(GaussianCost(mu=0.9))
+    assert "for pure" not in str(gaussian.value) and "mu of 0.2364" in str(gaussian.value)
+    with pytest.raises(BudgetExceededError, match="for pure and approximate costs so much was left"):
+        ledger.charge(PureCost(0.9))
+    with pytest.raises(BudgetExceededError):
+        so.Ledger(so.GaussianDP(mu=1.0)).check(PureCost(1.7e308))
+    with pytest.raises(InvalidParameterError, match="pure_as"):
+        so.Ledger(TOTAL, composition="basic", pure_as="gaussian")
 
 
 def test_one_unit() -> None:

@@ -273,7 +273,9 @@ def one_signed_mean(workload: Workload, unit: AddRemove) -> float:
     cap = min(unit.per_cell or unit.records, unit.records)
     most = min(unit.records // cap, d)
     if type(workload) is Histogram:
-        lower = np.arange(1, most + 1, dtype=np.float64)
+        # Rising up to (d + sqrt d)/2, then falling.
+        top = min(most, round(0.5 * (d + math.sqrt(d))))
+        lower = np.arange(max(1, top - 2), min(most, top + 2) + 1, dtype=np.float64)
         upper, share = np.minimum(lower + 1, most), np.linspace(0.0, 1.0, 65)[:, None]
         of_ones = (1.0 - share) * lower**2 + share * upper**2
         apart = (1.0 - share) * lower * (d - lower) + share * upper * (d - upper)

@@ -391,7 +391,10 @@ def _of_one(  # noqa: PLR0917 - a request, and where to look
 
     def meets(epsilon: float) -> bool:
         asked = replace(request, mechanism=fit.name, privacy=guarantee(epsilon))
-        return error(family.choose(family.check(asked))) <= target
+        try:
+            return error(family.choose(family.check(asked))) <= target
+        except UnsupportedMechanismError:  # nothing to gain there from what it does
+            return False
 
     low = high = min(max(near, 1e-12), _MOST)
     while low > 1e-12 and meets(low):

@@ -167,7 +167,7 @@ def mu_of_pure(epsilon: float) -> float:
         return epsilon - reached, _CLOSED_FORM_SLACK * epsilon, -slope
 
     # pure_of_mu(mu) >= sqrt(2/pi) mu, and >= mu**2/8, for all mu.
-    feasible = 1.001 * min(math.sqrt(0.5 * math.pi) * epsilon, math.sqrt(8.0 * epsilon))
+    feasible = 1.001 * min(math.sqrt(0.5 * math.pi) * min(epsilon, 1e300), math.sqrt(8.0) * math.sqrt(epsilon))
     return _largest_feasible(gap, feasible, 0.5 * feasible)
 
 

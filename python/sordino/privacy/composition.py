@@ -51,7 +51,12 @@ class Rule(Protocol[_State]):
         """Return the state in which nothing is spent."""
         ...
 
-    def after(self, state: _State, cost: Cost, mu_limit: float | None = None) -> _State:
+    @property
+    def name(self) -> str:
+        """What is stored with a charge: charges by other rules are refused."""
+        ...
+
+    def after(self, state: _State, cost: Cost, stored: object = None) -> _State:
         """Return the state after `cost`; what the ledger stored with it may only lower a limit.
 
         Raises:
@@ -72,8 +77,8 @@ class Rule(Protocol[_State]):
         """Return whether this cost would fix what is left for others."""
         ...
 
-    def mu_limit(self, state: _State) -> float | None:
-        """Return what is stored with a charge, so that no later version counts with more."""
+    def stored(self, state: _State) -> tuple[Fraction, Fraction, float] | None:
+        """Return what is stored with a charge, so that nobody counts with more later."""
         ...
 
 
@@ -261,15 +266,14 @@ class OneOf:
 
     def __init__(self, sums: Sequence[Sum], described: str) -> None:
         self.sums = tuple(sums)
+        self.name = " or ".join(sum_.name for sum_ in self.sums)
         self._described = described
 
     def start(self) -> tuple[_Sums | None, ...]:
         """Return zeros."""
         return tuple(dict.fromkeys(sum_.limits, Fraction(0)) for sum_ in self.sums)
 
-    def after(
-        self, state: tuple[_Sums | None, ...], cost: Cost, mu_limit: float | None = None
-    ) -> tuple[_Sums | None, ...]:
+    def after(self, state: tuple[_Sums | None, ...], cost: Cost, stored: object = None) -> tuple[_Sums | None, ...]:
         """Return the sums with `cost`; None for those that cannot count it."""
         added = [sum_.amounts(cost) for sum_ in self.sums]
         if all(amounts is None for amounts in added):
@@ -320,9 +324,8 @@ class OneOf:
         """Return False: limits stay."""
         return False
 
-    def mu_limit(self, state: Any) -> float | None:
+    def stored(self, state: Any) -> None:
         """Return None: the limits are those of the total."""
-        return None
 
 
 def pure_or_gaussian(total: ApproxDP) -> tuple[Sum, ...]:

@@ -88,7 +88,7 @@ class Ledger(Uncopied):
 
     Raises:
         InvalidParameterError: `composition` is unknown, what concerns an `ApproxDP` total comes with another, a
-            reserve is not below the total, or the schedule does not fit it.
+            reserve is not below the total, the schedule does not fit it, or the storage was charged by another rule.
         DataTypeError: `total` is no privacy guarantee, the schedule no sequence of costs, the unit or the storage none.
         BudgetExceededError: The storage holds more than the total.
         UnsupportedCostError: The storage holds a cost that this total cannot count.
@@ -273,7 +273,8 @@ class Ledger(Uncopied):
                 request_id=request_id,
                 label=label,
                 unit=unit,
-                mu_limit=self._rule.mu_limit(after),
+                rule=self._rule.name,
+                split=self._rule.stored(after),
             )
             # Whatever comes in between, the storage has the truth: it is read again before anything else.
             self._pending = True
@@ -343,7 +344,11 @@ class Ledger(Uncopied):
         self._history: list[LedgerEntry] = []
         self._requests: dict[str, LedgerEntry] = {}
         for entry in self._storage.entries():
-            self._record(entry, self._after(entry.cost, entry.request_id, entry.unit, entry.mu_limit))
+            if entry.rule not in {None, self._rule.name}:
+                raise InvalidParameterError(
+                    f"the storage was charged by another rule, {entry.rule!r}: charges by different rules do not add up"
+                )
+            self._record(entry, self._after(entry.cost, entry.request_id, entry.unit, entry.split))
         self._pending = False
 
     def _record(self, entry: LedgerEntry, state: Any) -> None:
@@ -353,7 +358,7 @@ class Ledger(Uncopied):
         if entry.request_id is not None:
             self._requests[entry.request_id] = entry
 
-    def _after(self, cost: Cost, request_id: str | None, unit: Unit | None, mu_limit: float | None = None) -> Any:
+    def _after(self, cost: Cost, request_id: str | None, unit: Unit | None, stored: object = None) -> Any:
         """Return the state after `cost`, or raise if it is not accepted."""
         _cost(cost)
         if request_id is not None and not isinstance(request_id, str):
@@ -372,7 +377,7 @@ class Ledger(Uncopied):
                 "not add up. Nothing was spent. Give both units the same label if they are the same thing, or keep a "
                 "ledger for each"
             )
-        return self._rule.after(self._state, cost, mu_limit)
+        return self._rule.after(self._state, cost, stored)
 
 
 def _cost(cost: object) -> Cost:
@@ -411,6 +416,8 @@ def _rule_of(
     adaptive = composition == "adaptive" and schedule is None
     if any(reserves) and not (adaptive and pure_as == "epsilon"):
         raise InvalidParameterError("reserves are for adaptive composition with pure costs as epsilon")
+    if pure_as == "gaussian" and not adaptive:
+        raise InvalidParameterError("pure_as is for adaptive composition")
     if schedule is not None:
         return OneOf([ScheduleSum(total, schedule)], "the schedule that was declared for this ledger")
     if composition == "basic":

@@ -29,6 +29,7 @@ The freeze costs nothing because before it the loss is bounded pointwise: nothin
 split later, by what came out, is not private: tests hold two such ways against the rule, which refuses them.
 """
 
+import math
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -53,6 +54,25 @@ class _Frozen(NamedTuple):
     epsilon: Fraction
     delta: Fraction
     mu: float
+
+    def lesser(self, stored: object) -> "_Frozen":
+        """Return the lesser of every limit, of this split and of one that was stored.
+
+        Raises:
+            InvalidParameterError: What was stored is no split.
+        """
+        try:
+            limits = _Frozen(*stored)  # type: ignore[misc]
+            least = _Frozen(
+                min(self.epsilon, Fraction(limits.epsilon)),
+                min(self.delta, Fraction(limits.delta)),
+                min(self.mu, float(limits.mu)),
+            )
+        except (TypeError, ValueError, OverflowError):
+            least = _Frozen(self.epsilon, self.delta, math.nan)
+        if not (least.epsilon >= 0 and least.delta >= 0 and least.mu >= 0.0):
+            raise InvalidParameterError("the storage of a ledger holds a split that is none")
+        return least
 
 
 class MixedState(NamedTuple):
@@ -88,20 +108,21 @@ class MixedRule:
         """Return the state in which nothing is spent."""
         return MixedState()
 
-    def after(self, state: MixedState, cost: Cost, mu_limit: float | None = None) -> MixedState:
+    def after(self, state: MixedState, cost: Cost, stored: object = None) -> MixedState:
         """Return the state after `cost`.
 
         Args:
             state: What was spent before.
             cost: What would be spent.
-            mu_limit: The limit that was stored when this cost froze the split; the lesser counts.
+            stored: The split that was stored when this cost froze it; the lesser limits count.
 
         Raises:
             BudgetExceededError: The total would be exceeded.
+            InvalidParameterError: What was stored is no split.
         """
         match cost:
             case GaussianCost():
-                return self._with_gaussian(state, cost, cost.mu_squared, mu_limit)
+                return self._with_gaussian(state, cost, cost.mu_squared, stored)
             case PureCost(epsilon=epsilon):
                 whole = state._replace(epsilon=state.epsilon + Fraction(epsilon))
                 if state.frozen is None or whole.epsilon <= state.frozen.epsilon:
@@ -123,18 +144,19 @@ class MixedRule:
             if amount > limit
         ]
         if over:
-            raise BudgetExceededError(self._refusal(state, cost, "; ".join(over)))
+            raise BudgetExceededError(self._refusal(state, cost, "; ".join(over), state.frozen))
         return spent
 
-    def _with_gaussian(self, state: MixedState, cost: Cost, mu_squared: Fraction, mu_limit: float | None) -> MixedState:
+    def _with_gaussian(self, state: MixedState, cost: Cost, mu_squared: Fraction, stored: object) -> MixedState:
         frozen = state.frozen or self._split(state)
-        if mu_limit is not None and state.frozen is None:
-            frozen = frozen._replace(mu=min(frozen.mu, mu_limit))
-        spent = state.mu_squared + mu_squared
-        if spent > Fraction(frozen.mu) ** 2:
-            over = excess("the sum of mu²", spent, Fraction(frozen.mu) ** 2)
-            raise BudgetExceededError(self._refusal(state, cost, over))
-        return state._replace(mu_squared=spent, frozen=frozen)
+        if stored is not None and state.frozen is None:
+            frozen = frozen.lesser(stored)
+        spent = state._replace(mu_squared=state.mu_squared + mu_squared, frozen=frozen)
+        limit = Fraction(frozen.mu) ** 2
+        if spent.mu_squared > limit:
+            over = excess("the sum of mu²", spent.mu_squared, limit)
+            raise BudgetExceededError(self._refusal(state, cost, over, frozen))
+        return spent
 
     def _split(self, state: MixedState) -> _Frozen:
         """Return the split that a Gaussian cost would freeze now."""
@@ -144,13 +166,13 @@ class MixedRule:
             return _Frozen(epsilon, delta, 0.0)
         return _Frozen(epsilon, delta, gaussian_mu(ApproxDP(epsilon=float_down(gap), delta=failure)))
 
-    def _refusal(self, state: MixedState, cost: Cost, over: str) -> str:
-        left = self.left(state)
+    def _refusal(self, state: MixedState, cost: Cost, over: str, frozen: _Frozen | None) -> str:
+        left = self.left(state._replace(frozen=frozen))
         why = (
-            ""
-            if state.frozen is None
-            else "; that much was left for pure and approximate costs when the first Gaussian one was charged "
+            "; for pure and approximate costs so much was left when the first Gaussian one was charged "
             "(reserve_epsilon, reserve_delta)"
+            if state.frozen is not None and not isinstance(cost, GaussianCost)
+            else ""
         )
         return (
             f"the ledger refuses {cost}: {over}{why}. Left are a pure epsilon of {left['pure_epsilon']:.6g} or a "
@@ -186,6 +208,6 @@ class MixedRule:
         """Return whether this would be the first Gaussian cost."""
         return state.frozen is None and isinstance(cost, GaussianCost)
 
-    def mu_limit(self, state: MixedState) -> float | None:
-        """Return the limit of the frozen split."""
-        return None if state.frozen is None else state.frozen.mu
+    def stored(self, state: MixedState) -> tuple[Fraction, Fraction, float] | None:
+        """Return the frozen split."""
+        return state.frozen

@@ -51,9 +51,9 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
     if fitted.mechanism.law == "gaussian" or fitted.strategy.geometry == "body":
         return fitted.half_widths(stderr, level, answers)
     workload = release.workload
+    if fitted.measures_cells and isinstance(workload, Histogram):
+        return np.full(len(stderr), fitted.cell_half_width(level, answers))
     if fitted.mechanism.measures == "identity":
-        if isinstance(workload, Histogram):
-            return np.full(len(stderr), fitted.cell_half_width(level, answers))
         if isinstance(workload, GroupConvolution | Filter) and _is_ring(workload):
             # Every answer has the same taps in another order.
             taps = np.zeros(fitted.strategy.measured_len)

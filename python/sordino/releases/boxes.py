@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["BoxSums", "box_rows", "box_sums", "ends_of"]
 
 
+# Boxes of so many different sizes get intervals of their own; a few milliseconds each.
+_MOST_SIZES = 1000
+
+
 @dataclass(frozen=True, eq=False)
 class BoxSums:
     """Sums over boxes: unbiased, up to the clamping of cells beyond `max_value`.
@@ -33,9 +37,10 @@ class BoxSums:
     values: Array
     stderr: Array
     _fit: LinearFit = field(repr=False)
+    _volumes: NDArray[np.int64] = field(repr=False)
 
     def interval(self, level: float, *, simultaneous: bool = False) -> Interval:
-        """Return confidence intervals: exact for Gaussian noise, otherwise wider than needed.
+        """Return confidence intervals: exact for Gaussian noise and discrete noise on cells, else wider than needed.
 
         Args:
             level: Strictly between 0 and 1.
@@ -46,8 +51,18 @@ class BoxSums:
         """
         open_unit("level", level)
         answers = len(self.stderr) if flag("simultaneous", simultaneous) else 1
-        width = self._fit.half_widths(self.stderr, level, max(answers, 1))
+        width = self._widths(level, max(answers, 1))
         return Interval(self.values - width, self.values + width, level, simultaneous)
+
+    def _widths(self, level: float, answers: int) -> Array:
+        fit = self._fit
+        if fit.mechanism.law == "gaussian" or not fit.measures_cells or not len(fit.door.discrete[0]):
+            return fit.half_widths(self.stderr, level, answers)
+        sizes, which = np.unique(self._volumes, return_inverse=True)
+        if len(sizes) > _MOST_SIZES:
+            return fit.half_widths(self.stderr, level, answers)
+        widths = np.array([fit.sum_half_width(int(size), level, answers) for size in sizes])
+        return np.asarray(widths[which.reshape(-1)])
 
 
 def ends_of(boxes: object, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -101,4 +116,5 @@ def box_sums(fit: LinearFit, cells: Array, boxes: object) -> BoxSums:
     first, last = (ends.reshape(-1).tolist() for ends in ends_of(boxes, shape))
     values = _core.box_sums(cells.reshape(-1), list(shape), first, last)
     variances = fit.strategy.box_variances(list(shape), first, last)
-    return BoxSums(values, fit.door.noise * np.sqrt(variances), fit)
+    volumes = np.prod(np.reshape(last, (-1, len(shape))) - np.reshape(first, (-1, len(shape))) + 1, axis=1)
+    return BoxSums(values, fit.door.noise * np.sqrt(variances), fit, volumes)

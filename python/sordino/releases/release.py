@@ -230,7 +230,7 @@ class Release:
         if self._estimate is not None:
             return box_sums(self.fit, self._estimate, boxes)
         found = self.answer(Matrix(box_rows(boxes, workload.input_shape)))
-        return BoxSums(found.values, found.stderr, self.fit)
+        return BoxSums(found.values, found.stderr, self.fit, np.zeros(0, dtype=np.int64))
 
     def query(self, f: Callable[[Array], _T]) -> _T:
         """Return any function of the estimated table: free, as often as wanted.

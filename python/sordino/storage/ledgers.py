@@ -1,6 +1,7 @@
 """Where a ledger keeps its entries. The rules of what may be spent live in `sordino.privacy.ledger`."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 from sordino._support.processes import this_process
@@ -20,7 +21,8 @@ class LedgerEntry:
         request_id: The caller's name of the request, or None; unique within a ledger.
         label: Free text for people.
         unit: What the cost protects (`sordino.privacy`), None where the caller alone knows.
-        mu_limit: Largest mu of all Gaussian costs together, once the first of them fixed it under an `ApproxDP` total.
+        rule: Name of the rule by which it was charged: charges by different rules do not add up.
+        split: What the first Gaussian cost fixed under an `ApproxDP` total: limits of epsilon, of delta and of mu.
     """
 
     sequence: int
@@ -28,7 +30,8 @@ class LedgerEntry:
     request_id: str | None
     label: str
     unit: Any = None
-    mu_limit: float | None = None
+    rule: str | None = None
+    split: tuple[Fraction, Fraction, float] | None = None
 
 
 class LedgerStorage(Protocol):

@@ -195,3 +195,45 @@ def test_bounds_of_one_sign_bind():
     # Reference: optimum of a histogram of 8 cells with all vertices.
     for k, optimum in ((2, 1.3956), (4, 1.8229), (8, 1.9069)):
         assert so.compare(so.Histogram(8), ONE, unit=several(k)).bound.value == pytest.approx(optimum, rel=1e-4)
+
+
+def test_what_does_not_fit_the_lattice_is_refused_before_it_is_charged():
+    """A lattice coarser than a cell would move every cell by itself; common noise beyond the sampler fails in planning."""
+    with pytest.raises(so.errors.InvalidParameterError, match="lattice"):
+        so.plan(so.Histogram(2000), so.GaussianDP(mu=1e-12), unit=several(5000, 5), mechanism="identity-common")
+    contrasts = so.Matrix(np.eye(8)[:-1] - np.eye(8)[1:])
+    for privacy, unit in (
+        (so.ApproxDP(epsilon=0.001, delta=1e-8), several(800_000, 100_000)),
+        (so.ApproxDP(epsilon=1e-5, delta=1e-8), several(8)),
+        (so.GaussianDP(mu=1e-7), several(8)),
+    ):
+        ledger = so.Ledger(privacy)
+        plan = so.plan(contrasts, privacy, unit=unit)
+        plan.release(np.arange(8), ledger=ledger, request_id="a")
+        assert len(ledger.history) == 1
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0, 20.0, 40.0, 80.0])
+def test_widths_fall_with_the_noise(epsilon):
+    plan = so.plan(so.Histogram(5), so.PureDP(epsilon=epsilon), unit=several(5))
+    release = plan.release(np.arange(5))
+    own, box = release.interval(0.95), release.sum([(0, 0), (0, 4)]).interval(0.95)
+    half = (own.upper - own.lower)[0] / 2
+    assert half == (box.upper - box.lower)[0] / 2 == plan.fit.largest_half_width(0.95)
+    assert half <= 4.0 * plan.rmse + 0.5
+    bound = plan.fit.half_widths(np.array([plan.rmse]), 0.95)[0]
+    assert half <= bound <= 12.0 * plan.rmse + 2.0
+
+
+def test_targets_are_met_where_common_noise_gains_nothing():
+    assert so.privacy_for(so.Histogram(2), rmse=1e-3, unit=several(2)).epsilon < 29.1
+    for within in (1, 3, 10):
+        found = so.privacy_for(so.Histogram(5), within=within, unit=several(5))
+        alone = so.privacy_for(so.Histogram(5), within=within, unit=so.AddRemove(5, per_cell=1))
+        assert found.epsilon < alone.epsilon
+        assert so.plan(so.Histogram(5), found, unit=several(5), objective="max").fit.largest_half_width(0.95) <= within
+
+
+def test_large_tables_are_planned_and_bounded():
+    plan = so.plan(so.Histogram(2**20), ONE, unit=several(2**20))
+    assert plan.optimality == pytest.approx(1.0, abs=1e-5)

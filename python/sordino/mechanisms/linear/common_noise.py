@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["common_noise", "common_ratio", "gaussian_ratio"]
 
+# Changes of so many cells are told apart; of more than these, so many spread evenly.
+_MOST_KINKS = 4096
+# At c d = 1 the common noise would be infinite.
+_NEARLY = 1.0 - 1e-6
+# More is gained than rounding errors.
+_BETTER = 1.0 - 1e-9
 # Below this common noise nothing is gained, and its lattice would be too fine.
 _LEAST_RATIO = 1e-3
 
@@ -83,21 +89,23 @@ def gaussian_ratio(d: int, k: int, mean_square: float = 1.0, totals: float = 1.0
         largest = np.maximum(top - c * top**2, np.minimum(top + 1, k) - c * np.minimum(top + 1, k) ** 2)
         return np.asarray(largest * (mean_square + totals * c / (1.0 - c * d)))
 
-    kinks = np.unique(np.concatenate([[0.0], 1.0 / (2.0 * np.arange(1, k + 1) + 1.0), [1.0 / d]]))
+    cells = np.arange(1, k + 1) if k <= _MOST_KINKS else np.unique(np.geomspace(1, k, _MOST_KINKS).astype(np.int64))
+    kinks = np.unique(np.concatenate([[0.0], 1.0 / (2.0 * cells + 1.0), [1.0 / d]]))
     kinks = kinks[kinks <= 1.0 / d]
     # Golden sections of every smooth piece, all at once.
-    low, high = kinks[:-1].copy(), kinks[1:] * (1.0 - 1e-12)
+    low, high = kinks[:-1].copy(), np.minimum(kinks[1:], _NEARLY / d)
     shrink = 0.5 * (math.sqrt(5.0) - 1.0)
     for _ in range(80):
         left, right = high - shrink * (high - low), low + shrink * (high - low)
         falls = error(left) > error(right)
         low, high = np.where(falls, left, low), np.where(falls, high, right)
     candidates = np.concatenate([0.5 * (low + high), kinks[1:-1]])
+    candidates = candidates[candidates < _NEARLY / d]
     errors = error(candidates)
     best = int(np.argmin(errors))
     c = float(candidates[best])
     size = math.sqrt(c / (1.0 - c * d))
-    return size if errors[best] < error(np.zeros(1))[0] and size > _LEAST_RATIO else None
+    return size if errors[best] < _BETTER * error(np.zeros(1))[0] and size > _LEAST_RATIO else None
 
 
 def _moments(workload: Workload, strategy: _core.Strategy) -> tuple[float, float]:
@@ -121,4 +129,4 @@ def _pure_ratio(sizes: tuple[int, int], mean_square: float, totals: float, ratio
     rates = 1.0 / (ratio * j)
     errors = mean_square * variance(rates) + totals * variance((2.0 * j + 1.0 - d) * rates)
     best = int(np.argmin(errors))
-    return float(2.0 * j[best] + 1.0 - d) if errors[best] < alone else None
+    return float(2.0 * j[best] + 1.0 - d) if errors[best] < _BETTER * alone else None

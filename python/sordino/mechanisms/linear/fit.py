@@ -19,7 +19,13 @@ from sordino.accuracy.half_widths import (
     k_norm_half_width,
     laplace_half_width,
 )
-from sordino.accuracy.lattice_half_widths import independent_discrete_half_width
+from sordino.accuracy.lattice_half_widths import (
+    discrete_half_width,
+    discrete_sum_half_width,
+    equal_discrete_half_width,
+    independent_discrete_half_width,
+    standard_deviation,
+)
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kind_of_error
@@ -140,7 +146,7 @@ class LinearFit(DoorFit):
         """
         if self.max_stderr is None:
             return super().largest_half_width(level)
-        if self.mechanism.name == "identity-laplace" and isinstance(self.request.workload, Histogram):
+        if self.mechanism.law == "laplace" and self.measures_cells and isinstance(self.request.workload, Histogram):
             return self.cell_half_width(level)
         return float(self.half_widths(np.array([self.max_stderr]), level)[0])
 
@@ -154,7 +160,28 @@ class LinearFit(DoorFit):
         step, rate, _ = self.door.discrete
         if not len(step):
             return laplace_half_width(self.door.noise, level, answers)
+        if self.strategy.geometry == "common":
+            return self.sum_half_width(1, level, answers)
         return float(step[0]) * independent_discrete_half_width(float(rate[0]), level, answers)
+
+    @property
+    def measures_cells(self) -> bool:
+        """Whether every cell is measured, and nothing else."""
+        return self.mechanism.measures in {"identity", "identity-common"}
+
+    def sum_half_width(self, cells: int, level: float, answers: int = 1) -> float:
+        """Return the half width of an interval for the sum of so many cells under discrete noise on cells.
+
+        Args:
+            cells: How many.
+            level: Probability of each interval, or of all.
+            answers: How many shall hold together.
+        """
+        steps, rates, _ = self.door.discrete
+        if self.strategy.geometry != "common":
+            return float(steps[0]) * equal_discrete_half_width(float(rates[0]), cells, level, answers)
+        weights = steps * np.array([1.0, cells])
+        return discrete_sum_half_width(weights, rates, level, answers, np.array([cells, 1]))
 
     def half_widths(self, stderr: Array, level: float, answers: int = 1) -> Array:
         """Return half widths of answers by their standard deviations: exact for Gaussian noise, else bounds.
@@ -172,9 +199,13 @@ class LinearFit(DoorFit):
         if self.strategy.geometry == "body":
             rank = self.strategy.measured_len
             return k_norm_half_width(stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0), rank, level, answers)
-        half = 0.5 * self.door.discrete[1].max(initial=0.0)
-        gain = math.sinh(min(half, _MOST_HALF)) / half if half > 0.0 else 1.0
-        return stderr * (gain * factor_of_variance(level, answers))
+        rates = self.door.discrete[1]
+        if self.strategy.geometry != "common":
+            return stderr * (_gain(rates) * factor_of_variance(level, answers))
+        # The sum of what each may be: the common part is known but for the sum of the weights, which the error bounds.
+        own = _gain(rates[:1]) * factor_of_variance(level, 2 * answers)
+        shared = discrete_half_width(float(rates[-1]), level, 2 * answers) / standard_deviation(float(rates[-1]))
+        return stderr * (own + shared)
 
     @cached_property
     def bound(self) -> Bound | None:
@@ -381,6 +412,12 @@ class LinearFit(DoorFit):
             else:
                 lines.append(f"bound          {other.value:.6g} ({other.name})")
         return lines
+
+
+def _gain(rates: Array) -> float:
+    """Return how much larger Laplace noise of the same privacy is than the discrete noise of these rates, at most."""
+    half = 0.5 * float(rates.max(initial=0.0))
+    return math.sinh(min(half, _MOST_HALF)) / half if half > 0.0 else 1.0
 
 
 def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) -> _core.Door:

@@ -190,6 +190,12 @@ impl Door {
         while too_fine(grid) {
             grid += 1; // pay in rounding what the range does not allow in fineness
         }
+        if shared && grid > 0 {
+            // There rounding would move cells by whole steps, each by itself.
+            return Err(Error::Overflow(
+                "the common noise does not fit the lattice; declare a smaller max_value".into(),
+            ));
+        }
         let rounding = if shared {
             let added = ones.scaled(grid);
             let distance = (ideal * ideal + added * added).sqrt();
@@ -220,6 +226,10 @@ impl Door {
         };
         Ok(match door.geometry {
             Geometry::L1 if exact => door.on_steps(&strategy.steps(), noise),
+            Geometry::Common(CommonNoise::Gaussian(ratio)) => {
+                Sampler::new(NoiseLaw::Gaussian, scaled_quarters(door.quarter_units, ratio))?;
+                door
+            }
             Geometry::Common(CommonNoise::Laplace(ratio)) => {
                 let door = door.on_steps(&strategy.steps(), noise);
                 door.with_common(ratio).ok_or_else(|| Error::Overflow("the common noise is out of range".into()))?
