@@ -2,7 +2,7 @@
 
 import sordino as so
 
-_OF_THE_WORKLOAD = {"horizon", "dim", "cells_per_record", "one_signed", "reads", "pan_private"}
+_OF_THE_WORKLOAD = {"horizon", "dim", "cells_per_record", "one_signed", "common_noise", "reads", "pan_private"}
 
 
 def _split(workload, options):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sordino._support.checks import integer, open_unit
 from sordino._support.normal_tails import normal_quantile
-from sordino.accuracy.sums import SumLaw, log_tail, quantile_of_sum
+from sordino.accuracy.sums import SumLaw, log_tail, product_of_inverses, quantile_of_sum
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 
 __all__ = [
@@ -217,11 +217,11 @@ class _LaplaceSum(SumLaw):
         weighted = self._squares * (c * c)
         return float(self._counts @ (2.0 * weighted / (1.0 - weighted) + np.log1p(-weighted)))
 
-    def log_ratio(self, c: float, u: _Vector) -> NDArray[np.complex128]:
+    def ratio(self, c: float, u: _Vector) -> NDArray[np.complex128]:
         # (1 - w**2 s**2)/(1 - w**2 c**2), s**2 - c**2 = 2 i c u - u**2; its real part is at least 1.
         closeness = 1.0 - self._squares * (c * c)
         shift: NDArray[np.complex128] = u * u - 2j * c * u
-        return np.asarray(-(np.log(1.0 + np.outer(shift, self._squares / closeness)) @ self._counts))
+        return product_of_inverses(np.outer(shift, self._squares / closeness), self._counts)
 
     def rest(self, c: float, u: float) -> float:
         # Largest weight w = 1: M falls at least like (1 - c**2 + u**2)/(1 - c**2 + v**2) from u to v.

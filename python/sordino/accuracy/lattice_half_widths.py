@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sordino._support.checks import integer, open_unit
 from sordino._support.normal_tails import log_normal_cdf
-from sordino.accuracy.sums import SumLaw, chernoff, log_tail, quantile_of_sum
+from sordino.accuracy.sums import SumLaw, chernoff, log_tail, product_of_inverses, quantile_of_sum
 
 __all__ = [
     "discrete_half_width",
@@ -29,8 +29,8 @@ _MOST_POINTS = 1 << 20
 # Its error in a probability, with that of a few additions.
 _ERROR = 1e-13
 # Smoothing: its standard deviation over the width, and how many of them the width grows by.
-_SMOOTH = 0.002
-_BEYOND = 4.0
+_SMOOTH = 0.003
+_BEYOND = 3.0
 # More kinds of variates are rounded to a grid; what that leaves gets this share of the probability.
 _MOST_KINDS = 64
 _GRID = 0.02
@@ -116,7 +116,7 @@ def discrete_sum_half_width(
 ) -> float:
     """Return the half width of an interval for noise S = sum_i a_i Y_i, the Y_i independent with rates e_i.
 
-    With N normal of a standard deviation of .2 % of the width, P(S > q) <= P(S + N > q - 4 sd)/P(N > -4 sd): the sum
+    With N normal of a standard deviation of .3 % of the width, P(S > q) <= P(S + N > q - 3 sd)/P(N > -3 sd): the sum
     has a density, and its quantile is found by `sordino.accuracy.sums` with
     M(s) = exp(sd^2 s^2/2) prod 1/(1 - sinh^2(a_i s/2)/sinh^2(e_i/2)). Errs on the wide side, by about 1 %. Of more than
     64 kinds of variates the weights are rounded to a grid of 2 %, and Chernoff's bound of what that leaves, at a
@@ -202,18 +202,15 @@ class _DiscreteSum(SumLaw):
         growth = x / np.tanh(0.5 * x) if c > 0.0 else 2.0 * np.ones_like(x)
         return float(self._counts @ (growth * share / (1.0 - share) + np.log1p(-share))) + 0.5 * (self._sd * c) ** 2
 
-    def log_ratio(self, c: float, u: _Vector) -> NDArray[np.complex128]:
+    def ratio(self, c: float, u: _Vector) -> NDArray[np.complex128]:
         # (cosh e - cosh(a s))/(cosh e - cosh(a c)), over exp(e).
         x, angle = self._a * c, np.outer(u, self._a)
         up, down = np.exp(x - self._e), np.exp(-x - self._e)
         low = 0.5 * np.expm1(-self._e) ** 2  # (cosh e - 1)/exp(e)
         gap = low - 0.5 * up * np.expm1(-x) ** 2  # (cosh e - cosh(a c))/exp(e)
         turned = (up + down) * np.sin(0.5 * angle) ** 2 - 0.5j * (up - down) * np.sin(angle)
-        z = turned / gap
-        # numpy's log1p of complex numbers loses what is small.
-        found = -(0.5 * np.log1p(2.0 * z.real + z.real**2 + z.imag**2) + 1j * np.arctan2(z.imag, 1.0 + z.real))
-        smoothed: NDArray[np.complex128] = found @ self._counts + 0.5 * self._sd**2 * (2j * c * u - u * u)
-        return smoothed
+        smoothed: NDArray[np.complex128] = np.exp(0.5 * self._sd**2 * (2j * c * u - u * u))
+        return smoothed * product_of_inverses(turned / gap, self._counts)
 
     def rest(self, c: float, u: float) -> float:
         sd = self._sd

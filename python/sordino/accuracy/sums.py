@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sordino._support.checks import integer, open_unit
 
-__all__ = ["SumLaw", "log_tail", "quantile_of_sum"]
+__all__ = ["SumLaw", "chernoff", "log_tail", "product_of_inverses", "quantile_of_sum"]
 
 _Vector = NDArray[np.float64]
 
@@ -28,6 +28,8 @@ _UNIT = 2.0**-53
 _EXCESS = 1e-3
 _MOST_TERMS = 1 << 17
 _BLOCK = 1 << 18
+# Up to this power of a factor, multiplications take less time than a logarithm and lose as little.
+_SELDOM = 32.0
 
 
 class SumLaw(ABC):
@@ -51,12 +53,31 @@ class SumLaw(ABC):
         """Return c K'(c) - K(c)."""
 
     @abstractmethod
-    def log_ratio(self, c: float, u: _Vector) -> NDArray[np.complex128]:
-        """Return log M(c + iu) - log M(c)."""
+    def ratio(self, c: float, u: _Vector) -> NDArray[np.complex128]:
+        """Return M(c + iu)/M(c)."""
 
     @abstractmethod
     def rest(self, c: float, u: float) -> float:
         """Return a bound on (1/pi) times the integral of |M(c + iv)/(M(c) (c + iv))| over v > u."""
+
+
+def product_of_inverses(z: NDArray[np.complex128], counts: _Vector) -> NDArray[np.complex128]:
+    """Return prod_i (1 + z_i)^(-n_i) over the last axis, for z in the right half plane."""
+    seldom = (counts <= _SELDOM) & (np.rint(counts) == counts)
+    found = np.ones(len(z), dtype=np.complex128)
+    for count in np.unique(counts[seldom]):
+        inverse = np.prod(1.0 / (1.0 + z[:, counts == count]), axis=1)
+        for bit in range(int(count).bit_length()):
+            if int(count) >> bit & 1:
+                found *= inverse
+            inverse = inverse * inverse
+    if not seldom.all():
+        # numpy's log1p of complex numbers loses what is small.
+        often = z[:, ~seldom]
+        logs = np.log1p(2.0 * often.real + often.real**2 + often.imag**2)
+        angles = np.arctan2(often.imag, 1.0 + often.real)
+        found *= np.exp(-((0.5 * logs + 1j * angles) @ counts[~seldom]))
+    return found
 
 
 def log_tail(level: float, answers: int) -> float:
@@ -127,7 +148,7 @@ def _line(law: SumLaw, c: float, h: float, log_goal: float) -> tuple[NDArray[np.
     step = max(1, _BLOCK // int(law.groups))
     for start in range(0, terms + 1, step):
         u = h * np.arange(start, min(start + step, terms + 1), dtype=np.float64)
-        pieces.append(np.exp(law.log_ratio(c, u)) / (c + 1j * u))
+        pieces.append(law.ratio(c, u) / (c + 1j * u))
     line = np.concatenate(pieces)
     line[0] *= 0.5
     return line, law.rest(c, terms * h), terms * h

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -36,8 +36,6 @@ from sordino.workloads.rare import RareCount
 
 __all__ = ["compare", "plan", "privacy_for"]
 
-Guarantee: TypeAlias = Callable[[float], Privacy]
-Error: TypeAlias = Callable[[Any], float]
 Live: TypeAlias = Continual | RunningHistogram | EventWorkload | RareCount
 
 # Less Gaussian noise than this, relative to the sensitivity, is not asked for.
@@ -324,7 +322,7 @@ def privacy_for(
     given = [name for name, value in wanted.items() if value is not None]
     if len(given) != 1:
         raise InvalidParameterError("give one of rmse, max_stderr and within")
-    target = positive(given[0], wanted[given[0]])
+    value = positive(given[0], wanted[given[0]])
     level = open_unit("level", level)
     if delta is not None:
         open_unit("delta", delta)
@@ -349,12 +347,24 @@ def privacy_for(
     if "objective" not in family_of(workload)[0].options:
         del options["objective"]
     family, request = _asked(workload, guarantee(1.0), unit, options)
+    # Half widths are known to a few thousandths, and slow.
+    target = _Target(value, guarantee, error, _EXACTLY if within is None else 1.0 + 1e-6)
     if family.scales:
-        return _by_proportion(family, family.check(request), target, guarantee, error)
-    return _by_bisection(family, request, target, guarantee, error)
+        return _by_proportion(family, family.check(request), target)
+    return _by_bisection(family, request, target)
 
 
-def _by_proportion(family: Family, request: Request, target: float, guarantee: Guarantee, error: Error) -> Privacy:
+@dataclass(frozen=True)
+class _Target:
+    """What is to be met: a value of an error, of guarantees by epsilon, and how near to the least epsilon."""
+
+    value: float
+    guarantee: Callable[[float], Privacy]
+    error: Callable[[Any], float]
+    nearness: float
+
+
+def _by_proportion(family: Family, request: Request, target: _Target) -> Privacy:
     """Solve for epsilon where the error of a strategy is proportional to its noise ratio, or nearly so.
 
     One plan at epsilon = 1 tells the ratio needed, and the ratio the epsilon. Discrete noise falls faster.
@@ -363,10 +373,10 @@ def _by_proportion(family: Family, request: Request, target: float, guarantee: G
     enough = []
     for fit in [family.choose(request)] if named else family.candidates(request):
         law = fit.mechanism.law  # type: ignore[attr-defined]
-        ratio = noise_ratio(request.privacy, law) * target / error(fit)
+        ratio = noise_ratio(request.privacy, law) * target.value / target.error(fit)
         if law == "laplace":
             found = 1.0 / ratio
-            enough.append(found if fit.proportional else _of_one(family, request, fit, found, target, guarantee, error))
+            enough.append(found if fit.proportional else _of_one(family, request, fit, found, target))
         elif isinstance(request.privacy, ApproxDP) and ratio > _LEAST_RATIO:
             enough.append(epsilon_of_mu(1.0 / ratio, request.privacy.delta))
     enough = sorted(epsilon for epsilon in enough if 1e-12 <= epsilon <= 1e6)
@@ -374,25 +384,23 @@ def _by_proportion(family: Family, request: Request, target: float, guarantee: G
     for least in enough:
         # Lattice inflation may differ a little at another epsilon: step up until the plan meets the target.
         for step in range(40):
-            tried = replace(request, privacy=guarantee(least * (1.0 + 1e-9 * 2.0**step if step else 1.0)))
+            tried = replace(request, privacy=target.guarantee(least * (1.0 + 1e-9 * 2.0**step if step else 1.0)))
             chosen = family.choose(tried) if named else least_error(family.candidates(tried), request.objective)
-            found = error(chosen)
-            if found <= target:
+            found = target.error(chosen)
+            if found <= target.value:
                 return tried.privacy
-            if found > target * (1.0 + _INFLATION) and least < enough[-1]:
+            if found > target.value * (1.0 + _INFLATION) and least < enough[-1]:
                 break
     raise InvalidParameterError("no epsilon from 1e-12 to 1e6 meets this target")
 
 
-def _of_one(  # noqa: PLR0917 - a request, and where to look
-    family: Family, request: Request, fit: Fit, near: float, target: float, guarantee: Guarantee, error: Error
-) -> float:
-    """Return the least epsilon, to 1e-13, with which this mechanism meets the target; `near` is near it."""
+def _of_one(family: Family, request: Request, fit: Fit, near: float, target: _Target) -> float:
+    """Return the least epsilon, as near as wanted, with which this mechanism meets the target; `near` is near it."""
 
     def meets(epsilon: float) -> bool:
-        asked = replace(request, mechanism=fit.name, privacy=guarantee(epsilon))
+        asked = replace(request, mechanism=fit.name, privacy=target.guarantee(epsilon))
         try:
-            return error(family.choose(family.check(asked))) <= target
+            return target.error(family.choose(family.check(asked))) <= target.value
         except UnsupportedMechanismError:  # nothing to gain there from what it does
             return False
 
@@ -401,18 +409,19 @@ def _of_one(  # noqa: PLR0917 - a request, and where to look
         low, high = max(0.5 * low, 1e-12), low
     while high < _MOST and not meets(high):
         low, high = high, min(2.0 * high, _MOST)
-    while high > low * _EXACTLY:
+    while high > low * target.nearness:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
 
 
-def _by_bisection(family: Family, request: Request, target: float, guarantee: Guarantee, error: Error) -> Privacy:
+def _by_bisection(family: Family, request: Request, target: _Target) -> Privacy:
     """Search for epsilon: sizes change with it, but a larger one never asks for more error."""
 
     def meets(epsilon: float) -> bool:
         try:
-            return error(family.choose(family.check(replace(request, privacy=guarantee(epsilon))))) <= target
+            found = family.choose(family.check(replace(request, privacy=target.guarantee(epsilon))))
+            return target.error(found) <= target.value
         except InvalidParameterError:
             # Too much or too little noise for the lattice.
             return epsilon > 1.0
@@ -421,8 +430,8 @@ def _by_bisection(family: Family, request: Request, target: float, guarantee: Gu
     while high / low > 1.0 + _WITHIN:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if meets(middle) else (middle, high)
-    chosen = guarantee(high)
+    chosen = target.guarantee(high)
     found = family.choose(family.check(replace(request, privacy=chosen)))
-    if high >= _MOST or error(found) > target:
+    if high >= _MOST or target.error(found) > target.value:
         raise InvalidParameterError("no epsilon from 1e-6 to 1e6 meets this target")
     return chosen

@@ -52,7 +52,7 @@ class BoxSums:
         open_unit("level", level)
         answers = len(self.stderr) if flag("simultaneous", simultaneous) else 1
         width = self._widths(level, max(answers, 1))
-        return Interval(self.values - width, self.values + width, level, simultaneous)
+        return Interval.around(self.values, width, level, simultaneous)
 
     def _widths(self, level: float, answers: int) -> Array:
         fit = self._fit

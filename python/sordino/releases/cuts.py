@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sordino._support.checks import flag, integer, open_unit
 from sordino.accuracy.equal_noise import EqualNoise
 from sordino.accuracy.half_widths import gaussian_half_width
@@ -16,12 +14,7 @@ from sordino.releases.interval import Interval
 if TYPE_CHECKING:
     from sordino.mechanisms.stream.fit import StreamFit
 
-__all__ = ["Cut", "Widths", "interval_around"]
-
-
-def interval_around(value: float, width: float, level: float, simultaneous: bool) -> Interval:
-    """Return an interval around one number."""
-    return Interval(np.float64(value - width), np.float64(value + width), level, simultaneous)  # type: ignore[arg-type]
+__all__ = ["Cut", "Widths"]
 
 
 def _log_binomial(n: int, k: int) -> float:
@@ -115,7 +108,7 @@ class Cut:
             InvalidParameterError: The level or the number is out of range.
         """
         width = self._widths.beforehand(self.side * self.other, level, integer("answers", answers, least=1))
-        return interval_around(self.value, width, level, answers > 1)
+        return Interval.around(self.value, width, level, answers > 1, rounding=0.0)
 
     def interval_afterwards(self, level: float, *, every_step: bool = False) -> Interval:
         """Return an interval that holds for this cut and all others together, however they were chosen.
@@ -129,4 +122,4 @@ class Cut:
             InvalidParameterError: The level is out of range.
         """
         width = self._widths.afterwards(self.side, self.other, level, every_step=flag("every_step", every_step))
-        return interval_around(self.value, width, level, simultaneous=True)
+        return Interval.around(self.value, width, level, simultaneous=True, rounding=0.0)

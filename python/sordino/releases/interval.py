@@ -1,10 +1,18 @@
 """Confidence intervals."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from sordino.workloads.base import Array
 
 __all__ = ["Interval"]
+
+# Rounding errors of a few sums of products, relative to the numbers and to the width.
+_OF_VALUES, _OF_WIDTH = 2.0**-40, 2.0**-30
 
 
 @dataclass(frozen=True)
@@ -22,3 +30,32 @@ class Interval:
     upper: Array
     level: float
     simultaneous: bool
+
+    @classmethod
+    def around(
+        cls,
+        values: ArrayLike,
+        widths: ArrayLike,
+        level: float,
+        simultaneous: bool,
+        *,
+        rounding: ArrayLike | None = None,
+    ) -> Interval:
+        """Return intervals around answers.
+
+        Discrete noise lies on the ends with a probability of its own. Unless all answers and widths are whole numbers,
+        they may be rounded, and the ends go outward.
+
+        Args:
+            values: The answers.
+            widths: Half widths of the intervals.
+            level: Probability of each, or of all.
+            simultaneous: Whether they hold all together.
+            rounding: What rounding errors of the answers may add, for discrete noise; None for noise with a density.
+        """
+        values, widths = np.asarray(values, dtype=np.float64), np.asarray(widths, dtype=np.float64)
+        if rounding is not None:
+            whole = (np.rint(values) == values).all() and (np.rint(widths) == widths).all()
+            more = np.asarray(rounding, dtype=np.float64) + _OF_VALUES * np.abs(values) + _OF_WIDTH * widths
+            widths = widths if whole else widths + more
+        return cls(np.subtract(values, widths), np.add(values, widths), level, simultaneous)

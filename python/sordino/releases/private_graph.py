@@ -10,7 +10,7 @@ import numpy as np
 from sordino import _core
 from sordino._support.checks import integers, real
 from sordino.errors import InvalidParameterError, MissingDependencyError
-from sordino.releases.cuts import Cut, interval_around
+from sordino.releases.cuts import Cut
 from sordino.releases.interval import Interval
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class PrivateGraph:
         """
         least = float(self.degrees().min())
         width = self._widths.beforehand(self.vertices - 1, level, self.vertices)
-        return least, interval_around(least, width, level, simultaneous=False)
+        return least, Interval.around(least, width, level, simultaneous=False, rounding=0.0)
 
     def __repr__(self) -> str:
         return f"PrivateGraph(vertices={self.vertices}, step={self.step}, stderr={self.stderr:.6g})"

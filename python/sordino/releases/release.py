@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from sordino import _core
+from sordino._support.checks import flag
 from sordino._support.extras import drawn
+from sordino.accuracy.lattice_half_widths import standard_deviation
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
 from sordino.mechanisms.linear.compression import Compression
+from sordino.mechanisms.linear.half_widths import answer_half_widths
 from sordino.mechanisms.linear.projections import Projection, project
 from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
 from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
-from sordino.releases.answers import answer_half_widths
 from sordino.releases.boxes import BoxSums, box_rows, box_sums
 from sordino.releases.interval import Interval
 from sordino.workloads import Marginals, Matrix, Workload
@@ -120,8 +123,21 @@ class Release:
             UnsupportedMechanismError: Only a sketch was measured.
         """
         unbiased = self.unbiased
-        width = answer_half_widths(self, level, simultaneous).reshape(unbiased.shape)
-        return Interval(unbiased - width, unbiased + width, level, simultaneous)
+        answers = unbiased.size if flag("simultaneous", simultaneous) else 1
+        stderr = np.ascontiguousarray(self.stderr).reshape(-1)
+        width = answer_half_widths(self.fit, self.workload, stderr, level, answers).reshape(unbiased.shape)
+        return Interval.around(unbiased, width, level, simultaneous, rounding=self._rounding)
+
+    @property
+    def _rounding(self) -> Array | None:
+        """A bound on rounding errors of answers decoded from numbers with discrete noise; None for other noise."""
+        if (rows := self.fit.rows) is None:
+            return None
+        # An answer with weights w of numbers y is off by less than this times |w| |y|, and |w| <= stderr/sd.
+        steps, rates = rows
+        least = float(steps.min()) * standard_deviation(float(rates.max()))
+        measured = self.measured.values()
+        return self.stderr * (2.0**-46 * math.log2(len(measured) + 2.0) * float(np.linalg.norm(measured)) / least)
 
     def answer(self, workload: Workload) -> Release:
         """Answer further queries from the same measurements: free.

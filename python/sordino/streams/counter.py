@@ -305,7 +305,7 @@ class Stream(OpenStream):
             return None
         width = self.fit.half_width([step], level, self.fit.dim if flag("simultaneous", simultaneous) else 1)[0]
         value = answers[0] if self.fit.dim == 1 else answers
-        return Interval(value - width, value + width, level, simultaneous)
+        return Interval.around(value, width, level, simultaneous, rounding=self.fit.rounding)
 
     def checkpoint(self, key: bytes) -> bytes:
         """Return the state, encrypted: to go on after a restart with `sordino.restore`.

@@ -132,4 +132,4 @@ class GraphFunctionStream(EventStream):
                 0
             ]
         )
-        return Interval(value - width, value + width, level, simultaneous)
+        return Interval.around(value, width, level, simultaneous, rounding=self.fit.rounding)

@@ -56,4 +56,4 @@ class StreamRelease:
         width = self.fit.half_width(self._steps, level, answers)
         if self.fit.dim > 1:
             width = width[:, None]
-        return Interval(self.values - width, self.values + width, level, simultaneous)
+        return Interval.around(self.values, width, level, simultaneous, rounding=self.fit.rounding)

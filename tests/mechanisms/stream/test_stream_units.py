@@ -198,7 +198,14 @@ def test_sensitivities_of_a_live_histogram(mechanism, b):
 
     def sensitivity(unit, **more):
         plan = plan_live(
-            so.RunningSum(64), GAUSSIAN, unit=unit, mechanism=mechanism, dim=20, cells_per_record=b, **more
+            so.RunningSum(64),
+            GAUSSIAN,
+            unit=unit,
+            mechanism=mechanism,
+            dim=20,
+            cells_per_record=b,
+            common_noise=False,
+            **more,
         )
         return plan.fit.sensitivity["ideal"] / norm
 
@@ -225,7 +232,7 @@ def test_sensitivity_and_noise_of_rounded_reals():
     """A record moves a rounded entry by at most one step of the grid more than its own size, in every coordinate."""
     for dim, touched in ((1, 1), (5, 3)):
         plan = so.plan(
-            so.Continual(so.RunningSum(16), dim=dim, cells_per_record=touched),
+            so.Continual(so.RunningSum(16), dim=dim, cells_per_record=touched, common_noise=False),
             GAUSSIAN,
             mechanism="identity",
             integral=False,
@@ -249,7 +256,10 @@ def test_sensitivities_grow_with_what_a_unit_may_do(mechanism, count, separation
     def sensitivity(count=count, separation=separation, weight=weight, touched=touched):
         unit = so.UserLevel(count, separation, weight)
         plan = so.plan(
-            so.Continual(so.RunningSum(20), dim=4, cells_per_record=touched), GAUSSIAN, unit=unit, mechanism=mechanism
+            so.Continual(so.RunningSum(20), dim=4, cells_per_record=touched, common_noise=False),
+            GAUSSIAN,
+            unit=unit,
+            mechanism=mechanism,
         )
         return plan.fit.sensitivity["ideal"]
 

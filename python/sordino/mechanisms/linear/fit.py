@@ -32,6 +32,7 @@ from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kin
 from sordino.mechanisms.linear.catalogue import Mechanism
 from sordino.mechanisms.linear.common_noise import common_noise
 from sordino.mechanisms.linear.effort import improves
+from sordino.mechanisms.linear.half_widths import largest_half_width
 from sordino.mechanisms.linear.projections import universal_bound, zero_is_better
 from sordino.mechanisms.linear.search import Progress, factorize
 from sordino.mechanisms.linear.sparsity_choice import SparsityChoice
@@ -40,7 +41,7 @@ from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
 from sordino.privacy.costs import ApproxCost, Cost
 from sordino.privacy.guarantees import ApproxDP, PureDP
 from sordino.privacy.units import AddRemove, Unit
-from sordino.workloads import Filter, GroupConvolution, Histogram, Workload
+from sordino.workloads import Filter, GroupConvolution, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import PublicTotal
 
@@ -139,15 +140,15 @@ class LinearFit(DoorFit):
         return (np.repeat(steps, lengths), np.repeat(rates, lengths)) if len(steps) else None
 
     def largest_half_width(self, level: float) -> float:
-        """Return the half width of the widest interval: exact for Gaussian noise and noise on cells, else a bound.
+        """Return the half width of the widest interval, of those of the answers with the largest errors.
 
         Raises:
             UnsupportedMechanismError: Only a sketch is measured.
         """
         if self.max_stderr is None:
             return super().largest_half_width(level)
-        if self.mechanism.law == "laplace" and self.measures_cells and isinstance(self.request.workload, Histogram):
-            return self.cell_half_width(level)
+        if self.mechanism.law == "laplace" and self._stderr is not None:
+            return largest_half_width(self, level)
         return float(self.half_widths(np.array([self.max_stderr]), level)[0])
 
     def cell_half_width(self, level: float, answers: int = 1) -> float:
@@ -391,8 +392,11 @@ class LinearFit(DoorFit):
             lines.append("bound          under pure privacy no Gaussian mechanism exists")
         elif optimality is not None:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}; {bound.mechanisms})")
-            mechanism = "mechanism" if bound.binds_all else "Gaussian mechanism"
-            lines.append(f"optimality     at most {optimality:.6g} times the least error of any {mechanism}")
+            whose = "any Gaussian mechanism"
+            if bound.binds_all:
+                pure = isinstance(self.request.privacy, PureDP)
+                whose = "any mechanism" if pure else "any mechanism that publishes whole numbers"
+            lines.append(f"optimality     at most {optimality:.6g} times the least error of {whose}")
         elif self.mechanism.projected or self.mechanism.recovered:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind biased answers")
         elif self.rmse < bound.value:

@@ -214,6 +214,11 @@ class StreamFit(DoorFit):
         """Whether the error is proportional to the noise ratio: that of discrete noise falls faster."""
         return self.door.discrete is None
 
+    @property
+    def rounding(self) -> float | None:
+        """What an interval grows by for rounding errors of answers besides those of their own size, None for none."""
+        return None if self.proportional else 0.0
+
     def std(self, steps: Steps) -> Array:
         """Return the standard deviation of an answer, or counter, at each of these steps, from 1.
 
@@ -251,9 +256,6 @@ class StreamFit(DoorFit):
                     if nodes == 1
                     else noise.times(weights[0]).of_equal(nodes, level, answers)
                 )
-                if self.mechanism.strategy == "honaker-tree" and noise.step is not None:
-                    # Averages of numbers are not on their lattice.
-                    known[weights, nodes] += noise.step * weights[0]
             return known[weights, nodes]
 
         widths = [width(int(t), float(d)) for t, d in zip(found, deviations, strict=True)]

@@ -164,7 +164,7 @@ class LocalEstimate:
             width = self.fit.half_width(1.0 - half, self.clients) + sampling
         else:
             width = self.fit.half_width(level, self.clients)
-        return Interval(self.shares - width, self.shares + width, level, simultaneous=True)
+        return Interval.around(self.shares, width, level, simultaneous=True)
 
     def __repr__(self) -> str:
         return f"LocalEstimate({self.fit.survey!r}, clients={self.clients})"

@@ -11,8 +11,16 @@ pub(super) fn apply_circular(kernel: &[f64], x: &[f64], out: &mut [f64]) {
     }
 }
 
-/// `out_t = Σ_j h_j x_{t+center−j}`.
+/// `out_t = Σ_j h_j x_{t+center−j}`: without rounding where all that came before counts alike, of whole numbers.
 pub(super) fn apply_linear(kernel: &[f64], center: usize, x: &[f64], out: &mut [f64]) {
+    if center == 0 && kernel.len() >= x.len() && kernel.iter().all(|h| *h == kernel[0]) {
+        let mut sum = 0.0;
+        for (slot, value) in out.iter_mut().zip(x) {
+            sum += value;
+            *slot = kernel[0] * sum;
+        }
+        return;
+    }
     let full = convolve(x, kernel, out.len() + center);
     out.copy_from_slice(&full[center..]);
 }

@@ -1,4 +1,4 @@
-"""Half widths of intervals for the answers of a release."""
+"""Half widths of intervals for linear answers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sordino._support.checks import flag, open_unit
+from sordino._support.checks import open_unit
 from sordino.accuracy.half_widths import laplace_half_width, laplace_sum_half_width
 from sordino.accuracy.lattice_half_widths import (
     discrete_half_width,
@@ -15,42 +16,41 @@ from sordino.accuracy.lattice_half_widths import (
     equal_discrete_half_width,
     standard_deviation,
 )
-from sordino.mechanisms.linear.fit import LinearFit
 from sordino.workloads import Filter, GroupConvolution, Histogram, RunningSum, Workload
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
-    from sordino.releases.release import Release
+    from sordino.mechanisms.linear.fit import LinearFit
 
-__all__ = ["answer_half_widths"]
+__all__ = ["answer_half_widths", "largest_half_width"]
 
 # Up to this many answers the exact weights of each are looked at; above, the variance alone.
 _EXACT_ANSWERS = 10_000
 # Under a searched strategy no two answers have the same weights: two milliseconds each.
 _SEARCHED_ANSWERS = 1_000
+# Answers with the largest errors, of which one has the widest interval.
+_LARGEST = 4
 # Weights below this share of the largest are rounding errors of a decoding.
 _LEAST = 1e-12
 
 
-def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Array:
+def answer_half_widths(fitted: LinearFit, workload: Workload, stderr: Array, level: float, answers: int) -> Array:
     """Return the half width of each answer's interval, shape (answers,).
 
     Args:
-        release: What was published.
-        level: Strictly between 0 and 1.
-        simultaneous: Whether all intervals shall hold together.
+        fitted: How it was measured.
+        workload: What is answered; by the fit's own decoding if it is what the fit was planned for.
+        stderr: Standard deviation of each answer, flat.
+        level: Probability of each interval, or of all.
+        answers: How many intervals must hold together.
 
     Raises:
-        DataTypeError: The level is no number, or `simultaneous` neither True nor False.
+        DataTypeError: The level is no number.
         InvalidParameterError: The level is out of range.
     """
     open_unit("level", level)
-    stderr = np.ascontiguousarray(release.stderr).reshape(-1)
-    answers = len(stderr) if flag("simultaneous", simultaneous) else 1
-    fitted = release.fit
     if fitted.mechanism.law == "gaussian" or fitted.strategy.geometry == "body":
         return fitted.half_widths(stderr, level, answers)
-    workload = release.workload
     if fitted.measures_cells and isinstance(workload, Histogram):
         return np.full(len(stderr), fitted.cell_half_width(level, answers))
     if fitted.mechanism.measures == "identity":
@@ -61,14 +61,34 @@ def answer_half_widths(release: Release, level: float, simultaneous: bool) -> Ar
             return np.full(len(stderr), _of_weights(fitted, taps, level, answers))
         if isinstance(workload, RunningSum):
             return _nested(fitted, len(stderr), level, answers)
-    if fitted.mechanism.strategy == "output" and release.other is None:
+    if fitted.mechanism.strategy == "output" and _own(fitted, workload):
         return _of_output(fitted, stderr, level, answers)
-    if workload.core.input_len is None:  # nor rows of queries of a domain beyond all memory
-        return fitted.half_widths(stderr, level, answers)
     most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
-    if fitted.strategy.geometry in {"l1", "common"} and (len(stderr) <= most or _few_laws(release)):
-        return _by_weights(release, workload, stderr, level, answers)
+    if _weighs(fitted, workload) and (len(stderr) <= most or _few_laws(fitted, workload)):
+        return _by_weights(fitted, workload, np.arange(len(stderr)), stderr, level, answers)
     return fitted.half_widths(stderr, level, answers)
+
+
+def largest_half_width(fitted: LinearFit, level: float) -> float:
+    """Return the half width of the widest interval, of those of the answers with the largest errors.
+
+    Raises:
+        UnsupportedMechanismError: There are more than 2**26 answers.
+    """
+    workload, stderr = fitted.request.workload, fitted.stderr
+    if fitted.mechanism.law == "gaussian" or not _weighs(fitted, workload) or fitted.mechanism.strategy == "output":
+        return float(answer_half_widths(fitted, workload, stderr[-1:], level, 1)[0])
+    largest = np.argsort(stderr)[-_LARGEST:]
+    return float(_by_weights(fitted, workload, largest, stderr[largest], level, 1).max())
+
+
+def _own(fitted: LinearFit, workload: Workload) -> bool:
+    return workload == fitted.request.workload
+
+
+def _weighs(fitted: LinearFit, workload: Workload) -> bool:
+    """Whether the weights of an answer can be listed: not of queries of a domain beyond all memory."""
+    return fitted.strategy.geometry in {"l1", "common"} and workload.core.input_len is not None
 
 
 def _of_weights(fitted: LinearFit, weights: Array, level: float, answers: int) -> float:
@@ -111,35 +131,35 @@ def _is_ring(workload: GroupConvolution | Filter) -> bool:
     return isinstance(workload, GroupConvolution) or workload.boundary == "circular"
 
 
-def _few_laws(release: Release) -> bool:
+def _few_laws(fitted: LinearFit, workload: Workload) -> bool:
     """Whether an identity strategy under a filter with ends gives few different sets of weights."""
-    workload = release.workload
     return (
-        release.fit.mechanism.measures == "identity"
+        fitted.mechanism.measures == "identity"
         and isinstance(workload, Filter)
         and len(workload.kernel) <= _EXACT_ANSWERS // 2
     )
 
 
-def _by_weights(release: Release, workload: Workload, stderr: Array, level: float, answers: int) -> Array:
+def _by_weights(  # noqa: PLR0917 - which answers, and for how many intervals
+    fitted: LinearFit, workload: Workload, which: NDArray[np.int64], stderr: Array, level: float, answers: int
+) -> Array:
     """Exact weights of each answer; equal ones are evaluated once."""
-    fitted = release.fit
     known: dict[bytes, float] = {}
     out = np.empty_like(stderr)
     cut: dict[tuple[int, int], float] = {}
     identity = fitted.mechanism.measures == "identity"
     one_noise = len(fitted.door.discrete[1]) <= 1
-    for t, error in enumerate(stderr):
+    own = _own(fitted, workload)
+    for place, (t, error) in enumerate(zip(which.tolist(), stderr.tolist(), strict=True)):
         if error == 0.0:
-            out[t] = 0.0
+            out[place] = 0.0
             continue
         # Under the identity strategy a filter's row is the taps, cut at the ends: the same cut is the same row.
         ends = _taps_of(workload, t) if identity and isinstance(workload, Filter) else (-1, t)
         if ends in cut:
-            out[t] = cut[ends]
+            out[place] = cut[ends]
             continue
         row = workload.core.row(t)
-        own = release.other is None
         weights = fitted.strategy.answer_weights(t, row) if own else fitted.strategy.weights(row)
         if fitted.strategy.geometry == "common":
             weights = np.append(weights, weights.sum())
@@ -150,7 +170,7 @@ def _by_weights(release: Release, workload: Workload, stderr: Array, level: floa
         key = (np.sort(alike) if one_noise else alike).tobytes() + most.hex().encode()
         if key not in known:
             known[key] = _of_weights(fitted, weights, level, answers)
-        out[t] = cut[ends] = known[key]
+        out[place] = cut[ends] = known[key]
     return out
 
 
