@@ -2,7 +2,7 @@
 
     python examples/demo.py --out out/
 
-Plans, certificates, comparisons, a live counter, one ledger for everything, pictures and tables. The pictures show
+Plans, certificates, comparisons, a live counter, a ledger for each data set, pictures and tables. The pictures show
 the truth too; that is allowed here only because the data is public (see `examples/data/README.md`).
 """
 
@@ -47,17 +47,17 @@ def as_table(lines: list[list[str]]) -> str:
 
 @dataclass
 class Demo:
-    """One ledger, one folder, one table.
+    """A ledger for each data set, one folder, one table.
 
     Attributes:
         out: Where pictures and tables go.
-        ledger: Counts what everything together costs.
+        ledgers: Count what everything about one data set costs together, by what is protected there.
         rows: Lines of the table.
         files: What was written.
     """
 
     out: Path
-    ledger: so.Ledger = field(default_factory=lambda: so.Ledger(TOTAL))
+    ledgers: dict[str, so.Ledger] = field(default_factory=dict)
     rows: list[dict[str, str]] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
 
@@ -66,10 +66,14 @@ class Demo:
         self.files.append(self.out / name)
         return self.files[-1]
 
+    def ledger(self, plan: so.Plan) -> so.Ledger:
+        """Return the ledger of what the plan protects."""
+        return self.ledgers.setdefault(plan.unit.label, so.Ledger(TOTAL))
+
     def measure(self, name: str, plan: so.Plan, data: np.ndarray, truth: np.ndarray) -> so.Release:
         """Explain the plan, compare it with every other mechanism, release, and note the errors."""
         print(f"\n== {name} ==\n{plan.explain()}\n\n{plan.compare()}")
-        release = plan.release(data, ledger=self.ledger, request_id=name)
+        release = plan.release(data, ledger=self.ledger(plan), request_id=name)
         self.note(name, release, truth)
         return release
 
@@ -131,7 +135,7 @@ class Demo:
         plan = so.plan(so.Continual(so.RunningSum(len(counts))), FLIGHTS, unit=unit)  # hard horizon: the year
         comparison = plan.compare()
         print(f"\n== {name} ==\n{plan.explain()}\n\n{comparison}")
-        with plan.open(self.ledger, request_id=name) as stream:
+        with plan.open(self.ledger(plan), request_id=name) as stream:
             values = np.array([stream.update(int(count)) for count in counts])
             release = so.streams.StreamRelease(plan.fit, values, private=stream.private, accounted=stream.accounted)
         truth = np.cumsum(counts).astype(float)
@@ -220,13 +224,15 @@ class Demo:
         draw_votes(path, projected, workload.sets.index((0, 3)), tables[workload.sets.index((0, 3))])
 
     def finish(self) -> None:
-        """Print the ledger, and write and print the table."""
-        print(f"\n== ledger: {self.ledger.total} for everything together ==")
-        for entry in self.ledger.history:
-            print(f"{entry.request_id:<42} {entry.cost}")
-        for rule, amounts in self.ledger.spent.items():
-            print(f"spent by the rule '{rule}': " + ", ".join(f"{name} {value:.4g}" for name, value in amounts.items()))
-        print("left:", ", ".join(f"{name} {value:.4g}" for name, value in self.ledger.remaining().items()))
+        """Print the ledgers, and write and print the table."""
+        for protected, ledger in self.ledgers.items():
+            print(f"\n== ledger: {ledger.total} for everything about {protected} ==")
+            for entry in ledger.history:
+                print(f"{entry.request_id:<42} {entry.cost}")
+            for rule, amounts in ledger.spent.items():
+                spent = ", ".join(f"{name} {value:.4g}" for name, value in amounts.items())
+                print(f"spent by the rule '{rule}': {spent}")
+            print("left:", ", ".join(f"{name} {value:.4g}" for name, value in ledger.remaining().items()))
 
         names = list(self.rows[0])
         path = self.picture("table.csv")

@@ -12,7 +12,7 @@ from sordino import _core
 from sordino._support.checks import flag, integers, open_unit
 from sordino._support.private_numbers import array_of
 from sordino.errors import InvalidParameterError, ShapeError, UnsupportedMechanismError
-from sordino.releases.interval import Interval
+from sordino.releases.interval import Interval, interval_around
 from sordino.workloads.base import MAX_LENGTH, Array
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class BoxSums:
         open_unit("level", level)
         answers = len(self.stderr) if flag("simultaneous", simultaneous) else 1
         width = self._widths(level, max(answers, 1))
-        return Interval.around(self.values, width, level, simultaneous)
+        return interval_around(self.values, width, level, simultaneous)
 
     def _widths(self, level: float, answers: int) -> Array:
         fit = self._fit

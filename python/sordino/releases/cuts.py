@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sordino._support.checks import flag, integer, open_unit
 from sordino.accuracy.equal_noise import EqualNoise
 from sordino.accuracy.half_widths import gaussian_half_width
-from sordino.releases.interval import Interval
+from sordino.releases.interval import Interval, interval_around
 
 if TYPE_CHECKING:
     from sordino.mechanisms.stream.fit import StreamFit
@@ -108,7 +108,7 @@ class Cut:
             InvalidParameterError: The level or the number is out of range.
         """
         width = self._widths.beforehand(self.side * self.other, level, integer("answers", answers, least=1))
-        return Interval.around(self.value, width, level, answers > 1, rounding=0.0)
+        return interval_around(self.value, width, level, answers > 1, rounding=0.0)
 
     def interval_afterwards(self, level: float, *, every_step: bool = False) -> Interval:
         """Return an interval that holds for this cut and all others together, however they were chosen.
@@ -122,4 +122,4 @@ class Cut:
             InvalidParameterError: The level is out of range.
         """
         width = self._widths.afterwards(self.side, self.other, level, every_step=flag("every_step", every_step))
-        return Interval.around(self.value, width, level, simultaneous=True, rounding=0.0)
+        return interval_around(self.value, width, level, simultaneous=True, rounding=0.0)

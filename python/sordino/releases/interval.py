@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from sordino.workloads.base import Array
 
-__all__ = ["Interval"]
+__all__ = ["Interval", "interval_around"]
 
 # Rounding errors of a few sums of products, relative to the numbers and to the width.
 _OF_VALUES, _OF_WIDTH = 2.0**-40, 2.0**-30
@@ -31,31 +31,30 @@ class Interval:
     level: float
     simultaneous: bool
 
-    @classmethod
-    def around(
-        cls,
-        values: ArrayLike,
-        widths: ArrayLike,
-        level: float,
-        simultaneous: bool,
-        *,
-        rounding: ArrayLike | None = None,
-    ) -> Interval:
-        """Return intervals around answers.
 
-        Discrete noise lies on the ends with a probability of its own. Unless all answers and widths are whole numbers,
-        they may be rounded, and the ends go outward.
+def interval_around(
+    values: ArrayLike,
+    widths: ArrayLike,
+    level: float,
+    simultaneous: bool,
+    *,
+    rounding: ArrayLike | None = None,
+) -> Interval:
+    """Return intervals around answers.
 
-        Args:
-            values: The answers.
-            widths: Half widths of the intervals.
-            level: Probability of each, or of all.
-            simultaneous: Whether they hold all together.
-            rounding: What rounding errors of the answers may add, for discrete noise; None for noise with a density.
-        """
-        values, widths = np.asarray(values, dtype=np.float64), np.asarray(widths, dtype=np.float64)
-        if rounding is not None:
-            whole = (np.rint(values) == values).all() and (np.rint(widths) == widths).all()
-            more = np.asarray(rounding, dtype=np.float64) + _OF_VALUES * np.abs(values) + _OF_WIDTH * widths
-            widths = widths if whole else widths + more
-        return cls(np.subtract(values, widths), np.add(values, widths), level, simultaneous)
+    Discrete noise lies on the ends with a probability of its own. Unless all answers and widths are whole numbers,
+    they may be rounded, and the ends go outward.
+
+    Args:
+        values: The answers.
+        widths: Half widths of the intervals.
+        level: Probability of each, or of all.
+        simultaneous: Whether they hold all together.
+        rounding: What rounding errors of the answers may add, for discrete noise; None for noise with a density.
+    """
+    values, widths = np.asarray(values, dtype=np.float64), np.asarray(widths, dtype=np.float64)
+    if rounding is not None:
+        whole = (np.rint(values) == values).all() and (np.rint(widths) == widths).all()
+        more = np.asarray(rounding, dtype=np.float64) + _OF_VALUES * np.abs(values) + _OF_WIDTH * widths
+        widths = widths if whole else widths + more
+    return Interval(np.subtract(values, widths), np.add(values, widths), level, simultaneous)

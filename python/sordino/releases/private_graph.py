@@ -11,7 +11,7 @@ from sordino import _core
 from sordino._support.checks import integers, real
 from sordino.errors import InvalidParameterError, MissingDependencyError
 from sordino.releases.cuts import Cut
-from sordino.releases.interval import Interval
+from sordino.releases.interval import Interval, interval_around
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,7 +165,7 @@ class PrivateGraph:
         """
         least = float(self.degrees().min())
         width = self._widths.beforehand(self.vertices - 1, level, self.vertices)
-        return least, Interval.around(least, width, level, simultaneous=False, rounding=0.0)
+        return least, interval_around(least, width, level, simultaneous=False, rounding=0.0)
 
     def __repr__(self) -> str:
         return f"PrivateGraph(vertices={self.vertices}, step={self.step}, stderr={self.stderr:.6g})"

@@ -20,7 +20,7 @@ from sordino.mechanisms.linear.projections import Projection, project
 from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
 from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
 from sordino.releases.boxes import BoxSums, box_rows, box_sums
-from sordino.releases.interval import Interval
+from sordino.releases.interval import Interval, interval_around
 from sordino.workloads import Marginals, Matrix, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.bases import Basis, basis_of
@@ -126,7 +126,7 @@ class Release:
         answers = unbiased.size if flag("simultaneous", simultaneous) else 1
         stderr = np.ascontiguousarray(self.stderr).reshape(-1)
         width = answer_half_widths(self.fit, self.workload, stderr, level, answers).reshape(unbiased.shape)
-        return Interval.around(unbiased, width, level, simultaneous, rounding=self._rounding)
+        return interval_around(unbiased, width, level, simultaneous, rounding=self._rounding)
 
     @property
     def _rounding(self) -> Array | None:

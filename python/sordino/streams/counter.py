@@ -28,7 +28,7 @@ from sordino.errors import (
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.stream.fit import StreamFit
 from sordino.releases.arrays import read_items
-from sordino.releases.interval import Interval
+from sordino.releases.interval import Interval, interval_around
 from sordino.storage.steps import StepEntry, StepStore, well_formed
 from sordino.streams.base import OpenStream, check_left
 
@@ -305,7 +305,7 @@ class Stream(OpenStream):
             return None
         width = self.fit.half_width([step], level, self.fit.dim if flag("simultaneous", simultaneous) else 1)[0]
         value = answers[0] if self.fit.dim == 1 else answers
-        return Interval.around(value, width, level, simultaneous, rounding=self.fit.rounding)
+        return interval_around(value, width, level, simultaneous, rounding=self.fit.rounding)
 
     def checkpoint(self, key: bytes) -> bytes:
         """Return the state, encrypted: to go on after a restart with `sordino.restore`.

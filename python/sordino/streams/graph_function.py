@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._support.checks import flag
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.releases.interval import Interval
+from sordino.releases.interval import Interval, interval_around
 from sordino.streams.events import EventStream, step_ends
 from sordino.workloads.events.edges import endpoints, weight_units
 from sordino.workloads.events.graph_functions import GraphFunction
@@ -132,4 +132,4 @@ class GraphFunctionStream(EventStream):
                 0
             ]
         )
-        return Interval.around(value, width, level, simultaneous, rounding=self.fit.rounding)
+        return interval_around(value, width, level, simultaneous, rounding=self.fit.rounding)

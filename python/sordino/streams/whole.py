@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sordino._support.checks import flag
 from sordino.mechanisms.stream.fit import StreamFit
-from sordino.releases.interval import Interval
+from sordino.releases.interval import Interval, interval_around
 from sordino.workloads.base import Array
 
 __all__ = ["StreamRelease"]
@@ -56,4 +56,4 @@ class StreamRelease:
         width = self.fit.half_width(self._steps, level, answers)
         if self.fit.dim > 1:
             width = width[:, None]
-        return Interval.around(self.values, width, level, simultaneous, rounding=self.fit.rounding)
+        return interval_around(self.values, width, level, simultaneous, rounding=self.fit.rounding)

@@ -197,7 +197,7 @@ def test_every_stream_has_a_plan(workload, horizon, privacy, unit, tmp_path):
         assert plan.optimality is None or plan.optimality >= 1.0 - 1e-9
         assert (plan.fit.noise_multiplier is None) == plan.mechanism.endswith("laplace")
         assert privacy is not PURE or plan.mechanism.endswith("laplace")
-        assert plan.fit.door.noise >= plan.fit.ratio * sum(plan.fit.sensitivity.values()) * (1.0 - 1e-12)
+        assert plan.fit.door.scale >= plan.fit.ratio * sum(plan.fit.sensitivity.values()) * (1.0 - 1e-12)
         assert plan.fit.inflation <= 1e-3
     loaded = so.StreamPlan.load(plan.save(tmp_path / "plan.json"))
     assert loaded.digest == plan.digest

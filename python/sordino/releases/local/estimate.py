@@ -12,7 +12,7 @@ import numpy as np
 from sordino import _core
 from sordino._support.checks import flag, open_unit, real
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.releases.interval import Interval
+from sordino.releases.interval import Interval, interval_around
 
 if TYPE_CHECKING:
     from sordino.mechanisms.local.family import SurveyFit
@@ -164,7 +164,7 @@ class LocalEstimate:
             width = self.fit.half_width(1.0 - half, self.clients) + sampling
         else:
             width = self.fit.half_width(level, self.clients)
-        return Interval.around(self.shares, width, level, simultaneous=True)
+        return interval_around(self.shares, width, level, simultaneous=True)
 
     def __repr__(self) -> str:
         return f"LocalEstimate({self.fit.survey!r}, clients={self.clients})"
