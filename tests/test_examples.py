@@ -117,7 +117,7 @@ def test_demo(tmp_path):
     for row in rows:
         # Errors of neighbouring answers go together, so one run may be off; a factor of five it is not.
         assert 0.2 < float(row["this run's rmse"]) / float(row["promised rmse"]) < 5.0
-    assert "== ledger: ApproxDP(epsilon=3.0, delta=1e-06) for everything together ==" in text
+    assert "== ledger: ApproxDP(epsilon=3.0, delta=1e-06) for everything about one voter ==" in text
     assert (out / "table.md").read_text() in text
     moments = [line.strip("| ").split(" | ") for line in (out / "departures_live.md").read_text().splitlines()[2:]]
     assert [moment[1] for moment in moments][-1] == "328,521"

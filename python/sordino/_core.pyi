@@ -285,6 +285,9 @@ class Door:
     @property
     def discrete(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Steps, rates and lengths of the runs of rows with discrete noise; empty for noise on the grid."""
+    @property
+    def staircase(self) -> tuple[float, float, int, int] | None:
+        """Step, privacy loss, width and first step of staircase noise on a single number, else None."""
     def measure(
         self,
         strategy: Strategy,

@@ -63,6 +63,12 @@ impl Door {
         (of(|rows| rows.step), of(|rows| rows.rate), lengths.into_pyarray(py))
     }
 
+    /// Step, privacy loss, width and first step of staircase noise on a single number, else None.
+    #[getter]
+    fn staircase(&self) -> Option<(f64, f64, u64, u64)> {
+        self.core.staircase()
+    }
+
     /// Publishes cells or record codes under a fresh key, or a known one (not private).
     #[pyo3(signature = (strategy, cells, key=None))]
     fn measure(

@@ -26,6 +26,7 @@ from sordino.accuracy.lattice_half_widths import (
     independent_discrete_half_width,
     standard_deviation,
 )
+from sordino.accuracy.staircase import Staircase
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kind_of_error
@@ -134,6 +135,12 @@ class LinearFit(DoorFit):
         return not len(self.door.discrete[0])
 
     @cached_property
+    def staircase(self) -> Staircase | None:
+        """Staircase noise of a single number that a unit moves by several steps; else None."""
+        found = self.door.staircase
+        return None if found is None else Staircase(*found)
+
+    @cached_property
     def rows(self) -> tuple[Array, Array] | None:
         """Steps and rates of discrete noise, one a measured row; None for noise on a fine lattice."""
         steps, rates, lengths = self.door.discrete
@@ -200,6 +207,8 @@ class LinearFit(DoorFit):
         if self.strategy.geometry == "body":
             rank = self.strategy.measured_len
             return k_norm_half_width(stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0), rank, level, answers)
+        if self.staircase is not None:
+            return stderr * (self.staircase.half_width(level, answers) / (math.sqrt(2.0) * self.door.noise))
         rates = self.door.discrete[1]
         if self.strategy.geometry != "common":
             return stderr * (_gain(rates) * factor_of_variance(level, answers))
@@ -340,6 +349,11 @@ class LinearFit(DoorFit):
             noise = _NOISES[self.strategy.geometry]
             return f"noise          {noise}, {measured} numbers on the lattice 2^{self.door.grid}"
         what = "whole counts" if self.request.integral else f"the grid 2^-{self.domain.fraction_bits}"
+        if self.staircase is not None:
+            return (
+                f"noise          staircase of {self.staircase.width} steps, one number on {what}, exact with "
+                f"probability {self.staircase.unmoved:.3g}"
+            )
         low, high = (math.tanh(0.5 * float(rate)) for rate in (rates.min(), rates.max()))
         chance = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
         return f"noise          discrete Laplace, {measured} numbers on {what}, exact with probability {chance}"

@@ -49,7 +49,7 @@ def answer_half_widths(fitted: LinearFit, workload: Workload, stderr: Array, lev
         InvalidParameterError: The level is out of range.
     """
     open_unit("level", level)
-    if fitted.mechanism.law == "gaussian" or fitted.strategy.geometry == "body":
+    if fitted.mechanism.law == "gaussian" or fitted.strategy.geometry == "body" or fitted.staircase is not None:
         return fitted.half_widths(stderr, level, answers)
     if fitted.measures_cells and isinstance(workload, Histogram):
         return np.full(len(stderr), fitted.cell_half_width(level, answers))
@@ -76,7 +76,8 @@ def largest_half_width(fitted: LinearFit, level: float) -> float:
         UnsupportedMechanismError: There are more than 2**26 answers.
     """
     workload, stderr = fitted.request.workload, fitted.stderr
-    if fitted.mechanism.law == "gaussian" or not _weighs(fitted, workload) or fitted.mechanism.strategy == "output":
+    by_error = fitted.mechanism.law == "gaussian" or fitted.staircase is not None
+    if by_error or not _weighs(fitted, workload) or fitted.mechanism.strategy == "output":
         return float(answer_half_widths(fitted, workload, stderr[-1:], level, 1)[0])
     largest = np.argsort(stderr)[-_LARGEST:]
     return float(_by_weights(fitted, workload, largest, stderr[largest], level, 1).max())

@@ -11,7 +11,8 @@
 //! `σ`, whose variance is `(sinh(e_i/2)/(e_i/2))²` times larger.
 
 use super::random::{
-    BlockNoise, BodyNoise, Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler, Steps, add_steps, scaled_quarters,
+    BlockNoise, BodyNoise, Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler, Staircase, Steps, add_steps,
+    scaled_quarters,
 };
 use crate::domain::Domain;
 use crate::error::Error;
@@ -62,6 +63,8 @@ pub struct Door {
     measured_len: usize,
     /// Of discrete noise; none for noise on the grid.
     steps: Vec<Steps>,
+    /// Noise of a single number, where that is better than discrete Laplace noise.
+    staircase: Option<Staircase>,
 }
 
 /// Discrete Laplace noise on rows in order: `step` times integers with `P(k) ∝ exp(−rate·|k|)`.
@@ -223,9 +226,10 @@ impl Door {
             geometry,
             measured_len: len,
             steps: Vec::new(),
+            staircase: None,
         };
         Ok(match door.geometry {
-            Geometry::L1 if exact => door.on_steps(&strategy.steps(), noise),
+            Geometry::L1 if exact => door.on_steps(&strategy.steps(), noise).on_stairs(noise_ratio),
             Geometry::Common(CommonNoise::Gaussian(ratio)) => {
                 Sampler::new(NoiseLaw::Gaussian, scaled_quarters(door.quarter_units, ratio))?;
                 door
@@ -276,6 +280,24 @@ impl Door {
             (Some(steps), Ok(grid)) if !steps.is_empty() => Self { grid, quarter_units, steps, ..self },
             _ => self,
         }
+    }
+
+    /// With staircase noise where a single number is measured.
+    fn on_stairs(self, noise_ratio: f64) -> Self {
+        let [Steps { step, len: 1, .. }] = self.steps[..] else { return self };
+        // What a neighbour moves is a whole number of steps.
+        let width = (self.sensitivity.total().get() / step as f64 * (1.0 + f64::EPSILON)).floor();
+        let exponent = floor_log2(noise_ratio * 8.0 / MAX_QUARTER_UNITS as f64) - 2;
+        let numerator = (noise_ratio * 2f64.powi(-exponent)).ceil() as u64;
+        let staircase =
+            Geometric::at_least(numerator, exponent, 1).and_then(|size| Staircase::of(step, size, width as u64));
+        Self { staircase, ..self }
+    }
+
+    /// Staircase noise of a single number: steps of the input, privacy loss, width and first step.
+    pub fn staircase(&self) -> Option<(f64, f64, u64, u64)> {
+        let (step, rate, width, first) = self.staircase?.parts();
+        Some((step as f64 * 2f64.powi(-(self.domain.fraction_bits() as i32)), rate, width, first))
     }
 
     /// The strategy as it is answered under this door's noise: another one where rows have noise of different sizes.
@@ -401,8 +423,13 @@ impl Door {
         match &self.geometry {
             Geometry::L2 => Sampler::new(NoiseLaw::Gaussian, self.quarter_units)?.add(&mut units, key)?,
             Geometry::Common(noise) => self.add_common(*noise, &mut units, key)?,
-            Geometry::L1 if !self.steps.is_empty() => add_steps(&self.steps, &mut units, key)?,
-            Geometry::L1 => Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key)?,
+            Geometry::L1 => match self.staircase {
+                Some(staircase) => units[0] = add_noise(units[0], staircase.sample(key)),
+                None if self.steps.is_empty() => {
+                    Sampler::new(NoiseLaw::Laplace, self.quarter_units)?.add(&mut units, key)?;
+                }
+                None => add_steps(&self.steps, &mut units, key)?,
+            },
             Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units)?.add(&mut units, blocks, key),
             Geometry::Body(body) => {
                 let (polytope, exponent) = body.polytope();
@@ -416,6 +443,9 @@ impl Door {
     /// Noise on a measured coordinate: Gaussian standard deviation, Laplace scale. Of discrete noise the scale of Laplace
     /// noise with the variance of the first row, in whose units [`Self::refined`] strategies say variances.
     pub fn noise(&self) -> f64 {
+        if let Some((step, ..)) = self.staircase() {
+            return step * self.staircase.map_or(0.0, |noise| (0.5 * noise.variance()).sqrt());
+        }
         self.scale() / self.steps.first().map_or(1.0, Steps::gain)
     }
 

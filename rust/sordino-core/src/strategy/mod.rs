@@ -94,11 +94,10 @@ impl Geometry {
     /// Bound of this norm over the ℓ2 norm in `len` dimensions.
     pub(crate) fn over_l2(&self, len: usize) -> Upper {
         match self {
-            Self::L2 => Upper::exact(1.0),
+            Self::L2 | Self::Common(_) => Upper::exact(1.0), // of common noise nothing is encoded in floating point
             Self::L1 => Upper::integer(len as u128).sqrt(),
             Self::Blocks(blocks) => Upper::integer(blocks.len() as u128).sqrt(),
             Self::Body(body) => body.largest_on_the_ball(),
-            Self::Common(_) => Upper::exact(1.0), // nothing is encoded in floating point
         }
     }
 }

@@ -58,6 +58,12 @@ impl Geometric {
     /// The sample that one word decides, `None` if it takes more.
     #[inline]
     pub(super) fn fast(self, word: u64) -> Option<i64> {
+        self.decided(word).and_then(|(k, again)| (!again).then_some(k))
+    }
+
+    /// What one word decides: a sample, or zero and that it is to be drawn again; `None` if it takes more.
+    #[inline]
+    fn decided(self, word: u64) -> Option<(i64, bool)> {
         let (layer, negative, u) = split(word);
         let shift = FIRST_BITS + Exponential::FRACTION_BITS + self.shift;
         let width = self.scale * Exponential::WIDTH[layer];
@@ -65,8 +71,8 @@ impl Geometric {
         let k = (low >> shift) as i64;
         let highest = ((low + u128::from(width - 1)) >> shift) as i64;
         let sign = -i64::from(negative);
-        let decided = u < Exponential::ACCEPT[layer] && k == highest && !(negative && k == 0);
-        decided.then_some((k ^ sign) - sign)
+        let decided = u < Exponential::ACCEPT[layer] && k == highest;
+        decided.then_some(((k ^ sign) - sign, negative & (k == 0)))
     }
 
     /// The sample that starts with a word which [`Self::fast`] gave up.
@@ -74,6 +80,16 @@ impl Geometric {
     #[inline(never)]
     pub(super) fn slow(self, mut word: u64, wide_only: bool, words: &mut impl Words) -> i64 {
         loop {
+            if !wide_only {
+                match self.decided(word) {
+                    Some((_, true)) => {
+                        word = words.next(Purpose::Layer);
+                        continue;
+                    }
+                    Some((k, false)) => return k,
+                    None => {}
+                }
+            }
             let (cell, negative) = slow::draw::<Exponential>(word, wide_only, words);
             let k = cell.floor(self.scale, self.shift, words) as i64;
             if !negative {
@@ -86,26 +102,36 @@ impl Geometric {
         }
     }
 
+    /// `⌊cE⌋`, and a sign that does not depend on it.
+    pub(super) fn magnitude(self, words: &mut impl Words) -> (u64, bool) {
+        let word = words.next(Purpose::Layer);
+        let (cell, negative) = slow::draw::<Exponential>(word, false, words);
+        (cell.floor(self.scale, self.shift, words), negative)
+    }
+
     /// Adds `step` times a sample to each value.
     fn add(self, step: i64, units: &mut [i64], words: &mut ChaChaWords) {
         let mut done = 0;
         while done < units.len() {
             let mut failed = None;
             let mut taken = 0;
-            for (unit, word) in units[done..].iter_mut().zip(words.available()) {
+            for word in words.available() {
+                let Some(unit) = units.get_mut(done) else { break };
                 taken += 1;
-                if let Some(k) = self.fast(*word) {
+                if let Some((k, again)) = self.decided(*word) {
+                    // A minus zero changes nothing, and the next word is for the same value.
                     *unit = add_noise(*unit, step.saturating_mul(k));
+                    done += usize::from(!again);
                 } else {
                     failed = Some(*word);
                     break;
                 }
             }
             words.take(taken);
-            done += taken;
             if let Some(word) = failed {
                 let k = self.slow(word, false, words);
-                units[done - 1] = add_noise(units[done - 1], step.saturating_mul(k));
+                units[done] = add_noise(units[done], step.saturating_mul(k));
+                done += 1;
             }
         }
     }

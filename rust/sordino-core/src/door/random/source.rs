@@ -186,7 +186,9 @@ impl NoiseSource {
         if let Some(ratio) = self.common {
             let mut one = [0];
             self.fill_own(&mut one, scaled_quarters(quarter_units, ratio));
-            row.iter_mut().for_each(|k| *k = k.saturating_add(one[0]));
+            for k in row {
+                *k = k.saturating_add(one[0]);
+            }
         }
     }
 
