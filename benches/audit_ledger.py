@@ -279,8 +279,9 @@ def _orders() -> Row:
 def attacks() -> list[Row]:
     """Return all rows."""
     rows: list[Row] = []
-    for each in [*(partial(_split, *total, reserve) for total in _TOTALS for reserve in _RESERVES), _orders]:
-        rows.append(row := each())
+    splits = [partial(_split, *total, reserve) for total in _TOTALS for reserve in _RESERVES]
+    for attack in (*splits, _orders):
+        rows.append(row := attack())
         if sys.stderr.isatty():
             print("|".join(row.cells()), file=sys.stderr)
     return rows
