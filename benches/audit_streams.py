@@ -109,7 +109,7 @@ def _row(plan: so.StreamPlan) -> Row:
     under = fitted.strategy.fit(fitted.patterns, domain.max_value, domain.fraction_bits, fitted.ratio / _UNDER)
     planted, _ = _bound(plan, under, delta)
     return Row(
-        f"{plan.mechanism}, {type(plan.workload).__name__}, {plan.workload.horizon}, claim ({_EPSILON:g}, {delta:g})",
+        f"{plan.mechanism}, {type(plan.workload.workload).__name__}, {plan.workload.horizon}, claim ({_EPSILON:g}, {delta:g})",
         f"ε ≥ {found:.3f}",
         f"1.25 times less noise: ε ≥ {planted:.3f}",
         found / _EPSILON,

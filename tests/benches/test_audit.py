@@ -13,7 +13,7 @@ BENCHES = Path(__file__).resolve().parents[2] / "benches"
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", ["audit.py", "audit_streams.py"])
+@pytest.mark.parametrize("name", ["audit.py", "audit_streams.py", "audit_laws.py", "audit_ledger.py"])
 def test_no_mechanism_is_caught_and_planted_under_noise_is(name):
     """Fresh keys: a false alarm in less than one run in a hundred (see `benches/audit.py`)."""
     environment = {**os.environ, "SORDINO_BENCH_QUICK": "1"}
