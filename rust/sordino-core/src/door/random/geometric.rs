@@ -72,7 +72,7 @@ impl Geometric {
         let highest = ((low + u128::from(width - 1)) >> shift) as i64;
         let sign = -i64::from(negative);
         let decided = u < Exponential::ACCEPT[layer] && k == highest;
-        decided.then_some(((k ^ sign) - sign, negative & (k == 0)))
+        decided.then_some(((k ^ sign) - sign, negative && k == 0))
     }
 
     /// The sample that starts with a word which [`Self::fast`] gave up.
