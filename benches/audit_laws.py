@@ -4,7 +4,7 @@ As `audit.py`, by likelihood ratios whose threshold is chosen on draws of their 
 (1 - 1e-4 each) that must stay below what is claimed; with less noise than planned they must exceed it.
 
 * *counts*: discrete Laplace noise, at several epsilon; neighbours differ in one cell. The rates of a weighted tree
-  differ by row.
+  differ by row. A single count that a unit raises by several has staircase noise.
 * *tables*: common noise, `AddRemove(k, per_cell=1, one_signed=True)`; a unit raises m of d cells by one, for the m of
   the largest loss and, Gaussian, for k. Under Gaussian noise the test is linear and bounds mu; the likelihood of
   discrete noise is summed over the common part.
@@ -158,8 +158,37 @@ def _tree(mechanism: str, cells: int, epsilon: float) -> Row:
     return _row(what, "ε", figures, (epsilon, law), [True])
 
 
+def _staircase(records: int, epsilon: float) -> Row:
+    """One count that a unit raises by so many."""
+    plan = so.plan(so.Histogram(1), so.PureDP(epsilon=epsilon), unit=so.AddRemove(records))
+    noise = plan.fit.staircase
+    assert noise is not None
+    zero, raised = np.zeros(1, dtype=np.int64), np.full(1, records, dtype=np.int64)
+
+    def draw(door: _core.Door) -> Draw:
+        found = door.staircase
+        assert found is not None
+        _, rate, width, first = found
+
+        def stairs(values: Array) -> Array:
+            return np.maximum(np.floor((np.abs(values) - first) / width) + 1.0, 0.0) * rate
+
+        def losses(unit: int) -> Array:
+            values = np.array([_values(plan, door, raised if unit else zero) for _ in range(_DRAWS)]).reshape(-1)
+            return stairs(values) - stairs(values - records)
+
+        return losses
+
+    doors = plan.fit.door, _refitted(plan, plan.fit.strategy, plan.fit.ratio / _UNDER)
+    figures = [_epsilon(draw(door)) for door in doors]
+    what = f"{plan.mechanism}, one count raised by {records}, staircase, claim ({epsilon:g}, 0)"
+    return _row(what, "ε", figures, (epsilon, epsilon), [True])
+
+
 def _counts() -> list[Row]:
     rows: list[Row] = []
+    for records, epsilon in ((5, 1.0), (5, 3.0), (10, 3.0)):
+        rows = _printed([*rows, _staircase(records, epsilon)])
     for epsilon in _EPSILONS:
         rows = _printed([*rows, _cells(epsilon)])
     for mechanism, cells in (("tree-laplace", 4), ("weighted-tree-laplace", 16)):
