@@ -263,7 +263,12 @@ impl Door {
             }
             _ => return Err(Error::Unsupported("this door was fitted to another strategy".into())),
         };
-        units.par_iter_mut().with_min_len(1 << 14).for_each(|unit| *unit = add_noise(*unit, common));
+        let add = |chunk: &mut [i64]| chunk.iter_mut().for_each(|unit| *unit = add_noise(*unit, common));
+        if units.len() <= CHUNK {
+            add(units);
+        } else {
+            units.par_chunks_mut(CHUNK).for_each(add);
+        }
         Ok(())
     }
 
