@@ -41,7 +41,9 @@ class Staircase:
         q = math.exp(-self.rate)
         inner = max(self.first - place, 0)
         own = inner + (self.width - place - inner) * q
-        return math.exp(-self.rate * block) * (own + q * (self.first + (self.width - self.first) * q) / (1.0 - q))
+        return math.exp(-self.rate * block) * (
+            own + q * (self.first + (self.width - self.first) * q) / -math.expm1(-self.rate)
+        )
 
     def half_width(self, level: float, answers: int = 1) -> float:
         """Return the half width of an interval for the number, ends included.

@@ -292,6 +292,7 @@ def privacy_for(
 ) -> Privacy:
     """Return the least epsilon with which the error target is met: the question people ask first.
 
+    Half widths under staircase noise are steps that rise here and there as epsilon grows: a smaller epsilon may do.
     Where the error is no multiple of the noise (`SmoothQueries`, surveys, live tables), within a thousandth of it, from
     1e-6 to 1e6.
 

@@ -13,6 +13,8 @@ __all__ = ["Interval", "interval_around"]
 
 # Rounding errors of a few sums of products, relative to the numbers and to the width.
 _OF_VALUES, _OF_WIDTH = 2.0**-40, 2.0**-30
+# Beyond this every number is a whole one, rounded or not.
+_EXACT = 2.0**52
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def interval_around(
     """
     values, widths = np.asarray(values, dtype=np.float64), np.asarray(widths, dtype=np.float64)
     if rounding is not None:
-        whole = (np.rint(values) == values).all() and (np.rint(widths) == widths).all()
+        whole = all(((np.rint(part) == part) & (np.abs(part) < _EXACT)).all() for part in (values, widths))
         more = np.asarray(rounding, dtype=np.float64) + _OF_VALUES * np.abs(values) + _OF_WIDTH * widths
         widths = widths if whole else widths + more
     return Interval(np.subtract(values, widths), np.add(values, widths), level, simultaneous)

@@ -136,6 +136,8 @@ class Release:
         # An answer with weights w of numbers y is off by less than this times |w| |y|, and |w| <= stderr/sd.
         steps, rates = rows
         least = float(steps.min()) * standard_deviation(float(rates.max()))
+        if self.fit.staircase is not None:
+            least = math.sqrt(2.0) * self.fit.door.noise
         measured = self.measured.values()
         return self.stderr * (2.0**-46 * math.log2(len(measured) + 2.0) * float(np.linalg.norm(measured)) / least)
 

@@ -76,6 +76,34 @@ def test_values_have_the_law_and_intervals_hold(epsilon):
     assert stats.norm.sf(abs(values.mean()) / (plan.rmse / math.sqrt(count))) > 1e-7
 
 
+@pytest.mark.parametrize(("width", "epsilon", "rmse"), [(10**6, 30.0, 36.04), (10**9, 35.0, 6806.0)])
+def test_many_steps(width, epsilon, rmse):
+    plan = so.plan(so.Histogram(1), so.PureDP(epsilon=epsilon), unit=so.AddRemove(width))
+    assert math.isclose(plan.rmse, rmse, rel_tol=2e-3)
+    assert plan.release([5]).values.shape == (1,)
+
+
+def test_next_to_no_noise():
+    """Releases end, and nothing is divided by zero, however large epsilon is."""
+    for unit, more in ((so.AddRemove(5), {}), (so.AddRemove(1), {"integral": False, "max_value": 100})):
+        for epsilon in (40.0, 800.0):
+            plan = so.plan(so.Histogram(1), so.PureDP(epsilon=epsilon), unit=unit, **more)
+            assert 0.0 < plan.rmse < 1e-3
+            assert plan.release([10]).interval(0.95).lower <= 10
+    privacy = so.privacy_for(so.Histogram(1), within=4.0, unit=so.AddRemove(10**6))
+    assert so.plan(so.Histogram(1), privacy, unit=so.AddRemove(10**6)).fit.largest_half_width(0.95) <= 4.0
+
+
+def test_large_answers_are_rounded_whole_numbers():
+    plan = so.plan(so.Histogram(2), so.PureDP(epsilon=2.0))
+    weight, held = 0.7853981e17, 0
+    for seed in range(400):
+        with so.testing.deterministic_noise(seed.to_bytes(32, "big")):
+            interval = plan.release([1000, 3]).answer(so.Matrix([[weight, 0.0]])).interval(0.95)
+        held += int(interval.lower[0] <= weight * 1000 <= interval.upper[0])
+    assert held >= 0.9 * 400
+
+
 def test_the_epsilon_for_an_error():
     unit = so.AddRemove(5)
     for asked in ({"rmse": 1.9418}, {"within": 4.0}):

@@ -43,6 +43,8 @@ pub(crate) struct ChaChaWords {
     next_index: u64,
     /// Words that the next refill makes: few after a seek, since only few may be wanted there.
     batch: usize,
+    /// The most words that a refill made: what is to be wiped.
+    largest: usize,
 }
 
 impl ChaChaWords {
@@ -57,6 +59,7 @@ impl ChaChaWords {
             position: BUFFER,
             next_index: 0,
             batch: FIRST,
+            largest: 0,
         }
     }
 
@@ -92,6 +95,7 @@ impl ChaChaWords {
         for (word, bytes) in self.words[self.position..].iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
         }
+        self.largest = self.largest.max(self.batch);
         self.batch = (2 * self.batch).min(BUFFER);
     }
 
@@ -169,8 +173,8 @@ impl Words for WordsOf<'_> {
 
 impl Drop for ChaChaWords {
     fn drop(&mut self) {
-        self.bytes.zeroize();
-        self.words.zeroize();
+        self.bytes[..8 * self.largest].zeroize();
+        self.words[BUFFER - self.largest..].zeroize();
     }
 }
 
