@@ -83,7 +83,8 @@ def equal_discrete_half_width(rate: float, variates: int, level: float, answers:
 
     The law of the sum, weighed by exp(t k) with Chernoff's t, is on N points the inverse Fourier transform of
     M(t + i u)/M(t), M(s) = 1/(1 - sinh^2(s/2)/sinh^2(e/2))^n: so that a tail is as exact as the whole. Rounding errors
-    are added, what lies beyond the points is wrapped around: with few variates of small rates up to a thousandth too wide.
+    are added; what lies beyond the points is wrapped around, which widens, with few variates of small rates by a
+    thousandth at most.
 
     Args:
         rate: e, positive.
@@ -103,8 +104,8 @@ def equal_discrete_half_width(rate: float, variates: int, level: float, answers:
     if least > _MOST_POINTS:
         return math.floor(discrete_sum_half_width(np.ones(1), np.array([rate]), level, answers, np.array([variates])))
     c, _ = chernoff(law, log_p)
-    # What the tilted law has beyond the points is wrapped around, which widens: by Chernoff's bound next to nothing, or as
-    # little as so many points allow.
+    # What the tilted law has beyond the points is wrapped around, which widens: by Chernoff's bound next to nothing,
+    # or as little as so many points allow.
     further = 0.5 * (1.0 - c)
     beyond = (law.log_moment(c + further) - law.log_moment(c) - math.log(_ERROR)) / (further * rate)
     points = min(max(least, 1 << math.ceil(math.log2(beyond + 4.0))), _MOST_POINTS)
