@@ -68,3 +68,41 @@ def test_end_to_end():
     plan = so.plan(so.RunningSum(20), so.ApproxDP(epsilon=1.0, delta=1e-6), unit=table.unit)
     assert plan.release(table.counts).values.shape == (20,)
     assert plan.release(table).values.shape == (20,)
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 4)), max_size=25),
+    limit=st.integers(1, 6),
+    each=st.integers(1, 4),
+    user=st.integers(0, 3),
+)
+def test_one_user_raises_few_cells_by_little(rows, limit, each, user):
+    """Whoever leaves lowers each count by at most `per_cell`, and raises none: by those of their records that counted."""
+
+    def counts(rows):
+        return so.tabulate(
+            [record for _, record in rows], 4, user=[who for who, _ in rows], max_records=limit, per_cell=each
+        )
+
+    table = counts(rows)
+    assert table.unit == so.AddRemove(limit, per_cell=each, one_signed=True, label="one user")
+    change = table.counts - counts([row for row in rows if row[0] != user]).counts
+    assert change.min(initial=0) >= 0 and change.max(initial=0) <= each and change.sum() <= limit
+    counted, expected = 0, np.zeros(4, dtype=np.int64)
+    for who, record in rows:
+        if who == user and counted < limit:
+            if 0 <= record < 4 and expected[record] >= each:
+                continue
+            counted += 1
+            if 0 <= record < 4:
+                expected[record] += 1
+    assert (change == expected).all()
+
+
+def test_a_table_of_people_has_common_noise():
+    table = so.tabulate(np.arange(40) % 10, 10, user=np.arange(40) // 10, max_records=10, per_cell=1)
+    assert table.counts.tolist() == [4] * 10
+    plan = so.plan(so.Histogram(10), so.ApproxDP(epsilon=1.0, delta=1e-6), unit=table.unit)
+    assert plan.mechanism == "identity-common-gaussian"
+    with pytest.raises(so.errors.InvalidParameterError, match="per_cell needs user"):
+        so.tabulate([1, 2], 3, per_cell=1)

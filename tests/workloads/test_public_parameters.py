@@ -253,7 +253,7 @@ def calls():
     new("discrepancy", so.RunningSum(3), gap=1e-2, walks=2, seed=0)
     new("lower_bounds", so.RunningSum(3), A, records=5)
     new("spectrum", so.RunningSum(3))
-    new("tabulate", [0, 1], 2, user=[1, 2], max_records=1, label="x")
+    new("tabulate", [0, 1], 2, user=[1, 2], max_records=1, per_cell=1, label="x")
     add("Tabulated.require", so.tabulate([0, 1], 2).require, so.AddRemove())
     counts = so.plan(so.Histogram(4), A)
     release = counts.release([1, 2, 3, 4])

@@ -58,12 +58,14 @@ def tabulate(
     *,
     user: object = None,
     max_records: int | None = None,
+    per_cell: int | None = None,
     label: str | None = None,
 ) -> Tabulated:
     """Count records in bins, keeping at most `max_records` records of each user.
 
     Which records of a user are kept depends on that user's records alone (the first ones in the order given),
-    so adding or removing a user changes the counts by at most `max_records` in total.
+    so adding or removing a user changes the counts by at most `max_records` in total. With `per_cell` no more than so
+    many of them are in one bin, the first ones: the unit then says that, and that all of them only raise counts.
 
     Args:
         records: Shape (n,): numbers for edges, or integer codes. Missing and out-of-range records are null: they
@@ -74,6 +76,7 @@ def tabulate(
             equal and have the same hash, as in a `dict`: give all of them in one type. Records without one (None,
             not-a-number, not-a-time, or a tuple that holds such) are null. Needs `max_records`.
         max_records: Records of one user that count.
+        per_cell: Records of one user that count in one bin, if fewer; further ones use up nothing. Needs `user`.
         label: What is protected, for the unit; 'one user' or 'one record' if None.
 
     Returns:
@@ -82,10 +85,13 @@ def tabulate(
     Raises:
         DataTypeError: An argument is of the wrong type, or records are dates or categories: give their codes.
         ShapeError: Records and users differ in number.
-        InvalidParameterError: Bins are not increasing, or `user` and `max_records` do not come together.
+        InvalidParameterError: Bins are not increasing, `user` and `max_records` do not come together, or there is a
+            `per_cell` without them.
     """
     if (user is None) != (max_records is None):
         raise InvalidParameterError("user and max_records go together")
+    if per_cell is not None and user is None:
+        raise InvalidParameterError("per_cell needs user and max_records")
     said = "" if label is None else text("label", label)
     reals = _reals(records)
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
@@ -101,8 +107,14 @@ def tabulate(
     unit = AddRemove(1, label=said or "one record")
     if user is not None and max_records is not None:
         limit = integer("max_records", max_records, least=1)
-        cells = np.where(within_allowance(user, len(cells), limit), cells, -1)
+        groups = _groups(user, len(cells))
         unit = AddRemove(limit, label=said or "one user")
+        if per_cell is not None:
+            each = integer("per_cell", per_cell, least=1)
+            further = (cells >= 0) & (_rank_within(groups * (count + 1) + cells) >= each)
+            cells, groups = cells[~further], groups[~further]
+            unit = AddRemove(limit, per_cell=each, one_signed=True, label=unit.label)
+        cells = np.where(_allowed(groups, limit), cells, -1)
     counts = np.bincount(cells[cells >= 0], minlength=count).astype(np.int64)
     return Tabulated(counts, unit)
 
@@ -242,7 +254,10 @@ def within_allowance(user: object, count: int, limit: int) -> NDArray[np.bool_]:
         DataTypeError: Users cannot be told apart.
         ShapeError: Not as many users as records.
     """
-    groups = _groups(user, count)
+    return _allowed(_groups(user, count), limit)
+
+
+def _allowed(groups: NDArray[np.int64], limit: int) -> NDArray[np.bool_]:
     return (groups >= 0) & (_rank_within(groups) < limit)
 
 
