@@ -23,7 +23,6 @@ Run `python benches/audit.py`.
 
 import math
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from harness import Row, in_process, main, quick, table
+from harness import Row, audited, in_process, main, quick, reported
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.spatial import ConvexHull
@@ -347,10 +346,7 @@ def _attacks(number: int) -> list[Row]:
         ordered = isinstance(_workloads()[number], so.SortedHistogram)
         if (ordered and mechanism.strategy != "isotonic") or (number > 0 and apart and not ordered):
             continue
-        for plan in _plans(_workloads()[number], mechanism):
-            rows.append(_row(plan))
-            if sys.stderr.isatty():
-                print("|".join(rows[-1].cells()), file=sys.stderr)
+        rows += [reported(_row(plan)) for plan in _plans(_workloads()[number], mechanism)]
     return rows
 
 
@@ -367,13 +363,5 @@ def attacks() -> list[Row]:
     return rows
 
 
-def _run() -> list[Row]:
-    rows = attacks()
-    if not all(row.met for row in rows):
-        print(table(rows))
-        sys.exit(1)
-    return rows
-
-
 if __name__ == "__main__":
-    main({str(number): partial(_attacks, number) for number in range(len(_workloads()))}, _run)
+    main({str(number): partial(_attacks, number) for number in range(len(_workloads()))}, audited(attacks))

@@ -19,12 +19,11 @@ Run `python benches/audit_laws.py`.
 """
 
 import math
-import sys
 from collections.abc import Callable
 
 import numpy as np
 from audit import lower_bound
-from harness import Row, in_process, main, quick, table
+from harness import Row, audited, in_process, main, quick, reported
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import beta, norm
@@ -96,12 +95,6 @@ def _row(what: str, symbol: str, figures: list[float], limits: tuple[float, floa
         goal += "; less noise is caught" if all(shown) else "; less noise on all is caught" if shown[0] else ""
     said = f"{symbol} ≥ {found:.3f}" + (f" (law {law:.3f})" if law < 0.9999 * claim else "")
     return Row(what, said, faults, found / claim, goal, found < min(claim, law) and caught)
-
-
-def _printed(rows: list[Row]) -> list[Row]:
-    if sys.stderr.isatty():
-        print("|".join(rows[-1].cells()), file=sys.stderr)
-    return rows
 
 
 def _refitted(plan: so.Plan, strategy: _core.Strategy, ratio: float) -> _core.Door:
@@ -188,12 +181,12 @@ def _staircase(records: int, epsilon: float) -> Row:
 def _counts() -> list[Row]:
     rows: list[Row] = []
     for records, epsilon in ((5, 1.0), (5, 3.0), (10, 3.0)):
-        rows = _printed([*rows, _staircase(records, epsilon)])
+        rows.append(reported(_staircase(records, epsilon)))
     for epsilon in _EPSILONS:
-        rows = _printed([*rows, _cells(epsilon)])
+        rows.append(reported(_cells(epsilon)))
     for mechanism, cells in (("tree-laplace", 4), ("weighted-tree-laplace", 16)):
         for epsilon in (1.0, 3.0):
-            rows = _printed([*rows, _tree(mechanism, cells, epsilon)])
+            rows.append(reported(_tree(mechanism, cells, epsilon)))
     return rows
 
 
@@ -255,7 +248,7 @@ def _gaussian_table(d: int, k: int) -> list[Row]:
         law = mu(planned, m)
         shown = [mu(each, m) > _SHOWN for each, m in zip(made[1:], at[1:], strict=True)]
         what = f"{plan.mechanism}, {d} cells, one record raises {m} of at most {k}, claim mu = 1"
-        rows = _printed([*rows, _row(what, "µ", figures, (1.0, law), shown)])
+        rows.append(reported(_row(what, "µ", figures, (1.0, law), shown)))
     return rows
 
 
@@ -314,7 +307,7 @@ def _tables() -> list[Row]:
     for d, k in _TABLES:
         rows = [*rows, *_gaussian_table(d, k)]
     for d, k, epsilon in _PURE_TABLES:
-        rows = _printed([*rows, _pure_table(d, k, epsilon)])
+        rows.append(reported(_pure_table(d, k, epsilon)))
     return rows
 
 
@@ -387,7 +380,7 @@ def _streams() -> list[Row]:
                 continue
             row = _stream_row(mechanism.name, dim, touched)
             if row is not None:
-                rows = _printed([*rows, row])
+                rows.append(reported(row))
     return rows
 
 
@@ -399,13 +392,5 @@ def figures() -> list[Row]:
     return [row for section in _SECTIONS for row in in_process(__file__, section, threads=1)]
 
 
-def _run() -> list[Row]:
-    rows = figures()
-    if not all(row.met for row in rows):
-        print(table(rows))
-        sys.exit(1)
-    return rows
-
-
 if __name__ == "__main__":
-    main(_SECTIONS, _run)
+    main(_SECTIONS, audited(figures))

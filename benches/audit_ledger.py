@@ -15,14 +15,13 @@ Run `python benches/audit_ledger.py`.
 """
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
 
 import numpy as np
-from harness import Row, in_process, main, quick, table
+from harness import Row, audited, in_process, main, quick, reported
 from numpy.typing import NDArray
 from scipy.stats import norm
 
@@ -278,22 +277,9 @@ def _orders() -> Row:
 
 def attacks() -> list[Row]:
     """Return all rows."""
-    rows: list[Row] = []
     splits = [partial(_split, *total, reserve) for total in _TOTALS for reserve in _RESERVES]
-    for attack in (*splits, _orders):
-        rows.append(row := attack())
-        if sys.stderr.isatty():
-            print("|".join(row.cells()), file=sys.stderr)
-    return rows
-
-
-def _run() -> list[Row]:
-    rows = in_process(__file__, "all", threads=1)
-    if not all(row.met for row in rows):
-        print(table(rows))
-        sys.exit(1)
-    return rows
+    return [reported(attack()) for attack in (*splits, _orders)]
 
 
 if __name__ == "__main__":
-    main({"all": attacks}, _run)
+    main({"all": attacks}, audited(partial(in_process, __file__, "all", threads=1)))

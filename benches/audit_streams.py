@@ -9,11 +9,11 @@ with 1.25 times less noise must exceed it wherever the test can reach it. The ex
 Run `python benches/audit_streams.py`.
 """
 
-import sys
+from functools import partial
 
 import numpy as np
 from audit import lower_bound
-from harness import Row, in_process, main, quick, table
+from harness import Row, audited, in_process, main, quick, reported
 from numpy.typing import NDArray
 
 import sordino as so
@@ -132,19 +132,10 @@ def figures() -> list[Row]:
             if horizon == "unbounded" and mechanism.strategy != "blt":
                 continue  # what a dozen steps show of the others is a small part of their sensitivity
             option = _BRANCHING if mechanism.strategy == "subtraction-tree" else None
-            rows.append(_row(so.plan(so.Continual(workload), privacy, mechanism=mechanism.name, degree=option)))
-            if sys.stderr.isatty():
-                print("|".join(rows[-1].cells()), file=sys.stderr)
-    return rows
-
-
-def _run() -> list[Row]:
-    rows = in_process(__file__, "all", threads=1)
-    if not all(row.met for row in rows):
-        print(table(rows))
-        sys.exit(1)
+            plan = so.plan(so.Continual(workload), privacy, mechanism=mechanism.name, degree=option)
+            rows.append(reported(_row(plan)))
     return rows
 
 
 if __name__ == "__main__":
-    main({"all": figures}, _run)
+    main({"all": figures}, audited(partial(in_process, __file__, "all", threads=1)))

@@ -24,6 +24,7 @@ __all__ = [
     "Contest",
     "Row",
     "amount",
+    "audited",
     "in_process",
     "main",
     "noted",
@@ -33,6 +34,7 @@ __all__ = [
     "quick",
     "race",
     "race_apart",
+    "reported",
     "rounds",
     "table",
     "turns",
@@ -262,6 +264,26 @@ def table(rows: list[Row]) -> str:
     lines = ["| " + " | ".join(_HEADINGS) + " |", "|" + "---|" * len(_HEADINGS)]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row.cells()) + " |" for row in rows]
     return "\n".join(lines)
+
+
+def reported(row: Row) -> Row:
+    """Print a row to who waits at a terminal, and return it."""
+    if sys.stderr.isatty():
+        print("|".join(row.cells()), file=sys.stderr)
+    return row
+
+
+def audited(rows: Section) -> Section:
+    """Return a section that fails, its rows printed, where a goal is missed."""
+
+    def found() -> list[Row]:
+        made = rows()
+        if not all(row.met for row in made):
+            print(table(made))
+            sys.exit(1)
+        return made
+
+    return found
 
 
 def main(sections: Mapping[str, Section], run: Section, contests: Mapping[str, Contest] | None = None) -> None:

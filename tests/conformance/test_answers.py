@@ -71,6 +71,32 @@ def test_variances_where_least_squares_are_hard(workload, mechanism):
     assert (np.abs(again.values - truth) <= 12.0 * again.stderr + 1e-6).all()
 
 
+def check_widest_interval(plan):
+    interval = plan.release(np.zeros(plan.workload.input_shape, dtype=np.int64)).interval(0.95)
+    widest = (interval.upper - interval.lower).max() / 2.0
+    assert math.isclose(plan.fit.largest_half_width(0.95), widest, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("case", EXACT, ids=[n for n, c in zip(NAMES, TABLES, strict=True) if c in EXACT])
+def test_the_widest_interval_is_known_beforehand(case):
+    check_widest_interval(cases.table_plan(*case))
+
+
+@pytest.mark.parametrize(
+    ("workload", "unit", "mechanism"),
+    [
+        (3 * so.Histogram(1) | so.Histogram(1), 5, "auto"),
+        (so.Matrix([[3.0], [1.0]]), 5, "identity"),
+        (so.Matrix([[9.0, 0, 0], [0, 1, 0], [0, 0, 1]]), 1, "output"),
+        (so.Matrix([[3.0, -2, 0], [1, 1, 1]]), 1, "k-norm"),
+        (so.Matrix([[2.0, 0, 0], [1.1, 1.1, 1.1]]), 1, "identity"),  # the widest is not that of the largest error
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_the_widest_interval_is_anywhere(workload, unit, mechanism, epsilon):
+    check_widest_interval(so.plan(workload, so.PureDP(epsilon=epsilon), unit=so.AddRemove(unit), mechanism=mechanism))
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("case", EXACT[:: max(len(EXACT) // 120, 1)])
 def test_errors_are_as_planned(case):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from sordino.accuracy.bounds import Bound
+from sordino.accuracy.lattice_half_widths import standard_deviation
 from sordino.privacy.guarantees import ApproxDP, Privacy, PureDP
 from sordino.privacy.units import AddRemove, Unit
 from sordino.workloads import Histogram, Workload
@@ -43,10 +44,8 @@ def count_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | Non
         return None
     match privacy:
         case PureDP(epsilon=epsilon):
-            value = math.sqrt(0.5) / math.sinh(0.5 * min(epsilon, 500.0))
-            return Bound(
-                "least error of a count", value * _SAFE, "any, for counts without an upper bound", binds_all=True
-            )
+            value = standard_deviation(epsilon) * _SAFE
+            return Bound("least error of a count", value, "any, for counts without an upper bound", binds_all=True)
         case ApproxDP(epsilon=epsilon, delta=delta) if epsilon >= _LEAST_EPSILON:
             value = math.sqrt(_least_variance(epsilon, delta)) * _SAFE
             return Bound(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sordino.accuracy.half_widths import equal_laplace_half_width, laplace_sum_half_width
-from sordino.accuracy.lattice_half_widths import discrete_sum_half_width, equal_discrete_half_width
+from sordino.accuracy.lattice_half_widths import discrete_sum_half_width, equal_discrete_half_width, share_of_pole
 
 __all__ = ["EqualNoise"]
 
@@ -51,9 +51,6 @@ class EqualNoise:
         found = np.asarray(weights, dtype=np.float64)
         if self.step is None:
             return self.scale * laplace_sum_half_width(found, level, answers)
-        found = found[found > 0.0]
-        if len(found) and (found == found[0]).all():
-            return float(found[0]) * self.of_equal(len(found), level, answers)
         return self.step * discrete_sum_half_width(found, np.full(len(found), self.rate), level, answers)
 
     def chernoff(self, variates: int, log_odds: float) -> float:
@@ -68,9 +65,5 @@ class EqualNoise:
 
     def _log_moment(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log E exp(s Y) of one number at these s, in units of what is finite."""
-        if self.step is None:
-            share = points * points
-        else:
-            x = points * self.rate
-            share = np.exp(x - self.rate) * (np.expm1(-x) / np.expm1(-self.rate)) ** 2
+        share = points * points if self.step is None else share_of_pole(points * self.rate, self.rate)
         return np.asarray(-np.log1p(-share))

@@ -56,7 +56,7 @@ class BoxSums:
 
     def _widths(self, level: float, answers: int) -> Array:
         fit = self._fit
-        if fit.mechanism.law == "gaussian" or not fit.measures_cells or fit.rows is None or fit.staircase is not None:
+        if fit.one_law or not fit.measures_cells or fit.rows is None:
             return fit.half_widths(self.stderr, level, answers)
         sizes, which = np.unique(self._volumes, return_inverse=True)
         if len(sizes) > _MOST_SIZES:

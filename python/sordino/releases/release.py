@@ -12,7 +12,6 @@ import numpy as np
 from sordino import _core
 from sordino._support.checks import flag
 from sordino._support.extras import drawn
-from sordino.accuracy.lattice_half_widths import standard_deviation
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
 from sordino.mechanisms.linear.compression import Compression
 from sordino.mechanisms.linear.half_widths import answer_half_widths
@@ -131,13 +130,10 @@ class Release:
     @property
     def _rounding(self) -> Array | None:
         """A bound on rounding errors of answers decoded from numbers with discrete noise; None for other noise."""
-        if (rows := self.fit.rows) is None:
+        if self.fit.rows is None:
             return None
-        # An answer with weights w of numbers y is off by less than this times |w| |y|, and |w| <= stderr/sd.
-        steps, rates = rows
-        least = float(steps.min()) * standard_deviation(float(rates.max()))
-        if self.fit.staircase is not None:
-            least = math.sqrt(2.0) * self.fit.door.noise
+        # An answer with weights w of numbers y is off by less than this times |w| |y|, and |w| <= stderr/least.
+        least = self.fit.door.noise * math.sqrt(self.fit.strategy.unit_variances().min())
         measured = self.measured.values()
         return self.stderr * (2.0**-46 * math.log2(len(measured) + 2.0) * float(np.linalg.norm(measured)) / least)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino import _core
+from sordino.accuracy.lattice_half_widths import variance
 from sordino.errors import UnsupportedMechanismError
 from sordino.privacy.units import AddRemove, Unit
 from sordino.workloads.base import Array
@@ -118,12 +119,8 @@ def _moments(workload: Workload, strategy: _core.Strategy) -> tuple[float, float
 
 def _pure_ratio(sizes: tuple[int, int], mean_square: float, totals: float, ratio: float) -> float | None:
     d, k = sizes
-
-    def variance(rate: Array) -> Array:
-        return np.asarray(0.5 / np.sinh(np.minimum(0.5 * rate, 250.0)) ** 2)
-
     j = np.arange(max(-(-d // 2), 1), k, dtype=np.float64)
-    alone = mean_square * variance(np.array([1.0 / (ratio * k)]))[0]
+    alone = mean_square * float(variance(1.0 / (ratio * k)))
     if not len(j):
         return None
     rates = 1.0 / (ratio * j)

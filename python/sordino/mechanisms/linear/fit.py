@@ -140,6 +140,11 @@ class LinearFit(DoorFit):
         found = self.door.staircase
         return None if found is None else Staircase(*found)
 
+    @property
+    def one_law(self) -> bool:
+        """Whether the errors of all answers have one law, up to their size."""
+        return self.mechanism.law == "gaussian" or self.strategy.geometry == "body" or self.staircase is not None
+
     @cached_property
     def rows(self) -> tuple[Array, Array] | None:
         """Steps and rates of discrete noise, one a measured row; None for noise on a fine lattice."""
@@ -147,14 +152,14 @@ class LinearFit(DoorFit):
         return (np.repeat(steps, lengths), np.repeat(rates, lengths)) if len(steps) else None
 
     def largest_half_width(self, level: float) -> float:
-        """Return the half width of the widest interval, of those of the answers with the largest errors.
+        """Return the half width of the widest interval; of more than 8 answers of those looked at, with large errors.
 
         Raises:
             UnsupportedMechanismError: Only a sketch is measured.
         """
         if self.max_stderr is None:
             return super().largest_half_width(level)
-        if self.mechanism.law == "laplace" and self._stderr is not None:
+        if not self.one_law and self._stderr is not None:
             return largest_half_width(self, level)
         return float(self.half_widths(np.array([self.max_stderr]), level)[0])
 

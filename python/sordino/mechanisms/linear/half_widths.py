@@ -13,7 +13,6 @@ from sordino.accuracy.half_widths import laplace_half_width, laplace_sum_half_wi
 from sordino.accuracy.lattice_half_widths import (
     discrete_half_width,
     discrete_sum_half_width,
-    equal_discrete_half_width,
     standard_deviation,
 )
 from sordino.workloads import Filter, GroupConvolution, Histogram, RunningSum, Workload
@@ -28,8 +27,9 @@ __all__ = ["answer_half_widths", "largest_half_width"]
 _EXACT_ANSWERS = 10_000
 # Under a searched strategy no two answers have the same weights: two milliseconds each.
 _SEARCHED_ANSWERS = 1_000
-# Answers with the largest errors, of which one has the widest interval.
-_LARGEST = 4
+# Of the answers with an error of at least this share of the largest, so many are looked at for the widest interval.
+_NEAR = 0.75
+_LOOKED_AT = 8
 # Weights below this share of the largest are rounding errors of a decoding.
 _LEAST = 1e-12
 
@@ -49,7 +49,7 @@ def answer_half_widths(fitted: LinearFit, workload: Workload, stderr: Array, lev
         InvalidParameterError: The level is out of range.
     """
     open_unit("level", level)
-    if fitted.mechanism.law == "gaussian" or fitted.strategy.geometry == "body" or fitted.staircase is not None:
+    if fitted.one_law:
         return fitted.half_widths(stderr, level, answers)
     if fitted.measures_cells and isinstance(workload, Histogram):
         return np.full(len(stderr), fitted.cell_half_width(level, answers))
@@ -70,17 +70,19 @@ def answer_half_widths(fitted: LinearFit, workload: Workload, stderr: Array, lev
 
 
 def largest_half_width(fitted: LinearFit, level: float) -> float:
-    """Return the half width of the widest interval, of those of the answers with the largest errors.
+    """Return the half width of the widest interval; of more than 8 answers of those looked at, with large errors.
 
     Raises:
         UnsupportedMechanismError: There are more than 2**26 answers.
     """
     workload, stderr = fitted.request.workload, fitted.stderr
-    by_error = fitted.mechanism.law == "gaussian" or fitted.staircase is not None
-    if by_error or not _weighs(fitted, workload) or fitted.mechanism.strategy == "output":
-        return float(answer_half_widths(fitted, workload, stderr[-1:], level, 1)[0])
-    largest = np.argsort(stderr)[-_LARGEST:]
-    return float(_by_weights(fitted, workload, largest, stderr[largest], level, 1).max())
+    if not _weighs(fitted, workload) or fitted.mechanism.strategy == "output":
+        return float(answer_half_widths(fitted, workload, stderr, level, 1).max())
+    # Equal errors may be of other laws.
+    near = np.flatnonzero(stderr >= _NEAR * stderr.max())
+    near = near[np.argsort(stderr[near], kind="stable")]
+    near = near[np.unique(np.linspace(0, len(near) - 1, _LOOKED_AT).round().astype(np.int64))]
+    return float(_by_weights(fitted, workload, near, stderr[near], level, 1).max())
 
 
 def _own(fitted: LinearFit, workload: Workload) -> bool:
@@ -100,11 +102,7 @@ def _of_weights(fitted: LinearFit, weights: Array, level: float, answers: int) -
     if fitted.rows is None:
         return laplace_sum_half_width(weights[kept] * fitted.door.noise, level, answers)
     steps, rates = fitted.rows
-    coefficients, rates = weights[kept] * steps[kept], rates[kept]
-    first, rate = float(coefficients[0]), float(rates[0])
-    if (coefficients == first).all() and (rates == rate).all():
-        return first * equal_discrete_half_width(rate, len(coefficients), level, answers)
-    return discrete_sum_half_width(coefficients, rates, level, answers)
+    return discrete_sum_half_width(weights[kept] * steps[kept], rates[kept], level, answers)
 
 
 def _of_output(fitted: LinearFit, stderr: Array, level: float, answers: int) -> Array:
