@@ -56,6 +56,7 @@ __all__ = [
     "root_diagonal",
     "search_cut",
     "select",
+    "several_strategy",
     "tree_blocks",
     "watch_forks",
 ]
@@ -171,6 +172,8 @@ class Searched:
     @property
     def cell_weights(self) -> NDArray[np.float64]: ...
     @property
+    def changes(self) -> NDArray[np.int8] | None: ...
+    @property
     def lower(self) -> float | None: ...
     @property
     def upper(self) -> float: ...
@@ -231,6 +234,9 @@ def optimize_strategy(
     iterations: int,
     start: NDArray[np.float64] | None,
     progress: _Report,
+) -> Searched: ...
+def several_strategy(
+    queries: NDArray[np.float64], most: int, signed: bool, gap: float, iterations: int, progress: _Report
 ) -> Searched: ...
 def balanced_root(queries: NDArray[np.float64], progress: _Report) -> Searched: ...
 def minimum_ellipsoid(queries: NDArray[np.float64], gap: float, iterations: int, progress: _Report) -> Searched: ...

@@ -244,6 +244,7 @@ def gaussian_bound(
     allows (one side of a move for `ReplaceOne`, since clamping may leave only that). The maximum over answers is
     at least the mean, so it binds `max_stderr` too. A certificate of the mean or of the worst query bounds better, but
     weighs cells: it holds for changes of one cell, while `‖A‖_*` averages over all and holds for changes of several.
+    One that weighs changes of several cells holds for units that allow them.
     """
     if isinstance(privacy, PureDP):
         return None
@@ -254,6 +255,7 @@ def gaussian_bound(
     if certificate is not None and (certified := certificate.lower * unit.least_norm(1)) > value:
         value = certified
         name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"
+        name = name if certificate.changes is None else "dual over changes of several cells"
     if isinstance(unit, AddRemove) and unit.raises_several and (signed := one_signed_mean(workload, unit)) > value:
         value, name = signed, "dual of one sign"
     if value <= 0.0:

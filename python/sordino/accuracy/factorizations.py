@@ -12,9 +12,11 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.errors import PlanFileError, UnsupportedMechanismError
+from sordino.privacy.units import Unit
 from sordino.workloads import Kronecker, Workload
 from sordino.workloads.base import Array
 
@@ -38,17 +40,31 @@ class Certificate:
     query: `‖diag(√u) A diag(√v)‖_*` with weights `u` of the queries too. Weights sum to 1; any such weights prove
     a bound (weak duality), and those given prove nearly the best. For Kronecker products the bounds multiply.
 
+    For units that change several cells at once: `(1/√Σω) ‖diag(√ω) A V diag(√v)‖_*`, the columns of V the `changes`, v
+    their weights.
+
     Attributes:
         objective: 'mean' or 'max'.
         cell_weights: `v`, one array a factor.
         query_weights: `u`, one array a factor; empty for the mean.
         lower: The bound at noise multiplier 1, rounded down.
+        changes: What `v` weighs in place of single cells, shape (changes, cells), entries -1, 0 and 1; None of cells.
     """
 
     objective: str
     cell_weights: tuple[Array, ...]
     query_weights: tuple[Array, ...]
     lower: float
+    changes: NDArray[np.integer[Any]] | None = None
+
+    def holds_for(self, unit: Unit) -> bool:
+        """Return whether the unit allows the changes that the bound is proved with."""
+        if self.changes is None:
+            return True
+        allowed = unit.changes
+        if allowed is None or (not allowed.signed and self.changes.min(initial=0) < 0):
+            return False
+        return bool(np.count_nonzero(self.changes, axis=1).max(initial=0) <= allowed.most)
 
     def to_json(self) -> dict[str, Any]:
         """Return the weights as a record, and the bound that follows from them."""
@@ -57,6 +73,7 @@ class Certificate:
             "cell_weights": list(self.cell_weights),
             "query_weights": list(self.query_weights),
             "lower": self.lower,
+            "changes": self.changes,
         }
 
 
@@ -95,6 +112,8 @@ class Factorization:
         if self.certificate is not None:
             for array in (*self.certificate.cell_weights, *self.certificate.query_weights):
                 array.flags.writeable = False
+            if self.certificate.changes is not None:
+                self.certificate.changes.flags.writeable = False
 
     @property
     def entries(self) -> int:
@@ -164,7 +183,7 @@ class Factorization:
             cells, queries = stored["cell_weights"], stored["query_weights"]
             if stored["objective"] not in ("mean", "max"):
                 raise PlanFileError("the plan's certificate is of no known objective")
-            certificate = certify(workload, stored["objective"], tuple(cells), tuple(queries))
+            certificate = certify(workload, stored["objective"], tuple(cells), tuple(queries), stored["changes"])
             lower = float(stored["lower"])
             if not 0.0 <= lower <= certificate.lower * (1.0 + _AGREE):
                 raise PlanFileError("the plan's weights do not prove the bound that it states")
@@ -194,7 +213,11 @@ class Factorization:
 
 
 def certify(
-    workload: Workload, objective: str, cell_weights: tuple[Array, ...], query_weights: tuple[Array, ...]
+    workload: Workload,
+    objective: str,
+    cell_weights: tuple[Array, ...],
+    query_weights: tuple[Array, ...],
+    changes: NDArray[np.integer[Any]] | None = None,
 ) -> Certificate:
     """Evaluate the bound that these weights prove: one singular value decomposition a factor.
 
@@ -204,6 +227,8 @@ def certify(
     factors = kronecker_factors(workload) if len(cell_weights) > 1 else (workload,)
     if len(factors) != len(cell_weights) or (objective == "max" and len(factors) != len(query_weights)):
         raise PlanFileError("the certificate has another number of factors than the workload")
+    if changes is not None:
+        return _certify_changes(workload, cell_weights, changes)
     lower = 1.0
     for k, part in enumerate(factors):
         v = _weights(cell_weights[k], part.core.input_len)
@@ -214,6 +239,16 @@ def certify(
             queries, scale = condensed(part)
         lower *= float(np.linalg.norm(queries * np.sqrt(v), "nuc")) * scale * _SAFE
     return Certificate(objective, cell_weights, query_weights, lower)
+
+
+def _certify_changes(workload: Workload, weights: tuple[Array, ...], changes: NDArray[np.integer[Any]]) -> Certificate:
+    fits = changes.ndim == 2 and changes.shape[1] == workload.core.input_len and changes.dtype.kind == "i"
+    if not fits or changes.min(initial=0) < -1 or changes.max(initial=0) > 1:
+        raise PlanFileError("the certificate's changes do not fit the workload")
+    v = _weights(weights[0], len(changes))
+    queries, scale = condensed(workload)
+    lower = float(np.linalg.norm((queries @ changes.T) * np.sqrt(v), "nuc")) * scale * _SAFE
+    return Certificate("mean", weights, (), lower, changes)
 
 
 def _weights(weights: Array, length: int | None) -> Array:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from sordino._support.checks import build_record, flag, integer, read_record
 from sordino.errors import DataTypeError, InvalidParameterError
 
-__all__ = ["AddRemove", "ReplaceOne", "Unit", "UserLevel", "group_of", "unit_from_json"]
+__all__ = ["AddRemove", "Changes", "ReplaceOne", "Unit", "UserLevel", "group_of", "unit_from_json"]
 
 _MOST = 2**31
 _MOST_GROUP = 2**63
@@ -25,6 +25,18 @@ class Relation(NamedTuple):
     records: int
     per_cell: int | None
     one_signed: bool = False
+
+
+class Changes(NamedTuple):
+    """Changes of several cells at once that a unit allows, each by the most that it changes one cell by.
+
+    Attributes:
+        most: How many cells.
+        signed: Whether some may rise while others fall.
+    """
+
+    most: int
+    signed: bool
 
 
 def _count(name: str, value: object) -> int:
@@ -88,6 +100,12 @@ class AddRemove:
     def raises_several(self) -> bool:
         """Whether several cells may rise together, and none falls: what common noise hides."""
         return self.one_signed and min(self.per_cell or self.records, self.records) < self.records
+
+    @property
+    def changes(self) -> Changes | None:
+        """The changes of several cells at once; None if one cell may take all records."""
+        most = self.records // min(self.per_cell or self.records, self.records)
+        return Changes(most, not self.one_signed) if most > 1 else None
 
     def relation(self) -> Relation:
         """Return the relation for the core."""
@@ -155,6 +173,11 @@ class ReplaceOne:
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", _count("records", self.records))
         _label(self.label)
+
+    @property
+    def changes(self) -> None:
+        """None: all records may move between the same two cells."""
+        return None
 
     def relation(self) -> Relation:
         """Return the relation for the core."""
@@ -225,6 +248,11 @@ class UserLevel:
     def records(self) -> int:
         """Radius of the l1 ball that contains every difference."""
         return self.max_participations * self.per_step
+
+    @property
+    def changes(self) -> Changes | None:
+        """The changes of several steps; None where they must lie apart, since then not all steps change together."""
+        return self._bound().changes if self.min_separation == 1 else None
 
     def relation(self) -> Relation:
         """Return the relation for the core."""

@@ -17,6 +17,7 @@
 //! [`plan::Plan`] is the way from a workload to released answers in two calls, with an example.
 #![forbid(unsafe_code)]
 
+pub mod changes;
 pub mod domain;
 pub mod door;
 pub mod error;
@@ -34,6 +35,7 @@ mod polytope;
 mod scratch;
 pub mod sketch;
 pub mod smooth;
+mod split_mix;
 pub mod strategy;
 pub mod stream;
 pub mod toeplitz;

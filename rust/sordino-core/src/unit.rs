@@ -1,5 +1,6 @@
 //! The unit of privacy: what one protected thing can change in the input.
 
+use crate::changes::Changes;
 use crate::error::Error;
 use crate::upper::Upper;
 
@@ -86,6 +87,14 @@ impl Unit {
             }
             Self::ReplaceOne { records } => 2 * u128::from(records) * u128::from(records),
         }
+    }
+
+    /// The changes of several cells, in units of the most that one cell changes, and that number; none if a unit may be
+    /// in one cell as a whole.
+    pub fn changes(self) -> Option<(u32, Changes)> {
+        let Self::AddRemove { records, per_cell: Some(cap), one_signed } = self else { return None };
+        let most = usize::try_from(records.div_ceil(cap)).unwrap_or(usize::MAX);
+        (cap < records).then_some((cap, Changes { most, signed: !one_signed }))
     }
 
     /// Sensitivity of a linear map from two facts about its columns `b_j` in the norm in use:

@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use crate::optimize::{
         Searched, balanced_root, condensed, dense, dense_strategy, minimum_ellipsoid, optimize_strategy, p_identity,
-        root_diagonal,
+        root_diagonal, several_strategy,
     };
     #[pymodule_export]
     use crate::recovery::{Basis, Recovered, SparsityScores, isotonic, recover};

@@ -4,8 +4,9 @@ use crate::error::PyError;
 use crate::interrupt::detached;
 use crate::names::{Coefficients, Objective, SearchedNoise};
 use crate::workload::Workload;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use sordino_core::changes::Changes;
 use sordino_core::error::Error;
 use sordino_core::objective;
 use sordino_core::optimize::{self, Progress, Queries, Target};
@@ -20,6 +21,8 @@ pub(crate) struct Searched {
     blocks: Option<Vec<u32>>,
     query_weights: Py<PyArray1<f64>>,
     cell_weights: Py<PyArray1<f64>>,
+    /// Shape (weights, cells), of a search for units that change several cells.
+    changes: Option<Py<PyArray2<i8>>>,
     lower: Option<f64>,
     upper: f64,
     iterations: usize,
@@ -28,7 +31,7 @@ pub(crate) struct Searched {
 }
 
 /// An array of the given number of rows.
-fn matrix(py: Python<'_>, rows: usize, entries: Vec<f64>) -> PyResult<Py<PyArray2<f64>>> {
+fn matrix<T: Element>(py: Python<'_>, rows: usize, entries: Vec<T>) -> PyResult<Py<PyArray2<T>>> {
     let columns = entries.len().checked_div(rows).unwrap_or(0);
     Ok(PyArray1::from_vec(py, entries).reshape([rows, columns])?.unbind())
 }
@@ -111,6 +114,34 @@ pub(crate) fn optimize_strategy(
     certified(py, found, interrupted)
 }
 
+/// The strategy of least mean error for units that change up to `most` cells, in both directions if `signed`.
+#[pyfunction]
+pub(crate) fn several_strategy(
+    py: Python<'_>,
+    queries: PyReadonlyArray2<'_, f64>,
+    most: usize,
+    signed: bool,
+    gap: f64,
+    iterations: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Searched> {
+    let target = Target { gap, iterations, start: None };
+    let (found, interrupted) = search(py, &queries, progress, |queries, report| {
+        optimize::several_strategy(queries, Changes { most, signed }, target, report)
+    })?;
+    Ok(Searched {
+        strategy: matrix(py, found.rank, found.strategy)?,
+        blocks: None,
+        query_weights: PyArray1::from_vec(py, Vec::new()).unbind(),
+        changes: Some(matrix(py, found.weights.len(), found.changes)?),
+        cell_weights: PyArray1::from_vec(py, found.weights).unbind(),
+        lower: Some(found.lower),
+        upper: found.upper,
+        iterations: found.iterations,
+        interrupted,
+    })
+}
+
 /// The balanced root of queries of full column rank.
 #[pyfunction]
 pub(crate) fn balanced_root(
@@ -129,6 +160,7 @@ fn certified(py: Python<'_>, found: optimize::Optimized, interrupted: bool) -> P
         blocks: None,
         query_weights: PyArray1::from_vec(py, found.query_weights).unbind(),
         cell_weights: PyArray1::from_vec(py, found.cell_weights).unbind(),
+        changes: None,
         lower: Some(found.lower),
         upper: found.upper,
         iterations: found.iterations,
@@ -151,6 +183,7 @@ fn found(
         blocks,
         query_weights: PyArray1::from_vec(py, Vec::new()).unbind(),
         cell_weights: PyArray1::from_vec(py, cell_weights).unbind(),
+        changes: None,
         lower: None,
         upper,
         iterations,

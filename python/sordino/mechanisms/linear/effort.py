@@ -76,6 +76,9 @@ def _rows(workload: Workload) -> int:
 
 def improves(request: "Request") -> bool:
     """Whether a search may find a better Gaussian mechanism, or a better bound, than the closed forms."""
+    if request.unit.changes is not None and request.objective == "mean":
+        # Symmetric under all permutations of cells: independent noise, or common noise beside it.
+        return affords(request, "gaussian") and not isinstance(request.workload, Histogram)
     return affords(request, "gaussian") and not _attained(request.workload, request.objective)
 
 

@@ -144,6 +144,8 @@ class _Linear(Family):
         if not mechanism.factored if stored is not None else mechanism.searched(request.workload):
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")
         found = None if stored is None else Factorization.from_json(stored, request.workload)
+        if found is not None and found.certificate is not None and not found.certificate.holds_for(request.unit):
+            raise PlanFileError("the plan's certificate is of another unit")
         return fit_linear(request, mechanism, int(record["branching"]), found)
 
 
@@ -194,11 +196,13 @@ def _check_certificate(found: Factorization, request: Request) -> None:
     if proof is None:
         return
     try:
-        known = certify(request.workload, proof.objective, proof.cell_weights, proof.query_weights)
+        known = certify(request.workload, proof.objective, proof.cell_weights, proof.query_weights, proof.changes)
     except PlanFileError:
         known = None
     if known is None or proof.lower > known.lower * _AGREE:
         raise InvalidParameterError("this factorization is of another workload: its certificate proves nothing here")
+    if not proof.holds_for(request.unit):
+        raise InvalidParameterError("this factorization is of another unit: its certificate proves nothing here")
 
 
 def _near_the_bound(request: Request, automatic: list[Mechanism], progress: Progress | None) -> list[LinearFit]:

@@ -658,9 +658,11 @@ def least_gaussian_error(request: Request) -> Bound | None:
     """Return the best known bound on the error of every Gaussian mechanism; searched for where that is quick."""
     certificate = None
     if improves(request) and not isinstance(request.privacy, PureDP):
-        certificate = factorize(request.workload, objective=request.objective).certificate
+        certificate = factorize(request.workload, objective=request.objective, unit=request.unit).certificate
     return gaussian_bound(request.workload, request.privacy, request.unit, certificate)
 
 
 def _search(request: Request, kind: str, law: Law, progress: Progress | None) -> Factorization:
-    return factorize(request.workload, kind=kind, law=law, objective=request.objective, progress=progress)
+    return factorize(
+        request.workload, kind=kind, law=law, objective=request.objective, progress=progress, unit=request.unit
+    )

@@ -16,12 +16,14 @@ from sordino.accuracy.factorizations import (
     MOST_ENTRIES,
     Certificate,
     Factorization,
+    certify,
     condensed,
     dense,
     kronecker_factors,
 )
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
+from sordino.privacy.units import AddRemove, Changes, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 from sordino.workloads.recognition import recognised
@@ -34,6 +36,10 @@ Progress: TypeAlias = Callable[[int, float], object]
 _GAP = 1e-4
 _LEAST_GAP = 1e-9
 _DECOMPOSITION_GAP = 1e-8
+# Cells that are searched for as units change them, several at once; the gap there; and weights that count in the proof.
+_SEVERAL_CELLS = 256
+_SEVERAL_GAP = 0.02
+_LEAST_WEIGHT = 1e-6
 _ITERATIONS = 3000
 _LARGEST_RANK = 4096
 _K_NORM_RANK = 16
@@ -50,9 +56,10 @@ def factorize(
     kind: str = "optimal",
     law: Law = "gaussian",
     objective: str = "mean",
-    gap: float = _GAP,
+    gap: float | None = None,
     iterations: int = _ITERATIONS,
     progress: Progress | None = None,
+    unit: Unit | None = None,
 ) -> Factorization:
     """Search for what to measure: public, costs no privacy.
 
@@ -68,9 +75,12 @@ def factorize(
         law: 'gaussian', or 'laplace' for noise with a norm ('p-identity' and 'k-norm' have no other).
         objective: 'mean' minimises the (weighted) mean squared error, 'max' the largest variance; only 'optimal'
             tells them apart.
-        gap: Certified `error/least error - 1` at which the search ends, from 1e-9 to 1.
+        gap: Certified `error/least error - 1` at which the search ends, from 1e-9 to 1; 1e-4 if None. For a unit that
+            changes several cells what proves the sensitivity comes on top, and None rises to .02 at 256 cells.
         iterations: Evaluations after which it ends.
         progress: Called with (iteration, gap) after every evaluation; returning False ends the search.
+        unit: What one protected thing can change. If that is several cells at once, and there are at most 256,
+            'optimal' takes the strategy of least mean error for these changes; any other is made for those of one cell.
 
     Returns:
         The factorization, for `sordino.plan(..., factorization=...)`.
@@ -89,8 +99,17 @@ def factorize(
         raise InvalidParameterError("objective must be 'mean' or 'max'")
     if progress is not None and not callable(progress):
         raise DataTypeError("progress must be callable")
+    if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
+        raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
+    workload = recognised(workload)
+    changes = None
+    if unit is not None and (kind, objective) == ("optimal", "mean") and law == "gaussian":
+        changes = unit.changes if (workload.core.input_len or math.inf) <= _SEVERAL_CELLS else None
+    if gap is None:
+        cells = workload.core.input_len or 0
+        gap = _GAP if changes is None else max(_GAP, _SEVERAL_GAP * (cells / _SEVERAL_CELLS) ** 2)
     gap, iterations = positive("gap", gap), min(integer("iterations", iterations, least=1), 2**31)
-    return _cached(_Search(recognised(workload), kind, law, objective, gap, iterations, progress))
+    return _cached(_Search(workload, kind, law, objective, gap, iterations, progress, changes))
 
 
 @dataclass
@@ -104,6 +123,7 @@ class _Search:
     gap: float
     iterations: int
     progress: Progress | None
+    changes: Changes | None = None
     before: Factorization | None = None
     interrupted: bool = False
     ended: bool = False
@@ -119,7 +139,7 @@ class _Search:
         return found
 
 
-_Key: TypeAlias = tuple[Workload, str, str, str, float, int]
+_Key: TypeAlias = tuple[Workload, str, str, str, float, int, Changes | None]
 _FOUND: OrderedDict[_Key, tuple[bool, Factorization]] = OrderedDict()
 
 
@@ -128,7 +148,7 @@ def _cached(search: _Search) -> Factorization:
 
     Searches of another gap are not taken, however good: a plan is a function of its arguments.
     """
-    key = (search.workload, search.kind, search.law, search.objective, search.gap, search.iterations)
+    key = (search.workload, search.kind, search.law, search.objective, search.gap, search.iterations, search.changes)
     known = _FOUND.get(key)
     if known is not None:
         whole, found = known
@@ -162,11 +182,34 @@ _Solve: TypeAlias = Callable[[Array, float, Array | None], _core.Searched]
 
 def _optimal(search: _Search) -> Factorization:
     """Least mean or worst-query error."""
+    if search.changes is not None:
+        return _several(search, search.changes)
 
     def solve(queries: Array, gap: float, start: Array | None) -> _core.Searched:
         return _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, search.report)
 
     return _by_factor(search, solve)
+
+
+def _several(search: _Search, changes: Changes) -> Factorization:
+    """Least mean error for changes of several cells."""
+    _check_size(search.workload)
+    queries, scale = condensed(search.workload)
+    scale *= math.sqrt(len(queries))  # the core's mean is over the condensed rows
+    most, signed = changes
+    found = search.note(_core.several_strategy(queries, most, signed, search.gap, search.iterations, search.report))
+    assert found.changes is not None
+    counted = found.cell_weights > _LEAST_WEIGHT * found.cell_weights.max()
+    certificate = certify(search.workload, "mean", (found.cell_weights[counted],), (), found.changes[counted])
+    return Factorization(
+        kind=search.kind,
+        law=search.law,
+        objective=search.objective,
+        factors=(found.strategy,),
+        certificate=certificate,
+        gap=max(found.upper * scale / certificate.lower - 1.0, 0.0),
+        iterations=found.iterations,
+    )
 
 
 def _balanced(search: _Search) -> Factorization:

@@ -21,18 +21,18 @@ use super::{Progress, Target};
 use crate::error::Error;
 
 /// The program on the column space.
-struct Mean<'a>(&'a Range);
+pub(super) struct Mean<'a>(pub(super) &'a Range);
 
 impl Mean<'_> {
     /// `E`, `s` at these weights.
-    fn spectrum(&self, weights: &[f64], precision: Precision) -> Option<(Matrix, Vec<f64>)> {
+    pub(super) fn spectrum(&self, weights: &[f64], precision: Precision) -> Option<(Matrix, Vec<f64>)> {
         let (vectors, values) = left_singular(&self.0.weighted(weights), precision)?;
         values.iter().all(|s| *s > 0.0).then_some((vectors, values))
     }
 }
 
 /// `diag(s)^{-1/2} Eᵀ R`.
-fn strategy(vectors: &Matrix, values: &[f64], coordinates: &Matrix) -> Matrix {
+pub(super) fn strategy(vectors: &Matrix, values: &[f64], coordinates: &Matrix) -> Matrix {
     let mut strategy = transposed_product(vectors, coordinates);
     scale_rows(&mut strategy, |i| 1.0 / values[i].sqrt());
     strategy

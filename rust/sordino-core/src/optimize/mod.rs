@@ -3,6 +3,7 @@
 //! | file | program | value at noise multiplier 1 |
 //! |---|---|---|
 //! | `mean_strategy.rs` | `min ‖L‖_F max_j‖b_j‖/√m` over `L B = A` | root mean squared error |
+//! | `several_strategy.rs` | the same with `max_v‖B v‖` over changes of several cells | root mean squared error |
 //! | `balanced_root.rs` | nearly the same, from one decomposition | root mean squared error |
 //! | `worst_strategy.rs` | `min max_i‖l_i‖ max_j‖b_j‖` over `L B = A` | largest standard deviation, `γ₂(A)` |
 //! | `minimum_ellipsoid.rs` | least `det F` with all `‖F^{-1} a_j‖ ≤ 1` | volume, to `(1 + gap)^{r/2}` |
@@ -53,6 +54,7 @@ mod p_identity;
 mod prefix_sums;
 mod queries;
 mod range;
+mod several_strategy;
 mod stages;
 #[cfg(test)]
 mod tests;
@@ -74,6 +76,7 @@ pub use minimum_ellipsoid::{Ellipsoid, minimum_ellipsoid};
 pub use p_identity::{PIdentity, p_identity};
 pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};
 pub use queries::Queries;
+pub use several_strategy::{SeveralStrategy, several_strategy};
 pub use triangular::{Triangular, triangular};
 pub use worst_strategy::worst_strategy;
 

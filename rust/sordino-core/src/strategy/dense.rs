@@ -2,7 +2,9 @@
 
 use super::entries::{EXACT_PAIRS, Entries, norm, term};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats, integers, not_in_row_space, table};
+use crate::changes::Proved;
 use crate::error::Error;
+use crate::linear_algebra::Matrix;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use nalgebra::{DMatrix, DVector, Dyn, SVD};
@@ -22,6 +24,7 @@ pub(super) struct Dense {
     geometry: Geometry,
     /// Of [`Strategy::refined`], one a run of rows.
     factors: Vec<f64>,
+    several: Proved,
     /// Singular values of `Aᵀ`, columns in units of their noise, when further queries are first asked.
     transposed: OnceLock<SVD<f64, Dyn, Dyn>>,
 }
@@ -29,7 +32,15 @@ pub(super) struct Dense {
 impl Dense {
     pub(super) fn new(rows: usize, columns: usize, entries: Vec<f64>, geometry: Geometry) -> Self {
         let entries = Entries::new(entries);
-        Self { rows, columns, entries, geometry, factors: Vec::new(), transposed: OnceLock::new() }
+        Self {
+            rows,
+            columns,
+            entries,
+            geometry,
+            factors: Vec::new(),
+            several: Proved::default(),
+            transposed: OnceLock::new(),
+        }
     }
 
     /// The same, measured with noise that is smaller by factors on runs of rows.
@@ -39,6 +50,7 @@ impl Dense {
             entries,
             geometry: self.geometry.clone(),
             factors: factors.to_vec(),
+            several: Proved::default(),
             transposed: OnceLock::new(),
             ..*self
         }
@@ -117,7 +129,10 @@ impl Strategy for Dense {
             }
             norm(l1, self.largest_distance(l1), self.rows)
         };
-        Ok(unit.from_columns(single, pair))
+        let bound = unit.from_columns(single, pair);
+        let matrix = || Matrix::from_fn(self.rows, n, |i, j| self.entries.at(i * n + j));
+        let several = if l1 { None } else { self.several.sensitivity(unit, matrix) };
+        Ok(several.map_or(bound, |several| several.min(bound)))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

@@ -9,6 +9,7 @@ use super::boxes::{Boxes, axes_of, indicator, one_by_one};
 use super::columns::sensitivity;
 use super::fixed::Fixed;
 use super::{Body, Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, probe, table};
+use crate::changes::Proved;
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse};
@@ -86,6 +87,7 @@ struct Factored {
     workload: Workload,
     parts: Vec<Part>,
     geometry: Geometry,
+    several: Proved,
 }
 
 impl Factored {
@@ -137,7 +139,7 @@ impl Factored {
                 Geometry::Body(Body::new(*rows, *columns, entries, *bits)?)
             }
         };
-        let strategy = Self { workload, parts, geometry };
+        let strategy = Self { workload, parts, geometry, several: Proved::default() };
         strategy.check_answers()?;
         Ok(strategy)
     }
@@ -216,7 +218,10 @@ impl Strategy for Factored {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         if let [part] = self.parts.as_slice() {
-            return Ok(sensitivity(&part.matrix, &self.geometry, unit));
+            let single = sensitivity(&part.matrix, &self.geometry, unit);
+            let several =
+                (self.geometry == Geometry::L2).then(|| self.several.sensitivity(unit, || part.matrix.clone()));
+            return Ok(several.flatten().map_or(single, |several| several.min(single)));
         }
         // Norms of columns multiply; a pair is bounded by two of them.
         let single = Unit::add_remove(1, None)?;

@@ -1,9 +1,9 @@
 //! Passes of single moves and swaps, from many starts.
 
 use super::graph::Graph;
-use super::words::Words;
 use super::{CutGoal, inside};
 use crate::linear_algebra::dot;
+use crate::split_mix::SplitMix;
 
 /// Stoer and Wagner's algorithm takes the cube of this many steps.
 const STOER_WAGNER_VERTICES: usize = 600;
@@ -17,7 +17,7 @@ impl Graph<'_> {
     /// The best cut that local search reaches from all starts.
     pub(super) fn improve(&self, goal: CutGoal) -> Vec<bool> {
         let n = self.n;
-        let mut words = Words(1);
+        let mut words = SplitMix(1);
         let mut best = Best { graph: self, goal, score: f64::INFINITY, side: Vec::new() };
         for v in 0..n {
             best.offer(&(0..n).map(|u| u == v).collect::<Vec<_>>());

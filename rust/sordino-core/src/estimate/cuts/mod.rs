@@ -13,7 +13,6 @@
 //! | `local_search.rs` | passes and swaps from all starts |
 //! | `sweeps.rs` | eigenvectors of the Laplacian, swept |
 //! | `stoer_wagner.rs` | the least cut of the positive weights |
-//! | `words.rs` | public pseudo-random numbers |
 
 mod enumeration;
 mod graph;
@@ -22,7 +21,6 @@ mod stoer_wagner;
 mod sweeps;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use crate::error::Error;
 use graph::Graph;

@@ -3,8 +3,8 @@
 use super::CutGoal;
 use super::graph::Graph;
 use super::local_search::Cut;
-use super::words::Words;
 use crate::linear_algebra::{Matrix, dot, inner, symmetric_eigen};
+use crate::split_mix::SplitMix;
 
 /// Steps of Lanczos' recurrence, each of one product with the Laplacian.
 const KRYLOV_STEPS: usize = 48;
@@ -14,7 +14,7 @@ const SWEPT_VECTORS: usize = 3;
 impl Graph<'_> {
     /// Ritz vectors of the Laplacian at the end that the goal asks for, orthogonal to constants: Lanczos' method with
     /// full orthogonalisation. None if the weights vanish.
-    pub(super) fn extreme_vectors(&self, goal: CutGoal, words: &mut Words) -> Vec<Vec<f64>> {
+    pub(super) fn extreme_vectors(&self, goal: CutGoal, words: &mut SplitMix) -> Vec<Vec<f64>> {
         let n = self.n;
         let degrees: Vec<f64> = (0..n).map(|v| self.row(v).iter().sum()).collect();
         let laplacian = |x: &[f64]| -> Vec<f64> { (0..n).map(|v| degrees[v] * x[v] - dot(self.row(v), x)).collect() };

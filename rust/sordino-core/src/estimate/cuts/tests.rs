@@ -1,6 +1,6 @@
 use super::local_search::Cut;
-use super::words::Words;
 use super::*;
+use crate::split_mix::SplitMix;
 use proptest::prelude::*;
 
 const GOALS: [CutGoal; 3] = [CutGoal::Minimum, CutGoal::Maximum, CutGoal::Sparsest];
@@ -109,7 +109,7 @@ proptest! {
         /// Local search alone, where all cuts can be looked at. Not a theorem: a property of these seeds' graphs.
         #[test]
         fn local_search_against_enumeration(n in 4usize..=12, seed in any::<u64>()) {
-            let mut words = Words(seed);
+            let mut words = SplitMix(seed);
             let weights = matrix(n, |_, _| words.uniform() - 0.5);
             let graph = Graph::new(&weights, n).unwrap();
             for goal in GOALS {
@@ -121,7 +121,7 @@ proptest! {
         /// Running weights and pulls are those of the definition; a swap is the best of all, or none helps.
         #[test]
         fn moves_by_the_definition(n in 3usize..=9, seed in any::<u64>(), turned in any::<bool>()) {
-            let mut words = Words(seed);
+            let mut words = SplitMix(seed);
             let weights = matrix(n, |_, _| words.uniform() - 0.5);
             let graph = Graph::new(&weights, n).unwrap();
             let goal = if turned { CutGoal::Maximum } else { CutGoal::Minimum };
@@ -151,7 +151,7 @@ prop_assert!((improved && after < least) || (!improved && (after - least).abs() 
         /// Heavy within two blocks, light between them, noise everywhere.
         #[test]
         fn planted_cuts(n in 21usize..60, share in 0.2f64..0.5, seed in any::<u64>()) {
-            let mut words = Words(seed);
+            let mut words = SplitMix(seed);
             let inside: Vec<bool> = {
                 let size = ((share * n as f64) as usize).max(5);
                 let mut order: Vec<(f64, usize)> = (0..n).map(|v| (words.uniform(), v)).collect();
@@ -177,7 +177,7 @@ prop_assert!((improved && after < least) || (!improved && (after - least).abs() 
         /// All positive edges of a bipartite graph can be cut at once.
         #[test]
         fn greatest_cuts_of_bipartite_graphs(n in 21usize..60, density in 0.1f64..1.0, seed in any::<u64>()) {
-            let mut words = Words(seed);
+            let mut words = SplitMix(seed);
             let left: Vec<bool> = (0..n).map(|_| words.uniform() < 0.5).collect();
             let weights = matrix(n, |i, j| {
                 let present = words.uniform() < density;
@@ -190,7 +190,7 @@ prop_assert!((improved && after < least) || (!improved && (after - least).abs() 
         /// Graphs of weights that are not negative: Stoer and Wagner's algorithm is exact, and local search keeps it.
         #[test]
         fn least_cuts_of_positive_weights(n in 2usize..=12, density in 0.2f64..1.0, seed in any::<u64>()) {
-            let mut words = Words(seed);
+            let mut words = SplitMix(seed);
             let weights = matrix(n, |_, _| if words.uniform() < density { words.uniform() } else { 0.0 });
             let side = Graph::new(&weights, n).unwrap().stoer_wagner();
             prop_assert!(side.contains(&true) && side.contains(&false));

@@ -40,6 +40,7 @@ use super::super::linear_algebra::{
 use super::super::queries::Queries;
 use super::check_shape;
 use crate::error::Error;
+use crate::split_mix::SplitMix;
 
 /// `λ`: costs 0.05 ‰ of the discrepancy, and keeps the condition number of `P` below `n/λ`.
 const RIDGE: f64 = 1e-4;
@@ -96,28 +97,6 @@ pub fn coloring(
 fn discrepancy(queries: Queries<'_>, signs: &[i8]) -> f64 {
     let sum = |row: &[f64]| row.iter().zip(signs).map(|(a, sign)| a * f64::from(*sign)).sum::<f64>();
     (0..queries.rows()).map(|i| sum(queries.row(i)).abs()).fold(0.0, f64::max)
-}
-
-/// The generator of Steele, Lea & Flood (2014): public randomness from a seed.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform in [0, 1).
-    fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Below `len`, all but uniform.
-    fn index(&mut self, len: usize) -> usize {
-        ((u128::from(self.next()) * len as u128) >> 64) as usize
-    }
 }
 
 /// One walk.
