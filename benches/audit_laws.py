@@ -20,6 +20,7 @@ Run `python benches/audit_laws.py`.
 
 import math
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 from audit import lower_bound
@@ -50,6 +51,7 @@ _TABLES = ((2, 2), (3, 3)) if quick() else ((2, 2), (3, 3), (5, 5), (10, 10), (2
 _PURE_TABLES = (
     ((2, 2, 1.0), (3, 3, 3.0)) if quick() else ((2, 2, 1.0), (2, 2, 3.0), (3, 3, 3.0), (5, 4, 3.0), (5, 5, 3.0))
 )
+_SEARCHED = ((so.RunningSum(6), 4),) if quick() else ((so.RunningSum(6), 4), (so.AllRanges(8), 8))
 _STREAM_SHAPES = ((3, 3),) if quick() else ((3, 3), (5, 4))
 
 
@@ -302,10 +304,32 @@ def _pure_table(d: int, k: int, epsilon: float) -> Row:
     return _row(what, "ε", figures, (epsilon, epsilon), [True, True])
 
 
+def _searched_table(workload: so.workloads.Workload, k: int) -> Row:
+    """The least error where one record raises several cells, against the change that moves what is measured most."""
+    unit = so.AddRemove(k, per_cell=1, one_signed=True)
+    plan = so.plan(workload, so.GaussianDP(mu=1.0), unit=unit, mechanism="optimal")
+    d, found = math.prod(workload.input_shape), plan.fit.factorization
+    assert found is not None
+    changes = [np.isin(np.arange(d), raised) for raised in combinations(range(d), k)]
+    worst = max(changes, key=lambda v: float(np.linalg.norm(found.matrix @ v))).astype(np.int64)
+    moved = found.matrix @ worst
+    law = float(np.linalg.norm(moved)) / plan.fit.door.noise
+    less = _refitted(plan, plan.fit.strategy, plan.fit.ratio / _UNDER)
+
+    def draw(door: _core.Door) -> Draw:
+        return lambda unit: _draws(plan, (plan.fit.strategy, door), unit * worst) @ moved
+
+    figures = [_mu(draw(door)) for door in (plan.fit.door, less)]
+    what = f"{plan.mechanism}, {workload!r}, one record raises {k}, claim mu = 1"
+    return _row(what, "µ", figures, (1.0, law), [True])
+
+
 def _tables() -> list[Row]:
     rows: list[Row] = []
     for d, k in _TABLES:
         rows = [*rows, *_gaussian_table(d, k)]
+    for workload, k in _SEARCHED:
+        rows.append(reported(_searched_table(workload, k)))
     for d, k, epsilon in _PURE_TABLES:
         rows.append(reported(_pure_table(d, k, epsilon)))
     return rows

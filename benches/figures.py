@@ -31,6 +31,7 @@ import noise
 import numpy as np
 import optimality
 import paper_figures
+import several_cells
 import smooth
 import smooth_errors
 import stream_errors
@@ -77,6 +78,7 @@ def _main() -> int:
     benches: dict[str, Callable[[], list[Row]]] = {
         "noise": noise.figures,
         "discrete": discrete.figures,
+        "several_cells": several_cells.figures,
         "fourier": fourier.figures,
         "marginals": marginals.figures,
         "calibration": calibration.figures,

@@ -434,7 +434,7 @@ INNER = {
     *("acquire", "append", "assumes", "attach", "axes", "axis_moments", "axis_values", "changes", "check", "chosen"),
     *("core", "error", "from_json", "from_record", "increments", "is_same", "largest", "moments", "of", "operator"),
     *("options", "over", "pairs", "plot", "profile_of", "protected", "replaced", "replay", "scales", "shares", "sizes"),
-    *("standard", "starts", "truncation", "truncation_bound", "shape", "verify"),
+    *("holds_for", "standard", "starts", "truncation", "truncation_bound", "shape", "verify"),
 }
 INHERITED = {
     ("GraphStream", "read"),

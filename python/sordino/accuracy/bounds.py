@@ -252,10 +252,12 @@ def gaussian_bound(
     value *= unit.least_norm(math.prod(workload.input_shape))
     if certificate is None and (diagonal := diagonal_mean(workload) * unit.least_norm(1)) > value:
         value, name = diagonal, "diagonal bound"
-    if certificate is not None and (certified := certificate.lower * unit.least_norm(1)) > value:
+    several = None if certificate is None or certificate.changes is None else unit.changes
+    size = unit.least_norm(1) if several is None else several.size
+    if certificate is not None and (certified := certificate.lower * size) > value:
         value = certified
         name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"
-        name = name if certificate.changes is None else "dual over changes of several cells"
+        name = name if several is None else "dual over changes of several cells"
     if isinstance(unit, AddRemove) and unit.raises_several and (signed := one_signed_mean(workload, unit)) > value:
         value, name = signed, "dual of one sign"
     if value <= 0.0:

@@ -28,15 +28,17 @@ class Relation(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Changes of several cells at once that a unit allows, each by the most that it changes one cell by.
+    """Changes of several cells at once.
 
     Attributes:
-        most: How many cells.
+        most: How many cells a unit changes at most, if each by as much as one cell may change.
         signed: Whether some may rise while others fall.
+        size: By how much it may change all of them; less where records are left over.
     """
 
     most: int
     signed: bool
+    size: float
 
 
 def _count(name: str, value: object) -> int:
@@ -104,8 +106,8 @@ class AddRemove:
     @property
     def changes(self) -> Changes | None:
         """The changes of several cells at once; None if one cell may take all records."""
-        most = self.records // min(self.per_cell or self.records, self.records)
-        return Changes(most, not self.one_signed) if most > 1 else None
+        most = -(-self.records // min(self.per_cell or self.records, self.records))
+        return Changes(most, not self.one_signed, self.records / most) if most > 1 else None
 
     def relation(self) -> Relation:
         """Return the relation for the core."""

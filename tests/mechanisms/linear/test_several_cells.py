@@ -60,7 +60,7 @@ def test_least_errors_of_eight_cells(name, which):
     found = so.optimal.factorize(workload, unit=unit)
     assert found.gap < 1e-3
     lower = found.certificate.lower
-    assert lower <= known * (1 + 3e-5) and known <= lower * (1 + found.gap) * (1 + 1.5e-4)
+    assert lower <= known + 6e-5 and known <= lower * (1 + found.gap) * (1 + 1.5e-4)
     plan = so.plan(workload, so.GaussianDP(mu=1.0), unit=unit, factorization=found)
     assert math.isclose(plan.rmse, lower * (1 + found.gap), rel_tol=1e-5)
     # The sensitivity is that of all changes, listed.
@@ -156,10 +156,11 @@ def test_256_cells():
 
 
 def test_auto_takes_it():
-    plan = so.plan(EIGHT["differences"], so.ApproxDP(epsilon=0.1, delta=1e-3), unit=raises(8))
+    workload = so.Matrix(np.eye(32) - np.eye(32, k=-1))
+    plan = so.plan(workload, PRIVACY, unit=raises(8))
     assert plan.mechanism == "optimal-gaussian"
-    single = so.plan(EIGHT["differences"], so.ApproxDP(epsilon=0.1, delta=1e-3), unit=so.AddRemove(8))
-    assert plan.rmse < 0.5 * single.rmse
+    single = so.plan(workload, PRIVACY, unit=so.AddRemove(8))
+    assert plan.rmse < 0.93 * single.rmse
 
 
 def test_beyond_the_search():

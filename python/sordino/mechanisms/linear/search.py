@@ -23,7 +23,7 @@ from sordino.accuracy.factorizations import (
 )
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
-from sordino.privacy.units import AddRemove, Changes, ReplaceOne, Unit, UserLevel
+from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 from sordino.workloads.recognition import recognised
@@ -104,7 +104,8 @@ def factorize(
     workload = recognised(workload)
     changes = None
     if unit is not None and (kind, objective) == ("optimal", "mean") and law == "gaussian":
-        changes = unit.changes if (workload.core.input_len or math.inf) <= _SEVERAL_CELLS else None
+        several = unit.changes if (workload.core.input_len or math.inf) <= _SEVERAL_CELLS else None
+        changes = None if several is None else (several.most, several.signed)
     if gap is None:
         cells = workload.core.input_len or 0
         gap = _GAP if changes is None else max(_GAP, _SEVERAL_GAP * (cells / _SEVERAL_CELLS) ** 2)
@@ -123,7 +124,7 @@ class _Search:
     gap: float
     iterations: int
     progress: Progress | None
-    changes: Changes | None = None
+    changes: tuple[int, bool] | None = None
     before: Factorization | None = None
     interrupted: bool = False
     ended: bool = False
@@ -139,7 +140,7 @@ class _Search:
         return found
 
 
-_Key: TypeAlias = tuple[Workload, str, str, str, float, int, Changes | None]
+_Key: TypeAlias = tuple[Workload, str, str, str, float, int, tuple[int, bool] | None]
 _FOUND: OrderedDict[_Key, tuple[bool, Factorization]] = OrderedDict()
 
 
@@ -183,7 +184,7 @@ _Solve: TypeAlias = Callable[[Array, float, Array | None], _core.Searched]
 def _optimal(search: _Search) -> Factorization:
     """Least mean or worst-query error."""
     if search.changes is not None:
-        return _several(search, search.changes)
+        return _several(search, *search.changes)
 
     def solve(queries: Array, gap: float, start: Array | None) -> _core.Searched:
         return _core.optimize_strategy(queries, search.objective, gap, search.iterations, start, search.report)
@@ -191,12 +192,11 @@ def _optimal(search: _Search) -> Factorization:
     return _by_factor(search, solve)
 
 
-def _several(search: _Search, changes: Changes) -> Factorization:
+def _several(search: _Search, most: int, signed: bool) -> Factorization:
     """Least mean error for changes of several cells."""
     _check_size(search.workload)
     queries, scale = condensed(search.workload)
     scale *= math.sqrt(len(queries))  # the core's mean is over the condensed rows
-    most, signed = changes
     found = search.note(_core.several_strategy(queries, most, signed, search.gap, search.iterations, search.report))
     assert found.changes is not None
     counted = found.cell_weights > _LEAST_WEIGHT * found.cell_weights.max()

@@ -2,14 +2,21 @@
 
 use super::rows::{beside, largest};
 use super::{Changes, Gram};
+use crate::error::Error;
+use crate::interrupt::poll;
 
 /// Additions that are made at most; a change takes as many as there are cells.
 const WORK: usize = 1 << 28;
+/// Additions between two looks whether to go on.
+const POLLED: usize = 1 << 22;
 /// What is not looked at exceeds what was found by this share at most.
 const LOOSE: f64 = 1e-9;
 
 /// Upper bound of `vᵀ G v` over all changes, of which one attains `attained`; none if there are too many to look at.
-pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Option<f64> {
+///
+/// # Errors
+/// [`Error::Interrupted`].
+pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Result<Option<f64>, Error> {
     // Rows with the largest bounds first: what follows is small.
     let sides: Vec<Vec<f64>> = (0..gram.cells)
         .map(|i| {
@@ -35,7 +42,8 @@ pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Option<f64>
         left: WORK,
         gains: vec![0.0; gram.cells],
     };
-    search.visit(0, 0, 0.0, &vec![0.0; gram.cells]).then_some(search.best * (1.0 + LOOSE))
+    let ended = search.visit(0, 0, 0.0, &vec![0.0; gram.cells])?;
+    Ok(ended.then_some(search.best * (1.0 + LOOSE)))
 }
 
 struct Search<'a> {
@@ -52,14 +60,17 @@ struct Search<'a> {
 impl Search<'_> {
     /// Looks at all changes that add cells from a place on to one of `count` cells, of this value and `G v`; says
     /// whether there was time.
-    fn visit(&mut self, count: usize, from: usize, value: f64, slopes: &[f64]) -> bool {
+    fn visit(&mut self, count: usize, from: usize, value: f64, slopes: &[f64]) -> Result<bool, Error> {
         self.best = self.best.max(value);
         let cells = self.gram.cells;
-        let Some(left) = self.left.checked_sub(2 * cells) else { return false };
+        let Some(left) = self.left.checked_sub(2 * cells) else { return Ok(false) };
+        if left / POLLED < self.left / POLLED {
+            poll()?;
+        }
         self.left = left;
         let more = (self.changes.most - count).min(cells - from);
         if more == 0 {
-            return true;
+            return Ok(true);
         }
         for (gain, cell) in self.gains.iter_mut().zip(&self.order[from..]) {
             let slope = slopes[*cell];
@@ -67,7 +78,7 @@ impl Search<'_> {
             *gain = (2.0 * toward + self.sides[*cell][more - 1]).max(0.0);
         }
         if value + largest(&mut self.gains[..cells - from], more) <= self.best * (1.0 + LOOSE) {
-            return true;
+            return Ok(true);
         }
         for place in from..cells {
             let cell = self.order[place];
@@ -76,11 +87,11 @@ impl Search<'_> {
             for sign in signs {
                 let next: Vec<f64> = slopes.iter().zip(self.gram.row(cell)).map(|(s, g)| s + sign * g).collect();
                 let grown = value + 2.0 * sign * slopes[cell] + self.gram.at(cell, cell);
-                if !self.visit(count + 1, place + 1, grown, &next) {
-                    return false;
+                if !self.visit(count + 1, place + 1, grown, &next)? {
+                    return Ok(false);
                 }
             }
         }
-        true
+        Ok(true)
     }
 }

@@ -22,6 +22,7 @@ mod vectors;
 use climb::climb;
 pub(crate) use climb::climb_each;
 
+use crate::error::Error;
 use crate::linear_algebra::{Matrix, transposed_product};
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
@@ -60,11 +61,17 @@ pub(crate) struct Proved(OnceLock<(Changes, Option<Upper>)>);
 
 impl Proved {
     /// Upper bound of `‖B(x − x')‖₂` for a unit that changes several cells; none of other units, and of too many cells.
-    pub(crate) fn sensitivity(&self, unit: Unit, matrix: impl Fn() -> Matrix) -> Option<Upper> {
-        let (cap, changes) = unit.changes()?;
-        let (of, norm) = self.0.get_or_init(|| (changes, largest_norm(&matrix(), changes)));
-        let norm = if *of == changes { *norm } else { largest_norm(&matrix(), changes) };
-        Some(Upper::integer(cap.into()) * norm?)
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn sensitivity(&self, unit: Unit, matrix: impl Fn() -> Matrix) -> Result<Option<Upper>, Error> {
+        let Some((cap, changes)) = unit.changes() else { return Ok(None) };
+        let norm = match self.0.get() {
+            Some((of, norm)) if *of == changes => *norm,
+            _ => largest_norm(&matrix(), changes)?,
+        };
+        let _ = self.0.set((changes, norm));
+        Ok(norm.map(|norm| Upper::integer(cap.into()) * norm))
     }
 }
 
@@ -105,10 +112,13 @@ impl Gram {
 }
 
 /// Upper bound of `‖B v‖₂` over all changes; none of more cells than are looked at together.
-pub(crate) fn largest_norm(matrix: &Matrix, changes: Changes) -> Option<Upper> {
+///
+/// # Errors
+/// [`Error::Interrupted`].
+pub(crate) fn largest_norm(matrix: &Matrix, changes: Changes) -> Result<Option<Upper>, Error> {
     let (rows, cells) = (matrix.nrows(), matrix.ncols());
     if cells > MOST_CELLS || rows.saturating_mul(cells * cells) > MOST_WORK {
-        return None;
+        return Ok(None);
     }
     let gram = Gram::new(matrix);
     let changes = Changes { most: changes.most.min(cells), ..changes };
@@ -119,18 +129,18 @@ pub(crate) fn largest_norm(matrix: &Matrix, changes: Changes) -> Option<Upper> {
     let settled = |bound: f64| bound <= attained * (1.0 + NEAR);
     let mut bound = rows::bound(&gram, changes).min(triangle);
     if !settled(bound) {
-        bound = enumeration::bound(&gram, changes, attained).map_or(bound, |all| all.min(bound));
+        bound = enumeration::bound(&gram, changes, attained)?.map_or(bound, |all| all.min(bound));
     }
     if !settled(bound) && cells <= MOST_SPECTRAL {
-        bound = spectral(&gram, changes, attained).map_or(bound, |other| other.min(bound));
+        bound = spectral(&gram, changes, attained)?.map_or(bound, |other| other.min(bound));
     }
     // Entries of G and all that is added up of them, of at most `most` columns.
     let slack = 4.0 * UNIT_ROUNDOFF * (rows + changes.most + 64) as f64 * triangle;
-    Some(coarse(bound + slack).sqrt())
+    Ok(Some(coarse(bound + slack).sqrt()))
 }
 
 /// The bound by a diagonal matrix.
-fn spectral(gram: &Gram, changes: Changes, attained: f64) -> Option<f64> {
+fn spectral(gram: &Gram, changes: Changes, attained: f64) -> Result<Option<f64>, Error> {
     if changes.signed {
         mixed_signs::bound(gram, changes, attained)
     } else {

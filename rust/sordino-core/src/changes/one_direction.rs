@@ -13,6 +13,8 @@
 
 use super::vectors::Vectors;
 use super::{Changes, Gram};
+use crate::error::Error;
+use crate::interrupt::poll;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 
 /// Steps of the descent, and sweeps of the vectors in each.
@@ -25,17 +27,22 @@ const ENOUGH: f64 = 2e-3;
 const SIZE: (f64, f64) = (0.02, 1e-4);
 
 /// Upper bound of `vᵀ G v` over all changes, of which one attains `attained`; none if eigenvalues are not found.
-pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Option<f64> {
+///
+/// # Errors
+/// [`Error::Interrupted`].
+pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Result<Option<f64>, Error> {
     let mut terms = Terms::new(gram, changes, attained);
     let mut vectors = Vectors::new(gram.cells + 1, terms.form());
     let mut best: Option<f64> = None;
     for step in 1..=STEPS {
+        poll()?;
         vectors.form = terms.form();
         (0..SWEEPS).for_each(|_| {
             vectors.sweep();
         });
         if step % PROVED == 0 {
-            let proved = vectors.diagonal_above()?.iter().sum::<f64>() + terms.constant();
+            let Some(diagonal) = vectors.diagonal_above() else { return Ok(best) };
+            let proved = diagonal.iter().sum::<f64>() + terms.constant();
             best = Some(best.map_or(proved, |best| best.min(proved)));
             if best <= Some(attained * (1.0 + ENOUGH)) {
                 break;
@@ -44,7 +51,7 @@ pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Option<f64>
         let left = 1.0 - step as f64 / STEPS as f64;
         terms.descend(&vectors, step, SIZE.0 * left + SIZE.1);
     }
-    best
+    Ok(best)
 }
 
 /// `λ`, `μ`, `E` and `F`, and how they move.

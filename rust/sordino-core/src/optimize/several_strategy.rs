@@ -242,7 +242,7 @@ impl Best {
         let norm = column_bound(&encode);
         normalise(a, &mut encode, &mut decode, norm)?;
         let error = squared_rows(&decode).iter().zip(roots).map(|(n, root)| n * root * root).sum::<f64>().sqrt();
-        let moved = largest_norm(&encode, changes)
+        let moved = largest_norm(&encode, changes)?
             .ok_or_else(|| Error::Unsupported("changes of so many cells are not bounded".into()))?;
         Ok(SeveralStrategy {
             rank: encode.nrows(),

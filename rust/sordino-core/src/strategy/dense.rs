@@ -131,7 +131,7 @@ impl Strategy for Dense {
         };
         let bound = unit.from_columns(single, pair);
         let matrix = || Matrix::from_fn(self.rows, n, |i, j| self.entries.at(i * n + j));
-        let several = if l1 { None } else { self.several.sensitivity(unit, matrix) };
+        let several = if l1 { None } else { self.several.sensitivity(unit, matrix)? };
         Ok(several.map_or(bound, |several| several.min(bound)))
     }
 

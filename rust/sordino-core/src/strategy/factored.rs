@@ -219,9 +219,11 @@ impl Strategy for Factored {
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         if let [part] = self.parts.as_slice() {
             let single = sensitivity(&part.matrix, &self.geometry, unit);
-            let several =
-                (self.geometry == Geometry::L2).then(|| self.several.sensitivity(unit, || part.matrix.clone()));
-            return Ok(several.flatten().map_or(single, |several| several.min(single)));
+            let several = match self.geometry {
+                Geometry::L2 => self.several.sensitivity(unit, || part.matrix.clone())?,
+                _ => None,
+            };
+            return Ok(several.map_or(single, |several| several.min(single)));
         }
         // Norms of columns multiply; a pair is bounded by two of them.
         let single = Unit::add_remove(1, None)?;

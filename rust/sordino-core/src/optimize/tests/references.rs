@@ -1,7 +1,9 @@
 //! Optima certified by an independent implementation, and closed forms.
 
-use super::super::{Queries, mean_strategy, prefix_sums, triangular, worst_strategy};
+use super::super::{Queries, mean_strategy, prefix_sums, several_strategy, triangular, worst_strategy};
 use super::*;
+use crate::changes::{Changes, largest_norm};
+use crate::linear_algebra::from_rows;
 use crate::objective::Objective;
 
 fn mean(m: usize, n: usize, a: &[f64], gap: f64) -> Optimized {
@@ -144,4 +146,35 @@ fn rotation_refuses_singular_strategies() {
     let one = run(|progress| prefix_sums(1, Objective::Max, target(1e-3), progress)).unwrap();
     near(one.strategy[0] * one.stderrs[0], 1.0, 1e-15);
     assert!(run(|progress| prefix_sums(4, Objective::Max, target(0.0), progress)).is_err());
+}
+
+/// The closed form of a histogram of which a unit raises `k` of `d` cells, and what these strategies do to every change.
+#[test]
+fn cells_that_rise_together() {
+    for (d, k, closed) in [(3, 3, 1.341_641), (5, 5, 1.603_567), (10, 10, 2.075_498), (16, 16, 2.5), (12, 4, 0.0)] {
+        let a = rows(d, d, |i, j| f64::from(u8::from(i == j)));
+        let changes = Changes { most: k, signed: false };
+        let queries = Queries::new(d, d, &a).unwrap();
+        let found = run(|progress| several_strategy(queries, changes, target(1e-5), progress)).unwrap();
+        // Up to (d + √d)/2 of the cells the variance is (k + √(k(d − 1)(d − k)))²/d².
+        let (dd, kk) = (d as f64, k as f64);
+        let closed = if closed > 0.0 { closed } else { (kk + (kk * (dd - 1.0) * (dd - kk)).sqrt()) / dd };
+        assert!(
+            found.lower <= closed + 1e-6 && closed - 1e-6 <= found.upper,
+            "{d} {k}: {} {}",
+            found.lower,
+            found.upper
+        );
+        assert!(found.upper <= found.lower * (1.0 + 3e-5), "{d} {k}: {} {}", found.lower, found.upper);
+        // What is charged: all changes, one by one.
+        let moved = |set: usize| {
+            let image = (0..found.rank)
+                .map(|i| (0..d).filter(|j| set >> j & 1 == 1).map(|j| found.strategy[i * d + j]).sum::<f64>().powi(2));
+            image.sum::<f64>().sqrt()
+        };
+        let most = (1usize..1 << d).filter(|set| set.count_ones() as usize <= k).map(moved).fold(0.0, f64::max);
+        let matrix = from_rows(found.rank, d, &found.strategy);
+        let charged = largest_norm(&matrix, changes).unwrap().unwrap().get();
+        assert!(most <= charged && charged <= most * (1.0 + 1e-6));
+    }
 }
