@@ -229,6 +229,30 @@ def test_users_bound_the_unit(tmp_path):
     assert sordino("release", path, *options, "--epsilon", 1, "--records", 1).exit_code == 2
 
 
+def test_several_cells_of_a_user(tmp_path):
+    """A user counts once a cell at most, and the noise is for that; a plan that was saved for it serves, others do not."""
+    path = write(tmp_path / "values.csv", ["v", "who"], [[v, who] for who in "abc" for v in (0, 0, 1, 1, 2, 2)])
+    plan, other = tmp_path / "plan.json", tmp_path / "other.json"
+    rows = ["--values-column", "v", "--bins", 3, "--user-column", "who", "--max-records", 3]
+    once = [*rows, "--per-cell", 1]
+    result = sordino("release", path, *once, "--epsilon", 1000, "--save-plan", plan)
+    assert np.rint(json.loads(result.stdout)["answers"]["value"]).tolist() == [3, 3, 3]
+    unit = so.Plan.load(plan).unit
+    assert unit == so.AddRemove(3, per_cell=1, one_signed=True, label="one user")
+    assert sordino("release", path, *once, "--plan", plan).exit_code == 0
+    assert sordino("release", path, *rows, "--plan", plan).exit_code == 2  # nothing bounds a cell
+    assert sordino("release", path, *rows[:-1], 4, "--per-cell", 1, "--plan", plan).exit_code == 2
+    described = ["--workload", "histogram", "--length", 10, "--records", 10, "--per-cell", 1, *APPROX]
+    assert sordino("plan", *described, "--one-signed", "--noise", "gaussian", "--save", other).exit_code == 0
+    found = so.Plan.load(other)
+    assert found.unit == so.AddRemove(10, per_cell=1, one_signed=True) and found.mechanism == "identity-common-gaussian"
+    for wrong in (["--replace"], ["--noise", "cauchy"], ["--per-cell", 0]):
+        assert sordino("plan", *described[:-6], "--per-cell", 1, *APPROX, *wrong).exit_code == 2
+    assert sordino("compare", *described, "--noise", "laplace").exit_code == 2
+    records = ["--marginals", 1, "--column", "v:0|1|2", "--user-column", "who", "--max-records", 3]
+    assert sordino("release", path, *records, "--per-cell", 1, *APPROX).exit_code == 2
+
+
 def test_values_between_edges(tmp_path):
     values = [[-1], [0], [4.9], [5], [9.99], [10], ["nan"], [SECRET]]
     path = write(tmp_path / "values.csv", ["v"], values)

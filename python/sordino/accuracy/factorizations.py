@@ -183,7 +183,7 @@ class Factorization:
             cells, queries = stored["cell_weights"], stored["query_weights"]
             if stored["objective"] not in ("mean", "max"):
                 raise PlanFileError("the plan's certificate is of no known objective")
-            certificate = certify(workload, stored["objective"], tuple(cells), tuple(queries), stored["changes"])
+            certificate = certify(workload, stored["objective"], tuple(cells), tuple(queries), stored.get("changes"))
             lower = float(stored["lower"])
             if not 0.0 <= lower <= certificate.lower * (1.0 + _AGREE):
                 raise PlanFileError("the plan's weights do not prove the bound that it states")

@@ -193,25 +193,33 @@ def explain_command(file: Path | None, progress: bool, **options: Any) -> None:
 
 def _planned(file: Path | None, choices: Choices, progress: bool, source: Source | None = None) -> so.ReleasePlan:
     """Return the saved plan, or the one described by options, for the cells of the source if there are any."""
-    max_records = None if source is None else source.max_records
+    bounded = None if source is None else source.unit
     if file is not None:
         # Columns say what a row of the source is.
-        (choices if source is None else replace(choices, column=())).require_none()
+        (choices if source is None else replace(choices, column=(), per_cell=None)).require_none()
         with working("reading and verifying the plan", progress):
             plan = so.ReleasePlan.load(file)
         if isinstance(plan.workload, so.smooth.SmoothQueries):
             raise InvalidParameterError("the saved plan is about points: `sordino smooth release` takes it")
-        _require_unit(plan, max_records)
+        _require_unit(plan, bounded)
         return plan
     with working("planning", progress) as report:
         length = None if source is None else source.length
         default = "histogram" if source is not None and choices.matrix is None and choices.marginals is None else None
-        return choices.build_plan(length, default=default, max_records=max_records, progress=report)
+        return choices.build_plan(length, default=default, bounded=bounded, progress=report)
 
 
-def _require_unit(plan: so.ReleasePlan, max_records: int | None) -> None:
+def _require_unit(plan: so.ReleasePlan, bounded: so.AddRemove | None) -> None:
     """Refuse a saved plan whose unit does not cover what tabulation lets through."""
-    if max_records is not None and plan.unit.units_in(max_records) > 1:
+    if bounded is None:
+        return
+    unit, records = plan.unit, bounded.records
+    as_bounded = (
+        isinstance(unit, so.AddRemove)
+        and unit.records >= records
+        and (unit.per_cell or unit.records) >= (bounded.per_cell or records)
+    )
+    if not as_bounded and unit.units_in(records) > 1:
         raise InvalidParameterError("the saved plan protects fewer records of one user than --max-records lets through")
 
 

@@ -1,7 +1,7 @@
 """What commands about plans and about streams have in common: guarantee, unit, mechanism."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
 import click
@@ -131,17 +131,17 @@ class Guarantee:
             case _:
                 raise InvalidParameterError("say the privacy once: --epsilon, --epsilon with --delta, --rho or --mu")
 
-    def build_unit(self, max_records: int | None = None) -> Unit:
-        """Return the unit; `max_records` is what tabulation lets through of one user.
+    def build_unit(self, bounded: so.AddRemove | None = None) -> Unit:
+        """Return the unit; `bounded` is what tabulation lets through of one user.
 
         Raises:
             InvalidParameterError: The number of records is said twice or out of range.
         """
-        if max_records is not None and self.records is not None:
+        if bounded is not None and self.records is not None:
             raise InvalidParameterError("--max-records says how many records one user has: leave out --records")
-        records = next((count for count in (max_records, self.records) if count is not None), 1)
-        label = self.unit or ("one record" if max_records is None else "one user")
-        return so.ReplaceOne(records, label=label) if self.replace else so.AddRemove(records, label=label)
+        unit = bounded or so.AddRemove(1 if self.records is None else self.records)
+        unit = unit if self.unit is None else replace(unit, label=self.unit)
+        return so.ReplaceOne(unit.records, label=unit.label) if self.replace else unit
 
 
 def flag(name: str) -> str:

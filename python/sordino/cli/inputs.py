@@ -20,9 +20,9 @@ from sordino.workloads.base import MAX_LENGTH
 __all__ = ["SOURCE_OPTIONS", "Source", "read_source"]
 
 _BELONGS = {
-    "counts_column": {"label_column"},
-    "events_column": {"start", "end", "every", "user_column", "max_records"},
-    "values_column": {"bins", "edges", "user_column", "max_records"},
+    "counts_column": {"label_column", "per_cell"},
+    "events_column": {"start", "end", "every", "user_column", "max_records", "per_cell"},
+    "values_column": {"bins", "edges", "user_column", "max_records", "per_cell"},
     "column": {"user_column", "max_records"},
 }
 SOURCE_OPTIONS = tuple(sorted(_BELONGS.keys() | set().union(*_BELONGS.values())))
@@ -49,14 +49,14 @@ class Source:
         cells: What is private: counts, or with attributes the codes of every record.
         labels: Names of the cells: numbers, ISO times or text; not known with several attributes.
         axis: What the labels are, for a picture.
-        max_records: Records of one user that were let through, None if nothing was bounded.
+        unit: What was let through of one user, None if nothing was bounded.
         attributes: The columns of categorical records.
     """
 
     cells: NDArray[Any]
     labels: NDArray[Any] | None
     axis: str
-    max_records: int | None
+    unit: so.AddRemove | None
     attributes: tuple[Attribute, ...] = ()
 
     @property
@@ -92,6 +92,7 @@ class _Users:
 
     column: str | None
     max_records: int | None
+    per_cell: int | None
 
 
 def read_source(path: Path, options: Mapping[str, Any]) -> Source:
@@ -115,7 +116,7 @@ def read_source(path: Path, options: Mapping[str, Any]) -> Source:
     (what,) = columns
     for name in sorted(given.keys() - _BELONGS[what] - columns):
         raise InvalidParameterError(f"--{name.replace('_', '-')} does not go with --{what.replace('_', '-')}")
-    users = _Users(given.get("user_column"), given.get("max_records"))
+    users = _Users(given.get("user_column"), given.get("max_records"), given.get("per_cell"))
     if (users.column is None) != (users.max_records is None):
         raise InvalidParameterError("--user-column and --max-records go together")
     if what == "counts_column":
@@ -222,8 +223,10 @@ def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Us
     so.tabulate([], grid.bins)  # a mistake in public bins is found before the file is read
     entries, *names = read_columns(path, [column] if users.column is None else [column, users.column])
     user = _names(names[0]) if names else None
-    counted = so.tabulate(grid.codes(entries), grid.bins, user=user, max_records=users.max_records)
-    return Source(counted.counts, grid.labels(), column, users.max_records)
+    per_cell = None if user is None else users.per_cell
+    codes = grid.codes(entries)
+    counted = so.tabulate(codes, grid.bins, user=user, max_records=users.max_records, per_cell=per_cell)
+    return Source(counted.counts, grid.labels(), column, None if user is None else counted.unit)
 
 
 def _read_records(path: Path, attributes: tuple[Attribute, ...], users: _Users) -> Source:
@@ -235,7 +238,8 @@ def _read_records(path: Path, attributes: tuple[Attribute, ...], users: _Users) 
     codes = np.stack([attribute.codes(column) for attribute, column in zip(attributes, columns, strict=False)], axis=1)
     if users.column is not None and users.max_records is not None:
         codes[~within_allowance(_names(columns[-1]), len(codes), users.max_records)] = -1
-    return Source(codes, None, ", ".join(names), users.max_records, attributes)
+    unit = None if users.max_records is None else so.AddRemove(users.max_records, label="one user")
+    return Source(codes, None, ", ".join(names), unit, attributes)
 
 
 # How programs write that there is nobody, in small letters.

@@ -1,7 +1,7 @@
 """Options that describe a plan, and the plan that they describe."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -13,6 +13,7 @@ from sordino.cli.guarantee import Guarantee, Kind, add_options, build_shape, fla
 from sordino.cli.matrices import read_matrix
 from sordino.errors import InputFileError, InvalidParameterError
 from sordino.mechanisms.linear.search import Progress
+from sordino.privacy.units import Unit
 from sordino.workloads.constraints import Constraint
 
 __all__ = ["Choices", "plan_options"]
@@ -77,6 +78,13 @@ def _options() -> list[Callable[[_Command], _Command]]:
         ),
         *guarantee_options(),
         click.option(
+            "--per-cell", type=int, help="Most records of one protected thing in a cell; with users enforced."
+        ),
+        click.option(
+            "--one-signed", is_flag=True, help="Its records only raise counts: cells share some of the noise."
+        ),
+        click.option("--noise", type=click.Choice(["gaussian", "laplace"]), help="Law of the noise that auto takes."),
+        click.option(
             "--public-total", type=float, help="Public total of all cells, which are not negative; needs --replace."
         ),
         click.option(
@@ -117,6 +125,9 @@ class Choices(Guarantee):
     kernel: tuple[float, ...] | None = None
     length: int | None = None
     boundary: str | None = None
+    per_cell: int | None = None
+    one_signed: bool = False
+    noise: Literal["gaussian", "laplace"] | None = None
     public_total: float | None = None
     public_bound: float | None = None
     signed_bound: float | None = None
@@ -167,6 +178,21 @@ class Choices(Guarantee):
             raise InputFileError("the input has another number of cells than --length says")
         return self.length if cells is None else cells
 
+    def build_unit(self, bounded: so.AddRemove | None = None) -> Unit:
+        """Return the unit; `bounded` is what tabulation lets through of one user.
+
+        Raises:
+            InvalidParameterError: What is said of the records does not go together, or is out of range.
+        """
+        unit = super().build_unit(bounded)
+        if not isinstance(unit, so.AddRemove):
+            if self.per_cell is not None or self.one_signed:
+                raise InvalidParameterError("--per-cell and --one-signed do not belong to --replace")
+            return unit
+        if bounded is None:
+            return replace(unit, per_cell=self.per_cell, one_signed=self.one_signed)
+        return replace(unit, one_signed=unit.one_signed or self.one_signed)
+
     def build_constraint(self) -> Constraint | None:
         """Return what is publicly known about the input.
 
@@ -185,7 +211,7 @@ class Choices(Guarantee):
         length: int | None = None,
         *,
         default: str | None = None,
-        max_records: int | None = None,
+        bounded: so.AddRemove | None = None,
         progress: Progress | None = None,
     ) -> so.ReleasePlan:
         """Return the plan for `length` cells; `progress` is told about searches.
@@ -196,9 +222,10 @@ class Choices(Guarantee):
         return so.plan(
             self.build_workload(length, default),
             self.build_privacy(),
-            unit=self.build_unit(max_records),
+            unit=self.build_unit(bounded),
             mechanism=self.mechanism,
             objective=self.objective,
+            noise=self.noise,
             max_value=self.max_value,
             integral=not self.real,
             constraint=self.build_constraint(),
@@ -214,6 +241,8 @@ class Choices(Guarantee):
         """
         if self.mechanism != "auto":
             raise InvalidParameterError("a comparison shows every mechanism: leave out --mechanism")
+        if self.noise is not None:
+            raise InvalidParameterError("a comparison shows every law of noise: leave out --noise")
         return so.compare(
             self.build_workload(None),
             self.build_privacy(),

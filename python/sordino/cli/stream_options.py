@@ -90,7 +90,7 @@ class StreamChoices(Guarantee):
             raise InvalidParameterError("--workload is missing: say what is published")
         return build_shape(_KINDS, self.workload, {name: getattr(self, name) for name in _SHAPING}, self.length)
 
-    def build_unit(self, max_records: int | None = None) -> Unit:
+    def build_unit(self, bounded: so.AddRemove | None = None) -> Unit:
         """Return the unit: users if their participations are bounded, else records.
 
         Raises:
@@ -99,7 +99,7 @@ class StreamChoices(Guarantee):
         if self.max_participations is None:
             if self.min_separation is not None:
                 raise InvalidParameterError("--min-separation needs --max-participations")
-            return super().build_unit(max_records)
+            return super().build_unit(bounded)
         if self.replace:
             raise InvalidParameterError("--replace does not go with --max-participations")
         return so.UserLevel(

@@ -253,8 +253,12 @@ class UserLevel:
 
     @property
     def changes(self) -> Changes | None:
-        """The changes of several steps; None where they must lie apart, since then not all steps change together."""
-        return self._bound().changes if self.min_separation == 1 else None
+        """The changes of several steps, in any of them: where they lie apart, more than a user can make."""
+        several = self._bound().changes
+        if several is None or self.min_separation == 1:
+            return several
+        # What is an average of changes of one step.
+        return several._replace(size=self.per_step / several.most)
 
     def relation(self) -> Relation:
         """Return the relation for the core."""

@@ -75,15 +75,17 @@ impl Unit {
         usize::try_from(self.l1()).unwrap_or(usize::MAX).min(len)
     }
 
-    /// `max ‖δ‖₂²` over the relation, clamped entries included: an exact integer.
+    /// `max ‖δ‖₂²` over the relation for so many cells, clamped entries included: an exact integer.
     ///
     /// The maximum of a convex function over `{‖δ‖₁ ≤ k, ‖δ‖_∞ ≤ c}` is at `⌊k/c⌋` entries of `c`
     /// and one of the remainder. A replacement moves `k` records: `k·(e_j − e_i)` has `2k²`.
-    pub fn l2_squared(self) -> u128 {
+    pub fn l2_squared(self, len: usize) -> u128 {
         match self {
             Self::AddRemove { records, per_cell, .. } => {
                 let (k, c) = (u128::from(records), u128::from(per_cell.unwrap_or(records)));
-                (k / c) * c * c + (k % c) * (k % c)
+                let full = (k / c).min(len as u128);
+                let rest = if full < len as u128 { (k - full * c).min(c) } else { 0 };
+                full * c * c + rest * rest
             }
             Self::ReplaceOne { records } => 2 * u128::from(records) * u128::from(records),
         }
@@ -117,9 +119,9 @@ mod tests {
     #[test]
     fn l2_of_capped_contributions() {
         let unit = Unit::add_remove(7, Some(3)).unwrap();
-        assert_eq!(unit.l2_squared(), 9 + 9 + 1);
-        assert_eq!(Unit::add_remove(7, None).unwrap().l2_squared(), 49);
-        assert_eq!(Unit::replace_one(3).unwrap().l2_squared(), 18);
+        assert_eq!([1, 2, 3, 9].map(|len| unit.l2_squared(len)), [9, 9 + 9, 9 + 9 + 1, 9 + 9 + 1]);
+        assert_eq!(Unit::add_remove(7, None).unwrap().l2_squared(2), 49);
+        assert_eq!(Unit::replace_one(3).unwrap().l2_squared(2), 18);
         assert!(Unit::add_remove(0, None).is_err() && Unit::add_remove(1, Some(0)).is_err());
     }
 }

@@ -164,17 +164,61 @@ def test_auto_takes_it():
 
 
 def test_beyond_the_search():
-    """More cells, the largest error, and changes that lie apart have strategies for single cells, whose charge is proved."""
+    """More cells and the largest error have strategies for single cells, whose charge is proved."""
     for workload, unit, asked in (
         (so.RunningSum(300), moves(4), {}),
         (EIGHT["sums"], raises(4), {"objective": "max"}),
-        (EIGHT["sums"], so.UserLevel(3, min_separation=2), {}),
     ):
         plan = so.plan(workload, PRIVACY, unit=unit, mechanism="optimal", **asked)
         assert plan.fit.factorization.certificate.changes is None
-        most = unit.max_participations if isinstance(unit, so.UserLevel) else unit.records
         single = np.linalg.norm(plan.fit.factorization.matrix, axis=0).max()
-        assert single < plan.fit.sensitivity["ideal"] < 0.99 * most * single
+        assert single < plan.fit.sensitivity["ideal"] < 0.99 * unit.records * single
+
+
+def test_users_whose_steps_lie_apart():
+    """The search is that for steps side by side; its certificate counts as an average of single steps."""
+    apart, near = (so.UserLevel(3, min_separation=separation) for separation in (2, 1))
+    plans = [so.plan(EIGHT["sums"], PRIVACY, unit=unit, mechanism="optimal") for unit in (apart, near)]
+    assert plans[0].rmse == plans[1].rmse
+    assert plans[0].optimality > plans[1].optimality
+    # A bound that holds for one step holds.
+    single = so.plan(EIGHT["sums"], PRIVACY, unit=so.UserLevel(1), mechanism="optimal")
+    assert plans[0].fit.bound.value <= single.rmse
+
+
+def test_cells_are_no_more_than_there_are():
+    for unit in (so.UserLevel(1000), so.UserLevel(21, per_step=3), so.AddRemove(30, per_cell=2)):
+        plan = so.plan(so.Histogram(9), so.GaussianDP(mu=1.0), unit=unit, mechanism="identity")
+        assert math.isclose(plan.rmse, 3.0 * (unit.per_step if isinstance(unit, so.UserLevel) else 2), rel_tol=1e-6)
+
+
+def test_mixed_signs_of_many_cells():
+    """Never worse than noise on the cells, nor than the strategy for one cell."""
+    for cells, most in ((64, 16), (128, 8)):
+        unit = moves(most)
+        rmse = {
+            name: so.plan(so.RunningSum(cells), PRIVACY, unit=unit, mechanism=name).rmse
+            for name in ("optimal", "identity-gaussian")
+        }
+        single = so.optimal.factorize(so.RunningSum(cells))
+        rmse["single"] = so.plan(so.RunningSum(cells), PRIVACY, unit=unit, factorization=single).rmse
+        assert rmse["optimal"] <= min(rmse.values()) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-80, 1e80, 1e140])
+def test_what_is_charged_scales(scale):
+    matrix = np.random.default_rng(0).normal(size=(20, 30))
+    one, other = (
+        so.plan(so.Matrix(matrix * s), so.GaussianDP(mu=1.0), unit=raises(9), mechanism="output") for s in (1.0, scale)
+    )
+    assert math.isclose(one.rmse * scale, other.rmse, rel_tol=1e-5)
+
+
+def test_searches_that_end_early():
+    for gap in (1.0, 0.5, 0.1):
+        assert so.optimal.factorize(so.RunningSum(10), unit=raises(3), gap=gap).gap < gap
+    found = so.optimal.factorize(so.RunningSum(40), unit=raises(7), progress=lambda iteration, gap: iteration < 3)
+    assert 0.0 < found.gap < 0.6 and found.iterations == 3
 
 
 def test_plans_are_kept(tmp_path):
@@ -182,12 +226,13 @@ def test_plans_are_kept(tmp_path):
     kept = so.Plan.load(plan.save(tmp_path / "plan.json"))
     assert kept.digest == plan.digest and kept.optimality == plan.optimality
     proof = kept.fit.factorization.certificate
+    assert kept.rmse == plan.rmse
     assert (proof.changes == plan.fit.factorization.certificate.changes).all()
 
 
 def test_certificates_of_other_units():
     found = so.optimal.factorize(EIGHT["sums"], unit=raises(4))
-    for unit in (raises(3), so.AddRemove(4), so.AddRemove(1), so.ReplaceOne(4), so.UserLevel(4, min_separation=2)):
+    for unit in (raises(3), so.AddRemove(4), so.AddRemove(1), so.ReplaceOne(4), so.UserLevel(2, min_separation=2)):
         with pytest.raises(so.errors.InvalidParameterError, match="another unit"):
             so.plan(EIGHT["sums"], PRIVACY, unit=unit, factorization=found)
     assert so.plan(EIGHT["sums"], PRIVACY, unit=moves(5), factorization=found).rmse > 0.0

@@ -23,7 +23,7 @@ use climb::climb;
 pub(crate) use climb::climb_each;
 
 use crate::error::Error;
-use crate::linear_algebra::{Matrix, transposed_product};
+use crate::linear_algebra::{Matrix, largest, scale_rows, transposed_product};
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -32,8 +32,8 @@ use std::sync::OnceLock;
 /// Largest number of cells that are looked at together, and of multiplications for their Gram matrix.
 const MOST_CELLS: usize = 1 << 12;
 const MOST_WORK: usize = 1 << 35;
-/// Cells up to which a diagonal matrix is looked for.
-const MOST_SPECTRAL: usize = 512;
+/// Cells up to which more than rows is tried.
+const MOST_IMPROVED: usize = 512;
 /// A bound this near to a value that is attained is not improved.
 const NEAR: f64 = 1e-6;
 /// Bits of a sensitivity that are kept, rounded up: the last ones depend on the processor.
@@ -120,27 +120,34 @@ pub(crate) fn largest_norm(matrix: &Matrix, changes: Changes) -> Result<Option<U
     if cells > MOST_CELLS || rows.saturating_mul(cells * cells) > MOST_WORK {
         return Ok(None);
     }
-    let gram = Gram::new(matrix);
+    // Squares of entries neither overflow nor vanish.
+    let exponent = largest(matrix).max(f64::MIN_POSITIVE).log2().floor() as i32;
+    let mut matrix = matrix.clone();
+    scale_rows(&mut matrix, |_| 2f64.powi(-exponent / 2) * 2f64.powi(-exponent - -exponent / 2));
+    let gram = Gram::new(&matrix);
     let changes = Changes { most: changes.most.min(cells), ..changes };
     let mut norms: Vec<f64> = gram.diagonal().map(f64::sqrt).collect();
     norms.sort_unstable_by(|a, b| b.total_cmp(a));
     let triangle = norms[..changes.most].iter().sum::<f64>().powi(2);
-    let attained = climb(&gram, changes, &starts(&gram, changes)).1;
-    let settled = |bound: f64| bound <= attained * (1.0 + NEAR);
     let mut bound = rows::bound(&gram, changes).min(triangle);
-    if !settled(bound) {
-        bound = enumeration::bound(&gram, changes, attained)?.map_or(bound, |all| all.min(bound));
-    }
-    if !settled(bound) && cells <= MOST_SPECTRAL {
-        bound = spectral(&gram, changes, attained)?.map_or(bound, |other| other.min(bound));
+    if cells <= MOST_IMPROVED {
+        let attained = climb(&gram, changes, &starts(&gram, changes)).1;
+        let settled = |bound: f64| bound <= attained * (1.0 + NEAR);
+        if !settled(bound) {
+            bound = enumeration::bound(&gram, changes, attained)?.map_or(bound, |all| all.min(bound));
+        }
+        if !settled(bound) {
+            bound = by_diagonal(&gram, changes, attained)?.map_or(bound, |other| other.min(bound));
+        }
     }
     // Entries of G and all that is added up of them, of at most `most` columns.
     let slack = 4.0 * UNIT_ROUNDOFF * (rows + changes.most + 64) as f64 * triangle;
-    Ok(Some(coarse(bound + slack).sqrt()))
+    let norm = coarse(bound + slack).sqrt();
+    Ok(Some(norm.scaled(exponent / 2).scaled(exponent - exponent / 2)))
 }
 
 /// The bound by a diagonal matrix.
-fn spectral(gram: &Gram, changes: Changes, attained: f64) -> Result<Option<f64>, Error> {
+fn by_diagonal(gram: &Gram, changes: Changes, attained: f64) -> Result<Option<f64>, Error> {
     if changes.signed {
         mixed_signs::bound(gram, changes, attained)
     } else {

@@ -9,7 +9,7 @@
 //!
 //! Every choice is a proof; a good one is found by descent: the slopes are the terms' factors with products of the
 //! vectors that ascend `M` (`vectors.rs`) in place of those of `u`. With `E = F = μ = λ = 0` and `k = d` the bound is within
-//! `π/2` of the largest (Nesterov 1998); the pairs bring it to a few thousandths where it was measured.
+//! `π/2` of the largest (Nesterov 1998); the pairs bring it to a few thousandths where it was measured. `G` is any symmetric matrix.
 
 use super::vectors::Vectors;
 use super::{Changes, Gram};
@@ -37,9 +37,7 @@ pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Result<Opti
     for step in 1..=STEPS {
         poll()?;
         vectors.form = terms.form();
-        (0..SWEEPS).for_each(|_| {
-            vectors.sweep();
-        });
+        (0..SWEEPS).for_each(|_| vectors.sweep());
         if step % PROVED == 0 {
             let Some(diagonal) = vectors.diagonal_above() else { return Ok(best) };
             let proved = diagonal.iter().sum::<f64>() + terms.constant();
@@ -60,22 +58,23 @@ struct Terms<'a> {
     most: f64,
     /// Value of a change for each of its cells: the unit of `λ`; `μ`, `E` and `F` have this over `k`.
     unit: f64,
-    total: Moved,
-    rows: Vec<Moved>,
+    total: Multiplier,
+    rows: Vec<Multiplier>,
     /// Pairs `i > j`, row after row.
-    both: Vec<Moved>,
-    neither: Vec<Moved>,
+    both: Vec<Multiplier>,
+    neither: Vec<Multiplier>,
 }
 
 /// A number that is not negative, and the averages of its slope and of the square of that (Kingma and Ba 2015).
-#[derive(Clone, Copy, Default)]
-struct Moved {
+#[derive(Debug, Clone, Copy, Default)]
+struct Multiplier {
     value: f64,
     slope: f64,
     square: f64,
 }
 
-impl Moved {
+impl Multiplier {
+    /// Step `number` of the descent.
     fn step(&mut self, slope: f64, number: usize, size: f64) {
         self.slope = 0.9 * self.slope + 0.1 * slope;
         self.square = 0.99 * self.square + 0.01 * slope * slope;
@@ -89,14 +88,14 @@ impl<'a> Terms<'a> {
     fn new(gram: &'a Gram, changes: Changes, attained: f64) -> Self {
         let (cells, most) = (gram.cells, changes.most as f64);
         let unit = attained / most;
-        let pairs = vec![Moved::default(); cells * (cells - 1) / 2];
+        let pairs = vec![Multiplier::default(); cells * (cells - 1) / 2];
         let value = if changes.most < cells { unit } else { 0.0 };
         Self {
             gram,
             most,
             unit,
-            total: Moved { value, ..Moved::default() },
-            rows: vec![Moved::default(); cells],
+            total: Multiplier { value, ..Multiplier::default() },
+            rows: vec![Multiplier::default(); cells],
             both: pairs.clone(),
             neither: pairs,
         }
@@ -125,6 +124,7 @@ impl<'a> Terms<'a> {
         let mut linear: Vec<f64> = self.rows.iter().map(|moved| self.most * moved.value - self.total.value).collect();
         let mut at = 0;
         for i in 0..cells {
+            let mut of_row = 0.0;
             form[(i + 1) * size + i + 1] = 0.25 * (self.gram.at(i, i) - self.rows[i].value);
             for j in 0..i {
                 let neither = self.neither[at].value;
@@ -133,9 +133,10 @@ impl<'a> Terms<'a> {
                 (form[(i + 1) * size + j + 1], form[(j + 1) * size + i + 1]) = (entry, entry);
                 linear[i] -= 2.0 * neither;
                 linear[j] -= 2.0 * neither;
-                constant += 2.0 * neither;
+                of_row += 2.0 * neither;
                 at += 1;
             }
+            constant += of_row;
         }
         for i in 1..size {
             let sum: f64 = form[i * size + 1..(i + 1) * size].iter().sum();

@@ -7,36 +7,24 @@
 use crate::linear_algebra::{Matrix, is_definite, symmetric_eigen};
 use crate::split_mix::SplitMix;
 
-/// What entries of the vectors are changed by when they are scattered.
-const SCATTERED: f64 = 0.1;
-
 /// A form, and a vector for each of its rows.
 pub(super) struct Vectors {
     pub(super) size: usize,
     /// `M`, row by row.
     pub(super) form: Vec<f64>,
-    /// Vectors may be shorter than 1 where an entry of the diagonal is below this.
-    pub(super) multiplier: Option<f64>,
     dimension: usize,
     entries: Vec<f64>,
-    random: SplitMix,
 }
 
 impl Vectors {
     pub(super) fn new(size: usize, form: Vec<f64>) -> Self {
         // More dimensions than the square root of twice the size: no local maxima (Barvinok, Pataki).
         let dimension = ((2.0 * size as f64).sqrt() as usize + 2).next_multiple_of(8);
-        let entries = vec![0.0; size * dimension];
-        let mut vectors = Self { size, form, multiplier: None, dimension, entries, random: SplitMix(1) };
-        vectors.scatter();
+        let mut random = SplitMix(1);
+        let entries = (0..size * dimension).map(|_| random.uniform() - 0.5).collect();
+        let mut vectors = Self { size, form, dimension, entries };
+        (0..size).for_each(|i| vectors.normalise(i));
         vectors
-    }
-
-    /// Moves the vectors a little: those on one line would stay there.
-    pub(super) fn scatter(&mut self) {
-        let random = &mut self.random;
-        self.entries.iter_mut().for_each(|x| *x += SCATTERED * (random.uniform() - 0.5));
-        (0..self.size).for_each(|i| self.lengthen(i, 1.0));
     }
 
     pub(super) fn vector(&self, i: usize) -> &[f64] {
@@ -47,12 +35,12 @@ impl Vectors {
         &mut self.entries[i * self.dimension..(i + 1) * self.dimension]
     }
 
-    fn lengthen(&mut self, i: usize, length: f64) {
+    fn normalise(&mut self, i: usize) {
         let vector = self.vector_mut(i);
         let known = norm(vector);
         if known > 0.0 {
             for x in vector {
-                *x *= length / known;
+                *x /= known;
             }
         }
     }
@@ -73,35 +61,26 @@ impl Vectors {
         pull
     }
 
-    /// The length and the dual of a vector that is pulled with this force.
-    fn length_and_dual(&self, i: usize, force: f64) -> (f64, f64) {
-        let own = self.form[i * self.size + i];
-        match self.multiplier {
-            Some(multiplier) if force < multiplier - own => (force / (multiplier - own), multiplier),
-            _ => (1.0, force + own),
-        }
+    /// The dual of a vector that is pulled with this force.
+    fn dual(&self, i: usize, force: f64) -> f64 {
+        force + self.form[i * self.size + i]
     }
 
-    /// Turns all vectors in turn, once; returns the sum of their duals.
-    pub(super) fn sweep(&mut self) -> f64 {
-        let mut value = 0.0;
+    /// Turns all vectors in turn, once.
+    pub(super) fn sweep(&mut self) {
         for i in 0..self.size {
             let pull = self.pull(i);
-            let force = norm(&pull);
-            let (length, dual) = self.length_and_dual(i, force);
-            value += dual;
-            if force > 0.0 {
+            if norm(&pull) > 0.0 {
                 self.vector_mut(i).copy_from_slice(&pull);
-                self.lengthen(i, length);
+                self.normalise(i);
             }
         }
-        value
     }
 
     /// `y` with `Diag(y) ⪰ M`; none if that is not shown.
     pub(super) fn diagonal_above(&self) -> Option<Vec<f64>> {
         let size = self.size;
-        let mut diagonal: Vec<f64> = (0..size).map(|i| self.length_and_dual(i, norm(&self.pull(i))).1).collect();
+        let mut diagonal: Vec<f64> = (0..size).map(|i| self.dual(i, norm(&self.pull(i)))).collect();
         let above = |diagonal: &[f64]| {
             Matrix::from_fn(size, size, |i, j| if i == j { diagonal[i] } else { 0.0 } - self.form[i * size + j])
         };

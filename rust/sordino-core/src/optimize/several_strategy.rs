@@ -9,9 +9,10 @@
 use super::accelerated::solve;
 use super::factorization::{column_bound, normalise, nuclear_norm_below};
 use super::linear_algebra::{
-    Matrix, Precision, from_columns, product, scale_columns, scale_rows, squared_columns, squared_rows, to_rows,
+    Matrix, Precision, from_columns, from_rows, identity, product, scale_columns, scale_rows, squared_columns,
+    squared_rows, to_rows,
 };
-use super::mean_strategy::{Mean, roots, strategy};
+use super::mean_strategy::{Mean, mean_strategy, roots, strategy};
 use super::queries::Queries;
 use super::range::Range;
 use super::{Progress, Target};
@@ -19,6 +20,7 @@ use crate::changes::{Changes, Gram, climb_each, largest_norm, single, starts};
 use crate::error::Error;
 use crate::split_mix::SplitMix;
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 /// Changes at random that the program starts with.
 const RANDOM: usize = 32;
@@ -37,6 +39,8 @@ const FINER: f64 = 0.2;
 /// changes is far off for others.
 const FAR: f64 = 0.02;
 const PACE: f64 = 0.4;
+/// Strategies that are further from the bound than this are compared with known ones.
+const CONTENT: f64 = 0.01;
 
 /// A strategy `B`, and bounds on the least error of any strategy for the same changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +161,7 @@ pub fn several_strategy(
     let mut best: Option<Best> = None;
     loop {
         let range = known.range(&queries);
-        let inner = (FINER * off).clamp(0.25 * target.gap, 0.1);
+        let inner = (FINER * off).min(0.1).max(0.25 * target.gap);
         let weights = known.weights();
         let most = EVALUATIONS.min(target.iterations - iterations);
         let mut stopped = false;
@@ -234,26 +238,56 @@ impl Best {
         let weights = self.proof.weights();
         let lower = nuclear_norm_below(&self.proof.range(queries).weighted(&weights)).ok_or_else(failed)?;
         let (vectors, values) = self.spectrum;
-        let mut encode = strategy(&vectors, &values, &queries.coordinates);
-        let mut decode = vectors;
+        let mut decode = vectors.clone();
         scale_columns(&mut decode, |i| values[i].sqrt());
         let mut decode = queries.embed(decode);
         scale_rows(&mut decode, |i| 1.0 / roots[i]);
-        let norm = column_bound(&encode);
-        normalise(a, &mut encode, &mut decode, norm)?;
-        let error = squared_rows(&decode).iter().zip(roots).map(|(n, root)| n * root * root).sum::<f64>().sqrt();
-        let moved = largest_norm(&encode, changes)?
-            .ok_or_else(|| Error::Unsupported("changes of so many cells are not bounded".into()))?;
+        let searched = (strategy(&vectors, &values, &queries.coordinates), decode);
+        let mut best = charged(a, searched, roots, changes)?;
+        if best.1 > lower * (1.0 + CONTENT) {
+            // The proof may lose much of what the search gained.
+            let cells = (identity(a.ncols()), a.clone());
+            let of_one = single_cells(a)?;
+            for known in [cells, of_one] {
+                let other = charged(a, known, roots, changes)?;
+                best = if other.1 < best.1 { other } else { best };
+            }
+        }
         Ok(SeveralStrategy {
-            rank: encode.nrows(),
-            strategy: to_rows(&encode),
+            rank: best.0.nrows(),
+            strategy: to_rows(&best.0),
             changes: self.proof.members.into_iter().flat_map(|member| member.change).collect(),
             weights,
             lower: lower * scale,
-            upper: error * moved.get() * scale,
+            upper: best.1 * scale,
             iterations,
         })
     }
+}
+
+/// The strategy of least mean error for changes of one cell, and its decoding.
+fn single_cells(a: &Matrix) -> Result<(Matrix, Matrix), Error> {
+    let entries = to_rows(a);
+    let queries = Queries::new(a.nrows(), a.ncols(), &entries)?;
+    let found = mean_strategy(queries, None, Target { gap: CONTENT, ..Target::default() }, &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
+    Ok((from_rows(found.rank, found.columns, &found.strategy), from_rows(found.rows, found.rank, &found.decode)))
+}
+
+/// The strategy with columns of norm at most 1, and its error where all these changes are charged for.
+fn charged(
+    a: &Matrix,
+    (mut encode, mut decode): (Matrix, Matrix),
+    roots: &[f64],
+    changes: Changes,
+) -> Result<(Matrix, f64), Error> {
+    let norm = column_bound(&encode);
+    normalise(a, &mut encode, &mut decode, norm)?;
+    let error = squared_rows(&decode).iter().zip(roots).map(|(n, root)| n * root * root).sum::<f64>().sqrt();
+    let too_many = || Error::Unsupported("changes of so many cells are not bounded".into());
+    let moved = largest_norm(&encode, changes)?.ok_or_else(too_many)?;
+    Ok((encode, error * moved.get()))
 }
 
 /// Changes to start with: single cells, runs of neighbours, some at random.

@@ -23,6 +23,8 @@ use rayon::prelude::*;
 const SUM_BITS: u32 = 126;
 /// Bits that a Kronecker product leaves for the input.
 const INPUT_BITS: u32 = 32;
+/// Parts that variances are added up in.
+const PARTS: usize = 8;
 /// Bits of the largest entry, at most.
 const ENTRY_BITS: u32 = 58;
 
@@ -333,19 +335,21 @@ impl Strategy for Factored {
 
 /// `Σ_k noise_k·(A p_k)²` over the columns `p_k` of the pseudo-inverse.
 fn squares(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
-    let zero = || vec![0.0; out.len()];
-    let sums = (0..inverse.ncols())
-        .into_par_iter()
-        .with_min_len(inverse.ncols().div_ceil(4 * rayon::current_num_threads()))
-        .fold(zero, |mut sums, k| {
-            let mut answers = vec![0.0; sums.len()];
-            workload.apply(inverse.col_as_slice(k), &mut answers);
-            sums.iter_mut().zip(&answers).for_each(|(sum, a)| *sum += noise(k) * a * a);
+    // Added up in one order, whatever threads there are: a plan's digest is of its errors too.
+    let columns: Vec<usize> = (0..inverse.ncols()).collect();
+    let parts: Vec<Vec<f64>> = columns
+        .par_chunks(columns.len().div_ceil(PARTS).max(1))
+        .map(|part| {
+            let (mut sums, mut answers) = (vec![0.0; out.len()], vec![0.0; out.len()]);
+            for k in part {
+                workload.apply(inverse.col_as_slice(*k), &mut answers);
+                sums.iter_mut().zip(&answers).for_each(|(sum, a)| *sum += noise(*k) * a * a);
+            }
             sums
         })
-        .reduce(zero, |mut a, b| {
-            a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
-            a
-        });
-    out.copy_from_slice(&sums);
+        .collect();
+    out.fill(0.0);
+    for sums in parts {
+        out.iter_mut().zip(&sums).for_each(|(a, b)| *a += b);
+    }
 }

@@ -235,7 +235,7 @@ impl Strategy for Fourier {
         let largest = self.measured.spectrum.iter().fold(0.0f64, |m, k| m.max(k.abs()));
         let len = self.measured.circle.len;
         let error = transform_error(len) * (len as f64).sqrt() * column.get();
-        let spectral = Upper::rounded(largest + error, 4) * Upper::integer(unit.l2_squared()).sqrt();
+        let spectral = Upper::rounded(largest + error, 4) * Upper::integer(unit.l2_squared(len)).sqrt();
         Ok(unit.from_columns(column, pair).min(spectral))
     }
 

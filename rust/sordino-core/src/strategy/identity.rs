@@ -35,7 +35,7 @@ impl Strategy for Identity {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         Ok(match self.geometry {
-            Geometry::L2 => Upper::integer(unit.l2_squared()).sqrt(),
+            Geometry::L2 => Upper::integer(unit.l2_squared(self.len)).sqrt(),
             _ => Upper::integer(u128::from(unit.l1())),
         })
     }

@@ -180,7 +180,7 @@ impl Strategy for SquareRoot {
         let general = unit.from_columns(column, || Upper::rounded(self.pair_squared(), 4).sqrt());
         let Unit::AddRemove { records, per_cell: Some(cell), .. } = unit else { return Ok(general) };
         // ‖Bδ‖ ≤ ‖B‖·‖δ‖₂ is what helps a kernel with signs.
-        let spectral = || self.spectral() * Upper::integer(unit.l2_squared()).sqrt();
+        let spectral = || self.spectral() * Upper::integer(unit.l2_squared(self.ring.len())).sqrt();
         Ok(general.min(self.neighbouring(records, cell).unwrap_or_else(spectral)))
     }
 
