@@ -21,8 +21,8 @@ _PRIVACY = so.GaussianDP(mu=1.0)
 _SIZES = (8, 32) if quick() else (8, 64, 128, 256)
 # Share of the cells that one person raises, as a divisor; and a few.
 _SHARES = (8, 2, 1)
-_MOST_OFF = 1.06
-_MOST_SECONDS = 20.0
+_MOST_OFF = 1.03
+_MOST_SECONDS = 10.0
 
 
 def _workloads(cells: int) -> dict[str, so.workloads.Workload]:

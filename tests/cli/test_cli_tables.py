@@ -242,6 +242,11 @@ def test_several_cells_of_a_user(tmp_path):
     assert sordino("release", path, *once, "--plan", plan).exit_code == 0
     assert sordino("release", path, *rows, "--plan", plan).exit_code == 2  # nothing bounds a cell
     assert sordino("release", path, *rows[:-1], 4, "--per-cell", 1, "--plan", plan).exit_code == 2
+    # Where nobody is known nothing is enforced: the plan has said what a cell may hold.
+    assert sordino("release", path, *rows[:4], "--per-cell", 1, "--plan", plan).exit_code == 2
+    so.plan(so.Histogram(3), so.PureDP(epsilon=1.0), unit=so.UserLevel(1, per_step=3)).save(other)
+    assert sordino("release", path, *rows, "--plan", other).exit_code == 2  # of several cells it says nothing
+    assert sordino("release", path, *rows, "--per-cell", 0, "--epsilon", 1).exit_code == 2
     described = ["--workload", "histogram", "--length", 10, "--records", 10, "--per-cell", 1, *APPROX]
     assert sordino("plan", *described, "--one-signed", "--noise", "gaussian", "--save", other).exit_code == 0
     found = so.Plan.load(other)

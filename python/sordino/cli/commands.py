@@ -195,8 +195,9 @@ def _planned(file: Path | None, choices: Choices, progress: bool, source: Source
     """Return the saved plan, or the one described by options, for the cells of the source if there are any."""
     bounded = None if source is None else source.unit
     if file is not None:
-        # Columns say what a row of the source is.
-        (choices if source is None else replace(choices, column=(), per_cell=None)).require_none()
+        # Columns say what a row of the source is, and what is enforced in a cell is none of the plan's choices.
+        made = choices if source is None else replace(choices, column=())
+        (made if bounded is None else replace(made, per_cell=None)).require_none()
         with working("reading and verifying the plan", progress):
             plan = so.ReleasePlan.load(file)
         if isinstance(plan.workload, so.smooth.SmoothQueries):
@@ -214,13 +215,14 @@ def _require_unit(plan: so.ReleasePlan, bounded: so.AddRemove | None) -> None:
     if bounded is None:
         return
     unit, records = plan.unit, bounded.records
-    as_bounded = (
-        isinstance(unit, so.AddRemove)
-        and unit.records >= records
-        and (unit.per_cell or unit.records) >= (bounded.per_cell or records)
-    )
-    if not as_bounded and unit.units_in(records) > 1:
-        raise InvalidParameterError("the saved plan protects fewer records of one user than --max-records lets through")
+    if (
+        not isinstance(unit, so.AddRemove)
+        or unit.records < records
+        or (unit.per_cell or unit.records) < (bounded.per_cell or records)
+    ):
+        raise InvalidParameterError(
+            "the saved plan is not for such users: it protects fewer records of one, or in a cell, than are let through"
+        )
 
 
 @application.command("release", epilog=_RELEASE_EXAMPLES, short_help="Release answers about private data.")

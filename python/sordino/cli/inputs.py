@@ -220,10 +220,12 @@ class _ValueGrid:
 
 def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Users) -> Source:
     """Count records in bins; what falls in no bin is a null record, silently."""
-    so.tabulate([], grid.bins)  # a mistake in public bins is found before the file is read
+    per_cell = None if users.column is None else users.per_cell
+    # A mistake in what is public is found before the file is read.
+    nobody = None if users.column is None else np.array([], dtype=object)
+    so.tabulate([], grid.bins, user=nobody, max_records=users.max_records, per_cell=per_cell)
     entries, *names = read_columns(path, [column] if users.column is None else [column, users.column])
     user = _names(names[0]) if names else None
-    per_cell = None if user is None else users.per_cell
     codes = grid.codes(entries)
     counted = so.tabulate(codes, grid.bins, user=user, max_records=users.max_records, per_cell=per_cell)
     return Source(counted.counts, grid.labels(), column, None if user is None else counted.unit)

@@ -189,6 +189,8 @@ def test_users_whose_steps_lie_apart():
 def test_cells_are_no_more_than_there_are():
     for unit in (so.UserLevel(1000), so.UserLevel(21, per_step=3), so.AddRemove(30, per_cell=2)):
         plan = so.plan(so.Histogram(9), so.GaussianDP(mu=1.0), unit=unit, mechanism="identity")
+        searched = so.plan(so.RunningSum(9), so.GaussianDP(mu=1.0), unit=unit, mechanism="optimal")
+        assert 1.0 <= searched.optimality < 1.01
         assert math.isclose(plan.rmse, 3.0 * (unit.per_step if isinstance(unit, so.UserLevel) else 2), rel_tol=1e-6)
 
 

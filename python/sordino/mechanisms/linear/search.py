@@ -38,7 +38,7 @@ _LEAST_GAP = 1e-9
 _DECOMPOSITION_GAP = 1e-8
 # Cells that are searched for as units change them, several at once; the gap there; and weights that count in the proof.
 _SEVERAL_CELLS = 256
-_SEVERAL_GAP = 0.02
+_SEVERAL_GAP = 0.012
 _LEAST_WEIGHT = 1e-6
 _ITERATIONS = 3000
 _LARGEST_RANK = 4096
@@ -76,7 +76,7 @@ def factorize(
         objective: 'mean' minimises the (weighted) mean squared error, 'max' the largest variance; only 'optimal'
             tells them apart.
         gap: Certified `error/least error - 1` at which the search ends, from 1e-9 to 1; 1e-4 if None. For a unit that
-            changes several cells what proves the sensitivity comes on top, and None rises to .02 at 256 cells.
+            changes several cells what proves the sensitivity comes on top, and None rises to .012 at 256 cells.
         iterations: Evaluations after which it ends.
         progress: Called with (iteration, gap) after every evaluation; returning False ends the search.
         unit: What one protected thing can change. If that is several cells at once, and there are at most 256,

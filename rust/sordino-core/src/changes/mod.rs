@@ -123,7 +123,7 @@ pub(crate) fn largest_norm(matrix: &Matrix, changes: Changes) -> Result<Option<U
     // Squares of entries neither overflow nor vanish.
     let exponent = largest(matrix).max(f64::MIN_POSITIVE).log2().floor() as i32;
     let mut matrix = matrix.clone();
-    scale_rows(&mut matrix, |_| 2f64.powi(-exponent / 2) * 2f64.powi(-exponent - -exponent / 2));
+    scale_rows(&mut matrix, |_| 2f64.powi(-exponent));
     let gram = Gram::new(&matrix);
     let changes = Changes { most: changes.most.min(cells), ..changes };
     let mut norms: Vec<f64> = gram.diagonal().map(f64::sqrt).collect();
@@ -143,7 +143,7 @@ pub(crate) fn largest_norm(matrix: &Matrix, changes: Changes) -> Result<Option<U
     // Entries of G and all that is added up of them, of at most `most` columns.
     let slack = 4.0 * UNIT_ROUNDOFF * (rows + changes.most + 64) as f64 * triangle;
     let norm = coarse(bound + slack).sqrt();
-    Ok(Some(norm.scaled(exponent / 2).scaled(exponent - exponent / 2)))
+    Ok(Some(norm.scaled(exponent)))
 }
 
 /// The bound by a diagonal matrix.
