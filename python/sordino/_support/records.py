@@ -21,7 +21,7 @@ from sordino.errors import InputFileError, PlanFileError, SordinoError
 __all__ = ["SCHEMA", "guarded", "rebuilt", "record_digest", "write_record"]
 
 SCHEMA = 3
-_INLINE = 4096  # bytes: larger arrays go to the .npz
+_INLINE = 512  # entries: larger arrays go to the .npz, whatever an entry takes in memory
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def _key(array: NDArray[Any]) -> str:
 def _split(value: Any, arrays: dict[str, Array]) -> Any:
     """Replace arrays by lists, or by the SHA-256 of their bytes if large."""
     if isinstance(value, np.ndarray):
-        if value.nbytes <= _INLINE:
+        if value.size <= _INLINE:
             name = "integers" if value.dtype.kind == "i" else "array"
             return {name: value.reshape(-1).tolist(), "shape": list(value.shape)}
         key = _key(value)

@@ -223,9 +223,12 @@ def test_searches_that_end_early():
     assert 0.0 < found.gap < 0.6 and found.iterations == 3
 
 
-def test_plans_are_kept(tmp_path):
-    plan = so.plan(EIGHT["sums"], PRIVACY, unit=raises(4), mechanism="optimal")
+@pytest.mark.parametrize("cells", [8, 16, 48])
+def test_plans_are_kept(cells, tmp_path):
+    """In the file or beside it, changes are small integers in memory and whole ones when read."""
+    plan = so.plan(so.RunningSum(cells), PRIVACY, unit=raises(4), mechanism="optimal")
     kept = so.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert so.Plan.load(kept.save(tmp_path / "again.json")).digest == plan.digest
     assert kept.digest == plan.digest and kept.optimality == plan.optimality
     proof = kept.fit.factorization.certificate
     assert kept.rmse == plan.rmse
