@@ -255,9 +255,7 @@ def gaussian_bound(
     several = None if certificate is None or certificate.changes is None else unit.changes
     size = unit.least_norm(1)
     if several is not None:
-        # All cells that change may be fewer than a unit could reach.
-        most = min(several.most, math.prod(workload.input_shape))
-        size = min(size, several.size * several.most / most)
+        size = min(size, several.size(math.prod(workload.input_shape)))
     if certificate is not None and (certified := certificate.lower * size) > value:
         value = certified
         name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"

@@ -168,7 +168,7 @@ class Factorization:
         }
 
     @classmethod
-    def from_json(cls, record: dict[str, Any], workload: Workload) -> Factorization:
+    def from_json(cls, record: dict[str, Any], workload: Workload, unit: Unit) -> Factorization:
         """Rebuild from a record that is not trusted: the bound is computed anew from the weights.
 
         Raises:
@@ -184,6 +184,8 @@ class Factorization:
             if stored["objective"] not in ("mean", "max"):
                 raise PlanFileError("the plan's certificate is of no known objective")
             certificate = certify(workload, stored["objective"], tuple(cells), tuple(queries), stored.get("changes"))
+            if not certificate.holds_for(unit):
+                raise PlanFileError("the plan's certificate is of another unit")
             lower = float(stored["lower"])
             if not 0.0 <= lower <= certificate.lower * (1.0 + _AGREE):
                 raise PlanFileError("the plan's weights do not prove the bound that it states")
@@ -228,27 +230,24 @@ def certify(
     if len(factors) != len(cell_weights) or (objective == "max" and len(factors) != len(query_weights)):
         raise PlanFileError("the certificate has another number of factors than the workload")
     if changes is not None:
-        return _certify_changes(workload, cell_weights, changes)
+        _check_changes(workload, changes)
     lower = 1.0
     for k, part in enumerate(factors):
-        v = _weights(cell_weights[k], part.core.input_len)
+        v = _weights(cell_weights[k], part.core.input_len if changes is None else len(changes))
         if objective == "max":
             queries, scale = dense(part), 1.0
             queries = queries * np.sqrt(_weights(query_weights[k], len(queries)))[:, None]
         else:
             queries, scale = condensed(part)
+        queries = queries if changes is None else queries @ changes.T
         lower *= float(np.linalg.norm(queries * np.sqrt(v), "nuc")) * scale * _SAFE
-    return Certificate(objective, cell_weights, query_weights, lower)
+    return Certificate(objective, cell_weights, query_weights, lower, changes)
 
 
-def _certify_changes(workload: Workload, weights: tuple[Array, ...], changes: NDArray[np.integer[Any]]) -> Certificate:
+def _check_changes(workload: Workload, changes: NDArray[np.integer[Any]]) -> None:
     fits = changes.ndim == 2 and changes.shape[1] == workload.core.input_len and changes.dtype.kind == "i"
     if not fits or changes.min(initial=0) < -1 or changes.max(initial=0) > 1:
         raise PlanFileError("the certificate's changes do not fit the workload")
-    v = _weights(weights[0], len(changes))
-    queries, scale = condensed(workload)
-    lower = float(np.linalg.norm((queries @ changes.T) * np.sqrt(v), "nuc")) * scale * _SAFE
-    return Certificate("mean", weights, (), lower, changes)
 
 
 def _weights(weights: Array, length: int | None) -> Array:

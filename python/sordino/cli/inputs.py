@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,8 @@ def read_source(path: Path, options: Mapping[str, Any]) -> Source:
     for name in sorted(given.keys() - _BELONGS[what] - columns):
         raise InvalidParameterError(f"--{name.replace('_', '-')} does not go with --{what.replace('_', '-')}")
     users = _Users(given.get("user_column"), given.get("max_records"), given.get("per_cell"))
+    if users.column is None:
+        users = replace(users, per_cell=None)  # a promise, not enforced
     if (users.column is None) != (users.max_records is None):
         raise InvalidParameterError("--user-column and --max-records go together")
     if what == "counts_column":
@@ -220,14 +223,12 @@ class _ValueGrid:
 
 def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Users) -> Source:
     """Count records in bins; what falls in no bin is a null record, silently."""
-    per_cell = None if users.column is None else users.per_cell
+    tabulate = partial(so.tabulate, bins=grid.bins, max_records=users.max_records, per_cell=users.per_cell)
     # A mistake in what is public is found before the file is read.
-    nobody = None if users.column is None else np.array([], dtype=object)
-    so.tabulate([], grid.bins, user=nobody, max_records=users.max_records, per_cell=per_cell)
+    tabulate([], user=None if users.column is None else [])
     entries, *names = read_columns(path, [column] if users.column is None else [column, users.column])
     user = _names(names[0]) if names else None
-    codes = grid.codes(entries)
-    counted = so.tabulate(codes, grid.bins, user=user, max_records=users.max_records, per_cell=per_cell)
+    counted = tabulate(grid.codes(entries), user=user)
     return Source(counted.counts, grid.labels(), column, None if user is None else counted.unit)
 
 

@@ -33,12 +33,16 @@ class Changes(NamedTuple):
     Attributes:
         most: How many cells a unit changes at most, if each by as much as one cell may change.
         signed: Whether some may rise while others fall.
-        size: By how much it may change all of them; less where records are left over.
+        total: What it changes in all: any changes of cells that add up to this are averages of what it can do.
     """
 
     most: int
     signed: bool
-    size: float
+    total: int
+
+    def size(self, cells: int) -> float:
+        """Return by how much all of so many cells may change together, or of as many as a unit reaches."""
+        return self.total / min(self.most, cells)
 
 
 def _count(name: str, value: object) -> int:
@@ -107,7 +111,7 @@ class AddRemove:
     def changes(self) -> Changes | None:
         """The changes of several cells at once; None if one cell may take all records."""
         most = -(-self.records // min(self.per_cell or self.records, self.records))
-        return Changes(most, not self.one_signed, self.records / most) if most > 1 else None
+        return Changes(most, not self.one_signed, self.records) if most > 1 else None
 
     def relation(self) -> Relation:
         """Return the relation for the core."""
@@ -258,7 +262,7 @@ class UserLevel:
         if several is None or self.min_separation == 1:
             return several
         # What is an average of changes of one step.
-        return several._replace(size=self.per_step / several.most)
+        return several._replace(total=self.per_step)
 
     def relation(self) -> Relation:
         """Return the relation for the core."""

@@ -126,20 +126,12 @@ pub(crate) fn several_strategy(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Searched> {
     let target = Target { gap, iterations, start: None };
-    let (found, interrupted) = search(py, &queries, progress, |queries, report| {
+    let (s, interrupted) = search(py, &queries, progress, |queries, report| {
         optimize::several_strategy(queries, Changes { most, signed }, target, report)
     })?;
-    Ok(Searched {
-        strategy: matrix(py, found.rank, found.strategy)?,
-        blocks: None,
-        query_weights: PyArray1::from_vec(py, Vec::new()).unbind(),
-        changes: Some(matrix(py, found.weights.len(), found.changes)?),
-        cell_weights: PyArray1::from_vec(py, found.weights).unbind(),
-        lower: Some(found.lower),
-        upper: found.upper,
-        iterations: found.iterations,
-        interrupted,
-    })
+    let (changes, lower) = (Some(matrix(py, s.weights.len(), s.changes)?), Some(s.lower));
+    let strategy = found(py, (s.rank, s.strategy), None, s.weights, s.upper, s.iterations, interrupted)?;
+    Ok(Searched { changes, lower, ..strategy })
 }
 
 /// The balanced root of queries of full column rank.
@@ -154,18 +146,10 @@ pub(crate) fn balanced_root(
 }
 
 /// A strategy with its certificate.
-fn certified(py: Python<'_>, found: optimize::Optimized, interrupted: bool) -> PyResult<Searched> {
-    Ok(Searched {
-        strategy: matrix(py, found.rank, found.strategy)?,
-        blocks: None,
-        query_weights: PyArray1::from_vec(py, found.query_weights).unbind(),
-        cell_weights: PyArray1::from_vec(py, found.cell_weights).unbind(),
-        changes: None,
-        lower: Some(found.lower),
-        upper: found.upper,
-        iterations: found.iterations,
-        interrupted,
-    })
+fn certified(py: Python<'_>, o: optimize::Optimized, interrupted: bool) -> PyResult<Searched> {
+    let (query_weights, lower) = (PyArray1::from_vec(py, o.query_weights).unbind(), Some(o.lower));
+    let strategy = found(py, (o.rank, o.strategy), None, o.cell_weights, o.upper, o.iterations, interrupted)?;
+    Ok(Searched { query_weights, lower, ..strategy })
 }
 
 /// A strategy without a certificate for all others.

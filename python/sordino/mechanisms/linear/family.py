@@ -143,9 +143,7 @@ class _Linear(Family):
         stored = record["factorization"]
         if not mechanism.factored if stored is not None else mechanism.searched(request.workload):
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")
-        found = None if stored is None else Factorization.from_json(stored, request.workload)
-        if found is not None and found.certificate is not None and not found.certificate.holds_for(request.unit):
-            raise PlanFileError("the plan's certificate is of another unit")
+        found = None if stored is None else Factorization.from_json(stored, request.workload, request.unit)
         return fit_linear(request, mechanism, int(record["branching"]), found)
 
 

@@ -53,8 +53,6 @@ _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
 # Cells are counts without an upper bound where they may be this much larger than the error.
 _LARGE = 64.0
-# Beyond this half rate variances are not said exactly.
-_MOST_HALF = 250.0
 _NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body": "K-norm"}
 
 
@@ -439,8 +437,8 @@ class LinearFit(DoorFit):
 
 def _gain(rates: Array) -> float:
     """Return how much larger Laplace noise of the same privacy is than the discrete noise of these rates, at most."""
-    half = 0.5 * float(rates.max(initial=0.0))
-    return math.sinh(min(half, _MOST_HALF)) / half if half > 0.0 else 1.0
+    rate = float(rates.max(initial=0.0))
+    return math.sqrt(2.0) / (rate * standard_deviation(rate)) if rate > 0.0 else 1.0
 
 
 def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) -> _core.Door:

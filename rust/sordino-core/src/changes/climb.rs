@@ -7,7 +7,7 @@ use rayon::prelude::*;
 const LEAST_GAIN: f64 = 1e-9;
 
 /// The best change that is found from these starts, and its value; of equal values the first.
-pub(crate) fn climb(gram: &Gram, changes: Changes, starts: &[Vec<i8>]) -> (Vec<i8>, f64) {
+pub(super) fn climb(gram: &Gram, changes: Changes, starts: &[Vec<i8>]) -> (Vec<i8>, f64) {
     let found = climb_each(gram, changes, starts);
     found.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best }).unwrap_or_default()
 }

@@ -104,7 +104,7 @@ impl Gram {
     }
 
     /// `vᵀ G v`.
-    pub(crate) fn square(&self, v: &[i8]) -> f64 {
+    fn square(&self, v: &[i8]) -> f64 {
         let on: Vec<usize> = (0..self.cells).filter(|j| v[*j] != 0).collect();
         let of = |i: &usize| on.iter().map(|j| f64::from(v[*j]) * self.at(*i, *j)).sum::<f64>() * f64::from(v[*i]);
         on.iter().map(of).sum()

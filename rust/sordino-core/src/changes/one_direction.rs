@@ -108,8 +108,8 @@ impl<'a> Terms<'a> {
     /// `λk`, and more than what rounding errors of the form amount to.
     fn constant(&self) -> f64 {
         let cells = self.gram.cells as f64;
-        let pairs: f64 = self.both.iter().chain(&self.neither).map(|moved| moved.value).sum();
-        let rows: f64 = self.rows.iter().map(|moved| moved.value).sum();
+        let pairs: f64 = self.both.iter().chain(&self.neither).map(|each| each.value).sum();
+        let rows: f64 = self.rows.iter().map(|each| each.value).sum();
         let own: f64 = self.gram.entries.iter().map(|g| g.abs()).sum();
         let mass = own + 8.0 * pairs + 4.0 * cells * rows + 2.0 * cells * self.total.value;
         self.total.value * self.most + 16.0 * UNIT_ROUNDOFF * (cells + 16.0) * mass
@@ -121,7 +121,7 @@ impl<'a> Terms<'a> {
         let size = cells + 1;
         let mut form = vec![0.0; size * size];
         let mut constant = 0.0;
-        let mut linear: Vec<f64> = self.rows.iter().map(|moved| self.most * moved.value - self.total.value).collect();
+        let mut linear: Vec<f64> = self.rows.iter().map(|each| self.most * each.value - self.total.value).collect();
         let mut at = 0;
         for i in 0..cells {
             let mut of_row = 0.0;

@@ -1,7 +1,7 @@
 //! A diagonal matrix above a symmetric form, from vectors that ascend it.
 //!
 //! `max ⟨M, X⟩` over Gram matrices `X` of unit vectors has the dual `min Σ y` over `Diag(y) ⪰ M`. Each vector in turn is
-//! turned to where the others pull (the mixing method: Wang and Kolter 2017); the pull is its dual. How far that went does
+//! turned to where the others pull (the mixing method: Wang and Kolter 2017); the pull, and its own entry, is its dual. How far that went does
 //! not matter to a proof: `y` is raised by the eigenvalue that is left, and a Cholesky factorisation must succeed.
 
 use crate::linear_algebra::{Matrix, is_definite, symmetric_eigen};
@@ -9,7 +9,7 @@ use crate::split_mix::SplitMix;
 
 /// A form, and a vector for each of its rows.
 pub(super) struct Vectors {
-    pub(super) size: usize,
+    size: usize,
     /// `M`, row by row.
     pub(super) form: Vec<f64>,
     dimension: usize,
@@ -27,7 +27,7 @@ impl Vectors {
         vectors
     }
 
-    pub(super) fn vector(&self, i: usize) -> &[f64] {
+    fn vector(&self, i: usize) -> &[f64] {
         &self.entries[i * self.dimension..(i + 1) * self.dimension]
     }
 
@@ -61,11 +61,6 @@ impl Vectors {
         pull
     }
 
-    /// The dual of a vector that is pulled with this force.
-    fn dual(&self, i: usize, force: f64) -> f64 {
-        force + self.form[i * self.size + i]
-    }
-
     /// Turns all vectors in turn, once.
     pub(super) fn sweep(&mut self) {
         for i in 0..self.size {
@@ -80,7 +75,7 @@ impl Vectors {
     /// `y` with `Diag(y) ⪰ M`; none if that is not shown.
     pub(super) fn diagonal_above(&self) -> Option<Vec<f64>> {
         let size = self.size;
-        let mut diagonal: Vec<f64> = (0..size).map(|i| self.dual(i, norm(&self.pull(i)))).collect();
+        let mut diagonal: Vec<f64> = (0..size).map(|i| norm(&self.pull(i)) + self.form[i * size + i]).collect();
         let above = |diagonal: &[f64]| {
             Matrix::from_fn(size, size, |i, j| if i == j { diagonal[i] } else { 0.0 } - self.form[i * size + j])
         };

@@ -5,10 +5,8 @@
 //! length of `S`. The weights `s_j²` of the cells prove that bound, and a little more.
 
 use super::Progress;
-use super::factorization::{Lower, Optimized, nuclear_norm_below};
-use super::linear_algebra::{
-    product, scale_columns, scale_rows, squared_columns, squared_rows, thin_singular, transpose,
-};
+use super::factorization::{Lower, Optimized, not_converged, nuclear_norm_below, weighted_norm};
+use super::linear_algebra::{product, scale_columns, scale_rows, squared_columns, thin_singular, transpose};
 use super::mean_strategy::roots;
 use super::queries::Queries;
 use crate::error::Error;
@@ -25,8 +23,7 @@ pub fn balanced_root(queries: Queries<'_>, progress: Progress<'_>) -> Result<Opt
     let roots = roots(a.nrows(), None)?;
     let mut weighted = a.clone();
     scale_rows(&mut weighted, |i| roots[i]);
-    let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
-    let (_, values, vectors) = thin_singular(&weighted).ok_or_else(failed)?;
+    let (_, values, vectors) = thin_singular(&weighted).ok_or_else(not_converged)?;
     if values.len() < a.ncols() || values[values.len() - 1] <= CONDITION * values[0] {
         return Err(Error::Unsupported("the queries are singular, or nearly: they have no balanced root".into()));
     }
@@ -47,10 +44,10 @@ pub fn balanced_root(queries: Queries<'_>, progress: Progress<'_>) -> Result<Opt
     let total: f64 = diagonal.iter().map(|s| s * s).sum();
     let weights: Vec<f64> = diagonal.iter().map(|s| s * s / total).collect();
     scale_columns(&mut weighted, |j| weights[j].sqrt());
-    let value = nuclear_norm_below(&weighted).ok_or_else(failed)?;
+    let value = nuclear_norm_below(&weighted).ok_or_else(not_converged)?;
     let query_weights = roots.iter().map(|root| root * root).collect();
     let lower = Lower { query_weights, cell_weights: weights, value };
-    let error = |decode: &_| squared_rows(decode).iter().zip(&roots).map(|(n, r)| n * r * r).sum::<f64>().sqrt();
+    let error = |decode: &_| weighted_norm(decode, &roots);
     let found = Optimized::new(&a, scale, (encode, decode), error, lower, 1)?;
     let _ = progress(1, found.gap);
     Ok(found)

@@ -1,7 +1,7 @@
 //! The result of an optimisation: a factorisation `A = L B` and its certificate.
 
 use super::linear_algebra::{
-    Matrix, largest, residual, scale_columns, scale_rows, singular_values, squared_columns, to_rows,
+    Matrix, largest, residual, scale_columns, scale_rows, singular_values, squared_columns, squared_rows, to_rows,
 };
 use crate::error::Error;
 use crate::transform::fourier::UNIT_ROUNDOFF;
@@ -97,6 +97,16 @@ pub(super) fn normalise(a: &Matrix, strategy: &mut Matrix, decode: &mut Matrix, 
 pub(super) fn column_bound(strategy: &Matrix) -> f64 {
     let norm = squared_columns(strategy).into_iter().fold(0.0, f64::max).sqrt();
     norm * (1.0 + UNIT_ROUNDOFF * (strategy.nrows() as f64 + 8.0))
+}
+
+/// What a search says whose singular values are not found.
+pub(super) fn not_converged() -> Error {
+    Error::Unsupported("the singular values of the queries did not converge".into())
+}
+
+/// `√(Σ ω_i ‖l_i‖²)` over the rows of a decoding, from `√ω`.
+pub(super) fn weighted_norm(decode: &Matrix, roots: &[f64]) -> f64 {
+    squared_rows(decode).iter().zip(roots).map(|(n, root)| n * root * root).sum::<f64>().sqrt()
 }
 
 /// `‖M‖_*` rounded down.

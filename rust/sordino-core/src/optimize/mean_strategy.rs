@@ -11,9 +11,9 @@
 //! `(Σ s · max_j n_j)^{1/2}`, `n_j = ‖B e_j‖²`, and `Σ_j v_j n_j = Σ s`: at the optimum all `n_j` with `v_j > 0` are equal.
 
 use super::accelerated::{Point, Problem, solve, start};
-use super::factorization::{Lower, Optimized, nuclear_norm_below, spread};
+use super::factorization::{Lower, Optimized, not_converged, nuclear_norm_below, spread, weighted_norm};
 use super::linear_algebra::{
-    Matrix, Precision, left_singular, scale_columns, scale_rows, squared_columns, squared_rows, transposed_product,
+    Matrix, Precision, left_singular, scale_columns, scale_rows, squared_columns, transposed_product,
 };
 use super::queries::Queries;
 use super::range::Range;
@@ -73,23 +73,27 @@ pub fn mean_strategy(
     scale_rows(&mut weighted, |i| roots[i]);
     let range = Range::new(&weighted)?;
     let mut program = Mean(&range);
-    let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
     let start = start(target, a.ncols(), &[(0, &range.active)])?;
-    let solution = solve(&mut program, Target { start: start.as_deref(), ..target }, progress).ok_or_else(failed)?;
+    let solution =
+        solve(&mut program, Target { start: start.as_deref(), ..target }, progress).ok_or_else(not_converged)?;
     let lower = Lower {
         query_weights: roots.iter().map(|root| root * root).collect(),
         cell_weights: spread(a.ncols(), &range.active, &solution.lower.weights),
-        value: nuclear_norm_below(&range.weighted(&solution.lower.weights)).ok_or_else(failed)?,
+        value: nuclear_norm_below(&range.weighted(&solution.lower.weights)).ok_or_else(not_converged)?,
     };
-    let (vectors, values) = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(failed)?;
-    let encode = strategy(&vectors, &values, &range.coordinates);
+    let (vectors, values) = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(not_converged)?;
+    let factors = factors(&range, (vectors, &values), &roots);
+    Optimized::new(&a, scale, factors, |decode| weighted_norm(decode, &roots), lower, solution.iterations)
+}
+
+/// The strategy of a spectrum on the column space, and its decoding `D^{-1} Q E diag(s)^{1/2}`, from `√ω`.
+pub(super) fn factors(range: &Range, (vectors, values): (Matrix, &[f64]), roots: &[f64]) -> (Matrix, Matrix) {
+    let encode = strategy(&vectors, values, &range.coordinates);
     let mut decode = vectors;
     scale_columns(&mut decode, |i| values[i].sqrt());
     let mut decode = range.embed(decode);
     scale_rows(&mut decode, |i| 1.0 / roots[i]);
-    let error =
-        |decode: &Matrix| squared_rows(decode).iter().zip(&roots).map(|(n, root)| n * root * root).sum::<f64>().sqrt();
-    Optimized::new(&a, scale, (encode, decode), error, lower, solution.iterations)
+    (encode, decode)
 }
 
 /// `√ω` for weights that sum to 1.

@@ -3,6 +3,7 @@
 //! Errors do not change: `L B = A` if and only if `(Qᵀ L) B = R`, and the part of `L` outside the range of `Q` only
 //! adds error.
 
+use super::factorization::not_converged;
 use super::linear_algebra::{
     Matrix, product, scale_columns, select_columns, singular_values, thin_singular, transpose, transposed_product,
 };
@@ -30,15 +31,14 @@ impl Range {
     pub(super) fn new(a: &Matrix) -> Result<Self, Error> {
         let active = distinct_columns(a);
         let small = select_columns(a, &active);
-        let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
         let full = small.nrows() <= small.ncols() && {
-            let values = singular_values(&small).ok_or_else(failed)?;
+            let values = singular_values(&small).ok_or_else(not_converged)?;
             values.last() > values.first().map(|s| s * RANK_TOLERANCE).as_ref()
         };
         if full {
             return Ok(Self { basis: None, coordinates: a.clone(), active, reduced: small });
         }
-        let (left, values, _) = thin_singular(&small).ok_or_else(failed)?;
+        let (left, values, _) = thin_singular(&small).ok_or_else(not_converged)?;
         let rank = values.iter().filter(|s| **s > RANK_TOLERANCE * values[0]).count();
         let basis = select_columns(&left, &(0..rank).collect::<Vec<_>>());
         let coordinates = transposed_product(&basis, a);

@@ -7,12 +7,11 @@
 //! is that at the proved sensitivity.
 
 use super::accelerated::solve;
-use super::factorization::{column_bound, normalise, nuclear_norm_below};
+use super::factorization::{column_bound, normalise, not_converged, nuclear_norm_below, weighted_norm};
 use super::linear_algebra::{
-    Matrix, Precision, from_columns, from_rows, identity, product, scale_columns, scale_rows, squared_columns,
-    squared_rows, to_rows,
+    Matrix, Precision, from_columns, from_rows, identity, product, scale_rows, squared_columns, to_rows,
 };
-use super::mean_strategy::{Mean, mean_strategy, roots, strategy};
+use super::mean_strategy::{Mean, factors, mean_strategy, roots, strategy};
 use super::queries::Queries;
 use super::range::Range;
 use super::{Progress, Target};
@@ -152,7 +151,6 @@ pub fn several_strategy(
     let mut weighted = a.clone();
     scale_rows(&mut weighted, |i| roots[i]);
     let queries = Range::new(&weighted)?;
-    let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
 
     let mut random = SplitMix(1);
     let mut known = Known { cells: a.ncols(), members: Vec::new() };
@@ -171,13 +169,14 @@ pub fn several_strategy(
             go_on
         };
         let limit = Target { gap: inner, iterations: most, start: Some(&weights) };
-        let solved = solve(&mut Mean(&range), limit, &mut report).ok_or_else(failed)?;
+        let solved = solve(&mut Mean(&range), limit, &mut report).ok_or_else(not_converged)?;
         iterations += solved.iterations;
         let pace = if off > FAR { PACE } else { 1.0 };
         for (member, solved) in known.members.iter_mut().zip(&solved.lower.weights) {
             member.weight += pace * (solved - member.weight);
         }
-        let (vectors, values) = Mean(&range).spectrum(&known.weights(), Precision::Careful).ok_or_else(failed)?;
+        let (vectors, values) =
+            Mean(&range).spectrum(&known.weights(), Precision::Careful).ok_or_else(not_converged)?;
         let total: f64 = values.iter().sum();
         let gram = Gram::new(&strategy(&vectors, &values, &queries.coordinates));
         let from = [starts(&gram, changes), known.starts(changes, &mut random)].concat();
@@ -196,7 +195,7 @@ pub fn several_strategy(
             break;
         }
     }
-    best.ok_or_else(failed)?.finish(&a, &queries, &roots, scale, changes, iterations)
+    best.ok_or_else(not_converged)?.finish(&a, &queries, &roots, scale, changes, iterations)
 }
 
 /// The best bounds so far.
@@ -234,16 +233,10 @@ impl Best {
         changes: Changes,
         iterations: usize,
     ) -> Result<SeveralStrategy, Error> {
-        let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
         let weights = self.proof.weights();
-        let lower = nuclear_norm_below(&self.proof.range(queries).weighted(&weights)).ok_or_else(failed)?;
+        let lower = nuclear_norm_below(&self.proof.range(queries).weighted(&weights)).ok_or_else(not_converged)?;
         let (vectors, values) = self.spectrum;
-        let mut decode = vectors.clone();
-        scale_columns(&mut decode, |i| values[i].sqrt());
-        let mut decode = queries.embed(decode);
-        scale_rows(&mut decode, |i| 1.0 / roots[i]);
-        let searched = (strategy(&vectors, &values, &queries.coordinates), decode);
-        let mut best = charged(a, searched, roots, changes)?;
+        let mut best = charged(a, factors(queries, (vectors, &values), roots), roots, changes)?;
         if best.1 > lower * (1.0 + CONTENT) {
             // The proof may lose much of what the search gained.
             let cells = (identity(a.ncols()), a.clone());
@@ -284,10 +277,9 @@ fn charged(
 ) -> Result<(Matrix, f64), Error> {
     let norm = column_bound(&encode);
     normalise(a, &mut encode, &mut decode, norm)?;
-    let error = squared_rows(&decode).iter().zip(roots).map(|(n, root)| n * root * root).sum::<f64>().sqrt();
     let too_many = || Error::Unsupported("changes of so many cells are not bounded".into());
     let moved = largest_norm(&encode, changes)?.ok_or_else(too_many)?;
-    Ok((encode, error * moved.get()))
+    Ok((encode, weighted_norm(&decode, roots) * moved.get()))
 }
 
 /// Changes to start with: single cells, runs of neighbours, some at random.

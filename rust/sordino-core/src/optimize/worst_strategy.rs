@@ -14,7 +14,7 @@
 //! than the rank; the mixed weights of the driver keep `K` invertible.
 
 use super::accelerated::{Point, Problem, solve, start};
-use super::factorization::{Lower, Optimized, nuclear_norm_below, spread};
+use super::factorization::{Lower, Optimized, not_converged, nuclear_norm_below, spread};
 use super::linear_algebra::{
     Matrix, Precision, left_singular, product, scale_columns, scale_rows, select_rows, solve_upper, squared_columns,
     squared_rows, transposed_product, upper_factor,
@@ -151,16 +151,16 @@ pub fn worst_strategy(queries: Queries<'_>, target: Target, progress: Progress<'
     let rows = range.basis.as_ref().map_or_else(|| (0..a.nrows()).collect(), |_| distinct_rows(&a));
     let basis = range.basis.as_ref().map(|basis| select_rows(basis, &rows));
     let mut program = Worst { range: &range, rows, basis };
-    let failed = || Error::Unsupported("the singular values of the queries did not converge".into());
     let start = start(target, a.nrows() + a.ncols(), &[(0, &program.rows), (a.nrows(), &range.active)])?;
-    let solution = solve(&mut program, Target { start: start.as_deref(), ..target }, progress).ok_or_else(failed)?;
+    let solution =
+        solve(&mut program, Target { start: start.as_deref(), ..target }, progress).ok_or_else(not_converged)?;
     let (u, v) = solution.lower.weights.split_at(program.rows.len());
     let lower = Lower {
         query_weights: spread(a.nrows(), &program.rows, u),
         cell_weights: spread(a.ncols(), &range.active, v),
-        value: nuclear_norm_below(&program.weighted(&program.factor(u), v)).ok_or_else(failed)?,
+        value: nuclear_norm_below(&program.weighted(&program.factor(u), v)).ok_or_else(not_converged)?,
     };
-    let best = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(failed)?;
+    let best = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(not_converged)?;
     let encode = best.strategy(&range.coordinates);
     let decode = range.embed(best.decode());
     let error = |decode: &Matrix| squared_rows(decode).into_iter().fold(0.0, f64::max).sqrt();

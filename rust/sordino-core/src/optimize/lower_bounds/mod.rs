@@ -19,16 +19,12 @@ pub use determinant::{DeterminantBound, determinant_bound};
 pub use spectral::{SpectralBound, spectral_bound};
 pub use volume::{VolumeBound, volume_bound};
 
-use super::factorization::SLACK;
+use super::factorization::{SLACK, not_converged};
 use super::linear_algebra::{Matrix, singular_values};
 use crate::error::Error;
 
 /// Relative difference below which the smaller submatrix is preferred.
 const TIE: f64 = 1e-9;
-
-fn failed() -> Error {
-    Error::Unsupported("the singular values of the queries did not converge".into())
-}
 
 /// Largest number of cells of a submatrix.
 fn check_most(most: usize) -> Result<(), Error> {
@@ -47,7 +43,7 @@ fn normalised(name: &'static str, len: usize, weights: &[f64]) -> Result<Vec<f64
 
 /// Geometric mean of the singular values, for at least as many rows as columns: `det(MᵀM)^{1/(2k)}`, rounded down.
 fn geometric_mean_below(matrix: &Matrix) -> Result<f64, Error> {
-    let values = singular_values(matrix).ok_or_else(failed)?;
+    let values = singular_values(matrix).ok_or_else(not_converged)?;
     let logs: f64 = values.iter().map(|s| (s - SLACK * values[0]).max(0.0).ln()).sum();
     Ok((logs / values.len() as f64).exp() * (1.0 - SLACK))
 }

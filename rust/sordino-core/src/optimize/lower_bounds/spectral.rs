@@ -24,10 +24,10 @@
 //!
 //! Sets are prefixes of the columns in the order of pivoted orthogonalisation.
 
-use super::super::factorization::SLACK;
+use super::super::factorization::{SLACK, not_converged};
 use super::super::linear_algebra::{Matrix, leading, pivoted_columns, scale_rows, select_columns, singular_values};
 use super::super::queries::Queries;
-use super::{TIE, check_most, failed, normalised};
+use super::{TIE, check_most, normalised};
 use crate::error::Error;
 
 /// Cells that are far from dependent.
@@ -65,7 +65,7 @@ pub fn spectral_bound(
 
 /// `σ_min` rounded down, for at least as many rows as columns.
 fn least_below(matrix: &Matrix) -> Result<f64, Error> {
-    let values = singular_values(matrix).ok_or_else(failed)?;
+    let values = singular_values(matrix).ok_or_else(not_converged)?;
     Ok((values[values.len() - 1] - SLACK * values[0]).max(0.0) * (1.0 - SLACK))
 }
 

@@ -26,7 +26,7 @@
 //!
 //! `vrad(Π K) ≤ (s_1 ⋯ s_k)^{1/k}·(vol B)^{1/k}·t/√(2π)·Π_j P(|Z| ≤ t/ν_j)^{−1/k}`.
 
-use super::super::factorization::SLACK;
+use super::super::factorization::{SLACK, not_converged};
 use super::super::linear_algebra::{
     Matrix, Precision, left_singular, pivoted_columns, scale_columns, scale_rows, select_columns, squared_columns,
     transposed_product,
@@ -34,7 +34,7 @@ use super::super::linear_algebra::{
 use super::super::normal::log_centre;
 use super::super::queries::Queries;
 use super::super::range::Range;
-use super::{failed, first_largest, geometric_mean_below, normalised};
+use super::{first_largest, geometric_mean_below, normalised};
 use crate::error::Error;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use std::f64::consts::{E, LN_2, PI};
@@ -122,7 +122,7 @@ impl Ellipsoid {
     fn new(range: &Range, weights: &[f64]) -> Result<Self, Error> {
         let mut weighted = range.coordinates.clone();
         scale_columns(&mut weighted, |j| weights[j].sqrt());
-        let (vectors, axes) = left_singular(&weighted, Precision::Careful).ok_or_else(failed)?;
+        let (vectors, axes) = left_singular(&weighted, Precision::Careful).ok_or_else(not_converged)?;
         let (most, least) = (axes[0], axes[axes.len() - 1]);
         if least.is_nan() || least <= FLAT * most {
             return Err(Error::invalid("cell_weights", "leave a direction of the queries without weight"));
