@@ -59,6 +59,7 @@ lint: build $(RUST_LINTED) ## Formatting, lints, types, stubs, generated tables
 $(RUST_LINTED): $(EXTENSION) scripts/make_ziggurat_tables.py
 	cargo fmt --all --check
 	$(AS_MATURIN) cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+	cargo tree --manifest-path rust/sordino-bench/Cargo.toml --locked --quiet > /dev/null
 	RUSTDOCFLAGS="-D warnings" $(AS_MATURIN) cargo doc $(CARGO_FLAGS) --no-deps --quiet
 	$(PYTHON) scripts/make_ziggurat_tables.py --check
 	@touch $@
@@ -75,8 +76,12 @@ $(RUST_TESTED): $(EXTENSION)
 test-python: build ## Python tests, with the code of README and docs
 	$(PYTEST)
 
+$(VENV)/.spark: $(VENV)/.ready requirements/spark.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/spark.txt
+	@touch $@
+
 .PHONY: test-slow
-test-slow: build docs package ## Slow markers, benches that compile, the docs site, the release wheel and the sdist alone
+test-slow: build docs package $(VENV)/.spark ## Slow markers, benches that compile, the docs site, the release wheel and the sdist alone
 	cargo $(CARGO_TEST) $(IGNORED)
 	CARGO_TARGET_DIR=target cargo clippy --manifest-path rust/sordino-bench/Cargo.toml --locked --all-targets -- -D warnings
 	$(PYTEST) -m slow

@@ -38,6 +38,7 @@ pub mod smooth;
 mod split_mix;
 pub mod strategy;
 pub mod stream;
+pub mod table;
 pub mod toeplitz;
 pub mod transform;
 pub mod unit;

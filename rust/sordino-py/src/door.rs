@@ -186,3 +186,33 @@ pub(crate) fn select(
     let key = key.map(Key::deterministic);
     Ok(detached(py, || door::select(scores, sensitivity, epsilon, key.as_ref())).map_err(PyError::from)?)
 }
+
+/// Indices of the keys whose weight with Gaussian noise is above a threshold.
+#[pyfunction]
+#[pyo3(signature = (weights, quarter_units, threshold, key=None))]
+pub(crate) fn publish_keys(
+    py: Python<'_>,
+    weights: PyReadonlyArray1<'_, i64>,
+    quarter_units: u64,
+    threshold: i64,
+    key: Option<[u8; 32]>,
+) -> PyResult<Vec<usize>> {
+    let weights = weights.as_slice()?;
+    let key = key.map(Key::deterministic);
+    let publish = || door::publish_keys(weights, quarter_units, threshold, key.as_ref());
+    Ok(detached(py, publish).map_err(PyError::from)?)
+}
+
+/// Indices of the keys of which a word of 96 bits is below the threshold for so many users.
+#[pyfunction]
+#[pyo3(signature = (users, thresholds, key=None))]
+pub(crate) fn keep_keys(
+    py: Python<'_>,
+    users: PyReadonlyArray1<'_, u64>,
+    thresholds: Vec<u128>,
+    key: Option<[u8; 32]>,
+) -> PyResult<Vec<usize>> {
+    let users = users.as_slice()?;
+    let key = key.map(Key::deterministic);
+    Ok(detached(py, || door::keep_keys(users, &thresholds, key.as_ref())).map_err(PyError::from)?)
+}

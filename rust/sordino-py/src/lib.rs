@@ -19,6 +19,7 @@ mod sketch;
 mod smooth;
 mod strategy;
 mod stream;
+mod table;
 mod workload;
 
 use pyo3::prelude::*;
@@ -32,7 +33,7 @@ mod _core {
     #[pymodule_export]
     use crate::bounds::{Discrepancy, LowerBounds, discrepancy, lower_bounds};
     #[pymodule_export]
-    use crate::door::{Door, Measured, fit, select};
+    use crate::door::{Door, Measured, fit, keep_keys, publish_keys, select};
     #[pymodule_export]
     use crate::estimate::{project, project_measure, search_cut};
     #[pymodule_export]
@@ -56,6 +57,8 @@ mod _core {
     use crate::strategy::{Strategy, answer, box_sums, decode, tree_blocks};
     #[pymodule_export]
     use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header};
+    #[pymodule_export]
+    use crate::table::{KeyLists, Tally, key_weight};
     #[pymodule_export]
     use crate::workload::Workload;
 

@@ -1,10 +1,11 @@
 //! The door: the only place where a private value meets randomness.
 //!
 //! `measure` publishes lattice integers, all at once or step by step, `select` publishes one index, `above` that a count has come
-//! above a threshold, and `noise` is noise alone. A reviewer who trusts this folder, `lattice.rs` and the sensitivities trusts
+//! above a threshold, `publish_keys` and `keep_keys` which keys many have, and `noise` is noise alone. A reviewer who trusts this folder, `lattice.rs` and the sensitivities trusts
 //! the library: `random/` is private to it, and processes of streams get a source of noise that takes no value in.
 
 mod above;
+mod keys;
 mod measure;
 mod noise;
 mod pan_private;
@@ -14,6 +15,7 @@ mod sparsity;
 mod stream;
 
 pub use above::AboveThreshold;
+pub use keys::{keep_keys, publish_keys};
 pub use measure::{Data, DiscreteRows, Door, Measured, Sensitivity};
 pub use noise::noise;
 pub use pan_private::PanPrivateTree;

@@ -31,6 +31,19 @@ impl Generator {
     }
 }
 
+/// Uniform words of 64 bits under a key, one after the other.
+pub(in crate::door) struct WordsOfKey(Generator);
+
+impl WordsOfKey {
+    pub(in crate::door) fn new(key: &Key) -> Self {
+        Self(Generator::new(key))
+    }
+
+    pub(in crate::door) fn next(&mut self) -> u64 {
+        self.0.word()
+    }
+}
+
 impl Drop for Generator {
     /// The generator wipes itself; what making blocks left on the stack lies below whoever drops it.
     fn drop(&mut self) {

@@ -33,6 +33,7 @@ mod ziggurat;
 
 pub(in crate::door) use block::BlockNoise;
 pub(crate) use body::BodyNoise;
+pub(in crate::door) use generator::WordsOfKey;
 pub(in crate::door) use geometric::{Geometric, Steps, add_steps};
 pub use key::Key;
 pub(crate) use source::NoiseSource;
