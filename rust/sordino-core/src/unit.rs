@@ -91,6 +91,17 @@ impl Unit {
         }
     }
 
+    /// By how much a unit changes a sum of so many cells at most: all its records, or as many as the cells take.
+    pub fn reach(self, cells: usize) -> u128 {
+        match self {
+            Self::AddRemove { records, per_cell, .. } => {
+                let cap = u128::from(per_cell.unwrap_or(records).min(records));
+                (cap * cells as u128).min(records.into())
+            }
+            Self::ReplaceOne { records } => records.into(),
+        }
+    }
+
     /// The changes of several cells, in units of the most that one cell changes, and that number; none if a unit may be
     /// in one cell as a whole.
     pub fn changes(self) -> Option<(u32, Changes)> {

@@ -1,6 +1,7 @@
 //! Strategies, their answers and variances.
 
 use crate::door::{Door, Measured};
+use crate::door::{UnitParts, unit as door_unit};
 use crate::error::PyError;
 use crate::interrupt::detached;
 use crate::names::{self, NoiseLaw};
@@ -102,16 +103,27 @@ impl Strategy {
 
     /// Counts of nested groups, with the weights of the answers in the mean.
     #[staticmethod]
-    #[pyo3(signature = (workload, law, weights=None))]
+    #[pyo3(signature = (workload, law, weights=None, unit=None))]
     fn laminar(
         py: Python<'_>,
         workload: PyRef<'_, Workload>,
         law: NoiseLaw,
         weights: Option<PyReadonlyArray1<'_, f64>>,
+        unit: Option<UnitParts>,
     ) -> PyResult<Self> {
         let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+        let unit = unit.map(door_unit).transpose().map_err(PyError::from)?;
         let core = &workload.0;
-        let core = detached(py, || strategy::laminar(core, law.0, weights)).map_err(PyError::from)?;
+        let core = detached(py, || strategy::laminar(core, law.0, weights, unit)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
+    /// Nested groups and cells along the axes of a product, Gaussian noise, for all that a unit may change.
+    #[staticmethod]
+    fn nested_product(py: Python<'_>, workload: PyRef<'_, Workload>, unit: UnitParts) -> PyResult<Self> {
+        let unit = door_unit(unit).map_err(PyError::from)?;
+        let core = &workload.0;
+        let core = detached(py, || strategy::nested_product(core, unit)).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }
 

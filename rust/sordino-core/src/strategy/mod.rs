@@ -44,6 +44,7 @@ pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
 pub use laminar::laminar;
 pub use points::PointSummary;
+pub use product::nested_product;
 pub use recipe::{Mechanism, Recipe};
 pub use weighted_tree::tree_blocks;
 

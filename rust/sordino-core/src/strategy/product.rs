@@ -7,7 +7,7 @@
 
 use super::balanced::{Balanced, Precision};
 use super::boxes::{Boxes, axes_of, volume};
-use super::laminar::Laminar;
+use super::laminar::{Laminar, Path, several};
 use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, not_in_row_space, table};
 use crate::error::Error;
@@ -15,6 +15,17 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, along, outer};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Products of paths that are looked at one by one.
+const MOST_PATHS: usize = 1 << 20;
+
+/// The strategies of a product of nested groups and cells along its axes, Gaussian noise, for all that `unit` may change.
+///
+/// # Errors
+/// [`Error::Unsupported`] if a factor has no strategy.
+pub fn nested_product(workload: &Workload, unit: Unit) -> Result<Box<dyn Strategy>, Error> {
+    Ok(Box::new(Product::new(&workload.clone().validated()?, Geometry::L2, Some(unit))?))
+}
 
 /// A factor: cells as they are, a balanced root, the blocks of a tree, or nested groups.
 #[derive(Debug, Clone)]
@@ -89,8 +100,8 @@ impl Stage<'_> {
 }
 
 impl Product {
-    /// Of balanced roots for Gaussian noise, of trees for Laplace noise.
-    pub(super) fn new(workload: &Workload, geometry: Geometry) -> Result<Self, Error> {
+    /// Of balanced roots for Gaussian noise, of trees for Laplace noise; groups are weighted for all that `unit` may change.
+    pub(super) fn new(workload: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Self, Error> {
         let factors = workload.kronecker_factors();
         let cells = |factor: &Workload| matches!(factor, Workload::Histogram { .. });
         let others = factors.iter().filter(|factor| !cells(factor)).count();
@@ -106,9 +117,8 @@ impl Product {
         };
         let axis = |factor: &Workload| match factor {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
-            Workload::Sparse { .. } => {
-                Laminar::new(factor, geometry.clone(), None, bits + 1).map(|groups| Axis::Groups(Box::new(groups)))
-            }
+            Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), None, bits + 1, unit)
+                .map(|groups| Axis::Groups(Box::new(groups))),
             _ if geometry == Geometry::L1 => WeightedTree::new(factor, bits).map(|tree| Axis::Tree(Box::new(tree))),
             _ => Balanced::new(factor, precision).map(|root| Axis::Root(Box::new(root))),
         };
@@ -132,6 +142,17 @@ impl Product {
             inner *= axis.measured();
         }
         Ok((stages, encoding))
+    }
+
+    /// The ways from roots to leaves along every axis; none if one is no tree, or there are too many.
+    fn paths(&self) -> Option<Vec<Vec<Path>>> {
+        let of = |axis: &Axis| match axis {
+            Axis::Cells(_) => Some(vec![vec![(1, 1)]]),
+            Axis::Groups(groups) => groups.profiles().map(|paths| paths.into_iter().collect()),
+            Axis::Root(_) | Axis::Tree(_) => None,
+        };
+        let paths = self.axes.iter().map(of).collect::<Option<Vec<Vec<Path>>>>()?;
+        (paths.iter().map(Vec::len).product::<usize>() <= MOST_PATHS).then_some(paths)
     }
 
     /// The steps of an axis.
@@ -170,6 +191,13 @@ impl Strategy for Product {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        if self.geometry == Geometry::L2
+            && unit.changes().is_some()
+            && let Some(paths) = self.paths()
+            && let Some(norm) = several(unit, self.axes.iter().map(Axis::cells).product(), &paths)
+        {
+            return Ok(norm);
+        }
         let columns: Vec<(Upper, Upper)> = self.axes.iter().map(Axis::columns).collect();
         let all_but = |left_out: usize| {
             let kept = columns.iter().enumerate().filter(|(k, _)| *k != left_out);

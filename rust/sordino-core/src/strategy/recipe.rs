@@ -114,11 +114,11 @@ impl Recipe {
             (Mechanism::Tree { branching }, _) => Box::new(Tree::new(&workload, branching, geometry)?),
             (Mechanism::SquareRoot, _) if gaussian => Box::new(SquareRoot::new(&workload)?),
             (Mechanism::WeightedTree, Workload::Kronecker { .. }) if !gaussian => {
-                Box::new(Product::new(&workload, geometry)?)
+                Box::new(Product::new(&workload, geometry, None)?)
             }
             (Mechanism::WeightedTree, _) if !gaussian => Box::new(WeightedTree::new(&workload, WEIGHT_BITS)?),
             (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => {
-                Box::new(Product::new(&workload, geometry)?)
+                Box::new(Product::new(&workload, geometry, None)?)
             }
             (Mechanism::Balanced, _) if gaussian => Box::new(Balanced::new(&workload, Precision::Full)?),
             (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),

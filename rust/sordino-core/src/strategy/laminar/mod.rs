@@ -18,7 +18,10 @@ use crate::upper::Upper;
 use crate::workload::{Workload, spread};
 use forest::{Forest, NONE};
 use solve::Solver;
+use std::collections::BTreeSet;
 
+/// Nodes on the ways from roots to leaves that are looked at one by one.
+const MOST_NODES: usize = 1 << 22;
 /// Bits of the largest weight.
 const WEIGHT_BITS: u32 = 13;
 
@@ -40,18 +43,99 @@ pub(super) struct Laminar {
 
 /// The strategy that measures the groups of a workload, of which any two are nested or disjoint, each with its weight.
 ///
-/// `answer_weights` are those of the answers' squared errors in the mean, 1 if there are none.
+/// `answer_weights` are those of the answers' squared errors in the mean, 1 if there are none. With `unit` Gaussian noise is
+/// made for all that it may change at once: a group is charged for as many records as its cells take.
 ///
 /// # Errors
 /// [`Error::Unsupported`] if groups cross, or a query is no multiple of the sum of one.
-pub fn laminar(workload: &Workload, law: NoiseLaw, answer_weights: Option<&[f64]>) -> Result<Box<dyn Strategy>, Error> {
+pub fn laminar(
+    workload: &Workload,
+    law: NoiseLaw,
+    answer_weights: Option<&[f64]>,
+    unit: Option<Unit>,
+) -> Result<Box<dyn Strategy>, Error> {
     let workload = workload.clone().validated()?;
     workload.listed()?;
     if let Some(weights) = answer_weights {
         Error::check_len("weights", workload.answers_len(), weights.len())?;
     }
     let geometry = if law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
-    Ok(Box::new(Laminar::new(&workload, geometry, answer_weights, WEIGHT_BITS)?))
+    Ok(Box::new(Laminar::new(&workload, geometry, answer_weights, WEIGHT_BITS, unit)?))
+}
+
+/// Of each group that holds a cell the square of its weight, and its cells.
+pub(super) type Path = Vec<(u128, usize)>;
+
+/// What the groups that hold a cell add to a bound: all of them, those of several cells, and the squares of the others'
+/// weights.
+#[derive(Debug, Clone, Copy, Default)]
+struct Charge {
+    whole: u128,
+    apart: u128,
+    single: u128,
+}
+
+impl Charge {
+    /// With one more group; none beyond all integers.
+    fn with(self, square: u128, size: usize, unit: Unit) -> Option<Self> {
+        let own = square.checked_mul(unit.reach(size))?;
+        let whole = self.whole.checked_add(own)?;
+        Some(if size > 1 {
+            Self { whole, apart: self.apart.checked_add(own)?, ..self }
+        } else {
+            Self { whole, single: self.single.checked_add(square)?, ..self }
+        })
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            whole: self.whole.max(other.whole),
+            apart: self.apart.max(other.apart),
+            single: self.single.max(other.single),
+        }
+    }
+
+    /// Upper bound of `‖Bv‖` over all that a unit of several cells may change, for counts of groups, from the largest
+    /// charges of any cell.
+    ///
+    /// `‖Bv‖² = Σ_r w_r² n_r²` with `n_r` the change of group `r`'s count, in magnitude at most `M_r = min(k, c·size)`, and
+    /// `Σ_r w_r² |n_r| M_r ≤ Σ_i |v_i| Σ_{r ∋ i} w_r² M_r ≤ k·max_i Σ_{r ∋ i} w_r² M_r`. The groups that are cells add at most
+    /// the largest of their weights times `‖v‖²`.
+    fn norm(self, unit: Unit, cells: usize) -> Option<Upper> {
+        let records = unit.reach(usize::MAX);
+        let of_cells = self.single.checked_mul(unit.l2_squared(cells))?;
+        let both = records.checked_mul(self.apart)?.checked_add(of_cells)?;
+        Some(Upper::integer(records.checked_mul(self.whole)?.min(both)).sqrt())
+    }
+}
+
+/// The bound of [`Charge::norm`] for products: of each cell the groups that hold it are products of those along each axis.
+///
+/// None if a sum is beyond all integers.
+pub(super) fn several(unit: Unit, cells: usize, axes: &[Vec<Path>]) -> Option<Upper> {
+    let mut most = Charge::default();
+    each_product(axes, &[(1, 1)], &mut |groups| {
+        let charge = groups.iter().try_fold(Charge::default(), |sum, (square, size)| sum.with(*square, *size, unit));
+        most = most.max(charge?);
+        Some(())
+    })?;
+    most.norm(unit, cells)
+}
+
+/// Calls `f` with the groups that hold a cell, for the cells of all products of paths, until there is none.
+fn each_product(
+    axes: &[Vec<Path>],
+    groups: &[(u128, usize)],
+    f: &mut impl FnMut(&[(u128, usize)]) -> Option<()>,
+) -> Option<()> {
+    let Some((axis, rest)) = axes.split_first() else { return f(groups) };
+    for path in axis {
+        let pairs = groups.iter().flat_map(|group| path.iter().map(move |own| (group, own)));
+        let product: Option<Vec<_>> =
+            pairs.map(|(group, own)| Some((group.0.checked_mul(own.0)?, group.1.checked_mul(own.1)?))).collect();
+        each_product(rest, &product?, f)?;
+    }
+    Some(())
 }
 
 /// What each measured sum counts with, and the solver of their least squares.
@@ -73,13 +157,15 @@ impl Laminar {
         geometry: Geometry,
         answer_weights: Option<&[f64]>,
         bits: u32,
+        unit: Option<Unit>,
     ) -> Result<Self, Error> {
         let forest = Forest::of(workload)?;
         let mut asked = vec![0.0; forest.len()];
         for (t, (factor, node)) in forest.queries.iter().enumerate() {
             asked[*node as usize] += factor * factor * answer_weights.map_or(1.0, |weights| weights[t]);
         }
-        let found = weights::best(&forest, &asked, geometry == Geometry::L1);
+        let cost = |size: usize| unit.map_or(1.0, |unit| unit.reach(size) as f64 / unit.reach(1) as f64);
+        let found = weights::best(&forest, &asked, geometry == Geometry::L1, &cost);
         let scale = 2f64.powi(bits as i32);
         let rounded = |(v, g): (usize, &f64)| {
             let weight = (g.sqrt() * scale).round() as i64;
@@ -120,6 +206,37 @@ impl Laminar {
         above.into_iter().enumerate().map(|(v, above)| above + own(v)).collect()
     }
 
+    /// The largest charges of any cell: sums on the way from a root to a leaf.
+    fn charge(&self, unit: Unit) -> Option<Charge> {
+        let with = |v: usize, above: Option<Charge>| above?.with(self.square(v), self.forest.sizes[v], unit);
+        let above = self.forest.pass_down(Some(Charge::default()), with);
+        let charges = above.into_iter().enumerate().map(|(v, above)| with(v, above));
+        charges.into_iter().try_fold(Charge::default(), |most, charge| Some(most.max(charge?)))
+    }
+
+    fn square(&self, v: usize) -> u128 {
+        let weight = u128::from(self.weights[v].unsigned_abs());
+        weight * weight
+    }
+
+    /// The ways from roots to leaves, those that are alike once; none if there are too many nodes on all of them.
+    pub(super) fn profiles(&self) -> Option<BTreeSet<Path>> {
+        let above = self.forest.pass_down(0_usize, |_, depth| depth + 1);
+        let leaves = || (0..self.forest.len()).filter(|v| self.forest.is_leaf[*v]);
+        if leaves().map(|v| above[v] + 1).sum::<usize>() > MOST_NODES {
+            return None;
+        }
+        let path = |leaf: usize| {
+            let up = std::iter::successors(Some(leaf), |v| match self.forest.parent[*v] {
+                NONE => None,
+                parent => Some(parent as usize),
+            });
+            let measured = up.filter(|v| self.weights[*v] != 0);
+            measured.map(|v| (self.square(v), self.forest.sizes[v])).collect()
+        };
+        Some(leaves().map(path).collect())
+    }
+
     /// The norm that belongs to a sum of weights, or of their squares.
     fn norm(&self, sum: Upper) -> Upper {
         if self.geometry == Geometry::L1 { sum } else { sum.sqrt() }
@@ -153,6 +270,12 @@ impl Strategy for Laminar {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        if self.geometry == Geometry::L2
+            && unit.changes().is_some()
+            && let Some(norm) = self.charge(unit).and_then(|charge| charge.norm(unit, self.cells_len()))
+        {
+            return Ok(norm);
+        }
         // Two columns share the weights above both: they are no further apart than both norms together.
         let column = self.column();
         Ok(unit.from_columns(self.norm(column), || self.norm(column + column)))

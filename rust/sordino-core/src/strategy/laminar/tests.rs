@@ -66,7 +66,7 @@ fn equal_hierarchies_reach_the_optimum() {
         [(vec![4, 4, 4], 149.450_892), (vec![4, 8, 16], 843.5874), (vec![12, 30], 511.2706), (vec![7, 24], 249.8864)]
     {
         let workload = equal(&sizes);
-        let strategy = laminar(&workload, NoiseLaw::Gaussian, None).unwrap();
+        let strategy = laminar(&workload, NoiseLaw::Gaussian, None, None).unwrap();
         let found = error(&*strategy, workload.answers_len());
         assert!(found >= optimum * (1.0 - 1e-6) && found < optimum * 1.0005, "{sizes:?}: {found} {optimum}");
     }
@@ -78,11 +78,11 @@ fn crossing_groups_and_other_queries_are_refused() {
     let uneven = Workload::Matrix { rows: 1, columns: 2, entries: vec![1.0, 2.0] };
     let sums = Workload::Linear { kernel: vec![1.0; 4], len: 4, center: 0 };
     for workload in [crossing, uneven, sums] {
-        assert!(laminar(&workload, NoiseLaw::Gaussian, None).is_err());
+        assert!(laminar(&workload, NoiseLaw::Gaussian, None, None).is_err());
     }
     let weights = vec![1.0; 3];
-    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights)).is_ok());
-    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights[1..])).is_err());
+    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights), None).is_ok());
+    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights[1..]), None).is_err());
 }
 
 /// A random hierarchy: each level joins neighbours of the one below; some cells may be in no group.
@@ -116,7 +116,7 @@ proptest! {
         let workload = groups(&labels, &factors);
         let law = if pure { NoiseLaw::Laplace } else { NoiseLaw::Gaussian };
         let weights: Vec<f64> = (0..workload.answers_len()).map(|t| 1.0 + ((state >> (t % 50)) & 3) as f64).collect();
-        let strategy = laminar(&workload, law, Some(&weights)).unwrap();
+        let strategy = laminar(&workload, law, Some(&weights), None).unwrap();
         let measured = matrix(&*strategy, cells);
         // Sensitivity: the largest column, and pairs below the bound.
         let norm = |column: &[f64]| -> f64 {
@@ -211,7 +211,7 @@ fn uneven_hierarchies_come_near_the_bound() {
     let fine = cuts(32);
     let labels = vec![(0..cells as i64).collect(), fine.clone(), fine.iter().map(|f| f / 5).collect(), vec![0; cells]];
     let workload = groups(&labels, &[1.0; 4]);
-    let strategy = Laminar::new(&workload, Geometry::L2, None, super::WEIGHT_BITS).unwrap();
+    let strategy = Laminar::new(&workload, Geometry::L2, None, super::WEIGHT_BITS, None).unwrap();
     let (rows, columns, entries) = workload.dense().unwrap();
     let queries = from_rows(rows, columns, &entries);
     let gram = crate::linear_algebra::transposed_product(&queries, &queries);
@@ -221,4 +221,65 @@ fn uneven_hierarchies_come_near_the_bound() {
         .sum();
     let ratio = (error(&strategy, rows) / bound).sqrt();
     assert!((1.0..1.002).contains(&ratio), "{ratio}");
+}
+
+/// What groups are charged for several cells at once: never less than any change, for one axis and for two.
+#[test]
+fn changes_of_several_cells_are_covered() {
+    use crate::split_mix::SplitMix;
+    let mut random = SplitMix(7);
+    let dense = |strategy: &dyn Strategy, cells: usize| -> Vec<Vec<f64>> {
+        (0..cells)
+            .map(|j| {
+                let mut x = vec![0; cells];
+                x[j] = 1;
+                let mut out = vec![0; strategy.measured_len()];
+                strategy.encode(Input::Cells(&x), 1, Encoded::Exact(&mut out)).unwrap();
+                out.into_iter().map(|v| v as f64).collect()
+            })
+            .collect()
+    };
+    for (records, cap) in [(4, 1), (6, 2), (7, 3), (12, 2)] {
+        let unit = Unit::add_remove(records, Some(cap)).unwrap().one_signed().unwrap();
+        let one = equal(&[3, 2]);
+        let other = equal(&[2, 2]);
+        let both = Workload::Kronecker { factors: vec![one.clone(), other.clone()] }.validated().unwrap();
+        for (workload, cells) in [(&one, 6), (&both, 24)] {
+            let single = laminar(workload, NoiseLaw::Gaussian, None, None);
+            let strategy: Box<dyn Strategy> = match workload {
+                Workload::Kronecker { .. } => crate::strategy::nested_product(workload, unit).unwrap(),
+                _ => laminar(workload, NoiseLaw::Gaussian, None, Some(unit)).unwrap(),
+            };
+            let said = strategy.sensitivity(unit).unwrap().get();
+            let columns = dense(&*strategy, cells);
+            let norm = |v: &[u32]| {
+                let rows = columns[0].len();
+                let sums = (0..rows).map(|r| (0..cells).map(|j| columns[j][r] * f64::from(v[j])).sum::<f64>());
+                sums.map(|sum| sum * sum).sum::<f64>().sqrt()
+            };
+            // Vertices: random ones, and all records in neighbours.
+            let mut most: f64 = 0.0;
+            for trial in 0..3000 {
+                let mut v = vec![0; cells];
+                let mut left = records;
+                let first = random.index(cells);
+                for step in 0..cells {
+                    let j = if trial % 2 == 0 { (first + step) % cells } else { random.index(cells) };
+                    let add = left.min(cap - v[j]);
+                    v[j] += add;
+                    left -= add;
+                }
+                most = most.max(norm(&v));
+            }
+            assert!(most <= said * (1.0 + 1e-12), "{most} above {said}");
+            assert!(said <= 1.35 * most, "{said} far above {most}");
+            if let Ok(single) = single {
+                // Made for one cell, it costs more once it is charged for several.
+                let error = |strategy: &dyn Strategy| {
+                    strategy.spread().unwrap().0.sqrt() * strategy.sensitivity(unit).unwrap().get()
+                };
+                assert!(error(&*strategy) <= error(&*single) * (1.0 + 1e-3));
+            }
+        }
+    }
 }

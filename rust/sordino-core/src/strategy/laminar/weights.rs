@@ -48,17 +48,22 @@ fn levels(forest: &Forest, weights: &[f64]) -> Vec<f64> {
     logits
 }
 
-/// `g_v` of the least `Σ weight · variance` that is found; with `pure` the ℓ1 norm of columns is 1, else the ℓ2 norm.
-pub(super) fn best(forest: &Forest, asked: &[f64], pure: bool) -> Vec<f64> {
+/// `g_v` of the least `Σ weight · variance` that is found. With `pure` the ℓ1 norm of columns is 1; else on every path the
+/// sum of `g_v` times the cost of a node of that size, which is at least 1.
+pub(super) fn best(forest: &Forest, asked: &[f64], pure: bool, cost: &dyn Fn(usize) -> f64) -> Vec<f64> {
     // Nodes that are alike have the same weight.
     let (folded, total, stands) = forest.folded(asked);
-    let found = search(&folded, &total, pure);
+    let costs: Vec<f64> = folded.sizes.iter().map(|size| cost(*size)).collect();
+    let found = search(&folded, &total, pure, &costs);
     stands.iter().map(|at| found[*at as usize]).collect()
 }
 
-fn search(forest: &Forest, weights: &[f64], pure: bool) -> Vec<f64> {
+fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f64> {
     let scale: f64 = weights.iter().sum();
-    let gram = |taken: &[f64]| taken.iter().map(|t| if pure { t * t } else { *t }).collect::<Vec<f64>>();
+    let gram = |taken: &[f64]| {
+        let each = taken.iter().zip(costs).map(|(t, cost)| if pure { t * t } else { t / cost });
+        each.collect::<Vec<f64>>()
+    };
     let evaluate = |logits: &[f64]| {
         let (taken, left, shares) = taken(forest, logits);
         let solver = Solver::new(forest, gram(&taken));
@@ -68,7 +73,7 @@ fn search(forest: &Forest, weights: &[f64], pure: bool) -> Vec<f64> {
         // Of what is left, children first.
         let mut of_children = vec![0.0; forest.len()];
         for v in (0..forest.len()).rev() {
-            let own = slopes[v] * if pure { 2.0 * taken[v] } else { 1.0 } / scale;
+            let own = slopes[v] * if pure { 2.0 * taken[v] } else { costs[v].recip() } / scale;
             let of_left = own * shares[v] + of_children[v] * (1.0 - shares[v]);
             if !forest.is_leaf[v] {
                 slope[v] = left[v] * (own - of_children[v]) * shares[v] * (1.0 - shares[v]) / value;
@@ -80,8 +85,8 @@ fn search(forest: &Forest, weights: &[f64], pure: bool) -> Vec<f64> {
         (value.ln(), slope)
     };
     let mut starts = vec![levels(forest, weights)];
-    if pure {
-        // Not convex: a little, and nearly nothing, for all nodes above the leaves.
+    if pure || costs.iter().any(|cost| *cost > 1.0) {
+        // Not convex, or far from what the levels say: a little, and nearly nothing, for all nodes above the leaves.
         starts.extend([-1.0, -3.0, -5.0].map(|logit| vec![logit; forest.len()]));
     }
     let found = starts.into_iter().map(|start| limited_memory(evaluate, start, EVALUATIONS));
