@@ -45,7 +45,7 @@ from sordino.privacy import (
 from sordino.releases.interval import Interval
 from sordino.releases.release import Release
 from sordino.streams import Stream, restore
-from sordino.tables import tabulate
+from sordino.tables import Bounds, Schema, tabulate
 from sordino.workloads import (
     AllRanges,
     Continual,
@@ -68,6 +68,7 @@ __all__ = [
     "AddRemove",
     "AllRanges",
     "ApproxDP",
+    "Bounds",
     "Comparison",
     "Continual",
     "Convolution",
@@ -89,6 +90,7 @@ __all__ = [
     "RunningAverage",
     "RunningHistogram",
     "RunningSum",
+    "Schema",
     "SlidingWindow",
     "SordinoError",
     "SortedHistogram",

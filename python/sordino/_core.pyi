@@ -12,6 +12,7 @@ __all__ = [
     "Discrepancy",
     "Door",
     "GraphEvents",
+    "KeyLists",
     "LazyStream",
     "LowerBounds",
     "Measured",
@@ -28,6 +29,7 @@ __all__ = [
     "Stream",
     "StreamDoor",
     "StreamPlan",
+    "Tally",
     "Words",
     "Workload",
     "__version__",
@@ -44,6 +46,8 @@ __all__ = [
     "forks",
     "gaussian_noise",
     "isotonic",
+    "keep_keys",
+    "key_weight",
     "laplace_noise",
     "lower_bounds",
     "minimum_ellipsoid",
@@ -51,6 +55,7 @@ __all__ = [
     "p_identity",
     "project",
     "project_measure",
+    "publish_keys",
     "recover",
     "renew_owner",
     "root_diagonal",
@@ -64,6 +69,7 @@ __all__ = [
 __version__: str
 
 _Bytes: TypeAlias = bytes
+_Relation: TypeAlias = tuple[str, int, int | None, bool]
 
 @final
 class Workload:
@@ -120,7 +126,11 @@ class Strategy:
         body: bool = False,
     ) -> Strategy: ...
     @staticmethod
-    def laminar(workload: Workload, law: str, weights: NDArray[np.float64] | None = None) -> Strategy: ...
+    def laminar(
+        workload: Workload, law: str, weights: NDArray[np.float64] | None = None, unit: _Relation | None = None
+    ) -> Strategy: ...
+    @staticmethod
+    def nested_product(workload: Workload, unit: _Relation) -> Strategy: ...
     @staticmethod
     def common(workload: Workload, law: str, ratio: float) -> Strategy:
         """All cells with noise of their own and common noise: `ratio` of the deviations, or whole, of the rates."""
@@ -546,6 +556,47 @@ class AboveThreshold:
     def held(self, first: int) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]] | None:
         """Steps, ends and counts of the items taken in last, if those were the steps from `first`."""
     def close(self) -> None: ...
+
+@final
+class Tally:
+    """What is kept of all users' records; as private as the data."""
+
+    def __new__(
+        cls, seed: Sequence[int], cells: int, max_cells: int, per_cell: int, max_records: int, height: int
+    ) -> Tally: ...
+    @staticmethod
+    def from_bytes(bytes: _Bytes) -> Tally: ...
+    def to_bytes(self) -> _Bytes: ...
+    def update_integers(
+        self, users: NDArray[np.int64], cells: NDArray[np.int32], values: NDArray[np.uint32]
+    ) -> None: ...
+    def update_bytes(
+        self,
+        offsets: NDArray[np.int64],
+        bytes: NDArray[np.uint8],
+        cells: NDArray[np.int32],
+        values: NDArray[np.uint32],
+    ) -> None: ...
+    def merge(self, other: Tally) -> None: ...
+    def same_rule(self, other: Tally) -> bool: ...
+    def table(self) -> NDArray[np.int64]: ...
+
+@final
+class KeyLists:
+    """The keys of every user; as private as the data."""
+
+    def __new__(cls) -> KeyLists: ...
+    def update_integers(self, users: NDArray[np.int64], keys: NDArray[np.int32]) -> None: ...
+    def update_bytes(self, offsets: NDArray[np.int64], bytes: NDArray[np.uint8], keys: NDArray[np.int32]) -> None: ...
+    def weights(
+        self, seed: Sequence[int], order: NDArray[np.uint32], taken: NDArray[np.bool_], most: int, shared: bool
+    ) -> NDArray[np.int64]: ...
+
+def key_weight(keys: int, shared: bool) -> int: ...
+def publish_keys(
+    weights: NDArray[np.int64], quarter_units: int, threshold: int, key: _Bytes | None = None
+) -> list[int]: ...
+def keep_keys(users: NDArray[np.uint64], thresholds: Sequence[int], key: _Bytes | None = None) -> list[int]: ...
 
 @final
 class PanPrivateTree:

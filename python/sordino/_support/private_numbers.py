@@ -49,6 +49,7 @@ __all__ = [
     "rounded",
     "sum_exactly",
     "summed",
+    "whole_of",
 ]
 
 # Beyond every declared bound, and exact as a float.
@@ -572,11 +573,17 @@ def _amount(value: Any) -> int:
 
 def member_of(value: Any) -> int:
     """Return the index that a private entry is, `NOWHERE` for what is none: missing, a fraction, text."""
-    found, _ = attempt(_member, value)
+    found, _ = attempt(whole_of, value)
     return NOWHERE if found is None or not -LARGEST < found < LARGEST else int(found)
 
 
-def _member(value: Any) -> int | None:
+def whole_of(value: Any) -> int | None:
+    """Return the integer that an entry is, None for a fraction.
+
+    Raises:
+        TypeError: Not a number, or text.
+        ValueError: Missing or infinite.
+    """
     if isinstance(value, Decimal):  # of which a fraction takes the square of the digits
         return half_up(value) if value == value.to_integral_value() else None
     return half_up(value) if _exact(value).denominator == 1 else None

@@ -17,15 +17,17 @@ class TableLike(ABC):
     Attributes:
         counts: Records in each cell.
         unit: What one protected thing can change in them.
+        digest: SHA-256 of the schema that they are counts of.
     """
 
     counts: NDArray[np.int64]
     unit: Any
+    digest: str | None
 
     @abstractmethod
-    def require(self, unit: Any) -> None:
-        """Refuse a plan that protects less than what one protected thing can change here.
+    def require(self, unit: Any, digest: str | None = None) -> None:
+        """Refuse a plan for another schema, or for less than what one protected thing can change here.
 
         Raises:
-            InvalidParameterError: Several of the plan's units are needed.
+            UnitError: It is.
         """

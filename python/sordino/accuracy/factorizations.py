@@ -57,6 +57,11 @@ class Certificate:
     lower: float
     changes: NDArray[np.integer[Any]] | None = None
 
+    @property
+    def several(self) -> bool:
+        """Whether it is about changes of several cells at once."""
+        return self.changes is not None
+
     def holds_for(self, unit: Unit) -> bool:
         """Return whether the unit allows the changes that the bound is proved with."""
         if self.changes is None:

@@ -19,9 +19,10 @@ from sordino.privacy.costs import Cost, cost_from_json
 from sordino.privacy.guarantees import Privacy, privacy_from_json, privacy_of
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel, group_of, unit_from_json
 from sordino.privacy.wording import promise_of
-from sordino.workloads.base import Workload, workload_from_spec
+from sordino.workloads.base import Workload, laid_out, workload_from_spec
 from sordino.workloads.bases import Basis, Haar, basis_of
 from sordino.workloads.constraints import Constraint, check_constraint, constraint_from_json
+from sordino.workloads.layout import Layout
 
 __all__ = [
     "AnyDoor",
@@ -93,8 +94,10 @@ class Request:
         Raises:
             UnsupportedMechanismError: A basis that matters is given by functions.
         """
+        layout = self.workload.layout
         return {
             "workload": {"kind": self.workload.kind, "spec": self.workload.spec()},
+            **({} if layout is None else {"layout": layout.to_json()}),
             "privacy": self.privacy.to_json(),
             "unit": self.unit.to_json(),
             "mechanism": self.mechanism,
@@ -120,8 +123,9 @@ class Request:
         if not isinstance(basis, str):
             raise PlanFileError("the plan's basis is no name")
         compression = record["compression"]
+        workload, layout = workload_from_spec(found["kind"], found["spec"]), record.get("layout")
         return checked(
-            workload_from_spec(found["kind"], found["spec"]),
+            workload if layout is None else laid_out(workload, Layout.from_json(layout)),
             privacy_from_json(record["privacy"]),
             unit_from_json(record["unit"]),
             mechanism=record["mechanism"],

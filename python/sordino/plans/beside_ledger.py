@@ -14,7 +14,7 @@ from sordino.errors import (
 )
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Fit
-from sordino.privacy.costs import Cost, GaussianCost
+from sordino.privacy.costs import ApproxCost, Cost, PureCost
 from sordino.privacy.guarantees import GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.privacy.ledger import Ledger
 
@@ -99,7 +99,7 @@ def _taken(before: dict[str, float], after: dict[str, float], cost: Cost) -> tup
     """Return the quantity that a cost is charged in, and the share of what is left of it that it takes."""
     if "rho" in before:
         return "rho", 1.0 - after["rho"] / before["rho"]
-    if not isinstance(cost, GaussianCost):
+    if isinstance(cost, PureCost | ApproxCost):
         share = cost.epsilon / before["pure_epsilon"]
         # Where it adds to epsilon exactly so much less is left.
         if abs(before["pure_epsilon"] - cost.epsilon - after["pure_epsilon"]) <= _SAME * before["pure_epsilon"]:

@@ -63,7 +63,9 @@ def _asked(workload: object, privacy: object, unit: object, options: dict[str, A
     for name, value in options.items():
         if name not in taken and not _is_default(value, _DEFAULTS[name]):
             raise InvalidParameterError(f"{name} means nothing for {type(workload).__name__}")
-    return family, checked(asked, privacy, family.unit if unit is None else unit, **options)
+    layout = asked.layout if isinstance(asked, Workload) else None
+    own = family.unit if layout is None else layout.unit
+    return family, checked(asked, privacy, own if unit is None else unit, **options)
 
 
 def _request(workload: object, privacy: object, unit: object, options: dict[str, Any]) -> tuple[Family, Request]:
@@ -155,7 +157,7 @@ def plan(
         workload: The queries; `Continual(...)` for live answers.
         privacy: The guarantee of one release, of a whole stream, or of one report; beside a ledger `share` may stand in
             its place.
-        unit: What one protected thing can change; `AddRemove(1)` if None.
+        unit: What one protected thing can change; if None that of the workload's schema, `AddRemove(1)` without one.
         mechanism: 'auto', or a name from the catalogues in `sordino.mechanisms`.
         objective: 'mean' minimises `rmse`, 'max' minimises `max_stderr`.
         max_value: Public bound on the magnitude of a cell, or of an entry of an item; those beyond are clamped. The
@@ -292,6 +294,8 @@ def privacy_for(
 ) -> Privacy:
     """Return the least epsilon with which the error target is met: the question people ask first.
 
+    Of more than 8 answers under Laplace noise `within` is met by 8 with large errors: where it was measured, others had
+    intervals wider by up to a quarter of a percent at levels from .95, and by up to 7 % at .5.
     Half widths under staircase noise are steps that rise here and there as epsilon grows: a smaller epsilon may do.
     Where the error is no multiple of the noise (`SmoothQueries`, surveys, live tables), within a thousandth of it, from
     1e-6 to 1e6.

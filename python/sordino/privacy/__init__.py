@@ -1,6 +1,6 @@
 """Guarantees, units, costs and their composition."""
 
-from sordino.privacy.costs import ApproxCost, GaussianCost, PureCost
+from sordino.privacy.costs import ApproxCost, ApproximateGaussianCost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
 from sordino.privacy.ledger import Ledger
 from sordino.privacy.units import AddRemove, ReplaceOne, UserLevel
@@ -9,6 +9,7 @@ __all__ = [
     "AddRemove",
     "ApproxCost",
     "ApproxDP",
+    "ApproximateGaussianCost",
     "GaussianCost",
     "GaussianDP",
     "Ledger",

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from sordino._support.rounding import decimal_up, float_down, float_up, sqrt_down
 from sordino.errors import BudgetExceededError, InvalidParameterError, UnsupportedCostError
 from sordino.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu, pure_of_rho, rho_of_pure
-from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
+from sordino.privacy.costs import ApproxCost, ApproximateGaussianCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP
 from sordino.privacy.schedule import checked_costs, schedule_delta
 
@@ -152,7 +152,7 @@ class ConcentratedSum:
                 return {"rho": cost.mu_squared / 2}
             case PureCost(epsilon=epsilon):
                 return {"rho": rho_of_pure(epsilon)}
-            case ApproxCost():
+            case ApproxCost() | ApproximateGaussianCost():
                 return None
 
     def largest(self, left: _Sums) -> dict[str, float]:
@@ -184,7 +184,7 @@ class GaussianSum:
                 return {"mu_squared": cost.mu_squared}
             case PureCost(epsilon=epsilon):
                 return {"mu_squared": Fraction(mu_of_pure(epsilon)) ** 2}
-            case ApproxCost():
+            case ApproxCost() | ApproximateGaussianCost():
                 return None
 
     def largest(self, left: _Sums) -> dict[str, float]:
@@ -214,7 +214,7 @@ class BasicSum:
                 return {"epsilon": Fraction(epsilon)}
             case ApproxCost(epsilon=epsilon, delta=delta):
                 return {"epsilon": Fraction(epsilon), "delta": Fraction(delta)}
-            case GaussianCost():
+            case GaussianCost() | ApproximateGaussianCost():
                 return None
 
     def largest(self, left: _Sums) -> dict[str, float]:

@@ -6,6 +6,7 @@ by any version of sordino therefore means the same in every later one.
 
 - `GaussianCost`: the release is mu-GDP: Gaussian noise on values whose L2 sensitivity is mu standard deviations.
 - `PureCost`: the release is epsilon-DP: Laplace or norm noise in any number of dimensions.
+- `ApproximateGaussianCost`: outside of a probability of delta the release is mu-GDP.
 - `ApproxCost`: the release is (epsilon, delta)-DP, nothing more is promised: it adds by basic composition only.
 """
 
@@ -20,7 +21,7 @@ from sordino._support.checks import build_record, open_unit, positive, read_reco
 from sordino._support.rounding import reciprocal_down, sqrt_up
 from sordino.errors import InvalidParameterError, MissingDependencyError, UnsupportedCostError
 
-__all__ = ["ApproxCost", "Cost", "GaussianCost", "PureCost", "cost_from_json"]
+__all__ = ["ApproxCost", "ApproximateGaussianCost", "Cost", "GaussianCost", "PureCost", "cost_from_json"]
 
 
 def _dp_accounting() -> Any:
@@ -164,19 +165,63 @@ class ApproxCost:
         return {"kind": "approximate", "epsilon": self.epsilon, "delta": self.delta}
 
 
-Cost: TypeAlias = GaussianCost | PureCost | ApproxCost
+@dataclass(frozen=True)
+class ApproximateGaussianCost:
+    """A release that is delta-approximately mu-GDP: published keys with Gaussian noise and a threshold.
+
+    Both of its distributions are `(1 - delta)` times one of a mu-GDP pair, plus `delta` times anything. Together with
+    others, of which the squares of mu add up to `m**2` and the deltas to `d`, it satisfies
+    `delta(epsilon) = d + (1 - d) delta_m(epsilon)`.
+
+    Attributes:
+        mu: The GDP parameter.
+        delta: Strictly between 0 and 1.
+
+    Raises:
+        InvalidParameterError: A field is out of range.
+        DataTypeError: A field is not a real number.
+    """
+
+    mu: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", positive("mu", self.mu))
+        object.__setattr__(self, "delta", open_unit("delta", self.delta))
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The exact mu**2."""
+        return Fraction(self.mu) ** 2
+
+    def to_dp_event(self) -> NoReturn:
+        """Refuse: `dp_accounting` has no event for a release that is Gaussian but for a probability of delta.
+
+        Raises:
+            UnsupportedCostError: Always.
+        """
+        raise UnsupportedCostError("dp_accounting has no event for a release that is approximately Gaussian")
+
+    def to_json(self) -> dict[str, object]:
+        """Return the cost as a JSON object; floats survive exactly."""
+        return {"kind": "approximate_gaussian", "mu": self.mu, "delta": self.delta}
+
+
+Cost: TypeAlias = GaussianCost | PureCost | ApproxCost | ApproximateGaussianCost
 
 _FIELDS = {
     "gaussian": frozenset({"mu"}),
     "gaussian_rho": frozenset({"rho"}),
     "pure": frozenset({"epsilon"}),
     "approximate": frozenset({"epsilon", "delta"}),
+    "approximate_gaussian": frozenset({"mu", "delta"}),
 }
 _TYPES: dict[str, Callable[..., Cost]] = {
     "gaussian": GaussianCost,
     "gaussian_rho": GaussianCost,
     "pure": PureCost,
     "approximate": ApproxCost,
+    "approximate_gaussian": ApproximateGaussianCost,
 }
 
 

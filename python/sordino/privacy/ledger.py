@@ -23,7 +23,7 @@ from sordino.privacy.composition import (
     ScheduleSum,
     pure_or_gaussian,
 )
-from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
+from sordino.privacy.costs import ApproxCost, ApproximateGaussianCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.privacy.mixed_rule import MixedRule
 from sordino.privacy.units import ReplaceOne, Unit
@@ -381,7 +381,7 @@ class Ledger(Uncopied):
 
 
 def _cost(cost: object) -> Cost:
-    if not isinstance(cost, GaussianCost | PureCost | ApproxCost):
+    if not isinstance(cost, GaussianCost | PureCost | ApproxCost | ApproximateGaussianCost):
         raise DataTypeError(f"cost must be a privacy cost, got {type(cost).__name__}")
     return cost
 

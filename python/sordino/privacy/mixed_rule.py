@@ -9,6 +9,8 @@ limits `E_lim`, `D_lim` and `m_lim`. Reserves `r_E, r_D >= 0` are declared befor
   `D + d <= delta`.
 - *The first Gaussian cost* needs `mu <= m_lim`, the largest m with `delta_m(epsilon - E - r_E) <= delta - D - r_D`
   (`gaussian_mu`). If it is accepted the split freezes: `E_lim = E + r_E`, `D_lim = D + r_D`. A refusal freezes nothing.
+- *An approximately Gaussian cost* (mu, d), published keys, is d charged to D, then mu as any Gaussian cost: the first
+  one freezes the split with its d counted, later ones need `D + d <= D_lim` and `s + mu² <= m_lim²`.
 - *After it* a Gaussian cost is accepted iff `s + mu² <= m_lim²`; a pure one within `E_lim`, else as a Gaussian cost of
   `mu_of_pure(e)`; an approximate one within `E_lim` and `D_lim` only.
 
@@ -16,7 +18,8 @@ limits `E_lim`, `D_lim` and `m_lim`. Reserves `r_E, r_D >= 0` are declared befor
 
 *Proof.* Stop transcripts at what would be refused. (i) An (e, d) pair of distributions splits into a part of pointwise
 ratio at most exp(e) and, under each hypothesis, a rest of mass at most d (Kairouz, Oh and Viswanath, arXiv:1311.0776);
-along every path the d sum to at most D_lim, so the rests weigh that much. (ii) Elsewhere the privacy loss is
+along every path the d sum to at most D_lim, so the rests weigh that much. The failing parts of
+approximately Gaussian costs join them, their Gaussian parts are steps of (iii). (ii) Elsewhere the privacy loss is
 L_p + L_g, L_g that of what is charged to s. Pointwise L_p <= E_lim. A path that never freezes has a loss of at most
 epsilon and contributes nothing. (iii) At the freeze L_g = 0, and m_lim, E_lim, D_lim depend on the past alone. With
 `a = epsilon - E_lim` and `F(l, t) = E (1 - exp(a - l - N))_+`, N normal with mean t/2 and variance t: F rises in t,
@@ -37,7 +40,7 @@ from sordino._support.rounding import float_down, float_up, sqrt_down
 from sordino.errors import BudgetExceededError, InvalidParameterError
 from sordino.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
 from sordino.privacy.composition import excess, payable
-from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
+from sordino.privacy.costs import ApproxCost, ApproximateGaussianCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP
 
 __all__ = ["MixedRule", "MixedState"]
@@ -123,6 +126,9 @@ class MixedRule:
         match cost:
             case GaussianCost():
                 return self._with_gaussian(state, cost, cost.mu_squared, stored)
+            case ApproximateGaussianCost(delta=delta):
+                failing = self._within(state, state._replace(delta=state.delta + Fraction(delta)), cost)
+                return self._with_gaussian(failing, cost, cost.mu_squared, stored)
             case PureCost(epsilon=epsilon):
                 whole = state._replace(epsilon=state.epsilon + Fraction(epsilon))
                 if state.frozen is None or whole.epsilon <= state.frozen.epsilon:
@@ -206,7 +212,7 @@ class MixedRule:
 
     def fixes(self, state: MixedState, cost: Cost) -> bool:
         """Return whether this would be the first Gaussian cost."""
-        return state.frozen is None and isinstance(cost, GaussianCost)
+        return state.frozen is None and isinstance(cost, GaussianCost | ApproximateGaussianCost)
 
     def stored(self, state: MixedState) -> tuple[Fraction, Fraction, float] | None:
         """Return the frozen split."""

@@ -1,7 +1,7 @@
 """The unit of privacy: what one protected thing can change in the input.
 
 sordino does not bound contributions by itself: a unit is a promise of the caller about the data.
-`sordino.tabulate` enforces it for record-level input.
+`sordino.tabulate` enforces it for tables of records.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from sordino._support.checks import build_record, flag, integer, read_record
 from sordino.errors import DataTypeError, InvalidParameterError
 
-__all__ = ["AddRemove", "Changes", "ReplaceOne", "Unit", "UserLevel", "group_of", "unit_from_json"]
+__all__ = ["AddRemove", "Changes", "ReplaceOne", "Unit", "UserLevel", "covers", "group_of", "unit_from_json"]
 
 _MOST = 2**31
 _MOST_GROUP = 2**63
@@ -247,7 +247,8 @@ class UserLevel:
         _count("max_participations * per_step", self.max_participations * self.per_step)
         _label(self.label)
 
-    def _bound(self) -> AddRemove:
+    def bound(self) -> AddRemove:
+        """Return a unit that allows all that this one does, whatever the separation."""
         return AddRemove(self.max_participations * self.per_step, per_cell=self.per_step)
 
     @property
@@ -258,7 +259,7 @@ class UserLevel:
     @property
     def changes(self) -> Changes | None:
         """The changes of several steps, in any of them: where they lie apart, more than a user can make."""
-        several = self._bound().changes
+        several = self.bound().changes
         if several is None or self.min_separation == 1:
             return several
         # What is an average of changes of one step.
@@ -266,7 +267,7 @@ class UserLevel:
 
     def relation(self) -> Relation:
         """Return the relation for the core."""
-        return self._bound().relation()
+        return self.bound().relation()
 
     def protected(self) -> str:
         """Say what is protected, as the subject of a sentence."""
@@ -285,7 +286,7 @@ class UserLevel:
             DataTypeError: No integer.
             InvalidParameterError: Not from 1 to 2**63.
         """
-        return self._bound().units_in(records)
+        return self.bound().units_in(records)
 
     def least_norm(self, cells: int) -> float:
         """Return the l2 norm of a change that this unit allows: one step, since others may be too close."""
@@ -307,6 +308,24 @@ def _records(count: int) -> str:
 
 
 Unit: TypeAlias = AddRemove | ReplaceOne | UserLevel
+
+
+def covers(plan: Unit, table: AddRemove) -> bool:
+    """Return whether every change of a table that one unit allows is one that another allows.
+
+    Of `AddRemove` no more records, no more in a cell, and one sign where that is asked for. A series of a user stands
+    for one of its steps where these lie apart; a move covers its two sides, each in one cell.
+    """
+    if isinstance(plan, ReplaceOne):
+        return table.records <= plan.records
+    if isinstance(plan, UserLevel):
+        plan = AddRemove(plan.per_step) if plan.min_separation > 1 else plan.bound()
+
+    def cap(unit: AddRemove) -> int:
+        return min(unit.per_cell or unit.records, unit.records)
+
+    return table.records <= plan.records and cap(table) <= cap(plan) and (table.one_signed or not plan.one_signed)
+
 
 _KINDS: dict[str, tuple[Callable[..., Unit], frozenset[str]]] = {
     "add_remove": (AddRemove, frozenset({"records", "per_cell", "one_signed", "label"})),

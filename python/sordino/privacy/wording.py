@@ -4,8 +4,9 @@ import math
 from fractions import Fraction
 
 from sordino._support.rounding import decimal_up, float_up, sqrt_up
+from sordino.errors import UnsupportedCostError
 from sordino.privacy.calibration import epsilon_of_mu
-from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
+from sordino.privacy.costs import ApproxCost, ApproximateGaussianCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 
 __all__ = ["promise_of"]
@@ -27,6 +28,10 @@ def promise_of(cost: Cost, times: int, privacy: Privacy) -> str:
                     return f"{decimal_up(rho, 6)}-zero-concentrated differential privacy"
                 case GaussianDP() | PureDP():
                     return f"{decimal_up(mu, 6)}-Gaussian differential privacy"
+        case ApproximateGaussianCost(mu=mu, delta=delta):
+            if times > 1:
+                raise UnsupportedCostError("of several units together nothing is known for published keys")
+            return f"{decimal_up(mu, 6)}-Gaussian differential privacy but for a probability of {decimal_up(delta, 3)}"
         case ApproxCost(epsilon=epsilon, delta=delta):
             if times == 1:
                 return _pair(epsilon, delta)

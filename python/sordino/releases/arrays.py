@@ -56,11 +56,13 @@ def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, cou
     Raises:
         DataTypeError: Not an array of real numbers.
         ShapeError: Wrong shape.
-        InvalidParameterError: Not-a-number or infinite entries, or counts of a larger unit than the plan's.
+        InvalidParameterError: Not-a-number or infinite entries.
+        UnitError: A table of another schema or a larger unit than the plan's.
     """
     ordered = isinstance(workload, SortedHistogram)
     if isinstance(data, TableLike):
-        data.require(unit)
+        layout = workload.layout
+        data.require(unit, None if layout is None else layout.digest)
         data = data.counts
     if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
         nonzeros = _nonzeros(data, workload, integral)

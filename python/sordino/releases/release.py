@@ -19,6 +19,7 @@ from sordino.mechanisms.linear.projections import Projection, project
 from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
 from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
 from sordino.releases.boxes import BoxSums, box_rows, box_sums
+from sordino.releases.frames import frame_of
 from sordino.releases.interval import Interval, interval_around
 from sordino.workloads import Marginals, Matrix, Workload
 from sordino.workloads.base import Array
@@ -370,6 +371,25 @@ class Release:
             out[chosen] = self.values[at : at + size].reshape(shape)
             at += size
         return out
+
+    def to_frame(self, *, level: float = 0.95, library: str | None = None) -> Any:
+        """Return answers, standard errors and intervals as a frame, one row for each answer.
+
+        Of queries that a schema made there is a column for each level that was asked, empty where an answer belongs to
+        another level, and answers are divided by the weights of their levels. Where amounts are summed, columns are
+        count, sum and mean of each group with their standard errors; a mean whose count is below 4 of its errors is
+        not-a-number.
+
+        Args:
+            level: Of the intervals, strictly between 0 and 1.
+            library: 'pandas', 'polars' or 'pyarrow'; the first of them that is installed if None.
+
+        Raises:
+            InvalidParameterError: The level is out of range.
+            MissingDependencyError: The library is not installed.
+            UnsupportedMechanismError: Only a sketch was measured, or amounts were asked for in another way.
+        """
+        return frame_of(self, level, library)
 
     def to_arrow(self) -> Any:
         """Return answers and standard errors as an Arrow table, with the labels if there are any.

@@ -1,9 +1,11 @@
 """What every workload has in common."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._support.checks import MAX_CELLS, integer, numbers, positive, sequence
 from sordino.errors import DataTypeError, InvalidParameterError, PlanFileError, ShapeError, SordinoError
+from sordino.workloads.layout import Axis, Layout
 
 if TYPE_CHECKING:
     from sordino.workloads.union import Union
@@ -20,6 +23,7 @@ __all__ = [
     "Spec",
     "Workload",
     "check_weights",
+    "laid_out",
     "length_of",
     "specs_of",
     "steps_of",
@@ -125,6 +129,7 @@ class Workload(ABC):
         per_cell: Whether there is one answer for each cell, so that it can be called like the cell.
         continual: Whether it is answered after every step of a stream, by nature.
         of_events: Whether its items are events, which change counters by a public rule.
+        layout: What a schema said of it; None of a workload that was made otherwise.
     """
 
     # Of numpy: `numpy.float64(3) * a` is left to `a`.
@@ -135,6 +140,7 @@ class Workload(ABC):
     per_cell: ClassVar[bool] = False
     continual: ClassVar[bool] = False
     of_events: ClassVar[bool] = False
+    layout: Layout | None = None
     _kinds: ClassVar[dict[str, type["Workload"]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -201,7 +207,8 @@ class Workload(ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Workload):
             return NotImplemented
-        return self.kind == other.kind and _frozen(self.spec()) == _frozen(other.spec())
+        same = self.kind == other.kind and self.layout == other.layout
+        return same and _frozen(self.spec()) == _frozen(other.spec())
 
     def __hash__(self) -> int:
         return hash((self.kind, _frozen(self.spec())))
@@ -213,6 +220,27 @@ class Workload(ABC):
     def _shown(self) -> Mapping[str, Any]:
         """Return what the representation names."""
         return self.spec()
+
+
+_W = TypeVar("_W", bound=Workload)
+
+
+def laid_out(workload: _W, layout: Layout | None) -> _W:
+    """Return the same queries about a schema's table.
+
+    Raises:
+        InvalidParameterError: It names more or fewer answers.
+    """
+    names = None if layout is None else sum(_answers(block) for block in layout.blocks)
+    if names is not None and workload.is_listed and names != int(np.prod(workload.answers_shape, dtype=np.int64)):
+        raise InvalidParameterError("a schema's table has other answers than these queries")
+    made = copy(workload)
+    made.layout = layout
+    return made
+
+
+def _answers(block: tuple[Axis, ...]) -> int:
+    return math.prod(sum(len(names.labels) for names in axis) for axis in block)
 
 
 def _frozen(value: Any) -> Any:

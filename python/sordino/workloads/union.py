@@ -55,6 +55,8 @@ class Union(Workload):
             raise InvalidParameterError(f"parts must be queries on the same table, got shapes {sorted(tables)}")
         self._input_shape = next(iter(tables or shapes))
         check_weights(self._answer_weights)
+        first, *others = (part.layout for part in self.parts)
+        self.layout = None if first is None else first.joined(others)
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
 from sordino.privacy.costs import ApproxCost, Cost
 from sordino.privacy.guarantees import ApproxDP, PureDP
 from sordino.privacy.units import AddRemove, Unit
-from sordino.workloads import Filter, GroupConvolution, Workload
+from sordino.workloads import Filter, GroupBy, GroupConvolution, Histogram, Kronecker, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import PublicTotal
 
@@ -371,6 +371,14 @@ class LinearFit(DoorFit):
             lines.append(
                 f"search         within {gap:.2g} of the least error, certified, after {found.iterations} iterations"
             )
+            if (
+                self.request.unit.changes is not None
+                and found.certificate is not None
+                and not found.certificate.several
+            ):
+                lines.append(
+                    "               for changes of one cell: what several change together is charged, not searched for"
+                )
         if constraint is not None:
             lines.append(f"projection     answers are projected onto {constraint}; intervals are around the others")
             if zero_is_better(self):
@@ -559,8 +567,16 @@ def _closed_form(request: Request, mechanism: Mechanism, branching: int) -> _cor
         ratio, _ = _ratio_and_cost(request, mechanism)
         return common_noise(workload, request.unit, mechanism, ratio)
     if mechanism.strategy == "laminar":
-        return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights())
+        unit = None if request.unit.changes is None else request.unit.relation()
+        return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit)
+    if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
+        return _core.Strategy.nested_product(workload.core, request.unit.relation())
     return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
+
+
+def _is_nested(workload: Workload) -> bool:
+    """Return whether a product is one of groups and cells alone."""
+    return isinstance(workload, Kronecker) and all(isinstance(f, GroupBy | Histogram) for f in workload.factors)
 
 
 def _variances(strategy: _core.Strategy, workload: Workload) -> tuple[Array | None, float, float | None]:
