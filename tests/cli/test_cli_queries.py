@@ -309,7 +309,7 @@ def test_records_of_users_are_bounded(survey, tmp_path):
     options = [*COLUMNS, "--user-column", "who", "--max-records", 1]
     text = done("release", survey, "--marginals", 1, *options, *SHARP, "--save-plan", plan)
     assert np.rint(published(text)["sex",]["value"]).tolist() == [1, 2]
-    assert so.Plan.load(plan).unit == so.AddRemove(1, label="one user")
+    assert so.Plan.load(plan).unit == so.AddRemove(1, one_signed=True, label="one user")
     assert done("release", survey, "--plan", plan, *options)
     refused(2, "release", survey, "--plan", plan, *COLUMNS, "--user-column", "who", "--max-records", 2)
     refused(2, "release", survey, "--marginals", 1, *COLUMNS, "--user-column", "who", *SHARP)

@@ -223,7 +223,7 @@ def test_users_bound_the_unit(tmp_path):
     options = ["--values-column", "v", "--bins", 3, "--user-column", "who", "--max-records", 1]
     result = sordino("release", path, *options, "--epsilon", 1000, "--save-plan", plan)
     assert np.rint(json.loads(result.stdout)["answers"]["value"]).tolist() == [0, 1, 1]  # who is blank is nobody
-    assert so.Plan.load(plan).unit == so.AddRemove(1, label="one user")
+    assert so.Plan.load(plan).unit == so.AddRemove(1, one_signed=True, label="one user")
     options[-1] = 2
     assert sordino("release", path, *options, "--plan", plan).exit_code == 2
     assert sordino("release", path, *options, "--epsilon", 1, "--records", 1).exit_code == 2
@@ -241,7 +241,7 @@ def test_several_cells_of_a_user(tmp_path):
     assert unit == so.AddRemove(3, per_cell=1, one_signed=True, label="one user")
     assert sordino("release", path, *once, "--plan", plan).exit_code == 0
     assert sordino("release", path, *rows, "--plan", plan).exit_code == 2  # nothing bounds a cell
-    assert sordino("release", path, *rows[:-1], 4, "--per-cell", 1, "--plan", plan).exit_code == 2
+    assert sordino("release", path, *rows[:-1], 4, "--per-cell", 2, "--plan", plan).exit_code == 2
     # Where nobody is known nothing is enforced: the plan has said what a cell may hold.
     assert sordino("release", path, *rows[:4], "--per-cell", 1, "--plan", plan).exit_code == 2
     so.plan(so.Histogram(3), so.PureDP(epsilon=1.0), unit=so.UserLevel(1, per_step=3)).save(other)

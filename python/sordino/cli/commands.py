@@ -17,6 +17,7 @@ from sordino.cli.local import local_group
 from sordino.cli.options import Choices, plan_options
 from sordino.cli.progress import working
 from sordino.cli.published import check_names, write_release
+from sordino.cli.schemas import table_group
 from sordino.cli.sketch import sketch_group
 from sordino.cli.smooth import smooth_group
 from sordino.cli.stream import stream_command
@@ -24,6 +25,7 @@ from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
 from sordino.plots.style import literal
 from sordino.plots.tables import check_picture, plot_release, save_figure
+from sordino.privacy.units import covers
 
 __all__ = ["application"]
 
@@ -143,6 +145,7 @@ application.add_command(local_group)
 application.add_command(sketch_group)
 application.add_command(smooth_group)
 application.add_command(stream_command)
+application.add_command(table_group)
 
 
 @application.command("plan", epilog=_PLAN_EXAMPLES, short_help="Choose a mechanism and say the expected error.")
@@ -212,14 +215,7 @@ def _planned(file: Path | None, choices: Choices, progress: bool, source: Source
 
 def _require_unit(plan: so.ReleasePlan, bounded: so.AddRemove | None) -> None:
     """Refuse a saved plan whose unit does not cover what tabulation lets through."""
-    if bounded is None:
-        return
-    unit, records = plan.unit, bounded.records
-    if (
-        not isinstance(unit, so.AddRemove)
-        or unit.records < records
-        or (unit.per_cell or unit.records) < (bounded.per_cell or records)
-    ):
+    if bounded is not None and not (isinstance(plan.unit, so.AddRemove) and covers(plan.unit, bounded)):
         raise InvalidParameterError(
             "the saved plan is not for such users: it protects fewer records of one, or in a cell, than are let through"
         )

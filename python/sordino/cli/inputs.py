@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import sordino as so
 from sordino.cli.attributes import Attribute, cells_of, parse_attributes
 from sordino.cli.tables import Column, read_columns, real
 from sordino.errors import InputFileError, InvalidParameterError
-from sordino.tables.tabulation import within_allowance
 from sordino.workloads.base import MAX_LENGTH
 
 __all__ = ["SOURCE_OPTIONS", "Source", "read_source"]
@@ -31,6 +29,8 @@ SOURCE_OPTIONS = tuple(sorted(_BELONGS.keys() | set().union(*_BELONGS.values()))
 
 # Units of numpy's dates in ticks: so many for so many.
 _TICKS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
+# Records of a user in one cell, times cells of a user.
+_MOST = 2**31 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _UNITS = {
@@ -191,6 +191,11 @@ class TimeGrid:
             )
         return cls(first, width, bins)
 
+    @property
+    def cells(self) -> so.tables.Integers:
+        """The bins by number."""
+        return so.tables.Integers(0, self.bins - 1)
+
     def codes(self, entries: Column) -> NDArray[np.int64]:
         """Return the bin of each entry, -1 for what is no time or outside."""
         start, width = (self.start - _EPOCH) // _TICK, self.width // _TICK
@@ -212,6 +217,13 @@ class _ValueGrid:
 
     bins: int | tuple[float, ...]
 
+    @property
+    def cells(self) -> so.tables.Integers | so.tables.Edges:
+        """What the bins are."""
+        if isinstance(self.bins, int):
+            return so.tables.Integers(0, self.bins - 1)
+        return so.tables.Edges(self.bins)
+
     def codes(self, entries: Column) -> NDArray[np.float64]:
         """Return the values, NaN for what is no number."""
         return np.array([real(entry) for entry in entries], dtype=np.float64)
@@ -223,26 +235,42 @@ class _ValueGrid:
 
 def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Users) -> Source:
     """Count records in bins; what falls in no bin is a null record, silently."""
-    tabulate = partial(so.tabulate, bins=grid.bins, max_records=users.max_records, per_cell=users.per_cell)
+    bounds, name = _bounds(users, grid.cells.size), None if users.column is None else "user"
     # A mistake in what is public is found before the file is read.
-    tabulate([], user=None if users.column is None else [])
+    schema = so.Schema({"cell": grid.cells}, user=name, bounds=bounds)
     entries, *names = read_columns(path, [column] if users.column is None else [column, users.column])
-    user = _names(names[0]) if names else None
-    counted = tabulate(grid.codes(entries), user=user)
-    return Source(counted.counts, grid.labels(), column, None if user is None else counted.unit)
+    columns = {"cell": grid.codes(entries)} | ({"user": _names(names[0])} if names else {})
+    table = so.tabulate(columns, schema, request_id="sordino release")
+    return Source(table.counts, grid.labels(), column, None if name is None else table.unit)
+
+
+def _bounds(users: _Users, cells: int) -> so.Bounds | None:
+    if users.max_records is None:
+        return None
+    each = so.Bounds(users.max_records if users.per_cell is None else users.per_cell).max_cells
+    return so.Bounds(min(users.max_records, cells, _MOST // each), each, users.max_records)
 
 
 def _read_records(path: Path, attributes: tuple[Attribute, ...], users: _Users) -> Source:
     """Read the codes of all records; with an undeclared level, or beyond their user's allowance, they are null."""
-    if users.column is not None:
-        so.tabulate([], 1, user=[], max_records=users.max_records)  # a mistake is found before the file is read
+    unit = None if users.max_records is None else so.AddRemove(users.max_records, one_signed=True, label="one user")
     names = [attribute.name for attribute in attributes]
     columns = read_columns(path, names if users.column is None else [*names, users.column])
     codes = np.stack([attribute.codes(column) for attribute, column in zip(attributes, columns, strict=False)], axis=1)
     if users.column is not None and users.max_records is not None:
-        codes[~within_allowance(_names(columns[-1]), len(codes), users.max_records)] = -1
-    unit = None if users.max_records is None else so.AddRemove(users.max_records, label="one user")
+        codes[~_within_allowance(_names(columns[-1]), users.max_records)] = -1
     return Source(codes, None, ", ".join(names), unit, attributes)
+
+
+def _within_allowance(users: Column, limit: int) -> NDArray[np.bool_]:
+    """Return which records are among the first of their user: in the order of the file, which is the user's own."""
+    seen: dict[str, int] = {}
+    within = np.zeros(len(users), dtype=np.bool_)
+    for row, user in enumerate(users):
+        if user is not None:
+            seen[user] = seen.get(user, 0) + 1
+            within[row] = seen[user] <= limit
+    return within
 
 
 # How programs write that there is nobody, in small letters.
@@ -250,12 +278,18 @@ _NOBODY = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "na
 
 
 def _names(users: Column) -> Column:
-    """Return users, None where a field says that there is none: many people may be so, and are not one."""
-    return [None if _is_nobody(user) else user for user in users]
+    """Return users as text, None where a field says that there is none: many people may be so, and are not one."""
+    return [_name(user) for user in users]
 
 
-def _is_nobody(user: Any) -> bool:
-    return isinstance(user, str) and user.strip().lower() in _NOBODY
+def _name(user: Any) -> str | None:
+    if isinstance(user, np.datetime64):
+        return None if np.isnat(user) else f"{user.astype(np.int64)}"
+    if isinstance(user, float) and user.is_integer():
+        user = int(user)  # of a column of integers that lacks one
+    if user is None or user != user or (isinstance(user, str) and user.strip().lower() in _NOBODY):  # noqa: PLR0124
+        return None
+    return str(user)
 
 
 def _ticks(entry: Any) -> int | None:
