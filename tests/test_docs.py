@@ -89,11 +89,11 @@ def commands(block: Block) -> list[list[str]]:
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b.language == "console" for b in blocks(p))], ids=name)
 @pytest.mark.filterwarnings("ignore:deterministic noise")
 def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`$ sordino ...` lines of console blocks run in order in one folder; `csv` and `python` blocks make files."""
+    """`$ sordino ...` lines of console blocks run in order in one folder; `csv`, `toml` and `python` blocks make files."""
     monkeypatch.chdir(tmp_path)
     ran = 0
     for block in blocks(page):
-        if block.language == "csv":
+        if block.language in {"csv", "toml"} and block.body.startswith("# "):
             first, _, rest = block.body.partition("\n")
             file = tmp_path / first.removeprefix("# ").strip()
             file.write_text(rest, encoding="utf-8")

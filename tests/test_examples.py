@@ -109,7 +109,7 @@ def test_demo(tmp_path):
     text = run("demo.py", "--out", "pictures", cwd=tmp_path)
     out = tmp_path / "pictures"
     pictures = list(out.glob("*.png"))
-    assert len(pictures) == 16
+    assert len(pictures) == 17
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     with (out / "table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -119,6 +119,7 @@ def test_demo(tmp_path):
         assert 0.2 < float(row["this run's rmse"]) / float(row["promised rmse"]) < 5.0
     assert "== ledger: ApproxDP(epsilon=3.0, delta=1e-06) for everything about one voter ==" in text
     assert (out / "table.md").read_text() in text
+    assert "bounds leave out 20" in text  # per cent, of public data; the same in every run
     moments = [line.strip("| ").split(" | ") for line in (out / "departures_live.md").read_text().splitlines()[2:]]
     assert [moment[1] for moment in moments][-1] == "328,521"
     for _, truth, published, stderr in moments:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import sordino as so
+from records import tabulate
 
 SHARP = so.GaussianDP(mu=1e6)
 BOX = {"points": 9, "bounds": ((0.0, 1.0), (0.0, 1.0)), "query_class": so.smooth.GaussianKernels(0.5)}
@@ -23,8 +24,8 @@ def takers():
     survey = so.plan(so.local.LocalSurvey(1000, (0.0, 1.0), intervals=4), so.PureDP(epsilon=1.0))
     edges = so.plan(so.events.EdgeCount(["a", "b"], 4), SHARP)
     return {
-        "tabulate": (lambda data: so.tabulate(data, 3), [1, 2]),
-        "users": (lambda data: so.tabulate([0, 1], 2, user=data, max_records=1), [1, 2]),
+        "tabulate": (lambda data: tabulate(data, 3), [1, 2]),
+        "users": (lambda data: tabulate([0, 1], 2, user=data, max_records=1), [1, 2]),
         "table": (so.plan(so.Histogram(2), SHARP).release, [1, 2]),
         "records": (pairs.release, [[0, 1], [1, 0]]),
         "cells of a stream": (lambda data: live.open().update(data), [1, 2]),
@@ -72,7 +73,7 @@ def test_a_long_text_takes_memory_once(reader):
     note = "x" * 4000
     with so.plan(so.events.EdgeCount(["a", "b"], 20_001), SHARP).open() as edges:
         read, one = {
-            "tabulate": (lambda entries: so.tabulate(entries, 3), 1),
+            "tabulate": (lambda entries: tabulate(entries, 3), 1),
             "records": (so.plan(so.Marginals([2, 2], k=2), SHARP).release, [0, 1]),
             "table": (so.plan(so.Histogram(20_001), SHARP).release, 1),
             "vertices": (lambda entries: edges.update(entries, entries, together=True), "a"),
@@ -103,8 +104,8 @@ class Column:
 def test_masks_that_a_conversion_makes_are_refused(how):
     column = type(how, (Column,), {})(how)
     for take in (
-        lambda: so.tabulate(column, 100),
-        lambda: so.tabulate([0, 1, 1], 2, user=column, max_records=1),
+        lambda: tabulate(column, 100),
+        lambda: tabulate([0, 1, 1], 2, user=column, max_records=1),
         lambda: so.plan(so.Histogram(3), SHARP).release(column),
     ):
         with pytest.raises(so.errors.DataTypeError, match="mask"):
@@ -119,27 +120,24 @@ def test_masks_deep_in_lists_are_refused():
 
 def test_users_behind_a_dictionary_of_arrow():
     pa = pytest.importorskip("pyarrow")
-    second = 10**9
-    users = pa.array([second, second, second + 1, second + 1], pa.time64("ns")).dictionary_encode()
-    assert so.tabulate([0, 0, 1, 1], 2, user=users, max_records=2).counts.tolist() == [2, 2]
-    for ticks in ([10**15, 7], [5, 7]):
-        users = pa.array(ticks, pa.timestamp("s")).dictionary_encode()
-        assert so.tabulate([0, 1], 2, user=users, max_records=1).counts.tolist() == [1, 1]
+    for names in ([10**15, 10**15, 7, 7], ["a", "a", "b", "b"]):
+        users = pa.array(names).dictionary_encode()
+        assert tabulate([0, 0, 1, 1], 2, user=users, max_records=2).counts.tolist() == [2, 2]
         chunked = pa.chunked_array([users, users])
-        assert so.tabulate([0, 1, 0, 1], 2, user=chunked, max_records=1).counts.tolist() == [1, 1]
+        assert tabulate([0, 0, 1, 1] * 2, 2, user=chunked, max_records=3).counts.tolist() == [3, 3]
 
 
 def test_missing_scalars_of_arrow_are_nobody():
     pa = pytest.importorskip("pyarrow")
     users = list(pa.array(["a", None, None]))
-    assert so.tabulate([0, 1, 1], 2, user=users, max_records=1).counts.tolist() == [1, 0]
+    assert tabulate([0, 1, 1], 2, user=users, max_records=1).counts.tolist() == [1, 0]
 
 
 def test_tables_of_users_are_refused():
     pa = pytest.importorskip("pyarrow")
     for table in (pa.table({"u": ["a", "b"]}), pa.record_batch({"u": ["a", "b"]})):
         with pytest.raises(so.errors.ShapeError):
-            so.tabulate([0, 1], 2, user=table, max_records=1)
+            tabulate([0, 1], 2, user=table, max_records=1)
 
 
 class Odd:
@@ -172,6 +170,8 @@ class Named(str):
     __slots__ = ()
 
 
+# Where a handler comes into a collection of garbage, Python can only say so.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_exception_of_a_handler_takes_no_record():
     """Where it cannot be told from the entry's own, the entry is read once more."""
 
@@ -183,9 +183,9 @@ def test_an_exception_of_a_handler_takes_no_record():
     raised = 0
     try:
         for trial in range(60):
-            signal.setitimer(signal.ITIMER_REAL, 1e-4 * (1 + trial % 12))
+            signal.setitimer(signal.ITIMER_REAL, 1e-4 * 2 ** (trial % 12))
             try:
-                counts = so.tabulate([0] * len(users), 1, user=users, max_records=5).counts
+                counts = tabulate([0] * len(users), 1, user=users, max_records=5).counts
                 assert counts[0] == 2500
             except (ValueError, so.errors.SordinoError):  # as a reader says it
                 raised += 1
@@ -205,7 +205,7 @@ def test_nesting_without_end_is_no_entry():
     ring.append(ring)
     pairs = so.plan(so.Marginals([2, 2], k=2), SHARP)
     for odd in (deep, ring):
-        assert so.tabulate([0, 1, odd], 2).counts.tolist() == [1, 1]
+        assert tabulate([0, 1, odd], 2).counts.tolist() == [1, 1]
         assert np.rint(pairs.release([[0, 1], odd, [0, odd]]).values).reshape(-1).tolist() == [0, 1, 0, 0]
         for take, data in (takers()[name] for name in ("points", "clients", "vertices", "sketch", "cells of a stream")):
             take([*data, odd])
@@ -218,8 +218,9 @@ def test_text_that_is_no_utf8_is_text(last):
     text = pa.Array.from_buffers(pa.string(), 4, raw.buffers())
     series = pd.Series(pd.arrays.ArrowExtensionArray(text))
     for users in (text, pa.chunked_array([text]), series):
-        assert so.tabulate([0, 1, 1, 1], 2, user=users, max_records=1).counts.tolist() == [1, 2]
-        assert so.tabulate(users, 2).counts.tolist() == [0, 0]
+        assert tabulate([0, 1, 1, 1], 2, user=users, max_records=1).counts.tolist() == [1, 2]
+        with pytest.raises(so.errors.DataTypeError, match="cast it to integers"):
+            tabulate(users, 2)
         with so.plan(so.events.EdgeCount(["ann", "bob"], 9), SHARP).open() as stream:
             assert len(stream.update(users, users)) == 4
 

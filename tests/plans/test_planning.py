@@ -259,7 +259,8 @@ def test_no_panic_crosses_the_border(a, b, c):
         lambda: release.answer(a),
         lambda: so.noise.gaussian(a if not isinstance(a, int) else min(a, 100), b),
         lambda: so.noise.laplace(3, a),
-        lambda: so.tabulate(a, b),
+        lambda: so.tabulate(a, b, request_id=a),
+        lambda: so.Bounds(a, b),
         lambda: so.Plan.load(a if isinstance(a, str) else "missing"),
     ]:
         try:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
+from records import tabulate
 
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
 PURE = so.PureDP(epsilon=1.0)
@@ -359,7 +360,7 @@ def test_no_private_value_in_messages_or_their_chain(position, kind):
     assert not any(str(PLANTED) in text for text in seen)
     release = plan.release([PLANTED] * 7)
     assert str(PLANTED) not in repr(release.fit) + str(plan.explain())
-    tabulated = so.tabulate([PLANTED, 1, 2], [0, 5, 10])
+    tabulated = tabulate([PLANTED, 1, 2], [0, 5, 10])
     assert str(PLANTED) not in repr(tabulated)
 
 

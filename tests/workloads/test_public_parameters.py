@@ -138,6 +138,7 @@ def calls():
     new("GaussianCost", mu=1.0)
     new("GaussianCost", rho=1.0)
     new("ApproxCost", epsilon=1.0, delta=0.1)
+    new("ApproximateGaussianCost", 1.0, 0.1)
     new("Ledger", A, composition="adaptive", storage=None)
     new("Ledger", A, pure_as="epsilon", reserve_epsilon=0.1, reserve_delta=1e-9, unit=so.AddRemove(1))
     new("Ledger", A, composition="schedule", schedule=[so.privacy.PureCost(0.1)])
@@ -253,8 +254,41 @@ def calls():
     new("discrepancy", so.RunningSum(3), gap=1e-2, walks=2, seed=0)
     new("lower_bounds", so.RunningSum(3), A, records=5)
     new("spectrum", so.RunningSum(3))
-    new("tabulate", [0, 1], 2, user=[1, 2], max_records=1, per_cell=1, label="x")
-    add("Tabulated.require", so.tabulate([0, 1], 2).require, so.AddRemove())
+
+    # Tables of records.
+    new("Levels", ["a", "b"], other="c")
+    new("Integers", 0, 3)
+    new("Edges", [0.0, 1.0])
+    new("Times", "2026-01-01", "2026-01-08", unit="day", zone="UTC")
+    new("Hierarchy", so.tables.Integers(0, 1), {"x": ["a", "b"]})
+    new("Value", 0.0, 1.0, step=0.5)
+    new("Bounds", 1, 2, 2)
+    axes = {"cell": so.tables.Integers(0, 3)}
+    schema = so.Schema(axes, user="user", bounds=so.Bounds(1))
+    new("Schema", axes, user="user", bounds=so.Bounds(1), values={"v": so.tables.Value(0.0, 1.0)}, label="x")
+    new("Schema", axes, user=None)
+    records = {"cell": [0, 1], "user": [1, 2]}
+    add("Schema.rule", schema.rule, "r")
+    add("Schema.seed", schema.seed, "r")
+    add("Schema.with_bounds", schema.with_bounds, so.Bounds(1))
+    new("compare_bounds", schema, [so.Bounds(1)], A, "cell", rows_per_user={1: 0.5})
+    new("private_activity", records, schema, P, [0.5], ledger=None, request_id=None)
+    new("sql", schema, "t", {"cell": "integer", "user": "text"}, request_id="r", dialect="duckdb")
+    new("Keys", rounds=(1.0,), longest=9)
+    words = so.Schema({"w": so.tables.Keys()}, user="u", bounds=so.Bounds(1))
+    new("select_keys", {"w": ["a"], "u": [1]}, words, A, ledger=None, request_id="r")
+    add("Schema.group_by", schema.group_by, "cell", weights={"cell": 1.0})
+    add("Schema.marginals", schema.marginals, 1)
+    add("Schema.from_toml", so.Schema.from_toml, "none")
+    new("tabulate", records, schema, request_id="r", memory="2GB", temporary=None, engine="auto")
+    add("Table.require", so.tabulate(records, schema, request_id="r").require, schema.unit, schema.digest)
+    new("Tally", schema, request_id="r")
+    tally = so.tables.Tally(schema, request_id="r")
+    add("Tally.update", so.tables.Tally(schema, request_id="r").update, records)
+    add("Tally.merge", so.tables.Tally(schema, request_id="r").merge, tally)
+    add("Tally.from_bytes", so.tables.Tally.from_bytes, tally.to_bytes(), schema)
+    add("Release.to_frame", so.plan(so.Histogram(4), A).release([1, 2, 3, 4]).to_frame, level=0.9, library="pandas")
+
     counts = so.plan(so.Histogram(4), A)
     release = counts.release([1, 2, 3, 4])
     add("Plan.guarantee", counts.guarantee, 3)
@@ -429,9 +463,12 @@ MADE = {
     *("SmoothRelease.projected", "SmoothRelease.sample", "GraphFunctionStream.delete", "Factorization.build"),
     *("StepEntry.count", "StepEntry.index", "normal_tails.BoundedLog.count", "normal_tails.BoundedLog.index"),
     *("Sketch.of", "ChosenSparsity.options", "LocalSurvey.with_intervals", "workload_from_spec"),
+    "Table",
+    "BoundsComparison",
 }
 INNER = {
     *("acquire", "append", "assumes", "attach", "axes", "axis_moments", "axis_values", "changes", "check", "chosen"),
+    *("codes", "sql"),
     *("core", "error", "from_json", "from_record", "increments", "is_same", "largest", "moments", "of", "operator"),
     *("options", "over", "pairs", "plot", "profile_of", "protected", "replaced", "replay", "scales", "shares", "sizes"),
     *("holds_for", "standard", "starts", "truncation", "truncation_bound", "shape", "verify"),
@@ -596,6 +633,12 @@ WANTED = {
     "ragged steps": (lambda: so.plan(so.Continual(so.RunningSum(4)), A).fit.std(ragged()), TYPE),
     "path": (lambda: so.Plan.load(None), TYPE),
     "path of bytes": (lambda: so.streams.FileStepStore(b"steps"), TYPE),
+    "years of hours": (lambda: so.tables.Times("1000-01-01", "9999-01-01", unit="hour", zone="UTC"), INVALID),
+    "a zone that is a path": (
+        lambda: so.tables.Times("2026-01-01", "2026-01-02", unit="day", zone="/etc/passwd"),
+        INVALID,
+    ),
+    "levels of levels": (lambda: so.tables.Hierarchy(so.tables.Integers(0, 1), {"x": {7: "a"}}), INVALID),
     "surrogates": (lambda: so.plan(so.Histogram(4), A).save("\ud800"), so.errors.InputFileError),
 }
 

@@ -146,6 +146,7 @@ def test_sixty_four_cells():
             assert np.linalg.norm(matrix @ v) <= plan.fit.sensitivity["ideal"]
         text = plan.explain()
         assert "dual over changes of several cells" in text and "certified" in text
+        assert "for changes of one cell" not in text
 
 
 @pytest.mark.slow
@@ -173,6 +174,7 @@ def test_beyond_the_search():
         assert plan.fit.factorization.certificate.changes is None
         single = np.linalg.norm(plan.fit.factorization.matrix, axis=0).max()
         assert single < plan.fit.sensitivity["ideal"] < 0.99 * unit.records * single
+        assert "for changes of one cell" in plan.explain()
 
 
 def test_users_whose_steps_lie_apart():

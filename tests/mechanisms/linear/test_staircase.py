@@ -89,7 +89,8 @@ def test_next_to_no_noise():
         for epsilon in (40.0, 800.0):
             plan = so.plan(so.Histogram(1), so.PureDP(epsilon=epsilon), unit=unit, **more)
             assert 0.0 < plan.rmse < 1e-3
-            assert plan.release([10]).interval(0.95).lower <= 10
+            with so.testing.deterministic_noise(bytes(32)):  # one interval in twenty misses otherwise
+                assert plan.release([10]).interval(1.0 - 1e-9).lower <= 10
     privacy = so.privacy_for(so.Histogram(1), within=4.0, unit=so.AddRemove(10**6))
     assert so.plan(so.Histogram(1), privacy, unit=so.AddRemove(10**6)).fit.largest_half_width(0.95) <= 4.0
 
