@@ -40,6 +40,7 @@ from harness import Row, in_process, quick, table
 import geometry
 import sordino
 import streams
+import tables
 
 _HERE = Path(__file__).resolve().parent
 _START, _END = "<!-- figures: {} -->", "<!-- end: {} -->"
@@ -79,6 +80,7 @@ def _main() -> int:
         "noise": noise.figures,
         "discrete": discrete.figures,
         "several_cells": several_cells.figures,
+        "tables": tables.figures,
         "fourier": fourier.figures,
         "marginals": marginals.figures,
         "calibration": calibration.figures,

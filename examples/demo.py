@@ -1,4 +1,4 @@
-"""Three public data sets as if they were private: a year of departures, visits to the doctor, and a survey.
+"""Public data sets as if they were private: departures, visits to the doctor, a survey, flights of aircraft.
 
     python examples/demo.py --out out/
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from demo_pictures import draw_distribution, draw_series, draw_two_ways, draw_unbounded, draw_votes
+from demo_tables import release_aircraft
 
 import sordino as so
 
@@ -163,7 +164,8 @@ class Demo:
         """Visits to the doctor: histogram, distribution function, smoothed density."""
         visits = np.loadtxt(DATA / "randhie_visits.csv", skiprows=1)
         edges = [*range(51), 10**6]  # public: 0, 1, ..., 49, and "50 and more"
-        table = so.tabulate(visits, edges, label="one person-year")
+        schema = so.Schema({"visits": so.tables.Edges(edges)}, user=None, label="one person-year")
+        table = so.tabulate({"visits": visits}, schema, request_id="visits")
         counts, cells = table.counts, len(table.counts)
         kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.0) ** 2)
         smooth = so.Convolution(kernel / kernel.sum(), length=cells, boundary="same")
@@ -223,6 +225,11 @@ class Demo:
         path = self.picture("survey_votes.png")
         draw_votes(path, projected, workload.sets.index((0, 3)), tables[workload.sets.index((0, 3))])
 
+    def aircraft(self) -> None:
+        """Flights of aircraft, from a Parquet file: bounded by a schema, labelled, with intervals."""
+        ledger = self.ledgers.setdefault("one aircraft, all its flights", so.Ledger(TOTAL))
+        release_aircraft(self.picture("aircraft_months.png"), ledger)
+
     def finish(self) -> None:
         """Print the ledgers, and write and print the table."""
         for protected, ledger in self.ledgers.items():
@@ -247,7 +254,7 @@ class Demo:
 
 def main() -> None:
     """Run everything."""
-    parser = argparse.ArgumentParser(description="Differentially private answers about three public data sets.")
+    parser = argparse.ArgumentParser(description="Differentially private answers about public data sets.")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for pictures and tables")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
@@ -257,6 +264,7 @@ def main() -> None:
     demo.live()
     demo.visits()
     demo.survey()
+    demo.aircraft()
     demo.finish()
     print(f"{time.perf_counter() - started:.1f} s")
 
