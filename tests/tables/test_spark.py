@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.filterwarn
 
 T = so.tables
 pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -152,3 +153,34 @@ def test_frames_in_which_users_depend_on_others_are_refused(spark):
     assert "SECRET" not in str(raised.value) and raised.value.__cause__ is None
     with pytest.raises(so.errors.DataTypeError, match="cast it to integers"):
         so.tabulate(spark.createDataFrame(pa.table({"k": ["a"], "u": [1]})), schema, request_id="r")
+
+
+def test_micro_batches_feed_a_stream(spark, tmp_path):
+    """The lines of the page, a batch a file; a batch that comes again is answered as before."""
+    rng = np.random.default_rng(1)
+    clicks = so.Schema({"category": T.Levels(["a", "b", "c", "d"])}, user="customer", bounds=so.Bounds(2, 3))
+    (tmp_path / "clicks").mkdir()
+    batches = []
+    for k in range(4):
+        batch = {"category": rng.choice(list("abcde"), 400), "customer": rng.integers(0, 90, 400)}
+        batches.append(pa.table(batch))
+        pq.write_table(batches[-1], tmp_path / "clicks" / f"{k}.parquet")
+        os.utime(tmp_path / "clicks" / f"{k}.parquet", (1_700_000_000 + 60 * k,) * 2)  # they are read by age
+    page = (ROOT / "docs" / "tables.md").read_text()
+    lines = page[page.index("def publish(") :].split("```")[0]
+    lines = lines.replace('.parquet("clicks")', '.option("maxFilesPerTrigger", 1).parquet(str(folder))')
+    lines = lines.replace(".start()", ".trigger(availableNow=True).start()")
+    windows = T.Windows(clicks, max_participations=2, min_separation=2, request_id="clicks")
+    plan = so.plan(windows.continual(so.RunningSum(4)), so.ApproxDP(epsilon=1.0, delta=1e-6))
+    stream = plan.open(store=so.streams.FileStepStore(tmp_path / "steps"))
+    names = {"spark": spark, "clicks": clicks, "windows": windows, "stream": stream, "answers": []}
+    names |= {"columns": "category string, customer long", "folder": tmp_path / "clicks", "state": tmp_path / "state"}
+    exec(lines, names)
+    names["query"].awaitTermination()
+    assert names["query"].exception() is None
+    assert len(names["answers"]) == 4 == stream.step
+    again = T.Windows(clicks, max_participations=2, min_separation=2, request_id="clicks")
+    for batch in batches:
+        again.update(batch)
+        again.advance()
+    assert again.to_bytes() == (tmp_path / "state").read_bytes()

@@ -30,7 +30,7 @@ def test_the_fixture_of_the_rule():
     for parts in (1, 7):
         tally = _core.Tally(SEED, 48, 16, 4, 32, 0)
         for part in np.array_split(np.arange(20_000), parts):
-            tally.update_integers(users[part], cells[part].astype(np.int32), np.zeros(0, dtype=np.uint32))
+            tally.update(users[part], cells[part].astype(np.int32), np.zeros(0, dtype=np.uint32))
         table = tally.table()
         assert table.sum() == 11_597 and table[:6].tolist() == [251, 225, 229, 243, 232, 257]
         assert hashlib.sha256(table.astype("<i8").tobytes()).hexdigest().startswith("d2ec52eedca55b67")

@@ -18,11 +18,13 @@ class TableLike(ABC):
         counts: Records in each cell.
         unit: What one protected thing can change in them.
         digest: SHA-256 of the schema that they are counts of.
+        step: Of a stream, whose unit is bounded over all steps; None for a table alone.
     """
 
     counts: NDArray[np.int64]
     unit: Any
     digest: str | None
+    step: int | None = None
 
     @abstractmethod
     def require(self, unit: Any, digest: str | None = None) -> None:

@@ -241,7 +241,7 @@ def _tabulate(path: Path, column: str, grid: "TimeGrid | _ValueGrid", users: _Us
     entries, *names = read_columns(path, [column] if users.column is None else [column, users.column])
     columns = {"cell": grid.codes(entries)} | ({"user": _names(names[0])} if names else {})
     table = so.tabulate(columns, schema, request_id="sordino release")
-    return Source(table.counts, grid.labels(), column, None if name is None else table.unit)
+    return Source(table.counts, grid.labels(), column, None if name is None else schema.unit)
 
 
 def _bounds(users: _Users, cells: int) -> so.Bounds | None:

@@ -323,7 +323,9 @@ class StreamPlan(Plan):
         fit = self.fit
         if not isinstance(fit, StreamFit) or fit.events is not None:
             raise UnsupportedMechanismError("only a stream of numbers is released as a whole: open this one")
-        rows, shape = read_items(items, fit.dim, fit.request.integral, fit.request.unit)
+        rows, shape = read_items(
+            items, fit.dim, fit.request.integral, unit=self.unit, digest=fit.request.table, step=None
+        )
         if len(shape) != (1 if fit.dim == 1 else 2) or shape[0] == 0:
             raise ShapeError("a whole stream has one row a step, and at least one step")
         if shape[0] > fit.steps:

@@ -310,12 +310,20 @@ def _records(count: int) -> str:
 Unit: TypeAlias = AddRemove | ReplaceOne | UserLevel
 
 
-def covers(plan: Unit, table: AddRemove) -> bool:
+def covers(plan: Unit, table: AddRemove | UserLevel) -> bool:
     """Return whether every change of a table that one unit allows is one that another allows.
 
     Of `AddRemove` no more records, no more in a cell, and one sign where that is asked for. A series of a user stands
-    for one of its steps where these lie apart; a move covers its two sides, each in one cell.
+    for one of its steps where these lie apart; a move covers its two sides, each in one cell. What a user does in all
+    steps of a stream is covered by no fewer steps, no farther apart, and no less in each.
     """
+    if isinstance(table, UserLevel):
+        return (
+            isinstance(plan, UserLevel)
+            and table.max_participations <= plan.max_participations
+            and table.min_separation >= plan.min_separation
+            and table.per_step <= plan.per_step
+        )
     if isinstance(plan, ReplaceOne):
         return table.records <= plan.records
     if isinstance(plan, UserLevel):

@@ -149,7 +149,7 @@ def _numbers(flat: NDArray[Any], integral: bool) -> NDArray[Any]:
 
 
 def read_items(
-    items: object, dim: int, integral: bool, unit: Unit | None = None
+    items: object, dim: int, integral: bool, *, unit: Unit, digest: str | None, step: int | None
 ) -> tuple[NDArray[Any], tuple[int, ...]]:
     """Check the items of a stream; nothing here looks at magnitudes.
 
@@ -157,7 +157,9 @@ def read_items(
         items: A number or an array of shape (m,) if `dim` is 1, else an array of shape (dim,) or (m, dim).
         dim: Coordinates of an item.
         integral: Whether entries are declared integers.
-        unit: What is protected, where these are all items of the stream; None where more may come.
+        unit: What is protected.
+        digest: Of the tables that the workload was made for, if any.
+        step: The stream's; None where these are all of its items.
 
     Returns:
         The items row by row, and the shape of their answers.
@@ -165,15 +167,18 @@ def read_items(
     Raises:
         DataTypeError: Not real numbers.
         ShapeError: Wrong shape.
-        InvalidParameterError: Not-a-number or infinite entries, or counts of a larger unit than the plan's.
+        InvalidParameterError: Not-a-number or infinite entries, or a table of another step.
+        UnitError: Tables of another schema, or of a larger unit than the plan's.
     """
     if isinstance(items, TableLike):
-        if unit is None:
+        if step is not None and items.step is None:
             raise InvalidParameterError(
-                f"tabulate bounded what {items.unit.label} changes in this table alone, by {items.unit.records}, not "
-                "in those of other steps: give a stream its `counts` if nobody is in two of them"
+                f"tabulate bounded what {items.unit.label} changes in this table alone, not in those of other steps: "
+                "sordino.tables.Windows does, or give a stream its `counts` if nobody is in two of them"
             )
-        items.require(unit)
+        items.require(unit, digest)
+        if step is not None and items.step != step:
+            raise InvalidParameterError(f"the table is that of step {items.step}, the stream is at step {step}")
         items = items.counts
     array = array_of("items", items)
     shape = array.shape

@@ -102,7 +102,8 @@ class Stream(OpenStream):
         Raises:
             DataTypeError: Not numbers.
             ShapeError: Another shape.
-            InvalidParameterError: Entries that are not finite, or a `step_id` without a store.
+            InvalidParameterError: Entries that are not finite, a table of another step, or a `step_id` without a store.
+            UnitError: A table of another schema, or of a larger unit than the plan's.
             HorizonError: More steps than are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
@@ -116,7 +117,12 @@ class Stream(OpenStream):
         if one is not None and step_id is None and type(items) in (int, float):
             # Nothing is caught here: a handler of a signal may raise whatever it likes after the step was published.
             return one(min(max(items, -LARGEST), LARGEST) if type(items) is int else items)
-        rows, shape = read_items(items, self.fit.dim, self.fit.request.integral)
+        request = self.fit.request
+        known = None if step_id is None else self._ids.get(step_id)
+        step = self.step if known is None else known.step
+        rows, shape = read_items(
+            items, self.fit.dim, request.integral, unit=request.unit, digest=request.table, step=step
+        )
         if self._store is None:
             if step_id is not None:
                 raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")

@@ -8,6 +8,7 @@ from sordino.tables.schema import Bounds, Schema, Value
 from sordino.tables.tabulation import tabulate
 from sordino.tables.tally import Table, Tally
 from sordino.tables.times import Times
+from sordino.tables.windows import Windows
 
 __all__ = [
     "Bounds",
@@ -22,6 +23,7 @@ __all__ = [
     "Tally",
     "Times",
     "Value",
+    "Windows",
     "compare_bounds",
     "private_activity",
     "select_keys",

@@ -219,11 +219,11 @@ class Column(NamedTuple):
         """
         match self.kind:
             case "integer":
-                return "integers", self.values.astype(np.int64, copy=False), self.known()
+                return "integers", np.ascontiguousarray(self.values, dtype=np.int64), self.known()
             case "unsigned":
-                return "unsigned integers", self.values.view(np.int64), self.known()
+                return "unsigned integers", np.ascontiguousarray(self.values).view(np.int64), self.known()
             case "text" | "bytes":
-                return "text", self.values, self.known()
+                return "text", Text(np.ascontiguousarray(self.values.offsets), self.values.data), self.known()
             case "object" | "parsed":
                 return "text", *Text.read(_name, self.values)
             case "dictionary":

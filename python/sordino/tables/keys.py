@@ -22,7 +22,7 @@ from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.costs import ApproxCost, ApproximateGaussianCost, Cost
 from sordino.privacy.guarantees import ApproxDP
 from sordino.privacy.ledger import Ledger, released
-from sordino.tables.columns import Column, Text
+from sordino.tables.columns import Column
 from sordino.tables.dimensions import Dimension, Levels
 from sordino.tables.readers import frames_of
 from sordino.tables.schema import Schema
@@ -292,11 +292,7 @@ def _read(data: object, schema: Schema, column: str, keys: Keys) -> tuple[Any, l
     rank[-1] = -1
     lists = _core.KeyLists()
     for users, codes in parts:
-        ranked = rank[codes].astype(np.int32)
-        if isinstance(users, Text):
-            lists.update_bytes(np.ascontiguousarray(users.offsets), users.data, ranked)
-        else:
-            lists.update_integers(np.ascontiguousarray(users), ranked)
+        lists.update(users, rank[codes].astype(np.int32))
     shown = [name.decode() if isinstance(name, bytes) else name for name in ordered]
     digests = (hashlib.md5(str(name).encode(), usedforsecurity=False).digest() for name in shown)
     order = [(int.from_bytes(digest[:8], "big") >> 4) % _PRIME for digest in digests]

@@ -13,17 +13,18 @@ from sordino._support.checks import text
 from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, UnitError
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel, covers
-from sordino.tables.columns import Column, Text
+from sordino.tables.columns import Column
 from sordino.tables.readers import frames_of
 from sordino.tables.schema import Schema, Value
 
-__all__ = ["Table", "Tally", "encode"]
+__all__ = ["KINDS", "Table", "Tally", "encode", "same_kind"]
 
 # No sum of a table is larger.
 _MOST = 2**61
 # Rows that are encoded at once: what is made of them stays in a cache.
 _ROWS = 2**17
-_KINDS = (None, "rows", "integers", "unsigned integers", "text")
+# What users are, None where none came yet.
+KINDS = (None, "rows", "integers", "unsigned integers", "text")
 
 
 class Table(TableLike):
@@ -38,7 +39,7 @@ class Table(TableLike):
 
     def __init__(self, schema: Schema, counts: NDArray[np.int64]) -> None:
         self.schema = schema
-        self.unit: AddRemove = schema.unit
+        self.unit: AddRemove | UserLevel = schema.unit
         self.digest: str | None = schema.digest
         self.counts = np.array(counts, dtype=np.int64)  # ours: whoever made it may write there
         self.counts.flags.writeable = False
@@ -111,18 +112,19 @@ class Tally:
                 in; of an iterable the frames before it are.
         """
         for frame in frames_of(data, self.schema.columns):
-            self._take(*encode(self.schema, frame))
+            self.take(*encode(self.schema, frame))
 
-    def _take(self, kind: str, names: Any, cells: NDArray[np.int32], values: NDArray[np.uint32]) -> None:
-        if self._kind not in {None, kind}:
-            raise _of_two_kinds()
-        self._kind = kind  # first: a signal after the rows would leave them without
+    def take(self, kind: str, names: Any, cells: NDArray[np.int32], values: NDArray[np.uint32]) -> None:
+        """Take in rows as `encode` returns them.
+
+        Raises:
+            InvalidParameterError: Users are of another kind than before.
+        """
+        self._kind = same_kind(self._kind, kind)  # first: a signal after the rows would leave them without
         if self._rows is not None:
             self._rows = _added(self._rows, cells, values, self.schema)
-        elif isinstance(names, Text):
-            self._core.update_bytes(np.ascontiguousarray(names.offsets), names.data, cells, values)
         else:
-            self._core.update_integers(np.ascontiguousarray(names), cells, values)
+            self._core.update(names, cells, values)
 
     def merge(self, other: Tally) -> None:
         """Take in what another tally holds, which stays as it is.
@@ -135,12 +137,11 @@ class Tally:
             raise DataTypeError("other must be a sordino.tables.Tally")
         if (other.schema, other.request_id) != (self.schema, self.request_id):
             raise InvalidParameterError("only tallies of one schema and one request are merged")
-        if self._kind and other._kind and self._kind != other._kind:
-            raise _of_two_kinds()
+        kind = same_kind(self._kind, other._kind)
         self._core.merge(other._core)
         if self._rows is not None and other._rows is not None:
             self._rows = np.minimum(self._rows + other._rows, _MOST)
-        self._kind = self._kind or other._kind
+        self._kind = kind
 
     def table(self) -> Table:
         """Return the table of all rows so far."""
@@ -169,7 +170,7 @@ class Tally:
             digest, request_id, kind = json.loads(first.decode())
         except (ValueError, TypeError, RecursionError):
             raise wrong from None
-        if digest != schema.digest or not isinstance(request_id, str) or kind not in _KINDS:
+        if digest != schema.digest or not isinstance(request_id, str) or kind not in KINDS:
             raise wrong
         made = cls(schema, request_id=request_id)
         made._kind = kind
@@ -194,8 +195,15 @@ class Tally:
         return f"Tally(<private>, {self.schema!r})"
 
 
-def _of_two_kinds() -> InvalidParameterError:
-    return InvalidParameterError("users are of one kind: integers, integers without a sign, or text")
+def same_kind(one: str | None, other: str | None) -> str | None:
+    """Return what kind users are, None where none came yet.
+
+    Raises:
+        InvalidParameterError: Of two kinds: nobody could say who is who.
+    """
+    if one and other and one != other:
+        raise InvalidParameterError("users are of one kind: integers, integers without a sign, or text")
+    return one or other
 
 
 def _added(

@@ -112,6 +112,11 @@ class Continual(Workload):
         """Coordinates of an item."""
         return (self.dim,)
 
+    @property
+    def is_listed(self) -> bool:
+        """Its answers come step by step: one for each coordinate."""
+        return True
+
     def _build(self) -> NoReturn:
         raise UnsupportedMechanismError("a Continual workload is answered by an open stream, not by a release")
 
@@ -129,7 +134,10 @@ class Continual(Workload):
         return cls(**{**spec, "workload": workload_from_spec(inner["kind"], inner["spec"])})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Continual) and (self.workload, self._options()) == (other.workload, other._options())
+        if not isinstance(other, Continual):
+            return NotImplemented
+        own = (self.workload, self.layout, self._options())
+        return own == (other.workload, other.layout, other._options())
 
     def __hash__(self) -> int:
         return hash((self.kind, self.workload, *self._options().items()))

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from sordino.errors import PlanFileError
-from sordino.privacy.units import AddRemove, unit_from_json
+from sordino.privacy.units import AddRemove, UserLevel, unit_from_json
 
 __all__ = ["Axis", "Channels", "Layout", "Names"]
 
@@ -58,7 +58,7 @@ class Layout:
     """
 
     digest: str
-    unit: AddRemove
+    unit: AddRemove | UserLevel
     blocks: tuple[tuple[Axis, ...], ...]
     channels: Channels | None = None
 
@@ -114,7 +114,9 @@ class Layout:
         texts = [
             text for block in blocks for axis in block for names in axis for text in (names.level or "", *names.labels)
         ]
-        if not isinstance(unit, AddRemove) or not all(isinstance(text, str) for text in [data["digest"], *texts]):
+        if not isinstance(unit, AddRemove | UserLevel) or not all(
+            isinstance(text, str) for text in [data["digest"], *texts]
+        ):
             raise PlanFileError("the plan's table is not described as sordino does")
         channels = data["channels"]
         return Layout(data["digest"], unit, blocks, None if channels is None else Channels(*channels))

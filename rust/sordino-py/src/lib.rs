@@ -58,7 +58,7 @@ mod _core {
     #[pymodule_export]
     use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header};
     #[pymodule_export]
-    use crate::table::{KeyLists, Tally, key_weight};
+    use crate::table::{KeyLists, Participants, Tally, key_weight};
     #[pymodule_export]
     use crate::workload::Workload;
 

@@ -8,6 +8,23 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sordino_core::table::{self, Rule, Seed, Users, Weighting};
 
+/// Names of users as Python holds them.
+#[derive(FromPyObject)]
+enum Named<'py> {
+    Integers(PyReadonlyArray1<'py, i64>),
+    /// Where each begins, and the bytes of all.
+    Bytes(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u8>),
+}
+
+impl Named<'_> {
+    fn users(&self) -> PyResult<Users<'_>> {
+        Ok(match self {
+            Self::Integers(names) => Users::Integers(names.as_slice()?),
+            Self::Bytes(offsets, bytes) => Users::Bytes { offsets: offsets.as_slice()?, bytes: bytes.as_slice()? },
+        })
+    }
+}
+
 impl Shared for table::Tally {}
 
 /// What is kept of all users' records; as private as the data.
@@ -38,29 +55,15 @@ impl Tally {
         Ok(PyBytes::new(py, &self.0.with(py, table::Tally::to_bytes)??))
     }
 
-    /// Takes in rows of users that are integers.
-    fn update_integers(
+    /// Takes in rows.
+    fn update(
         &self,
         py: Python<'_>,
-        users: PyReadonlyArray1<'_, i64>,
+        users: Named<'_>,
         cells: PyReadonlyArray1<'_, i32>,
         values: PyReadonlyArray1<'_, u32>,
     ) -> PyResult<()> {
-        let (users, cells, values) = (Users::Integers(users.as_slice()?), cells.as_slice()?, values.as_slice()?);
-        Ok(self.0.with(py, |tally| tally.update(users, cells, values))?.map_err(PyError::from)?)
-    }
-
-    /// Takes in rows of users that are text: bytes of all, and where each begins.
-    fn update_bytes(
-        &self,
-        py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, i64>,
-        bytes: PyReadonlyArray1<'_, u8>,
-        cells: PyReadonlyArray1<'_, i32>,
-        values: PyReadonlyArray1<'_, u32>,
-    ) -> PyResult<()> {
-        let users = Users::Bytes { offsets: offsets.as_slice()?, bytes: bytes.as_slice()? };
-        let (cells, values) = (cells.as_slice()?, values.as_slice()?);
+        let (users, cells, values) = (users.users()?, cells.as_slice()?, values.as_slice()?);
         Ok(self.0.with(py, |tally| tally.update(users, cells, values))?.map_err(PyError::from)?)
     }
 
@@ -82,6 +85,55 @@ impl Tally {
     }
 }
 
+impl Shared for table::Participants {}
+
+/// The steps of a stream that users took part in; as private as the data.
+#[pyclass(frozen, module = "sordino._core")]
+pub(crate) struct Participants(Guarded<table::Participants>);
+
+#[pymethods]
+impl Participants {
+    #[new]
+    fn new(most: u32, apart: u32) -> Result<Self, PyError> {
+        Ok(Self(Guarded::new(table::Participants::new(most, apart)?)))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> Result<Self, PyError> {
+        Ok(Self(Guarded::new(detached(py, || table::Participants::from_bytes(bytes))?)))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, PyError> {
+        Ok(PyBytes::new(py, &self.0.with(py, |state| state.to_bytes())?))
+    }
+
+    /// The cells of rows, negative where the user takes no part in the step: private.
+    fn admitted<'py>(
+        &self,
+        py: Python<'py>,
+        users: Named<'py>,
+        cells: PyReadonlyArray1<'py, i32>,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let (users, cells) = (users.users()?, cells.as_slice()?);
+        let admitted = self.0.with(py, |state| state.admitted(users, cells))?;
+        Ok(admitted.map_err(PyError::from)?.into_pyarray(py))
+    }
+
+    fn advance(&self, py: Python<'_>) -> Result<(), PyError> {
+        Ok(self.0.with(py, table::Participants::advance)??)
+    }
+
+    #[getter]
+    fn bounds(&self, py: Python<'_>) -> Result<(u32, u32), PyError> {
+        self.0.with(py, |state| state.bounds())
+    }
+
+    #[getter]
+    fn step(&self, py: Python<'_>) -> Result<u32, PyError> {
+        self.0.with(py, |state| state.step())
+    }
+}
+
 impl Shared for table::KeyLists {}
 
 /// The keys of every user; as private as the data.
@@ -95,25 +147,8 @@ impl KeyLists {
         Self(Guarded::new(table::KeyLists::default()))
     }
 
-    fn update_integers(
-        &self,
-        py: Python<'_>,
-        users: PyReadonlyArray1<'_, i64>,
-        keys: PyReadonlyArray1<'_, i32>,
-    ) -> PyResult<()> {
-        let (users, keys) = (Users::Integers(users.as_slice()?), keys.as_slice()?);
-        Ok(self.0.with(py, |lists| lists.update(users, keys))?.map_err(PyError::from)?)
-    }
-
-    fn update_bytes(
-        &self,
-        py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, i64>,
-        bytes: PyReadonlyArray1<'_, u8>,
-        keys: PyReadonlyArray1<'_, i32>,
-    ) -> PyResult<()> {
-        let users = Users::Bytes { offsets: offsets.as_slice()?, bytes: bytes.as_slice()? };
-        let keys = keys.as_slice()?;
+    fn update(&self, py: Python<'_>, users: Named<'_>, keys: PyReadonlyArray1<'_, i32>) -> PyResult<()> {
+        let (users, keys) = (users.users()?, keys.as_slice()?);
         Ok(self.0.with(py, |lists| lists.update(users, keys))?.map_err(PyError::from)?)
     }
 

@@ -8,10 +8,13 @@
 //!
 //! [`Rule`] is `f_s` in integers, the same bits in SQL; [`Tally`] keeps of every user what it needs, so that parts of the
 //! data can be counted apart and merged: the `L` smallest cells of a union are the smallest of the parts' smallest.
+//! [`Participants`] says in which steps of a stream a user counts.
 
 mod amount;
 mod keys;
 mod part;
+mod participants;
+mod reader;
 mod rule;
 mod sort;
 mod tally;
@@ -20,6 +23,7 @@ mod tests;
 mod users;
 
 pub use keys::{KEY_WEIGHT, KeyLists, Weighting};
+pub use participants::Participants;
 pub use rule::{PRIME, Rule, Seed};
 pub use tally::Tally;
 pub use users::Users;

@@ -2,8 +2,9 @@
 
 use super::amount::{Amount, Count, Sum};
 use super::part::{Part, cell_bits};
+use super::reader::Reader;
 use super::rule::{Rule, Seed};
-use super::users::{Name, Spread, Users, tag_of};
+use super::users::{Kind, Name, Spread, Users, tag_of};
 use crate::error::Error;
 use crate::interrupt::poll;
 use rayon::prelude::*;
@@ -21,13 +22,6 @@ const WAITING: usize = 1 << 22;
 const MOST: u64 = 1 << 61;
 
 const MAGIC: &[u8; 8] = b"sordtly1";
-
-/// Whose records are counted: names of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Integers,
-    Bytes,
-}
 
 /// The records of a part of the data, as far as its table may depend on them: as private as they are.
 ///
@@ -91,10 +85,7 @@ impl Tally {
         if !users.are_sound() || !within {
             return Err(Error::invalid("rows", "a cell that the table has, and names that are there"));
         }
-        self.take_kind(match users {
-            Users::Integers(_) => Kind::Integers,
-            Users::Bytes { .. } => Kind::Bytes,
-        })?;
+        users.kind().check(&mut self.kind)?;
         let Self { rule, spread, parts, .. } = self;
         with_parts!(parts, parts => {
             if parts.iter().map(|part| part.waiting.len()).sum::<usize>() > WAITING.max(parts.iter().map(Part::len).sum()) {
@@ -102,18 +93,6 @@ impl Tally {
             }
             take(parts, rule, spread, users, cells, values)
         })
-    }
-
-    fn take_kind(&mut self, kind: Kind) -> Result<(), Error> {
-        match self.kind {
-            Some(known) if known != kind => {
-                Err(Error::invalid("users", "integers and text in one tally: nobody can say who is who"))
-            }
-            _ => {
-                self.kind = Some(kind);
-                Ok(())
-            }
-        }
     }
 
     /// Takes in what another tally holds, which was made by the same rule.
@@ -126,7 +105,7 @@ impl Tally {
         }
         other.settle()?;
         if let Some(kind) = other.kind {
-            self.take_kind(kind)?;
+            kind.check(&mut self.kind)?;
             match (&mut self.parts, &other.parts) {
                 (Parts::Counts(ours), Parts::Counts(theirs)) => absorb(ours, &self.spread, theirs, &self.rule),
                 (Parts::Sums(ours), Parts::Sums(theirs)) => absorb(ours, &self.spread, theirs, &self.rule),
@@ -157,25 +136,17 @@ impl Tally {
     /// [`Error::Interrupted`].
     pub fn to_bytes(&mut self) -> Result<Vec<u8>, Error> {
         self.settle()?;
-        let kind = match self.kind {
-            None => 0,
-            Some(Kind::Integers) => 1,
-            Some(Kind::Bytes) => 2_u8,
-        };
         let mut out = MAGIC.to_vec();
         let Rule { seed, cells, max_cells, per_cell, max_records, height } = self.rule;
         for word in seed.0.into_iter().chain([cells.into(), max_cells, per_cell, max_records, height]) {
             out.extend_from_slice(&(word as u32).to_le_bytes());
         }
-        out.push(kind);
+        out.push(Kind::to_byte(self.kind));
         let mut users: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         with_parts!(&self.parts, parts => for part in parts {
             poll()?;
             part.each(&self.rule, |user, cells| {
-                let name = match part.names.whole(user) {
-                    Name::Integer(name) => name.to_be_bytes().to_vec(),
-                    Name::Bytes(name) => name.to_vec(),
-                };
+                let name = part.names.whole(user).to_bytes();
                 let mut state = (cells.len() as u32).to_le_bytes().to_vec();
                 for (cell, amount) in cells {
                     state.extend_from_slice(&cell.to_le_bytes());
@@ -211,12 +182,7 @@ impl Tally {
         let [a0, a1, a2, a3, a4, a5, cells, max_cells, per_cell, max_records, height] = head;
         let seed = Seed::new([a0, a1, a2, a3, a4, a5].map(u64::from))?;
         let mut tally = Self::new(Rule::new(seed, cells, max_cells, per_cell, max_records, height)?);
-        tally.kind = match bytes.take(1) {
-            Some([0]) => None,
-            Some([1]) => Some(Kind::Integers),
-            Some([2]) => Some(Kind::Bytes),
-            _ => return Err(broken()),
-        };
+        bytes.take(1).and_then(|byte| Kind::read(&mut tally.kind, byte[0])).ok_or_else(broken)?;
         let Self { rule, kind, spread, parts } = &mut tally;
         with_parts!(parts, parts => read(parts, rule, *kind, spread, &mut bytes)).ok_or_else(broken)?;
         Ok(tally)
@@ -406,25 +372,6 @@ fn add_up<A: Amount>(parts: &[Part<A>], rule: &Rule, table: &mut [u64]) -> Resul
     Ok(())
 }
 
-/// What is left of a state's bytes.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, left) = self.0.split_at_checked(len)?;
-        self.0 = left;
-        Some(taken)
-    }
-
-    fn word(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn long(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-}
-
 /// Reads users and what they hold; None if the bytes are none of a tally.
 fn read<A: Amount>(
     parts: &mut [Part<A>],
@@ -436,10 +383,7 @@ fn read<A: Amount>(
     let mut arrivals = Arrivals::new();
     while !bytes.0.is_empty() {
         let len = bytes.word()? as usize;
-        let name = match (kind?, bytes.take(len)?) {
-            (Kind::Integers, name) => Name::Integer(i64::from_be_bytes(name.try_into().ok()?)),
-            (Kind::Bytes, name) => Name::Bytes(name),
-        };
+        let name = Name::of_bytes(kind?, bytes.take(len)?)?;
         let mut held = Vec::new();
         for _ in 0..bytes.word()? {
             let (cell, records, sum) = (bytes.word()?, bytes.long()?, bytes.long()?);

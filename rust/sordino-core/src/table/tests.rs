@@ -1,6 +1,6 @@
 //! Against an oracle that keeps every row: the theorem on all small tables, parts in any order, and what each condition is for.
 
-use super::{PRIME, Rule, Seed, Tally, Users};
+use super::{PRIME, Participants, Rule, Seed, Tally, Users};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -235,4 +235,70 @@ fn the_largest_bounds_fit() {
     assert!(Rule::new(seed, 3, 2, 1 << 29, 0, 0).is_err());
     assert!(Rule::new(seed, (1 << 26) + 1, 1, 1, 1, 0).is_err());
     assert!(Seed::new([PRIME, 1, 1, 1, 1, 1]).is_err());
+}
+
+/// The steps of one user that count, by the rule as it is said.
+fn steps_that_count(steps: &[u32], most: usize, apart: u32) -> Vec<u32> {
+    let mut kept: Vec<u32> = Vec::new();
+    for &step in steps {
+        if kept.len() < most && kept.last().is_none_or(|last| step - last >= apart) {
+            kept.push(step);
+        }
+    }
+    kept
+}
+
+proptest! {
+    #[test]
+    fn users_take_part_in_so_many_steps_so_far_apart(
+        rows in prop::collection::vec((0_u32..30, -3_i64..3, -1_i32..3), 0..120),
+        (most, apart) in (1_u32..5, 1_u32..6),
+        cut in 0_usize..30,
+        text in any::<bool>(),
+    ) {
+        let mut state = Participants::new(most, apart).unwrap();
+        let mut kept = Vec::new();
+        for step in 0..30 {
+            let own: Vec<(i64, i32)> = rows.iter().filter(|row| row.0 == step).map(|row| (row.1, row.2)).collect();
+            let (names, cells): (Vec<i64>, Vec<i32>) = own.iter().copied().unzip();
+            let bytes: Vec<u8> = names.iter().flat_map(|name| name.to_be_bytes()).collect();
+            let offsets: Vec<i64> = (0..=names.len() as i64).map(|at| 8 * at).collect();
+            let users =
+                || if text { Users::Bytes { offsets: &offsets, bytes: &bytes } } else { Users::Integers(&names) };
+            if step as usize == cut {
+                let bytes = state.to_bytes();
+                state = Participants::from_bytes(&bytes).unwrap();
+                prop_assert_eq!(state.to_bytes(), bytes);
+            }
+            let found = state.admitted(users(), &cells).unwrap();
+            // Again, and in parts: the same.
+            prop_assert_eq!(&state.admitted(users(), &cells).unwrap(), &found);
+            kept.extend(names.iter().zip(&found).filter(|(_, cell)| **cell >= 0).map(|(name, _)| (*name, step)));
+            for (cell, found) in cells.iter().zip(&found) {
+                prop_assert!(found == cell || *found == -1);
+            }
+            state.advance().unwrap();
+        }
+        for user in -3..3 {
+            let mut steps: Vec<u32> = rows.iter().filter(|row| row.1 == user && row.2 >= 0).map(|row| row.0).collect();
+            steps.sort_unstable();
+            steps.dedup();
+            let mut own: Vec<u32> = kept.iter().filter(|(name, _)| *name == user).map(|(_, step)| *step).collect();
+            own.dedup();
+            prop_assert_eq!(own, steps_that_count(&steps, most as usize, apart));
+        }
+    }
+}
+
+#[test]
+fn participations_that_were_not_written_are_refused() {
+    let mut state = Participants::new(2, 3).unwrap();
+    state.admitted(Users::Integers(&[5, 6]), &[0, 1]).unwrap();
+    let bytes = state.to_bytes();
+    assert!((0..bytes.len()).filter(|&len| Participants::from_bytes(&bytes[..len]).is_ok()).count() <= 2); // whole users
+    let mut twice = bytes.clone();
+    twice.extend_from_slice(&bytes[bytes.len() - 20..]);
+    assert!(Participants::from_bytes(&twice).is_err());
+    assert!(state.admitted(Users::Bytes { offsets: &[0, 1], bytes: b"a" }, &[0]).is_err());
+    assert!(Participants::new(0, 1).is_err() && Participants::new(1, 0).is_err());
 }

@@ -1,8 +1,39 @@
 //! Names of users, told apart by all that they are, never by a hash.
 
+use crate::error::Error;
 use md5::{Digest, Md5};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
+
+/// What names are: of one kind wherever users are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integers,
+    Bytes,
+}
+
+impl Kind {
+    /// Refuses names of another kind than those before.
+    pub(super) fn check(self, before: &mut Option<Self>) -> Result<(), Error> {
+        if *before.get_or_insert(self) == self {
+            return Ok(());
+        }
+        Err(Error::invalid("users", "integers and text in one tally: nobody can say who is who"))
+    }
+
+    pub(super) fn to_byte(kind: Option<Self>) -> u8 {
+        match kind {
+            None => 0,
+            Some(Self::Integers) => 1,
+            Some(Self::Bytes) => 2,
+        }
+    }
+
+    pub(super) fn read(kind: &mut Option<Self>, byte: u8) -> Option<()> {
+        *kind = *[None, Some(Self::Integers), Some(Self::Bytes)].get(usize::from(byte))?;
+        Some(())
+    }
+}
 
 /// Names of the rows of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +63,14 @@ impl Users<'_> {
         self.len() == 0
     }
 
+    /// What the names are.
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Integers(_) => Kind::Integers,
+            Self::Bytes { .. } => Kind::Bytes,
+        }
+    }
+
     /// Whether every row's name lies within the bytes.
     pub(super) fn are_sound(&self) -> bool {
         match self {
@@ -50,6 +89,22 @@ impl Users<'_> {
 pub(super) enum Name<'a> {
     Integer(i64),
     Bytes(&'a [u8]),
+}
+
+impl<'a> Name<'a> {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Integer(name) => name.to_be_bytes().to_vec(),
+            Self::Bytes(name) => name.to_vec(),
+        }
+    }
+
+    pub(super) fn of_bytes(kind: Kind, bytes: &'a [u8]) -> Option<Self> {
+        Some(match kind {
+            Kind::Integers => Self::Integer(i64::from_be_bytes(bytes.try_into().ok()?)),
+            Kind::Bytes => Self::Bytes(bytes),
+        })
+    }
 }
 
 impl<'a> Users<'a> {

@@ -1,0 +1,186 @@
+"""Streams of tables: in each step what users add is bounded, and in how many steps they add anything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino import _core
+from sordino._support.checks import integer, text
+from sordino.errors import DataTypeError, InvalidParameterError, UnitError
+from sordino.privacy.units import Unit, UserLevel, covers
+from sordino.tables.readers import frames_of
+from sordino.tables.schema import Schema
+from sordino.tables.tally import KINDS, Table, Tally, encode, same_kind
+from sordino.workloads import Workload
+from sordino.workloads.base import laid_out
+from sordino.workloads.continual import Continual
+from sordino.workloads.layout import Layout
+
+__all__ = ["StepTable", "Windows"]
+
+_MOST = 2**31
+
+
+class StepTable(Table):
+    """The bounded table of one step of a stream: what a stream takes whose workload `Windows.continual` made.
+
+    Attributes:
+        counts: Shape `schema.table_shape`, int64, flat and read-only.
+        unit: What one user can change in all tables together.
+        schema: What they are counts of.
+        digest: Of schema and participations.
+        step: Which step it is of.
+    """
+
+    def __init__(self, windows: Windows, counts: NDArray[np.int64]) -> None:
+        super().__init__(windows.schema, counts)
+        self.unit, self.digest, self.step = windows.unit, windows.digest, windows.step
+
+    def require(self, unit: Unit, digest: str | None = None) -> None:
+        """Refuse a plan for other tables, or for less than what one user can change in all of them.
+
+        Raises:
+            UnitError: The workload was not made by `Windows.continual`, or the unit is smaller.
+        """
+        if digest != self.digest:
+            raise UnitError("a step of windows goes into a stream whose workload their continual(...) made")
+        if not covers(unit, self.unit):
+            raise UnitError(f"{self.unit.label} can change these tables by more than the plan says: {self.unit!r}")
+
+
+class Windows:
+    """What is kept of users while a stream of tables goes on: private state, part of what a restart needs.
+
+    In each step a user's rows are bounded as in a table. A step counts for a user if fewer than `max_participations`
+    steps counted before, the last of them at least `min_separation` steps ago; in others the user's rows are left out.
+    This sees the user's own rows and the public clock alone, so that all tables together change by what `unit` says.
+    The step of a row is the one in which it arrives, also if it is late.
+
+    The same rows in a step again give the same table: after a crash, feed the step whose table was not published again
+    to the state that was saved before it, with the same `step_id`.
+
+    Args:
+        schema: What a step's table is; with users.
+        max_participations: Steps that count for a user.
+        min_separation: How many steps lie from one of them to the next at least.
+        request_id: Name of the stream; it decides, with the schema, which of a user's cells are kept.
+
+    Raises:
+        DataTypeError: An argument is of the wrong type.
+        InvalidParameterError: Out of range, or a schema without users, or whose keys are not known.
+    """
+
+    def __init__(self, schema: Schema, *, max_participations: int, min_separation: int = 1, request_id: str) -> None:
+        if not isinstance(schema, Schema):
+            raise DataTypeError("schema must be a sordino.Schema")
+        if schema.user is None:
+            raise InvalidParameterError("windows bound what users do: the schema must have users")
+        self.schema = schema
+        self.request_id = text("request_id", request_id)
+        most = integer("max_participations", max_participations, least=1, most=_MOST)
+        apart = integer("min_separation", min_separation, least=1, most=_MOST)
+        # A user changes each step's table by averages of changes of so many cells, each by `per_step` at most.
+        records, cap = schema.unit.records, schema.unit.per_cell or schema.unit.records
+        self._cells = min(-(-records // cap), int(np.prod(schema.table_shape)))
+        self.unit = UserLevel(most, apart, per_step=cap, label=schema.label)
+        self.digest = hashlib.sha256(f"windows\0{schema.digest}\0{most}\0{apart}".encode()).hexdigest()
+        self._core = _core.Participants(most, apart)
+        self._kind: str | None = None
+        self._open = False
+        self._tally = self._fresh()
+
+    def _fresh(self) -> Tally:
+        return Tally(self.schema, request_id=f"{self.request_id}\0{self.step}")
+
+    @property
+    def step(self) -> int:
+        """Steps that have ended."""
+        return self._core.step
+
+    def continual(self, workload: Workload, **options: Any) -> Continual:
+        """Return the live workload that takes these tables: one coordinate for each number of a table.
+
+        A plan made from it protects `unit`.
+
+        Args:
+            workload: `RunningSum(length)`, a `SlidingWindow`, or another that a `Continual` takes.
+            options: `horizon` and `common_noise` of `Continual`.
+
+        Raises:
+            DataTypeError: No workload, or another option.
+            InvalidParameterError: It is not made for tables.
+        """
+        if options.keys() - {"horizon", "common_noise"}:
+            raise DataTypeError("continual takes horizon and common_noise: the tables say everything else")
+        live = Continual(workload, dim=int(np.prod(self.schema.table_shape)), cells_per_record=self._cells, **options)
+        axes = self.schema.counts().layout
+        assert axes is not None
+        return laid_out(live, Layout(self.digest, self.unit, axes.blocks, axes.channels))
+
+    def update(self, data: object) -> None:
+        """Take in rows of the step that is open, as `Tally.update` does; of a step that fails begin again from there.
+
+        Raises:
+            SordinoError: As `Tally.update`.
+        """
+        for frame in frames_of(data, self.schema.columns):
+            kind, names, cells, values = encode(self.schema, frame)
+            self._kind, self._open = same_kind(self._kind, kind), True
+            self._tally.take(kind, names, self._core.admitted(names, cells), values)
+
+    def advance(self) -> StepTable:
+        """End the step, and return its table: for `stream.update(table, step_id=...)`."""
+        table = StepTable(self, self._tally.table().counts)
+        self._core.advance()
+        self._tally, self._open = self._fresh(), False
+        return table
+
+    def to_bytes(self) -> bytes:
+        """Return the state of the last end of a step: as private as the rows.
+
+        Write it after the stream published the step. A stream that has lost it may not go on: its users would be let in
+        anew, and tables of another step than the stream's are refused.
+
+        Raises:
+            InvalidParameterError: Rows of the open step were taken in.
+        """
+        if self._open:
+            raise InvalidParameterError("rows of the open step are not part of the state: end the step first")
+        head = json.dumps([self.digest, self.request_id, self._kind]).encode() + b"\n"
+        return head + self._core.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, schema: Schema) -> Windows:
+        """Return what `to_bytes` wrote.
+
+        Raises:
+            DataTypeError: No bytes, or no schema.
+            InvalidParameterError: Of another schema, or not written by `to_bytes`.
+        """
+        wrong = InvalidParameterError("these bytes are no windows of this schema")
+        if not isinstance(data, bytes):
+            raise DataTypeError("the state of windows must be bytes")
+        first, _, state = data.partition(b"\n")
+        try:
+            digest, request_id, kind = json.loads(first.decode())
+            core = _core.Participants.from_bytes(state)
+            most, apart = core.bounds
+            made = cls(schema, max_participations=most, min_separation=apart, request_id=request_id)
+        except (ValueError, TypeError, RecursionError, InvalidParameterError):
+            raise wrong from None
+        if made.digest != digest or kind not in KINDS:
+            raise wrong
+        made._core, made._kind = core, kind
+        made._tally = made._fresh()
+        return made
+
+    def __reduce__(self) -> Any:
+        raise TypeError("windows are private: move them by to_bytes, knowingly")
+
+    def __repr__(self) -> str:
+        return f"Windows(<private>, {self.schema!r}, unit={self.unit!r})"
