@@ -219,7 +219,7 @@ def test_bounded_counts_need_a_plan_that_protects_them():
             so.plan(so.Continual(so.RunningSum(3)), LOUD, unit=unit).release,
             so.plan(so.Continual(so.RunningSum(3), dim=3), LOUD, unit=unit).open().update,
         ):
-            with pytest.raises(wrong, match="10|Windows"):
+            with pytest.raises(wrong, match=r"10|Windows"):
                 take(table)
     with pytest.raises(so.SordinoError):
         so.sketches.Sketch(3, 2, nonzeros=1).add(table)

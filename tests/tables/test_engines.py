@@ -8,6 +8,7 @@ import sordino as so
 T = so.tables
 pa = pytest.importorskip("pyarrow")
 duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow.parquet")
 
 LOCAL = {"unit": "hour", "zone": "Europe/Berlin"}
 DIMENSIONS = {
@@ -298,3 +299,24 @@ def test_what_cannot_be_read_is_said_without_a_word_of_it(tmp_path):
     assert "SECRET" not in str(raised.value)
     with pytest.raises(so.errors.DataTypeError, match="one column"):
         so.tabulate(duckdb.sql("select 1 as k"), schema, request_id="r")
+
+
+def test_progress_is_told_in_bytes_of_files(tmp_path):
+    import gzip
+
+    schema = so.Schema({"k": T.Integers(0, 3)}, user=None)
+    lines = "".join(f"{i % 5}\n" for i in range(600_000))
+    (tmp_path / "a.csv").write_text("k\n" + lines)
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"k\n1\n"))
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv.gz"]
+    size = sum(path.stat().st_size for path in paths)
+    told = []
+    table = so.tabulate(paths, schema, request_id="r", progress=lambda *said: told.append(said))
+    assert table.counts.tolist() == [120_000, 120_001, 120_000, 120_000]
+    assert len(told) == 4 and told == sorted(told) and told[-1] == (size, size)
+    folder = tmp_path / "parts" / "day=1"
+    folder.mkdir(parents=True)
+    pa.parquet.write_table(pa.table({"k": [1, 2]}), folder / "x.parquet")
+    told.clear()
+    so.tabulate(tmp_path / "parts", schema, request_id="r", progress=lambda *said: told.append(said))
+    assert told == [(0, (folder / "x.parquet").stat().st_size)]

@@ -382,3 +382,28 @@ def test_levels_that_are_called_like_numbers():
     table = so.tabulate({"value": [0, 1], "count": [0, 1]}, made, request_id="r")
     frame = so.plan(made.counts(), so.GaussianDP(mu=1e6)).release(table).to_frame()
     assert frame["value (level)"].tolist() == ["0", "0", "1", "1", "2", "2"] and frame["value"].round().sum() == 2
+
+
+def test_smooth_queries_take_tables_of_numbers_as_points():
+    rng = np.random.default_rng(0)
+    dimensions = {"x": T.Edges(np.linspace(-1.0, 1.0, 9)), "k": T.Integers(0, 4)}
+    schema = so.Schema(dimensions, user="u", bounds=so.Bounds(3, 2))
+    data = {"x": rng.uniform(-1, 1, 5000), "k": rng.integers(0, 5, 5000), "u": rng.integers(0, 900, 5000)}
+    table = so.tabulate(data, schema, request_id="r")
+    queries = so.smooth.SmoothQueries(
+        2, points=5000, bounds=[(-1.0, 1.0), (0.0, 4.0)], query_class=so.smooth.GaussianKernels(0.5)
+    )
+    plan = so.plan(queries, so.ApproxDP(epsilon=1.0, delta=1e-6), unit=table.unit)
+    cells = np.argwhere(table.to_numpy())
+    points = np.column_stack([np.linspace(-1.0, 1.0, 9)[cells[:, 0]] + 0.125, cells[:, 1].astype(float)])
+    repeated = np.repeat(points, table.to_numpy()[tuple(cells.T)], axis=0)
+    assert plan.sums(table).to_bytes() == plan.sums(repeated).to_bytes()
+    assert plan.release(table).private
+    with pytest.raises(so.errors.UnitError):
+        so.plan(queries, so.ApproxDP(epsilon=1.0, delta=1e-6)).release(table)
+    flat = so.tabulate(data, so.Schema({"x": dimensions["x"]}, user=None), request_id="r")
+    with pytest.raises(so.errors.ShapeError):
+        plan.sums(flat)
+    text = so.tabulate({"x": ["a"]}, so.Schema({"x": T.Levels(["a"])}, user=None), request_id="r")
+    with pytest.raises(so.errors.DataTypeError, match="no points"):
+        plan.sums(text)

@@ -1,5 +1,7 @@
 """Streams of tables: what one user changes in all steps is within the unit, and crashes change nothing."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,9 +33,7 @@ def tables_of(schema, rows, steps, most, apart, text=False):
     return windows, found
 
 
-ROWS = st.lists(
-    st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(-1, 3), st.integers(0, 4)), max_size=60
-)
+ROWS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(-1, 3), st.integers(0, 4)), max_size=60)
 
 
 @settings(max_examples=150, deadline=None)
@@ -52,7 +52,7 @@ def test_one_user_more_changes_so_many_steps_each_within_the_bounds(rows, bounds
     _, without = tables_of(schema, [row for row in rows if row[1] != 0], 8, most, apart, text)
     changes = [(a.to_numpy() - b.to_numpy()).reshape(3, -1) for a, b in zip(tables, without, strict=True)]
     touched = [step for step, change in enumerate(changes) if change.any()]
-    assert len(touched) <= most and all(b - a >= apart for a, b in zip(touched, touched[1:], strict=False))
+    assert len(touched) <= most and all(b - a >= apart for a, b in pairwise(touched))
     height = 4 if amounts else 1
     records, cap = min(own.records, bounds[0] * bounds[1]), min(bounds[1], own.records)
     for change in changes:
@@ -146,3 +146,27 @@ def test_tables_of_other_steps_plans_and_states_are_refused(tmp_path):
     with pytest.raises(so.errors.InvalidParameterError, match="users"):
         T.Windows(so.Schema({"k": T.Integers(0, 2)}, user=None), max_participations=1, request_id="r")
     assert "1" not in repr(windows).split("Schema")[0]
+
+
+def test_a_running_histogram_takes_them_and_is_charged_for_all_records_of_a_step():
+    schema = schema_of(so.Bounds(2, 3, 5))
+    windows = T.Windows(schema, max_participations=3, min_separation=2, request_id="r")
+    live = windows.continual(so.RunningHistogram(3, 6))
+    plan = so.plan(live, PRIVACY)
+    assert plan.unit == so.UserLevel(3, 2, per_step=5, label="one customer")
+    with so.testing.deterministic_noise(bytes(32)):
+        stream, other = plan.open(), plan.open()
+        for k in range(6):
+            windows.update({"u": np.arange(40 * k, 40 * k + 40), "k": np.arange(40) % 3})
+            table = windows.advance()
+            stream.update(table)
+            other.update(np.arange(3), table.counts)
+    assert (stream.sums == other.sums).all() and stream.step == 6
+    smaller = so.plan(live, PRIVACY, unit=windows.unit).open()  # that of a table that knows a bound for each cell
+    first = T.Windows(schema, max_participations=3, min_separation=2, request_id="r").advance()
+    with pytest.raises(so.errors.UnitError):
+        smaller.update(first)
+    with pytest.raises(so.errors.InvalidParameterError, match="3 cells"):
+        windows.continual(so.RunningHistogram(4, 6))
+    with pytest.raises(so.errors.DataTypeError):
+        windows.continual(so.RunningSum(6), dim=2)

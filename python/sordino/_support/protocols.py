@@ -27,6 +27,14 @@ class TableLike(ABC):
     step: int | None = None
 
     @abstractmethod
+    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return where cells lie, shape (cells, d), if all dimensions are numbers.
+
+        Raises:
+            DataTypeError: One is none, or amounts are counted.
+        """
+
+    @abstractmethod
     def require(self, unit: Any, digest: str | None = None) -> None:
         """Refuse a plan for another schema, or for less than what one protected thing can change here.
 

@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -12,9 +12,30 @@ from rich.spinner import Spinner
 
 from sordino.mechanisms.linear.search import Progress
 
-__all__ = ["working"]
+__all__ = ["reading", "working"]
 
 _SECONDS = 0.1
+
+
+@contextmanager
+def _spinner(what: str, shown: bool = True) -> Iterator[Callable[[str], None] | None]:
+    """Show that work goes on; yield what shows more of it, from time to time, None if nobody sees it."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    spinner = Spinner("dots", what)
+    with Live(spinner, console=Console(stderr=True), transient=True) as live:
+        seen = -math.inf
+
+        def show(more: str) -> None:
+            nonlocal seen
+            if time.monotonic() < seen + _SECONDS:
+                return
+            seen = time.monotonic()
+            spinner.update(text=f"{what}{more}")
+            live.refresh()
+
+        yield show
 
 
 @contextmanager
@@ -28,20 +49,27 @@ def working(what: str, shown: bool = True) -> Iterator[Progress | None]:
     Yields:
         What `sordino.plan` tells the progress of its searches, None if nobody sees it.
     """
-    if not shown or not sys.stderr.isatty():
-        yield None
-        return
-    spinner = Spinner("dots", what)
-    with Live(spinner, console=Console(stderr=True), transient=True) as live:
-        seen = -math.inf
+    with _spinner(what, shown) as show:
 
         def report(iteration: int, gap: float) -> None:
-            nonlocal seen
-            if time.monotonic() < seen + _SECONDS:
-                return
-            seen = time.monotonic()
             within = f", certified within {gap:.2g} of the least error" if math.isfinite(gap) else ""
-            spinner.update(text=f"{what}: iteration {iteration}{within}")
-            live.refresh()
+            assert show is not None
+            show(f": iteration {iteration}{within}")
 
-        yield report
+        yield None if show is None else report
+
+
+@contextmanager
+def reading() -> Iterator[Callable[[int, int], None] | None]:
+    """Show how far the reading of files is, by their bytes, which are public.
+
+    Yields:
+        What `sordino.tabulate` tells its progress, None if nobody sees it.
+    """
+    with _spinner("reading") as show:
+
+        def report(read: int, size: int) -> None:
+            assert show is not None
+            show(f": {read / 2**20:,.0f} of {size / 2**20:,.0f} MB" if read else f" {size / 2**20:,.0f} MB")
+
+        yield None if show is None else report

@@ -9,7 +9,7 @@ import click
 import sordino as so
 from sordino.cli import outputs
 from sordino.cli.guarantee import Guarantee, add_options, flag, guarantee_options
-from sordino.cli.progress import working
+from sordino.cli.progress import reading, working
 from sordino.cli.published import write_columns
 from sordino.cli.tables import require_arrow
 from sordino.errors import InvalidParameterError
@@ -143,8 +143,10 @@ def release_command(  # noqa: PLR0917 - options of click
         if not isinstance(loaded, so.ReleasePlan) or loaded.workload.layout is None:
             raise InvalidParameterError("the plan is not one of a schema")
         plan = loaded
-    with working("reading"):
-        table = so.tabulate(list(inputs), schema, request_id=request_id, memory=memory, temporary=temporary)
+    with reading() as report_bytes:
+        table = so.tabulate(
+            list(inputs), schema, request_id=request_id, memory=memory, temporary=temporary, progress=report_bytes
+        )
     release = plan.release(table)
     columns = {name: list(values) for name, values in frame_columns(release, level_of).items()}
     if output is not None and output.suffix.lower() != ".json":

@@ -21,7 +21,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.privacy.units import Unit
 from sordino.workloads import Marginals, SortedHistogram, Workload
 
-__all__ = ["Cells", "read_cells", "read_items"]
+__all__ = ["Cells", "counts_of", "read_cells", "read_items"]
 
 _INPUT = "the input"
 
@@ -171,15 +171,7 @@ def read_items(
         UnitError: Tables of another schema, or of a larger unit than the plan's.
     """
     if isinstance(items, TableLike):
-        if step is not None and items.step is None:
-            raise InvalidParameterError(
-                f"tabulate bounded what {items.unit.label} changes in this table alone, not in those of other steps: "
-                "sordino.tables.Windows does, or give a stream its `counts` if nobody is in two of them"
-            )
-        items.require(unit, digest)
-        if step is not None and items.step != step:
-            raise InvalidParameterError(f"the table is that of step {items.step}, the stream is at step {step}")
-        items = items.counts
+        items = counts_of(items, unit, digest, step)
     array = array_of("items", items)
     shape = array.shape
     fits = len(shape) <= 1 if dim == 1 else shape == (dim,) or (len(shape) == 2 and shape[1] == dim)
@@ -187,6 +179,24 @@ def read_items(
         expected = "a number or shape (m,)" if dim == 1 else f"shape ({dim},) or (m, {dim})"
         raise ShapeError(f"items must be {expected}, their own shape differs")
     return _numbers(array.reshape(-1), integral), shape
+
+
+def counts_of(table: TableLike, unit: Unit, digest: str | None, step: int | None) -> NDArray[np.int64]:
+    """Return the counts of a table for a stream, as `read_items` takes it.
+
+    Raises:
+        InvalidParameterError: It is of another step.
+        UnitError: It is of another schema, or of a larger unit than the plan's.
+    """
+    if step is not None and table.step is None:
+        raise InvalidParameterError(
+            f"tabulate bounded what {table.unit.label} changes in this table alone, not in those of other steps: "
+            "sordino.tables.Windows does, or give a stream its `counts` if nobody is in two of them"
+        )
+    table.require(unit, digest)
+    if step is not None and table.step != step:
+        raise InvalidParameterError(f"the table is that of step {table.step}, the stream is at step {step}")
+    return table.counts
 
 
 def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[Any]:

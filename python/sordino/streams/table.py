@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino._support.private_numbers import amounts_or, summed
+from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnsupportedMechanismError
 from sordino.mechanisms.linear.compression import Compression
 from sordino.mechanisms.linear.recoveries import Progress, RecoveryResult, hard_threshold, recover_sketch
+from sordino.releases.arrays import counts_of
 from sordino.releases.sketches import changes
 from sordino.streams.base import OverCounters
 from sordino.streams.counter import largest_entries
@@ -51,12 +53,15 @@ class HistogramStream(OverCounters):
 
         Args:
             cells: What the step changes: an integer or an array of them; with `once`, the count of the next cell. A
-                cell that does not exist is a null item: the step passes, nothing is said.
+                cell that does not exist is a null item: the step passes, nothing is said. Or the table of the step
+                from `sordino.tables.Windows`.
             counts: By how much, for each of them: integers, negative to take records away; 1 if None. Clamped.
 
         Raises:
             DataTypeError: Not integers.
             ShapeError: Another number of counts; with `once`, not one count.
+            InvalidParameterError: A table of another step.
+            UnitError: A table of another schema, or of a larger unit than the plan's.
             HorizonError: No steps are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
@@ -83,6 +88,10 @@ class HistogramStream(OverCounters):
     def _publish(self, cells: object, counts: object) -> None:
         fit = self.fit
         amounts: NDArray[np.int64] | None
+        if isinstance(cells, TableLike) and counts is None and not fit.workload.once:
+            table = counts_of(cells, fit.request.unit, fit.request.table, self.step)
+            cells = np.flatnonzero(table)
+            counts = table[cells]
         if fit.workload.once:
             amounts = np.atleast_1d(amounts_or("cells", cells))
             if counts is not None or amounts.shape != (1,):

@@ -6,10 +6,10 @@ import csv
 import glob
 import gzip
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from sordino._support.columns import objects_of
 from sordino.errors import InputFileError
@@ -23,7 +23,9 @@ _RETURN = "\udc0d"
 _LINES = 2**18
 
 
-def csv_frames(paths: Sequence[str], names: list[str]) -> Iterator[dict[str, Column]]:
+def csv_frames(
+    paths: Sequence[str], names: list[str], progress: Callable[[int, int], object] | None = None
+) -> Iterator[dict[str, Column]]:
     """Return the named columns as text, piece by piece.
 
     Fields are separated by commas and may be quoted by `"`; no field goes over a line's end, so that an open quote is
@@ -33,28 +35,34 @@ def csv_frames(paths: Sequence[str], names: list[str]) -> Iterator[dict[str, Col
     Args:
         paths: Files, or patterns of them, in UTF-8; each begins with a line of column names.
         names: Columns.
+        progress: Called with the bytes that were read, and those of all files.
 
     Raises:
         InputFileError: A file cannot be read, or has not one column of each name.
     """
+    files: list[str] = []
     for path in paths:
         found = [path] if Path(path).exists() else sorted(glob.glob(path))  # noqa: PTH207 - patterns begin anywhere
         if not found:
             raise InputFileError("the input file cannot be read: there is no such file")
-        for each in found:
-            try:
-                with _opened(each) as file:
-                    yield from _frames(file, names)
-            except (OSError, EOFError):
-                raise InputFileError("the input file cannot be read") from None
+        files += found
+    try:
+        before, size = 0, sum(Path(each).stat().st_size for each in files)
+        for each in files:
+            with Path(each).open("rb") as stored, _text(stored, each) as file:
+                for frame in _frames(file, names):
+                    yield frame
+                    if progress is not None:
+                        progress(before + stored.tell(), size)
+                before += stored.tell()
+    except (OSError, EOFError):
+        raise InputFileError("the input file cannot be read") from None
 
 
-def _opened(path: str) -> TextIO:
+def _text(stored: BinaryIO, path: str) -> TextIO:
     # Bytes that are no UTF-8 stay what they are; nothing but its end ends a line.
-    if path.lower().endswith(".gz"):
-        unpacked = gzip.open(path, "rb")  # noqa: SIM115 - closed by the text around it
-        return io.TextIOWrapper(unpacked, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
-    return Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+    unpacked = gzip.GzipFile(fileobj=stored) if path.lower().endswith(".gz") else stored
+    return io.TextIOWrapper(unpacked, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
 
 
 def _frames(file: TextIO, names: list[str]) -> Iterator[dict[str, Column]]:

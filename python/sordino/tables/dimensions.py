@@ -65,6 +65,14 @@ class Dimension(ABC):
             DataTypeError: A column of another type.
         """
 
+    def middles(self, name: str, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the numbers in the middle of cells.
+
+        Raises:
+            DataTypeError: The cells are no numbers.
+        """
+        raise DataTypeError(f"the dimension {name!r} has no points: they are made of Integers and Edges")
+
     @abstractmethod
     def record(self) -> dict[str, Any]:
         """Return what the cells are made of, as JSON: two dimensions with one record are the same."""
@@ -191,6 +199,10 @@ class Integers(Dimension):
         found, known = column.integers(what)
         return np.where(known & (found >= self.low) & (found <= self.high), found - self.low, _NOWHERE)
 
+    def middles(self, name: str, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the integers."""
+        return (self.low + cells).astype(np.float64)
+
     def record(self) -> dict[str, Any]:
         """Return both ends."""
         return {"kind": self.kind, "low": self.low, "high": self.high}
@@ -244,6 +256,11 @@ class Edges(Dimension):
         found, known = column.reals(what)
         inside = known & (found >= self.edges[0]) & (found < self.edges[-1])
         return np.where(inside, np.searchsorted(self.edges, np.where(inside, found, 0.0), side="right") - 1, _NOWHERE)
+
+    def middles(self, name: str, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the middle of each bin."""
+        # Halves first: a sum of large edges might have no number.
+        return 0.5 * self.edges[cells] + 0.5 * self.edges[cells + 1]
 
     def record(self) -> dict[str, Any]:
         """Return the edges."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from sordino._support.checks import one_of, text
 from sordino.errors import DataTypeError, InputFileError, InvalidParameterError
 from sordino.tables.csv_files import csv_frames
-from sordino.tables.engines.duckdb import is_relation, table_of_parquet, table_of_relation
+from sordino.tables.engines.duckdb import is_relation, pattern, table_of_parquet, table_of_relation
 from sordino.tables.engines.spark import is_spark, table_of_spark
 from sordino.tables.schema import Schema
 from sordino.tables.tally import Table, Tally
@@ -27,6 +29,7 @@ def tabulate(
     memory: str = "2GB",
     temporary: str | os.PathLike[str] | None = None,
     engine: Engine = "auto",
+    progress: Callable[[int, int], object] | None = None,
 ) -> Table:
     """Return the bounded table of records: the same integers from every engine.
 
@@ -43,6 +46,8 @@ def tabulate(
         memory: What DuckDB may take before it writes to disk, for files.
         temporary: Where it writes: as private as the rows.
         engine: 'auto' goes by what the data are.
+        progress: Called with the bytes of files that were read and those of all of them: of CSV files from time to
+            time, of Parquet files at first. Sizes of files are public.
 
     Raises:
         DataTypeError: An argument is of the wrong type, a column is missing, or of a type that is not read.
@@ -66,12 +71,14 @@ def tabulate(
     if own == "duckdb":
         if not all(map(_is_parquet, paths)):
             raise InputFileError("give Parquet files, or CSV files: all of one format")
+        if progress is not None:
+            progress(0, sum(Path(file).stat().st_size for path in paths for file in _files(path)))
         found = table_of_parquet(paths, schema, request_id, memory=text("memory", memory), temporary=temporary)
         return Table(schema, found)
     if own == "spark":
         return Table(schema, table_of_spark(frame, schema, request_id))
     tally = Tally(schema, request_id=request_id)
-    tally.update(csv_frames(paths, schema.columns) if of_csv else data)
+    tally.update(csv_frames(paths, schema.columns, progress) if of_csv else data)
     return tally.table()
 
 
@@ -80,6 +87,10 @@ def _paths(data: Any) -> list[str]:
     listed = list(data) if isinstance(data, list | tuple) else [data]
     named = all(isinstance(path, str | os.PathLike) for path in listed)
     return [str(os.fspath(path)) for path in listed] if listed and named else []
+
+
+def _files(path: str) -> list[str]:
+    return glob.glob(pattern(path), recursive=True)  # noqa: PTH207 - patterns begin anywhere
 
 
 def _is_parquet(path: str) -> bool:

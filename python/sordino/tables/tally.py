@@ -48,6 +48,18 @@ class Table(TableLike):
         """Return the counts, shape `schema.table_shape`, read-only."""
         return self.counts.reshape(self.schema.table_shape)
 
+    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the middles of cells, shape (cells, d): what smooth queries take as points.
+
+        Raises:
+            DataTypeError: A dimension is no `Integers` or `Edges`, or the table has amounts.
+        """
+        if self.schema.value is not None:
+            raise DataTypeError("a table of amounts has no points: take a schema without values")
+        codes = np.unravel_index(cells, self.schema.shape)
+        axes = zip(self.schema.dimensions.items(), codes, strict=True)
+        return np.stack([axis.middles(name, own) for (name, axis), own in axes], axis=1)
+
     def require(self, unit: Unit, digest: str | None = None) -> None:
         """Refuse a plan for another table, or for less than what one protected thing can change here.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sordino.privacy.units import Unit, UserLevel, covers
 from sordino.tables.readers import frames_of
 from sordino.tables.schema import Schema
 from sordino.tables.tally import KINDS, Table, Tally, encode, same_kind
-from sordino.workloads import Workload
+from sordino.workloads import RunningHistogram, Workload
 from sordino.workloads.base import laid_out
 from sordino.workloads.continual import Continual
 from sordino.workloads.layout import Layout
@@ -40,6 +41,7 @@ class StepTable(Table):
     def __init__(self, windows: Windows, counts: NDArray[np.int64]) -> None:
         super().__init__(windows.schema, counts)
         self.unit, self.digest, self.step = windows.unit, windows.digest, windows.step
+        self._units = windows.units
 
     def require(self, unit: Unit, digest: str | None = None) -> None:
         """Refuse a plan for other tables, or for less than what one user can change in all of them.
@@ -47,10 +49,11 @@ class StepTable(Table):
         Raises:
             UnitError: The workload was not made by `Windows.continual`, or the unit is smaller.
         """
-        if digest != self.digest:
+        own = None if digest is None else self._units.get(digest)
+        if own is None:
             raise UnitError("a step of windows goes into a stream whose workload their continual(...) made")
-        if not covers(unit, self.unit):
-            raise UnitError(f"{self.unit.label} can change these tables by more than the plan says: {self.unit!r}")
+        if not covers(unit, own):
+            raise UnitError(f"{own.label} can change these tables by more than the plan says: {own!r}")
 
 
 class Windows:
@@ -86,9 +89,14 @@ class Windows:
         apart = integer("min_separation", min_separation, least=1, most=_MOST)
         # A user changes each step's table by averages of changes of so many cells, each by `per_step` at most.
         records, cap = schema.unit.records, schema.unit.per_cell or schema.unit.records
-        self._cells = min(-(-records // cap), int(np.prod(schema.table_shape)))
+        self._cells = min(-(-records // cap), math.prod(schema.table_shape))
         self.unit = UserLevel(most, apart, per_step=cap, label=schema.label)
-        self.digest = hashlib.sha256(f"windows\0{schema.digest}\0{most}\0{apart}".encode()).hexdigest()
+        name = f"{schema.digest}\0{most}\0{apart}"
+        self.digest = hashlib.sha256(f"windows\0{name}".encode()).hexdigest()
+        # A running histogram knows no bound on what one of its cells changes.
+        self._running = hashlib.sha256(f"running histogram\0{name}".encode()).hexdigest()
+        whole = UserLevel(most, apart, per_step=records, label=schema.label)
+        self.units = {self.digest: self.unit, self._running: whole}
         self._core = _core.Participants(most, apart)
         self._kind: str | None = None
         self._open = False
@@ -108,7 +116,8 @@ class Windows:
         A plan made from it protects `unit`.
 
         Args:
-            workload: `RunningSum(length)`, a `SlidingWindow`, or another that a `Continual` takes.
+            workload: `RunningSum(length)`, a `SlidingWindow`, or another that a `Continual` takes; or a
+                `RunningHistogram` of as many cells as a table has numbers.
             options: `horizon` and `common_noise` of `Continual`.
 
         Raises:
@@ -117,10 +126,16 @@ class Windows:
         """
         if options.keys() - {"horizon", "common_noise"}:
             raise DataTypeError("continual takes horizon and common_noise: the tables say everything else")
-        live = Continual(workload, dim=int(np.prod(self.schema.table_shape)), cells_per_record=self._cells, **options)
+        cells, digest = math.prod(self.schema.table_shape), self.digest
+        if isinstance(workload, RunningHistogram):
+            if workload.cells != cells or workload.once:
+                raise InvalidParameterError(f"the running histogram must have {cells} cells, and change any of them")
+            live, digest = Continual(workload, **options), self._running
+        else:
+            live = Continual(workload, dim=cells, cells_per_record=self._cells, **options)
         axes = self.schema.counts().layout
         assert axes is not None
-        return laid_out(live, Layout(self.digest, self.unit, axes.blocks, axes.channels))
+        return laid_out(live, Layout(digest, self.units[digest], axes.blocks, axes.channels))
 
     def update(self, data: object) -> None:
         """Take in rows of the step that is open, as `Tally.update` does; of a step that fails begin again from there.

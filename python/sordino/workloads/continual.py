@@ -114,8 +114,8 @@ class Continual(Workload):
 
     @property
     def is_listed(self) -> bool:
-        """Its answers come step by step: one for each coordinate."""
-        return True
+        """Never: its answers come step by step."""
+        return False
 
     def _build(self) -> NoReturn:
         raise UnsupportedMechanismError("a Continual workload is answered by an open stream, not by a release")

@@ -9,7 +9,8 @@ import numpy as np
 
 from sordino import _core
 from sordino._support.files import atomic_write, read_file
-from sordino.errors import DataTypeError, InvalidParameterError
+from sordino._support.protocols import TableLike
+from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.workloads.smooth.points import read_points
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from sordino.workloads.base import Array
 
 __all__ = ["PointSums"]
+
+# Cells whose middles are held at once.
+_CELLS = 2**18
 
 
 class PointSums:
@@ -44,7 +48,8 @@ class PointSums:
         put into the middle of the bounds.
 
         Args:
-            points: An array of shape (n, d) in data units, a table of d columns, or an iterable of batches of them.
+            points: An array of shape (n, d) in data units, a table of d columns, or an iterable of batches of them; or
+                what `sordino.tabulate` made of dimensions that are numbers, whose records are in the middle of cells.
 
         Returns:
             The same sums.
@@ -52,9 +57,27 @@ class PointSums:
         Raises:
             DataTypeError: No numbers.
             ShapeError: Another number of coordinates.
+            UnitError: A table in which one protected thing changes more than the plan says.
         """
+        if isinstance(points, TableLike):
+            return self._update_table(points)
         for batch in read_points(points, self.fit.workload.dimension):
             self.core.add(self._complete(batch) if self.fit.count_is_public else batch)
+        return self
+
+    def _update_table(self, table: TableLike) -> PointSums:
+        """Add the middle of every cell as often as the cell counts: a bit of all counts at a time."""
+        table.require(self.fit.request.unit, None)
+        more = _core.PointSums(self.features)
+        for bit in reversed(range(int(table.counts.max(initial=0)).bit_length())):
+            more.merge(more)
+            cells = np.flatnonzero(table.counts >> bit & 1)
+            for first in range(0, max(len(cells), 1), _CELLS):
+                points = table.places(cells[first : first + _CELLS])
+                if points.shape[1] != self.fit.workload.dimension:
+                    raise ShapeError("the table must have one dimension a coordinate")
+                more.add(points)
+        self.core.merge(more)
         return self
 
     def _complete(self, batch: Array) -> Array:

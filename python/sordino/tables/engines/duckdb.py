@@ -15,7 +15,7 @@ from sordino.errors import InputFileError, MissingDependencyError
 from sordino.tables.engines.sql import Dialect, statement
 from sordino.tables.schema import Schema
 
-__all__ = ["DuckDialect", "is_relation", "table_of_parquet", "table_of_relation"]
+__all__ = ["DuckDialect", "is_relation", "pattern", "table_of_parquet", "table_of_relation"]
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _KINDS = {
@@ -112,7 +112,7 @@ def table_of_parquet(
     duckdb = _duckdb()
     with duckdb.connect(config=_config(memory, temporary)) as connection:
         try:
-            names = ", ".join("'" + _pattern(path).replace("'", "''") + "'" for path in paths)
+            names = ", ".join("'" + pattern(path).replace("'", "''") + "'" for path in paths)
             kinds = "name, type, type_length, converted_type, scale, precision, logical_type"
             columns = ", ".join("'" + name.replace("'", "''") + "'" for name in schema.columns)
             several = connection.sql(
@@ -132,7 +132,8 @@ def _config(memory: str, temporary: Any) -> dict[str, str]:
     return {"memory_limit": memory} | ({} if temporary is None else {"temp_directory": os.fspath(temporary)})
 
 
-def _pattern(path: str) -> str:
+def pattern(path: str) -> str:
+    """Return which files a path stands for: of a folder all that are below it."""
     return str(Path(path) / "**" / "*.parquet") if Path(path).is_dir() else path
 
 
