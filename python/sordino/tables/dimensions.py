@@ -197,7 +197,10 @@ class Integers(Dimension):
             DataTypeError: A column of another type.
         """
         found, known = column.integers(what)
-        return np.where(known & (found >= self.low) & (found <= self.high), found - self.low, _NOWHERE)
+        # Without a sign what is below `low` is far above: one comparison, also where the difference goes around.
+        above = np.subtract(found, self.low, dtype=np.int64)
+        inside = above.view(np.uint64) < self.size
+        return np.where(inside if column.valid is None and column.kind == "integer" else inside & known, above, -1)
 
     def middles(self, name: str, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the integers."""

@@ -260,10 +260,11 @@ def encode(schema: Schema, frame: dict[str, Column]) -> tuple[str, Any, NDArray[
 
 def _cells(schema: Schema, part: dict[str, Column]) -> NDArray[np.int64]:
     each = [axis.codes(part[name], f"the column {name!r}") for name, axis in schema.dimensions.items()]
-    cells, known = each[0], each[0] >= 0
+    cells, nowhere = each[0], each[0]
     for codes, size in zip(each[1:], schema.shape[1:], strict=True):
-        cells, known = cells * size + codes, known & (codes >= 0)
-    return np.where(known, cells, -1)
+        # The sign of the last is that of any of them.
+        cells, nowhere = cells * size + codes, nowhere | codes
+    return cells if nowhere is cells else np.where(nowhere >= 0, cells, -1)
 
 
 def _steps(value: Value, column: Column, name: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
