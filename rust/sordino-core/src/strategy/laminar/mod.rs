@@ -19,11 +19,16 @@ use crate::workload::{Workload, spread};
 use forest::{Forest, NONE};
 use solve::Solver;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// Nodes on the ways from roots to leaves that are looked at one by one.
 const MOST_NODES: usize = 1 << 22;
-/// Bits of the largest weight.
-const WEIGHT_BITS: u32 = 13;
+/// Bits of a weight of 1, the largest there may be: at least, and at most where counts up to [`MOST_COUNT`] leave room.
+const WEIGHT_BITS: RangeInclusive<u32> = 13..=20;
+/// Counts of a cell that finer weights leave room for.
+const MOST_COUNT: f64 = (1_u64 << 24) as f64;
+/// Weighted sums are below.
+const MOST_SUM: u64 = 1 << 60;
 
 /// Counts of nested groups with their weights.
 #[derive(Debug, Clone)]
@@ -156,7 +161,7 @@ impl Laminar {
         workload: &Workload,
         geometry: Geometry,
         answer_weights: Option<&[f64]>,
-        bits: u32,
+        bits: RangeInclusive<u32>,
         unit: Option<Unit>,
     ) -> Result<Self, Error> {
         let forest = Forest::of(workload)?;
@@ -166,7 +171,9 @@ impl Laminar {
         }
         let cost = |size: usize| unit.map_or(1.0, |unit| unit.reach(size) as f64 / unit.reach(1) as f64);
         let found = weights::best(&forest, &asked, geometry == Geometry::L1, &cost);
-        let scale = 2f64.powi(bits as i32);
+        let largest = found.iter().zip(&forest.sizes).map(|(g, size)| g.sqrt() * *size as f64).fold(1.0, f64::max);
+        let room = (MOST_SUM as f64 / MOST_COUNT / largest).log2().floor() as u32;
+        let scale = 2f64.powi(room.clamp(*bits.start(), *bits.end()) as i32);
         let rounded = |(v, g): (usize, &f64)| {
             let weight = (g.sqrt() * scale).round() as i64;
             // Without every leaf not every query is answered.
@@ -285,7 +292,7 @@ impl Strategy for Laminar {
         let sums = self.weights.iter().zip(&self.forest.sizes);
         let largest = sums.map(|(q, size)| u128::from(q.unsigned_abs()) * *size as u128).max().unwrap_or(1);
         let bound = u128::from(max_abs) * largest;
-        if bound >= 1 << 60 {
+        if bound >= u128::from(MOST_SUM) {
             return Err(Error::Overflow("the weighted sums overflow; declare a smaller max_value".into()));
         }
         Ok(Encoding::Exact { max_abs: bound as u64 })
