@@ -126,6 +126,7 @@ class Strategy:
         law: str,
         blocks: list[int] | None = None,
         body: bool = False,
+        whole: bool = False,
     ) -> Strategy: ...
     @staticmethod
     def laminar(

@@ -145,8 +145,12 @@ class Factorization:
         inverse: Array = np.linalg.pinv(self.matrix).astype(np.float64, copy=False)
         return inverse
 
-    def build(self, workload: Workload) -> _core.Strategy:
+    def build(self, workload: Workload, whole: bool = False) -> _core.Strategy:
         """Return the strategy in the core.
+
+        Args:
+            workload: What is answered.
+            whole: Whether whole numbers are measured of whole counts, under Laplace noise on one matrix.
 
         Raises:
             InvalidParameterError: The workload is outside the measured row space, or shapes differ.
@@ -155,7 +159,7 @@ class Factorization:
         # Every factor of a product costs bits of the others: many small ones are multiplied out.
         small = len(self.factors) > _MOST_FACTORS and self.entries <= _MULTIPLIED_OUT
         factors = [self.matrix] if small else list(self.factors)
-        return _core.Strategy.factored(workload.core, factors, self.law, blocks, self.body)
+        return _core.Strategy.factored(workload.core, factors, self.law, blocks, self.body, whole)
 
     def to_json(self) -> dict[str, Any]:
         """Return the factorization as a record; arrays stay arrays."""

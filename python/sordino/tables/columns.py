@@ -105,7 +105,8 @@ class Column(NamedTuple):
 
     def known(self) -> NDArray[np.bool_]:
         """Return where there is an entry."""
-        return np.ones(len(self), dtype=np.bool_) if self.valid is None else self.valid
+        # Of all rows one truth value is held.
+        return np.broadcast_to(np.True_, (len(self),)) if self.valid is None else self.valid
 
     def integers(self, what: str) -> Any:
         """Return integers, and where there are some: a number with a fraction is none.

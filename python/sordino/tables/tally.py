@@ -243,8 +243,10 @@ def encode(schema: Schema, frame: dict[str, Column]) -> tuple[str, Any, NDArray[
         DataTypeError: A column is of a type that its dimension is not read from.
     """
     rows = len(next(iter(frame.values())))
-    kind, names, known = "rows", None, np.ones(rows, dtype=np.bool_)
-    if schema.user is not None:
+    known: NDArray[np.bool_]
+    if schema.user is None:
+        kind, names, known = "rows", None, np.broadcast_to(np.bool_(True), (rows,))
+    else:
         kind, names, known = frame[schema.user].users(f"the users in {schema.user!r}")
     cells = np.empty(rows, dtype=np.int32)
     values = np.zeros(rows if schema.value is not None else 0, dtype=np.uint32)

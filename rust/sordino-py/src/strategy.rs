@@ -73,9 +73,10 @@ impl Strategy {
     }
 
     /// A strategy given as matrices, shape (measured, cells): their Kronecker product is measured. With `blocks`
-    /// noise has a norm on consecutive rows, with `body` that of the hull of the columns.
+    /// noise has a norm on consecutive rows, with `body` that of the hull of the columns. With `whole` whole numbers are
+    /// measured of whole counts.
     #[staticmethod]
-    #[pyo3(signature = (workload, factors, law, blocks=None, body=false))]
+    #[pyo3(signature = (workload, factors, law, blocks=None, body=false, whole=false))]
     fn factored(
         py: Python<'_>,
         workload: PyRef<'_, Workload>,
@@ -83,6 +84,7 @@ impl Strategy {
         law: NoiseLaw,
         blocks: Option<Vec<u32>>,
         body: bool,
+        whole: bool,
     ) -> PyResult<Self> {
         let factors = factors
             .iter()
@@ -96,7 +98,7 @@ impl Strategy {
             None if body => Pieces::Body,
             None => Pieces::Coordinates(law.0),
         };
-        let recipe = Factorization { workload: workload.0.clone(), factors, pieces };
+        let recipe = Factorization { workload: workload.0.clone(), factors, pieces, whole };
         let core = detached(py, || recipe.build()).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }

@@ -22,7 +22,8 @@ SIGMA = 1.0 / gaussian_mu(PRIVACY)
 
 def total(workload, mechanism, privacy=PRIVACY):
     """Total squared error at unit noise multiplier (Gaussian) or at epsilon = 1, lattice left out."""
-    plan = so.plan(workload, privacy, mechanism=mechanism)
+    # Of reals: whole numbers have less noise.
+    plan = so.plan(workload, privacy, mechanism=mechanism, integral=mechanism != "p-identity")
     scale = SIGMA if plan.fit.noise_multiplier is not None else 1.0
     answers = workload.core.answers_len
     return (of_laplace_noise(plan) / (1.0 + plan.fit.inflation) / scale) ** 2 * answers, plan

@@ -359,8 +359,17 @@ def test_stated_errors_are_those_of_the_measured_matrix(name, mechanism, tmp_pat
     assert (np.abs(release.unbiased.reshape(-1) - truth) <= 9.0 * stderr + 1e-9 * np.abs(truth)).all()
     assert ((stderr > 0) == (np.abs(A).sum(axis=1) > 0)).all()
     found = plan.fit.factorization
-    L = A @ np.linalg.pinv(found.matrix)
-    own = plan.fit.door.noise * np.sqrt((L**2) @ plan.fit.strategy.unit_variances())
+    if plan.fit.rows is None:
+        L = A @ np.linalg.pinv(found.matrix)
+        own = plan.fit.door.noise * np.sqrt((L**2) @ plan.fit.strategy.unit_variances())
+    else:  # whole numbers: least squares of rows with discrete noise of their own
+        bits = 28 - math.ceil(math.log2(np.abs(found.matrix).max()))
+        B = np.round(np.ldexp(found.matrix, bits))
+        steps, rates = plan.fit.rows
+        assert (steps == np.gcd.reduce(B.astype(np.int64), axis=1)).all()
+        noise = steps**2 / (2.0 * np.sinh(rates / 2.0) ** 2)
+        assert ((rates / steps) @ np.abs(B)).max() <= plan.cost.epsilon * (1.0 + 1e-12)
+        own = np.sqrt(np.einsum("ij,jk,ik->i", A, np.linalg.pinv(B.T / noise @ B), A))
     if plan.fit.strategy.geometry == "body":
         # The bound by the width of the body, and the one by its radius.
         assert (stderr <= own * (1.0 + 1e-6)).all()

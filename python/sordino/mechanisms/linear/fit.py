@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -495,6 +496,8 @@ def fit_linear(
     branching: int = 2,
     factorization: Factorization | None = None,
     progress: Progress | None = None,
+    *,
+    whole: bool | None = None,
 ) -> LinearFit:
     """Build the mechanism's strategy for the workload and fit the door to it.
 
@@ -504,6 +507,7 @@ def fit_linear(
         branching: Its option.
         factorization: What it measures, if it was searched for before.
         progress: Told about the search.
+        whole: Whether of whole counts whole numbers are measured, whose noise is discrete; what is better if None.
 
     Raises:
         UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
@@ -519,7 +523,12 @@ def fit_linear(
         strategy = _closed_form(request, mechanism, branching)
     elif factorization is not None:
         _check_factorization(mechanism, factorization)
-        strategy = factorization.build(workload)
+        if whole is None and mechanism.strategy == "p-identity" and request.integral:
+            either = [fit_linear(request, mechanism, branching, factorization, whole=False)]
+            with suppress(InvalidParameterError):  # large counts leave no room for whole numbers
+                either.append(fit_linear(request, mechanism, branching, factorization, whole=True))
+            return min(either, key=lambda fitted: fitted.error(request.objective))
+        strategy = factorization.build(workload, bool(whole))
     else:
         found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
         fits = (fit_linear(request, mechanism, branching, each) for each in found)

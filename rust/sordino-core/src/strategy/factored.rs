@@ -8,7 +8,10 @@
 use super::boxes::{Boxes, axes_of, indicator, one_by_one};
 use super::columns::sensitivity;
 use super::fixed::Fixed;
-use super::{Body, Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, probe, table};
+use super::{
+    Body, Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats, gcd, integers, not_in_row_space, probe,
+    table,
+};
 use crate::changes::Proved;
 use crate::door::NoiseLaw;
 use crate::error::Error;
@@ -27,6 +30,8 @@ const INPUT_BITS: u32 = 32;
 const PARTS: usize = 8;
 /// Bits of the largest entry, at most.
 const ENTRY_BITS: u32 = 58;
+/// Bits of the largest entry where whole numbers are measured: sums of many counts stay below 2^60.
+const WHOLE_BITS: u32 = 28;
 
 /// A measured matrix, row by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +64,9 @@ pub struct Factorization {
     pub factors: Vec<Factor>,
     /// How noise is put on it.
     pub pieces: Pieces,
+    /// Whether entries are so coarse that of whole counts whole numbers are measured: for one factor and Laplace noise,
+    /// which is then discrete on the lattice of each row.
+    pub whole: bool,
 }
 
 impl Factorization {
@@ -72,8 +80,12 @@ impl Factorization {
     }
 }
 
+fn dependent() -> Error {
+    Error::invalid("strategy", "its rows or columns are dependent")
+}
+
 /// One factor with its pseudo-inverse.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Part {
     fixed: Fixed,
     /// Its fullest row, asked for by every release.
@@ -90,6 +102,9 @@ struct Factored {
     parts: Vec<Part>,
     geometry: Geometry,
     several: Proved,
+    whole: bool,
+    /// Of [`Strategy::refined`], one a run of rows.
+    refined: Vec<f64>,
 }
 
 impl Factored {
@@ -111,13 +126,18 @@ impl Factored {
         // Sums of a Kronecker product grow with every factor: each keeps as many bits as leave room for them.
         let many = recipe.factors.len() as u32;
         let cells = cells.unwrap_or(1).max(2).ilog2() + 1;
-        let bits = ENTRY_BITS.min((SUM_BITS - INPUT_BITS - cells) / many);
+        let bits = if recipe.whole { WHOLE_BITS } else { ENTRY_BITS.min((SUM_BITS - INPUT_BITS - cells) / many) };
+        if recipe.whole && (many > 1 || recipe.pieces != Pieces::Coordinates(NoiseLaw::Laplace)) {
+            return Err(Error::invalid("strategy", "of whole numbers it has one factor and Laplace noise"));
+        }
         let parts = recipe
             .factors
             .iter()
             .map(|factor| {
-                let fixed = Fixed::new(factor.rows, factor.columns, &factor.entries, bits)?;
-                let dependent = || Error::invalid("strategy", "its rows or columns are dependent");
+                let mut fixed = Fixed::new(factor.rows, factor.columns, &factor.entries, bits)?;
+                if recipe.whole {
+                    fixed.bits = 0;
+                }
                 let matrix = from_rows(fixed.rows, fixed.columns, &fixed.to_floats());
                 let inverse = pseudo_inverse(&matrix).ok_or_else(dependent)?;
                 Ok(Part { fullest: fixed.fullest_row(), fixed, matrix, inverse })
@@ -141,7 +161,8 @@ impl Factored {
                 Geometry::Body(Body::new(*rows, *columns, entries, *bits)?)
             }
         };
-        let strategy = Self { workload, parts, geometry, several: Proved::default() };
+        let (whole, refined) = (recipe.whole, Vec::new());
+        let strategy = Self { workload, parts, geometry, several: Proved::default(), whole, refined };
         strategy.check_answers()?;
         Ok(strategy)
     }
@@ -240,13 +261,46 @@ impl Strategy for Factored {
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         let fullest: f64 = self.parts.iter().map(|part| part.fullest).product();
         let largest = fullest * max_abs as f64 * (1.0 + 1e-9);
-        if largest >= 2f64.powi(SUM_BITS as i32) {
+        if self.whole && largest < 2f64.powi(60) {
+            return Ok(Encoding::Exact { max_abs: largest as u64 + 1 });
+        }
+        if self.whole || largest >= 2f64.powi(SUM_BITS as i32) {
             return Err(Error::Overflow("the measured sums overflow; declare a smaller max_value".into()));
         }
         let max_abs = largest * 2f64.powi(-self.bits());
         // The exact sum is rounded once to a double: half a unit of its last place.
         let error = UNIT_ROUNDOFF * max_abs * (self.measured_len() as f64).sqrt();
         Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs })
+    }
+
+    fn steps(&self) -> Vec<Run> {
+        if !self.whole {
+            return Vec::new();
+        }
+        let Fixed { columns, entries, .. } = &self.parts[0].fixed;
+        Run::merged(entries.chunks_exact(*columns).map(|row| row.iter().fold(0, |step, a| gcd(step, *a)).max(1) as u64))
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        let [part] = self.parts.as_slice() else { return None };
+        // Least squares of rows in units of their noise.
+        let rows = each_row(&self.steps(), factors);
+        let scaled = |matrix: &Matrix, of: &dyn Fn(usize, usize) -> usize| {
+            Matrix::from_fn(matrix.nrows(), matrix.ncols(), |i, j| matrix[(i, j)] * rows[of(i, j)])
+        };
+        let inverse = pseudo_inverse(&scaled(&part.matrix, &|i, _| i))?;
+        Some(Box::new(Self {
+            workload: self.workload.clone(),
+            parts: vec![Part { inverse: scaled(&inverse, &|_, j| j), ..part.clone() }],
+            geometry: self.geometry.clone(),
+            several: Proved::default(),
+            whole: self.whole,
+            refined: factors.to_vec(),
+        }))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.refined
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
@@ -263,6 +317,11 @@ impl Strategy for Factored {
             part.fixed.apply(&sums, inner, &mut next);
             sums = next;
             inner *= part.fixed.rows;
+        }
+        if self.whole {
+            // Below 2^60, as `encoding` says.
+            integers(out).iter_mut().zip(&sums).for_each(|(slot, sum)| *slot = *sum as i64);
+            return Ok(());
         }
         let unit = 2f64.powi(-self.bits());
         floats(out).iter_mut().zip(&sums).for_each(|(slot, sum)| *slot = *sum as f64 * unit);

@@ -12,8 +12,8 @@ use std::ops::Range;
 
 /// Parts that users are spread over: the rows of one fit in a cache.
 const PARTS: usize = 512;
-/// Rows that are spread at once by one thread.
-const BLOCK: usize = 1 << 20;
+/// Rows that are spread at once: enough that a part is worth fetching.
+const BLOCK: usize = 1 << 22;
 /// Fewer rows or cells are worth no threads.
 const SMALL: usize = 1 << 14;
 /// Rows that may wait, whatever is kept.
@@ -216,19 +216,20 @@ fn take<A: Amount>(
     let before: Vec<usize> = parts.iter().map(|part| part.waiting.len()).collect();
     let shift = cell_bits(rule);
     let rows = users.len();
-    let together = BLOCK * rayon::current_num_threads();
-    for first in (0..rows).step_by(together) {
+    let threads = rayon::current_num_threads();
+    let share = BLOCK.min(rows).div_ceil(threads);
+    let mut blocks: Vec<Block<A::Row>> = std::iter::repeat_with(Block::default).take(threads).collect();
+    for first in (0..rows).step_by(BLOCK) {
         if let Err(error) = poll() {
             for (part, before) in parts.iter_mut().zip(before) {
                 part.waiting.truncate(before);
             }
             return Err(error);
         }
-        let last = (first + together).min(rows);
-        let blocks: Vec<usize> = (first..last).step_by(BLOCK).collect();
-        let spread_one = |&first: &usize| {
-            let rows = first..(first + BLOCK).min(last);
-            Block::of(spread, users, cells, rows, |row| A::row(values, row))
+        let last = (first + BLOCK).min(rows);
+        let spread_one = |(k, block): (usize, &mut Block<A::Row>)| {
+            let begin = (first + k * share).min(last);
+            block.fill(spread, users, cells, begin..(begin + share).min(last), |row| A::row(values, row));
         };
         let take_in = |(index, part): (usize, &mut Part<A>), blocks: &[Block<A::Row>]| {
             part.waiting.reserve(blocks.iter().map(|block| block.part(index).len()).sum());
@@ -242,10 +243,10 @@ fn take<A: Amount>(
             }
         };
         if last - first < SMALL {
-            let blocks: Vec<_> = blocks.iter().map(spread_one).collect();
+            blocks.iter_mut().enumerate().for_each(spread_one);
             parts.iter_mut().enumerate().for_each(|part| take_in(part, &blocks));
         } else {
-            let blocks: Vec<_> = blocks.par_iter().map(spread_one).collect();
+            blocks.par_iter_mut().enumerate().for_each(spread_one);
             parts.par_iter_mut().enumerate().for_each(|part| take_in(part, &blocks));
         }
     }
@@ -263,36 +264,55 @@ struct Spreaded<R> {
     held: R,
 }
 
+/// A hash that was kept, or is made.
+#[inline]
+fn hash_of(kept: &[u64], k: usize, made: impl Fn() -> u64) -> u64 {
+    kept.get(k).copied().unwrap_or_else(made)
+}
+
 /// Rows by the part of their user.
+#[derive(Default)]
 struct Block<R> {
     rows: Vec<Spreaded<R>>,
     ends: Vec<usize>,
 }
 
 impl<R: Copy + Default> Block<R> {
-    fn of(spread: &Spread, users: Users<'_>, cells: &[i32], rows: Range<usize>, held: impl Fn(usize) -> R) -> Self {
-        let hashes: Vec<u64> =
-            rows.clone().map(|row| if cells[row] < 0 { 0 } else { spread.hash(users.name(row)) }).collect();
-        let known = || rows.clone().zip(&hashes).filter(|(row, _)| cells[*row] >= 0);
-        let mut ends = vec![0; PARTS + 1];
-        for (_, hash) in known() {
-            ends[part_of(*hash) + 1] += 1;
+    fn fill(
+        &mut self,
+        spread: &Spread,
+        users: Users<'_>,
+        cells: &[i32],
+        rows: Range<usize>,
+        held: impl Fn(usize) -> R,
+    ) {
+        let known = || rows.clone().filter(|row| cells[*row] >= 0);
+        // Those of integers are made again sooner than fetched.
+        let hashes: Vec<u64> = match users {
+            Users::Integers(_) => Vec::new(),
+            Users::Bytes { .. } => known().map(|row| spread.hash(users.name(row))).collect(),
+        };
+        let hashed = || known().enumerate().map(|(k, row)| (row, hash_of(&hashes, k, || spread.hash(users.name(row)))));
+        let Self { rows: spreaded, ends } = self;
+        ends.clear();
+        ends.resize(PARTS + 1, 0);
+        for (_, hash) in hashed() {
+            ends[part_of(hash) + 1] += 1;
         }
         for part in 0..PARTS {
             ends[part + 1] += ends[part];
         }
-        let mut spreaded = vec![Spreaded::default(); ends[PARTS]];
-        for (row, hash) in known() {
-            let at = &mut ends[part_of(*hash)];
+        spreaded.resize(ends[PARTS], Spreaded::default());
+        for (row, hash) in hashed() {
+            let at = &mut ends[part_of(hash)];
             let word = match users.name(row) {
                 Name::Integer(name) => name as u64,
                 Name::Bytes(_) => row as u64,
             };
-            spreaded[*at] = Spreaded { word, tag: tag_of(*hash), cell: cells[row] as u32, held: held(row) };
+            spreaded[*at] = Spreaded { word, tag: tag_of(hash), cell: cells[row] as u32, held: held(row) };
             *at += 1;
         }
         ends.pop();
-        Self { rows: spreaded, ends }
     }
 
     fn part(&self, part: usize) -> &[Spreaded<R>] {

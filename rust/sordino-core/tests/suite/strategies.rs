@@ -140,8 +140,12 @@ fn factor(rows: usize, columns: usize) -> Factor {
 fn factorizations() -> Vec<Factorization> {
     let (gaussian, laplace) = (Pieces::Coordinates(NoiseLaw::Gaussian), Pieces::Coordinates(NoiseLaw::Laplace));
     let sums = |n: usize| Workload::Linear { kernel: vec![1.0; n], len: n, center: 0 };
-    let one =
-        |workload: Workload, factor: Factor, pieces: Pieces| Factorization { workload, factors: vec![factor], pieces };
+    let one = |workload: Workload, factor: Factor, pieces: Pieces| Factorization {
+        workload,
+        factors: vec![factor],
+        pieces,
+        whole: false,
+    };
     // Two queries, and two other rows that span the same plane.
     let plane = Workload::Matrix { rows: 2, columns: 4, entries: vec![1.0, 2.0, 0.0, -1.0, 0.5, 0.5, 0.5, 0.5] };
     let rotated = Factor { rows: 2, columns: 4, entries: vec![1.5, 2.5, 0.5, -0.5, 0.5, 1.5, -0.5, -1.5] };
@@ -154,8 +158,13 @@ fn factorizations() -> Vec<Factorization> {
         one(plane.clone(), rotated.clone(), gaussian.clone()),
         one(plane, rotated, Pieces::Blocks(vec![2])),
         one(grid.clone(), factor(6, 6), gaussian.clone()),
-        Factorization { workload: grid.clone(), factors: vec![factor(3, 3), factor(3, 2)], pieces: gaussian },
-        Factorization { workload: grid, factors: vec![factor(4, 3), factor(2, 2)], pieces: laplace },
+        Factorization {
+            workload: grid.clone(),
+            factors: vec![factor(3, 3), factor(3, 2)],
+            pieces: gaussian,
+            whole: false,
+        },
+        Factorization { workload: grid, factors: vec![factor(4, 3), factor(2, 2)], pieces: laplace, whole: false },
     ]
 }
 
@@ -358,7 +367,7 @@ fn outside_the_row_space_is_refused() {
 fn unfit_matrices_are_refused() {
     let gaussian = Pieces::Coordinates(NoiseLaw::Gaussian);
     let build = |workload: Workload, factor: Factor, pieces: &Pieces| {
-        Factorization { workload, factors: vec![factor], pieces: pieces.clone() }.build()
+        Factorization { workload, factors: vec![factor], pieces: pieces.clone(), whole: false }.build()
     };
     let histogram = Workload::Histogram { len: 4 };
     assert!(build(histogram.clone(), factor(3, 4), &gaussian).is_err(), "three rows do not span four cells");
@@ -366,7 +375,7 @@ fn unfit_matrices_are_refused() {
     assert!(build(histogram.clone(), factor(4, 4), &Pieces::Blocks(vec![1, 2])).is_err(), "blocks are too short");
     let dependent = Factor { rows: 2, columns: 2, entries: vec![1.0, 2.0, 2.0, 4.0] };
     assert!(build(Workload::Histogram { len: 2 }, dependent, &gaussian).is_err());
-    let none = Factorization { workload: histogram, factors: vec![], pieces: gaussian };
+    let none = Factorization { workload: histogram, factors: vec![], pieces: gaussian, whole: false };
     assert!(none.build().is_err());
 }
 
