@@ -130,7 +130,11 @@ class Strategy:
     ) -> Strategy: ...
     @staticmethod
     def laminar(
-        workload: Workload, law: str, weights: NDArray[np.float64] | None = None, unit: _Relation | None = None
+        workload: Workload,
+        law: str,
+        weights: NDArray[np.float64] | None = None,
+        unit: _Relation | None = None,
+        most: int | None = None,
     ) -> Strategy: ...
     @staticmethod
     def nested_product(workload: Workload, unit: _Relation) -> Strategy: ...

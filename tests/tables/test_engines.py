@@ -1,5 +1,8 @@
 """One table from every engine: generated rows of every type, permuted, in parts, with all that is strange in them."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 
@@ -305,15 +308,32 @@ def test_progress_is_told_in_bytes_of_files(tmp_path):
     import gzip
 
     schema = so.Schema({"k": T.Integers(0, 3)}, user=None)
-    lines = "".join(f"{i % 5}\n" for i in range(600_000))
-    (tmp_path / "a.csv").write_text("k\n" + lines)
+    (tmp_path / "a.csv").write_text("k\n" + "".join(f"{i % 5}\n" for i in range(600_000)) + "x" * 10_000_000)
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"k\n1\n"))
     paths = [tmp_path / "a.csv", tmp_path / "b.csv.gz"]
     size = sum(path.stat().st_size for path in paths)
     told = []
     table = so.tabulate(paths, schema, request_id="r", progress=lambda *said: told.append(said))
     assert table.counts.tolist() == [120_000, 120_001, 120_000, 120_000]
-    assert len(told) == 4 and told == sorted(told) and told[-1] == (size, size)
+    assert told == [(2**22, size), (2**23, size), (size, size)]
+    # Files of the same size tell the same, however many rows are in them.
+    (tmp_path / "a.csv").write_text("k\n1" + " " * (1_200_000 + 10_000_000 - 1))
+    again = []
+    so.tabulate(paths, schema, request_id="r", progress=lambda *said: again.append(said))
+    assert again == told
+    with pytest.raises(so.errors.DataTypeError, match="callable"):
+        so.tabulate(paths, schema, request_id="r", progress=5)
+    with pytest.raises(OSError, match="mine"):
+        so.tabulate(paths, schema, request_id="r", progress=lambda *_: exec('raise OSError("mine")'))
+    broken = tmp_path / "c.csv.gz"
+    broken.write_bytes(b"\x1f\x8b\x08\0" + b"\0" * 6 + b"\x07" * 30)
+    with pytest.raises(so.errors.InputFileError):
+        so.tabulate(broken, schema, request_id="r")
+    os.mkfifo(tmp_path / "pipe.csv")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe.csv").write_text("k\n1\n"))
+    writer.start()
+    assert so.tabulate(tmp_path / "pipe.csv", schema, request_id="r").counts.sum() == 1
+    writer.join()
     folder = tmp_path / "parts" / "day=1"
     folder.mkdir(parents=True)
     pa.parquet.write_table(pa.table({"k": [1, 2]}), folder / "x.parquet")

@@ -397,13 +397,23 @@ def test_smooth_queries_take_tables_of_numbers_as_points():
     cells = np.argwhere(table.to_numpy())
     points = np.column_stack([np.linspace(-1.0, 1.0, 9)[cells[:, 0]] + 0.125, cells[:, 1].astype(float)])
     repeated = np.repeat(points, table.to_numpy()[tuple(cells.T)], axis=0)
-    assert plan.sums(table).to_bytes() == plan.sums(repeated).to_bytes()
-    assert plan.release(table).private
+    with so.testing.deterministic_noise(bytes(32)):
+        of_table, of_points = plan.release(table), plan.release(repeated)
+    assert (of_table.sums == of_points.sums).all()
+    for take in (plan.sums, plan.sums().update):
+        with pytest.raises(so.errors.InvalidParameterError, match="release"):  # two of them would not add up
+            take(table)
+    public = so.plan(queries, so.ApproxDP(epsilon=1.0, delta=1e-6), unit=so.ReplaceOne(table.unit.records))
+    with pytest.raises(so.errors.UnitError, match="private"):
+        public.release(table)
     with pytest.raises(so.errors.UnitError):
         so.plan(queries, so.ApproxDP(epsilon=1.0, delta=1e-6)).release(table)
-    flat = so.tabulate(data, so.Schema({"x": dimensions["x"]}, user=None), request_id="r")
-    with pytest.raises(so.errors.ShapeError):
-        plan.sums(flat)
-    text = so.tabulate({"x": ["a"]}, so.Schema({"x": T.Levels(["a"])}, user=None), request_id="r")
-    with pytest.raises(so.errors.DataTypeError, match="no points"):
-        plan.sums(text)
+    of_rows = so.plan(queries, so.ApproxDP(epsilon=1.0, delta=1e-6))
+    for rows in (0, 3):  # whether anybody is in them or not
+        some = {"x": np.zeros(rows), "c": ["a"] * rows}
+        flat = so.tabulate(some, so.Schema({"x": dimensions["x"]}, user=None), request_id="r")
+        with pytest.raises(so.errors.ShapeError):
+            of_rows.release(flat)
+        text = so.tabulate(some, so.Schema({"c": T.Levels(["a"])}, user=None), request_id="r")
+        with pytest.raises(so.errors.DataTypeError, match="no points"):
+            of_rows.release(text)

@@ -170,3 +170,25 @@ def test_a_running_histogram_takes_them_and_is_charged_for_all_records_of_a_step
         windows.continual(so.RunningHistogram(4, 6))
     with pytest.raises(so.errors.DataTypeError):
         windows.continual(so.RunningSum(6), dim=2)
+
+
+def test_what_a_reader_found():
+    """Other streams' windows, an interrupted end of a step, steps without rows, bounds that no histogram could have."""
+    schema = schema_of(so.Bounds(2, 1))
+
+    def windows_of(name, most=1):
+        return T.Windows(schema, max_participations=most, min_separation=1, request_id=name)
+
+    stream = so.plan(windows_of("here").continual(so.RunningSum(4)), PRIVACY).open()
+    with pytest.raises(so.errors.UnitError):
+        stream.update(windows_of("there").advance())
+    windows = windows_of("here")
+    windows.update({"u": [], "k": []})  # columns without a type say nothing of users
+    windows.update({"u": np.array([1]), "k": np.array([1])})
+    windows._core.advance()  # and a signal before anything else
+    windows.update({"u": np.array([1]), "k": np.array([1])})
+    assert not windows.advance().counts.any()
+    wide = so.Schema({"k": T.Integers(0, 10_000)}, user="u", bounds=so.Bounds(4096))
+    assert T.Windows(wide, max_participations=2**20, request_id="r").unit.max_participations == 2**20
+    with pytest.raises(so.errors.DataTypeError):
+        T.Windows.from_bytes(windows.to_bytes(), None)

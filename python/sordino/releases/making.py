@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sordino import _core
+from sordino._support.protocols import TableLike
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.fits import Fit
 from sordino.mechanisms.linear.fit import LinearFit
@@ -133,7 +134,10 @@ _TABLES = Making(_prepare_table, _finish_table, _answered_table)
 
 
 def _prepare_points(fit: SmoothFit, data: object, key: bytes | None, accounted: bool) -> Measure:
-    sums = data if isinstance(data, PointSums) else PointSums(fit).update(data)
+    if isinstance(data, TableLike):
+        sums = PointSums.of_table(fit, data)
+    else:
+        sums = data if isinstance(data, PointSums) else PointSums(fit).update(data)
     if sums.features is not fit.features:
         # Sums of an equal plan that was made elsewhere are checked feature by feature.
         sums = PointSums(fit) + sums

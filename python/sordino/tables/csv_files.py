@@ -6,8 +6,9 @@ import csv
 import glob
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -19,6 +20,8 @@ __all__ = ["csv_frames"]
 
 # What stands for a carriage return within a line, where the reader sees an end: no byte is decoded to it.
 _RETURN = "\udc0d"
+# Bytes from one report of progress to the next.
+_MARK = 2**22
 # Lines that are read at once.
 _LINES = 2**18
 
@@ -40,6 +43,7 @@ def csv_frames(
     Raises:
         InputFileError: A file cannot be read, or has not one column of each name.
     """
+    unreadable = InputFileError("the input file cannot be read")
     files: list[str] = []
     for path in paths:
         found = [path] if Path(path).exists() else sorted(glob.glob(path))  # noqa: PTH207 - patterns begin anywhere
@@ -47,16 +51,44 @@ def csv_frames(
             raise InputFileError("the input file cannot be read: there is no such file")
         files += found
     try:
-        before, size = 0, sum(Path(each).stat().st_size for each in files)
-        for each in files:
-            with Path(each).open("rb") as stored, _text(stored, each) as file:
-                for frame in _frames(file, names):
-                    yield frame
-                    if progress is not None:
-                        progress(before + stored.tell(), size)
-                before += stored.tell()
-    except (OSError, EOFError):
-        raise InputFileError("the input file cannot be read") from None
+        sizes = [Path(each).stat().st_size for each in files]
+    except OSError:
+        raise unreadable from None
+    marks = _Marks(progress, sum(sizes))
+    for each, before in zip(files, accumulate(sizes, initial=0), strict=False):
+        frames = _frames_of(each, names)
+        while True:
+            try:
+                found_next = next(frames, None)
+            except (OSError, EOFError, zlib.error):
+                raise unreadable from None
+            if found_next is None:
+                break
+            frame, read = found_next
+            yield frame
+            marks.told(before + read)
+    marks.told(sum(sizes), end=True)
+
+
+class _Marks:
+    """Tells progress at fixed numbers of bytes, and at the end: how often says how large the files are, and no more."""
+
+    def __init__(self, progress: Callable[[int, int], object] | None, size: int) -> None:
+        self._progress, self._size, self._next = progress, size, _MARK
+
+    def told(self, read: int, end: bool = False) -> None:
+        while self._progress is not None and self._next <= min(read, self._size - 1):
+            self._progress(self._next, self._size)
+            self._next += _MARK
+        if end and self._progress is not None:
+            self._progress(self._size, self._size)
+
+
+def _frames_of(path: str, names: list[str]) -> Iterator[tuple[dict[str, Column], int]]:
+    """Yield frames, and how many bytes of the file were read; none of what is no file of the disk."""
+    with Path(path).open("rb") as stored, _text(stored, path) as file:
+        for frame in _frames(file, names):
+            yield frame, stored.tell() if stored.seekable() else 0
 
 
 def _text(stored: BinaryIO, path: str) -> TextIO:

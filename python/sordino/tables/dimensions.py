@@ -177,8 +177,8 @@ class Integers(Dimension):
     kind = "integers"
 
     def __init__(self, low: int, high: int) -> None:
-        self.low = integer("low", low, least=-(2**62), most=2**62)
-        self.high = integer("high", high, least=self.low, most=min(2**62, self.low + MAX_LENGTH - 1))
+        self.low = integer("low", low, least=1 - 2**62, most=2**62 - 1)
+        self.high = integer("high", high, least=self.low, most=min(2**62 - 1, self.low + MAX_LENGTH - 1))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ def tabulate(
         raise DataTypeError("schema must be a sordino.Schema")
     request_id = text("request_id", request_id)
     one_of("engine", engine, get_args(Engine))
+    if progress is not None and not callable(progress):
+        raise DataTypeError("progress must be callable")
     paths = _paths(data)
     of_csv = bool(paths) and not any(_is_parquet(path) for path in paths)
     own = "core" if of_csv else "duckdb" if paths or is_relation(data) else "spark" if is_spark(data) else "core"

@@ -132,6 +132,8 @@ class Tally:
         Raises:
             InvalidParameterError: Users are of another kind than before.
         """
+        if not len(cells):
+            return  # columns without entries may have no type
         self._kind = same_kind(self._kind, kind)  # first: a signal after the rows would leave them without
         if self._rows is not None:
             self._rows = _added(self._rows, cells, values, self.schema)

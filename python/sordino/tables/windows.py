@@ -41,7 +41,7 @@ class StepTable(Table):
     def __init__(self, windows: Windows, counts: NDArray[np.int64]) -> None:
         super().__init__(windows.schema, counts)
         self.unit, self.digest, self.step = windows.unit, windows.digest, windows.step
-        self._units = windows.units
+        self._windows = windows
 
     def require(self, unit: Unit, digest: str | None = None) -> None:
         """Refuse a plan for other tables, or for less than what one user can change in all of them.
@@ -49,9 +49,9 @@ class StepTable(Table):
         Raises:
             UnitError: The workload was not made by `Windows.continual`, or the unit is smaller.
         """
-        own = None if digest is None else self._units.get(digest)
-        if own is None:
+        if digest not in self._windows.digests:
             raise UnitError("a step of windows goes into a stream whose workload their continual(...) made")
+        own = self._windows.unit_of(digest)
         if not covers(unit, own):
             raise UnitError(f"{own.label} can change these tables by more than the plan says: {own!r}")
 
@@ -91,19 +91,31 @@ class Windows:
         records, cap = schema.unit.records, schema.unit.per_cell or schema.unit.records
         self._cells = min(-(-records // cap), math.prod(schema.table_shape))
         self.unit = UserLevel(most, apart, per_step=cap, label=schema.label)
-        name = f"{schema.digest}\0{most}\0{apart}"
-        self.digest = hashlib.sha256(f"windows\0{name}".encode()).hexdigest()
-        # A running histogram knows no bound on what one of its cells changes.
-        self._running = hashlib.sha256(f"running histogram\0{name}".encode()).hexdigest()
-        whole = UserLevel(most, apart, per_step=records, label=schema.label)
-        self.units = {self.digest: self.unit, self._running: whole}
+        self._whole = (most, apart, records)
+        # For a running histogram another one: it knows no bound on what one of its cells changes.
+        name = f"{schema.digest}\0{most}\0{apart}\0{self.request_id}".encode("utf-8", "surrogatepass")
+        self.digests = tuple(hashlib.sha256(kind + name).hexdigest() for kind in (b"windows\0", b"running histogram\0"))
+        self.digest = self.digests[0]
         self._core = _core.Participants(most, apart)
         self._kind: str | None = None
-        self._open = False
-        self._tally = self._fresh()
+        # Of a step: that of another one, which a signal left behind, counts no more.
+        self._tallies: tuple[int, Tally | None] = (0, None)
 
-    def _fresh(self) -> Tally:
-        return Tally(self.schema, request_id=f"{self.request_id}\0{self.step}")
+    @property
+    def _tally(self) -> Tally:
+        """What was taken in of the open step."""
+        step, tally = self._tallies
+        if step != self.step or tally is None:
+            tally = Tally(self.schema, request_id=f"{self.request_id}\0{self.step}")
+            self._tallies = (self.step, tally)
+        return tally
+
+    def unit_of(self, digest: str | None) -> UserLevel:
+        """Return what one user can change, for a workload of this digest."""
+        if digest == self.digest:
+            return self.unit
+        most, apart, records = self._whole
+        return UserLevel(most, apart, per_step=records, label=self.schema.label)
 
     @property
     def step(self) -> int:
@@ -130,12 +142,12 @@ class Windows:
         if isinstance(workload, RunningHistogram):
             if workload.cells != cells or workload.once:
                 raise InvalidParameterError(f"the running histogram must have {cells} cells, and change any of them")
-            live, digest = Continual(workload, **options), self._running
+            live, digest = Continual(workload, **options), self.digests[1]
         else:
             live = Continual(workload, dim=cells, cells_per_record=self._cells, **options)
         axes = self.schema.counts().layout
         assert axes is not None
-        return laid_out(live, Layout(digest, self.units[digest], axes.blocks, axes.channels))
+        return laid_out(live, Layout(digest, self.unit_of(digest), axes.blocks, axes.channels))
 
     def update(self, data: object) -> None:
         """Take in rows of the step that is open, as `Tally.update` does; of a step that fails begin again from there.
@@ -145,14 +157,18 @@ class Windows:
         """
         for frame in frames_of(data, self.schema.columns):
             kind, names, cells, values = encode(self.schema, frame)
-            self._kind, self._open = same_kind(self._kind, kind), True
+            if not len(cells):
+                continue
+            self._kind = same_kind(self._kind, kind)
             self._tally.take(kind, names, self._core.admitted(names, cells), values)
 
     def advance(self) -> StepTable:
-        """End the step, and return its table: for `stream.update(table, step_id=...)`."""
+        """End the step, and return its table: for `stream.update(table, step_id=...)`.
+
+        After a signal that comes as it ends, begin anew from the state of before.
+        """
         table = StepTable(self, self._tally.table().counts)
         self._core.advance()
-        self._tally, self._open = self._fresh(), False
         return table
 
     def to_bytes(self) -> bytes:
@@ -164,7 +180,7 @@ class Windows:
         Raises:
             InvalidParameterError: Rows of the open step were taken in.
         """
-        if self._open:
+        if self._tallies[0] == self.step and self._tallies[1] is not None:
             raise InvalidParameterError("rows of the open step are not part of the state: end the step first")
         head = json.dumps([self.digest, self.request_id, self._kind]).encode() + b"\n"
         return head + self._core.to_bytes()
@@ -180,6 +196,8 @@ class Windows:
         wrong = InvalidParameterError("these bytes are no windows of this schema")
         if not isinstance(data, bytes):
             raise DataTypeError("the state of windows must be bytes")
+        if not isinstance(schema, Schema):
+            raise DataTypeError("schema must be a sordino.Schema")
         first, _, state = data.partition(b"\n")
         try:
             digest, request_id, kind = json.loads(first.decode())
@@ -191,7 +209,6 @@ class Windows:
         if made.digest != digest or kind not in KINDS:
             raise wrong
         made._core, made._kind = core, kind
-        made._tally = made._fresh()
         return made
 
     def __reduce__(self) -> Any:

@@ -100,16 +100,17 @@ class GroupBy(Workload):
 
     def _build(self) -> _core.Workload:
         cells = self.labels.shape[1]
-        starts, indices, entries = [np.zeros(1, dtype=np.int64)], [], []
+        starts, indices, entries, rows = [np.zeros(1, dtype=np.int64)], [], [], 0
         for level, size, weight in zip(self.labels, self.level_sizes, self.weights, strict=True):
             order = np.argsort(level, kind="stable")
             order = order[np.searchsorted(level[order], 0) :]
             counts = np.bincount(level[order], minlength=size)
-            starts.append(starts[-1][-1] + np.cumsum(counts))
+            starts.append(rows + np.cumsum(counts))
+            rows += len(order)
             indices.append(order)
             entries.append(np.full(len(order), weight))
-        rows = np.concatenate(starts)
-        return _core.Workload.sparse(len(rows) - 1, cells, rows, np.concatenate(indices), np.concatenate(entries))
+        ends = np.concatenate(starts)
+        return _core.Workload.sparse(len(ends) - 1, cells, ends, np.concatenate(indices), np.concatenate(entries))
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""

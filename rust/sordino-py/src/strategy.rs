@@ -103,20 +103,21 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
-    /// Counts of nested groups, with the weights of the answers in the mean.
+    /// Counts of nested groups, with the weights of the answers in the mean, as finely as counts up to `most` leave room for.
     #[staticmethod]
-    #[pyo3(signature = (workload, law, weights=None, unit=None))]
+    #[pyo3(signature = (workload, law, weights=None, unit=None, most=None))]
     fn laminar(
         py: Python<'_>,
         workload: PyRef<'_, Workload>,
         law: NoiseLaw,
         weights: Option<PyReadonlyArray1<'_, f64>>,
         unit: Option<UnitParts>,
+        most: Option<u64>,
     ) -> PyResult<Self> {
         let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
         let unit = unit.map(door_unit).transpose().map_err(PyError::from)?;
         let core = &workload.0;
-        let core = detached(py, || strategy::laminar(core, law.0, weights, unit)).map_err(PyError::from)?;
+        let core = detached(py, || strategy::laminar(core, law.0, weights, unit, most)).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }
 

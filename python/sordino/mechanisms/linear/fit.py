@@ -54,6 +54,8 @@ _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
 # Cells are counts without an upper bound where they may be this much larger than the error.
 _LARGE = 64.0
+# Counts of a cell that there is room for where nothing is declared.
+_COUNTS = 2**24
 _NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body": "K-norm"}
 
 
@@ -577,7 +579,9 @@ def _closed_form(request: Request, mechanism: Mechanism, branching: int) -> _cor
         return common_noise(workload, request.unit, mechanism, ratio)
     if mechanism.strategy == "laminar":
         unit = None if request.unit.changes is None else request.unit.relation()
-        return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit)
+        # Reals are counted in fractions, whose number is not known yet.
+        most = (request.max_value or _COUNTS) if request.integral else None
+        return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit, most)
     if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
         return _core.Strategy.nested_product(workload.core, request.unit.relation())
     return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)

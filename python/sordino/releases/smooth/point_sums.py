@@ -10,7 +10,7 @@ import numpy as np
 from sordino import _core
 from sordino._support.files import atomic_write, read_file
 from sordino._support.protocols import TableLike
-from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
+from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnitError
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.workloads.smooth.points import read_points
 
@@ -48,8 +48,7 @@ class PointSums:
         put into the middle of the bounds.
 
         Args:
-            points: An array of shape (n, d) in data units, a table of d columns, or an iterable of batches of them; or
-                what `sordino.tabulate` made of dimensions that are numbers, whose records are in the middle of cells.
+            points: An array of shape (n, d) in data units, a table of d columns, or an iterable of batches of them.
 
         Returns:
             The same sums.
@@ -57,28 +56,34 @@ class PointSums:
         Raises:
             DataTypeError: No numbers.
             ShapeError: Another number of coordinates.
-            UnitError: A table in which one protected thing changes more than the plan says.
+            InvalidParameterError: A table of `tabulate`: two of them would not add up. Its release takes it.
         """
-        if isinstance(points, TableLike):
-            return self._update_table(points)
         for batch in read_points(points, self.fit.workload.dimension):
             self.core.add(self._complete(batch) if self.fit.count_is_public else batch)
         return self
 
-    def _update_table(self, table: TableLike) -> PointSums:
-        """Add the middle of every cell as often as the cell counts: a bit of all counts at a time."""
-        table.require(self.fit.request.unit, None)
-        more = _core.PointSums(self.features)
+    @staticmethod
+    def of_table(fit: SmoothFit, table: TableLike) -> PointSums:
+        """Return the sums of the middle of every cell, as often as the cell counts: for one release alone.
+
+        Raises:
+            DataTypeError: A dimension is no number, or amounts are counted.
+            ShapeError: Another number of dimensions than of coordinates.
+            UnitError: One protected thing changes more than the plan says, or the number of records would be public.
+        """
+        table.require(fit.request.unit, None)
+        if fit.count_is_public:
+            raise UnitError("the number of a table's records is private: plan with AddRemove")
+        if table.places(np.zeros(0, dtype=np.int64)).shape[1] != fit.workload.dimension:
+            raise ShapeError("the table must have one dimension a coordinate")
+        core = _core.PointSums(fit.features)
+        # A bit of all counts at a time, the largest first.
         for bit in reversed(range(int(table.counts.max(initial=0)).bit_length())):
-            more.merge(more)
+            core.merge(core)
             cells = np.flatnonzero(table.counts >> bit & 1)
-            for first in range(0, max(len(cells), 1), _CELLS):
-                points = table.places(cells[first : first + _CELLS])
-                if points.shape[1] != self.fit.workload.dimension:
-                    raise ShapeError("the table must have one dimension a coordinate")
-                more.add(points)
-        self.core.merge(more)
-        return self
+            for first in range(0, len(cells), _CELLS):
+                core.add(table.places(cells[first : first + _CELLS]))
+        return PointSums(fit, core)
 
     def _complete(self, batch: Array) -> Array:
         """Put points of which a coordinate is missing into the middle: their number is public, and must be right."""

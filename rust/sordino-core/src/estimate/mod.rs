@@ -7,6 +7,7 @@
 //! | `columns.rs` | [`Columns`]: the matrix `C`, dense or an operator |
 //! | `working_set.rs` | the same problem on the few columns that matter |
 //! | `probability/` | [`project_measure`]: the probability measure on a grid whose features are nearest to published ones |
+//! | `tables.rs` | [`nearest_tables`]: the nearest tables that agree and have no negative cells, with a certificate |
 //! | `isotonic.rs` | [`isotonic`]: the nearest non-decreasing sequence |
 //! | `cuts/` | [`cuts::search`]: the least, greatest or sparsest cut of a published graph |
 //! | `recovery/` | [`recovery::recover`]: a sparse vector from few linear measurements of it |
@@ -33,6 +34,7 @@ mod isotonic;
 mod probability;
 mod projection;
 pub mod recovery;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod working_set;
@@ -42,3 +44,4 @@ pub use constraint::Constraint;
 pub use isotonic::isotonic;
 pub use probability::{Factor, Measure, project_measure};
 pub use projection::{MAX_ITERATIONS, Projection, project};
+pub use tables::{NearestTables, Residuals, nearest_tables};

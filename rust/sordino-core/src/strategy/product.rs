@@ -117,7 +117,7 @@ impl Product {
         };
         let axis = |factor: &Workload| match factor {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
-            Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), None, bits + 1..=bits + 1, unit)
+            Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), None, bits + 1..=bits + 1, unit, None)
                 .map(|groups| Axis::Groups(Box::new(groups))),
             _ if geometry == Geometry::L1 => WeightedTree::new(factor, bits).map(|tree| Axis::Tree(Box::new(tree))),
             _ => Balanced::new(factor, precision).map(|root| Axis::Root(Box::new(root))),

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Parts that users are spread over: the rows of one fit in a cache.
 const PARTS: usize = 512;
 /// Rows that are spread at once: enough that a part is worth fetching.
-const BLOCK: usize = 1 << 22;
+const BLOCK: usize = 1 << 21;
 /// Fewer rows or cells are worth no threads.
 const SMALL: usize = 1 << 14;
 /// Rows that may wait, whatever is kept.

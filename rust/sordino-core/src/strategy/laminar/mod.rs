@@ -23,10 +23,8 @@ use std::ops::RangeInclusive;
 
 /// Nodes on the ways from roots to leaves that are looked at one by one.
 const MOST_NODES: usize = 1 << 22;
-/// Bits of a weight of 1, the largest there may be: at least, and at most where counts up to [`MOST_COUNT`] leave room.
+/// Bits of a weight of 1, the largest there may be: at least, and at most where the largest counts leave room.
 const WEIGHT_BITS: RangeInclusive<u32> = 13..=20;
-/// Counts of a cell that finer weights leave room for.
-const MOST_COUNT: f64 = (1_u64 << 24) as f64;
 /// Weighted sums are below.
 const MOST_SUM: u64 = 1 << 60;
 
@@ -49,7 +47,8 @@ pub(super) struct Laminar {
 /// The strategy that measures the groups of a workload, of which any two are nested or disjoint, each with its weight.
 ///
 /// `answer_weights` are those of the answers' squared errors in the mean, 1 if there are none. With `unit` Gaussian noise is
-/// made for all that it may change at once: a group is charged for as many records as its cells take.
+/// made for all that it may change at once: a group is charged for as many records as its cells take. Weights are finer where
+/// counts of cells up to `most` leave room for it.
 ///
 /// # Errors
 /// [`Error::Unsupported`] if groups cross, or a query is no multiple of the sum of one.
@@ -58,6 +57,7 @@ pub fn laminar(
     law: NoiseLaw,
     answer_weights: Option<&[f64]>,
     unit: Option<Unit>,
+    most: Option<u64>,
 ) -> Result<Box<dyn Strategy>, Error> {
     let workload = workload.clone().validated()?;
     workload.listed()?;
@@ -65,7 +65,7 @@ pub fn laminar(
         Error::check_len("weights", workload.answers_len(), weights.len())?;
     }
     let geometry = if law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
-    Ok(Box::new(Laminar::new(&workload, geometry, answer_weights, WEIGHT_BITS, unit)?))
+    Ok(Box::new(Laminar::new(&workload, geometry, answer_weights, WEIGHT_BITS, unit, most)?))
 }
 
 /// Of each group that holds a cell the square of its weight, and its cells.
@@ -163,6 +163,7 @@ impl Laminar {
         answer_weights: Option<&[f64]>,
         bits: RangeInclusive<u32>,
         unit: Option<Unit>,
+        most: Option<u64>,
     ) -> Result<Self, Error> {
         let forest = Forest::of(workload)?;
         let mut asked = vec![0.0; forest.len()];
@@ -172,7 +173,9 @@ impl Laminar {
         let cost = |size: usize| unit.map_or(1.0, |unit| unit.reach(size) as f64 / unit.reach(1) as f64);
         let found = weights::best(&forest, &asked, geometry == Geometry::L1, &cost);
         let largest = found.iter().zip(&forest.sizes).map(|(g, size)| g.sqrt() * *size as f64).fold(1.0, f64::max);
-        let room = (MOST_SUM as f64 / MOST_COUNT / largest).log2().floor() as u32;
+        // Weights that are rounded up, and sums that are as large as may be, have room too.
+        let room =
+            most.map_or(0, |most| (0.99 * MOST_SUM as f64 / most as f64 / (largest + 1.0)).log2().floor() as u32);
         let scale = 2f64.powi(room.clamp(*bits.start(), *bits.end()) as i32);
         let rounded = |(v, g): (usize, &f64)| {
             let weight = (g.sqrt() * scale).round() as i64;

@@ -66,7 +66,7 @@ fn equal_hierarchies_reach_the_optimum() {
         [(vec![4, 4, 4], 149.450_892), (vec![4, 8, 16], 843.5874), (vec![12, 30], 511.2706), (vec![7, 24], 249.8864)]
     {
         let workload = equal(&sizes);
-        let strategy = laminar(&workload, NoiseLaw::Gaussian, None, None).unwrap();
+        let strategy = laminar(&workload, NoiseLaw::Gaussian, None, None, Some(1 << 24)).unwrap();
         let found = error(&*strategy, workload.answers_len());
         assert!(found >= optimum * (1.0 - 1e-6) && found < optimum * 1.0005, "{sizes:?}: {found} {optimum}");
     }
@@ -78,11 +78,11 @@ fn crossing_groups_and_other_queries_are_refused() {
     let uneven = Workload::Matrix { rows: 1, columns: 2, entries: vec![1.0, 2.0] };
     let sums = Workload::Linear { kernel: vec![1.0; 4], len: 4, center: 0 };
     for workload in [crossing, uneven, sums] {
-        assert!(laminar(&workload, NoiseLaw::Gaussian, None, None).is_err());
+        assert!(laminar(&workload, NoiseLaw::Gaussian, None, None, Some(1 << 24)).is_err());
     }
     let weights = vec![1.0; 3];
-    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights), None).is_ok());
-    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights[1..]), None).is_err());
+    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights), None, Some(1 << 24)).is_ok());
+    assert!(laminar(&equal(&[2]), NoiseLaw::Gaussian, Some(&weights[1..]), None, Some(1 << 24)).is_err());
 }
 
 /// A random hierarchy: each level joins neighbours of the one below; some cells may be in no group.
@@ -116,7 +116,7 @@ proptest! {
         let workload = groups(&labels, &factors);
         let law = if pure { NoiseLaw::Laplace } else { NoiseLaw::Gaussian };
         let weights: Vec<f64> = (0..workload.answers_len()).map(|t| 1.0 + ((state >> (t % 50)) & 3) as f64).collect();
-        let strategy = laminar(&workload, law, Some(&weights), None).unwrap();
+        let strategy = laminar(&workload, law, Some(&weights), None, Some(1 << 24)).unwrap();
         let measured = matrix(&*strategy, cells);
         // Sensitivity: the largest column, and pairs below the bound.
         let norm = |column: &[f64]| -> f64 {
@@ -211,7 +211,7 @@ fn uneven_hierarchies_come_near_the_bound() {
     let fine = cuts(32);
     let labels = vec![(0..cells as i64).collect(), fine.clone(), fine.iter().map(|f| f / 5).collect(), vec![0; cells]];
     let workload = groups(&labels, &[1.0; 4]);
-    let strategy = Laminar::new(&workload, Geometry::L2, None, super::WEIGHT_BITS, None).unwrap();
+    let strategy = Laminar::new(&workload, Geometry::L2, None, super::WEIGHT_BITS, None, None).unwrap();
     let (rows, columns, entries) = workload.dense().unwrap();
     let queries = from_rows(rows, columns, &entries);
     let gram = crate::linear_algebra::transposed_product(&queries, &queries);
@@ -245,10 +245,10 @@ fn changes_of_several_cells_are_covered() {
         let other = equal(&[2, 2]);
         let both = Workload::Kronecker { factors: vec![one.clone(), other.clone()] }.validated().unwrap();
         for (workload, cells) in [(&one, 6), (&both, 24)] {
-            let single = laminar(workload, NoiseLaw::Gaussian, None, None);
+            let single = laminar(workload, NoiseLaw::Gaussian, None, None, None);
             let strategy: Box<dyn Strategy> = match workload {
                 Workload::Kronecker { .. } => crate::strategy::nested_product(workload, unit).unwrap(),
-                _ => laminar(workload, NoiseLaw::Gaussian, None, Some(unit)).unwrap(),
+                _ => laminar(workload, NoiseLaw::Gaussian, None, Some(unit), Some(1 << 24)).unwrap(),
             };
             let said = strategy.sensitivity(unit).unwrap().get();
             let columns = dense(&*strategy, cells);
