@@ -182,6 +182,10 @@ class _Target:
         return self.law == "body" or (self.law == "l1" and int(np.count_nonzero(self.difference)) <= _REACHABLE)
 
 
+# Steps of a shift that are looked at one by one, and losses that are told apart to all digits.
+_FINE, _MANY = 512, 10**6
+
+
 def discrete_losses(shifts: NDArray[np.int64], rates: Array) -> tuple[Array, Array]:
     """Return the log-likelihood ratios that discrete noise on shifted rows can have, and their chances."""
     losses, chances = np.zeros(1), np.ones(1)
@@ -190,7 +194,10 @@ def discrete_losses(shifts: NDArray[np.int64], rates: Array) -> tuple[Array, Arr
         between = np.arange(1 - shift, 0)
         own = rate * np.concatenate([[shift, -shift], shift + 2.0 * between])
         mass = np.concatenate([[1.0, q**shift], (1.0 - q) * q ** np.abs(between)]) / (1.0 + q)
-        sums = np.round(losses[:, None] + own, 10)
+        if shift > _FINE:  # nearly continuous: the same to a ten-thousandth
+            own, places = np.unique(np.round(own, 4), return_inverse=True)
+            mass = np.bincount(places, mass)
+        sums = np.round(losses[:, None] + own, 10 if losses.size * own.size < _MANY else 4)
         losses, places = np.unique(sums, return_inverse=True)
         chances = np.bincount(places.ravel(), (chances[:, None] * mass).ravel())
     return losses, chances

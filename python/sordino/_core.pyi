@@ -51,6 +51,7 @@ __all__ = [
     "laplace_noise",
     "lower_bounds",
     "minimum_ellipsoid",
+    "nearest_tables",
     "optimize_strategy",
     "p_identity",
     "project",
@@ -170,6 +171,7 @@ class Strategy:
     @property
     def common_noise(self) -> float:
         """Variance of the noise that all measured numbers have in common, at unit noise."""
+    def residual_variances(self, sets: Sequence[Sequence[int]]) -> list[float] | None: ...
     def unit_variances(self) -> NDArray[np.float64]: ...
     def column(self, cell: int) -> NDArray[np.float64] | None: ...
     def weights(self, row: NDArray[np.float64]) -> NDArray[np.float64]: ...
@@ -687,6 +689,16 @@ def recover(
     iterations: int,
     progress: Callable[[int, float], object] | None,
 ) -> Recovered: ...
+def nearest_tables(
+    levels: Sequence[int],
+    sets: Sequence[Sequence[int]],
+    subsets: Sequence[Sequence[int]],
+    residuals: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    total: float,
+    tolerance: float,
+    iterations: int,
+) -> tuple[NDArray[np.float64], float, float, int]: ...
 def isotonic(values: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 @final

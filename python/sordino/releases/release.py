@@ -19,6 +19,7 @@ from sordino.mechanisms.linear.projections import Projection, project
 from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
 from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
 from sordino.releases.boxes import BoxSums, box_rows, box_sums
+from sordino.releases.consistent import Consistency, Norm, Shrink, consistent_values
 from sordino.releases.frames import frame_of
 from sordino.releases.interval import Interval, interval_around
 from sordino.workloads import Marginals, Matrix, Workload
@@ -50,6 +51,7 @@ class Release:
         projection: How `values` were projected onto the plan's constraint, None if they were not.
         recovery: The sparse table that was recovered, for mechanisms that look for one.
         asked: The fit as it was asked for, before any choice.
+        consistency: How `values` were made consistent, None if they were not.
     """
 
     fit: LinearFit
@@ -63,6 +65,7 @@ class Release:
     projection: Projection | None = field(default=None, repr=False)
     recovery: RecoveryResult | None = field(default=None, repr=False)
     asked: LinearFit | None = field(default=None, repr=False)
+    consistency: Consistency | None = field(default=None, repr=False)
     _unbiased: Array | None = field(default=None, repr=False)
     _stderr: Array | None = field(default=None, repr=False)
 
@@ -172,6 +175,7 @@ class Release:
                 post_processing=(),
                 projection=None,
                 recovery=None,
+                consistency=None,
             )
         if not workload.linear:
             raise UnsupportedMechanismError(
@@ -192,6 +196,7 @@ class Release:
             post_processing=(),
             projection=None,
             recovery=None,
+            consistency=None,
             _unbiased=None,
             _stderr=(self.fit.door.noise * np.sqrt(variances)).reshape(shape),
         )
@@ -328,6 +333,35 @@ class Release:
         values, report = project(self.fit, constraint, self.measured.values())
         done = self._processed(values.reshape(self.unbiased.shape), "projected")
         return replace(done, projection=report)
+
+    def consistent(
+        self, *, total: float | None = None, shrink: Shrink | None = None, norm: Norm = "answers"
+    ) -> Release:
+        """Return a release whose answers some counts could have, none negative; `unbiased` and intervals stay.
+
+        Marginals: tables that agree on every common margin, the nearest in the mean square over all answers, up to a
+        gap that is told. With a public total the root mean square error over all answers is not larger than before, on
+        any draw, up to that gap: for a projection onto a convex set that holds the truth. This is said of all answers
+        together, not of one answer, a margin or the total: empty cells are biased upwards, large ones downwards.
+        `RunningSum`: never falling, from 0 to the total; the same theorem. `Histogram`: cells that add up to the total.
+
+        Args:
+            total: Number of records, if it is public. Otherwise it is kept as it was measured: left free, what is not
+                negative would push it up.
+            shrink: 'independence' moves tables towards those of independent attributes, as far as their noise asks for
+                (James and Stein): of Gaussian noise with less expected error whatever the data. A bias towards no
+                association; `consistency.shrunk` says by how much.
+            norm: What distances are: 'answers', or 'noise', where each part counts by its precision.
+
+        Raises:
+            DataTypeError: The total is no number.
+            InvalidParameterError: It is negative, or an option means nothing for these queries.
+            UnsupportedMechanismError: Other queries, or noise without the structure of marginals.
+
+        Source: Mullins and others 2024 for the problem in the norm of the noise; [consistent tables](../consistent.md).
+        """
+        values, report = consistent_values(self, total, shrink, norm)
+        return replace(self._processed(values, "consistent"), consistency=report)
 
     def nonnegative(self) -> Release:
         """Return a release with negative answers raised to zero; `unbiased` and intervals stay.

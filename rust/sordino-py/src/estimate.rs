@@ -8,7 +8,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
 use sordino_core::estimate::cuts;
-use sordino_core::estimate::{self, Constraint, DenseColumns, Factor};
+use sordino_core::estimate::{self, Constraint, DenseColumns, Factor, Residuals};
 use std::ops::ControlFlow;
 
 /// Cells, their weights, duality gap and iterations.
@@ -40,6 +40,32 @@ pub(crate) fn project(
     let (cells, weights): (Vec<i64>, Vec<f64>) =
         found.weights.iter().map(|(cell, weight)| (*cell as i64, *weight)).unzip();
     Ok((PyArray1::from_vec(py, cells).unbind(), PyArray1::from_vec(py, weights).unbind(), found.gap, found.iterations))
+}
+
+/// Tables, duality gap, the share of uniform ones and iterations.
+type Nearest = (Py<PyArray1<f64>>, f64, f64, usize);
+
+/// The tables of sets of attributes that agree, have no negative cell and are nearest to published residuals.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "a problem, its metric and its limits")]
+pub(crate) fn nearest_tables(
+    py: Python<'_>,
+    levels: Vec<usize>,
+    sets: Vec<Vec<usize>>,
+    subsets: Vec<Vec<usize>>,
+    residuals: PyReadonlyArray1<'_, f64>,
+    weights: PyReadonlyArray1<'_, f64>,
+    total: f64,
+    tolerance: f64,
+    iterations: usize,
+) -> PyResult<Nearest> {
+    let (y, weights) = (residuals.as_slice()?, weights.as_slice()?);
+    let found = detached(py, || {
+        let residuals = Residuals::new(&levels, &sets, &subsets)?;
+        estimate::nearest_tables(&residuals, y, weights, total, tolerance, iterations)
+    });
+    let found = found.map_err(PyError::from)?;
+    Ok((PyArray1::from_vec(py, found.tables).unbind(), found.gap, found.mixed, found.iterations))
 }
 
 /// Probabilities of grid points, duality gap and iterations.

@@ -35,7 +35,7 @@ mod _core {
     #[pymodule_export]
     use crate::door::{Door, Measured, fit, keep_keys, publish_keys, select};
     #[pymodule_export]
-    use crate::estimate::{project, project_measure, search_cut};
+    use crate::estimate::{nearest_tables, project, project_measure, search_cut};
     #[pymodule_export]
     use crate::events::{AboveThreshold, GraphEvents, LazyStream, SpanningForest, Words};
     #[pymodule_export]

@@ -257,6 +257,11 @@ impl Strategy {
         self.core.common_noise()
     }
 
+    /// Of marginals: variances of residuals at unit noise, for sets of attributes.
+    fn residual_variances(&self, sets: Vec<Vec<usize>>) -> Option<Vec<f64>> {
+        self.core.residual_variances(&sets)
+    }
+
     fn unit_variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.core.unit_variances().into_pyarray(py)
     }

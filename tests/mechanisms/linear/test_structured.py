@@ -491,9 +491,7 @@ def test_the_largest_error_of_very_many_ranges_is_not_minimised():
 def test_finer_weights_of_groups_leave_the_room_that_coarse_ones_had(integral):
     groups = so.GroupBy([np.zeros(64, dtype=int), np.arange(64) // 8, np.arange(64)])
     for most in (None, 2**24, 2**36 if integral else 2**20):
-        plan = so.plan(
-            groups, so.GaussianDP(mu=1.0), mechanism="laminar-gaussian", max_value=most, integral=integral
-        )
+        plan = so.plan(groups, so.GaussianDP(mu=1.0), mechanism="laminar-gaussian", max_value=most, integral=integral)
         assert plan.fit.domain.max_value >= (most or 2**24)
     for k in (16, 22):  # the largest sums are just what fits
         one = so.plan(so.GroupBy(np.zeros(2**k, dtype=int)), so.PureDP(epsilon=1.0), mechanism="laminar-laplace")

@@ -13,7 +13,7 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, cells, marginal};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Bits of the largest weight, where the numbers of levels allow.
 const WEIGHT_BITS: f64 = 18.0;
@@ -338,6 +338,24 @@ impl Strategy for Marginals {
             .filter(|bound| *bound < 1 << 60)
             .map(|bound| Encoding::Exact { max_abs: bound as u64 })
             .ok_or_else(|| Error::Overflow("these marginals overflow; declare a smaller max_value".into()))
+    }
+
+    fn residual_variances(&self, sets: &[Vec<usize>]) -> Option<Vec<f64>> {
+        if self.direct {
+            return None;
+        }
+        let unit = self.unit_variances();
+        let pieces: HashMap<&[usize], &Piece> = self.pieces.iter().map(|piece| (piece.set.as_slice(), piece)).collect();
+        // A recovered cell has the variance of its residual times the share of centred tables.
+        let spread = |i: &usize| {
+            Axis(self.radices[*i] as f64).recovered() * self.radices[*i] as f64 / (self.radices[*i] as f64 - 1.0)
+        };
+        let of_set = |set: &Vec<usize>| {
+            let piece = pieces.get(set.as_slice())?;
+            let noise = unit[piece.offset] / (piece.weight as f64).powi(2);
+            Some(noise * set.iter().map(spread).product::<f64>())
+        };
+        sets.iter().map(of_set).collect()
     }
 
     fn steps(&self) -> Vec<Run> {

@@ -213,6 +213,12 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Of marginals: `v_T` for sets of attributes, where the covariance of the residual on `T` is `v_T` times the centring, at
+    /// unit noise; none if it has no such structure, or they are not measured.
+    fn residual_variances(&self, _sets: &[Vec<usize>]) -> Option<Vec<f64>> {
+        None
+    }
+
     /// The factors of [`Self::refined`]; none where they are all 1.
     fn factors(&self) -> &[f64] {
         &[]

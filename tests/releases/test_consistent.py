@@ -1,0 +1,172 @@
+"""Consistent answers: fixtures, theorems on every draw, options that are refused, and what the numbers mean."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sordino as so
+
+APPROX = so.ApproxDP(epsilon=0.5, delta=1e-6)
+PURE = so.PureDP(epsilon=0.5)
+LEVELS = [4, 3, 5, 2]
+
+
+def records(seed, n=400, levels=LEVELS):
+    rng = np.random.default_rng(seed)
+    first = rng.geometric(0.4, n) - 1
+    return np.stack(
+        [np.minimum(first + (i > 1) * rng.integers(0, 3, n), level - 1) for i, level in enumerate(levels)], 1
+    )
+
+
+def truth_of(workload, codes):
+    tables = []
+    for s in workload.sets:
+        table = np.zeros([workload.levels[i] for i in s])
+        np.add.at(table, tuple(codes[:, i] for i in s), 1)
+        tables.append(table.ravel())
+    return np.concatenate(tables)
+
+
+def agrees(tables, total):
+    for (one, a), (other, b) in itertools.combinations(tables.items(), 2):
+        common = set(one) & set(other)
+        sums = [t.sum(axis=tuple(k for k, i in enumerate(s) if i not in common)) for s, t in ((one, a), (other, b))]
+        np.testing.assert_allclose(*sums, rtol=1e-9, atol=1e-9 * (1.0 + total))
+
+
+MARGINALS = [
+    (so.Marginals(LEVELS, k=2), "fourier", APPROX),
+    (so.Marginals(LEVELS, k=2), "fourier", PURE),
+    (so.Marginals(LEVELS, k=2), "output", APPROX),
+    (so.Marginals(LEVELS, k=2), "output", PURE),
+    (so.Marginals(LEVELS, k=2), "identity", APPROX),
+    (so.Marginals(LEVELS, sets=[(0, 1), (1, 2, 3), (0,)], weights=[1.0, 3.0, 0.5]), "fourier", APPROX),
+    (so.Marginals(LEVELS, sets=[(0, 1, 2), (1, 3), ()]), "output", APPROX),
+    (so.Marginals([2, 3, 2], k=1), "fourier", APPROX),
+]
+
+
+@pytest.mark.parametrize(("workload", "mechanism", "privacy"), MARGINALS)
+@pytest.mark.parametrize("norm", ["answers", "noise"])
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_agree_and_the_theorem_holds_on_every_draw(workload, mechanism, privacy, norm, seed, known_noise):
+    codes = records(seed, levels=workload.levels)
+    release = so.plan(workload, privacy, mechanism=mechanism).release(codes)
+    truth = truth_of(workload, codes)
+    weights = np.ones(truth.size) if workload.answer_weights() is None else workload.answer_weights()
+
+    def error(values):
+        return math.sqrt(np.average((values - truth) ** 2, weights=weights))
+
+    for made in (
+        release.consistent(norm=norm),
+        release.consistent(total=400, norm=norm),
+        release.consistent(shrink="independence", norm=norm),
+        release.consistent(total=0, norm=norm),
+    ):
+        report = made.consistency
+        assert made.values.min() >= 0.0 and report.gap <= 1.01e-3 and 0.0 <= report.mixed <= 1.0
+        agrees(made.tables, report.total)
+        for table in made.tables.values():
+            assert math.isclose(table.sum(), report.total, rel_tol=1e-9, abs_tol=1e-9)
+        assert (made.unbiased == release.unbiased).all() and (made.stderr == release.stderr).all()
+        assert made.post_processing == ("consistent",)
+        assert math.isclose(report.moved, np.sqrt(np.mean((made.values - release.values) ** 2)), rel_tol=1e-9)
+    if norm == "answers":
+        # With the true total: not further, up to the gap, which is a share of the noise. Of tables that do not agree
+        # least squares is a projection too.
+        gap = (
+            math.sqrt(2.0 * release.consistent(total=400).consistency.gap)
+            * so.plan(workload, privacy, mechanism=mechanism).rmse
+        )
+        assert error(release.consistent(total=400).values) <= error(release.values) + gap
+    assert release.answer(workload).consistency is None
+
+
+def test_the_generated_table_of_four_attributes(known_noise):
+    """The errors that an independent prototype measured: .5 and .43 of the noise."""
+    rng = np.random.default_rng(0)
+    levels, n = [20, 30, 25, 10], 5000
+    columns = []
+    for level in levels:
+        share = 1.0 / np.arange(1, level + 1) ** 1.2
+        columns.append(rng.choice(level, n, p=share / share.sum()))
+    codes = np.stack(columns, 1)
+    half = rng.random(n) < 0.5
+    codes[half, 1] = 3 * codes[half, 0] // 2
+    half = rng.random(n) < 0.5
+    codes[half, 3] = 10 * codes[half, 2] // 25
+    workload = so.Marginals(levels, k=2)
+    truth = truth_of(workload, codes)
+    release = so.plan(workload, APPROX, mechanism="output-gaussian").release(codes)
+
+    def error(values):
+        return math.sqrt(np.mean((values - truth) ** 2))
+
+    plain, shrunk = release.consistent(), release.consistent(shrink="independence")
+    assert abs(error(plain.values) / 9.97 - 1.0) < 0.05
+    assert abs(error(shrunk.values) / 8.45 - 1.0) < 0.05
+    assert error(release.nonnegative().values) > 1.4 * error(plain.values)
+    factors = shrunk.consistency.shrunk
+    assert set(factors) == set(workload.sets) and factors[0, 1] > 2 * factors[1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:deterministic noise")
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 2**32), st.floats(0, 50))
+def test_histograms_are_projected_onto_the_simplex(cells, seed, total):
+    plan = so.plan(so.Histogram(cells), so.GaussianDP(mu=0.5), mechanism="identity-gaussian")
+    with so.testing.deterministic_noise(seed.to_bytes(32, "little")):
+        release = plan.release(np.zeros(cells, dtype=int))
+    made = release.consistent(total=total)
+    assert made.values.min() >= 0.0 and math.isclose(made.values.sum(), total, abs_tol=1e-9)
+    if total > 1e-6:  # the same number was taken from all that are left, and no less from those that are not
+        lowered = release.values - made.values
+        kept = made.values > 0.0
+        assert np.ptp(lowered[kept]) < 1e-9
+        assert (lowered[~kept] <= lowered[kept].min() + 1e-9).all()
+    free = release.consistent()
+    assert math.isclose(free.values.sum(), max(release.values.sum(), 0.0), abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("privacy", [APPROX, PURE])
+def test_running_sums_never_fall_and_come_no_further_from_the_truth(privacy, known_noise):
+    rng = np.random.default_rng(1)
+    for k in range(20):
+        x = rng.poisson(rng.uniform(0, 3), 60)
+        release = so.plan(so.RunningSum(60), privacy).release(x)
+        made = release.consistent(total=int(x.sum()))
+        assert (np.diff(made.values) >= 0.0).all() and made.values.min() >= 0.0 and made.values.max() <= x.sum()
+        truth = np.cumsum(x)
+        assert np.linalg.norm(made.values - truth) <= np.linalg.norm(release.values - truth) * (1.0 + 1e-12), k
+
+
+def test_what_is_refused():
+    release = so.plan(so.Marginals(LEVELS, k=2), APPROX).release(records(0))
+    for wrong in ({"total": -1}, {"shrink": "all"}, {"norm": "l1"}):
+        with pytest.raises(so.errors.InvalidParameterError):
+            release.consistent(**wrong)
+    with pytest.raises(so.errors.DataTypeError):
+        release.consistent(total="many")
+    ranges = so.plan(so.AllRanges(8), APPROX).release(np.ones(8))
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="AllRanges"):
+        ranges.consistent()
+    histogram = so.plan(so.Histogram(8), APPROX).release(np.ones(8))
+    with pytest.raises(so.errors.InvalidParameterError, match="marginals"):
+        histogram.consistent(shrink="independence")
+
+
+def test_a_hundred_attributes():
+    """4,950 tables, which no full table holds: feasible, with a gap that is told."""
+    rng = np.random.default_rng(0)
+    codes = np.minimum(rng.geometric(0.35, (2000, 100)) - 1, 9)
+    workload = so.Marginals([10] * 100, k=2)
+    made = so.plan(workload, so.GaussianDP(mu=1.0)).release(codes).consistent(total=2000)
+    assert made.values.min() >= 0.0 and made.consistency.gap <= 1e-3 and made.consistency.iterations < 200
+    some = {s: made.tables[s] for s in list(made.tables)[::500]}
+    agrees(some, 2000)
