@@ -368,8 +368,8 @@ class Release:
 
         Each answer comes nearer to a truth that is not negative; sums of them do not. Every empty cell keeps a bias of
         .40 standard errors (Laplace noise: .35), so a sum over N empty cells has .4 sqrt(N) times the error of the
-        same sum of `unbiased` (Laplace: .35 sqrt(N)), 4 times for a hundred cells. Sum `unbiased`, or ask for the sum
-        by `answer`.
+        same sum of `unbiased` (Laplace: .35 sqrt(N)), 4 times for a hundred cells. Sum `unbiased`, ask for the sum by
+        `answer`, or keep sums by `consistent`.
         """
         return self._processed(np.maximum(self.values, 0.0), "nonnegative")
 

@@ -111,6 +111,15 @@ impl Geometric {
 
     /// Adds `step` times a sample to each value.
     fn add(self, step: i64, units: &mut [i64], words: &mut ChaChaWords) {
+        if step == 1 {
+            self.add_each(units, words, |k| k);
+        } else {
+            self.add_each(units, words, |k| step.saturating_mul(k));
+        }
+    }
+
+    #[inline]
+    fn add_each(self, units: &mut [i64], words: &mut ChaChaWords, stepped: impl Fn(i64) -> i64) {
         let mut done = 0;
         while done < units.len() {
             let mut failed = None;
@@ -120,7 +129,7 @@ impl Geometric {
                 taken += 1;
                 if let Some((k, again)) = self.decided(*word) {
                     // A minus zero changes nothing, and the next word is for the same value.
-                    *unit = add_noise(*unit, step.saturating_mul(k));
+                    *unit = add_noise(*unit, stepped(k));
                     done += usize::from(!again);
                 } else {
                     failed = Some(*word);
@@ -130,7 +139,7 @@ impl Geometric {
             words.take(taken);
             if let Some(word) = failed {
                 let k = self.slow(word, false, words);
-                units[done] = add_noise(units[done], step.saturating_mul(k));
+                units[done] = add_noise(units[done], stepped(k));
                 done += 1;
             }
         }
