@@ -17,6 +17,7 @@ __all__ = [
     "LowerBounds",
     "Measured",
     "PanPrivateTree",
+    "Participants",
     "PointFeatures",
     "PointSums",
     "Recovered",
