@@ -217,9 +217,15 @@ def _shrunk(
     return found, factors
 
 
+# Subsets of a set are looked at one by one.
+_MOST_AXES = 16
+
+
 def _tables(
     release: Release, workload: Marginals, given: float | None, shrink: Shrink | None, norm: Norm
 ) -> tuple[Array, Consistency]:
+    if any(len(s) > _MOST_AXES for s in workload.sets):
+        raise UnsupportedMechanismError(f"consistent() serves tables of at most {_MOST_AXES} attributes")
     sizes, below = _Sizes(workload.levels), _below(workload.sets)
     measured, residuals, variances = _measured(release, workload, below)
     total = max(measured, 0.0) if given is None else given
