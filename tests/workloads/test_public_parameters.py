@@ -96,6 +96,7 @@ FUNCTION_SLOTS = {
     ("OrthonormalBasis", 2),
     ("GroupConvolution.from_predicate", 0),
     ("Release.query", 0),
+    ("tabulate", "progress"),
     ("EventStream.replay", 0),
     ("HistogramStream.estimate", "progress"),
     ("Release.reconstructed", "progress"),
@@ -280,13 +281,19 @@ def calls():
     add("Schema.group_by", schema.group_by, "cell", weights={"cell": 1.0})
     add("Schema.marginals", schema.marginals, 1)
     add("Schema.from_toml", so.Schema.from_toml, "none")
-    new("tabulate", records, schema, request_id="r", memory="2GB", temporary=None, engine="auto")
+    new("tabulate", records, schema, request_id="r", memory="2GB", temporary=None, engine="auto", progress=None)
     add("Table.require", so.tabulate(records, schema, request_id="r").require, schema.unit, schema.digest)
     new("Tally", schema, request_id="r")
     tally = so.tables.Tally(schema, request_id="r")
     add("Tally.update", so.tables.Tally(schema, request_id="r").update, records)
     add("Tally.merge", so.tables.Tally(schema, request_id="r").merge, tally)
     add("Tally.from_bytes", so.tables.Tally.from_bytes, tally.to_bytes(), schema)
+    windows = so.tables.Windows(schema, max_participations=2, min_separation=1, request_id="r")
+    new("Windows", schema, max_participations=2, min_separation=1, request_id="r")
+    add("Windows.update", windows.update, records)
+    fresh = so.tables.Windows(schema, max_participations=2, request_id="r")
+    add("Windows.continual", fresh.continual, so.RunningSum(4), horizon="hard", common_noise=True)
+    add("Windows.from_bytes", so.tables.Windows.from_bytes, fresh.to_bytes(), schema)
     add("Release.to_frame", so.plan(so.Histogram(4), A).release([1, 2, 3, 4]).to_frame, level=0.9, library="pandas")
 
     counts = so.plan(so.Histogram(4), A)
@@ -297,6 +304,8 @@ def calls():
     add("ReleasePlan.release", counts.release, [1, 2, 3, 4], ledger=None, request_id=None)
     add("Release.interval", release.interval, 0.9, simultaneous=False)
     add("Release.thresholded", release.thresholded, "haar")
+    pairs = so.plan(so.Marginals([2, 2], k=1), A).release([[0, 1]])
+    add("Release.consistent", pairs.consistent, total=3.0, shrink=None, norm="answers")
     add("Release.answer", release.answer, so.RunningSum(4))
     add("Release.query", release.query, np.sum)
     add("Release.sum", release.sum, [[0, 2]])
@@ -468,7 +477,7 @@ MADE = {
 }
 INNER = {
     *("acquire", "append", "assumes", "attach", "axes", "axis_moments", "axis_values", "changes", "check", "chosen"),
-    *("codes", "sql"),
+    *("codes", "middles", "of_table", "places", "sql", "take", "unit_of"),
     *("core", "error", "from_json", "from_record", "increments", "is_same", "largest", "moments", "of", "operator"),
     *("options", "over", "pairs", "plot", "profile_of", "protected", "replaced", "replay", "scales", "shares", "sizes"),
     *("holds_for", "standard", "starts", "truncation", "truncation_bound", "shape", "verify"),

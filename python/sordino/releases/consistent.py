@@ -29,6 +29,7 @@ Set = tuple[int, ...]
 # The gap that is left, as a share of half the squared noise: the error is .03 % above that of the nearest tables.
 _GAP = 1e-3
 _ITERATIONS = 2000
+_MOST_RECORDS = 2.0**53
 # Least share of all records that a value is taken to have where it is multiplied.
 _LEAST_SHARE = 1e-4
 
@@ -92,8 +93,8 @@ def _given(release: Release, total: object) -> float | None:
     """Return a public number of records, if one is known."""
     if total is not None:
         found = real("total", total)
-        if found < 0.0:
-            raise InvalidParameterError("total must not be negative")
+        if not 0.0 <= found <= _MOST_RECORDS:
+            raise InvalidParameterError("total must not be negative, and at most 2**53")
         return found
     constraint = release.fit.request.constraint
     return constraint.total if isinstance(constraint, PublicTotal) else None

@@ -355,7 +355,7 @@ class Release:
 
         Raises:
             DataTypeError: The total is no number.
-            InvalidParameterError: It is negative, or an option means nothing for these queries.
+            InvalidParameterError: It is negative or above 2**53, or an option means nothing for these queries.
             UnsupportedMechanismError: Other queries, or noise without the structure of marginals.
 
         Source: Mullins and others 2024 for the problem in the norm of the noise; [consistent tables](../consistent.md).

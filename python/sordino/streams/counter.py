@@ -118,7 +118,7 @@ class Stream(OpenStream):
             # Nothing is caught here: a handler of a signal may raise whatever it likes after the step was published.
             return one(min(max(items, -LARGEST), LARGEST) if type(items) is int else items)
         request = self.fit.request
-        known = None if step_id is None else self._ids.get(step_id)
+        known = self._ids.get(step_id) if isinstance(step_id, str) else None
         step = self.step if known is None else known.step
         rows, shape = read_items(
             items, self.fit.dim, request.integral, unit=request.unit, digest=request.table, step=step
