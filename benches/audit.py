@@ -33,6 +33,7 @@ import numpy as np
 from harness import Row, audited, in_process, main, quick, reported
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.signal import fftconvolve
 from scipy.spatial import ConvexHull
 from scipy.stats import beta
 
@@ -182,8 +183,12 @@ class _Target:
         return self.law == "body" or (self.law == "l1" and int(np.count_nonzero(self.difference)) <= _REACHABLE)
 
 
-# Steps of a shift that are looked at one by one, and losses that are told apart to all digits.
-_FINE, _MANY = 512, 10**6
+# Sums of losses that are told apart to all digits; of more they are on a grid.
+_MANY, _GRID = 10**6, 1e-4
+
+
+def _on_grid(losses: Array, chances: Array) -> Array:
+    return np.bincount(np.rint((losses - losses.min()) / _GRID).astype(np.int64), chances)
 
 
 def discrete_losses(shifts: NDArray[np.int64], rates: Array) -> tuple[Array, Array]:
@@ -194,12 +199,14 @@ def discrete_losses(shifts: NDArray[np.int64], rates: Array) -> tuple[Array, Arr
         between = np.arange(1 - shift, 0)
         own = rate * np.concatenate([[shift, -shift], shift + 2.0 * between])
         mass = np.concatenate([[1.0, q**shift], (1.0 - q) * q ** np.abs(between)]) / (1.0 + q)
-        if shift > _FINE:  # nearly continuous: the same to a ten-thousandth
-            own, places = np.unique(np.round(own, 4), return_inverse=True)
-            mass = np.bincount(places, mass)
-        sums = np.round(losses[:, None] + own, 10 if losses.size * own.size < _MANY else 4)
-        losses, places = np.unique(sums, return_inverse=True)
-        chances = np.bincount(places.ravel(), (chances[:, None] * mass).ravel())
+        if losses.size * own.size < _MANY:
+            sums = np.round(losses[:, None] + own, 10)
+            losses, places = np.unique(sums, return_inverse=True)
+            chances = np.bincount(places.ravel(), (chances[:, None] * mass).ravel())
+        else:  # rows of many steps: the same to a ten-thousandth
+            one, other = (_on_grid(*law) for law in ((losses, chances), (own, mass)))
+            chances = np.maximum(fftconvolve(one, other), 0.0)
+            losses = losses.min() + own.min() + _GRID * np.arange(len(chances))
     return losses, chances
 
 

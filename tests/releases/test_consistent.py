@@ -48,6 +48,7 @@ MARGINALS = [
     (so.Marginals(LEVELS, k=2), "identity", APPROX),
     (so.Marginals(LEVELS, sets=[(0, 1), (1, 2, 3), (0,)], weights=[1.0, 3.0, 0.5]), "fourier", APPROX),
     (so.Marginals(LEVELS, sets=[(0, 1, 2), (1, 3), ()]), "output", APPROX),
+    (so.Marginals(LEVELS, sets=[(0, 1), (0, 2), (1, 2), (0,)], weights=[1.0, 30.0, 0.1, 5.0]), "output", APPROX),
     (so.Marginals([2, 3, 2], k=1), "fourier", APPROX),
 ]
 
@@ -149,7 +150,7 @@ def test_running_sums_never_fall_and_come_no_further_from_the_truth(privacy, kno
 
 @pytest.mark.filterwarnings("ignore:deterministic noise")
 @pytest.mark.parametrize(("workload", "mechanism", "privacy"), MARGINALS[:6])
-def test_residuals_have_the_variances_that_are_used(workload, mechanism, privacy):
+def test_residuals_have_the_variances_that_are_used(workload, mechanism, privacy, norm="answers"):
     """Of what 1,500 releases of an empty table say; the mean over all residuals of a set has a relative error of .04."""
     plan, key = so.plan(workload, privacy, mechanism=mechanism), itertools.count()
     below = _below(workload.sets)
@@ -157,11 +158,38 @@ def test_residuals_have_the_variances_that_are_used(workload, mechanism, privacy
     for _ in range(1500):
         with so.testing.deterministic_noise(next(key).to_bytes(32, "little")):
             release = plan.release(np.zeros((0, len(workload.levels)), dtype=int))
-        _, residuals, variances = _measured(release, workload, below)
+        _, residuals, variances = _measured(release, workload, below, norm)
         sums += [np.sum(residuals[t] ** 2) for t in below]
     free = np.array([math.prod(workload.levels[i] - 1 for i in t) for t in below])
     # Five standard deviations of a chi-square, four times as much for Laplace noise; false alarms below 1e-4.
     assert (np.abs(sums / 1500 / (free * variances) - 1.0) < 10.0 * np.sqrt(2.0 / (1500 * free))).all()
+
+
+def test_what_a_reader_found(known_noise):
+    """Weights of tables that do not agree, regrouped attributes, reports that outlive, shapes, signs, public totals."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 3, (20_000, 3))
+    weighted = so.Marginals([3, 3, 3], sets=[(0,), (0, 1)], weights=[1000.0, 1.0])
+    truth = truth_of(weighted, codes)
+    for seed in range(60):
+        with so.testing.deterministic_noise(seed.to_bytes(32, "little")):
+            release = so.plan(weighted, APPROX, mechanism="output").release(codes)
+        made = release.consistent(total=20_000)
+        errors = [
+            np.average((v - truth) ** 2, weights=weighted.answer_weights()) for v in (made.values, release.values)
+        ]
+        assert errors[0] <= errors[1] * (1.0 + 1e-9) + 2.0 * made.consistency.gap * errors[1]
+    regrouped = so.plan(so.Marginals([4, 3, 5], k=3), APPROX, mechanism="fourier").release(records(0, levels=[4, 3, 5]))
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="structure"):
+        regrouped.answer(so.Marginals([12, 5], k=2)).consistent()
+    assert made.rounded().consistency is None and made.consistency.converged
+    table = so.plan(so.Histogram([4, 5]), PURE).release(np.ones((4, 5), dtype=int)).consistent(total=20)
+    assert table.values.shape == (4, 5) and math.isclose(table.values.sum(), 20.0)
+    sums = so.plan(so.RunningSum(10), PURE).release(np.ones(10, dtype=int)).consistent(total=10)
+    assert sums.values[-1] == sums.consistency.total == 10.0 and (np.diff(sums.values) >= 0.0).all()
+    signed = so.plan(so.Histogram(8), PURE, constraint=so.optimal.SignedBound(300)).release(np.arange(8) - 4)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="negative"):
+        signed.consistent()
 
 
 def test_what_is_refused():

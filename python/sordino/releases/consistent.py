@@ -15,7 +15,7 @@ from sordino._support.checks import one_of, real
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.workloads import Histogram, Marginals, RunningSum
 from sordino.workloads.base import Array
-from sordino.workloads.constraints import PublicTotal
+from sordino.workloads.constraints import PublicTotal, SignedBound
 
 if TYPE_CHECKING:
     from sordino.releases.release import Release
@@ -40,8 +40,9 @@ class Consistency:
 
     Attributes:
         total: Records that all tables hold.
-        gap: At most so much of the noise's squared size is half the squared distance to what was published above the
-            least; 0 where the nearest is known in closed form.
+        gap: Half the squared distance to what was published, shrunk if that was asked for, is at most so much above the
+            least, in units of half the squared noise; 0 where the nearest is known in closed form.
+        converged: Whether the gap is as small as was meant, a thousandth; otherwise more answers may be worse.
         mixed: The share of uniform tables that was mixed in, so that no cell is negative.
         iterations: Of the search.
         moved: Root mean square of what answers changed by.
@@ -50,6 +51,7 @@ class Consistency:
 
     total: float
     gap: float = 0.0
+    converged: bool = True
     mixed: float = 0.0
     iterations: int = 0
     moved: float = 0.0
@@ -74,11 +76,14 @@ def consistent_values(release: Release, total: object, shrink: Shrink | None, no
     elif shrink is not None or norm != "answers":
         raise InvalidParameterError("shrink and norm are of marginals")
     elif isinstance(workload, RunningSum):
-        most = math.inf if given is None else given
-        values = np.clip(_core.isotonic(np.ascontiguousarray(release.unbiased)), 0.0, most)
+        flat = np.ascontiguousarray(release.unbiased).reshape(-1)
+        if given is None:
+            values = np.maximum(_core.isotonic(flat), 0.0)
+        else:  # the last is the total
+            values = np.append(np.clip(_core.isotonic(np.ascontiguousarray(flat[:-1])), 0.0, given), given)
         report = Consistency(float(values[-1]))
     elif type(workload) is Histogram:
-        cells = np.ascontiguousarray(release.unbiased)
+        cells = np.ascontiguousarray(release.unbiased).reshape(-1)
         whole = max(float(cells.sum()), 0.0) if given is None else given
         values, report = _on_simplex(cells, whole), Consistency(whole)
     else:
@@ -97,6 +102,8 @@ def _given(release: Release, total: object) -> float | None:
             raise InvalidParameterError("total must not be negative, and at most 2**53")
         return found
     constraint = release.fit.request.constraint
+    if isinstance(constraint, SignedBound):
+        raise UnsupportedMechanismError("cells that may be negative have no consistent counts")
     return constraint.total if isinstance(constraint, PublicTotal) else None
 
 
@@ -147,7 +154,9 @@ class _Sizes:
         return self.cells(i for i in s if i not in t)
 
 
-def _measured(release: Release, workload: Marginals, below: list[Set]) -> tuple[float, dict[Set, Array], Array]:
+def _measured(
+    release: Release, workload: Marginals, below: list[Set], norm: Norm = "answers"
+) -> tuple[float, dict[Set, Array], Array]:
     """Return the total, the residuals of all sets as they were measured, and the variances of their entries.
 
     Noise is white within the residuals of a set, and uncorrelated between sets; a variance is that of `v_T` in the
@@ -155,14 +164,18 @@ def _measured(release: Release, workload: Marginals, below: list[Set]) -> tuple[
     """
     sizes, fit = _Sizes(workload.levels), release.fit
     if fit.mechanism.measures == "output":
-        return _of_tables(release, workload, below, sizes)
+        return _of_tables(release, workload, below, norm)
     if fit.mechanism.measures == "identity":
         found: list[float] | None = [sizes.outside(tuple(range(len(sizes.levels))), t) for t in below]
         unit = float(fit.strategy.unit_variances()[0])
     else:
         found, unit = fit.strategy.residual_variances(below), 1.0
-    if found is None:
-        raise UnsupportedMechanismError("noise of another structure than that of marginals: plan with 'fourier'")
+    asked = fit.request.workload
+    regrouped = found is not None and isinstance(asked, Marginals) and asked.levels != workload.levels
+    if found is None or (regrouped and fit.mechanism.measures != "identity"):
+        raise UnsupportedMechanismError(
+            "noise of another structure than that of these marginals: plan them by 'fourier', 'output' or 'identity'"
+        )
     # Tables agree: of each set the residual is in any table above it.
     total, residuals, at, flat = 0.0, {}, 0, release.unbiased.reshape(-1)
     for s in workload.sets:
@@ -175,24 +188,27 @@ def _measured(release: Release, workload: Marginals, below: list[Set]) -> tuple[
 
 
 def _of_tables(
-    release: Release, workload: Marginals, below: list[Set], sizes: _Sizes
+    release: Release, workload: Marginals, below: list[Set], norm: Norm
 ) -> tuple[float, dict[Set, Array], Array]:
-    """Return the same of tables that were measured one by one: means of what they say, by precision."""
-    unbiased, errors = release.unbiased, release.stderr.reshape(-1) ** 2
-    sums = {t: np.zeros(sizes.shape(t)) for t in [(), *below]}
-    precisions = dict.fromkeys(sums, 0.0)
-    at = 0
-    for s in workload.sets:
+    """Return the same of tables that were measured one by one: the nearest that agree, in the same norm."""
+    sizes, unbiased, errors = _Sizes(workload.levels), release.unbiased.reshape(-1), release.stderr.reshape(-1) ** 2
+    sums = {t: np.zeros(sizes.shape(t)) for t in below}
+    weights, squares = dict.fromkeys(below, 0.0), dict.fromkeys(below, 0.0)
+    total, precisions, at = 0.0, 0.0, 0
+    for s, weight in zip(workload.sets, workload.weights, strict=True):
         cells = sizes.cells(s)
-        table, variance = unbiased.reshape(-1)[at : at + cells].reshape(sizes.shape(s)), float(errors[at])
+        table, variance = unbiased[at : at + cells].reshape(sizes.shape(s)), float(errors[at])
         at += cells
-        for t in chain.from_iterable(combinations(s, k) for k in range(len(s) + 1)):
-            axes = tuple(axis for axis, i in enumerate(s) if i not in t)
-            precision = 1.0 / (variance * sizes.outside(s, t))
-            sums[t] = sums[t] + precision * _centred(table.sum(axis=axes))
-            precisions[t] += precision
-    means = {t: sums[t] / precisions[t] for t in sums}
-    return float(means[()]), {t: means[t] for t in below}, np.array([1.0 / precisions[t] for t in below])
+        total, precisions = total + table.sum() / (variance * cells), precisions + 1.0 / (variance * cells)
+        for t in chain.from_iterable(combinations(s, k) for k in range(1, len(s) + 1)):
+            own = variance * sizes.outside(s, t)
+            share = 1.0 / own if norm == "noise" else weight / sizes.outside(s, t)
+            margin = table.sum(axis=tuple(axis for axis, i in enumerate(s) if i not in t))
+            sums[t] = sums[t] + share * _centred(margin)
+            weights[t] += share
+            squares[t] += share**2 * own
+    variances = np.array([squares[t] / weights[t] ** 2 for t in below])
+    return float(total / precisions), {t: sums[t] / weights[t] for t in below}, variances
 
 
 def _shrunk(
@@ -228,7 +244,7 @@ def _tables(
     if any(len(s) > _MOST_AXES for s in workload.sets):
         raise UnsupportedMechanismError(f"consistent() serves tables of at most {_MOST_AXES} attributes")
     sizes, below = _Sizes(workload.levels), _below(workload.sets)
-    measured, residuals, variances = _measured(release, workload, below)
+    measured, residuals, variances = _measured(release, workload, below, norm)
     total = max(measured, 0.0) if given is None else given
     factors: dict[Set, float] = {}
     if shrink is not None:
@@ -253,4 +269,5 @@ def _tables(
         _GAP * noise,
         _ITERATIONS,
     )
-    return tables, Consistency(total, gap / noise if noise > 0.0 else gap, mixed, iterations, 0.0, factors)
+    share = gap / noise if noise > 0.0 else gap
+    return tables, Consistency(total, share, share <= 1.01 * _GAP, mixed, iterations, 0.0, factors)

@@ -204,7 +204,8 @@ class Release:
     def _processed(self, values: Array, name: str) -> Release:
         sketched = self.fit.mechanism.strategy == "compressive"
         unbiased = None if sketched else self.unbiased
-        return replace(self, _values=values, _unbiased=unbiased, post_processing=(*self.post_processing, name))
+        done = (*self.post_processing, name)
+        return replace(self, _values=values, _unbiased=unbiased, post_processing=done, consistency=None)
 
     @cached_property
     def cells(self) -> Array:
@@ -339,11 +340,12 @@ class Release:
     ) -> Release:
         """Return a release whose answers some counts could have, none negative; `unbiased` and intervals stay.
 
-        Marginals: tables that agree on every common margin, the nearest in the mean square over all answers, up to a
-        gap that is told. With a public total the root mean square error over all answers is not larger than before, on
-        any draw, up to that gap: for a projection onto a convex set that holds the truth. This is said of all answers
-        together, not of one answer, a margin or the total: empty cells are biased upwards, large ones downwards.
-        `RunningSum`: never falling, from 0 to the total; the same theorem. `Histogram`: cells that add up to the total.
+        Cells must be counts that are not negative. Marginals: tables that agree on every common margin, the nearest in
+        the (weighted) mean square over all answers, up to a gap that is told. With a public total the root mean square
+        error over all answers is not larger than before, on any draw, up to that gap: for a projection onto a convex
+        set that holds the truth. This is said of all answers together, not of one answer, a margin or the total: empty
+        cells are biased upwards, large ones downwards. `RunningSum`: never falling, from 0 to the total, which is the
+        last; the same theorem. `Histogram`: cells that add up to the total.
 
         Args:
             total: Number of records, if it is public. Otherwise it is kept as it was measured: left free, what is not
@@ -361,7 +363,7 @@ class Release:
         Source: Mullins and others 2024 for the problem in the norm of the noise; [consistent tables](../consistent.md).
         """
         values, report = consistent_values(self, total, shrink, norm)
-        return replace(self._processed(values, "consistent"), consistency=report)
+        return replace(self._processed(values, "consistent"), consistency=report, projection=None)
 
     def nonnegative(self) -> Release:
         """Return a release with negative answers raised to zero; `unbiased` and intervals stay.

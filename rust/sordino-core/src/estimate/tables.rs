@@ -294,7 +294,7 @@ pub fn nearest_tables(
     for cell in &mut tables {
         *cell = cell.max(0.0);
     }
-    Ok(NearestTables { tables, gap: (upper - lower).max(0.0), mixed, iterations: done })
+    Ok(NearestTables { tables, gap: (upper - lower).max(8.0 * f64::EPSILON * upper), mixed, iterations: done })
 }
 
 impl Residuals {
