@@ -79,6 +79,11 @@ UNITS = {
 DIFFERENCES = [np.array(d) for d in itertools.product(range(-3, 4), repeat=4)]
 
 
+def whole(matrix):
+    """Return what is measured of whole counts: the matrix with 28 bits, in integers."""
+    return np.round(np.ldexp(matrix, 28 - math.ceil(math.log2(np.abs(matrix).max()))))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", named(FACTORED))
 @pytest.mark.parametrize("unit", UNITS)
@@ -102,10 +107,12 @@ def test_neighbours_are_never_farther_apart_than_the_noise_covers(mechanism, uni
                 largest = max(largest, norm(measured(plan, x + d) - at))
         # The gauge is that of the matrix in doubles, and of a solver's accuracy.
         assert largest <= total * (1.0 + (1e-6 if slow else 1e-12)), name
-        ratio = plan.fit.door.noise / plan.fit.ratio
+        ratio = plan.fit.door.scale / plan.fit.ratio
         assert ratio >= total * (1.0 - 1e-12), name
         assert total <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-5), name
         B, records = plan.fit.factorization.matrix, relation.records
+        if plan.fit.rows is not None:
+            B = whole(B)
         column = max(norm(b) for b in B.T)
         assert plan.fit.sensitivity["ideal"] >= (1 if unit == "capped" else records) * column * (1.0 - 1e-9), name
         if unit in {"one", "three"}:
@@ -363,8 +370,7 @@ def test_stated_errors_are_those_of_the_measured_matrix(name, mechanism, tmp_pat
         L = A @ np.linalg.pinv(found.matrix)
         own = plan.fit.door.noise * np.sqrt((L**2) @ plan.fit.strategy.unit_variances())
     else:  # whole numbers: least squares of rows with discrete noise of their own
-        bits = 28 - math.ceil(math.log2(np.abs(found.matrix).max()))
-        B = np.round(np.ldexp(found.matrix, bits))
+        B = whole(found.matrix)
         steps, rates = plan.fit.rows
         assert (steps == np.gcd.reduce(B.astype(np.int64), axis=1)).all()
         noise = steps**2 / (2.0 * np.sinh(rates / 2.0) ** 2)
