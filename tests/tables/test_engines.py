@@ -1,6 +1,8 @@
 """One table from every engine: generated rows of every type, permuted, in parts, with all that is strange in them."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -187,6 +189,18 @@ def test_text_of_a_file_is_read_line_by_line(tmp_path):
     # A quoted field is what stands in it, and its user is nobody else.
     path.write_bytes(b'u,c\n"a b",a\n"a\0b",a\n"a\rb",a\n"a,b",a\n')
     assert so.tabulate(path, counted, request_id="r").counts.tolist() == [4, 0, 0]
+
+
+def test_fields_are_as_long_as_they_are(tmp_path):
+    """In an interpreter of its own: a limit of the csv module is set by whoever imports something else."""
+    (tmp_path / "a.csv").write_text('k,note\n1,"' + "x" * 200_000 + '"\n')
+    code = (
+        "import csv, sys, sordino as so; csv.field_size_limit(1000);"
+        "schema = so.Schema({'k': so.tables.Integers(0, 4)}, user=None);"
+        "print(so.tabulate(sys.argv[1], schema, request_id='r').counts.sum())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.csv")], capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr
 
 
 def test_files_of_several_types_are_refused(tmp_path):

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import secrets
 import stat
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from sordino._support.checks import path_of
 from sordino.errors import InputFileError
 
-__all__ = ["atomic_write", "read_file", "reason_of", "sync_folder"]
+__all__ = ["atomic_write", "csv_reader", "read_file", "reason_of", "sync_folder"]
 
 # What is read of a pipe or a device, which may never end.
 _MOST_UNSIZED = 2**26
+
+
+def csv_reader(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Return the fields of lines of a CSV file, however long: a limit would leave some out, or refuse a file."""
+    csv.field_size_limit(2**31 - 1)
+    return csv.reader(lines)
 
 
 def atomic_write(path: str | Path, content: bytes, what: str, *, private: bool = False, new: bool = False) -> Path:

@@ -50,13 +50,15 @@ def working(what: str, shown: bool = True) -> Iterator[Progress | None]:
         What `sordino.plan` tells the progress of its searches, None if nobody sees it.
     """
     with _spinner(what, shown) as show:
+        if show is None:
+            yield None
+            return
 
         def report(iteration: int, gap: float) -> None:
             within = f", certified within {gap:.2g} of the least error" if math.isfinite(gap) else ""
-            assert show is not None
             show(f": iteration {iteration}{within}")
 
-        yield None if show is None else report
+        yield report
 
 
 @contextmanager
@@ -67,9 +69,11 @@ def reading() -> Iterator[Callable[[int, int], None] | None]:
         What `sordino.tabulate` tells its progress, None if nobody sees it.
     """
     with _spinner("reading") as show:
+        if show is None:
+            yield None
+            return
 
         def report(read: int, size: int) -> None:
-            assert show is not None
             show(f": {read / 2**20:,.0f} of {size / 2**20:,.0f} MB" if read else f" {size / 2**20:,.0f} MB")
 
-        yield None if show is None else report
+        yield report

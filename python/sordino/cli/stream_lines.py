@@ -10,6 +10,7 @@ from types import FrameType
 
 import numpy as np
 
+from sordino._support.files import csv_reader
 from sordino.cli.tables import place_of, real
 from sordino.errors import InputFileError
 from sordino.workloads.base import Array
@@ -162,6 +163,6 @@ class LineParser:
 
 def _fields(line: bytes) -> list[str]:
     try:
-        return next(csv.reader([line.decode("utf-8", "replace")]), [])
+        return next(csv_reader([line.decode("utf-8", "replace")]), [])
     except csv.Error:
         return []

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from sordino._support.columns import listed_column
-from sordino._support.files import atomic_write
+from sordino._support.files import atomic_write, csv_reader
 from sordino._support.private_numbers import LARGEST, LIMIT, half_up
 from sordino.errors import InputFileError, MissingDependencyError
 
@@ -95,10 +95,6 @@ def _places(header: list[str], names: list[str]) -> list[int]:
     return [place_of(name, header) for name in names]
 
 
-# A field is as long as it is: a limit of the module would refuse a whole file for one.
-csv.field_size_limit(2**31 - 1)
-
-
 def _csv(path: Path, names: list[str]) -> list[Column]:
     try:
         with path.open(newline="\n", encoding="utf-8-sig", errors="surrogateescape") as file:
@@ -130,7 +126,7 @@ def _rows(file: TextIO) -> Iterator[list[str]]:
             else:
                 yield line
 
-    found = csv.reader(lines())
+    found = csv_reader(lines())
     header = next(found, [])
     yield header
     alone = len(header) == 1

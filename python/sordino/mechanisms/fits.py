@@ -88,11 +88,6 @@ class Request:
     noise: Law | None = None
     factorization: Factorization | None = field(default=None, repr=False)
 
-    @property
-    def table(self) -> str | None:
-        """Digest of the schema whose tables are taken, None if none is known."""
-        return None if self.workload.layout is None else self.workload.layout.digest
-
     def record(self) -> dict[str, Any]:
         """Return the request as a JSON-like record; arrays of the workload stay arrays.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino._support.extras import drawn
+from sordino._support.protocols import TableLike
 from sordino._support.records import guarded, rebuilt, write_record
 from sordino.errors import HorizonError, PlanFileError, ShapeError, UnsupportedMechanismError
 from sordino.mechanisms.families import fit_of
@@ -23,7 +24,7 @@ from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import Privacy
 from sordino.privacy.ledger import Ledger, opened, released
 from sordino.privacy.units import Unit
-from sordino.releases.arrays import read_items
+from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.local.encoding import prepare_reports, values_of
 from sordino.releases.local.server import LocalServer
 from sordino.releases.making import empty_sketch, making
@@ -323,9 +324,9 @@ class StreamPlan(Plan):
         fit = self.fit
         if not isinstance(fit, StreamFit) or fit.events is not None:
             raise UnsupportedMechanismError("only a stream of numbers is released as a whole: open this one")
-        rows, shape = read_items(
-            items, fit.dim, fit.request.integral, unit=self.unit, digest=fit.request.table, step=None
-        )
+        if isinstance(items, TableLike):
+            items = counts_of(items, self.unit, fit.request.workload, None)
+        rows, shape = read_items(items, fit.dim, fit.request.integral)
         if len(shape) != (1 if fit.dim == 1 else 2) or shape[0] == 0:
             raise ShapeError("a whole stream has one row a step, and at least one step")
         if shape[0] > fit.steps:

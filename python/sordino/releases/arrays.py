@@ -61,8 +61,7 @@ def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, cou
     """
     ordered = isinstance(workload, SortedHistogram)
     if isinstance(data, TableLike):
-        layout = workload.layout
-        data.require(unit, None if layout is None else layout.digest)
+        data.require(unit, workload.schema_digest)
         data = data.counts
     if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
         nonzeros = _nonzeros(data, workload, integral)
@@ -148,18 +147,13 @@ def _numbers(flat: NDArray[Any], integral: bool) -> NDArray[Any]:
     return plain(reals_of(_INPUT, flat))
 
 
-def read_items(
-    items: object, dim: int, integral: bool, *, unit: Unit, digest: str | None, step: int | None
-) -> tuple[NDArray[Any], tuple[int, ...]]:
+def read_items(items: object, dim: int, integral: bool) -> tuple[NDArray[Any], tuple[int, ...]]:
     """Check the items of a stream; nothing here looks at magnitudes.
 
     Args:
         items: A number or an array of shape (m,) if `dim` is 1, else an array of shape (dim,) or (m, dim).
         dim: Coordinates of an item.
         integral: Whether entries are declared integers.
-        unit: What is protected.
-        digest: Of the tables that the workload was made for, if any.
-        step: The stream's; None where these are all of its items.
 
     Returns:
         The items row by row, and the shape of their answers.
@@ -167,11 +161,8 @@ def read_items(
     Raises:
         DataTypeError: Not real numbers.
         ShapeError: Wrong shape.
-        InvalidParameterError: Not-a-number or infinite entries, or a table of another step.
-        UnitError: Tables of another schema, or of a larger unit than the plan's.
+        InvalidParameterError: Not-a-number or infinite entries.
     """
-    if isinstance(items, TableLike):
-        items = counts_of(items, unit, digest, step)
     array = array_of("items", items)
     shape = array.shape
     fits = len(shape) <= 1 if dim == 1 else shape == (dim,) or (len(shape) == 2 and shape[1] == dim)
@@ -181,8 +172,14 @@ def read_items(
     return _numbers(array.reshape(-1), integral), shape
 
 
-def counts_of(table: TableLike, unit: Unit, digest: str | None, step: int | None) -> NDArray[np.int64]:
-    """Return the counts of a table for a stream, as `read_items` takes it.
+def counts_of(table: TableLike, unit: Unit, workload: Workload, step: int | None) -> NDArray[np.int64]:
+    """Return the counts of a table for a stream.
+
+    Args:
+        table: What was given.
+        unit: What the plan protects.
+        workload: Whose schema the table must have.
+        step: The stream's; None where these are all of its items.
 
     Raises:
         InvalidParameterError: It is of another step.
@@ -193,7 +190,7 @@ def counts_of(table: TableLike, unit: Unit, digest: str | None, step: int | None
             f"tabulate bounded what {table.unit.label} changes in this table alone, not in those of other steps: "
             "sordino.tables.Windows does, or give a stream its `counts` if nobody is in two of them"
         )
-    table.require(unit, digest)
+    table.require(unit, workload.schema_digest)
     if step is not None and table.step != step:
         raise InvalidParameterError(f"the table is that of step {table.step}, the stream is at step {step}")
     return table.counts

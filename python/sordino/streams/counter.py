@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._support.checks import flag, integer
 from sordino._support.private_numbers import LARGEST
+from sordino._support.protocols import TableLike
 from sordino._support.records import guarded
 from sordino.errors import (
     CheckpointError,
@@ -27,7 +28,7 @@ from sordino.errors import (
 )
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.stream.fit import StreamFit
-from sordino.releases.arrays import read_items
+from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.interval import Interval, interval_around
 from sordino.storage.steps import StepEntry, StepStore, well_formed
 from sordino.streams.base import OpenStream, check_left
@@ -118,11 +119,11 @@ class Stream(OpenStream):
             # Nothing is caught here: a handler of a signal may raise whatever it likes after the step was published.
             return one(min(max(items, -LARGEST), LARGEST) if type(items) is int else items)
         request = self.fit.request
-        known = self._ids.get(step_id) if isinstance(step_id, str) else None
-        step = self.step if known is None else known.step
-        rows, shape = read_items(
-            items, self.fit.dim, request.integral, unit=request.unit, digest=request.table, step=step
-        )
+        if isinstance(items, TableLike):
+            known = self._ids.get(step_id) if isinstance(step_id, str) else None
+            step = self.step if known is None else known.step
+            items = counts_of(items, request.unit, request.workload, step)
+        rows, shape = read_items(items, self.fit.dim, request.integral)
         if self._store is None:
             if step_id is not None:
                 raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")

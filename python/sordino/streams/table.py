@@ -89,7 +89,7 @@ class HistogramStream(OverCounters):
         fit = self.fit
         amounts: NDArray[np.int64] | None
         if isinstance(cells, TableLike) and counts is None and not fit.workload.once:
-            table = counts_of(cells, fit.request.unit, fit.request.table, self.step)
+            table = counts_of(cells, fit.request.unit, fit.request.workload, self.step)
             cells = np.flatnonzero(table)
             counts = table[cells]
         if fit.workload.once:

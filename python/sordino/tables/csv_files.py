@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import gzip
 import io
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from sordino._support.columns import objects_of
+from sordino._support.files import csv_reader
 from sordino.errors import InputFileError
 from sordino.tables.columns import Column
 
@@ -114,10 +114,7 @@ def _fields(line: str) -> list[str]:
     body = line.removesuffix("\n").removesuffix("\r")
     if '"' not in body:
         return body.split(",")
-    try:
-        fields = next(csv.reader([body.replace("\r", _RETURN)]), [])
-    except csv.Error:  # beyond all lengths
-        return []
+    fields = next(csv_reader([body.replace("\r", _RETURN)]), [])
     return [field.replace(_RETURN, "\r") for field in fields]
 
 

@@ -17,7 +17,7 @@ from sordino.tables.columns import Column
 from sordino.tables.readers import frames_of
 from sordino.tables.schema import Schema, Value
 
-__all__ = ["KINDS", "Table", "Tally", "encode", "same_kind"]
+__all__ = ["Table", "Tally", "encode", "same_kind", "with_head", "without_head"]
 
 # No sum of a table is larger.
 _MOST = 2**61
@@ -163,8 +163,8 @@ class Tally:
 
     def to_bytes(self) -> bytes:
         """Return the state: as private as the rows."""
-        head = json.dumps([self.schema.digest, self.request_id, self._kind]).encode() + b"\n"
-        return head + (self._core.to_bytes() if self._rows is None else self._rows.astype("<i8").tobytes())
+        state = self._core.to_bytes() if self._rows is None else self._rows.astype("<i8").tobytes()
+        return with_head(self.schema.digest, self.request_id, self._kind, state)
 
     @classmethod
     def from_bytes(cls, data: bytes, schema: Schema) -> Tally:
@@ -175,16 +175,8 @@ class Tally:
             InvalidParameterError: Of another schema, or not written by `to_bytes`.
         """
         wrong = InvalidParameterError("these bytes are no tally of this schema")
-        if not isinstance(data, bytes):
-            raise DataTypeError("a tally must be bytes")
-        if not isinstance(schema, Schema):
-            raise DataTypeError("schema must be a sordino.Schema")
-        first, _, state = data.partition(b"\n")
-        try:
-            digest, request_id, kind = json.loads(first.decode())
-        except (ValueError, TypeError, RecursionError):
-            raise wrong from None
-        if digest != schema.digest or not isinstance(request_id, str) or kind not in KINDS:
+        digest, request_id, kind, state = without_head(data, schema, wrong)
+        if digest != schema.digest:
             raise wrong
         made = cls(schema, request_id=request_id)
         made._kind = kind
@@ -207,6 +199,32 @@ class Tally:
 
     def __repr__(self) -> str:
         return f"Tally(<private>, {self.schema!r})"
+
+
+def with_head(digest: str, request_id: str, kind: str | None, state: bytes) -> bytes:
+    """Return the bytes of a state that `without_head` takes apart."""
+    return json.dumps([digest, request_id, kind]).encode() + b"\n" + state
+
+
+def without_head(data: object, schema: object, wrong: InvalidParameterError) -> tuple[object, str, str | None, bytes]:
+    """Return digest, request, kind of users and the rest of what `with_head` wrote.
+
+    Raises:
+        DataTypeError: No bytes, or no schema.
+        InvalidParameterError: Something else was written: `wrong`.
+    """
+    if not isinstance(data, bytes):
+        raise DataTypeError("the state must be bytes")
+    if not isinstance(schema, Schema):
+        raise DataTypeError("schema must be a sordino.Schema")
+    first, _, state = data.partition(b"\n")
+    try:
+        digest, request_id, kind = json.loads(first.decode())
+    except (ValueError, TypeError, RecursionError):
+        raise wrong from None
+    if not isinstance(request_id, str) or kind not in KINDS:
+        raise wrong
+    return digest, request_id, kind, state
 
 
 def same_kind(one: str | None, other: str | None) -> str | None:

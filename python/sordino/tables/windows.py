@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, UnitError
 from sordino.privacy.units import Unit, UserLevel, covers
 from sordino.tables.readers import frames_of
 from sordino.tables.schema import Schema
-from sordino.tables.tally import KINDS, Table, Tally, encode, same_kind
+from sordino.tables.tally import Table, Tally, encode, same_kind, with_head, without_head
 from sordino.workloads import RunningHistogram, Workload
 from sordino.workloads.base import laid_out
 from sordino.workloads.continual import Continual
@@ -91,7 +91,6 @@ class Windows:
         records, cap = schema.unit.records, schema.unit.per_cell or schema.unit.records
         self._cells = min(-(-records // cap), math.prod(schema.table_shape))
         self.unit = UserLevel(most, apart, per_step=cap, label=schema.label)
-        self._whole = (most, apart, records)
         # For a running histogram another one: it knows no bound on what one of its cells changes.
         name = f"{schema.digest}\0{most}\0{apart}\0{self.request_id}".encode("utf-8", "surrogatepass")
         self.digests = tuple(hashlib.sha256(kind + name).hexdigest() for kind in (b"windows\0", b"running histogram\0"))
@@ -114,8 +113,7 @@ class Windows:
         """Return what one user can change, for a workload of this digest."""
         if digest == self.digest:
             return self.unit
-        most, apart, records = self._whole
-        return UserLevel(most, apart, per_step=records, label=self.schema.label)
+        return replace(self.unit, per_step=self.schema.unit.records)
 
     @property
     def step(self) -> int:
@@ -182,8 +180,7 @@ class Windows:
         """
         if self._tallies[0] == self.step and self._tallies[1] is not None:
             raise InvalidParameterError("rows of the open step are not part of the state: end the step first")
-        head = json.dumps([self.digest, self.request_id, self._kind]).encode() + b"\n"
-        return head + self._core.to_bytes()
+        return with_head(self.digest, self.request_id, self._kind, self._core.to_bytes())
 
     @classmethod
     def from_bytes(cls, data: bytes, schema: Schema) -> Windows:
@@ -194,19 +191,14 @@ class Windows:
             InvalidParameterError: Of another schema, or not written by `to_bytes`.
         """
         wrong = InvalidParameterError("these bytes are no windows of this schema")
-        if not isinstance(data, bytes):
-            raise DataTypeError("the state of windows must be bytes")
-        if not isinstance(schema, Schema):
-            raise DataTypeError("schema must be a sordino.Schema")
-        first, _, state = data.partition(b"\n")
+        digest, request_id, kind, state = without_head(data, schema, wrong)
         try:
-            digest, request_id, kind = json.loads(first.decode())
             core = _core.Participants.from_bytes(state)
             most, apart = core.bounds
             made = cls(schema, max_participations=most, min_separation=apart, request_id=request_id)
-        except (ValueError, TypeError, RecursionError, InvalidParameterError):
+        except InvalidParameterError:
             raise wrong from None
-        if made.digest != digest or kind not in KINDS:
+        if made.digest != digest:
             raise wrong
         made._core, made._kind = core, kind
         return made

@@ -170,6 +170,11 @@ class Workload(ABC):
         """Shape of the answers; that of the input unless said otherwise."""
         return self.input_shape
 
+    @property
+    def schema_digest(self) -> str | None:
+        """Digest of the schema whose tables are taken, None if none is known."""
+        return None if self.layout is None else self.layout.digest
+
     @cached_property
     def core(self) -> _core.Workload:
         """The workload in the Rust core."""

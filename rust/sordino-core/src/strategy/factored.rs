@@ -15,7 +15,7 @@ use super::{
 use crate::changes::Proved;
 use crate::door::NoiseLaw;
 use crate::error::Error;
-use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse};
+use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse, scale_columns, scale_rows};
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -285,13 +285,13 @@ impl Strategy for Factored {
         let [part] = self.parts.as_slice() else { return None };
         // Least squares of rows in units of their noise.
         let rows = each_row(&self.steps(), factors);
-        let scaled = |matrix: &Matrix, of: &dyn Fn(usize, usize) -> usize| {
-            Matrix::from_fn(matrix.nrows(), matrix.ncols(), |i, j| matrix[(i, j)] * rows[of(i, j)])
-        };
-        let inverse = pseudo_inverse(&scaled(&part.matrix, &|i, _| i))?;
+        let mut scaled = part.matrix.clone();
+        scale_rows(&mut scaled, |i| rows[i]);
+        let mut inverse = pseudo_inverse(&scaled)?;
+        scale_columns(&mut inverse, |j| rows[j]);
         Some(Box::new(Self {
             workload: self.workload.clone(),
-            parts: vec![Part { inverse: scaled(&inverse, &|_, j| j), ..part.clone() }],
+            parts: vec![Part { inverse, ..part.clone() }],
             geometry: self.geometry.clone(),
             several: Proved::default(),
             whole: self.whole,

@@ -1,6 +1,6 @@
 //! Which steps of a stream a user's records count in: a rule that sees this user's past alone.
 
-use super::reader::Reader;
+use super::reader::{Reader, write_counted};
 use super::users::{Kind, Name, Names, Spread, Users};
 use crate::error::Error;
 use crate::interrupt::poll;
@@ -108,8 +108,7 @@ impl Participants {
             self.taken.iter().enumerate().map(|(user, taken)| (self.names.whole(user).to_bytes(), *taken)).collect();
         users.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (name, Taken { count, last }) in users {
-            out.extend_from_slice(&(name.len() as u32).to_le_bytes());
-            out.extend_from_slice(&name);
+            write_counted(&name, &mut out);
             out.extend_from_slice(&count.to_le_bytes());
             out.extend_from_slice(&last.to_le_bytes());
         }
@@ -132,8 +131,7 @@ impl Participants {
         made.step = bytes.word()?;
         Kind::read(&mut made.kind, bytes.take(1)?[0])?;
         while !bytes.0.is_empty() {
-            let len = bytes.word()? as usize;
-            let name = Name::of_bytes(made.kind?, bytes.take(len)?)?;
+            let name = Name::of_bytes(made.kind?, bytes.counted()?)?;
             let taken = Taken { count: bytes.word()?, last: bytes.word()? };
             let user = made.names.number(name, made.spread.tag(name)) as usize;
             if user != made.taken.len() || taken.count == 0 || taken.count > made.most || taken.last > made.step {

@@ -17,4 +17,16 @@ impl<'a> Reader<'a> {
     pub(super) fn long(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
+
+    /// Bytes that [`write_counted`] wrote.
+    pub(super) fn counted(&mut self) -> Option<&'a [u8]> {
+        let len = self.word()? as usize;
+        self.take(len)
+    }
+}
+
+/// Writes how many bytes there are, and the bytes.
+pub(super) fn write_counted(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
 }

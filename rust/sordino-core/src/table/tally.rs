@@ -2,7 +2,7 @@
 
 use super::amount::{Amount, Count, Sum};
 use super::part::{Part, cell_bits};
-use super::reader::Reader;
+use super::reader::{Reader, write_counted};
 use super::rule::{Rule, Seed};
 use super::users::{Kind, Name, Spread, Users, tag_of};
 use crate::error::Error;
@@ -158,8 +158,7 @@ impl Tally {
         });
         users.par_sort_unstable();
         for (name, state) in users {
-            out.extend_from_slice(&(name.len() as u32).to_le_bytes());
-            out.extend_from_slice(&name);
+            write_counted(&name, &mut out);
             out.extend_from_slice(&state);
         }
         Ok(out)
@@ -402,8 +401,7 @@ fn read<A: Amount>(
 ) -> Option<()> {
     let mut arrivals = Arrivals::new();
     while !bytes.0.is_empty() {
-        let len = bytes.word()? as usize;
-        let name = Name::of_bytes(kind?, bytes.take(len)?)?;
+        let name = Name::of_bytes(kind?, bytes.counted()?)?;
         let mut held = Vec::new();
         for _ in 0..bytes.word()? {
             let (cell, records, sum) = (bytes.word()?, bytes.long()?, bytes.long()?);
