@@ -43,6 +43,7 @@ __all__ = [
     "dense",
     "dense_strategy",
     "discrepancy",
+    "exchange",
     "fit",
     "forks",
     "gaussian_noise",
@@ -64,8 +65,12 @@ __all__ = [
     "search_cut",
     "select",
     "several_strategy",
+    "top_down",
     "tree_blocks",
+    "unbiased_table",
     "watch_forks",
+    "whole_table",
+    "whole_top_down",
 ]
 
 __version__: str
@@ -88,7 +93,9 @@ class Workload:
     @staticmethod
     def group(radices: list[int], kernel: NDArray[np.float64]) -> Workload: ...
     @staticmethod
-    def marginals(radices: list[int], sets: list[list[int]], weights: list[float]) -> Workload: ...
+    def marginals(
+        radices: list[int], sets: list[list[int]], weights: list[float], total_share: float = 0.0
+    ) -> Workload: ...
     @staticmethod
     def matrix(rows: int, columns: int, entries: NDArray[np.float64]) -> Workload: ...
     @staticmethod
@@ -324,6 +331,8 @@ class Door:
         key: bytes | None = None,
     ) -> Measured:
         """Publish cells, record codes, a sketch or sums of points under a fresh key, or a known one (not private)."""
+    def published(self, units: NDArray[np.int64]) -> Measured:
+        """Return what this door published before, in its units."""
 
 @final
 class Measured:
@@ -699,7 +708,37 @@ def nearest_tables(
     total: float,
     tolerance: float,
     iterations: int,
+    limits: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> tuple[NDArray[np.float64], float, float, int]: ...
+def top_down(
+    starts: NDArray[np.int64], values: NDArray[np.float64], variances: NDArray[np.float64], total: float
+) -> NDArray[np.float64]:
+    """Return counts of a hierarchy: the children of each node are not negative and add up to it."""
+
+def whole_top_down(starts: NDArray[np.int64], values: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """Return the same in whole numbers, in proportion to values that are not negative."""
+
+def whole_table(
+    values: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    empty: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Return a table in whole numbers with these margins, flat."""
+
+def unbiased_table(values: NDArray[np.float64], columns: int, seed: int) -> NDArray[np.int64]:
+    """Return a random table of whole numbers whose expectation is `values`, flat, with so many columns."""
+
+def exchange(
+    codes: NDArray[np.uint16],
+    levels: Sequence[int],
+    pairs: Sequence[Sequence[int]],
+    tables: NDArray[np.int64],
+    sweeps: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Exchange values of records, in place, until their tables of pairs come no nearer; squared distances left."""
+
 def isotonic(values: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 @final

@@ -17,7 +17,7 @@ from sordino.workloads.layout import Channels, Layout
 if TYPE_CHECKING:
     from sordino.releases.release import Release
 
-__all__ = ["frame_columns", "frame_of"]
+__all__ = ["frame_columns", "frame_of", "made_frame"]
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 # A mean is not said where the count is below so many of its errors.
@@ -30,7 +30,7 @@ def frame_of(release: Release, level: float, library: str | None) -> Any:
     Raises:
         MissingDependencyError: It is not installed.
     """
-    return _made(frame_columns(release, level), library)
+    return made_frame(frame_columns(release, level), library)
 
 
 def frame_columns(release: Release, level: float) -> dict[str, Any]:
@@ -104,7 +104,13 @@ def _beside(layout: Layout, answers: Sequence[tuple[dict[str, str], float]], num
     return {named[level]: [labels.get(level) for labels, _ in answers] for level in layout.levels} | numbers
 
 
-def _made(columns: dict[str, Any], library: str | None) -> Any:
+def made_frame(columns: dict[str, Any], library: str | None) -> Any:
+    """Return columns as a frame of a library, the first that is installed if None.
+
+    Raises:
+        InvalidParameterError: Another library.
+        MissingDependencyError: It is not installed.
+    """
     for name in _LIBRARIES if library is None else [one_of("library", library, _LIBRARIES)]:
         try:
             found = import_module(name)

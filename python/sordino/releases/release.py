@@ -19,10 +19,12 @@ from sordino.mechanisms.linear.projections import Projection, project
 from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
 from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
 from sordino.releases.boxes import BoxSums, box_rows, box_sums
-from sordino.releases.consistent import Consistency, Norm, Shrink, consistent_values
+from sordino.releases.consistent.report import Consistency, Known, Norm, Shrink, Whole
+from sordino.releases.consistent.values import consistent_values, wishes_of
 from sordino.releases.frames import frame_of
 from sordino.releases.interval import Interval, interval_around
-from sordino.workloads import Marginals, Matrix, Workload
+from sordino.releases.records import Records, records_of
+from sordino.workloads import AllRanges, GroupBy, Marginals, Matrix, RunningSum, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.bases import Basis, basis_of
 
@@ -336,7 +338,16 @@ class Release:
         return replace(done, projection=report)
 
     def consistent(
-        self, *, total: float | None = None, shrink: Shrink | None = None, norm: Norm = "answers"
+        self,
+        *,
+        total: float | None = None,
+        shrink: Shrink | None = None,
+        norm: Norm = "answers",
+        whole: Whole = False,
+        invariants: Known | None = None,
+        zeros: Known | None = None,
+        bounds: Known | None = None,
+        seed: int | None = None,
     ) -> Release:
         """Return a release whose answers some counts could have, none negative; `unbiased` and intervals stay.
 
@@ -345,7 +356,8 @@ class Release:
         error over all answers is not larger than before, on any draw, up to that gap: for a projection onto a convex
         set that holds the truth. This is said of all answers together, not of one answer, a margin or the total: empty
         cells are biased upwards, large ones downwards. `RunningSum`: never falling, from 0 to the total, which is the
-        last; the same theorem. `Histogram`: cells that add up to the total.
+        last; the same theorem. `Histogram`: cells that add up to the total. `GroupBy` of nested levels, `AllRanges`:
+        from the top down, children that add up to their parent; ranges are those of cells that are not negative.
 
         Args:
             total: Number of records, if it is public. Otherwise it is kept as it was measured: left free, what is not
@@ -354,31 +366,83 @@ class Release:
                 (James and Stein): of Gaussian noise with less expected error whatever the data. A bias towards no
                 association; `consistency.shrunk` says by how much.
             norm: What distances are: 'answers', or 'noise', where each part counts by its precision.
+            whole: Whether answers are whole numbers that agree as well: tables of pairs with common margins, each the
+                nearest in the sum of moves. 'unbiased': by chance, each cell and margin one of the two nearest, for
+                running sums, histograms and one table.
+            invariants: Marginals: margins that are public by themselves, from elsewhere, by sets of attributes;
+                tables are made to have them. Counts of these records that nobody published are no invariants.
+            zeros: Marginals: cells that no record can be in, masks by sets of attributes.
+            bounds: Marginals: least and largest values of cells, pairs of arrays or numbers by sets of attributes.
+            seed: Of whole numbers by chance; a fresh one if None.
 
         Raises:
-            DataTypeError: The total is no number.
-            InvalidParameterError: It is negative or above 2**53, or an option means nothing for these queries.
-            UnsupportedMechanismError: Other queries, or noise without the structure of marginals.
+            DataTypeError: An option is of the wrong type.
+            ShapeError: Invariants, zeros or bounds have not the shape of their table.
+            InvalidParameterError: The total is negative or above 2**53, an option means nothing for these queries, or
+                no tables were found that are as invariants, zeros and bounds say.
+            UnsupportedMechanismError: Other queries, noise without the structure of marginals, or whole numbers of
+                tables of three attributes that overlap.
 
-        Source: Mullins and others 2024 for the problem in the norm of the noise; [consistent tables](../consistent.md).
+        Source: Mullins and others 2024 for the problem in the norm of the noise; Cox 1987 for whole numbers by chance;
+        [consistent tables](../consistent.md).
         """
-        values, report = consistent_values(self, total, shrink, norm)
+        wishes = wishes_of(
+            self,
+            total=total,
+            shrink=shrink,
+            norm=norm,
+            whole=whole,
+            seed=seed,
+            invariants=invariants,
+            zeros=zeros,
+            bounds=bounds,
+        )
+        values, report = consistent_values(self, wishes)
         return replace(self._processed(values, "consistent"), consistency=report, projection=None)
+
+    def records(self, count: int | None = None, *, seed: int | None = None) -> Records:
+        """Return records whose tables are these, or near to them: of consistent tables of pairs of attributes.
+
+        One-way tables are exactly those in whole numbers. Attributes are joined in a tree of the pairs that say most of
+        each other, whose tables are exact at first; then records exchange values while tables come nearer. Free, and a
+        function of what was published.
+
+        Args:
+            count: Number of records; the total of the tables if None.
+            seed: Of the chance that remains; a fresh one if None.
+
+        Raises:
+            UnsupportedMechanismError: The answers are no tables of pairs, or were not made `consistent`.
+            DataTypeError: Count or seed are no integers.
+            InvalidParameterError: They are out of range.
+
+        Source: Chow and Liu 1968 for the tree.
+        """
+        return records_of(self, count, seed)
 
     def nonnegative(self) -> Release:
         """Return a release with negative answers raised to zero; `unbiased` and intervals stay.
 
-        Each answer comes nearer to a truth that is not negative; sums of them do not. Every empty cell keeps a bias of
-        .40 standard errors (Laplace noise: .35), so a sum over N empty cells has .4 sqrt(N) times the error of the
-        same sum of `unbiased` (Laplace: .35 sqrt(N)), 4 times for a hundred cells. Sum `unbiased`, ask for the sum by
-        `answer`, or keep sums by `consistent`.
+        For single cells: each comes nearer to a truth that is not negative; sums of them do not. Every empty cell keeps
+        a bias of .40 standard errors (Laplace noise: .35), so a sum over N empty cells has .4 sqrt(N) times the error
+        of the same sum of `unbiased` (Laplace: .35 sqrt(N)), 4 times for a hundred cells. Sum `unbiased`, ask for the
+        sum by `answer`, or keep sums by `consistent`.
+
+        Raises:
+            UnsupportedMechanismError: The answers are sums that `consistent` makes agree: marginals, running sums,
+                groups, ranges.
         """
+        if isinstance(self.workload, Marginals | RunningSum | GroupBy | AllRanges):
+            raise UnsupportedMechanismError(
+                f"{type(self.workload).__name__} answers have sums in common that a clip breaks: use consistent()"
+            )
         return self._processed(np.maximum(self.values, 0.0), "nonnegative")
 
     def monotone(self) -> Release:
         """Return a release with answers made non-decreasing along the last axis (least squares).
 
-        No further from the truth, in l2, than before if the truth is non-decreasing; else biased without a bound.
+        No further from the truth, in l2, than before if the truth is non-decreasing; else biased without a bound. What
+        answers are sums of, such as the cells of running sums, is not looked at: `consistent` bounds them too.
         """
         flat = np.ascontiguousarray(self.values).reshape(-1, self.values.shape[-1])
         fitted = np.stack([_core.isotonic(row) for row in flat]).reshape(self.values.shape)
@@ -387,7 +451,8 @@ class Release:
     def rounded(self) -> Release:
         """Return a release with answers rounded to integers; `unbiased` and intervals stay.
 
-        Moves each answer by up to a half: where the standard error is not far above that, noticeably.
+        Moves each answer by up to a half: where the standard error is not far above that, noticeably. Sums of rounded
+        answers are not the rounded sums; `consistent(whole=True)` keeps them.
         """
         return self._processed(np.rint(self.values), "rounded")
 
@@ -398,15 +463,9 @@ class Release:
         Raises:
             UnsupportedMechanismError: The workload is not `Marginals`.
         """
-        workload = self.workload
-        if not isinstance(workload, Marginals):
+        if not isinstance(self.workload, Marginals):
             raise UnsupportedMechanismError("only marginals come as tables")
-        out, at = {}, 0
-        for chosen, shape in zip(workload.sets, workload.table_shapes, strict=True):
-            size = int(np.prod(shape, dtype=np.int64))
-            out[chosen] = self.values[at : at + size].reshape(shape)
-            at += size
-        return out
+        return self.workload.split(self.values)
 
     def to_frame(self, *, level: float = 0.95, library: str | None = None) -> Any:
         """Return answers, standard errors and intervals as a frame, one row for each answer.

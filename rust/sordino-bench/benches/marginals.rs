@@ -20,7 +20,7 @@ fn all_triples() -> Workload {
         .flat_map(|i| (i + 1..ATTRIBUTES).flat_map(move |j| (j + 1..ATTRIBUTES).map(move |k| vec![i, j, k])))
         .collect();
     let weights = vec![1.0; sets.len()];
-    Workload::Marginals { radices: vec![2; ATTRIBUTES], sets, weights }
+    Workload::Marginals { radices: vec![2; ATTRIBUTES], sets, weights, total_share: 0.0 }
 }
 
 /// Records of unequal frequencies from a fixed linear congruential generator.

@@ -92,6 +92,12 @@ impl Door {
         });
         Ok(Measured(measured.map_err(PyError::from)?))
     }
+
+    /// What this door published before, in its units.
+    fn published(&self, units: PyReadonlyArray1<'_, i64>) -> PyResult<Measured> {
+        let found = self.core.published(units.as_slice()?.to_vec());
+        Ok(Measured(found.map_err(PyError::from)?))
+    }
 }
 
 /// Arrays that the door takes; Python has checked shape, dtype and finiteness.

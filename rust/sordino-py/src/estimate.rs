@@ -4,11 +4,11 @@ use crate::error::PyError;
 use crate::interrupt::detached;
 use crate::names::{self, Limits};
 use crate::optimize::Reporter;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
 use sordino_core::estimate::cuts;
-use sordino_core::estimate::{self, Constraint, DenseColumns, Factor, Residuals};
+use sordino_core::estimate::{self, Constraint, DenseColumns, Factor, NearestProblem, Pairs, Residuals, Tree};
 use std::ops::ControlFlow;
 
 /// Cells, their weights, duality gap and iterations.
@@ -42,11 +42,12 @@ pub(crate) fn project(
     Ok((PyArray1::from_vec(py, cells).unbind(), PyArray1::from_vec(py, weights).unbind(), found.gap, found.iterations))
 }
 
-/// Tables, duality gap, the share of uniform ones and iterations.
+/// Tables, duality gap, the share of tables inside the limits and iterations.
 type Nearest = (Py<PyArray1<f64>>, f64, f64, usize);
 
-/// The tables of sets of attributes that agree, have no negative cell and are nearest to published residuals.
+/// The tables of sets of attributes that agree, are within limits and are nearest to published residuals.
 #[pyfunction]
+#[pyo3(signature = (levels, sets, subsets, residuals, weights, total, tolerance, iterations, limits=None))]
 #[expect(clippy::too_many_arguments, reason = "a problem, its metric and its limits")]
 pub(crate) fn nearest_tables(
     py: Python<'_>,
@@ -58,14 +59,105 @@ pub(crate) fn nearest_tables(
     total: f64,
     tolerance: f64,
     iterations: usize,
+    limits: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
 ) -> PyResult<Nearest> {
     let (y, weights) = (residuals.as_slice()?, weights.as_slice()?);
+    let limits = limits.as_ref().map(|(low, high)| Ok::<_, PyErr>((low.as_slice()?, high.as_slice()?))).transpose()?;
     let found = detached(py, || {
-        let residuals = Residuals::new(&levels, &sets, &subsets)?;
-        estimate::nearest_tables(&residuals, y, weights, total, tolerance, iterations)
+        let residuals = &Residuals::new(&levels, &sets, &subsets)?;
+        let problem = NearestProblem { residuals, y, weights, total, limits };
+        estimate::nearest_tables(&problem, tolerance, iterations)
     });
     let found = found.map_err(PyError::from)?;
     Ok((PyArray1::from_vec(py, found.tables).unbind(), found.gap, found.mixed, found.iterations))
+}
+
+/// Where the children of each node begin; refused unless they are as many as nodes, each after its parent.
+fn tree_of(starts: &PyReadonlyArray1<'_, i64>, nodes: usize) -> PyResult<Vec<usize>> {
+    let found: Vec<usize> = starts.as_slice()?.iter().map(|v| usize::try_from(*v).unwrap_or(usize::MAX)).collect();
+    let rising = found.is_sorted() && found.first() == Some(&0) && found.last() == Some(&nodes);
+    let later = found.iter().skip(1).enumerate().all(|(node, start)| *start > node || *start == nodes);
+    if rising && later && found.len() == nodes + 2 {
+        return Ok(found);
+    }
+    Err(PyError::from(Error::Shape { name: "starts", expected: nodes + 2, got: found.len() }).into())
+}
+
+/// Counts of a hierarchy: the children of each node are not negative and add up to it.
+#[pyfunction]
+pub(crate) fn top_down<'py>(
+    py: Python<'py>,
+    starts: PyReadonlyArray1<'py, i64>,
+    values: PyReadonlyArray1<'py, f64>,
+    variances: PyReadonlyArray1<'py, f64>,
+    total: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (values, variances) = (values.as_slice()?, variances.as_slice()?);
+    let tree = tree_of(&starts, values.len())?;
+    if variances.len() != values.len() {
+        let error = Error::Shape { name: "variances", expected: values.len(), got: variances.len() };
+        return Err(PyError::from(error).into());
+    }
+    Ok(detached(py, || estimate::top_down(Tree(&tree), values, variances, total)).into_pyarray(py))
+}
+
+/// The same in whole numbers, in proportion to values that are not negative.
+#[pyfunction]
+pub(crate) fn whole_top_down<'py>(
+    py: Python<'py>,
+    starts: PyReadonlyArray1<'py, i64>,
+    values: PyReadonlyArray1<'py, f64>,
+    total: i64,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let values = values.as_slice()?;
+    let tree = tree_of(&starts, values.len())?;
+    Ok(detached(py, || estimate::whole_top_down(Tree(&tree), values, total)).into_pyarray(py))
+}
+
+/// A table in whole numbers with these margins, flat.
+#[pyfunction]
+#[pyo3(signature = (values, rows, columns, empty=None))]
+pub(crate) fn whole_table<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'py, f64>,
+    rows: PyReadonlyArray1<'py, i64>,
+    columns: PyReadonlyArray1<'py, i64>,
+    empty: Option<PyReadonlyArray1<'py, bool>>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (values, rows, columns) = (values.as_slice()?, rows.as_slice()?, columns.as_slice()?);
+    let empty = empty.as_ref().map(|empty| empty.as_slice()).transpose()?;
+    let found = detached(py, || estimate::whole_table(values, rows, columns, empty));
+    Ok(found.map_err(PyError::from)?.into_pyarray(py))
+}
+
+/// A random table of whole numbers whose expectation is `values`, flat, with so many columns.
+#[pyfunction]
+pub(crate) fn unbiased_table<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'py, f64>,
+    columns: usize,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let values = values.as_slice()?;
+    let found = detached(py, || estimate::unbiased_table(values, columns, seed));
+    Ok(found.map_err(PyError::from)?.into_pyarray(py))
+}
+
+/// Exchanges values of records, in place, until their tables of pairs come no nearer; squared distances that are left.
+#[pyfunction]
+pub(crate) fn exchange<'py>(
+    py: Python<'py>,
+    mut codes: PyReadwriteArray2<'py, u16>,
+    levels: Vec<usize>,
+    pairs: Vec<[usize; 2]>,
+    tables: PyReadonlyArray1<'py, i64>,
+    sweeps: usize,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (codes, tables) = (codes.as_slice_mut()?, tables.as_slice()?);
+    let pairs = Pairs { levels: &levels, pairs: &pairs, tables };
+    let found = detached(py, || estimate::exchange(codes, &pairs, sweeps, seed));
+    Ok(found.map_err(PyError::from)?.into_pyarray(py))
 }
 
 /// Probabilities of grid points, duality gap and iterations.

@@ -35,7 +35,10 @@ mod _core {
     #[pymodule_export]
     use crate::door::{Door, Measured, fit, keep_keys, publish_keys, select};
     #[pymodule_export]
-    use crate::estimate::{nearest_tables, project, project_measure, search_cut};
+    use crate::estimate::{
+        exchange, nearest_tables, project, project_measure, search_cut, top_down, unbiased_table, whole_table,
+        whole_top_down,
+    };
     #[pymodule_export]
     use crate::events::{AboveThreshold, GraphEvents, LazyStream, SpanningForest, Words};
     #[pymodule_export]

@@ -40,8 +40,14 @@ impl Workload {
     }
 
     #[staticmethod]
-    fn marginals(radices: Vec<usize>, sets: Vec<Vec<usize>>, weights: Vec<f64>) -> Result<Self, PyError> {
-        Self::checked(Core::Marginals { radices, sets, weights })
+    #[pyo3(signature = (radices, sets, weights, total_share=0.0))]
+    fn marginals(
+        radices: Vec<usize>,
+        sets: Vec<Vec<usize>>,
+        weights: Vec<f64>,
+        total_share: f64,
+    ) -> Result<Self, PyError> {
+        Self::checked(Core::Marginals { radices, sets, weights, total_share })
     }
 
     #[staticmethod]

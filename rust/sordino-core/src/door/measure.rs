@@ -98,7 +98,7 @@ pub enum Data<'a> {
     Sums(&'a WideSums),
 }
 
-/// What was published: lattice integers. Only the door makes these.
+/// What was published: lattice integers. Only the door makes these, by adding noise, or of what it published before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measured {
     units: Vec<i64>,
@@ -409,7 +409,7 @@ impl Door {
             Data::Sums(sums) => Input::Sums(sums),
         };
         poll()?;
-        let grid = if self.steps.is_empty() { i32::from(self.grid) } else { 0 };
+        let grid = i32::from(self.lattice());
         let mut units = vec![0i64; strategy.measured_len()];
         match strategy.encoding(domain.max_steps())? {
             Encoding::Exact { .. } => {
@@ -441,8 +441,26 @@ impl Door {
                 BodyNoise::new(self.quarter_units, polytope, exponent)?.add(&mut units, key);
             }
         }
-        // Values are in grid steps of the input; one step is 2^-fraction_bits.
-        Ok(Measured { units, grid: grid as i16 - domain.fraction_bits() as i16 })
+        Ok(Measured { units, grid: self.published_grid() })
+    }
+
+    /// Exponent of the spacing of what is published, for inputs in steps of their domain.
+    fn lattice(&self) -> i16 {
+        if self.steps.is_empty() { self.grid } else { 0 }
+    }
+
+    /// The same for inputs as they come: a step of the domain is `2^-fraction_bits`.
+    fn published_grid(&self) -> i16 {
+        self.lattice() - self.domain.fraction_bits() as i16
+    }
+
+    /// What this door published before, from a file: it is as public as the file, whatever stands there.
+    ///
+    /// # Errors
+    /// Another number of units than the strategy measures.
+    pub fn published(&self, units: Vec<i64>) -> Result<Measured, Error> {
+        Error::check_len("what was published", self.measured_len, units.len())?;
+        Ok(Measured { units, grid: self.published_grid() })
     }
 
     /// Noise on a measured coordinate: Gaussian standard deviation, Laplace scale. Of discrete noise the scale of Laplace

@@ -7,7 +7,10 @@
 //! | `columns.rs` | [`Columns`]: the matrix `C`, dense or an operator |
 //! | `working_set.rs` | the same problem on the few columns that matter |
 //! | `probability/` | [`project_measure`]: the probability measure on a grid whose features are nearest to published ones |
-//! | `tables.rs` | [`nearest_tables`]: the nearest tables that agree and have no negative cells, with a certificate |
+//! | `tables.rs`, `residuals.rs` | [`nearest_tables`]: the nearest tables that agree and are within limits, with a certificate |
+//! | `top_down.rs` | [`top_down`]: counts of a hierarchy; in whole numbers too |
+//! | `whole.rs` | [`whole_table`], [`unbiased_table`]: a table in whole numbers, with its margins |
+//! | `exchange.rs` | [`exchange`]: records whose tables come near to published ones |
 //! | `isotonic.rs` | [`isotonic`]: the nearest non-decreasing sequence |
 //! | `cuts/` | [`cuts::search`]: the least, greatest or sparsest cut of a published graph |
 //! | `recovery/` | [`recovery::recover`]: a sparse vector from few linear measurements of it |
@@ -30,18 +33,26 @@
 mod columns;
 mod constraint;
 pub mod cuts;
+mod exchange;
 mod isotonic;
 mod probability;
 mod projection;
 pub mod recovery;
+mod residuals;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod top_down;
+mod whole;
 mod working_set;
 
 pub use columns::{Columns, DenseColumns};
 pub use constraint::Constraint;
+pub use exchange::{Pairs, exchange};
 pub use isotonic::isotonic;
 pub use probability::{Factor, Measure, project_measure};
 pub use projection::{MAX_ITERATIONS, Projection, project};
-pub use tables::{NearestTables, Residuals, nearest_tables};
+pub use residuals::Residuals;
+pub use tables::{NearestProblem, NearestTables, nearest_tables};
+pub use top_down::{Tree, largest_remainders, top_down, whole_top_down};
+pub use whole::{unbiased_table, whole_table};

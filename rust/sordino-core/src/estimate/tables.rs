@@ -1,26 +1,46 @@
-//! Tables that agree on what they have in common, and have no negative cells.
+//! Tables that agree on what they have in common, and whose cells are within limits: at least none is negative.
 //!
-//! Tables of several sets `S` of attributes are made of residuals: `f_T` is the margin on `T` centred along every axis, and
-//! `μ_S = Σ_{T⊆S} f_T ⊗ 1/n_{S∖T}`. Tables made of one family of residuals agree on every common margin; the total `f_∅` is
-//! given. [`nearest_tables`] is the family nearest to a published one, `½ Σ_T w_T ‖f_T − y_T‖²`, whose tables are not negative.
+//! [`nearest_tables`] is the family of [`Residuals`] nearest to a published one, `½ Σ_T w_T ‖f_T − y_T‖²`, whose tables `μ`
+//! have `l ≤ μ ≤ u`.
 //!
-//! The dual is maximised over tables `λ_S ≥ 0` by accelerated projected gradients with an exact step: with
-//! `(E*λ)_T = Σ_{S⊇T} Π_T(Σ_{S∖T} λ_S)/n_{S∖T}` the residuals are `y_T + (E*λ)_T/w_T`, and the gradient changes by at most
-//! `L = max_T (Σ_{S⊇T} 1/n_{S∖T})/w_T` times what `λ` does, since parts on different `T` are orthogonal. What comes out is
-//! mixed with uniform tables until no cell is negative, so that it is feasible, and the duality gap says how far from the
-//! nearest it can be.
+//! The dual is maximised by accelerated proximal gradients with an exact step. A multiplier `κ` of each cell is charged
+//! `l κ` where it is positive and `u κ` where it is not; with `(E*κ)_T = Σ_{S⊇T} Π_T(Σ_{S∖T} κ_S)/n_{S∖T}` the residuals are
+//! `y_T + (E*κ)_T/w_T`, and the gradient changes by at most `L = max_T (Σ_{S⊇T} 1/n_{S∖T})/w_T` times what `κ` does, since
+//! parts on different `T` are orthogonal. Residuals of infinite weight stay as they are. What comes out is mixed with tables
+//! inside the limits until no cell is beyond them, so that it is feasible, and the duality gap says how far from the nearest
+//! it can be. Where a cell is fixed, `l = u`, tables are first brought there by conjugate gradients.
 
+use super::residuals::Residuals;
 use crate::error::Error;
 use crate::interrupt::poll;
-use rayon::prelude::*;
-use std::collections::HashMap;
 
 /// Iterations between two looks at the gap.
 const LOOK: usize = 5;
-/// Sets that are worked on at a time.
-const TOGETHER: usize = 256;
-/// Most attributes of a set.
-const MOST_AXES: usize = 20;
+/// The same where cells are fixed.
+const LOOK_FIXED: usize = 20;
+/// Most steps of conjugate gradients.
+const MOST_STEPS: usize = 1000;
+/// What they leave, relative to the total.
+const LEFT: f64 = 1e-12;
+/// How far inside the limits tables are looked for, as a share of a uniform cell and of the room there is.
+const INSIDE: [f64; 4] = [0.5, 0.1, 0.01, 1e-3];
+/// Iterations of each.
+const INSIDE_ITERATIONS: usize = 500;
+
+/// What is projected, onto which tables.
+#[derive(Debug, Clone, Copy)]
+pub struct NearestProblem<'a> {
+    /// Which tables there are.
+    pub residuals: &'a Residuals,
+    /// Published residuals.
+    pub y: &'a [f64],
+    /// Weight of squared distances, one a subset; infinite where residuals are kept.
+    pub weights: &'a [f64],
+    /// Sum of every table.
+    pub total: f64,
+    /// Least and largest value of each cell; from 0 upwards if there are none.
+    pub limits: Option<(&'a [f64], &'a [f64])>,
+}
 
 /// Tables, and how near they are to the nearest.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,283 +49,286 @@ pub struct NearestTables {
     pub tables: Vec<f64>,
     /// At most so much is half the squared distance above the least.
     pub gap: f64,
-    /// The share of uniform tables that was mixed in.
+    /// The share of tables inside the limits that was mixed in.
     pub mixed: f64,
     /// Iterations.
     pub iterations: usize,
 }
 
-/// One wanted table.
-#[derive(Debug)]
-struct Table {
-    dims: Vec<usize>,
-    /// Where it begins among the tables.
-    start: usize,
-    len: usize,
-    /// Of every subset of its attributes, by bits, the number of its residual; of none what it is not.
-    residuals: Vec<usize>,
-}
-
-/// Residuals, and the tables that are made of them.
-#[derive(Debug)]
-pub struct Residuals {
-    tables: Vec<Table>,
-    /// Where the residuals of each subset begin, and the end.
-    starts: Vec<usize>,
-    cells: usize,
-}
-
-impl Residuals {
-    /// Tables of sets of attributes with these levels, of residuals of these subsets: all that are not empty.
-    ///
-    /// # Errors
-    /// Attributes that there are not or out of order, a subset that is missing, or tables that are too large.
-    pub fn new(levels: &[usize], sets: &[Vec<usize>], subsets: &[Vec<usize>]) -> Result<Self, Error> {
-        let size = |set: &[usize]| {
-            set.iter().try_fold(1_usize, |size, i| size.checked_mul(*levels.get(*i)?)).filter(|size| *size < 1 << 40)
-        };
-        let wrong = || Error::invalid("sets", "attributes in rising order, with all of their subsets");
-        let mut starts = vec![0];
-        for subset in subsets {
-            starts.push(starts[starts.len() - 1] + size(subset).ok_or_else(wrong)?);
-        }
-        let numbers: HashMap<&[usize], usize> =
-            subsets.iter().enumerate().map(|(k, set)| (set.as_slice(), k)).collect();
-        let mut tables = Vec::with_capacity(sets.len());
-        let mut cells = 0_usize;
-        for set in sets {
-            if set.len() > MOST_AXES || !set.is_sorted_by(|a, b| a < b) {
-                return Err(wrong());
-            }
-            let len = size(set).ok_or_else(wrong)?;
-            let of_bits = |bits: usize| -> Vec<usize> {
-                set.iter().enumerate().filter(|(axis, _)| bits >> axis & 1 == 1).map(|(_, i)| *i).collect()
-            };
-            let residuals = (0..1_usize << set.len())
-                .map(|bits| if bits == 0 { Some(usize::MAX) } else { numbers.get(of_bits(bits).as_slice()).copied() })
-                .collect::<Option<Vec<usize>>>()
-                .ok_or_else(wrong)?;
-            tables.push(Table { dims: set.iter().map(|i| levels[*i]).collect(), start: cells, len, residuals });
-            cells = cells.checked_add(len).filter(|cells| *cells < 1 << 31).ok_or_else(wrong)?;
-        }
-        Ok(Self { tables, starts, cells })
-    }
-
-    fn len(&self) -> usize {
-        self.starts[self.starts.len() - 1]
-    }
-
-    fn of<'a>(&self, residuals: &'a [f64], number: usize) -> &'a [f64] {
-        &residuals[self.starts[number]..self.starts[number + 1]]
-    }
-
-    /// The tables of residuals, with this total.
-    fn tables(&self, residuals: &[f64], total: f64, out: &mut [f64]) {
-        let mut rest = out;
-        let mut slots = Vec::with_capacity(self.tables.len());
-        for table in &self.tables {
-            let (slot, after) = rest.split_at_mut(table.len);
-            slots.push((table, slot));
-            rest = after;
-        }
-        slots.into_par_iter().with_min_len(16).for_each(|(table, slot)| {
-            slot.copy_from_slice(&table.merged(|number| self.of(residuals, number), total));
-        });
-    }
-
-    /// Adds what the adjoint makes of tables.
-    fn adjoint(&self, tables: &[f64], out: &mut [f64]) {
-        for some in self.tables.chunks(TOGETHER) {
-            let parts: Vec<Vec<Vec<f64>>> =
-                some.par_iter().with_min_len(16).map(|table| table.parted(table.own(tables))).collect();
-            // One after the other, so that the sums are the same with any number of threads.
-            for (table, parts) in some.iter().zip(parts) {
-                for (number, part) in table.residuals.iter().zip(parts).skip(1) {
-                    let slot = &mut out[self.starts[*number]..self.starts[*number + 1]];
-                    slot.iter_mut().zip(part).for_each(|(slot, value)| *slot += value);
-                }
-            }
-        }
-    }
-
-    /// `max_T (Σ_{S⊇T} 1/n_{S∖T})/w_T`.
-    fn steepness(&self, weights: &[f64]) -> f64 {
-        let mut sums = vec![0.0; weights.len()];
-        for table in &self.tables {
-            for (bits, number) in table.residuals.iter().enumerate().skip(1) {
-                let outside = table.dims.iter().enumerate().filter(|(axis, _)| bits >> axis & 1 == 0);
-                sums[*number] += outside.map(|(_, n)| 1.0 / *n as f64).product::<f64>();
-            }
-        }
-        sums.iter().zip(weights).map(|(sum, weight)| sum / weight).fold(0.0, f64::max)
-    }
-}
-
-impl Table {
-    fn own<'a>(&self, tables: &'a [f64]) -> &'a [f64] {
-        &tables[self.start..self.start + self.len]
-    }
-
-    /// The table: axis after axis, from the last, what has it and what has not become one.
-    fn merged<'a>(&self, residual: impl Fn(usize) -> &'a [f64], total: f64) -> Vec<f64> {
-        let mut arrays: Vec<Vec<f64>> = Vec::with_capacity(self.residuals.len());
-        arrays.push(vec![total]);
-        arrays.extend(self.residuals[1..].iter().map(|number| residual(*number).to_vec()));
-        let mut inner = 1;
-        for axis in (0..self.dims.len()).rev() {
-            let n = self.dims[axis];
-            let with = arrays.split_off(1 << axis);
-            arrays = arrays
-                .iter()
-                .zip(with)
-                .map(|(without, mut with)| {
-                    for (block, mean) in with.chunks_exact_mut(n * inner).zip(without.chunks_exact(inner)) {
-                        for line in block.chunks_exact_mut(inner) {
-                            for (slot, value) in line.iter_mut().zip(mean) {
-                                *slot += value / n as f64;
-                            }
-                        }
-                    }
-                    with
-                })
-                .collect();
-            inner *= n;
-        }
-        arrays.swap_remove(0)
-    }
-
-    /// The parts of a table on all subsets, by bits: the transposed of [`Self::merged`].
-    fn parted(&self, table: &[f64]) -> Vec<Vec<f64>> {
-        let mut arrays = vec![table.to_vec()];
-        let mut inner = self.len;
-        for n in &self.dims {
-            inner /= n;
-            let mut with = Vec::with_capacity(arrays.len());
-            for array in &mut arrays {
-                let mut means = Vec::with_capacity(array.len() / n);
-                for block in array.chunks_exact_mut(n * inner) {
-                    let mut mean = vec![0.0; inner];
-                    for line in block.chunks_exact(inner) {
-                        mean.iter_mut().zip(line).for_each(|(mean, value)| *mean += value);
-                    }
-                    for mean in &mut mean {
-                        *mean /= *n as f64;
-                    }
-                    for line in block.chunks_exact_mut(inner) {
-                        line.iter_mut().zip(&mean).for_each(|(value, mean)| *value -= mean);
-                    }
-                    means.extend(mean);
-                }
-                with.push(std::mem::replace(array, means));
-            }
-            arrays.extend(with);
-        }
-        arrays
-    }
-}
-
-/// The tables that are not negative, agree, and are nearest to those of published residuals `y`, one after the other.
+/// The tables within the limits that agree and are nearest to what was published, one after the other.
 ///
-/// `weights` are those of squared distances, one a subset; `total` is kept. It ends where the gap is at most `tolerance`, or
-/// after so many iterations, with the best that was found: always feasible.
+/// It ends where the gap is at most `tolerance`, or after so many iterations, with the best that was found: always feasible.
 ///
 /// # Errors
-/// Other numbers of residuals or weights, weights that are not positive, a total that is negative or not finite;
-/// [`Error::Interrupted`].
-pub fn nearest_tables(
-    residuals: &Residuals,
-    y: &[f64],
-    weights: &[f64],
-    total: f64,
-    tolerance: f64,
-    iterations: usize,
-) -> Result<NearestTables, Error> {
-    Error::check_len("residuals", residuals.len(), y.len())?;
-    Error::check_len("weights", residuals.starts.len() - 1, weights.len())?;
-    let positive = weights.iter().all(|w| *w > 0.0 && w.is_finite());
-    if !positive || !y.iter().all(|v| v.is_finite()) || !total.is_finite() || total < 0.0 {
-        return Err(Error::invalid("residuals", "finite, with positive weights and a total that is not negative"));
-    }
-    let mut tables = vec![0.0; residuals.cells];
-    if total == 0.0 || residuals.len() == 0 {
+/// Other numbers of residuals, weights or limits, weights that are not positive, a total that is negative or not finite; no
+/// tables found within the limits; [`Error::Interrupted`].
+pub fn nearest_tables(problem: &NearestProblem<'_>, tolerance: f64, iterations: usize) -> Result<NearestTables, Error> {
+    check(problem)?;
+    let NearestProblem { residuals, y, total, limits, .. } = *problem;
+    if (total == 0.0 && limits.is_none()) || residuals.len() == 0 {
         // Nobody is in any cell; or all there is is the total.
+        let mut tables = vec![0.0; residuals.cells];
         residuals.tables(&vec![0.0; y.len()], total, &mut tables);
+        let within = |(at, cell): (usize, &f64)| {
+            let (low, high) = limits_of(limits, at);
+            low <= *cell && *cell <= high
+        };
+        if !tables.iter().enumerate().all(within) {
+            return Err(none_within());
+        }
         return Ok(NearestTables { tables, gap: 0.0, mixed: f64::from(total == 0.0), iterations: 0 });
     }
-    let each: Vec<f64> = weights
-        .iter()
-        .zip(residuals.starts.windows(2))
-        .flat_map(|(weight, ends)| std::iter::repeat_n(*weight, ends[1] - ends[0]))
-        .collect();
-    let step = 1.0 / residuals.steepness(weights);
-    let family = |dual: &[f64], f: &mut Vec<f64>| {
-        f.clear();
-        f.resize(y.len(), 0.0);
-        residuals.adjoint(dual, f);
-        for ((slot, weight), y) in f.iter_mut().zip(&each).zip(y) {
-            *slot = y + *slot / weight;
-        }
-    };
-    let distance = |f: &[f64], shrunk: f64| {
-        f.iter().zip(y).zip(&each).map(|((f, y), w)| w * (shrunk * f - y).powi(2)).sum::<f64>() / 2.0
-    };
-    let (mut f, mut best) = (Vec::new(), (f64::INFINITY, 0.0, Vec::new()));
-    let (mut dual, mut ahead) = (vec![0.0; residuals.cells], vec![0.0; residuals.cells]);
-    let (mut lower, mut momentum, mut done) = (f64::NEG_INFINITY, 1.0_f64, 0);
+    let metric = Metric::new(problem);
+    let inside = metric.inside()?;
+    let mut middle = vec![0.0; residuals.cells];
+    residuals.tables(&inside, total, &mut middle);
+    let mut search = Search::new(&metric, y);
+    let mut lower = f64::NEG_INFINITY;
+    let mut best = (f64::INFINITY, 0.0, inside.clone());
+    let look = if metric.fixed.is_empty() { LOOK } else { LOOK_FIXED };
+    let mut done = 0;
     loop {
-        if done % LOOK == 0 || done >= iterations {
+        if done % look == 0 || done >= iterations {
             poll()?;
-            family(&dual, &mut f);
-            residuals.tables(&f, total, &mut tables);
-            let charged: f64 = dual.iter().zip(&tables).map(|(dual, cell)| dual * cell).sum();
-            lower = lower.max(distance(&f, 1.0) - charged);
-            let mixed = residuals.mixed(&tables, total);
-            let upper = distance(&f, 1.0 - mixed);
-            if upper < best.0 {
-                best = (upper, mixed, f.clone());
+            let (mut f, bound) = search.bounded(limits);
+            lower = lower.max(bound);
+            if metric.reach(&mut f, &mut search.tables) {
+                let mixed = mixed(limits, &search.tables, &middle);
+                f.iter_mut().zip(&inside).for_each(|(f, inside)| *f += mixed * (inside - *f));
+                let upper = metric.distance(&f, y);
+                if upper < best.0 {
+                    best = (upper, mixed, f);
+                }
             }
             if best.0 - lower <= tolerance || done >= iterations {
                 break;
             }
         }
-        family(&ahead, &mut f);
-        residuals.tables(&f, total, &mut tables);
-        let next = f64::midpoint(1.0, (1.0 + 4.0 * momentum * momentum).sqrt());
-        let mut rising = 0.0;
-        for ((dual, ahead), cell) in dual.iter_mut().zip(&mut ahead).zip(&tables) {
-            let after = (*ahead - step * cell).max(0.0);
-            let change = after - *dual;
-            rising += (*ahead - after) * change;
-            (*dual, *ahead) = (after, after + (momentum - 1.0) / next * change);
-        }
-        momentum = next;
-        if rising > 0.0 {
-            momentum = 1.0;
-            ahead.copy_from_slice(&dual);
-        }
+        search.step(limits);
         done += 1;
     }
-    let (upper, mixed, mut f) = best;
-    for value in &mut f {
-        *value *= 1.0 - mixed;
-    }
+    let (upper, mixed, f) = best;
+    let mut tables = search.tables;
     residuals.tables(&f, total, &mut tables);
     // What is left of rounding.
-    for cell in &mut tables {
-        *cell = cell.max(0.0);
+    for (at, cell) in tables.iter_mut().enumerate() {
+        let (low, high) = limits_of(limits, at);
+        *cell = cell.clamp(low, high);
     }
-    Ok(NearestTables { tables, gap: (upper - lower).max(8.0 * f64::EPSILON * upper), mixed, iterations: done })
+    let gap = if upper.is_finite() { (upper - lower).max(8.0 * f64::EPSILON * upper) } else { f64::INFINITY };
+    Ok(NearestTables { tables, gap, mixed, iterations: done })
 }
 
-impl Residuals {
-    /// How much of uniform tables leaves no cell negative.
-    fn mixed(&self, tables: &[f64], total: f64) -> f64 {
-        let of_table = |table: &Table| {
-            let least = table.own(tables).iter().copied().fold(0.0, f64::min);
-            let uniform = total / table.len as f64;
-            -least / (uniform - least)
-        };
-        self.tables.iter().map(of_table).fold(0.0, f64::max)
+fn check(problem: &NearestProblem<'_>) -> Result<(), Error> {
+    let NearestProblem { residuals, y, weights, total, limits } = *problem;
+    Error::check_len("residuals", residuals.len(), y.len())?;
+    Error::check_len("weights", residuals.starts.len() - 1, weights.len())?;
+    if !weights.iter().all(|w| *w > 0.0) || !y.iter().all(|v| v.is_finite()) || !total.is_finite() || total < 0.0 {
+        return Err(Error::invalid("residuals", "finite, with positive weights and a total that is not negative"));
+    }
+    if let Some((low, high)) = limits {
+        Error::check_len("limits", residuals.cells, low.len())?;
+        Error::check_len("limits", residuals.cells, high.len())?;
+        if !low.iter().zip(high).all(|(low, high)| low.is_finite() && low <= high) {
+            return Err(Error::invalid("limits", "finite from below, and not crossed"));
+        }
+    }
+    Ok(())
+}
+
+fn none_within() -> Error {
+    Error::invalid("limits", "no tables with this total were found within them")
+}
+
+fn limits_of(limits: Option<(&[f64], &[f64])>, at: usize) -> (f64, f64) {
+    limits.map_or((0.0, f64::INFINITY), |(low, high)| (low[at], high[at]))
+}
+
+/// How much of tables that are inside leaves no cell beyond its limits.
+fn mixed(limits: Option<(&[f64], &[f64])>, tables: &[f64], inside: &[f64]) -> f64 {
+    let mut most = 0.0_f64;
+    for (at, (cell, inside)) in tables.iter().zip(inside).enumerate() {
+        let (low, high) = limits_of(limits, at);
+        if low < high {
+            let over = (low - cell).max(cell - high);
+            if over > 0.0 {
+                most = most.max(over / (inside - cell).abs());
+            }
+        }
+    }
+    most
+}
+
+/// The problem, with what is worked out once.
+struct Metric<'a> {
+    problem: &'a NearestProblem<'a>,
+    /// Of each residual, 1/w.
+    inverse: Vec<f64>,
+    /// Reciprocal of `L`.
+    step: f64,
+    /// Cells whose limits are the same.
+    fixed: Vec<usize>,
+}
+
+impl<'a> Metric<'a> {
+    fn new(problem: &'a NearestProblem<'a>) -> Self {
+        let NearestProblem { residuals, weights, limits, .. } = *problem;
+        let inverse = weights
+            .iter()
+            .zip(residuals.starts.windows(2))
+            .flat_map(|(weight, ends)| std::iter::repeat_n(1.0 / weight, ends[1] - ends[0]))
+            .collect();
+        let steepness = residuals.steepness(weights);
+        let fixed = limits.map_or(Vec::new(), |(low, high)| {
+            (0..low.len()).filter(|at| low[*at].total_cmp(&high[*at]).is_eq()).collect()
+        });
+        Self { problem, inverse, step: if steepness > 0.0 { 1.0 / steepness } else { 1.0 }, fixed }
+    }
+
+    /// `½ Σ_T w_T ‖f_T − y_T‖²`, of what is not kept.
+    fn distance(&self, f: &[f64], y: &[f64]) -> f64 {
+        let each = f.iter().zip(y).zip(&self.inverse).filter(|(_, inverse)| **inverse > 0.0);
+        each.map(|((f, y), inverse)| (f - y).powi(2) / inverse).sum::<f64>() / 2.0
+    }
+
+    /// `W⁻¹ E* κ`.
+    fn adjoint(&self, dual: &[f64], out: &mut Vec<f64>) {
+        out.clear();
+        out.resize(self.inverse.len(), 0.0);
+        self.problem.residuals.adjoint(dual, out);
+        out.iter_mut().zip(&self.inverse).for_each(|(slot, inverse)| *slot *= inverse);
+    }
+
+    /// Moves residuals so that fixed cells are what they are to be, by the least there is; whether it was possible.
+    fn reach(&self, f: &mut [f64], tables: &mut [f64]) -> bool {
+        let NearestProblem { residuals, total, limits, .. } = *self.problem;
+        residuals.tables(f, total, tables);
+        let (false, Some((wanted, _))) = (self.fixed.is_empty(), limits) else { return true };
+        let small = LEFT * (total + 1.0);
+        let mut left: Vec<f64> = self.fixed.iter().map(|at| wanted[*at] - tables[*at]).collect();
+        let mut toward = left.clone();
+        let mut square: f64 = left.iter().map(|v| v * v).sum();
+        let (mut dual, mut moved, mut image) = (vec![0.0; tables.len()], Vec::new(), vec![0.0; tables.len()]);
+        let largest = |left: &[f64]| left.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+        for _ in 0..MOST_STEPS {
+            if largest(&left) <= small {
+                break;
+            }
+            self.fixed.iter().zip(&toward).for_each(|(at, value)| dual[*at] = *value);
+            self.adjoint(&dual, &mut moved);
+            residuals.tables(&moved, 0.0, &mut image);
+            let curve: f64 = self.fixed.iter().zip(&toward).map(|(at, value)| image[*at] * value).sum();
+            if curve <= 0.0 {
+                break;
+            }
+            let by = square / curve;
+            f.iter_mut().zip(&moved).for_each(|(f, moved)| *f += by * moved);
+            self.fixed.iter().zip(&mut left).for_each(|(at, left)| *left -= by * image[*at]);
+            let next: f64 = left.iter().map(|v| v * v).sum();
+            toward.iter_mut().zip(&left).for_each(|(toward, left)| *toward = left + next / square * *toward);
+            square = next;
+        }
+        residuals.tables(f, total, tables);
+        self.fixed.iter().all(|at| (wanted[*at] - tables[*at]).abs() <= 1e3 * small)
+    }
+
+    /// Residuals of tables that are inside all limits, but for fixed cells: the uniform ones, or some near them.
+    fn inside(&self) -> Result<Vec<f64>, Error> {
+        let NearestProblem { residuals, y, total, limits, .. } = *self.problem;
+        let start: Vec<f64> =
+            y.iter().zip(&self.inverse).map(|(y, inverse)| if *inverse > 0.0 { 0.0 } else { *y }).collect();
+        let kept = self.inverse.contains(&0.0);
+        if limits.is_none() && !kept {
+            return Ok(start);
+        }
+        let uniform: Vec<f64> =
+            residuals.tables.iter().flat_map(|t| std::iter::repeat_n(total / t.len as f64, t.len)).collect();
+        let mut tables = vec![0.0; residuals.cells];
+        for share in std::iter::once(0.0).chain(INSIDE) {
+            poll()?;
+            let (low, high): (Vec<f64>, Vec<f64>) = (0..residuals.cells)
+                .map(|at| {
+                    let (low, high) = limits_of(limits, at);
+                    let room = share * uniform[at].min((high - low) / 2.0);
+                    (low + room, high - room)
+                })
+                .unzip();
+            let mut search = Search::new(self, &start);
+            if share > 0.0 {
+                (0..INSIDE_ITERATIONS).for_each(|_| search.step(Some((&low, &high))));
+            }
+            let (mut f, _) = search.bounded(Some((&low, &high)));
+            let strictly = |tables: &[f64]| {
+                tables.iter().enumerate().all(|(at, cell)| {
+                    let (low, high) = limits_of(limits, at);
+                    let room = 1e-4 * uniform[at].min((high - low) / 2.0);
+                    (*cell >= low + room && *cell <= high - room) || low >= high
+                })
+            };
+            if self.reach(&mut f, &mut tables) && strictly(&tables) {
+                return Ok(f);
+            }
+        }
+        Err(none_within())
+    }
+}
+
+/// Accelerated proximal gradients on the dual.
+struct Search<'a> {
+    metric: &'a Metric<'a>,
+    target: &'a [f64],
+    dual: Vec<f64>,
+    ahead: Vec<f64>,
+    momentum: f64,
+    f: Vec<f64>,
+    tables: Vec<f64>,
+}
+
+impl<'a> Search<'a> {
+    fn new(metric: &'a Metric<'a>, target: &'a [f64]) -> Self {
+        let cells = metric.problem.residuals.cells;
+        let [dual, ahead, tables] = std::array::from_fn(|_| vec![0.0; cells]);
+        Self { metric, target, dual, ahead, momentum: 1.0, f: Vec::new(), tables }
+    }
+
+    /// Residuals of multipliers, and their tables.
+    fn family(&mut self, ahead: bool) {
+        self.metric.adjoint(if ahead { &self.ahead } else { &self.dual }, &mut self.f);
+        self.f.iter_mut().zip(self.target).for_each(|(f, target)| *f += target);
+        self.metric.problem.residuals.tables(&self.f, self.metric.problem.total, &mut self.tables);
+    }
+
+    /// The residuals of the multipliers, and how small half the squared distance can be at least.
+    fn bounded(&mut self, limits: Option<(&[f64], &[f64])>) -> (Vec<f64>, f64) {
+        self.family(false);
+        let mut charged = 0.0;
+        for (at, (dual, cell)) in self.dual.iter().zip(&self.tables).enumerate() {
+            let (low, high) = limits_of(limits, at);
+            if *dual != 0.0 {
+                charged += dual * (cell - if *dual > 0.0 { low } else { high });
+            }
+        }
+        (self.f.clone(), self.metric.distance(&self.f, self.target) - charged)
+    }
+
+    fn step(&mut self, limits: Option<(&[f64], &[f64])>) {
+        self.family(true);
+        let step = self.metric.step;
+        let next = f64::midpoint(1.0, (1.0 + 4.0 * self.momentum * self.momentum).sqrt());
+        let mut rising = 0.0;
+        for (at, ((dual, ahead), cell)) in self.dual.iter_mut().zip(&mut self.ahead).zip(&self.tables).enumerate() {
+            let (low, high) = limits_of(limits, at);
+            let reached = cell - *ahead / step;
+            let after = step * (reached.clamp(low, high) - reached);
+            let change = after - *dual;
+            rising += (*ahead - after) * change;
+            (*dual, *ahead) = (after, after + (self.momentum - 1.0) / next * change);
+        }
+        self.momentum = next;
+        if rising > 0.0 {
+            self.momentum = 1.0;
+            self.ahead.copy_from_slice(&self.dual);
+        }
     }
 }
 
@@ -313,6 +336,17 @@ impl Residuals {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn nearest(
+        residuals: &Residuals,
+        y: &[f64],
+        weights: &[f64],
+        total: f64,
+        tolerance: f64,
+        iterations: usize,
+    ) -> Result<NearestTables, Error> {
+        nearest_tables(&NearestProblem { residuals, y, weights, total, limits: None }, tolerance, iterations)
+    }
 
     fn pairs() -> Residuals {
         let sets = [vec![0, 1], vec![0, 2], vec![1, 2]];
@@ -327,7 +361,7 @@ mod tests {
         for factor in [3.0, -3.5, 3.2] {
             y.extend(signs.map(|sign| factor * sign));
         }
-        let found = nearest_tables(&pairs(), &y, &[1.0; 6], 10.0, 1e-13, 100_000).unwrap();
+        let found = nearest(&pairs(), &y, &[1.0; 6], 10.0, 1e-13, 100_000).unwrap();
         let expected = [
             [21.0 / 4.0, 0.0, 1.0 / 12.0, 14.0 / 3.0],
             [7.0 / 12.0, 14.0 / 3.0, 19.0 / 4.0, 0.0],
@@ -345,6 +379,50 @@ mod tests {
             .collect();
         let objective: f64 = f.iter().zip(&y).map(|(f, y)| (f - y).powi(2)).sum::<f64>() / 2.0;
         assert!((objective - 8.271_667).abs() < 1e-5, "{objective}");
+    }
+
+    #[test]
+    fn limits_and_kept_residuals_hold() {
+        let signs = [1.0, -1.0, -1.0, 1.0];
+        let mut y = vec![1.0, -1.0, 0.5, -0.5, 2.0, -2.0];
+        for factor in [3.0, -3.5, 3.2] {
+            y.extend(signs.map(|sign| factor * sign));
+        }
+        // A cell that is empty, one that is known, and bounds; the first attribute is kept.
+        let mut low = [0.0; 12];
+        let mut high = [f64::INFINITY; 12];
+        high[1] = 0.0;
+        (low[4], high[4]) = (2.5, 2.5);
+        (low[8], high[8]) = (1.0, 4.0);
+        let mut weights = [1.0; 6];
+        weights[0] = f64::INFINITY;
+        let residuals = pairs();
+        let problem = NearestProblem {
+            residuals: &residuals,
+            y: &y,
+            weights: &weights,
+            total: 10.0,
+            limits: Some((&low, &high)),
+        };
+        let found = nearest_tables(&problem, 1e-10, 100_000).unwrap();
+        assert!(found.gap <= 1e-10);
+        let cells = &found.tables;
+        assert!(cells.iter().zip(low.iter().zip(&high)).all(|(cell, (low, high))| low <= cell && cell <= high));
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-8, "{a}, {b}");
+        near(cells[0] + cells[1], 6.0); // 10/2 + 1
+        near(cells[0] + cells[1], cells[4] + cells[5]);
+        near(cells[0] + cells[2], cells[8] + cells[9]);
+        near(cells[4] + cells[6], cells[8] + cells[10]);
+        near(cells[8..].iter().sum(), 10.0);
+        // No feasible move makes it nearer: random ones, mixed in slightly.
+        let again = nearest_tables(&NearestProblem { y: &vec![0.0; y.len()], weights: &[1.0; 6], ..problem }, 1e-10, 9)
+            .unwrap();
+        assert!(again.tables[1] == 0.0 && again.tables[4] == 2.5);
+        // What cannot be is refused.
+        let mut higher = low;
+        higher[0] = 7.0;
+        let refused = NearestProblem { limits: Some((&higher, &high)), ..problem };
+        assert!(matches!(nearest_tables(&refused, 1e-10, 100), Err(Error::InvalidParameter { .. })));
     }
 
     proptest! {
@@ -401,7 +479,7 @@ mod tests {
                 y[begin..end].iter_mut().zip(signs).for_each(|(slot, sign)| *slot += v * sign);
             }
             let weights = [1.0, 2.0, 0.5, 1.0, 1.0, 3.0];
-            let found = nearest_tables(&residuals, &y, &weights, total, 1e-9, 20_000).unwrap();
+            let found = nearest(&residuals, &y, &weights, total, 1e-9, 20_000).unwrap();
             prop_assert!(found.gap <= 1e-9 && found.tables.iter().all(|cell| *cell >= 0.0));
             let near = |a: f64, b: f64| (a - b).abs() < 1e-9 * (1.0 + total);
             for which in 0..3 {

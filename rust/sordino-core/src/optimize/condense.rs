@@ -282,7 +282,12 @@ mod tests {
         assert!(condensed(&large, Some(&weights)).is_ok());
         weights[0] = 2.0;
         assert!(condensed(&large, Some(&weights)).is_err());
-        let domain = Workload::Marginals { radices: vec![1 << 16; 2], sets: vec![vec![0]], weights: vec![1.0] };
+        let domain = Workload::Marginals {
+            radices: vec![1 << 16; 2],
+            sets: vec![vec![0]],
+            weights: vec![1.0],
+            total_share: 0.0,
+        };
         assert!(condensed(&domain, None).is_err());
     }
 }

@@ -82,6 +82,10 @@ impl Axis {
     fn recovered(self) -> f64 {
         if self.binary() { 0.25 } else { (self.0 - 1.0) / self.0.powi(3) }
     }
+    /// Variance of a recovered cell at unit noise, over the share of variance that centring leaves.
+    fn spread(self) -> f64 {
+        self.recovered() * self.0 / (self.0 - 1.0)
+    }
     /// Rows of the operator.
     fn rows(self) -> usize {
         if self.binary() { 1 } else { self.0 as usize }
@@ -90,7 +94,7 @@ impl Axis {
 
 impl Marginals {
     pub(super) fn new(workload: &Workload, geometry: Geometry, shares: Shares) -> Result<Self, Error> {
-        let Workload::Marginals { radices, sets, weights } = workload else {
+        let Workload::Marginals { radices, sets, weights, total_share } = workload else {
             return Err(Error::Unsupported("this mechanism serves marginals".into()));
         };
         let axis = |i: usize| Axis(radices[i] as f64);
@@ -121,7 +125,7 @@ impl Marginals {
             }
         }
         let direct = shares == Shares::Direct;
-        let raw: Vec<(Vec<usize>, f64)> = gains
+        let mut raw: Vec<(Vec<usize>, f64)> = gains
             .into_iter()
             .map(|(set, gain)| {
                 let weight = match (shares, &geometry) {
@@ -133,6 +137,17 @@ impl Marginals {
                 (set, weight)
             })
             .collect();
+        if *total_share > 0.0 && !direct {
+            let squared = geometry == Geometry::L2;
+            let spent = |set: &[usize], w: f64| {
+                if squared { w * w * product(set, Axis::column2) } else { w * product(set, Axis::column1) }
+            };
+            let others: f64 = raw.iter().filter(|(set, _)| !set.is_empty()).map(|(set, w)| spent(set, *w)).sum();
+            let least = total_share / (1.0 - total_share) * others;
+            for (_, weight) in raw.iter_mut().filter(|(set, _)| set.is_empty()) {
+                *weight = weight.max(if squared { least.sqrt() } else { least });
+            }
+        }
         let largest = raw.iter().fold(0.0f64, |m, (_, w)| m.max(*w));
         let growth = raw.iter().fold(0.0f64, |m, (set, w)| m.max(w / largest * product(set, Axis::column1)));
         let bits = WEIGHT_BITS.min((WEIGHTED_BITS - growth.log2()).floor());
@@ -346,10 +361,7 @@ impl Strategy for Marginals {
         }
         let unit = self.unit_variances();
         let pieces: HashMap<&[usize], &Piece> = self.pieces.iter().map(|piece| (piece.set.as_slice(), piece)).collect();
-        // A recovered cell has the variance of its residual times the share of centred tables.
-        let spread = |i: &usize| {
-            Axis(self.radices[*i] as f64).recovered() * self.radices[*i] as f64 / (self.radices[*i] as f64 - 1.0)
-        };
+        let spread = |i: &usize| Axis(self.radices[*i] as f64).spread();
         let of_set = |set: &Vec<usize>| {
             let piece = pieces.get(set.as_slice())?;
             let noise = unit[piece.offset] / (piece.weight as f64).powi(2);
@@ -516,7 +528,15 @@ impl Strategy for Marginals {
     }
 
     fn ideal_mean_square(&self) -> Option<f64> {
-        let Workload::Marginals { sets, weights, .. } = &self.workload else { return None };
+        let Workload::Marginals { sets, weights, total_share, .. } = &self.workload else { return None };
+        if *total_share > 0.0 {
+            // Whoever asks for more of the total than the least error has of it has more error.
+            let mut least = self.workload.clone();
+            if let Workload::Marginals { total_share, .. } = &mut least {
+                *total_share = 0.0;
+            }
+            return Self::new(&least, self.geometry.clone(), Shares::Optimal).ok()?.ideal_mean_square();
+        }
         let mut variances = vec![0.0; self.workload.answers_len()];
         self.variances(&mut variances);
         let (mut at, mut total, mut count) = (0, 0.0, 0.0);

@@ -71,6 +71,8 @@ pub enum Workload {
         sets: Vec<Vec<usize>>,
         /// Weight of each set's squared error in the mean.
         weights: Vec<f64>,
+        /// Share of the precision that the total of all records is to have at least, where residuals are measured.
+        total_share: f64,
     },
     /// Any matrix, row-major.
     Matrix {
@@ -147,7 +149,7 @@ impl Workload {
                 }
                 check_entries("kernel", kernel)?;
             }
-            Self::Marginals { radices, sets, weights } => {
+            Self::Marginals { radices, sets, weights, total_share } => {
                 let sound = radices.iter().all(|n| (2..=1 << 16).contains(n))
                     && !sets.is_empty()
                     && sets.iter().all(|set| {
@@ -160,6 +162,9 @@ impl Workload {
                 }
                 if weights.len() != sets.len() || weights.iter().any(|w| !w.is_finite() || *w <= 0.0) {
                     return Err(Error::invalid("weights", "must be one positive number for each set"));
+                }
+                if !(0.0..=0.5).contains(total_share) {
+                    return Err(Error::invalid("total_share", "must be between 0 and 1/2"));
                 }
             }
             Self::Matrix { rows, columns, entries } => {

@@ -137,7 +137,12 @@ fn rows_apply_and_norms_agree() {
         Workload::Linear { kernel: vec![1.0; 7], len: 4, center: 3 },
         Workload::Group { radices: vec![2, 3, 2], kernel: (0..12).map(f64::from).collect() },
         Workload::Group { radices: vec![2, 2, 2], kernel: (0..8).map(f64::from).collect() },
-        Workload::Marginals { radices: vec![2, 3, 4], sets: vec![vec![], vec![1], vec![0, 2]], weights: vec![1.0; 3] },
+        Workload::Marginals {
+            radices: vec![2, 3, 4],
+            sets: vec![vec![], vec![1], vec![0, 2]],
+            weights: vec![1.0; 3],
+            total_share: 0.0,
+        },
         Workload::Matrix { rows: 2, columns: 3, entries: vec![1.0, 2.0, 3.0, 0.0, -1.0, 0.5] },
     ] {
         let workload = workload.validated().unwrap();
@@ -199,7 +204,8 @@ fn nonsense_is_refused() {
         entries: vec![entry; indices.len()],
     };
     assert!(sparse(3, &[0, 2, 3], &[0, 2, 1], 1.0).validated().is_ok());
-    let large = Workload::Marginals { radices: vec![1 << 16; 2], sets: vec![vec![0]], weights: vec![1.0] };
+    let large =
+        Workload::Marginals { radices: vec![1 << 16; 2], sets: vec![vec![0]], weights: vec![1.0], total_share: 0.0 };
     let tiny = Workload::Matrix { rows: 1, columns: 1, entries: vec![1e-100] };
     let deep = (0..=MAX_DEPTH).fold(cells(2), |inner, _| Workload::Union { parts: vec![inner] });
     for workload in [
@@ -210,8 +216,8 @@ fn nonsense_is_refused() {
         Workload::Linear { kernel: vec![1.0; 9], len: 4, center: 0 },
         Workload::Group { radices: vec![2, 0], kernel: vec![] },
         Workload::Group { radices: vec![usize::MAX, 2], kernel: vec![1.0] },
-        Workload::Marginals { radices: vec![2, 2], sets: vec![vec![1, 0]], weights: vec![1.0] },
-        Workload::Marginals { radices: vec![2, 2], sets: vec![vec![2]], weights: vec![1.0] },
+        Workload::Marginals { radices: vec![2, 2], sets: vec![vec![1, 0]], weights: vec![1.0], total_share: 0.0 },
+        Workload::Marginals { radices: vec![2, 2], sets: vec![vec![2]], weights: vec![1.0], total_share: 0.0 },
         Workload::Matrix { rows: 1, columns: 2, entries: vec![1.0] },
         sparse(3, &[0, 2, 3], &[2, 0, 1], 1.0),
         sparse(3, &[0, 2, 3], &[1, 1, 1], 1.0),

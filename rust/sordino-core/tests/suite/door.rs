@@ -251,6 +251,7 @@ fn codes_and_tables_measure_the_same() {
         radices: radices.clone(),
         sets: vec![vec![0, 1], vec![1, 2], vec![0]],
         weights: vec![1.0; 3],
+        total_share: 0.0,
     };
     let mut codes = Vec::new();
     let mut table = vec![0i64; 30];
@@ -285,7 +286,7 @@ fn marginals_of_full_tables() {
     {
         let cells: usize = radices.iter().product();
         let weights = vec![1.0; sets.len()];
-        let workload = Workload::Marginals { radices, sets, weights };
+        let workload = Workload::Marginals { radices, sets, weights, total_share: 0.0 };
         for mechanism in [Mechanism::Fourier, Mechanism::Output, Mechanism::FourierUniform] {
             let recipe = Recipe { workload: workload.clone(), mechanism, law: NoiseLaw::Laplace };
             let strategy = recipe.build().unwrap();
@@ -367,7 +368,7 @@ fn both_ways_of_counting_agree() {
     }
     for sets in [vec![vec![0, 1]], vec![vec![1]]] {
         let weights = vec![1.0];
-        let workload = Workload::Marginals { radices: radices.clone(), sets, weights };
+        let workload = Workload::Marginals { radices: radices.clone(), sets, weights, total_share: 0.0 };
         let strategy = Recipe { workload, mechanism: Mechanism::Output, law: NoiseLaw::Gaussian }.build().unwrap();
         let door =
             Door::fit(&*strategy, Unit::add_remove(1, None).unwrap(), Domain::integral(1 << 20).unwrap(), 1.0).unwrap();

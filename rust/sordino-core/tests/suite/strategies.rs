@@ -35,11 +35,13 @@ fn workloads() -> Vec<Workload> {
             radices: vec![2, 3, 2],
             sets: vec![vec![0, 1], vec![1, 2], vec![2]],
             weights: vec![1.0, 2.0, 0.5],
+            total_share: 0.0,
         },
         Workload::Marginals {
             radices: vec![2, 2, 2, 2],
             sets: vec![vec![0, 1], vec![0, 2], vec![1, 3], vec![]],
             weights: vec![1.0; 4],
+            total_share: 0.0,
         },
         Workload::Matrix {
             rows: 3,
@@ -353,7 +355,12 @@ fn outside_the_row_space_is_refused() {
     assert!(strategy.weights(&[1.0; 4]).is_err(), "the total is not measured by differences");
     assert!(strategy.weights(&[1.0, 0.0, -1.0, 0.0]).is_ok());
     let marginals = Recipe {
-        workload: Workload::Marginals { radices: vec![2, 2], sets: vec![vec![0], vec![1]], weights: vec![1.0; 2] },
+        workload: Workload::Marginals {
+            radices: vec![2, 2],
+            sets: vec![vec![0], vec![1]],
+            weights: vec![1.0; 2],
+            total_share: 0.0,
+        },
         mechanism: Mechanism::Fourier,
         law: NoiseLaw::Gaussian,
     };

@@ -1,0 +1,1 @@
+"""Answers that data without negative counts could have."""

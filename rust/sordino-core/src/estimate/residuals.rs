@@ -1,0 +1,182 @@
+//! Residuals of tables, and the tables that are made of them.
+//!
+//! `f_T` is the margin on `T` centred along every axis, and `μ_S = Σ_{T⊆S} f_T ⊗ 1/n_{S∖T}`. Tables made of one family of
+//! residuals agree on every common margin; the total `f_∅` is given.
+
+use crate::error::Error;
+use rayon::prelude::*;
+use std::collections::HashMap;
+
+/// Sets that are worked on at a time.
+const TOGETHER: usize = 256;
+/// Most attributes of a set.
+const MOST_AXES: usize = 20;
+
+/// One wanted table.
+#[derive(Debug)]
+pub(super) struct Table {
+    dims: Vec<usize>,
+    /// Where it begins among the tables.
+    start: usize,
+    pub(super) len: usize,
+    /// Of every subset of its attributes, by bits, the number of its residual; of none what it is not.
+    pub(super) residuals: Vec<usize>,
+}
+
+/// Residuals, and the tables that are made of them.
+#[derive(Debug)]
+pub struct Residuals {
+    pub(super) tables: Vec<Table>,
+    /// Where the residuals of each subset begin, and the end.
+    pub(super) starts: Vec<usize>,
+    pub(super) cells: usize,
+}
+
+impl Residuals {
+    /// Tables of sets of attributes with these levels, of residuals of these subsets: all that are not empty.
+    ///
+    /// # Errors
+    /// Attributes that there are not or out of order, a subset that is missing, or tables that are too large.
+    pub fn new(levels: &[usize], sets: &[Vec<usize>], subsets: &[Vec<usize>]) -> Result<Self, Error> {
+        let size = |set: &[usize]| {
+            set.iter().try_fold(1_usize, |size, i| size.checked_mul(*levels.get(*i)?)).filter(|size| *size < 1 << 40)
+        };
+        let wrong = || Error::invalid("sets", "attributes in rising order, with all of their subsets");
+        let mut starts = vec![0];
+        for subset in subsets {
+            starts.push(starts[starts.len() - 1] + size(subset).ok_or_else(wrong)?);
+        }
+        let numbers: HashMap<&[usize], usize> =
+            subsets.iter().enumerate().map(|(k, set)| (set.as_slice(), k)).collect();
+        let mut tables = Vec::with_capacity(sets.len());
+        let mut cells = 0_usize;
+        for set in sets {
+            if set.len() > MOST_AXES || !set.is_sorted_by(|a, b| a < b) {
+                return Err(wrong());
+            }
+            let len = size(set).ok_or_else(wrong)?;
+            let of_bits = |bits: usize| -> Vec<usize> {
+                set.iter().enumerate().filter(|(axis, _)| bits >> axis & 1 == 1).map(|(_, i)| *i).collect()
+            };
+            let residuals = (0..1_usize << set.len())
+                .map(|bits| if bits == 0 { Some(usize::MAX) } else { numbers.get(of_bits(bits).as_slice()).copied() })
+                .collect::<Option<Vec<usize>>>()
+                .ok_or_else(wrong)?;
+            tables.push(Table { dims: set.iter().map(|i| levels[*i]).collect(), start: cells, len, residuals });
+            cells = cells.checked_add(len).filter(|cells| *cells < 1 << 31).ok_or_else(wrong)?;
+        }
+        Ok(Self { tables, starts, cells })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.starts[self.starts.len() - 1]
+    }
+
+    fn of<'a>(&self, residuals: &'a [f64], number: usize) -> &'a [f64] {
+        &residuals[self.starts[number]..self.starts[number + 1]]
+    }
+
+    /// The tables of residuals, with this total.
+    pub(super) fn tables(&self, residuals: &[f64], total: f64, out: &mut [f64]) {
+        let mut rest = out;
+        let mut slots = Vec::with_capacity(self.tables.len());
+        for table in &self.tables {
+            let (slot, after) = rest.split_at_mut(table.len);
+            slots.push((table, slot));
+            rest = after;
+        }
+        slots.into_par_iter().with_min_len(16).for_each(|(table, slot)| {
+            slot.copy_from_slice(&table.merged(|number| self.of(residuals, number), total));
+        });
+    }
+
+    /// Adds what the adjoint makes of tables.
+    pub(super) fn adjoint(&self, tables: &[f64], out: &mut [f64]) {
+        for some in self.tables.chunks(TOGETHER) {
+            let parts: Vec<Vec<Vec<f64>>> =
+                some.par_iter().with_min_len(16).map(|table| table.parted(table.own(tables))).collect();
+            // One after the other, so that the sums are the same with any number of threads.
+            for (table, parts) in some.iter().zip(parts) {
+                for (number, part) in table.residuals.iter().zip(parts).skip(1) {
+                    let slot = &mut out[self.starts[*number]..self.starts[*number + 1]];
+                    slot.iter_mut().zip(part).for_each(|(slot, value)| *slot += value);
+                }
+            }
+        }
+    }
+
+    /// `max_T (Σ_{S⊇T} 1/n_{S∖T})/w_T`.
+    pub(super) fn steepness(&self, weights: &[f64]) -> f64 {
+        let mut sums = vec![0.0; weights.len()];
+        for table in &self.tables {
+            for (bits, number) in table.residuals.iter().enumerate().skip(1) {
+                let outside = table.dims.iter().enumerate().filter(|(axis, _)| bits >> axis & 1 == 0);
+                sums[*number] += outside.map(|(_, n)| 1.0 / *n as f64).product::<f64>();
+            }
+        }
+        sums.iter().zip(weights).map(|(sum, weight)| sum / weight).fold(0.0, f64::max)
+    }
+}
+
+impl Table {
+    pub(super) fn own<'a>(&self, tables: &'a [f64]) -> &'a [f64] {
+        &tables[self.start..self.start + self.len]
+    }
+
+    /// The table: axis after axis, from the last, what has it and what has not become one.
+    fn merged<'a>(&self, residual: impl Fn(usize) -> &'a [f64], total: f64) -> Vec<f64> {
+        let mut arrays: Vec<Vec<f64>> = Vec::with_capacity(self.residuals.len());
+        arrays.push(vec![total]);
+        arrays.extend(self.residuals[1..].iter().map(|number| residual(*number).to_vec()));
+        let mut inner = 1;
+        for axis in (0..self.dims.len()).rev() {
+            let n = self.dims[axis];
+            let with = arrays.split_off(1 << axis);
+            arrays = arrays
+                .iter()
+                .zip(with)
+                .map(|(without, mut with)| {
+                    for (block, mean) in with.chunks_exact_mut(n * inner).zip(without.chunks_exact(inner)) {
+                        for line in block.chunks_exact_mut(inner) {
+                            for (slot, value) in line.iter_mut().zip(mean) {
+                                *slot += value / n as f64;
+                            }
+                        }
+                    }
+                    with
+                })
+                .collect();
+            inner *= n;
+        }
+        arrays.swap_remove(0)
+    }
+
+    /// The parts of a table on all subsets, by bits: the transposed of [`Self::merged`].
+    pub(super) fn parted(&self, table: &[f64]) -> Vec<Vec<f64>> {
+        let mut arrays = vec![table.to_vec()];
+        let mut inner = self.len;
+        for n in &self.dims {
+            inner /= n;
+            let mut with = Vec::with_capacity(arrays.len());
+            for array in &mut arrays {
+                let mut means = Vec::with_capacity(array.len() / n);
+                for block in array.chunks_exact_mut(n * inner) {
+                    let mut mean = vec![0.0; inner];
+                    for line in block.chunks_exact(inner) {
+                        mean.iter_mut().zip(line).for_each(|(mean, value)| *mean += value);
+                    }
+                    for mean in &mut mean {
+                        *mean /= *n as f64;
+                    }
+                    for line in block.chunks_exact_mut(inner) {
+                        line.iter_mut().zip(&mean).for_each(|(value, mean)| *value -= mean);
+                    }
+                    means.extend(mean);
+                }
+                with.push(std::mem::replace(array, means));
+            }
+            arrays.extend(with);
+        }
+        arrays
+    }
+}
