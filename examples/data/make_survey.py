@@ -10,13 +10,10 @@ Rows keep the order of the source and codes are those of the source; only the na
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-from pathlib import Path
-
 import pandas as pd
+from making import Source, options, write
 
-SOURCE_ROWS = 944
+PEOPLE = Source("statsmodels==0.15.0", "datasets/anes96/anes96.csv", 944, "people")
 COLUMNS = {
     "age": ("age", range(19, 92)),
     "educ": ("education", range(1, 8)),
@@ -26,14 +23,6 @@ COLUMNS = {
     "TVnews": ("tv_news", range(8)),
     "vote": ("vote", range(2)),
 }
-
-
-def default_source() -> Path:
-    """Return the path of anes96.csv in the installed statsmodels, without importing statsmodels."""
-    spec = importlib.util.find_spec("statsmodels")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("statsmodels is not installed: pip install statsmodels==0.15.0, or give --source")
-    return Path(spec.submodule_search_locations[0]) / "datasets" / "anes96" / "anes96.csv"
 
 
 def survey(anes: pd.DataFrame) -> pd.DataFrame:
@@ -46,17 +35,10 @@ def survey(anes: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Write the columns and print the row count."""
-    here = Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser(description="Build the election survey of 1996 from statsmodels.")
-    parser.add_argument("--source", type=Path, help="anes96.csv (default: the installed package's)")
-    parser.add_argument("--out", type=Path, default=here / "anes96_survey.csv")
-    args = parser.parse_args()
-
-    anes = pd.read_csv(args.source or default_source(), sep=r"\s+", quotechar="'")
-    if len(anes) != SOURCE_ROWS:
-        raise SystemExit(f"expected {SOURCE_ROWS} people, found {len(anes)}")
+    args = options("Build the election survey of 1996 from statsmodels.", "anes96_survey.csv", help=PEOPLE.help)
+    anes = PEOPLE.read(args.source, sep=r"\s+", quotechar="'")
     table = survey(anes)
-    table.to_csv(args.out, index=False, lineterminator="\n")
+    write(table, args.out)
     print(f"rows: {len(table)}")
     print(f"expected to vote for Dole: {int(table['vote'].sum())}")
 

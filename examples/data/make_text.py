@@ -13,11 +13,12 @@ What is kept
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import tarfile
 from pathlib import Path
+
+from making import options
 
 MEMBER = "brotli-7.0.0/testdata/alice29.txt"
 MEMBER_SHA256 = "7467306ee0feed4971260f3c87421154a05be571d944e9cb021a5713700c38f0"
@@ -45,12 +46,8 @@ def plain(source: bytes) -> str:
 
 def main() -> None:
     """Write the text and print its size."""
-    here = Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser(description="Build the lower-cased text from the crate brotli 7.0.0.")
-    parser.add_argument("--source", type=Path, default=Path("brotli-7.0.0.crate"))
-    parser.add_argument("--out", type=Path, default=here / "alice.txt")
-    args = parser.parse_args()
-
+    crate = Path("brotli-7.0.0.crate")
+    args = options("Build the lower-cased text from the crate brotli 7.0.0.", "alice.txt", default=crate)
     text = plain(read_source(args.source))
     args.out.write_bytes(text.encode("ascii"))
     print(f"characters: {len(text)}, of which a to z: {sum('a' <= c <= 'z' for c in text)}")

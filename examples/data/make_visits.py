@@ -11,21 +11,10 @@ has no person key, so it supports a guarantee per person-year (per row), not per
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-from pathlib import Path
-
 import pandas as pd
+from making import Source, options, write
 
-SOURCE_ROWS = 20_190
-
-
-def default_source() -> Path:
-    """Return the path of randhie.csv in the installed statsmodels, without importing statsmodels."""
-    spec = importlib.util.find_spec("statsmodels")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("statsmodels is not installed: pip install statsmodels==0.15.0, or give --source")
-    return Path(spec.submodule_search_locations[0]) / "datasets" / "randhie" / "randhie.csv"
+PERSON_YEARS = Source("statsmodels==0.15.0", "datasets/randhie/randhie.csv", 20_190, "person-years")
 
 
 def visits_per_person_year(randhie: pd.DataFrame) -> pd.DataFrame:
@@ -38,17 +27,12 @@ def visits_per_person_year(randhie: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Write the column and print its row count and total."""
-    here = Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser(description="Build the doctor visits per person-year from statsmodels.")
-    parser.add_argument("--source", type=Path, help="randhie.csv (default: the installed package's)")
-    parser.add_argument("--out", type=Path, default=here / "randhie_visits.csv")
-    args = parser.parse_args()
-
-    randhie = pd.read_csv(args.source or default_source())
-    if len(randhie) != SOURCE_ROWS:
-        raise SystemExit(f"expected {SOURCE_ROWS} person-years, found {len(randhie)}")
+    args = options(
+        "Build the doctor visits per person-year from statsmodels.", "randhie_visits.csv", help=PERSON_YEARS.help
+    )
+    randhie = PERSON_YEARS.read(args.source)
     table = visits_per_person_year(randhie)
-    table.to_csv(args.out, index=False, lineterminator="\n")
+    write(table, args.out)
     print(f"rows: {len(table)}")
     print(f"total visits: {int(table['visits'].sum())}")
     print(f"largest count: {int(table['visits'].max())}")
