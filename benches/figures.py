@@ -20,6 +20,7 @@ import audit_streams
 import calibration
 import compressive
 import compressive_errors
+import consistent
 import discrete
 import event_errors
 import event_streams
@@ -81,6 +82,7 @@ def _main() -> int:
         "discrete": discrete.figures,
         "several_cells": several_cells.figures,
         "tables": tables.figures,
+        "consistent": consistent.figures,
         "fourier": fourier.figures,
         "marginals": marginals.figures,
         "calibration": calibration.figures,
