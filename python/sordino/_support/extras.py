@@ -1,11 +1,13 @@
-"""Pictures are an optional extra above everything else: this registry is the only late import."""
+"""What is optional: pictures, which are above everything else, and pyarrow. This is the only place of late imports."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-__all__ = ["drawn"]
+from sordino.errors import MissingDependencyError
+
+__all__ = ["arrow_of", "drawn"]
 
 _DRAWINGS = {
     "linear": "tables:plot_plan",
@@ -30,3 +32,16 @@ def drawn(what: str, *arguments: Any, **options: Any) -> Any:
         return None
     module, name = _DRAWINGS[what].split(":")
     return getattr(import_module(f"sordino.plots.{module}"), name)(*arguments, **options)
+
+
+def arrow_of(what: str, module: str | None = None) -> Any:
+    """Return pyarrow, or a module of it.
+
+    Raises:
+        MissingDependencyError: It is not installed.
+    """
+    try:
+        found = import_module("pyarrow")
+        return found if module is None else import_module(f"pyarrow.{module}")
+    except ImportError:
+        raise MissingDependencyError(f"{what} needs pyarrow: pip install 'sordino[arrow]'") from None

@@ -18,7 +18,7 @@ from sordino._support.checks import path_of
 from sordino._support.files import atomic_write, read_file
 from sordino.errors import InputFileError, PlanFileError, SordinoError
 
-__all__ = ["SCHEMA", "guarded", "rebuilt", "record_digest", "write_record"]
+__all__ = ["SCHEMA", "guarded", "packed_record", "rebuilt", "rebuilt_from", "record_digest", "write_record"]
 
 SCHEMA = 3
 _INLINE = 512  # entries: larger arrays go to the .npz, whatever an entry takes in memory
@@ -92,22 +92,35 @@ def write_record(record: dict[str, Any], path: str | Path, what: str = "plan") -
     path = path_of(path)
     if not path.name:
         raise InputFileError(f"the {what} cannot be written: its name is none")
-    arrays: dict[str, Array] = {}
-    record = _split(record, arrays)
-    record["digest"] = hashlib.sha256(_canonical(record).encode()).hexdigest()
+    record, arrays, packed = _prepared(record)
     if not arrays:
         return atomic_write(path, _text(record), what)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type] # numpy's stub has a flag among **kwds
     # The name of the arrays is that of their content, and the record comes last: an old pair stays whole until then.
     old = _named(path)
     record["arrays"] = f"{path.name}.{hashlib.sha256(''.join(sorted(arrays)).encode()).hexdigest()[:8]}.npz"
-    atomic_write(path.with_name(record["arrays"]), buffer.getvalue(), what)
+    atomic_write(path.with_name(record["arrays"]), packed, what)
     atomic_write(path, _text(record), what)
     if old not in {None, record["arrays"]}:
         with suppress(OSError):
             path.with_name(str(old)).unlink()
     return path
+
+
+def packed_record(record: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Return a record with its digest as text, and its larger arrays: for a file of another kind that holds both."""
+    record, _, packed = _prepared(record)
+    return _text(record), packed
+
+
+def _prepared(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Array], bytes]:
+    """Return a record with its digest, the arrays that it names, and these packed; nothing if there are none."""
+    arrays: dict[str, Array] = {}
+    record = _split(record, arrays)
+    record["digest"] = hashlib.sha256(_canonical(record).encode()).hexdigest()
+    buffer = io.BytesIO()
+    if arrays:
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type] # numpy's stub has a flag among **kwds
+    return record, arrays, buffer.getvalue()
 
 
 def _text(record: dict[str, Any]) -> bytes:
@@ -156,7 +169,30 @@ def rebuilt(path: str | Path, build: Callable[[dict[str, Any]], _Plan], what: st
         PlanFileError: The file is no plan or does not hold what it says.
     """
     path = path_of(path)
-    text = read_file(path, what)
+
+    def beside(name: object) -> dict[str, Array]:
+        if name is None:
+            return {}
+        if not _is_beside(name):
+            raise PlanFileError(f"the arrays of the {what} must lie beside it")
+        arrays = path.with_name(str(name))
+        return _unpacked(read_file(arrays, what)) if arrays.exists() else {}
+
+    return _verified(read_file(path, what), beside, build, what)
+
+
+def rebuilt_from(text: bytes, packed: bytes, build: Callable[[dict[str, Any]], _Plan], what: str) -> _Plan:
+    """Do the same with what `packed_record` returned.
+
+    Raises:
+        PlanFileError: It did not return this, or something else than what it says.
+    """
+    return _verified(text, lambda _: _unpacked(packed) if packed else {}, build, what)
+
+
+def _verified(
+    text: bytes, arrays_of: Callable[[object], dict[str, Array]], build: Callable[[dict[str, Any]], _Plan], what: str
+) -> _Plan:
     try:
         record = json.loads(text.decode())
     except (ValueError, RecursionError):
@@ -166,10 +202,7 @@ def rebuilt(path: str | Path, build: Callable[[dict[str, Any]], _Plan], what: st
             f"the {what} is of another schema; files of sordino before 0.2 are not read, those of a newer one by it"
         )
     name, digest = record.pop("arrays", None), record.pop("digest", None)
-    if name is not None and not _is_beside(name):
-        raise PlanFileError(f"the arrays of the {what} must lie beside it")
-    beside = None if name is None else path.with_name(name)
-    arrays = {} if beside is None or not beside.exists() else _unpacked(read_file(beside, what))
+    arrays = arrays_of(name)
 
     def verified() -> _Plan:
         if digest != hashlib.sha256(_canonical(record).encode()).hexdigest():

@@ -15,9 +15,10 @@ from typing import Any, TextIO
 import numpy as np
 
 from sordino._support.columns import listed_column
+from sordino._support.extras import arrow_of
 from sordino._support.files import atomic_write, csv_reader
 from sordino._support.private_numbers import LARGEST, LIMIT, half_up
-from sordino.errors import InputFileError, MissingDependencyError
+from sordino.errors import InputFileError
 
 __all__ = ["Column", "place_of", "read_chunks", "read_columns", "real", "require_arrow", "write_parquet"]
 
@@ -54,12 +55,7 @@ def require_arrow() -> tuple[Any, Any]:
     Raises:
         MissingDependencyError: It is not installed.
     """
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - optional extra
-        import pyarrow.parquet as pq  # noqa: PLC0415 - optional extra
-    except ImportError:
-        raise MissingDependencyError("Parquet files need pyarrow: pip install 'sordino[arrow]'") from None
-    return pa, pq
+    return arrow_of("a Parquet file"), arrow_of("a Parquet file", "parquet")
 
 
 def write_parquet(path: Path, columns: dict[str, Column]) -> None:

@@ -144,9 +144,9 @@ class AddRemove:
 
         Raises:
             DataTypeError: No integer.
-            InvalidParameterError: Not from 1 to 2**63.
+            InvalidParameterError: Below 1.
         """
-        cells = integer("cells", cells, least=1, most=_MOST_GROUP)
+        cells = integer("cells", cells, least=1)
         cap = min(self.per_cell or self.records, self.records)
         # Of one sign the changes of several cells are not all that the norm of mixed signs stands for.
         return cap * (1.0 if self.one_signed else math.sqrt(min(self.records // cap, cells)))

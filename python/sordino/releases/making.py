@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from sordino import _core
 from sordino._support.protocols import TableLike
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.fits import Fit
@@ -77,7 +74,7 @@ def _prepare_table(fit: LinearFit, data: object, key: bytes | None, accounted: b
     def measure() -> Release:
         chosen = fit.chosen(values, key)
         measured = chosen.door.measure(chosen.strategy, values, key)
-        return Release(chosen, measured, _decoded(chosen, measured), index, key is None, accounted, asked=fit)
+        return Release.of_measured(chosen, measured, index, key is None, accounted, fit)
 
     return measure
 
@@ -95,39 +92,11 @@ def _read_table(fit: LinearFit, data: object) -> tuple[Any, Any]:
     return data.core, None
 
 
-def _decoded(fit: LinearFit, measured: _core.Measured) -> Any:
-    """Return the answers as they were measured; a sketch has none before its table is recovered.
-
-    More than 2**26 are not listed: None.
-    """
-    if not fit.request.workload.is_listed:
-        return None
-    shape = fit.request.workload.answers_shape
-    if fit.mechanism.strategy == "compressive":
-        return np.full(shape, np.nan)
-    return _core.decode(fit.strategy, measured).reshape(shape)
-
-
-def _finish_table(release: Release) -> Release:
-    """Do what the mechanism does with what was measured, if it was not done."""
-    if release.post_processing:
-        return release
-    match release.fit.mechanism.strategy:
-        case "compressive":
-            return release.reconstructed()
-        case "threshold":
-            return release.thresholded(release.fit.request.basis)
-        case "isotonic":
-            return release.monotone()
-        case _:
-            return release if release.fit.request.constraint is None else release.projected()
-
-
 def _answered_table(fit: LinearFit, record: object) -> Release | None:
     return record if isinstance(record, Release) and fit.is_same(record.asked) else None
 
 
-_TABLES = Making(_prepare_table, _finish_table, _answered_table)
+_TABLES = Making(_prepare_table, Release.finished, _answered_table)
 
 
 # Points.

@@ -11,7 +11,7 @@ import numpy as np
 
 from sordino import _core
 from sordino._support.checks import flag
-from sordino._support.extras import drawn
+from sordino._support.extras import arrow_of, drawn
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
 from sordino.mechanisms.linear.compression import Compression
 from sordino.mechanisms.linear.half_widths import answer_half_widths
@@ -21,6 +21,7 @@ from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold,
 from sordino.releases.boxes import BoxSums, box_rows, box_sums
 from sordino.releases.consistent.report import Consistency, Known, Norm, Shrink, Whole
 from sordino.releases.consistent.values import consistent_values, wishes_of
+from sordino.releases.files import load_release, save_release
 from sordino.releases.frames import frame_of
 from sordino.releases.interval import Interval, interval_around
 from sordino.releases.records import Records, records_of
@@ -70,6 +71,70 @@ class Release:
     consistency: Consistency | None = field(default=None, repr=False)
     _unbiased: Array | None = field(default=None, repr=False)
     _stderr: Array | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_measured(  # noqa: PLR0917 - what a release is made of
+        cls,
+        fit: LinearFit,
+        measured: _core.Measured,
+        index: Any,
+        private: bool,
+        accounted: bool,
+        asked: LinearFit | None,
+    ) -> Release:
+        """Return the answers as they were measured; a sketch has none before its table is recovered."""
+        values: Array | None = None
+        if fit.request.workload.is_listed:
+            shape = fit.request.workload.answers_shape
+            sketched = fit.mechanism.strategy == "compressive"
+            values = np.full(shape, np.nan) if sketched else _core.decode(fit.strategy, measured).reshape(shape)
+        return cls(fit, measured, values, index, private, accounted, asked=asked)
+
+    def finished(self) -> Release:
+        """Return what the mechanism makes of what was measured, if it was not made yet."""
+        if self.post_processing:
+            return self
+        match self.fit.mechanism.strategy:
+            case "compressive":
+                return self.reconstructed()
+            case "threshold":
+                return self.thresholded(self.fit.request.basis)
+            case "isotonic":
+                return self.monotone()
+            case _:
+                return self if self.fit.request.constraint is None else self.projected()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the release: a table of the answers that other programs read, with all that `load` needs.
+
+        Columns are the levels of a schema, or `index` where answers have labels; then value, unbiased (where values
+        were post-processed) and stderr. The plan with its digest, what was measured and what was done to it are in the
+        metadata: all of it public.
+
+        Args:
+            path: Ending in `.arrow` (Arrow IPC) or `.parquet`.
+
+        Raises:
+            InvalidParameterError: Another ending.
+            InputFileError: The file cannot be written.
+            UnsupportedMechanismError: A basis is given by functions, or there are more answers than are listed.
+            MissingDependencyError: pyarrow is not installed.
+        """
+        return save_release(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Release:
+        """Read a release: further answers are free, as before. The plan is fitted again.
+
+        A file is as trusted as whoever wrote it: what is checked is that its parts belong together.
+
+        Raises:
+            InvalidParameterError: Another ending than `.arrow` or `.parquet`.
+            InputFileError: The file cannot be read.
+            PlanFileError: It is no release, was altered, or does not fit its plan.
+            MissingDependencyError: pyarrow is not installed.
+        """
+        return load_release(path, cls)
 
     @property
     def values(self) -> Array:
@@ -494,10 +559,7 @@ class Release:
         Raises:
             MissingDependencyError: pyarrow is not installed.
         """
-        try:
-            import pyarrow as pa  # noqa: PLC0415 - optional extra
-        except ImportError:
-            raise MissingDependencyError("to_arrow needs pyarrow: pip install 'sordino[arrow]'") from None
+        pa = arrow_of("to_arrow")
         columns: dict[str, Any] = {}
         if self.labels is not None:
             columns["index"] = pa.array(list(self.labels))

@@ -78,13 +78,14 @@ def _of_tables(
         precision = 1.0 / (variance * table.size)
         total, precisions = total + precision * table.sum(), precisions + precision
         for t in within(s):
-            own = variance * sizes.outside(s, t)
-            share = 1.0 / own if norm == "noise" else weight / sizes.outside(s, t)
-            sums[t] = sums[t] + share * centred(margin_of(s, table, t))
+            outside = sizes.outside(s, t)
+            own = variance * outside
+            share = 1.0 / own if norm == "noise" else weight / outside
+            sums[t] += share * margin_of(s, table, t)
             weights[t] += share
             squares[t] += share**2 * own
     variances = np.array([squares[t] / weights[t] ** 2 for t in below])
-    return float(total / precisions), {t: sums[t] / weights[t] for t in below}, variances
+    return float(total / precisions), {t: centred(sums[t]) / weights[t] for t in below}, variances
 
 
 def _shrunk(

@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sordino._support.records import SCHEMA, rebuilt, write_record
 from sordino.errors import PlanFileError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.smooth.fit import SmoothFit
-from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
     from sordino.releases.smooth.release import SmoothRelease
 
-__all__ = ["Published", "load_release", "save_release"]
+__all__ = ["load_release", "save_release"]
 
 _Release = TypeVar("_Release")
 
 _KIND = "smooth-release"
-
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """What was published, read from a file: the same as `_core.Measured`, which only a release makes.
-
-    Attributes:
-        units: Noisy integers.
-        grid: They are multiples of `2^grid`.
-    """
-
-    units: NDArray[np.int64] = field(repr=False)
-    grid: int
-
-    def values(self) -> Array:
-        """Return the noisy numbers."""
-        return np.ldexp(self.units.astype(np.float64), self.grid)
 
 
 def save_release(release: SmoothRelease, path: Path) -> Path:
@@ -87,14 +67,12 @@ def _rebuild(record: dict[str, Any], build: Callable[..., _Release]) -> _Release
         raise PlanFileError("the summary was made with other noise than its plan says")
     if not isinstance(units, np.ndarray) or units.dtype.kind != "i":
         raise PlanFileError("the summary holds no integers")
-    if units.shape != (fit.strategy.measured_len,):
-        raise PlanFileError("the summary has another number of sums than its plan")
     names = record["names"]
     if names is not None and not (len(names) == fit.workload.dimension and all(type(name) is str for name in names)):
         raise PlanFileError("the summary's names are not one a coordinate")
     return build(
         fit,
-        Published(units.astype(np.int64), grid),
+        door.published(units.astype(np.int64)),
         private=record["private"] is True,
         accounted=record["accounted"] is True,
         names=None if names is None else tuple(names),

@@ -17,7 +17,7 @@ from sordino._support.extras import drawn
 from sordino.accuracy.half_widths import factor_of_variance, gaussian_half_width
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnsupportedMechanismError
 from sordino.mechanisms.smooth.residuals import contraction
-from sordino.releases.smooth.file import Published, load_release, save_release
+from sordino.releases.smooth.file import load_release, save_release
 from sordino.releases.smooth.grid_measure import GridMeasure, project_summary
 from sordino.releases.smooth.readers import Coefficients, outer_products, reader_of
 from sordino.workloads.base import Array
@@ -110,7 +110,7 @@ class SmoothRelease:
     """
 
     fit: SmoothFit
-    measured: _core.Measured | Published = field(repr=False)
+    measured: _core.Measured = field(repr=False)
     private: bool = True
     accounted: bool = False
     post_processing: tuple[str, ...] = ()

@@ -1,0 +1,210 @@
+"""Releases as files: a table of answers in Arrow or Parquet, with the plan and what was measured in its metadata."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sordino._support.checks import path_of
+from sordino._support.extras import arrow_of
+from sordino._support.files import atomic_write, read_file
+from sordino._support.records import SCHEMA, packed_record, rebuilt_from
+from sordino.errors import InvalidParameterError, PlanFileError
+from sordino.mechanisms.families import fit_of
+from sordino.mechanisms.linear.fit import LinearFit
+from sordino.releases.consistent.report import Consistency
+from sordino.workloads import Workload
+from sordino.workloads.base import Array, laid_out, specs_of, workloads_from_specs
+from sordino.workloads.layout import Layout
+
+if TYPE_CHECKING:
+    from sordino.releases.release import Release
+
+__all__ = ["load_release", "save_release"]
+
+_KIND = "release"
+_WHAT = "release"
+_TEXT, _ARRAYS = b"sordino", b"sordino.arrays"
+# Metadata of a Parquet file is as long as it is.
+_LONGEST = 2**31 - 1
+
+
+def _format_of(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in {".arrow", ".parquet"}:
+        raise InvalidParameterError("a release is saved as .arrow or .parquet")
+    return suffix
+
+
+def save_release(release: Release, path: str | Path) -> Path:
+    """Write a release.
+
+    Raises:
+        InvalidParameterError: The name of the file ends otherwise.
+        InputFileError: It cannot be written.
+        UnsupportedMechanismError: The answers are not listed, or a basis is given by functions.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    path = path_of(path)
+    suffix, pa = _format_of(path), arrow_of("a saved release")
+    columns = _columns(release)
+    text, arrays = packed_record(_record(release, columns))
+    metadata = {_TEXT: text, _ARRAYS: base64.b64encode(arrays)}
+    table = pa.table(_labels(release) | columns).replace_schema_metadata(metadata)
+    sink = io.BytesIO()
+    if suffix == ".parquet":
+        arrow_of("a saved release", "parquet").write_table(table, sink)
+    else:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    return atomic_write(path, sink.getvalue(), _WHAT)
+
+
+def _columns(release: Release) -> dict[str, Array]:
+    """Return the numbers of all answers."""
+    found = {"value": release.values}
+    if release.fit.mechanism.strategy != "compressive":
+        if release.post_processing:
+            found["unbiased"] = release.unbiased
+        found["stderr"] = release.stderr
+    return {name: np.ascontiguousarray(column, dtype=np.float64).reshape(-1) for name, column in found.items()}
+
+
+def _labels(release: Release) -> dict[str, Any]:
+    """Return what answers are called: levels of a schema, or labels of the input."""
+    layout = release.workload.layout
+    if layout is not None:
+        answers = [labels for labels, _ in layout.answers()]
+        taken = {"value", "unbiased", "stderr"}
+        return {
+            f"{level} (level)" if level in taken else level: [labels.get(level) for labels in answers]
+            for level in layout.levels
+        }
+    return {} if release.labels is None else {"index": list(release.labels)}
+
+
+def _record(release: Release, columns: dict[str, Array]) -> dict[str, Any]:
+    fit, report = release.fit, release.consistency
+    return {
+        "schema": SCHEMA,
+        "kind": _KIND,
+        "plan": fit.record(),
+        "asked": None if release.asked is None or release.asked is fit else release.asked.record(),
+        "grid": release.measured.grid,
+        "units": np.asarray(release.measured.units, dtype=np.int64),
+        "private": release.private,
+        "accounted": release.accounted,
+        "post_processing": list(release.post_processing),
+        "answers": None if release.other is None else _described(release.other),
+        "consistency": None if report is None else _reported(report),
+        "columns": {name: _digest(column) for name, column in columns.items()},
+    }
+
+
+def _digest(column: Array) -> str:
+    return hashlib.sha256(column.astype("<f8").tobytes()).hexdigest()
+
+
+def _described(workload: Workload) -> dict[str, Any]:
+    layout = workload.layout
+    return {**specs_of([workload])[0], "layout": None if layout is None else layout.to_json()}
+
+
+def _reported(report: Consistency) -> dict[str, Any]:
+    return {**asdict(report), "shrunk": [[list(s), factor] for s, factor in report.shrunk.items()]}
+
+
+def load_release(path: str | Path, kind: type[Release]) -> Release:
+    """Read a release, fit its plan again, and see that they belong together.
+
+    Raises:
+        InvalidParameterError: The name of the file ends otherwise.
+        InputFileError: It cannot be read.
+        PlanFileError: It is no release, was altered, or does not fit its plan.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    path = path_of(path)
+    suffix, pa = _format_of(path), arrow_of("a saved release")
+    source = io.BytesIO(read_file(path, _WHAT))
+    try:
+        if suffix == ".parquet":
+            limits = {"thrift_string_size_limit": _LONGEST}
+            table = arrow_of("a saved release", "parquet").read_table(source, **limits)
+        else:
+            with pa.ipc.open_file(source) as reader:
+                table = reader.read_all()
+        metadata = table.schema.metadata or {}
+        text, arrays = metadata[_TEXT], base64.b64decode(metadata[_ARRAYS], validate=True)
+    except (pa.ArrowException, OSError, KeyError, ValueError):
+        raise PlanFileError("the file is not a saved release") from None
+    return rebuilt_from(text, arrays, lambda record: _rebuild(record, table, kind), _WHAT)
+
+
+def _rebuild(record: dict[str, Any], table: Any, kind: type[Release]) -> Release:
+    if record.get("kind") != _KIND:
+        raise PlanFileError("the file is not a saved release")
+    fit = _linear(record["plan"])
+    measured = fit.door.published(_integers(record["units"]))
+    if record["grid"] != measured.grid:
+        raise PlanFileError("the release was made with another lattice than its plan says")
+    columns = {name: _column(table, name, digest) for name, digest in record["columns"].items()}
+    labelled = fit.request.workload.layout is None and "index" in table.column_names
+    index = table.column("index").to_pylist() if labelled else None
+    asked = fit if record["asked"] is None else _linear(record["asked"])
+    private, accounted = record["private"] is True, record["accounted"] is True
+    plain = kind.of_measured(fit, measured, index, private, accounted, asked)
+    done = tuple(record["post_processing"])
+    if not all(type(name) is str for name in done):
+        raise PlanFileError("the release says in an unknown way what was done to it")
+    found = plain.finished() if done and record["answers"] is None else plain
+    if record["answers"] is not None:
+        described = dict(record["answers"])
+        layout = described.pop("layout")
+        other = laid_out(workloads_from_specs([described])[0], None if layout is None else Layout.from_json(layout))
+        found = plain.answer(other)
+    values = columns["value"].reshape(found.unbiased.shape if "stderr" in columns else found.values.shape)
+    if "stderr" in columns and not np.allclose(columns["stderr"], np.ravel(found.stderr), rtol=1e-9, atol=0.0):
+        raise PlanFileError("the release says other standard errors than its plan")
+    if not done:
+        return found
+    report = record["consistency"]
+    return replace(
+        found,
+        _values=values,
+        _unbiased=found.unbiased if "stderr" in columns else None,
+        post_processing=done,
+        consistency=None if report is None else _report_of(report),
+    )
+
+
+def _linear(record: Any) -> LinearFit:
+    fit = fit_of(record)
+    if not isinstance(fit, LinearFit):
+        raise PlanFileError("the release is of another plan than one of linear queries")
+    return fit
+
+
+def _integers(units: Any) -> Any:
+    if not isinstance(units, np.ndarray) or units.dtype.kind != "i" or units.ndim != 1:
+        raise PlanFileError("the release holds no integers")
+    return units.astype(np.int64)
+
+
+def _column(table: Any, name: str, digest: object) -> Array:
+    found: Array = np.ascontiguousarray(table.column(name).to_numpy(), dtype=np.float64)
+    if _digest(found) != digest:
+        raise PlanFileError("the answers of the release were altered")
+    return found
+
+
+def _report_of(record: dict[str, Any]) -> Consistency:
+    known = {item.name for item in fields(Consistency)}
+    if set(record) != known:
+        raise PlanFileError("the release says in an unknown way how it was made consistent")
+    return Consistency(**{**record, "shrunk": {tuple(s): factor for s, factor in record["shrunk"]}})

@@ -1,0 +1,162 @@
+"""Releases that are saved and read: the same answers, further ones, other programs' columns, files that were altered."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import sordino as so
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+PURE = so.PureDP(epsilon=1.0)
+APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
+CODES = np.random.default_rng(0).integers(0, 3, (300, 3))
+
+
+X = np.random.default_rng(1).poisson(2.0, 48)
+TALLEST = np.r_[[90, 80, 70], np.zeros(509, dtype=int)]
+SKETCH = so.sketches.Compression(measurements=64, sparsity=4)
+
+
+def released(workload, privacy, data, **options):
+    return so.plan(workload, privacy, **options).release(data)
+
+
+CASES = {
+    "histogram": lambda: released(so.Histogram(48), PURE, X),
+    "filter": lambda: released(so.MovingAverage(window=5, length=48), APPROX, X),
+    "optimal": lambda: released(so.AllRanges(48), PURE, X).consistent(whole=True),
+    "rounded": lambda: released(so.Histogram(48), PURE, X).nonnegative().rounded(),
+    "further": lambda: released(so.RunningSum(48), APPROX, X).answer(so.Histogram(48)).nonnegative(),
+    "marginals": lambda: released(so.Marginals([3, 3, 3], k=2), APPROX, CODES).consistent(shrink="independence"),
+    "projected": lambda: released(
+        so.Histogram(48), APPROX, X, unit=so.ReplaceOne(), constraint=so.optimal.PublicTotal(int(X.sum()))
+    ),
+    "threshold": lambda: released(so.Histogram(64), APPROX, np.r_[X, X[:16]], mechanism="threshold"),
+    "isotonic": lambda: released(so.SortedHistogram(48), PURE, X),
+    "sketch": lambda: released(so.Histogram(512), APPROX, TALLEST, mechanism="compressive", compression=SKETCH),
+    "reals": lambda: released(so.Histogram(8), APPROX, np.linspace(0, 1, 8), integral=False, max_value=10),
+    "two axes": lambda: released(so.Kronecker([so.RunningSum(6), so.Histogram(8)]), APPROX, X.reshape(6, 8)),
+}
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_read_is_what_was_saved(name, suffix, tmp_path):
+    release = CASES[name]()
+    path = release.save(tmp_path / f"release{suffix}")
+    read = so.Release.load(path)
+    assert read.fit.digest == release.fit.digest and read.workload == release.workload
+    assert (read.values == release.values).all() and read.values.shape == release.values.shape
+    assert read.post_processing == release.post_processing and read.consistency == release.consistency
+    assert (read.private, read.accounted) == (release.private, release.accounted)
+    assert (read.measured.units == release.measured.units).all() and read.measured.grid == release.measured.grid
+    table = pq.read_table(path) if suffix == ".parquet" else pa.ipc.open_file(path).read_all()
+    assert (table.column("value").to_numpy() == release.values.reshape(-1)).all()
+    if name == "sketch":
+        assert table.column_names == ["value"] and read.recovery is not None
+        return
+    assert (read.unbiased == release.unbiased).all() and (read.stderr == release.stderr).all()
+    one, other = release.interval(0.9), read.interval(0.9)
+    assert (one.lower == other.lower).all() and (one.upper == other.upper).all()
+    assert ("unbiased" in table.column_names) == bool(release.post_processing)
+    if release.fit.mechanism.measures == "identity" and name not in {"isotonic", "two axes", "marginals"}:
+        again = so.Histogram(release.fit.request.workload.input_shape[0])
+        assert (read.answer(again).values == release.answer(again).values).all()
+
+
+def test_labels_and_levels_are_columns(tmp_path):
+    pd = pytest.importorskip("pandas")
+    days = pd.Series([1, 2, 3], index=pd.date_range("2026-01-01", periods=3))
+    release = so.plan(so.Histogram(3), PURE).release(days)
+    read = so.Release.load(release.save(tmp_path / "days.arrow"))
+    assert list(read.labels) == list(release.labels)
+    schema = so.Schema({"place": so.tables.Levels(["north", "south"]), "value": so.tables.Integers(0, 2)}, user=None)
+    table = so.tabulate({"place": ["north"] * 9, "value": [0, 1, 2] * 3}, schema, request_id="r")
+    release = so.plan(schema.marginals(1), PURE).release(table)
+    read = so.Release.load(release.save(tmp_path / "levels.parquet"))
+    columns = pq.read_table(tmp_path / "levels.parquet").to_pydict()
+    assert columns["place"][:2] == ["north", "south"] and columns["value (level)"][2:] == ["0", "1", "2"]
+    assert read.workload.layout == release.workload.layout
+    assert read.to_frame(library="pandas").equals(release.to_frame(library="pandas"))
+    # What another release answered keeps the layout of what was asked.
+    coarse = release.answer(schema.marginals(0)) if schema.marginals(0).sets else release
+    assert so.Release.load(coarse.save(tmp_path / "coarse.arrow")).workload.layout == coarse.workload.layout
+
+
+def test_a_door_takes_in_what_it_published():
+    door = so.plan(so.Histogram(4), PURE).fit.door
+    assert door.published(np.arange(4)).values().tolist() == [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(so.errors.ShapeError):
+        door.published(np.arange(5))
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+def test_files_that_were_altered_are_refused(suffix, tmp_path):
+    release = so.plan(so.Histogram(8), PURE).release(np.arange(8)).nonnegative()
+    path = release.save(tmp_path / f"a{suffix}")
+    table = pq.read_table(path) if suffix == ".parquet" else pa.ipc.open_file(path).read_all()
+
+    def written(changed):
+        if suffix == ".parquet":
+            pq.write_table(changed, path)
+        else:
+            with pa.ipc.new_file(path, changed.schema) as writer:
+                writer.write_table(changed)
+
+    def changed_column(name):
+        values = table.column(name).to_numpy().copy()
+        values[3] += 1.0
+        return table.set_column(table.column_names.index(name), name, pa.array(values))
+
+    text = table.schema.metadata[b"sordino"]
+    broken = [
+        *(changed_column(name) for name in ("value", "unbiased", "stderr")),
+        table.slice(0, 7),
+        table.drop_columns(["stderr"]),
+        table.set_column(0, "value", pa.array(["x"] * 8)),
+        table.replace_schema_metadata({}),
+        table.replace_schema_metadata({b"sordino": b"{}", b"sordino.arrays": b""}),
+        *(
+            table.replace_schema_metadata({b"sordino": text.replace(old, new), b"sordino.arrays": b""})
+            for old, new in (
+                (b"nonnegative", b"rounded"),
+                (b'"private": true', b'"private": false'),
+                (b"release", b"plan"),
+            )
+        ),
+    ]
+    for one in broken:
+        written(one)
+        with pytest.raises(so.errors.PlanFileError):
+            so.Release.load(path)
+    content = path.read_bytes()
+    for length in (0, 3, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises((so.errors.PlanFileError, so.errors.InputFileError)):
+            so.Release.load(path)
+
+
+def test_names_of_files(tmp_path):
+    release = so.plan(so.Histogram(8), PURE).release(np.arange(8))
+    for name in ("a.csv", "a", "a.arrow.gz"):
+        for call in (release.save, so.Release.load):
+            with pytest.raises(so.errors.InvalidParameterError):
+                call(tmp_path / name)
+    with pytest.raises(so.errors.InputFileError):
+        so.Release.load(tmp_path / "none.arrow")
+    with pytest.raises(so.errors.InputFileError):
+        release.save(tmp_path / "no folder" / "a.arrow")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_hundred_attributes_are_saved(tmp_path):
+    """Of a table that nobody could hold."""
+    for mechanism, unit in itertools.product(
+        ("output-gaussian", "fourier-gaussian"), (so.AddRemove(3), so.ReplaceOne())
+    ):
+        plan = so.plan(so.Marginals([10] * 100, k=1), so.GaussianDP(mu=1.0), unit=unit, mechanism=mechanism)
+        assert so.Plan.load(plan.save(tmp_path / "plan.json")).rmse == plan.rmse
+        release = plan.release(np.zeros((5, 100), dtype=int))
+        assert (so.Release.load(release.save(tmp_path / "a.arrow")).values == release.values).all()
