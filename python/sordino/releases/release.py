@@ -24,6 +24,7 @@ from sordino.releases.consistent.values import consistent_values, wishes_of
 from sordino.releases.files import load_release, save_release
 from sordino.releases.frames import frame_of
 from sordino.releases.interval import Interval, interval_around
+from sordino.releases.quantiles import Moments, Quantile, moments_of, quantile_of
 from sordino.releases.records import Records, records_of
 from sordino.workloads import AllRanges, GroupBy, Marginals, Matrix, RunningSum, Workload
 from sordino.workloads.base import Array
@@ -32,6 +33,8 @@ from sordino.workloads.bases import Basis, basis_of
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from numpy.typing import ArrayLike
 
     from sordino.mechanisms.linear.fit import LinearFit
 
@@ -319,6 +322,50 @@ class Release:
             return box_sums(self.fit, self._estimate, boxes)
         found = self.answer(Matrix(box_rows(boxes, workload.input_shape)))
         return BoxSums(found.values, found.stderr, self.fit, np.zeros(0, dtype=np.int64))
+
+    def quantile(
+        self, share: float, *, level: float = 0.95, edges: ArrayLike | None = None, total: float | None = None
+    ) -> Quantile:
+        """Return where a share of all records is reached, from the running sums of cells in one row: free.
+
+        The median is `quantile(0.5)`. The interval covers the true cell with probability `level`, whatever the data, as
+        exactly as `interval` does for one answer: from the cells whose running sum less its share of the total may be
+        below 0, to those where it may be above.
+
+        Args:
+            share: Strictly between 0 and 1.
+            level: Of the interval, strictly between 0 and 1.
+            edges: Of the cells, shape (cells + 1,), rising: for a value within the cell, in proportion.
+            total: Number of records, if it is public: intervals are narrower.
+
+        Raises:
+            DataTypeError: An argument is no number.
+            ShapeError: Edges have another shape.
+            InvalidParameterError: An argument is out of range.
+            UnsupportedMechanismError: Running sums of the cells do not follow from what was measured.
+        """
+        return quantile_of(self, share, level, edges, total)
+
+    def moments(
+        self, *, edges: ArrayLike | None = None, values: ArrayLike | None = None, level: float = 0.95
+    ) -> Moments:
+        """Return mean and variance of what cells in one row stand for, with intervals that cover: free.
+
+        Args:
+            edges: Of bins, shape (cells + 1,), rising: a record counts as the middle of its bin, and `binning` says how
+                far that can be from the truth.
+            values: What each cell stands for, shape (cells,), in place of edges.
+            level: Of each interval, strictly between 0 and 1.
+
+        Raises:
+            DataTypeError: An argument is no number.
+            ShapeError: Edges or values have another shape.
+            InvalidParameterError: An argument is out of range, or neither or both of edges and values are given.
+            UnsupportedMechanismError: These sums do not follow from what was measured.
+
+        Source: Fieller 1954 for the interval of a ratio.
+        """
+        return moments_of(self, level, edges, values)
 
     def query(self, f: Callable[[Array], _T]) -> _T:
         """Return any function of the estimated table: free, as often as wanted.
