@@ -59,8 +59,10 @@ def test_whole_numbers_that_cannot_be_promised(known_noise):
         pairs.consistent(whole=True, bounds={(0, 1): (0.0, 100.0)})
     with pytest.raises(so.errors.InvalidParameterError, match="whole total"):
         pairs.consistent(whole=True, total=10.5)
-    with pytest.raises(so.errors.DataTypeError):
+    with pytest.raises(so.errors.InvalidParameterError):
         pairs.consistent(whole="yes")
+    with pytest.raises(so.errors.DataTypeError):
+        pairs.consistent(whole=1.5)
 
 
 def test_whole_numbers_by_chance_are_unbiased():

@@ -305,7 +305,17 @@ def calls():
     add("Release.interval", release.interval, 0.9, simultaneous=False)
     add("Release.thresholded", release.thresholded, "haar")
     pairs = so.plan(so.Marginals([2, 2], k=1), A).release([[0, 1]])
-    add("Release.consistent", pairs.consistent, total=3.0, shrink=None, norm="answers")
+    zeros, known = {(0,): np.array([True, False])}, {(1,): [1.0, 2.0]}
+    add("Release.consistent", pairs.consistent, total=3.0, shrink=None, norm="answers", whole=False, seed=3)
+    add("Release.consistent", pairs.consistent, invariants=known, zeros=zeros, bounds={(0,): (0.0, 9.0)})
+    add("Marginals.split", so.Marginals([2, 2], k=1).split, [1.0, 2.0, 3.0, 4.0])
+    both = so.plan(so.Marginals([2, 2], k=2), A).release([[0, 1]]).consistent()
+    add("Release.records", both.records, 3, seed=1)
+    add("Records.to_frame", both.records(3).to_frame, library="pandas")
+    add("Release.quantile", release.quantile, 0.5, level=0.9, edges=[0, 1, 2, 3, 4], total=10.0)
+    add("Release.moments", release.moments, edges=None, values=[1, 2, 3, 4], level=0.9)
+    add("Release.save", release.save, "release.arrow")
+    add("Release.load", so.Release.load, "none.arrow")
     add("Release.answer", release.answer, so.RunningSum(4))
     add("Release.query", release.query, np.sum)
     add("Release.sum", release.sum, [[0, 2]])
@@ -479,6 +489,7 @@ INNER = {
     *("acquire", "append", "assumes", "attach", "axes", "axis_moments", "axis_values", "changes", "check", "chosen"),
     *("codes", "middles", "of_table", "places", "sql", "take", "unit_of"),
     *("core", "error", "from_json", "from_record", "increments", "is_same", "largest", "moments", "of", "operator"),
+    "of_measured",
     *("options", "over", "pairs", "plot", "profile_of", "protected", "replaced", "replay", "scales", "shares", "sizes"),
     *("holds_for", "standard", "starts", "truncation", "truncation_bound", "shape", "verify"),
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sordino._support.cards import card
 from sordino._support.extras import drawn
 from sordino.accuracy.bounds import Bound
 from sordino.errors import UnsupportedMechanismError
@@ -59,8 +60,27 @@ class Comparison:
         names = [_power(step) for step in self.steps] if column.name == "std" else [column.head or column.name]
         return [f"{name:>{column.width}}" for name in names]
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def _repr_html_(self) -> str:
+        heads = [head.strip() for column in self.columns for head in self._heads(column)]
+        rows = [
+            [
+                row["mechanism"],
+                *(text.strip() for column in self.columns for text in _entries(column, row[column.name])),
+            ]
+            for row in self.rows
+        ]
+        marked = next((k for k, row in enumerate(self.rows) if row["mechanism"] == self.chosen), None)
+        least = "" if self.bound is None else f"; least of any Gaussian: {self.bound.value:.6g} ({self.bound.name})"
+        title = f"{self.request.workload!r}, {self.request.privacy!r}"
+        note = f"auto takes {self.chosen}{least}"
+        return card(title, head=["mechanism", *heads], rows=rows, marked=marked, note=note)
+
+    def plot(self, path: str | Path | None = None, *, ax: Any = None) -> Any:
         """Draw the errors: as bars, of a stream against the step.
+
+        Args:
+            path: Where to save the picture, None to only return it.
+            ax: matplotlib's axes to draw into, in place of a figure of its own.
 
         Returns:
             The matplotlib figure.
@@ -69,15 +89,19 @@ class Comparison:
             MissingDependencyError: matplotlib is not installed.
             UnsupportedMechanismError: There is no picture of such a comparison.
         """
-        figure = drawn(f"comparison of {family_of(self.request.workload)[0].name}", self, path)
+        figure = drawn(f"comparison of {family_of(self.request.workload)[0].name}", self, path, ax=ax)
         if figure is None:
             raise UnsupportedMechanismError("there is no picture of such a comparison")
         return figure
 
 
 def _printed(column: Column, value: Any) -> str:
+    return "".join(_entries(column, value))
+
+
+def _entries(column: Column, value: Any) -> list[str]:
     values = value if isinstance(value, tuple) else (value,)
-    return "".join(f"{'-' if v is None else format(v, column.form):>{column.width}}" for v in values)
+    return [f"{'-' if v is None else format(v, column.form):>{column.width}}" for v in values]
 
 
 def _power(step: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino._support.cards import card, facts_of
 from sordino._support.extras import drawn
 from sordino._support.protocols import TableLike
 from sordino._support.records import guarded, rebuilt, write_record
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from sordino.storage.steps import StepStore
 
 __all__ = ["Plan", "ReleasePlan", "StreamPlan", "SurveyPlan", "plan_of"]
+
+
+# Width of names in what a plan explains.
+_NAMES = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +191,12 @@ class Plan:
             raise PlanFileError(f"this is a {type(plan).__name__}: read it with sordino.Plan.load")
         return plan
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None, *, ax: Any = None) -> Any:
         """Draw the expected error: of every answer, with the spectrum of convolutions; of a stream against the step.
+
+        Args:
+            path: Where to save the picture, None to only return it.
+            ax: matplotlib's axes to draw the errors into, in place of a figure of its own.
 
         Returns:
             The matplotlib figure.
@@ -196,10 +205,13 @@ class Plan:
             MissingDependencyError: matplotlib is not installed.
             UnsupportedMechanismError: There is no picture of such a plan.
         """
-        figure = drawn(self._common.family, self, path)
+        figure = drawn(self._common.family, self, path, ax=ax)
         if figure is None:
             raise UnsupportedMechanismError("there is no picture of such a plan")
         return figure
+
+    def _repr_html_(self) -> str:
+        return card(*facts_of(self.explain(), _NAMES))
 
     def __repr__(self) -> str:
         return repr(self.fit).replace(type(self.fit).__name__, type(self).__name__, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -9,15 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.plots.style import ACCENT, FEW, INK, PALE, describe, dress, literal
-from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Marginals, Union, Workload
+from sordino.plots.style import ACCENT, FEW, INK, PALE, SIGNAL, describe, dress, literal
+from sordino.workloads import AllRanges, Filter, GroupBy, GroupConvolution, Histogram, Marginals, Union, Workload
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_range_map", "drawing_order", "has_order", "mark_parts", "part_places", "part_slices", "parts_of"]
+__all__ = [
+    "block_names",
+    "draw_map",
+    "draw_range_map",
+    "drawing_order",
+    "has_order",
+    "is_map",
+    "mark_parts",
+    "part_places",
+    "part_slices",
+    "parts_of",
+]
 
 # Cells along a side of a map of ranges; of more, evenly spaced ones are shown.
 _SIDE = 500
@@ -27,7 +39,7 @@ _NAMED_PARTS = 6
 
 def has_order(workload: Workload) -> bool:
     """Return whether answers stand in an order that means something: along a series, or a table."""
-    return isinstance(workload, Filter | Histogram | GroupConvolution | Marginals)
+    return isinstance(workload, Filter | Histogram | GroupConvolution | Marginals | GroupBy)
 
 
 def drawing_order(workload: Workload, values: Array) -> NDArray[np.intp]:
@@ -87,20 +99,13 @@ def draw_range_map(
         label: What a value is.
         names: Names of the cells, numbers if None.
     """
-    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - optional extra
-
     n = workload.length
     cells = np.unique(np.linspace(0, n - 1, min(n, _SIDE)).round().astype(np.int64))
     first, last = np.meshgrid(cells, cells)
     place = first * n - first * (first - 1) // 2 + last - first
     shown = np.ma.masked_where(last < first, values[np.where(last < first, 0, place)])
-    colors = LinearSegmentedColormap.from_list("sordino", ["#e8f1f4", ACCENT, INK])
     edges = np.append(cells - 0.5, n - 0.5)
-    mesh = axes.pcolormesh(edges, edges, shown, cmap=colors, rasterized=True)
-    scale = figure.colorbar(mesh, ax=axes, shrink=0.9, pad=0.02)
-    scale.set_label(label, fontsize=10, color=INK)
-    scale.ax.tick_params(labelsize=9, colors=INK, color=PALE)
-    scale.outline.set_visible(False)
+    _draw_colors(figure, axes, (edges, edges, shown), label, signed=False)
     axes.set_aspect("equal")
     dress(axes, "first cell of the range", "last cell of the range")
     axes.grid(visible=False)
@@ -109,3 +114,86 @@ def draw_range_map(
         labels = [literal(names[i]) for i in ticks]
         axes.set_xticks(ticks, labels)
         axes.set_yticks(ticks, labels)
+
+
+def is_map(workload: Workload) -> bool:
+    """Return whether answers are drawn as a map: two axes, both of some length."""
+    return not isinstance(workload, Marginals) and len(workload.answers_shape) == 2 and min(workload.answers_shape) > 1
+
+
+def draw_map(figure: Figure, axes: Axes, workload: Workload, values: Array, label: str) -> None:
+    """Draw answers on two axes: the first downwards, the second to the right; below zero in another colour."""
+    most = float(np.abs(values).max())
+    edges = [np.arange(n + 1) - 0.5 for n in values.shape]
+    _draw_colors(figure, axes, (edges[1], edges[0], values), label, signed=float(values.min()) < -0.05 * most)
+    axes.invert_yaxis()
+    dress(axes, "", "")
+    axes.grid(visible=False)
+    names = _names_of_axes(workload)
+    for axis, (level, labels) in zip((axes.yaxis, axes.xaxis), names, strict=True):
+        axis.set_label_text(literal(level))
+        if labels is not None:
+            step = -(-len(labels) // 16)
+            axis.set_ticks(range(0, len(labels), step), [literal(label) for label in labels[::step]])
+    if names[1][1] is not None and max(map(len, names[1][1])) > 6:
+        axes.tick_params(axis="x", labelrotation=45)
+
+
+def _draw_colors(figure: Figure, axes: Axes, mesh: tuple[Any, Any, Any], label: str, *, signed: bool) -> None:
+    """Draw values as colours, with their scale; of signed ones zero is white."""
+    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - optional extra
+
+    tones = [SIGNAL, "#ffffff", ACCENT] if signed else ["#e8f1f4", ACCENT, INK]
+    most = float(np.abs(mesh[2]).max()) if signed else None
+    drawn = axes.pcolormesh(
+        *mesh,
+        cmap=LinearSegmentedColormap.from_list("sordino", tones),
+        vmin=None if most is None else -most,
+        vmax=most,
+        rasterized=True,
+    )
+    scale = figure.colorbar(drawn, ax=axes, shrink=0.9, pad=0.02)
+    scale.set_label(label, fontsize=10, color=INK)
+    scale.ax.tick_params(labelsize=9, colors=INK, color=PALE)
+    scale.outline.set_visible(False)
+
+
+def _names_of_axes(workload: Workload) -> list[tuple[str, tuple[str, ...] | None]]:
+    """Return what both axes are called, and their places, as far as a schema says it."""
+    layout = workload.layout
+    if layout is None or len(layout.blocks) != 1 or len(layout.blocks[0]) != 2:
+        return [("first axis", None), ("second axis", None)]
+    found: list[tuple[str, tuple[str, ...] | None]] = []
+    for axis in layout.blocks[0]:
+        labels = tuple(label for names in axis for label in names.labels)
+        found.append((", ".join(names.level or "total" for names in axis), labels))
+    return found
+
+
+def block_names(workload: Workload, few: int) -> tuple[NDArray[np.float64], tuple[str, ...]] | None:
+    """Return places and names along answers: of each where they are few and a schema names them, else of each block.
+
+    Blocks are the tables of marginals and the levels of groups; None for other queries.
+    """
+    count, layout = workload.core.answers_len, workload.layout
+    if layout is not None and layout.channels is None and count <= few:
+        return np.arange(count, dtype=np.float64), tuple(", ".join(labels.values()) for labels, _ in layout.answers())
+    if isinstance(workload, Marginals):
+        sizes = [math.prod(shape) for shape in workload.table_shapes]
+        called = _attribute_names(workload)
+        names = tuple(" by ".join(called[i] for i in s) if s else "total" for s in workload.sets)
+    elif isinstance(workload, GroupBy):
+        sizes = list(workload.level_sizes)
+        names = tuple(f"level {k}" for k in range(len(sizes)))
+    else:
+        return None
+    ends = np.cumsum(sizes)
+    return ends - 0.5 * np.array(sizes) - 0.5, names
+
+
+def _attribute_names(workload: Marginals) -> dict[int, str]:
+    named = {i: f"attribute {i}" for i in range(len(workload.levels))}
+    if workload.layout is not None:
+        for s, block in zip(workload.sets, workload.layout.blocks, strict=True):
+            named |= {i: axis[0].level for i, axis in zip(s, block, strict=True) if axis[0].level is not None}
+    return named

@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.mechanisms.stream.fit import continual
+from sordino.plots.style import canvas_of
 from sordino.plots.tables import (
     ACCENT,
     MUTED,
@@ -19,7 +20,6 @@ from sordino.plots.tables import (
     describe,
     dress,
     heading,
-    new_figure,
     save_figure,
 )
 from sordino.workloads.base import Array
@@ -102,12 +102,13 @@ def _shown_steps(horizon: str, length: int | None, steps: int) -> int:
     return min(_BEYOND * length, steps) if horizon == "soft" else length
 
 
-def plot_stream_plan(plan: StreamPlan, path: str | Path | None = None) -> Figure:
+def plot_stream_plan(plan: StreamPlan, path: str | Path | None = None, *, ax: Any = None) -> Figure:
     """Draw the standard error against the step, with the least rmse of Gaussian mechanisms if it is known.
 
     Args:
         plan: What is drawn.
         path: Where to save the picture, None to only return it.
+        ax: Axes to draw into, None for a figure of its own.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -115,8 +116,7 @@ def plot_stream_plan(plan: StreamPlan, path: str | Path | None = None) -> Figure
         InvalidParameterError: The picture's format is unknown.
         InputFileError: The picture cannot be written.
     """
-    figure = new_figure(8.5, 4.8)
-    axes = figure.subplots()
+    figure, axes = canvas_of(ax, 8.5, 4.8)
     asked = continual(plan.request)
     length = asked.length
     curve = error_curve(plan.fit, _shown_steps(asked.horizon, length, plan.fit.steps))
@@ -168,7 +168,7 @@ def _color(fitted: StreamFit) -> str:
     return _PLAIN if strategy in ("identity", "output") else MUTED
 
 
-def plot_stream_comparison(comparison: Comparison, path: str | Path | None = None) -> Figure:
+def plot_stream_comparison(comparison: Comparison, path: str | Path | None = None, *, ax: Any = None) -> Figure:
     """Draw the standard error of every mechanism against the step, the chosen one emphasised.
 
     Mechanisms that are far off everywhere are named, not drawn.
@@ -176,6 +176,7 @@ def plot_stream_comparison(comparison: Comparison, path: str | Path | None = Non
     Args:
         comparison: What is drawn.
         path: Where to save the picture, None to only return it.
+        ax: Axes to draw into, None for a figure of its own.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -183,8 +184,7 @@ def plot_stream_comparison(comparison: Comparison, path: str | Path | None = Non
         InvalidParameterError: The picture's format is unknown.
         InputFileError: The picture cannot be written.
     """
-    figure = new_figure(10.5, 5.6)
-    axes = figure.subplots()
+    figure, axes = canvas_of(ax, 10.5, 5.6)
     last = max(comparison.steps)
     curves = {fitted.mechanism.name: error_curve(fitted, last) for fitted in comparison.fits}
     top = _RANGE * float(curves[comparison.chosen].middle.max())

@@ -6,13 +6,14 @@ matplotlib is imported when a picture is made; nothing here touches `pyplot` or 
 from __future__ import annotations
 
 import io
+from functools import cache
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sordino._support.checks import path_of
 from sordino._support.files import atomic_write
-from sordino.errors import InvalidParameterError, MissingDependencyError
+from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError
 from sordino.workloads import (
     AllRanges,
     BandPass,
@@ -47,6 +48,7 @@ __all__ = [
     "MUTED",
     "PALE",
     "SIGNAL",
+    "canvas_of",
     "check_picture",
     "dates_axis",
     "describe",
@@ -66,6 +68,7 @@ ACCENT = "#1d6f8a"
 SIGNAL = "#c4552d"
 
 DPI = 160
+_DPI_SHOWN = 96
 # Up to this many answers each one gets a mark of its own, and a histogram gets bars.
 FEW = 120
 # Bars over more than this range are drawn on a logarithmic axis.
@@ -82,9 +85,37 @@ def new_figure(width: float = 9.0, height: float = 4.8) -> Figure:
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional extra
     except ImportError:
         raise MissingDependencyError("pictures need matplotlib: pip install 'sordino[plot]'") from None
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout="constrained")
+    figure = _shown(Figure)(figsize=(width, height), dpi=DPI, facecolor="white", layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr,call-arg] # it has one
     return figure
+
+
+@cache
+def _shown(kind: type[Figure]) -> type[Figure]:
+    """Return figures that notebooks display by themselves: no backend shows what belongs to no window."""
+
+    class Shown(kind):  # type: ignore[misc,valid-type] # made where matplotlib is
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, dpi=_DPI_SHOWN, format="png")
+            return buffer.getvalue()
+
+    return Shown
+
+
+def canvas_of(ax: Any, width: float, height: float) -> tuple[Figure, Axes]:
+    """Return the caller's axes with their figure, or those of a new one.
+
+    Raises:
+        DataTypeError: They are no axes of matplotlib.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    if ax is None:
+        figure = new_figure(width, height)
+        return figure, figure.subplots()
+    if not (hasattr(ax, "get_figure") and hasattr(ax, "set_xlim")):
+        raise DataTypeError("ax must be axes of matplotlib")
+    return ax.get_figure(root=True), ax
 
 
 def check_picture(path: object) -> Path:

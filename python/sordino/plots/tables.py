@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from sordino.accuracy.bounds import Bound, spectrum
 from sordino.plots.queries import (
+    block_names,
+    draw_map,
     draw_range_map,
     drawing_order,
     has_order,
+    is_map,
     mark_parts,
     part_places,
     part_slices,
@@ -30,6 +33,7 @@ from sordino.plots.style import (
     MUTED,
     PALE,
     SIGNAL,
+    canvas_of,
     check_picture,
     dates_axis,
     describe,
@@ -85,12 +89,14 @@ class Positions:
         label: What the axis shows.
         names: Names of the positions, if they are neither numbers nor dates.
         dates: Whether `at` are dates.
+        ticks: Where the names stand, if not at every position.
     """
 
     at: NDArray[Any]
     label: str
     names: tuple[str, ...] | None = None
     dates: bool = False
+    ticks: NDArray[Any] | None = None
 
 
 def positions(release: Release) -> Positions:
@@ -98,7 +104,8 @@ def positions(release: Release) -> Positions:
     count, workload = release.values.size, release.workload
     plain = Positions(_places(workload), _axis_name(workload, "answer"))
     if release.labels is None:
-        return plain
+        blocks = block_names(workload, FEW)
+        return plain if blocks is None else Positions(plain.at, "", names=blocks[1], ticks=blocks[0])
     labels = np.asarray(release.labels)
     if labels.dtype.kind in "iuf":
         return Positions(labels, "")
@@ -135,17 +142,19 @@ def _place(axes: Axes, where: Positions) -> None:
         dates_axis(axes)
     elif where.names is not None:
         step = -(-len(where.names) // 24)
-        axes.set_xticks(where.at[::step], list(map(literal, where.names[::step])))
+        ticks = where.at if where.ticks is None else where.ticks
+        axes.set_xticks(ticks[::step], list(map(literal, where.names[::step])))
         if max(len(name) for name in where.names[::step]) * len(where.names) / step > 100:
             axes.tick_params(axis="x", labelrotation=45)
 
 
-def plot_plan(plan: Plan, path: str | Path | None = None) -> Figure:
+def plot_plan(plan: Plan, path: str | Path | None = None, *, ax: Any = None) -> Figure:
     """Draw the expected standard error of every answer, the bound, and the spectrum of a convolution.
 
     Args:
         plan: What is drawn.
         path: Where to save the picture, None to only return it.
+        ax: Axes to draw the errors into, None for a figure of its own.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -155,14 +164,18 @@ def plot_plan(plan: Plan, path: str | Path | None = None) -> Figure:
     """
     workload = plan.workload
     ranges = workload if isinstance(workload, AllRanges) and plan.max_stderr is not None else None
-    two = ranges is not None or isinstance(workload, Filter | GroupConvolution)
-    figure = new_figure(11.5 if two else 8.0, 4.8)
-    panels = figure.subplots(1, 2, width_ratios=(3, 2)) if two else [figure.subplots()]
+    two = ax is None and (ranges is not None or isinstance(workload, Filter | GroupConvolution))
+    if not two:
+        figure, axes = canvas_of(ax, 8.0, 4.8)
+        _draw_errors(axes, plan)
+        return save_figure(figure, path)
+    figure = new_figure(11.5, 4.8)
+    panels = figure.subplots(1, 2, width_ratios=(3, 2))
     _draw_errors(panels[0], plan)
     if ranges is not None:
         draw_range_map(figure, panels[1], ranges, plan.fit.stderr, "standard error")
         heading(panels[1], "Error of every range", "from its first to its last cell")
-    elif two:
+    else:
         _draw_spectrum(panels[1], workload)
     return save_figure(figure, path)
 
@@ -240,13 +253,14 @@ def _draw_spectrum(axes: Axes, workload: Workload) -> None:
     dress(axes, "frequency, strongest first", "gain")
 
 
-def plot_release(release: Release, path: str | Path | None = None, *, level: float = 0.95) -> Figure:
+def plot_release(release: Release, path: str | Path | None = None, *, level: float = 0.95, ax: Any = None) -> Figure:
     """Draw the published answers with their confidence intervals. The truth is not drawn: it is not known here.
 
     Args:
         release: What is drawn; `values` as the line, the intervals around `unbiased`.
         path: Where to save the picture, None to only return it.
         level: Level of each interval.
+        ax: Axes to draw into, None for a figure of its own.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -258,13 +272,14 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
     shown = f"{100 * level:g} % interval ± {float(half.max()):.3g}" if half.any() else "no intervals: from a sketch"
     shown += "" if release.projection is None else " around the answers before projection"
     if isinstance(release.workload, AllRanges):
-        figure = new_figure(8.0, 6.0)
-        axes = figure.subplots()
+        figure, axes = canvas_of(ax, 8.0, 6.0)
         values = release.values.reshape(-1)
         draw_range_map(figure, axes, release.workload, values, "released answer", names=release.index)
+    elif is_map(release.workload):
+        figure, axes = canvas_of(ax, 8.0, 6.0)
+        draw_map(figure, axes, release.workload, release.values, "released answer")
     else:
-        figure = new_figure(9.5, 4.8)
-        axes = figure.subplots()
+        figure, axes = canvas_of(ax, 9.5, 4.8)
         where = _draw_answers(axes, release, half)
         _place(axes, where)
         bottom, top = axes.get_ylim()
@@ -314,12 +329,13 @@ def _spacing(where: Positions) -> Any:
     return np.diff(np.sort(where.at)).min() * (1 if where.dates else 0.8)
 
 
-def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> Figure:
+def plot_comparison(comparison: Comparison, path: str | Path | None = None, *, ax: Any = None) -> Figure:
     """Draw the expected error of every mechanism as bars, the chosen one marked, the bound as a line.
 
     Args:
         comparison: What is drawn.
         path: Where to save the picture, None to only return it.
+        ax: Axes to draw into, None for a figure of its own.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -333,8 +349,7 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
     # What a sketch does to a single answer is not known.
     errors = [float(row["rmse"] if row[measured] is None else row[measured]) for row in comparison.rows]
     colors = [ACCENT if name == comparison.chosen else PALE for name in names]
-    figure = new_figure(8.5, 1.9 + 0.36 * len(names))
-    axes = figure.subplots()
+    figure, axes = canvas_of(ax, 8.5, 1.9 + 0.36 * len(names))
     bound = _known(comparison.bound)
     least = min([*errors, *([bound.value] if bound is not None else [])])
     logarithmic = max(errors) > LOGARITHMIC * least

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
+from sordino._support.cards import card
 from sordino._support.checks import one_of, positive, real, text
 from sordino._support.turns import Turn
 from sordino._support.uncopied import Uncopied
@@ -34,6 +35,9 @@ __all__ = ["Charged", "Composition", "Ledger", "key_beside", "opened", "released
 
 Composition = Literal["adaptive", "basic", "schedule"]
 PureAs = Literal["epsilon", "gaussian"]
+
+# Charges that a card shows.
+_SHOWN = 10
 
 
 class Charged(NamedTuple):
@@ -327,6 +331,15 @@ class Ledger(Uncopied):
             ForkError: This process does not own the ledger.
         """
         return tuple(entry.cost.to_dp_event() for entry in self.history)
+
+    def _repr_html_(self) -> str:
+        history, spent = self.history, self.spent
+        facts = [("unit", "any" if self.unit is None else repr(self.unit)), ("charged", str(len(history)))]
+        for kind, numbers in spent.items():
+            facts.append((kind, ", ".join(f"{name} {value:.6g}" for name, value in numbers.items())))
+        last = [[entry.request_id or "-", entry.label or "-", repr(entry.cost)] for entry in history[-_SHOWN:]]
+        note = f"the last {_SHOWN} of {len(history)} charges" if len(history) > _SHOWN else ""
+        return card(f"Ledger, {self.total!r}", facts, head=["request", "label", "cost"], rows=last, note=note)
 
     def __repr__(self) -> str:
         composition = "" if self._composition == "adaptive" else f", composition={self._composition!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from sordino._support.checks import one_of
 from sordino.errors import MissingDependencyError, UnsupportedMechanismError
-from sordino.workloads import Histogram, Kronecker, Matrix
+from sordino.workloads import Histogram, Kronecker, Marginals, Matrix
 from sordino.workloads.base import Array
 from sordino.workloads.layout import Channels, Layout
 
@@ -37,7 +38,9 @@ def frame_columns(release: Release, level: float) -> dict[str, Any]:
     """Return the answers column by column."""
     layout = release.workload.layout
     if layout is None:
-        labels = release.labels
+        labels, workload = release.labels, release.workload
+        if isinstance(workload, Marginals):
+            return _codes(workload) | _answers(release, level, None)
         named: dict[str, Any] = {"index": list(range(release.values.size)) if labels is None else list(labels)}
         return named | _answers(release, level, None)
     if layout.channels is not None:
@@ -45,6 +48,18 @@ def frame_columns(release: Release, level: float) -> dict[str, Any]:
     answers = list(layout.answers())
     weights = np.array([weight for _, weight in answers])
     return _beside(layout, answers, _answers(release, level, weights))
+
+
+def _codes(workload: Marginals) -> dict[str, Any]:
+    """Return the value of each attribute for every cell of the tables, None where a table has not that attribute."""
+    attributes = sorted({i for s in workload.sets for i in s})
+    columns: dict[str, list[int | None]] = {f"attribute {i}": [] for i in attributes}
+    for s, shape in zip(workload.sets, workload.table_shapes, strict=True):
+        codes = dict(zip(s, np.indices(shape).reshape(len(s), -1).tolist(), strict=True))
+        size = math.prod(shape)
+        for i, column in zip(attributes, columns.values(), strict=True):
+            column.extend(codes.get(i, [None] * size))
+    return columns
 
 
 def _answers(release: Release, level: float, weights: Array | None) -> dict[str, Array]:

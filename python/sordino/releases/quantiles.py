@@ -184,7 +184,7 @@ def _ratio(release: Release, values: Array, level: float) -> tuple[float, float]
     least, most = float(values.min()), float(values.max())
     if least == most:
         return least, most
-    sum_of_values, count = release.answer(Matrix(np.stack([values, np.ones_like(values)]))).values.tolist()
+    sum_of_values, count = map(float, release.answer(Matrix(np.stack([values, np.ones_like(values)]))).values)
     if count <= 0.0:  # too few records to say anything
         return least, most
     middle = sum_of_values / count

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from sordino import _core
+from sordino._support.cards import card
 from sordino._support.checks import flag
 from sordino._support.extras import arrow_of, drawn
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
@@ -22,7 +23,7 @@ from sordino.releases.boxes import BoxSums, box_rows, box_sums
 from sordino.releases.consistent.report import Consistency, Known, Norm, Shrink, Whole
 from sordino.releases.consistent.values import consistent_values, wishes_of
 from sordino.releases.files import load_release, save_release
-from sordino.releases.frames import frame_of
+from sordino.releases.frames import frame_columns, frame_of
 from sordino.releases.interval import Interval, interval_around
 from sordino.releases.quantiles import Moments, Quantile, moments_of, quantile_of
 from sordino.releases.records import Records, records_of
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["Release"]
 
 _T = TypeVar("_T")
+# Answers that a card shows.
+_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -627,8 +630,26 @@ class Release:
             raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from None
         return pd.Series(self.values.reshape(-1), index=self.labels, name="value")
 
-    def plot(self, path: str | Path | None = None, *, level: float = 0.95) -> Any:
-        """Draw the answers with their intervals.
+    def _repr_html_(self) -> str:
+        facts = [
+            ("guarantee", self.fit.guarantee() if self.private else "none: the noise is known"),
+            ("mechanism", self.fit.mechanism.name),
+        ]
+        facts += [("values", ", ".join(self.post_processing))] if self.post_processing else []
+        if self._values is None or self.fit.mechanism.strategy == "compressive":
+            return card(repr(self.workload), facts)
+        columns = frame_columns(self, 0.95)
+        rows = [[_shown(column[k]) for column in columns.values()] for k in range(min(self.values.size, _ROWS))]
+        more = f"the first {_ROWS} of {self.values.size:,} answers; " if self.values.size > _ROWS else ""
+        return card(repr(self.workload), facts, head=list(columns), rows=rows, note=f"{more}intervals of 95 %")
+
+    def plot(self, path: str | Path | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
+        """Draw the answers with their intervals; of two axes as a map.
+
+        Args:
+            path: Where to save the picture, None to only return it.
+            level: Of the intervals.
+            ax: matplotlib's axes to draw into, in place of a figure of its own.
 
         Returns:
             The matplotlib figure.
@@ -636,4 +657,8 @@ class Release:
         Raises:
             MissingDependencyError: matplotlib is not installed.
         """
-        return drawn("release", self, path, level=level)
+        return drawn("release", self, path, level=level, ax=ax)
+
+
+def _shown(entry: Any) -> str:
+    return f"{entry:.6g}" if isinstance(entry, float) else "" if entry is None else str(entry)

@@ -48,8 +48,7 @@ def wishes_of(
     one_of("norm", norm, get_args(Norm))
     if shrink is not None:
         one_of("shrink", shrink, get_args(Shrink))
-    if whole != "unbiased":
-        whole = flag("whole", whole)
+    whole = one_of("whole", whole, ("unbiased",)) if isinstance(whole, str) else flag("whole", whole)
     given = _total(release, total)
     if given is not None and whole and given != round(given):
         raise InvalidParameterError("whole numbers have a whole total")
