@@ -48,7 +48,10 @@ def wishes_of(
     one_of("norm", norm, get_args(Norm))
     if shrink is not None:
         one_of("shrink", shrink, get_args(Shrink))
-    whole = one_of("whole", whole, ("unbiased",)) if isinstance(whole, str) else flag("whole", whole)
+    if isinstance(whole, str):
+        one_of("whole", whole, ("unbiased",))
+    else:
+        whole = flag("whole", whole)
     given = _total(release, total)
     if given is not None and whole and given != round(given):
         raise InvalidParameterError("whole numbers have a whole total")
