@@ -468,6 +468,7 @@ FILES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "event plan": (lambda: so.plan(so.events.EdgeCount(4, 9), APPROX), so.StreamPlan.load),
     "smooth plan": (smooth_plan, so.ReleasePlan.load),
     "smooth release": (lambda: smooth_plan().release(POINTS), so.smooth.SmoothRelease.load),
+    "release": (lambda: so.plan(so.Histogram(8), APPROX).release(np.ones(8, dtype=int)), so.Release.load),
     "local plan": (lambda: so.plan(SURVEY, APPROX), so.SurveyPlan.load),
     "sketch": (_sketch, so.sketches.Sketch.load),
     "sums of points": (

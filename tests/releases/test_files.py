@@ -85,6 +85,28 @@ def test_labels_and_levels_are_columns(tmp_path):
     assert so.Release.load(coarse.save(tmp_path / "coarse.arrow")).workload.layout == coarse.workload.layout
 
 
+def test_what_was_recovered_comes_back(tmp_path):
+    for plain in (
+        released(so.Histogram(16), PURE, np.arange(16)).thresholded(),
+        CASES["threshold"](),
+        CASES["sketch"](),
+    ):
+        read = so.Release.load(plain.save(tmp_path / "a.arrow"))
+        assert (read.cells == plain.cells).all() and read.recovery.algorithm == plain.recovery.algorithm
+    total = int(X.sum())
+    constraint = {"unit": so.ReplaceOne(), "constraint": so.optimal.PublicTotal(total)}
+    consistent = released(so.Histogram(48), APPROX, X, **constraint).consistent()
+    assert so.Release.load(consistent.save(tmp_path / "a.arrow")).projection is None is consistent.projection
+
+
+def test_labels_that_files_have_not_are_text(tmp_path):
+    pd = pytest.importorskip("pandas")
+    for index in ([1, "a"], [2**70, 1], [1j, 2j], pd.period_range("2026-01", periods=2, freq="M")):
+        release = so.plan(so.Histogram(2), PURE).release(pd.Series([1, 2], index=index))
+        read = so.Release.load(release.save(tmp_path / "a.parquet"))
+        assert list(map(str, read.labels)) == list(map(str, release.labels))
+
+
 def test_a_door_takes_in_what_it_published():
     door = so.plan(so.Histogram(4), PURE).fit.door
     assert door.published(np.arange(4)).values().tolist() == [0.0, 1.0, 2.0, 3.0]

@@ -38,13 +38,19 @@ def test_pairs_in_whole_numbers_have_common_margins(seed, sets, known_noise):
 def test_a_table_that_says_all_others(known_noise):
     workload = so.Marginals([3, 4, 2], sets=[(0, 1, 2), (0, 2), (1,)])
     release = so.plan(workload, APPROX).release(records(0, levels=[3, 4, 2]))
-    for kind in (True, "unbiased"):
-        made = release.consistent(whole=kind, total=400, seed=5)
-        assert whole(made.values)
-        agrees(made.tables, 400)
-        assert all(table.sum() == 400 for table in made.tables.values())
-    again = release.consistent(whole="unbiased", total=400, seed=5)
-    assert (again.values == made.values).all()
+    made = release.consistent(whole=True, total=400)
+    assert whole(made.values)
+    agrees(made.tables, 400)
+    assert all(table.sum() == 400 for table in made.tables.values())
+    for kwargs in ({"whole": "unbiased"}, {"whole": True, "invariants": {(1,): [100] * 4}}):
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="three attributes"):
+            release.consistent(total=400, **kwargs)
+    pair = so.plan(so.Marginals([3, 4], sets=[(0, 1), (0,)]), APPROX).release(records(0, levels=[3, 4]))
+    real = pair.consistent(total=400)
+    made, again = (pair.consistent(whole="unbiased", total=400, seed=5) for _ in range(2))
+    assert whole(made.values) and (again.values == made.values).all()
+    agrees(made.tables, 400)
+    assert np.abs(made.values - real.values).max() < 1.0 + 1e-6
 
 
 def test_whole_numbers_that_cannot_be_promised(known_noise):
@@ -135,6 +141,10 @@ def test_facts_that_are_refused(known_noise):
         ({"invariants": {(1, 0): np.ones((3, 4))}}, wrong),
         ({"invariants": {(0, 1, 2): np.ones((4, 3, 5))}}, wrong),
         ({"invariants": [1]}, so.errors.DataTypeError),
+        ({"invariants": {(0,): [1e200] * 4}}, wrong),
+        ({"invariants": {(0.0,): [1] * 4}}, wrong),
+        ({"invariants": {(0,): [0.5] * 4}, "whole": True}, wrong),
+        ({"zeros": {(0, 1): [[True], [True, False]]}}, so.errors.DataTypeError),
         ({"zeros": {(0,): [0, 1, 0, 0]}}, so.errors.DataTypeError),
         ({"zeros": {(0,): [True]}}, so.errors.ShapeError),
         ({"zeros": {(0,): [True] * 4}}, wrong),  # nobody is anywhere
@@ -150,6 +160,35 @@ def test_facts_that_are_refused(known_noise):
     histogram = so.plan(so.Histogram(4), APPROX).release([1, 2, 3, 4])
     with pytest.raises(wrong, match="of marginals"):
         histogram.consistent(zeros={(0,): np.array([True, False, False, False])})
+
+
+def test_cells_that_are_fixed_to_something_else_are_refused(known_noise):
+    """What conjugate gradients make of a system without a solution is no answer."""
+    table = np.array([[50.0, 50.0, 1.0], [40.0, 50.0, 9.0]])
+    release = so.plan(so.Marginals([2, 3], sets=[(0, 1)]), APPROX).release(records(1, levels=[2, 3]))
+    assert (release.consistent(total=200, bounds={(0, 1): (table, table)}).values == table.ravel()).all()
+    for total in (10, 199, 201, 1e12, None):
+        with pytest.raises(so.errors.InvalidParameterError, match="within all limits"):
+            release.consistent(total=total, bounds={(0, 1): (table, table)})
+
+
+def test_nobody_in_a_group_is_in_none_of_its_cells(known_noise):
+    release = so.plan(so.Marginals([3, 2, 2], k=2), APPROX).release(np.random.default_rng(0).integers(0, 2, (200, 3)))
+    row = np.array([[False, False], [False, False], [True, True]])
+    for kwargs in ({"invariants": {(0,): [100, 100, 0]}}, {"zeros": {(0, 1): row}}):
+        for kind in (False, True):
+            made = release.consistent(whole=kind, **kwargs)
+            assert not made.tables[0, 1][2].any() and not made.tables[0, 2][2].any()
+            agrees(made.tables, made.consistency.total)
+
+
+def test_large_counts_stay_whole(known_noise):
+    counts = np.array([9 * 10**11, 10**11, 7, 3])
+    release = so.plan(so.Histogram(4), so.PureDP(epsilon=3.0), max_value=10**12).release(counts)
+    made = release.consistent(total=10**12 + 10, whole=True)
+    assert made.consistency.whole < 1.0 and made.values.sum() == 10**12 + 10
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="2\\*\\*40"):
+        release.consistent(total=2**41, whole=True)
 
 
 # From the top down.
@@ -170,7 +209,11 @@ def test_groups_add_up(cells, levels, seed, complete):
     workload = so.GroupBy(labels, weights=rng.uniform(0.5, 3.0, levels))
     with so.testing.deterministic_noise(seed.to_bytes(32, "little")):
         release = so.plan(workload, PURE, effort="closed_form").release(rng.poisson(2.0, cells))
-    for kwargs in ({}, {"total": 31}, {"whole": True}, {"whole": True, "total": 17}):
+    with_total = {"total": 31} if (np.stack(labels) >= 0).any(axis=0).all() else {}
+    if not with_total:
+        with pytest.raises(so.errors.InvalidParameterError, match="in no group"):
+            release.consistent(total=31)
+    for kwargs in ({}, with_total, {"whole": True}, {"whole": True, **with_total}):
         made = release.consistent(**kwargs)
         parts = [values / weight for values, weight in zip(workload.split(made.values), workload.weights, strict=True)]
         assert min(part.min() for part in parts) >= 0.0
@@ -303,6 +346,9 @@ def test_records_that_are_refused(known_noise):
     for wrong, error in (((-1,), so.errors.InvalidParameterError), (("a",), so.errors.DataTypeError)):
         with pytest.raises(error):
             made.records(*wrong)
+    constant = so.plan(so.Histogram(6), APPROX, unit=so.ReplaceOne(), constraint=so.optimal.PublicTotal(3300))
+    few = constant.release([100, 100, 100, 1000, 1000, 1000]).answer(so.GroupBy([0, 0, 1, -1, -1, -1])).consistent()
+    assert abs(few.values.sum() - few.unbiased.sum()) < 1e-6  # the total is not that of these groups
     triples = so.plan(so.Marginals([2, 2, 2], k=3), APPROX).release(records(0, levels=[2, 2, 2])).consistent()
     with pytest.raises(so.errors.UnsupportedMechanismError, match="pairs"):
         triples.records()

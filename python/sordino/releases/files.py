@@ -18,6 +18,7 @@ from sordino._support.records import SCHEMA, packed_record, rebuilt_from
 from sordino.errors import InvalidParameterError, PlanFileError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.linear.fit import LinearFit
+from sordino.mechanisms.linear.recoveries import RecoveryResult
 from sordino.releases.consistent.report import Consistency
 from sordino.workloads import Workload
 from sordino.workloads.base import Array, laid_out, specs_of, workloads_from_specs
@@ -86,7 +87,14 @@ def _labels(release: Release) -> dict[str, Any]:
             f"{level} (level)" if level in taken else level: [labels.get(level) for labels in answers]
             for level in layout.levels
         }
-    return {} if release.labels is None else {"index": list(release.labels)}
+    if release.labels is None:
+        return {}
+    labels = list(release.labels)
+    pa = arrow_of("a saved release")
+    try:
+        return {"index": pa.array(labels)}
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return {"index": [str(label) for label in labels]}  # of a type that files have not
 
 
 def _record(release: Release, columns: dict[str, Array]) -> dict[str, Any]:
@@ -103,6 +111,7 @@ def _record(release: Release, columns: dict[str, Array]) -> dict[str, Any]:
         "post_processing": list(release.post_processing),
         "answers": None if release.other is None else _described(release.other),
         "consistency": None if report is None else _reported(report),
+        "recovery": None if release.recovery is None else _recovered(release.recovery),
         "columns": {name: _digest(column) for name, column in columns.items()},
     }
 
@@ -114,6 +123,10 @@ def _digest(column: Array) -> str:
 def _described(workload: Workload) -> dict[str, Any]:
     layout = workload.layout
     return {**specs_of([workload])[0], "layout": None if layout is None else layout.to_json()}
+
+
+def _recovered(found: RecoveryResult) -> dict[str, Any]:
+    return {item.name: getattr(found, item.name) for item in fields(RecoveryResult)}
 
 
 def _reported(report: Consistency) -> dict[str, Any]:
@@ -154,32 +167,44 @@ def _rebuild(record: dict[str, Any], table: Any, kind: type[Release]) -> Release
     if record["grid"] != measured.grid:
         raise PlanFileError("the release was made with another lattice than its plan says")
     columns = {name: _column(table, name, digest) for name, digest in record["columns"].items()}
+    done = record["post_processing"]
+    if not isinstance(done, list) or not all(type(name) is str for name in done):
+        raise PlanFileError("the release says in an unknown way what was done to it")
+    sketched = fit.mechanism.strategy == "compressive"
+    if set(columns) != ({"value"} if sketched else {"value", "stderr"} | ({"unbiased"} if done else set())):
+        raise PlanFileError("the release has other columns than its plan")
     labelled = fit.request.workload.layout is None and "index" in table.column_names
     index = table.column("index").to_pylist() if labelled else None
     asked = fit if record["asked"] is None else _linear(record["asked"])
     private, accounted = record["private"] is True, record["accounted"] is True
     plain = kind.of_measured(fit, measured, index, private, accounted, asked)
-    done = tuple(record["post_processing"])
-    if not all(type(name) is str for name in done):
-        raise PlanFileError("the release says in an unknown way what was done to it")
+    if asked is not None and asked.request.workload != fit.request.workload:
+        raise PlanFileError("the release was asked for by a plan for other queries")
     found = plain.finished() if done and record["answers"] is None else plain
     if record["answers"] is not None:
         described = dict(record["answers"])
         layout = described.pop("layout")
         other = laid_out(workloads_from_specs([described])[0], None if layout is None else Layout.from_json(layout))
         found = plain.answer(other)
-    values = columns["value"].reshape(found.unbiased.shape if "stderr" in columns else found.values.shape)
-    if "stderr" in columns and not np.allclose(columns["stderr"], np.ravel(found.stderr), rtol=1e-9, atol=0.0):
-        raise PlanFileError("the release says other standard errors than its plan")
+    values = columns["value"].reshape(found.values.shape)
+    if not sketched:
+        published = columns.get("unbiased", columns["value"])
+        for column, own in ((published, found.unbiased), (columns["stderr"], found.stderr)):
+            if not np.allclose(column, np.ravel(own), rtol=1e-9, atol=1e-9):
+                raise PlanFileError("the release says other answers or errors than its plan")
     if not done:
         return found
-    report = record["consistency"]
+    report = None if record["consistency"] is None else _report_of(record["consistency"])
+    if not np.isfinite(values).all() or (report is not None and float(values.min(initial=0.0)) < 0.0):
+        raise PlanFileError("the release has answers that nothing makes")
     return replace(
         found,
         _values=values,
-        _unbiased=found.unbiased if "stderr" in columns else None,
-        post_processing=done,
-        consistency=None if report is None else _report_of(report),
+        _unbiased=None if sketched else found.unbiased,
+        post_processing=tuple(done),
+        recovery=_recovery_of(record["recovery"]),
+        projection=None if "consistent" in done else found.projection,
+        consistency=report,
     )
 
 
@@ -197,14 +222,26 @@ def _integers(units: Any) -> Any:
 
 
 def _column(table: Any, name: str, digest: object) -> Array:
-    found: Array = np.ascontiguousarray(table.column(name).to_numpy(), dtype=np.float64)
+    try:
+        found: Array = np.ascontiguousarray(table.column(name).to_numpy(), dtype=np.float64)
+    except Exception:  # what columns of other types raise
+        raise PlanFileError("the release has no numbers in a column of answers") from None
     if _digest(found) != digest:
         raise PlanFileError("the answers of the release were altered")
     return found
 
 
 def _report_of(record: dict[str, Any]) -> Consistency:
-    known = {item.name for item in fields(Consistency)}
-    if set(record) != known:
+    shrunk = {tuple(map(int, s)): float(factor) for s, factor in record["shrunk"]}
+    others = {name: value for name, value in record.items() if name != "shrunk"}
+    kinds = {"converged": bool, "never_worse": bool, "iterations": int}
+    sound = all(
+        type(value) is kinds.get(name, float) or (name == "whole" and value is None) for name, value in others.items()
+    )
+    if not sound or others["total"] < 0.0:
         raise PlanFileError("the release says in an unknown way how it was made consistent")
-    return Consistency(**{**record, "shrunk": {tuple(s): factor for s, factor in record["shrunk"]}})
+    return Consistency(**others, shrunk=shrunk)
+
+
+def _recovery_of(record: dict[str, Any] | None) -> RecoveryResult | None:
+    return None if record is None else RecoveryResult(**{**record, "support": _integers(record["support"])})

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._support.checks import integer
 from sordino.errors import UnsupportedMechanismError
-from sordino.releases.consistent.whole import whole_pairs
+from sordino.releases.consistent.whole import whole_pairs, whole_total
 from sordino.releases.frames import made_frame
 from sordino.workloads import Marginals
 from sordino.workloads.base import Array
@@ -34,8 +34,10 @@ Pair = tuple[int, int]
 class Records:
     """Records that were made of published tables: a function of these and of public chance.
 
-    One-way tables are exactly those of the whole tables that were published. What tables do not say, such as those of
-    three attributes, is nothing but what attributes along `tree` imply: no standard error describes an analysis of it.
+    One-way tables are exactly those of the whole tables that were published. Of pairs there may be records in cells
+    that are empty in their table, also where no record can be: `distance` counts them like others. What tables do not
+    say, such as those of three attributes, is nothing but what attributes along `tree` imply: no standard error
+    describes an analysis of it.
 
     Attributes:
         codes: Shape (records, attributes): the value of each attribute, int32.
@@ -91,7 +93,7 @@ def records_of(release: Release, count: object, seed: object) -> Records:
         raise UnsupportedMechanismError(f"records have attributes of at most {_MOST_LEVELS} values")
     attributes = sorted({i for s in workload.sets for i in s})
     most = min(_MOST_RECORDS, _MOST_CODES // len(attributes))
-    n = round(report.total) if count is None else integer("count", count, least=0, most=most)
+    n = whole_total(report.total) if count is None else integer("count", count, least=0, most=most)
     n = integer("count", n, least=0, most=most)
     drawn = secrets.randbits(63) if seed is None else integer("seed", seed, least=0, most=2**63 - 1)
     tables = release.tables

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino.errors import UnsupportedMechanismError
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.releases.consistent.report import Consistency, Wishes
+from sordino.releases.consistent.whole import whole_total
 from sordino.workloads import AllRanges, GroupBy
 from sordino.workloads.base import Array
 
@@ -87,6 +88,12 @@ def consistent_groups(release: Release, workload: GroupBy, wishes: Wishes) -> tu
     """Return sums over nested groups: none negative, those within a group no more than it."""
     if not workload.nested:
         raise UnsupportedMechanismError("groups that cross have no top: consistent() serves nested ones")
+    total_of_all = wishes.total
+    if not (workload.labels >= 0).any(axis=0).all():
+        # Those of whom are in no group is not known.
+        if wishes.asked_total:
+            raise InvalidParameterError("some cells are in no group: the total of all records says nothing of groups")
+        total_of_all = None
     tree = _tree_of(workload)
     weights = np.repeat(np.array(workload.weights), workload.level_sizes)
     values, errors = release.unbiased / weights, np.asarray(release.stderr) / weights
@@ -95,7 +102,7 @@ def consistent_groups(release: Release, workload: GroupBy, wishes: Wishes) -> tu
         values, errors = np.append(values, more.unbiased), np.append(errors, more.stderr)
     own, variances = values[tree.nodes], errors[tree.nodes] ** 2
     roots = int(tree.starts[1])
-    total = max(float(own[:roots].sum()), 0.0) if wishes.total is None else wishes.total
+    total = max(float(own[:roots].sum()), 0.0) if total_of_all is None else total_of_all
     found = _core.top_down(tree.starts, own, variances, total)
     report = Consistency(total)
     if wishes.whole:
@@ -108,8 +115,9 @@ def consistent_groups(release: Release, workload: GroupBy, wishes: Wishes) -> tu
 def _whole(starts: NDArray[np.int64], values: Array, wishes: Wishes, total: float) -> tuple[Array, Consistency]:
     if wishes.whole == "unbiased":
         raise UnsupportedMechanismError("whole numbers by chance are for running sums, histograms and one table")
-    whole = _core.whole_top_down(starts, values, round(total)).astype(np.float64)
-    return whole, Consistency(float(round(total)), whole=float(np.abs(whole - values).max(initial=0.0)))
+    count = whole_total(total)
+    whole = _core.whole_top_down(starts, values, count).astype(np.float64)
+    return whole, Consistency(float(count), whole=float(np.abs(whole - values).max(initial=0.0)))
 
 
 def _tree_over(cells: int) -> tuple[list[int], NDArray[np.int64]]:

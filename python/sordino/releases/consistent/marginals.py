@@ -28,6 +28,8 @@ _ITERATIONS = 2000
 _LEAST_SHARE = 1e-4
 # Subsets of a set are looked at one by one.
 _MOST_AXES = 16
+# Of a table beside the heaviest.
+_LEAST_WEIGHT = 1e-100
 
 
 def _measured(
@@ -73,7 +75,9 @@ def _of_tables(
     sums = {t: np.zeros(sizes.shape(t)) for t in below}
     weights, squares = dict.fromkeys(below, 0.0), dict.fromkeys(below, 0.0)
     total, precisions = 0.0, 0.0
-    for (s, table), weight in zip(workload.split(release.unbiased).items(), workload.weights, strict=True):
+    most = max(workload.weights)
+    for (s, table), own_weight in zip(workload.split(release.unbiased).items(), workload.weights, strict=True):
+        weight = max(own_weight / most, _LEAST_WEIGHT)
         variance = float(np.mean(errors[s] ** 2))
         precision = 1.0 / (variance * table.size)
         total, precisions = total + precision * table.sum(), precisions + precision

@@ -50,6 +50,7 @@ class Wishes:
 
     Attributes:
         total: Number of records, if it is public.
+        asked_total: Whether the caller named it, and not the plan's constraint.
         shrink: Towards what, if anything.
         norm: Of distances.
         whole: Whether answers are whole numbers, and whether by chance.
@@ -60,6 +61,7 @@ class Wishes:
     """
 
     total: float | None
+    asked_total: bool
     shrink: Shrink | None
     norm: Norm
     whole: Whole

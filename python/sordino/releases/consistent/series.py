@@ -8,6 +8,7 @@ import numpy as np
 
 from sordino import _core
 from sordino.releases.consistent.report import Consistency, Wishes
+from sordino.releases.consistent.whole import whole_total
 from sordino.workloads import Histogram, RunningSum
 from sordino.workloads.base import Array
 
@@ -26,6 +27,7 @@ def consistent_sums(release: Release, workload: RunningSum, wishes: Wishes) -> t
         values = np.append(np.clip(_core.isotonic(np.ascontiguousarray(flat[:-1])), 0.0, given), given)
     if not wishes.whole:
         return values, Consistency(float(values[-1]), never_worse=True)
+    whole_total(float(values[-1]))
     if wishes.whole == "unbiased":  # steps of cells, each of the two nearest, with their sums
         whole = np.cumsum(_core.unbiased_table(np.diff(values, prepend=0.0), 1, wishes.seed)).astype(np.float64)
     else:
@@ -43,9 +45,10 @@ def consistent_cells(release: Release, workload: Histogram, wishes: Wishes) -> t
     never_worse = wishes.total is not None
     if not wishes.whole:
         return values, Consistency(total, never_worse=never_worse)
+    count = whole_total(total)
     if wishes.whole == "unbiased":
         whole = _core.unbiased_table(values, len(values), wishes.seed).astype(np.float64)
     else:
-        whole = _core.whole_top_down(tree, values, round(total)).astype(np.float64)
+        whole = _core.whole_top_down(tree, values, count).astype(np.float64)
     largest = float(np.abs(whole - values).max())
     return whole, Consistency(float(whole.sum()), whole=largest, never_worse=never_worse)

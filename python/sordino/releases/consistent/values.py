@@ -57,7 +57,7 @@ def wishes_of(
         raise InvalidParameterError("whole numbers have a whole total")
     drawn = secrets.randbits(64) if seed is None else integer("seed", seed, least=0, most=2**64 - 1)
     known = (_known(name, value) for name, value in (("invariants", invariants), ("zeros", zeros), ("bounds", bounds)))
-    return Wishes(given, shrink, norm, whole, drawn, *known)
+    return Wishes(given, total is not None, shrink, norm, whole, drawn, *known)
 
 
 def _known(name: str, value: object) -> Known:

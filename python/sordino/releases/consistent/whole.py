@@ -13,12 +13,26 @@ from sordino.releases.consistent.report import Set, Wishes
 from sordino.workloads import Marginals
 from sordino.workloads.base import Array
 
-__all__ = ["shares", "whole_pairs", "whole_tables"]
+__all__ = ["shares", "whole_pairs", "whole_tables", "whole_total"]
+
+# Beyond, the two nearest whole numbers are not told apart well enough.
+_MOST_WHOLE = 2**40
 
 _NO_PROMISE = (
     "tables of three attributes and more that overlap may have no whole numbers with common margins: records() gives "
     "whole tables, at a stated distance"
 )
+
+
+def whole_total(total: float) -> int:
+    """Return a total as a whole number.
+
+    Raises:
+        UnsupportedMechanismError: It is above 2**40.
+    """
+    if total > _MOST_WHOLE:
+        raise UnsupportedMechanismError("whole numbers are made of at most 2**40 records")
+    return round(total)
 
 
 def shares(values: Array, total: int) -> NDArray[np.int64]:
@@ -36,13 +50,18 @@ def whole_tables(
         UnsupportedMechanismError: Tables of three attributes and more overlap, or several are asked for by chance.
         InvalidParameterError: Empty cells leave no tables with these margins.
     """
-    tables, count = workload.split(flat), round(total)
+    tables, count = workload.split(flat), whole_total(total)
     if not tables:
         return flat
     largest = max(tables, key=len)
     if all(set(s) <= set(largest) for s in tables):
         # One table says all of the others.
         top = tables[largest]
+        if len(largest) > 2 and (wishes.whole == "unbiased" or wishes.invariants):
+            raise UnsupportedMechanismError(
+                "of a table of three attributes and more whole numbers keep the total alone, not public margins, and "
+                "nothing by chance"
+            )
         if wishes.whole == "unbiased":
             columns = top.shape[-1] if top.ndim else 1
             cells = _core.unbiased_table(np.ascontiguousarray(top).reshape(-1), columns, wishes.seed).reshape(top.shape)

@@ -110,13 +110,14 @@ pub fn exchange(codes: &mut [u16], pairs: &Pairs<'_>, sweeps: usize, seed: u64) 
 fn attempt(codes: &mut [u16], over: &mut [i32], seen: &[Seen], i: usize, r: usize, s: usize) {
     let (a, b) = (usize::from(codes[r + i]), usize::from(codes[s + i]));
     let values = |table: &Seen| (usize::from(codes[r + table.other]), usize::from(codes[s + table.other]));
-    let mut change = 0_i32;
+    let mut change = 0_i64;
     for table in seen {
         let (x, y) = values(table);
         if x != y {
             let of_a = &over[table.start + a * table.width..][..table.width];
             let of_b = &over[table.start + b * table.width..][..table.width];
-            change += 2 * ((of_b[x] - of_a[x]) - (of_b[y] - of_a[y])) + 4;
+            let [ax, ay, bx, by] = [of_a[x], of_a[y], of_b[x], of_b[y]].map(i64::from);
+            change += 2 * ((bx - ax) - (by - ay)) + 4;
         }
     }
     if change >= 0 {

@@ -10,7 +10,7 @@
 //! inside the limits until no cell is beyond them, so that it is feasible, and the duality gap says how far from the nearest
 //! it can be. Where a cell is fixed, `l = u`, tables are first brought there by conjugate gradients.
 
-use super::residuals::Residuals;
+use super::residuals::{Residuals, Table};
 use crate::error::Error;
 use crate::interrupt::poll;
 
@@ -22,6 +22,8 @@ const LOOK_FIXED: usize = 20;
 const MOST_STEPS: usize = 1000;
 /// What they leave, relative to the total.
 const LEFT: f64 = 1e-12;
+/// A direction in which nothing moves, relative to the steepest.
+const FLAT: f64 = 1e-12;
 /// How far inside the limits tables are looked for, as a share of a uniform cell and of the room there is.
 const INSIDE: [f64; 4] = [0.5, 0.1, 0.01, 1e-3];
 /// Iterations of each.
@@ -84,7 +86,7 @@ pub fn nearest_tables(problem: &NearestProblem<'_>, tolerance: f64, iterations: 
     residuals.tables(&inside, total, &mut middle);
     let mut search = Search::new(&metric, y);
     let mut lower = f64::NEG_INFINITY;
-    let mut best = (f64::INFINITY, 0.0, inside.clone());
+    let mut best = (metric.distance(&inside, y), 1.0, inside.clone());
     let look = if metric.fixed.is_empty() { LOOK } else { LOOK_FIXED };
     let mut done = 0;
     loop {
@@ -115,7 +117,7 @@ pub fn nearest_tables(problem: &NearestProblem<'_>, tolerance: f64, iterations: 
         let (low, high) = limits_of(limits, at);
         *cell = cell.clamp(low, high);
     }
-    let gap = if upper.is_finite() { (upper - lower).max(8.0 * f64::EPSILON * upper) } else { f64::INFINITY };
+    let gap = (upper - lower).max(8.0 * f64::EPSILON * upper);
     Ok(NearestTables { tables, gap, mixed, iterations: done })
 }
 
@@ -137,7 +139,7 @@ fn check(problem: &NearestProblem<'_>) -> Result<(), Error> {
 }
 
 fn none_within() -> Error {
-    Error::invalid("limits", "no tables with this total were found within them")
+    Error::invalid("tables", "none with this total were found that are within all limits, with room in the other cells")
 }
 
 fn limits_of(limits: Option<(&[f64], &[f64])>, at: usize) -> (f64, f64) {
@@ -218,7 +220,8 @@ impl<'a> Metric<'a> {
             self.adjoint(&dual, &mut moved);
             residuals.tables(&moved, 0.0, &mut image);
             let curve: f64 = self.fixed.iter().zip(&toward).map(|(at, value)| image[*at] * value).sum();
-            if curve <= 0.0 {
+            // A system without a solution ends in what is left of rounding.
+            if curve * self.step <= FLAT * toward.iter().map(|v| v * v).sum::<f64>() {
                 break;
             }
             let by = square / curve;
@@ -229,7 +232,9 @@ impl<'a> Metric<'a> {
             square = next;
         }
         residuals.tables(f, total, tables);
-        self.fixed.iter().all(|at| (wanted[*at] - tables[*at]).abs() <= 1e3 * small)
+        let there = |at: &usize| (wanted[*at] - tables[*at]).abs() <= 1e3 * small;
+        let whole = |table: &Table| (table.own(tables).iter().sum::<f64>() - total).abs() <= 1e3 * small;
+        self.fixed.iter().all(there) && residuals.tables.iter().all(whole)
     }
 
     /// Residuals of tables that are inside all limits, but for fixed cells: the uniform ones, or some near them.
@@ -418,6 +423,12 @@ mod tests {
         let again = nearest_tables(&NearestProblem { y: &vec![0.0; y.len()], weights: &[1.0; 6], ..problem }, 1e-10, 9)
             .unwrap();
         assert!(again.tables[1] == 0.0 && again.tables[4] == 2.5);
+        // A table that is fixed to another total.
+        let (one, many) = ([50.0, 50.0, 40.0, 60.0], [0.0; 8]);
+        let low: Vec<f64> = one.iter().chain(&many).copied().collect();
+        let high: Vec<f64> = one.iter().copied().chain([f64::INFINITY; 8]).collect();
+        let other = NearestProblem { limits: Some((&low, &high)), weights: &[1.0; 6], ..problem };
+        assert!(matches!(nearest_tables(&other, 1e-10, 100), Err(Error::InvalidParameter { .. })));
         // What cannot be is refused.
         let mut higher = low;
         higher[0] = 7.0;

@@ -76,13 +76,20 @@ pub fn largest_remainders(values: &[f64], sum: i64, out: &mut [i64]) {
     assert_eq!(values.len(), out.len());
     let before: f64 = values.iter().sum();
     let share = |i: usize| {
-        if before > 0.0 { values[i] * (sum as f64 / before) } else { sum as f64 / values.len() as f64 }
+        if before.total_cmp(&(sum as f64)).is_eq() {
+            values[i]
+        } else if before > 0.0 {
+            values[i] * (sum as f64 / before)
+        } else {
+            sum as f64 / values.len() as f64
+        }
     };
     let mut left = sum;
     let mut lost: Vec<(f64, usize)> = Vec::with_capacity(values.len());
     for (i, slot) in out.iter_mut().enumerate() {
         let exact = share(i);
-        *slot = (exact + 1e-9 * (1.0 + exact)).floor() as i64;
+        // A whole number that rounding made a little less is itself.
+        *slot = (exact + (1e-9 + 8.0 * f64::EPSILON * exact).min(0.5)).floor() as i64;
         left -= *slot;
         lost.push((exact - *slot as f64, i));
     }
@@ -109,6 +116,19 @@ pub fn largest_remainders(values: &[f64], sum: i64, out: &mut [i64]) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn whole_numbers_stay_as_they_are() {
+        for values in [vec![2e9, 3e8, 5.0], vec![9e15, 5.0, 5.0, 5.0], vec![9e11, 1e11 - 1.0, 7.0, 3.0]] {
+            let sum = values.iter().sum::<f64>() as i64;
+            let mut found = vec![0; values.len()];
+            largest_remainders(&values, sum, &mut found);
+            assert_eq!(found, values.iter().map(|v| *v as i64).collect::<Vec<_>>());
+        }
+        let mut found = [0; 4];
+        largest_remainders(&[9e11 + 0.4, 1e11 + 0.3, 6.25, 3.05], 1_000_000_000_010, &mut found);
+        assert_eq!(found, [900_000_000_001, 100_000_000_000, 6, 3]);
+    }
 
     #[test]
     fn four_children() {
