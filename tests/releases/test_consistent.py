@@ -182,6 +182,26 @@ def test_what_a_reader_found(known_noise):
         signed.consistent()
 
 
+def test_what_the_planned_error_says_of_values(known_noise):
+    release = so.plan(so.Marginals(LEVELS, k=2), APPROX, mechanism="fourier-gaussian").release(records(0))
+    assert release.rmse_kind == release.fit.rmse_kind
+    for kwargs, kind in (
+        ({}, "noise only"),  # the total is as noisy as ever
+        ({"total": 400}, "upper bound"),
+        ({"total": 400, "shrink": "independence"}, "upper bound"),
+        ({"total": 400, "norm": "noise"}, "noise only"),
+        ({"total": 400, "whole": True}, "noise only"),
+        ({"invariants": {(0,): np.bincount(records(0)[:, 0], minlength=4)}}, "upper bound"),
+    ):
+        assert release.consistent(**kwargs).rmse_kind == kind
+    laplace = so.plan(so.Marginals(LEVELS, k=2), PURE, mechanism="output").release(records(0))
+    assert laplace.consistent(total=400, shrink="independence").rmse_kind == "noise only"
+    assert laplace.consistent(total=400).rmse_kind == "upper bound"
+    sums = so.plan(so.RunningSum(9), PURE).release(np.ones(9, dtype=int))
+    assert sums.consistent().rmse_kind == "upper bound" and sums.monotone().rmse_kind == "noise only"
+    assert sums.answer(so.Histogram(9)).rmse_kind == "noise only"
+
+
 def test_what_is_refused():
     many = so.Marginals([2] * 17, sets=[tuple(range(17))])
     release = so.plan(many, APPROX, mechanism="identity").release(np.zeros((3, 17), dtype=int))

@@ -159,6 +159,19 @@ class Release:
         return self.fit.request.workload if self.other is None else self.other
 
     @property
+    def rmse_kind(self) -> str:
+        """What `fit.rmse` says of `values`: 'exact' or an 'upper bound' as it was planned, or of the 'noise only'.
+
+        Answers that were made consistent keep an upper bound where a theorem says so: with a public total, in the
+        answers' own norm, shrunk under Gaussian noise alone, and not made whole.
+        """
+        if not self.post_processing:
+            return self.fit.rmse_kind if self.other is None else "noise only"
+        report = self.consistency
+        kept = report is not None and report.never_worse and report.whole is None and self.other is None
+        return "upper bound" if kept and self.post_processing == ("consistent",) else "noise only"
+
+    @property
     def labels(self) -> Any:
         """Labels of the answers: those of the cells where there is one answer for each cell, else None."""
         named = self.index is not None and self.workload.per_cell and len(self.index) == self.values.size

@@ -115,6 +115,20 @@ def _shrunk(
     return found, factors
 
 
+def _metric(sizes: Sizes, workload: Marginals, below: list[Set], norm: Norm, variances: Array) -> Array:
+    """Return the weight of the squared distance of each set's residuals."""
+    weights = dict.fromkeys(below, 0.0)
+    for s, weight in zip(workload.sets, workload.weights, strict=True):
+        for t in within(s):
+            weights[t] += weight / sizes.outside(s, t)
+    of_answers = np.array([weights[t] for t in below])
+    if norm == "answers":
+        return of_answers
+    known = variances > 0.0
+    found: Array = np.where(known, 1.0 / np.where(known, variances, 1.0), of_answers)
+    return found
+
+
 def consistent_tables(release: Release, workload: Marginals, wishes: Wishes) -> tuple[Array, Consistency]:
     """Return the tables that agree, are as was wished and are nearest to the released ones."""
     if any(len(s) > _MOST_AXES for s in workload.sets):
@@ -123,18 +137,13 @@ def consistent_tables(release: Release, workload: Marginals, wishes: Wishes) -> 
     measured, residuals, variances = _measured(release, workload, below, wishes)
     total = max(measured, 0.0) if wishes.total is None else wishes.total
     kept, total = kept_residuals(sizes, below, wishes, total)
+    residuals |= kept
     factors: dict[Set, float] = {}
     if wishes.shrink is not None:
         residuals, factors = _shrunk(total, residuals, dict(zip(below, variances.tolist(), strict=True)), sizes)
-    residuals |= kept
-    weights = dict.fromkeys(below, 0.0)
-    for s, weight in zip(workload.sets, workload.weights, strict=True):
-        for t in within(s):
-            weights[t] += weight / sizes.outside(s, t)
-    metric = np.array([weights[t] for t in below])
+        residuals |= kept
+    metric = _metric(sizes, workload, below, wishes.norm, variances)
     free = np.array([sizes.free(t) for t in below], dtype=np.float64)
-    if wishes.norm == "noise":
-        metric = np.where(variances > 0.0, 1.0 / np.where(variances > 0.0, variances, 1.0), metric)
     known = np.array([t in kept for t in below], dtype=np.bool_)
     noise = 0.5 * float(np.sum((metric * free * variances)[~known]))
     empty, limits = limits_of(sizes, workload, wishes)
@@ -158,7 +167,7 @@ def consistent_tables(release: Release, workload: Marginals, wishes: Wishes) -> 
         iterations=iterations,
         shrunk=factors,
         never_worse=wishes.norm == "answers"
-        and wishes.total is not None
+        and (wishes.total is not None or bool(wishes.invariants))
         and (wishes.shrink is None or release.fit.mechanism.law == "gaussian"),
     )
     if not wishes.whole:
