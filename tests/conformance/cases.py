@@ -460,6 +460,12 @@ def _sketch() -> so.sketches.Sketch:
 
 # What is written to files: how it is made, and read again.
 
+
+def file_of(name, folder):
+    """Return where a kind of file is written: releases say their format by their name."""
+    return folder / ("file.arrow" if name == "release" else "file")
+
+
 FILES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "plan": (lambda: so.plan(so.RunningSum(8), APPROX), so.Plan.load),
     "plan with arrays": (lambda: so.plan(so.Matrix(np.tri(40)), APPROX, mechanism="optimal"), so.Plan.load),

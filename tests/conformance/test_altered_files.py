@@ -60,6 +60,8 @@ def said(thing):
 
 
 def record_of(thing):
+    if isinstance(thing, so.Release):
+        return [thing.fit.record(), thing.values.tolist(), thing.stderr.tolist(), thing.post_processing, thing.private]
     plan = thing.fit if isinstance(thing, so.smooth.SmoothRelease) else thing
     return plan.record() if hasattr(plan, "record") else plan.explain()
 
@@ -67,7 +69,7 @@ def record_of(thing):
 @pytest.mark.parametrize("name", cases.FILES)
 def test_altered_files_are_refused(name, tmp_path):
     make, load = cases.FILES[name]
-    path = tmp_path / "file"
+    path = cases.file_of(name, tmp_path)
     thing = make()
     thing.save(path)
     written, files = said(thing), {p: p.read_bytes() for p in sorted(tmp_path.iterdir())}

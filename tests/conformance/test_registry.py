@@ -69,6 +69,6 @@ def test_everything_that_is_saved_is_a_file_here():
 def test_every_file_comes_back(name, tmp_path):
     make, load = cases.FILES[name]
     thing = make()
-    path = tmp_path / ("file.arrow" if name == "release" else "file")
+    path = cases.file_of(name, tmp_path)
     thing.save(path)
     assert type(load(path)) is type(thing)

@@ -67,6 +67,8 @@ def _rebuild(record: dict[str, Any], build: Callable[..., _Release]) -> _Release
         raise PlanFileError("the summary was made with other noise than its plan says")
     if not isinstance(units, np.ndarray) or units.dtype.kind != "i":
         raise PlanFileError("the summary holds no integers")
+    if units.shape != (fit.strategy.measured_len,):
+        raise PlanFileError("the summary has another number of sums than its plan")
     names = record["names"]
     if names is not None and not (len(names) == fit.workload.dimension and all(type(name) is str for name in names)):
         raise PlanFileError("the summary's names are not one a coordinate")
