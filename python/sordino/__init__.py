@@ -44,6 +44,8 @@ from sordino.privacy import (
 )
 from sordino.releases.interval import Interval
 from sordino.releases.release import Release
+from sordino.storage.keys import KeyFile
+from sordino.storage.store import Store
 from sordino.streams import Stream, restore
 from sordino.tables import Bounds, Schema, tabulate
 from sordino.workloads import (
@@ -77,6 +79,7 @@ __all__ = [
     "GroupBy",
     "Histogram",
     "Interval",
+    "KeyFile",
     "Kronecker",
     "Ledger",
     "Marginals",
@@ -94,6 +97,7 @@ __all__ = [
     "SlidingWindow",
     "SordinoError",
     "SortedHistogram",
+    "Store",
     "Stream",
     "StreamPlan",
     "SurveyPlan",

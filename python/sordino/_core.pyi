@@ -559,6 +559,12 @@ class LazyStream:
         self, coordinates: NDArray[np.uint64], amounts: NDArray[np.int64], ends: NDArray[np.uint64]
     ) -> None: ...
     def read(self, coordinates: NDArray[np.uint64]) -> NDArray[np.float64]: ...
+    def sealed(self, key: _Bytes, place: _Bytes) -> _Bytes:
+        """Key and sums, sealed."""
+    @staticmethod
+    def unsealed(
+        plan: StreamPlan, door: StreamDoor, dim: int, key: _Bytes, place: _Bytes, sealed: _Bytes
+    ) -> LazyStream: ...
     def close(self) -> None: ...
 
 @final
@@ -572,6 +578,10 @@ class AboveThreshold:
     def step(self) -> int: ...
     def push(self, first: int, items: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Items at which segments end (public), and their exact counts (private); the same again for the same items."""
+    def sealed(self, key: _Bytes, place: _Bytes) -> bytes:
+        """Noise and the running segment, sealed."""
+    def go_on(self, key: _Bytes, place: _Bytes, sealed: _Bytes, step: int) -> None:
+        """Go on from what was sealed after so many steps."""
     def held(self, first: int) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]] | None:
         """Steps, ends and counts of the items taken in last, if those were the steps from `first`."""
     def close(self) -> None: ...
@@ -767,6 +777,10 @@ class Stream:
         """Say that it is stored; once more changes nothing."""
     def replay(self, items: _Items, published: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """Answers again, or nothing if other increments were published for these steps."""
+    def skip(self, published: NDArray[np.int64]) -> None:
+        """Go on to the end of steps that were published when the state was elsewhere: noise needs no items."""
+    def rekey(self) -> None:
+        """Take a fresh key for all samples from here on."""
     def checkpoint(self, key: _Bytes, header: _Bytes) -> _Bytes: ...
     def close(self) -> None: ...
 
@@ -801,6 +815,12 @@ def tree_blocks(workload: Workload) -> list[tuple[int, int]]:
 
 def checkpoint_header(checkpoint: bytes) -> bytes:
     """The public header of a checkpoint."""
+
+def seal(key: _Bytes, place: _Bytes, message: _Bytes) -> bytes:
+    """Seal a message under a key, bound to a place."""
+
+def unseal(key: _Bytes, place: _Bytes, sealed: _Bytes) -> bytes:
+    """What was sealed."""
 
 def select(scores: NDArray[np.float64], sensitivity: float, epsilon: float, key: bytes | None = None) -> int:
     """Index of the noisy maximum."""

@@ -7,6 +7,7 @@ exception that replaces another one is raised ``from None`` so that the chain ca
 from typing import Any
 
 __all__ = [
+    "AnswerExpiredError",
     "BudgetExceededError",
     "BusyError",
     "CheckpointError",
@@ -15,18 +16,36 @@ __all__ = [
     "EntropyError",
     "ForkError",
     "HorizonError",
+    "InputChangedError",
     "InputFileError",
     "InvalidParameterError",
+    "KeyMissingError",
     "MissingDependencyError",
+    "OutcomeUnknownError",
     "PlanFileError",
+    "RequestError",
+    "RequestInProgressError",
+    "RequestLostError",
+    "RollbackError",
+    "ServiceError",
     "ShapeError",
     "SordinoError",
     "StepConflictError",
+    "StepForgottenError",
+    "StepPendingError",
     "StepStoreError",
+    "StoreBusyError",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreVersionError",
     "StreamClosedError",
+    "StreamInUseError",
+    "StreamTakenError",
+    "TermsError",
     "UnitError",
     "UnsupportedCostError",
     "UnsupportedMechanismError",
+    "WrongKeyError",
 ]
 
 
@@ -62,8 +81,126 @@ class BudgetExceededError(SordinoError, RuntimeError):
     """Raised when a ledger refuses an event because the total would be exceeded; nothing is spent."""
 
 
-class DuplicateRequestError(SordinoError, RuntimeError):
-    """Raised when a request id has been charged before; nothing is spent a second time."""
+class ServiceError(SordinoError):
+    """What a service can act on without reading text.
+
+    Attributes:
+        charged: Whether the request was charged; None if that is not known.
+        retry: Whether the same call may succeed later; seconds to wait where they are known.
+        request_id: The request, where there is one.
+        status: The HTTP status that says the same: 409, 410, 429, 500 or 503.
+    """
+
+    status = 500
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        charged: bool | None = False,
+        retry: bool | float = False,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.charged = charged
+        self.retry = retry
+        self.request_id = request_id
+
+
+class RequestError(ServiceError, RuntimeError):
+    """Raised when a request cannot be answered, or not now; nothing is spent a second time."""
+
+    status = 409
+
+
+class DuplicateRequestError(RequestError):
+    """Raised when a request id has been charged before, for something else; nothing is spent a second time."""
+
+
+class RequestInProgressError(RequestError):
+    """Raised when somebody else is answering the request: `retry` says when to ask again."""
+
+    status = 429
+
+
+class RequestLostError(RequestError):
+    """Raised when a request was charged and cannot be answered any more: its process died, or it was given up."""
+
+    status = 410
+
+
+class AnswerExpiredError(RequestError):
+    """Raised when a request was answered so long ago that its answer was not kept."""
+
+    status = 410
+
+
+class InputChangedError(RequestError):
+    """Raised when an unfinished request is repeated with other input than it was charged for."""
+
+
+class StoreError(ServiceError, OSError):
+    """Raised when a store of ledgers and streams cannot be used."""
+
+    status = 503
+
+
+class StoreBusyError(StoreError):
+    """Raised when others kept a store locked for longer than its timeout; nothing has changed."""
+
+
+class OutcomeUnknownError(StoreError):
+    """Raised when a store went away before it said whether it kept something: ask again under the same name."""
+
+
+class StoreVersionError(StoreError):
+    """Raised when a store was written by another version of sordino, or holds something else."""
+
+    status = 500
+
+
+class TermsError(StoreError, ValueError):
+    """Raised when a ledger is opened with other terms than it was made with."""
+
+    status = 409
+
+
+class RollbackError(StoreError):
+    """Raised when a database is another one than the store was made in, or went back in time: commits may be lost."""
+
+    status = 500
+
+
+class StoreCorruptError(StoreError):
+    """Raised when what a store holds does not belong together: it was altered, or damaged."""
+
+    status = 500
+
+
+class KeyMissingError(ServiceError, ValueError):
+    """Raised when something secret would be stored, or read, and the store has no key."""
+
+
+class WrongKeyError(ServiceError, ValueError):
+    """Raised when what a store sealed belongs to another key or place, or was altered."""
+
+
+class StreamInUseError(ServiceError, RuntimeError):
+    """Raised when a stream is open elsewhere; `take_over=True` takes it from there."""
+
+    status = 409
+
+
+class StreamTakenError(ServiceError, RuntimeError):
+    """Raised by a stream that was taken over elsewhere: nothing was released, and nothing will be."""
+
+    status = 409
+
+
+class StepForgottenError(ServiceError, LookupError):
+    """Raised when a step was published so long ago that its answer was not kept."""
+
+    status = 410
 
 
 class ForkError(SordinoError, RuntimeError):
@@ -112,6 +249,10 @@ class CheckpointError(SordinoError, ValueError):
 
 class StepStoreError(SordinoError, OSError):
     """Raised when a step store cannot be used: in use elsewhere, of another stream, or not writable."""
+
+
+class StepPendingError(StepStoreError):
+    """Raised when an earlier batch is not stored yet: call `resume`, or give it again under its own `step_id`."""
 
 
 class BusyError(SordinoError, RuntimeError):

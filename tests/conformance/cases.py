@@ -22,9 +22,9 @@ LOUD_PURE = so.PureDP(epsilon=1e6)
 KEY = bytes(range(32))
 
 
-def plenty(event: Any) -> so.Ledger:
-    """Return a ledger with room for the event once, and not twice."""
-    return so.Ledger(*room(event)[:1], **room(event)[1])
+def plenty(event: Any, store: so.Store | None = None) -> so.Ledger:
+    """Return a ledger with room for the event once, and not twice; in a store, if one is given."""
+    return so.Ledger(*room(event)[:1], **room(event)[1], store=store)
 
 
 def room(event: Any) -> tuple[so.PureDP | so.ApproxDP | so.GaussianDP, dict[str, Any]]:

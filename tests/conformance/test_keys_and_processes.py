@@ -108,11 +108,10 @@ def apart(fork=os.fork):
 if not apart():
     sys.exit()
 import sordino as so
-from sordino.storage.ledgers import InMemoryStorage
 stream = so.plan(so.Continual(so.RunningSum(4)), so.GaussianDP(mu=1.0)).open()
 ledger = so.Ledger(so.PureDP(epsilon=1.0))
 store = so.streams.InMemoryStepStore()
-storage = InMemoryStorage()
+storage = so.Store(":memory:")
 table = so.plan(so.Continual(so.RunningSum(4), dim=2), so.GaussianDP(mu=1.0)).open()
 sketch = so.sketches.Sketch(8, 4)
 sums = so.plan(so.smooth.SmoothQueries(1, points=9, bounds=(0, 1), query_class=so.smooth.GaussianKernels(0.5)),
@@ -123,7 +122,7 @@ uses = {"batch": lambda: stream.update([5, 6]), "stream": lambda: stream.update(
         "ledger": lambda: ledger.charge(so.privacy.PureCost(1.0)),
         "table": lambda: table.update([1, 2]), "sketch": lambda: sketch.update(3), "cells": lambda: sketch.update([3, 4]),
         "bytes": sketch.to_bytes, "points": lambda: sums.update([[0.5]]), "lazy": lambda: lazy.update(1, 2),
-        "storage": storage.entries, "store": lambda: store.acquire("x", new=True)}
+        "storage": lambda: so.Ledger(so.PureDP(epsilon=1.0), store=storage), "store": lambda: store.acquire("x", new=True)}
 uses = dict([(name, uses.pop(name)) for name in {first}] + list(uses.items()))
 for name, use in uses.items():
     try:

@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.storage.ledgers import InMemoryStorage
 
 STREAMS = pytest.mark.parametrize("case", cases.STREAMS, ids=lambda case: case.name)
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 OWNED = {
     "ledger": (lambda: so.Ledger(cases.PURE), lambda thing: thing.charge(so.privacy.PureCost(0.1))),
-    "storage": (InMemoryStorage, None),
+    "store of ledgers": (lambda: so.Store(":memory:"), None),
     "store in a file": (lambda: so.streams.FileStepStore("never-made"), None),
     "store in memory": (so.streams.InMemoryStepStore, lambda thing: thing.acquire("a", new=True)),
     "server": (lambda: so.plan(cases.SURVEY, cases.PURE).server(), None),

@@ -12,7 +12,6 @@ import pytest
 
 import sordino as so
 from command_line import sordino
-from sordino.storage.ledgers import InMemoryStorage
 from sordino.streams.counter import Stream
 
 KEY = bytes(32)
@@ -136,16 +135,16 @@ def test_a_first_line_that_a_crash_cut_off_is_no_store(kept, tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_storage_in_memory_is_of_one_process():
-    storage = InMemoryStorage()
+    storage = so.Store(":memory:")
     child = os.fork()
     if child == 0:
         try:
-            so.Ledger(so.PureDP(epsilon=1.0), storage=storage)
+            so.Ledger(so.PureDP(epsilon=1.0), store=storage)
         except so.errors.ForkError:
             os._exit(0)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    so.Ledger(so.PureDP(epsilon=1.0), storage=storage)
+    so.Ledger(so.PureDP(epsilon=1.0), store=storage)
 
 
 @pytest.mark.parametrize("names", [("x", "x"), ("x", "x.steps"), ("x", "./x")])

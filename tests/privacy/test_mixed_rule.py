@@ -1,5 +1,6 @@
 """Pure, Gaussian and approximate costs under one total: what fits, what must be refused, and that nothing exceeds delta."""
 
+import json
 import math
 from fractions import Fraction
 from functools import cache
@@ -9,10 +10,11 @@ import pytest
 from scipy.stats import norm
 
 import sordino as so
-from sordino.errors import BudgetExceededError, InvalidParameterError, UnitError
+from sordino.errors import BudgetExceededError, InvalidParameterError, TermsError, UnitError
 from sordino.privacy import ApproxCost, GaussianCost, PureCost
 from sordino.privacy.calibration import delta_of_mu, gaussian_mu, mu_of_pure, rho_of_pure
-from sordino.storage.ledgers import InMemoryStorage, LedgerEntry
+from sordino.privacy.mixed_rule import MixedRule
+from sordino.storage.store import Store
 
 TOTAL = so.ApproxDP(epsilon=1.0, delta=1e-6)
 
@@ -74,47 +76,51 @@ def test_a_refusal_freezes_nothing() -> None:
         empty.charge(GaussianCost(mu=1e-9))
 
 
-def test_the_split_is_stored_and_the_lesser_one_counts() -> None:
-    storage = InMemoryStorage()
-    first = so.Ledger(TOTAL, storage=storage)
+def test_the_split_is_stored() -> None:
+    store = Store(":memory:")
+    first = so.Ledger(TOTAL, store=store)
     first.charge(PureCost(0.25))
     first.charge(GaussianCost(mu=0.02))
-    before, after = (entry.split for entry in storage.entries())
-    assert before is None and after[:2] == (0.25, 0)
+    before, after = (entry.split for entry in first.history)
+    assert before is None and after is not None and after[:2] == (0.25, 0)
     assert math.isclose(after[2], first.spent["mixed"]["mu_squared_limit"] ** 0.5, rel_tol=1e-12)
-    assert {entry.rule for entry in storage.entries()} == {"mixed"}
-    assert so.Ledger(TOTAL, storage=storage).remaining() == first.remaining()
-    # A split that is chosen when the storage is read again would be one that is chosen by what came out.
-    for reserves in (
+    assert {entry.rule for entry in first.history} == {"mixed"}
+    again = so.Ledger(TOTAL, store=store)
+    assert again.remaining() == first.remaining()
+    assert again.verify() == first.head
+    # A split that is chosen later would be one that is chosen by what came out.
+    for other in (
         {"reserve_epsilon": 0.6},
         {"reserve_delta": 5e-7},
         {"reserve_epsilon": 0.1, "reserve_delta": 1e-7},
+        {"pure_as": "gaussian"},
+        {"composition": "basic"},
     ):
-        again = so.Ledger(TOTAL, storage=storage, **reserves).remaining()
-        assert all(again[kind] <= first.remaining()[kind] for kind in again)
-    with pytest.raises(InvalidParameterError, match="another rule"):
-        so.Ledger(TOTAL, storage=storage, pure_as="gaussian")
-    with pytest.raises(InvalidParameterError, match="another rule"):
-        so.Ledger(TOTAL, storage=storage, composition="basic")
-
-
-def stored(split: object) -> InMemoryStorage:
-    storage = InMemoryStorage()
-    entry = LedgerEntry(sequence=0, cost=GaussianCost(mu=0.05), request_id=None, label="", split=split)  # type: ignore[arg-type]
-    storage.append(entry)
-    return storage
+        with pytest.raises(TermsError):
+            so.Ledger(TOTAL, store=store, **other)  # type: ignore[arg-type]
 
 
 def test_stored_splits_only_lower_limits() -> None:
-    left = so.Ledger(TOTAL, storage=stored((0, 0, 0.06))).remaining()["gaussian_mu"]
-    assert math.isclose(left, math.sqrt(0.06**2 - 0.05**2), rel_tol=1e-9)
-    own = so.Ledger(TOTAL, storage=stored(None)).remaining()
-    assert so.Ledger(TOTAL, storage=stored((1, 1, 5.0))).remaining() == own
+    rule, cost = MixedRule(TOTAL), GaussianCost(mu=0.05)
+
+    def left(split: object) -> float:
+        return rule.left(rule.after(rule.start(), cost, split))["gaussian_mu"]
+
+    assert math.isclose(left((0, 0, 0.06)), math.sqrt(0.06**2 - 0.05**2), rel_tol=1e-9)
+    assert left((1, 1, 5.0)) == left(None)
     for bad in (-5.0, "x", (1, 2), (0, 0, -1.0), (-1, 0, 1.0), (0, math.inf, 1.0), (0, 0, "mu")):
         with pytest.raises(InvalidParameterError, match="split"):
-            so.Ledger(TOTAL, storage=stored(bad))
+            left(bad)
     with pytest.raises(BudgetExceededError, match=r"Gaussian mu of 0\.001"):
-        so.Ledger(TOTAL, storage=stored((0, 0, 1e-3)))
+        left((0, 0, 1e-3))
+
+
+def test_states_come_back_exactly() -> None:
+    rule = MixedRule(TOTAL, 0.1, 1e-7)
+    state = rule.start()
+    for cost in (PureCost(0.1), ApproxCost(0.01, 1e-9), GaussianCost(mu=0.03), PureCost(0.05), GaussianCost(mu=0.01)):
+        state = rule.after(state, cost)
+        assert rule.loaded(json.loads(json.dumps(rule.dumped(state)))) == state
 
 
 def test_refusals_say_what_is_left_of_what() -> None:

@@ -140,7 +140,7 @@ def calls():
     new("GaussianCost", rho=1.0)
     new("ApproxCost", epsilon=1.0, delta=0.1)
     new("ApproximateGaussianCost", 1.0, 0.1)
-    new("Ledger", A, composition="adaptive", storage=None)
+    new("Ledger", A, composition="adaptive", store=None)
     new("Ledger", A, pure_as="epsilon", reserve_epsilon=0.1, reserve_delta=1e-9, unit=so.AddRemove(1))
     new("Ledger", A, composition="schedule", schedule=[so.privacy.PureCost(0.1)])
     add("Ledger.charge", lambda *a: so.Ledger(A).charge(*a), so.privacy.PureCost(0.1), "a", "b")
@@ -598,7 +598,7 @@ INVALID, TYPE, UNSUPPORTED = (
 WANTED = {
     "schedule beyond floats": (lambda: so.Ledger(A, schedule=[so.privacy.GaussianCost(mu=1e200)]), INVALID),
     "schedule no sequence": (lambda: so.Ledger(A, schedule=5), TYPE),
-    "storage": (lambda: so.Ledger(A, storage=5), TYPE),
+    "store": (lambda: so.Ledger(A, store=5), TYPE),
     "event 1e308": (lambda: so.Ledger(G).charge(so.privacy.PureCost(1e308)), so.errors.BudgetExceededError),
     "event mu 1e200": (lambda: so.Ledger(G).charge(so.privacy.GaussianCost(mu=1e200)), so.errors.BudgetExceededError),
     "privacy": (lambda: calibration.noise_ratio("a", "laplace"), TYPE),

@@ -18,7 +18,17 @@ from sordino._support.checks import path_of
 from sordino._support.files import atomic_write, read_file
 from sordino.errors import InputFileError, PlanFileError, SordinoError
 
-__all__ = ["SCHEMA", "guarded", "packed_record", "rebuilt", "rebuilt_from", "record_digest", "write_record"]
+__all__ = [
+    "SCHEMA",
+    "guarded",
+    "joined",
+    "packed_record",
+    "parted",
+    "rebuilt",
+    "rebuilt_from",
+    "record_digest",
+    "write_record",
+]
 
 SCHEMA = 3
 _INLINE = 512  # entries: larger arrays go to the .npz, whatever an entry takes in memory
@@ -110,6 +120,17 @@ def packed_record(record: dict[str, Any]) -> tuple[bytes, bytes]:
     """Return a record with its digest as text, and its larger arrays: for a file of another kind that holds both."""
     record, _, packed = _prepared(record)
     return _text(record), packed
+
+
+def joined(text: bytes, packed: bytes) -> bytes:
+    """Return both as one."""
+    return len(text).to_bytes(8, "big") + text + packed
+
+
+def parted(content: bytes) -> tuple[bytes, bytes]:
+    """Return what was joined."""
+    end = 8 + int.from_bytes(content[:8], "big")
+    return content[8:end], content[end:]
 
 
 def _prepared(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Array], bytes]:

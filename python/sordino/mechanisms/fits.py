@@ -112,6 +112,16 @@ class Request:
             "noise": self.noise,
         }
 
+    def asked(self) -> bytes:
+        """Return a digest of all that was asked for, which a repeated request has in common.
+
+        It is not that of what was fitted: a newer sordino may fit slightly other noise to the same request.
+
+        Raises:
+            UnsupportedMechanismError: A basis that matters is given by functions.
+        """
+        return bytes.fromhex(record_digest({**self.record(), "max_value": self.max_value}))
+
     @staticmethod
     def rebuilt(record: Mapping[str, Any], max_value: int | None) -> Request:
         """Return the request that a record describes; it is checked like any other.

@@ -21,12 +21,14 @@ from sordino.mechanisms.local.family import SurveyFit
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.mechanisms.stream.fit import StreamFit
 from sordino.plans.comparison import Comparison, compare_request
+from sordino.privacy.books import Charge
 from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import Privacy
-from sordino.privacy.ledger import Ledger, opened, released
+from sordino.privacy.ledger import Ledger
+from sordino.privacy.spending import opened, released
 from sordino.privacy.units import Unit
 from sordino.releases.arrays import counts_of, read_items
-from sordino.releases.local.encoding import prepare_reports, values_of
+from sordino.releases.local.encoding import reports_of, values_of
 from sordino.releases.local.server import LocalServer
 from sordino.releases.making import empty_sketch, making
 from sordino.releases.sketches import Sketch
@@ -249,16 +251,7 @@ class ReleasePlan(Plan):
             ForkError: The ledger belongs to another process.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
-        fit, how = self.fit, making(self.fit)
-        return released(
-            ledger,
-            request_id,
-            fit.cost,
-            self.unit,
-            lambda record: how.answered_by(fit, record),
-            lambda key: how.prepare(fit, data, key, ledger is not None),
-            how.finish,
-        )
+        return released(ledger, making(self.fit).answering(self.fit, data, request_id, ledger is not None))
 
     def sketch(self) -> Sketch:
         """Return an empty sketch for this plan, to be filled here or elsewhere and released once.
@@ -311,9 +304,8 @@ class StreamPlan(Plan):
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
         check_store(self.fit, store)
-        stream: OpenStream = opened(
-            ledger, request_id, self.cost, self.unit, lambda key: opened_stream(self.fit, store, key)
-        )
+        charge = Charge(self.cost, request_id, self.unit.label, self.unit)
+        stream: OpenStream = opened(ledger, charge, lambda key: opened_stream(self.fit, store, key))
         counters = getattr(stream, "counters", None)
         if isinstance(counters, Stream):
             counters.accounted = stream.accounted  # what a checkpoint says
@@ -409,14 +401,7 @@ class SurveyPlan(Plan):
             EntropyError: The operating system gives no randomness.
         """
         fit, array = self._survey, values_of(values, 1)
-        return released(
-            ledger,
-            None,
-            fit.cost,
-            self.unit,
-            lambda _record: None,
-            lambda key: prepare_reports(fit, array, key),
-        )
+        return released(ledger, reports_of(fit, array))
 
     def server(self) -> LocalServer:
         """Return a server that adds up reports."""

@@ -81,6 +81,18 @@ class Rule(Protocol[_State]):
         """Return what is stored with a charge, so that nobody counts with more later."""
         ...
 
+    def dumped(self, state: _State) -> Any:
+        """Return the state as a JSON-like record, fractions as text: exact."""
+        ...
+
+    def loaded(self, record: Any) -> _State:
+        """Return the state of a record.
+
+        Raises:
+            LookupError, TypeError, ValueError: It is none.
+        """
+        ...
+
 
 def payable(amount: float) -> float:
     """Return an amount, 0 where it is less than any cost."""
@@ -326,6 +338,17 @@ class OneOf:
 
     def stored(self, state: Any) -> None:
         """Return None: the limits are those of the total."""
+
+    def dumped(self, state: tuple[_Sums | None, ...]) -> Any:
+        """Return the sums as text."""
+        return [None if sums is None else {name: str(amount) for name, amount in sums.items()} for sums in state]
+
+    def loaded(self, record: Any) -> tuple[_Sums | None, ...]:
+        """Return the sums of a record."""
+        return tuple(
+            None if sums is None else {name: Fraction(sums[name]) for name in sum_.limits}
+            for sums, sum_ in zip(record, self.sums, strict=True)
+        )
 
 
 def pure_or_gaussian(total: ApproxDP) -> tuple[Sum, ...]:

@@ -1,40 +1,30 @@
 """The ledger: a privacy filter that refuses what would exceed a total, before any noise is drawn."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
+from pathlib import Path
+from typing import Any, NamedTuple, Self, get_args
 
 from sordino._support.cards import card
-from sordino._support.checks import one_of, positive, real, text
-from sordino._support.turns import Turn
+from sordino._support.checks import integer, one_of, positive, text
+from sordino._support.durations import seconds_of
 from sordino._support.uncopied import Uncopied
-from sordino.errors import (
-    DataTypeError,
-    DuplicateRequestError,
-    InvalidParameterError,
-    UnitError,
-)
-from sordino.privacy.composition import (
-    BasicSum,
-    ConcentratedSum,
-    GaussianSum,
-    OneOf,
-    PureSum,
-    Rule,
-    ScheduleSum,
-    pure_or_gaussian,
-)
-from sordino.privacy.costs import ApproxCost, ApproximateGaussianCost, Cost, GaussianCost, PureCost
-from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
-from sordino.privacy.mixed_rule import MixedRule
-from sordino.privacy.units import ReplaceOne, Unit
-from sordino.storage.ledgers import InMemoryStorage, LedgerEntry, LedgerStorage
-from sordino.testing import current_key
+from sordino.errors import DataTypeError, InvalidParameterError, TermsError
+from sordino.privacy.books import Book, Charge, MemoryBook, StoredBook
+from sordino.privacy.costs import Cost
+from sordino.privacy.guarantees import Privacy
+from sordino.privacy.periods import Periods
+from sordino.privacy.requests import Recovery, Requests, Unanswered
+from sordino.privacy.shares import raise_in, split_in
+from sordino.privacy.terms import Account, Composition, PureAs, Terms, checked_cost, checked_terms
+from sordino.privacy.units import Unit
+from sordino.storage import ledgers
+from sordino.storage.entries import LedgerEntry
+from sordino.storage.store import Store, store_of
 
-__all__ = ["Charged", "Composition", "Ledger", "key_beside", "opened", "released"]
-
-Composition = Literal["adaptive", "basic", "schedule"]
-PureAs = Literal["epsilon", "gaussian"]
+__all__ = ["Charged", "Ledger"]
 
 # Charges that a card shows.
 _SHOWN = 10
@@ -75,8 +65,10 @@ class Ledger(Uncopied):
     unit has another label, or another kind of neighbours, are refused. How much one protected thing changes may differ
     from plan to plan.
 
-    A ledger belongs to one process and to its object: it refuses to work after a fork (both processes would
-    spend the same budget) and to be copied or pickled. It may be used from many threads.
+    Without a store it lives in memory: it belongs to one process and to its object, refuses to work after a fork (both
+    processes would spend the same budget), and is forgotten when the process ends. In a store it is one ledger for all
+    processes that open it; every charge is on the disk before noise is drawn, and the answer of every release before it
+    is returned: a repeated request has that answer, in any process. It may be used from many threads.
 
     Args:
         total: The guarantee for everything together.
@@ -88,16 +80,23 @@ class Ledger(Uncopied):
         reserve_epsilon: Epsilon that stays for pure and approximate costs after the first Gaussian one.
         reserve_delta: Delta that stays for approximate costs after it.
         unit: What the total protects; that of the first plan if None.
-        storage: Where entries are kept; in memory if None. Entries that it already holds are counted.
+        store: Where it is kept: a `sordino.Store`, a path or a URL; in memory if None. It is made there on these
+            terms, or must have been.
+        id: Its name in the store.
+        recovery: What becomes of a charge whose process died before the answer was kept. With "same" a repeat draws the
+            same noise, for the same data alone: the default where the store has a key. With "redraw" it draws anew, at
+            most `attempts` times in all: the default elsewhere. With "never" it is refused.
+        attempts: How often noise is drawn for one charge at most; if processes die because of what they drew, so many
+            times the cost is what a request has cost at most.
+        lease: How long a request may take before others may answer it.
+        keep_answers: How long answers are kept for repeated requests.
 
     Raises:
         InvalidParameterError: `composition` is unknown, what concerns an `ApproxDP` total comes with another, a
-            reserve is not below the total, the schedule does not fit it, or the storage was charged by another rule.
-        DataTypeError: `total` is no privacy guarantee, the schedule no sequence of costs, the unit or the storage none.
-        BudgetExceededError: The storage holds more than the total.
-        UnsupportedCostError: The storage holds a cost that this total cannot count.
-        UnitError: The storage holds charges of different units.
-        DuplicateRequestError: The storage holds a request id twice.
+            reserve is not below the total, the schedule does not fit it, or recovery asks for a key that is not there.
+        DataTypeError: `total` is no privacy guarantee, the schedule no sequence of costs, the unit or the store none.
+        TermsError: The store has this ledger on other terms.
+        StoreError: The store cannot be used.
     """
 
     _no_copy = "a ledger cannot be copied or pickled: two copies would spend the same budget"
@@ -112,42 +111,97 @@ class Ledger(Uncopied):
         reserve_epsilon: float = 0.0,
         reserve_delta: float = 0.0,
         unit: Unit | None = None,
-        storage: LedgerStorage | None = None,
+        store: Store | str | Path | None = None,
+        id: str = "default",
+        recovery: Recovery | None = None,
+        attempts: int = 3,
+        lease: object = "15 min",
+        keep_answers: object = "7 days",
     ) -> None:
-        composition = one_of(
-            "composition", composition, ("adaptive", "basic") if schedule is None else get_args(Composition)
-        )
-        pure_as = one_of("pure_as", pure_as, get_args(PureAs))
-        reserves = real("reserve_epsilon", reserve_epsilon), real("reserve_delta", reserve_delta)
-        if unit is not None and not isinstance(unit, Unit):
-            raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-        if schedule is not None and composition == "basic":
-            raise InvalidParameterError("a schedule is a composition of its own")
-        self._unit = unit
-        self._rule = _rule_of(total, composition, schedule, pure_as, reserves)
-        composition = composition if schedule is None else "schedule"
-        self._total = total
-        self._composition = composition
-        methods = [getattr(storage, name, None) for name in ("append", "entries")]
-        if storage is not None and (isinstance(storage, type) or not all(map(callable, methods))):
-            raise DataTypeError("storage must be a storage of ledger entries, with append and entries")
-        self._storage: LedgerStorage = InMemoryStorage() if storage is None else storage
-        self._records: dict[str, object] = {}
-        self._guard = Turn(
-            "this ledger belongs to the process that made it; after a fork both would spend the same budget. Release "
-            "in that process, or give each process a ledger with a share of the total"
-        )
-        self._read_storage()
+        terms = checked_terms(total, composition, schedule, pure_as, (reserve_epsilon, reserve_delta), unit)
+        if store is None:
+            if recovery is not None:
+                raise InvalidParameterError("recovery is of ledgers in a store")
+            self._keep_in(MemoryBook(terms), None)
+            return
+        book = StoredBook(store_of(store), _name(id))
+        requests = _requests(book, recovery, attempts, lease, keep_answers)
+        book.make(terms)
+        self._keep_in(book, requests)
+
+    @classmethod
+    def open(
+        cls,
+        store: Store | str | Path,
+        id: str = "default",
+        *,
+        recovery: Recovery | None = None,
+        attempts: int = 3,
+        lease: object = "15 min",
+        keep_answers: object = "7 days",
+    ) -> Self:
+        """Open a ledger that a store has, on its own terms.
+
+        Args:
+            store: Where it is kept.
+            id: Its name.
+            recovery: As at construction.
+            attempts: As at construction.
+            lease: As at construction.
+            keep_answers: As at construction.
+
+        Raises:
+            TermsError: The store has no such ledger, or it is of a period: these are charged with their parent.
+            StoreError: The store cannot be used.
+            InvalidParameterError: Recovery asks for a key that is not there.
+        """
+        book = StoredBook(store_of(store), _name(id))
+        requests = _requests(book, recovery, attempts, lease, keep_answers)
+        row = book.store.read(lambda transaction: ledgers.find_ledger(transaction, book.name))
+        if row is None:
+            raise TermsError(f"the store has no ledger {book.name!r}: make one, with its total")
+        if Terms.of(row.terms).role == "period":
+            raise TermsError("the ledger of a period is charged together with its parent: Ledger.every")
+        return cls._made(book, requests)
+
+    @classmethod
+    def _made(cls, book: Book, requests: Requests | None) -> Self:
+        made = cls.__new__(cls)
+        made._keep_in(book, requests)
+        return made
+
+    def _keep_in(self, book: Book, requests: Requests | None) -> None:
+        self._book = book
+        self._requests = requests
+
+    def _stored(self, what: str) -> StoredBook:
+        if not isinstance(self._book, StoredBook):
+            raise InvalidParameterError(f"{what} is of ledgers in a store: Ledger(total, store=...)")
+        return self._book
+
+    @property
+    def _account(self) -> Account:
+        return self._book.account()
+
+    @property
+    def store(self) -> Store | None:
+        """Where it is kept, None in memory."""
+        return self._book.store if isinstance(self._book, StoredBook) else None
+
+    @property
+    def id(self) -> str | None:
+        """Its name in the store, None in memory."""
+        return self._book.name if isinstance(self._book, StoredBook) else None
 
     @property
     def total(self) -> Privacy:
         """The guarantee for everything together."""
-        return self._total
+        return self._account.terms.total
 
     @property
     def composition(self) -> Composition:
         """How costs of an `ApproxDP` total add up."""
-        return self._composition
+        return self._account.terms.composition
 
     @property
     def unit(self) -> Unit | None:
@@ -155,10 +209,9 @@ class Ledger(Uncopied):
 
         Raises:
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
         """
-        with self._guard():
-            self._settle()
-            return self._fixed
+        return self._account.unit
 
     @property
     def history(self) -> tuple[LedgerEntry, ...]:
@@ -166,10 +219,20 @@ class Ledger(Uncopied):
 
         Raises:
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
         """
-        with self._guard():
-            self._settle()
-            return tuple(self._history)
+        return self._book.entries()
+
+    @property
+    def head(self) -> str:
+        """How many entries there are, and the hash of all of them: 'COUNT:HASH', for logs; `verify` takes it.
+
+        Raises:
+            InvalidParameterError: The ledger is in memory.
+            StoreError: The store cannot be used.
+        """
+        row = self._stored("a head").row()
+        return f"{row.head}:{row.head_hash.hex()}"
 
     @property
     def spent(self) -> dict[str, dict[str, float]]:
@@ -181,10 +244,10 @@ class Ledger(Uncopied):
 
         Raises:
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
         """
-        with self._guard():
-            self._settle()
-            return self._rule.spent(self._state)
+        account = self._account
+        return account.terms.rule.spent(account.state)
 
     def remaining(self, share: float = 1.0, after: Cost | None = None) -> dict[str, float]:
         """Return the largest single costs that would be accepted now, or those that take a share of what is left.
@@ -202,16 +265,17 @@ class Ledger(Uncopied):
 
         Raises:
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
             DataTypeError: The share is no number, or what would be charged no cost.
             InvalidParameterError: The share is not above 0 and at most 1.
             BudgetExceededError: What would be charged before is refused.
             UnsupportedCostError: The total cannot count it.
         """
         part = Fraction(positive("share", share, most=1.0))
-        with self._guard():
-            self._settle()
-            state = self._state if after is None else self._rule.after(self._state, _cost(after))
-            return self._rule.left(state, part)
+        account = self._account
+        rule = account.terms.rule
+        state = account.state if after is None else rule.after(account.state, checked_cost(after))
+        return rule.left(state, part)
 
     def fixes_the_split(self, cost: Cost) -> bool:
         """Return whether charging `cost` would fix what is left for pure and for Gaussian costs.
@@ -219,10 +283,10 @@ class Ledger(Uncopied):
         Raises:
             DataTypeError: `cost` is no cost.
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
         """
-        with self._guard():
-            self._settle()
-            return self._rule.fixes(self._state, _cost(cost))
+        account = self._account
+        return account.terms.rule.fixes(account.state, checked_cost(cost))
 
     def check(self, cost: Cost, request_id: str | None = None, unit: Unit | None = None) -> None:
         """Dry run: return if `cost` would be accepted, raise as `charge` would otherwise. Nothing changes.
@@ -239,10 +303,9 @@ class Ledger(Uncopied):
             DuplicateRequestError: `request_id` has been charged.
             DataTypeError: `cost` is no cost or `request_id` no string.
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
         """
-        with self._guard():
-            self._settle()
-            self._after(cost, request_id, unit)
+        self._book.dry_run(_charge(cost, request_id, "", unit))
 
     def charge(
         self, cost: Cost, request_id: str | None = None, label: str = "", unit: Unit | None = None
@@ -265,62 +328,135 @@ class Ledger(Uncopied):
             DuplicateRequestError: `request_id` has been charged; `find` returns what is known about it.
             DataTypeError: `cost` is no cost, or `request_id` or `label` no string.
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used; OutcomeUnknownError if it does not say whether it was charged.
         """
-        if not isinstance(label, str):
-            raise DataTypeError(f"label must be a string, got {type(label).__name__}")
-        with self._guard():
-            self._settle()
-            after = self._after(cost, request_id, unit)
-            entry = LedgerEntry(
-                sequence=len(self._history),
-                cost=cost,
-                request_id=request_id,
-                label=label,
-                unit=unit,
-                rule=self._rule.name,
-                split=self._rule.stored(after),
-            )
-            # Whatever comes in between, the storage has the truth: it is read again before anything else.
-            self._pending = True
-            self._storage.append(entry)
-            self._record(entry, after)
-            self._pending = False
-            return entry
+        return self._book.add(_charge(cost, request_id, label, unit))
 
     def find(self, request_id: str) -> Charged | None:
         """Return the charge made under `request_id` and the record attached to it, or None if there is none.
 
+        In a store the record is the answer as bytes, where it is kept.
+
         Raises:
+            DataTypeError: `request_id` is no string.
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
         """
-        with self._guard():
-            self._settle()
-            entry = self._requests.get(text("request_id", request_id))
-            return None if entry is None else Charged(entry, self._records.get(request_id))
+        entry = self._book.entry(text("request_id", request_id))
+        return None if entry is None else Charged(entry, self._book.record(request_id))
 
     def attach(self, request_id: str, record: object) -> None:
         """Keep `record`, such as the finished release, so that a repeated request can be answered from it.
 
-        Records stay in memory and are not given to the storage.
+        Records stay in memory; a ledger in a store keeps the answers of releases by itself, and takes no others.
 
         Raises:
-            InvalidParameterError: `request_id` has not been charged.
+            InvalidParameterError: `request_id` has not been charged, or the ledger is in a store.
             DuplicateRequestError: A record is attached already; it is kept.
             ForkError: This process does not own the ledger.
         """
-        with self._guard():
-            self._settle()
-            if text("request_id", request_id) not in self._requests:
-                raise InvalidParameterError(f"request id {request_id!r} has not been charged: charge it first")
-            if request_id in self._records:
-                raise DuplicateRequestError(f"request id {request_id!r} has a record already; it was kept")
-            self._records[request_id] = record
+        self._book.attach(text("request_id", request_id), record)
 
-    def _finished(self, request_id: str, record: object) -> None:
-        """Keep a record in place of the unfinished one."""
-        with self._guard():
-            self._settle()
-            self._records[request_id] = record
+    def unanswered(self) -> tuple[Unanswered, ...]:
+        """Return the requests that were charged and have no answer: being answered now, or left by a process that died.
+
+        A repeat of such a request finishes it, as `recovery` says.
+
+        Raises:
+            ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
+        """
+        if self._requests is not None:
+            return tuple(self._requests.unanswered())
+        named = [entry for entry in self.history if entry.request_id is not None]
+        return tuple(
+            Unanswered(str(entry.request_id), entry, 1, False)
+            for entry in named
+            if self._book.record(str(entry.request_id)) is None
+        )
+
+    def give_up(self, request_id: str) -> None:
+        """Say that an unfinished request will not be answered. Its charge stays.
+
+        Raises:
+            InvalidParameterError: The ledger is in memory.
+            RequestInProgressError: Somebody is answering it.
+            RequestLostError: It is no unfinished request.
+            StoreError: The store cannot be used.
+        """
+        self._stored("giving up")
+        assert self._requests is not None
+        self._requests.give_up(text("request_id", request_id))
+
+    def verify(self, head: str | None = None) -> str:
+        """Compute hashes and sums of all entries anew, and return the head: 'COUNT:HASH'.
+
+        Args:
+            head: One that was noted before: the ledger must have passed it.
+
+        Raises:
+            InvalidParameterError: The ledger is in memory, or the head is none.
+            StoreCorruptError: Entries were altered, left out or cut, or sums are not theirs.
+            StoreError: The store cannot be used.
+        """
+        row = self._stored("verifying").verified(None if head is None else _head(head))
+        return f"{row.head}:{row.head_hash.hex()}"
+
+    def raise_total(self, total: Privacy, reason: str) -> None:
+        """Raise the total: an entry of the ledger, with the reason.
+
+        It is then opened with the new total. What was promised to people before is not: raise it only for what they
+        were told.
+
+        Raises:
+            InvalidParameterError: The ledger is in memory, the total is no higher one of the same kind, there is no
+                reason, the split is frozen, or a schedule was declared.
+            StoreError: The store cannot be used.
+        """
+        raise_in(self._stored("raising a total"), total, text("reason", reason))
+
+    def split(self, totals: Mapping[str, Privacy]) -> dict[str, Ledger]:
+        """Return ledgers that share this one: each has a total of its own, which is charged here at once.
+
+        They may be used side by side, by anybody, in any order. Pure totals anywhere; Gaussian ones where Gaussian
+        costs are counted, concentrated ones under a concentrated total, approximate ones where approximate costs are.
+
+        Args:
+            totals: A total for the id of each.
+
+        Raises:
+            InvalidParameterError: The ledger is in memory.
+            BudgetExceededError: They exceed what is left; none is made.
+            UnsupportedCostError: A total is of a kind that cannot be counted here.
+            TermsError: One is there already, on other terms.
+            StoreError: The store cannot be used.
+        """
+        book = self._stored("splitting")
+        assert self._requests is not None
+        own = self._requests
+        return {
+            name: type(self)._made(part, Requests(part, own.recovery, own.attempts, own.lease, own.keep))
+            for name, part in split_in(book, {_name(name): total for name, total in totals.items()}).items()
+        }
+
+    def every(self, span: object, total: Privacy, *, zone: str = "UTC") -> Periods:
+        """Return ledgers of periods: what was done in one of them is protected by `total` too.
+
+        A release names the periods whose event times it reads (`periods.on(...)`), and is charged in each of them and
+        once here, in one transaction. For one person who acts in k periods, k totals compose, bounded by this ledger's.
+
+        Args:
+            span: '1 day', '1 week', '1 hour', or seconds; days and weeks begin at midnight of the zone.
+            total: For what was done in one period.
+            zone: Name of a time zone.
+
+        Raises:
+            InvalidParameterError: The ledger is in memory, or the span or the zone is none.
+            StoreError: The store cannot be used.
+        """
+        book = self._stored("periods")
+        assert self._requests is not None
+        return Periods(book, self._requests, span, total, zone, type(self)._made)
 
     def to_dp_events(self) -> tuple[Any, ...]:
         """Return every charge as an event of Google's `dp_accounting`, in order.
@@ -329,8 +465,9 @@ class Ledger(Uncopied):
             MissingDependencyError: The package dp-accounting is not installed.
             UnsupportedCostError: The ledger holds an approximate cost.
             ForkError: This process does not own the ledger.
+            StoreError: The store cannot be used.
         """
-        return tuple(entry.cost.to_dp_event() for entry in self.history)
+        return tuple(entry.cost.to_dp_event() for entry in self.history if entry.cost is not None)
 
     def _repr_html_(self) -> str:
         history, spent = self.history, self.spent
@@ -342,218 +479,51 @@ class Ledger(Uncopied):
         return card(f"Ledger, {self.total!r}", facts, head=["request", "label", "cost"], rows=last, note=note)
 
     def __repr__(self) -> str:
-        composition = "" if self._composition == "adaptive" else f", composition={self._composition!r}"
-        return f"<Ledger {self._total}{composition}: {len(self._history)} charged>"
-
-    def _settle(self) -> None:
-        """See that nothing is in the storage that is not counted here; inside a turn."""
-        if self._pending:
-            self._read_storage()
-
-    def _read_storage(self) -> None:
-        self._pending = True
-        self._state: Any = self._rule.start()
-        self._fixed = self._unit
-        self._history: list[LedgerEntry] = []
-        self._requests: dict[str, LedgerEntry] = {}
-        for entry in self._storage.entries():
-            if entry.rule not in {None, self._rule.name}:
-                raise InvalidParameterError(
-                    f"the storage was charged by another rule, {entry.rule!r}: charges by different rules do not add up"
-                )
-            self._record(entry, self._after(entry.cost, entry.request_id, entry.unit, entry.split))
-        self._pending = False
-
-    def _record(self, entry: LedgerEntry, state: Any) -> None:
-        self._state = state
-        self._fixed = self._fixed or entry.unit
-        self._history.append(entry)
-        if entry.request_id is not None:
-            self._requests[entry.request_id] = entry
-
-    def _after(self, cost: Cost, request_id: str | None, unit: Unit | None, stored: object = None) -> Any:
-        """Return the state after `cost`, or raise if it is not accepted."""
-        _cost(cost)
-        if request_id is not None and not isinstance(request_id, str):
-            raise DataTypeError(f"request_id must be a string or None, got {type(request_id).__name__}")
-        if unit is not None and not isinstance(unit, Unit):
-            raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-        if request_id is not None and request_id in self._requests:
-            sequence = self._requests[request_id].sequence
-            raise DuplicateRequestError(
-                f"request id {request_id!r} was already charged as entry {sequence}; nothing was spent "
-                "again. Answer the repeat from ledger.find(request_id), or use a new id for a new release"
-            )
-        if unit is not None and self._fixed is not None and _thing(unit) != _thing(self._fixed):
-            raise UnitError(
-                f"this ledger protects {_said(self._fixed)}, the charge {_said(unit)}: costs of different things do "
-                "not add up. Nothing was spent. Give both units the same label if they are the same thing, or keep a "
-                "ledger for each"
-            )
-        return self._rule.after(self._state, cost, stored)
+        if isinstance(self._book, StoredBook):
+            return f"<Ledger {self._book.name!r} in {self._book.store!r}>"
+        terms = self._account.terms
+        composition = "" if terms.composition == "adaptive" else f", composition={terms.composition!r}"
+        return f"<Ledger {terms.total}{composition}: {len(self.history)} charged>"
 
 
-def _cost(cost: object) -> Cost:
-    if not isinstance(cost, GaussianCost | PureCost | ApproxCost | ApproximateGaussianCost):
-        raise DataTypeError(f"cost must be a privacy cost, got {type(cost).__name__}")
-    return cost
-
-
-def _thing(unit: Unit) -> tuple[str, bool]:
-    return unit.label, isinstance(unit, ReplaceOne)
-
-
-def _said(unit: Unit) -> str:
-    return f"{'the cell' if isinstance(unit, ReplaceOne) else 'the presence'} of {unit.label!r}"
-
-
-def _rule_of(
-    total: Privacy,
-    composition: Composition,
-    schedule: Sequence[Cost] | None,
-    pure_as: PureAs,
-    reserves: tuple[float, float],
-) -> Rule[Any]:
-    described = f"a ledger with a {type(total).__name__} total"
-    if not isinstance(total, ApproxDP):
-        if composition != "adaptive" or schedule is not None or pure_as != "epsilon" or any(reserves):
-            raise InvalidParameterError("composition, schedule, pure_as and reserves need an ApproxDP total")
-        match total:
-            case PureDP(epsilon=epsilon):
-                return OneOf([PureSum(epsilon)], described)
-            case ZeroConcentratedDP(rho=rho):
-                return OneOf([ConcentratedSum(rho)], described)
-            case GaussianDP(mu=mu):
-                return OneOf([GaussianSum(mu)], described)
-        raise DataTypeError(f"total must be a privacy guarantee, got {type(total).__name__}")
-    adaptive = composition == "adaptive" and schedule is None
-    if any(reserves) and not (adaptive and pure_as == "epsilon"):
-        raise InvalidParameterError("reserves are for adaptive composition with pure costs as epsilon")
-    if pure_as == "gaussian" and not adaptive:
-        raise InvalidParameterError("pure_as is for adaptive composition")
-    if schedule is not None:
-        return OneOf([ScheduleSum(total, schedule)], "the schedule that was declared for this ledger")
-    if composition == "basic":
-        return OneOf([BasicSum(total)], f"{described} and basic composition")
-    if pure_as == "gaussian":
-        return OneOf(pure_or_gaussian(total), f"{described} and pure_as='gaussian'")
-    return MixedRule(total, *reserves)
-
-
-def key_beside(ledger: object) -> bytes | None:
-    """Return the known key of tests and tutorials, None otherwise, for a release that this ledger is charged for.
-
-    Raises:
-        DataTypeError: It is neither a ledger nor None.
-        InvalidParameterError: Noise is deterministic and there is a ledger.
-    """
-    key = current_key()
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise DataTypeError("ledger must be a sordino.Ledger")
-    if ledger is not None and key is not None:
-        raise InvalidParameterError("a ledger refuses deterministic noise: such releases are not private")
-    return key
-
-
-class _Opened(Protocol):
-    accounted: bool
-
-    def close(self) -> None: ...
-
-
-_Stream = TypeVar("_Stream", bound=_Opened)
-
-
-def opened(
-    ledger: Ledger | None, request_id: str | None, cost: Cost, unit: Unit, prepare: Callable[[bytes | None], _Stream]
-) -> _Stream:
-    """Open a stream and charge for it: everything that can fail comes before the charge, every item after it.
-
-    Args:
-        ledger: Where it is charged; None leaves the stream unaccounted.
-        request_id: Name of the request.
-        cost: What the stream costs.
-        unit: What is protected.
-        prepare: Opens it, under a known key in tests and tutorials.
-
-    Raises:
-        SordinoError: As `Ledger.charge` and `prepare`; nothing was charged, nothing stays open.
-    """
-    key = key_beside(ledger)
-    if ledger is None:
-        return prepare(key)
-    ledger.check(cost, request_id, unit)
-    stream = prepare(key)
-    try:
-        ledger.charge(cost, request_id, unit.label, unit)
-    except BaseException:
-        stream.close()
-        raise
-    stream.accounted = True
-    return stream
-
-
-_Released = TypeVar("_Released")
-
-
-def released(  # noqa: PLR0917 - a request, then its two halves
-    ledger: Ledger | None,
-    request_id: str | None,
-    cost: Cost,
-    unit: Unit,
-    same: Callable[[object], _Released | None],
-    prepare: Callable[[bytes | None], Callable[[], _Released]],
-    finish: Callable[[_Released], _Released] = lambda measured: measured,
-) -> _Released:
-    """Measure once and charge for it: everything that can fail comes before the charge, every noise after it.
-
-    What was measured is attached to a named request at once: whatever interrupts what comes then, the request can be
-    repeated and is answered from it.
-
-    Args:
-        ledger: Where it is charged; None leaves the release unaccounted.
-        request_id: Name of the request, charged at most once.
-        cost: What it costs.
-        unit: What is protected.
-        same: Returns the record of an earlier request if it answers this one.
-        prepare: Reads and checks the data, under a known key in tests and tutorials; what it returns measures them.
-        finish: What is made of the measured, if it was not made yet.
-
-    Raises:
-        SordinoError: As `Ledger.charge` and `prepare`; nothing was charged.
-        DuplicateRequestError: The request was charged for something else, or was interrupted before it was measured.
-    """
-    key = key_beside(ledger)
-    before = _released_before(ledger, request_id, same)
-    if before is None:
-        if ledger is not None:
-            ledger.check(cost, request_id, unit)
-        measure = prepare(key)
-        if ledger is not None:
-            ledger.charge(cost, request_id, unit.label, unit)
-        before = measure()
-        if ledger is not None and request_id is not None:
-            ledger.attach(request_id, before)
-    release = finish(before)
-    if ledger is not None and request_id is not None:
-        ledger._finished(request_id, release)
-    return release
-
-
-def _released_before(
-    ledger: Ledger | None, request_id: object, same: Callable[[object], _Released | None]
-) -> _Released | None:
-    """Return what was released for a request before, None if nothing was.
-
-    Raises:
-        DataTypeError: The name is no string.
-        DuplicateRequestError: The request was charged for something else, or failed.
-    """
+def _charge(cost: Cost, request_id: object, label: object, unit: Unit | None) -> Charge:
+    if not isinstance(label, str):
+        raise DataTypeError(f"label must be a string, got {type(label).__name__}")
     if request_id is not None and not isinstance(request_id, str):
-        raise DataTypeError("request_id must be a string")
-    if ledger is None or request_id is None or (charged := ledger.find(request_id)) is None:
-        return None
-    found = same(charged.record)
-    if found is not None:
-        return found
-    raise DuplicateRequestError("this request_id was charged before, for another plan or a failed release")
+        raise DataTypeError(f"request_id must be a string or None, got {type(request_id).__name__}")
+    return Charge(checked_cost(cost), request_id, label, unit)
+
+
+def _name(name: object) -> str:
+    found = text("id", name)
+    if (
+        not found
+        or len(found) > 200
+        or not found.isprintable()
+        or any("\ud800" <= letter <= "\udfff" for letter in found)
+    ):
+        raise InvalidParameterError("an id is printable text of at most 200 letters")
+    return found
+
+
+def _requests(book: StoredBook, recovery: object, attempts: object, lease: object, keep: object) -> Requests:
+    known = book.store.keys.known
+    chosen: Recovery = "same" if known else "redraw"
+    if recovery is not None:
+        chosen = one_of("recovery", recovery, get_args(Recovery))
+    if chosen == "same" and not known:
+        raise InvalidParameterError("recovery='same' seals a seed beside each charge: the store needs a key")
+    return Requests(
+        book,
+        chosen,
+        integer("attempts", attempts, least=1, most=100),
+        seconds_of("lease", lease),
+        seconds_of("keep_answers", keep),
+    )
+
+
+def _head(head: object) -> tuple[int, str]:
+    count, _, digest = text("head", head).partition(":")
+    if not count.isdecimal() or len(digest) != 64:
+        raise InvalidParameterError("a head is a number of entries and a hash: 'COUNT:HASH'")
+    return int(count), digest

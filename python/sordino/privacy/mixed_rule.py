@@ -34,7 +34,7 @@ split later, by what came out, is not private: tests hold two such ways against 
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sordino._support.rounding import float_down, float_up, sqrt_down
 from sordino.errors import BudgetExceededError, InvalidParameterError
@@ -217,3 +217,17 @@ class MixedRule:
     def stored(self, state: MixedState) -> tuple[Fraction, Fraction, float] | None:
         """Return the frozen split."""
         return state.frozen
+
+    def dumped(self, state: MixedState) -> Any:
+        """Return the state as text."""
+        sums = [str(amount) for amount in state[:3]]
+        frozen = state.frozen
+        return [*sums, None if frozen is None else [str(frozen.epsilon), str(frozen.delta), frozen.mu.hex()]]
+
+    def loaded(self, record: Any) -> MixedState:
+        """Return the state of a record."""
+        epsilon, delta, mu_squared, frozen = record
+        split = None
+        if frozen is not None:
+            split = _Frozen(Fraction(frozen[0]), Fraction(frozen[1]), float.fromhex(frozen[2]))
+        return MixedState(Fraction(epsilon), Fraction(delta), Fraction(mu_squared), split)

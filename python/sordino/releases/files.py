@@ -14,7 +14,7 @@ import numpy as np
 from sordino._support.checks import path_of
 from sordino._support.extras import arrow_of
 from sordino._support.files import atomic_write, read_file
-from sordino._support.records import SCHEMA, packed_record, rebuilt_from
+from sordino._support.records import SCHEMA, joined, packed_record, parted, rebuilt_from
 from sordino.errors import InvalidParameterError, PlanFileError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.linear.fit import LinearFit
@@ -27,7 +27,7 @@ from sordino.workloads.layout import Layout
 if TYPE_CHECKING:
     from sordino.releases.release import Release
 
-__all__ = ["load_release", "save_release"]
+__all__ = ["dump_release", "load_release", "read_release", "save_release"]
 
 _KIND = "release"
 _WHAT = "release"
@@ -65,6 +65,34 @@ def save_release(release: Release, path: str | Path) -> Path:
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
     return atomic_write(path, sink.getvalue(), _WHAT)
+
+
+def dump_release(release: Release) -> bytes:
+    """Return a release as bytes: what a store keeps of it.
+
+    Raises:
+        UnsupportedMechanismError: A basis is given by functions.
+    """
+    columns = _columns(release) if release.workload.is_listed else {}
+    index = release.index
+    if index is not None:
+        index = [label if type(label) in {str, int} else str(label) for label in index]
+    return joined(*packed_record({**_record(release, columns), "index": index, "table": columns}))
+
+
+def read_release(content: bytes, kind: type[Release]) -> Release:
+    """Return the release that `dump_release` made bytes of.
+
+    Raises:
+        PlanFileError: It did not, or what is there does not fit its plan.
+    """
+
+    def build(record: dict[str, Any]) -> Release:
+        table, index = record.pop("table"), record.pop("index")
+        columns = {name: _checked(table[name], digest) for name, digest in record["columns"].items()}
+        return _rebuild(record, columns, index, kind)
+
+    return rebuilt_from(*parted(content), build, _WHAT)
 
 
 def _columns(release: Release) -> dict[str, Array]:
@@ -156,25 +184,31 @@ def load_release(path: str | Path, kind: type[Release]) -> Release:
         text, arrays = metadata[_TEXT], base64.b64decode(metadata[_ARRAYS], validate=True)
     except (pa.ArrowException, OSError, KeyError, ValueError):
         raise PlanFileError("the file is not a saved release") from None
-    return rebuilt_from(text, arrays, lambda record: _rebuild(record, table, kind), _WHAT)
+
+    def build(record: dict[str, Any]) -> Release:
+        columns = {name: _column(table, name, digest) for name, digest in record["columns"].items()}
+        index = table.column("index").to_pylist() if "index" in table.column_names else None
+        return _rebuild(record, columns, index, kind)
+
+    return rebuilt_from(text, arrays, build, _WHAT)
 
 
-def _rebuild(record: dict[str, Any], table: Any, kind: type[Release]) -> Release:
+def _rebuild(record: dict[str, Any], columns: dict[str, Array], labels: Any, kind: type[Release]) -> Release:
     if record.get("kind") != _KIND:
         raise PlanFileError("the file is not a saved release")
     fit = _linear(record["plan"])
     measured = fit.door.published(_integers(record["units"]))
     if record["grid"] != measured.grid:
         raise PlanFileError("the release was made with another lattice than its plan says")
-    columns = {name: _column(table, name, digest) for name, digest in record["columns"].items()}
     done = record["post_processing"]
     if not isinstance(done, list) or not all(type(name) is str for name in done):
         raise PlanFileError("the release says in an unknown way what was done to it")
     sketched = fit.mechanism.strategy == "compressive"
-    if set(columns) != ({"value"} if sketched else {"value", "stderr"} | ({"unbiased"} if done else set())):
+    listed = fit.request.workload.is_listed or record["answers"] is not None
+    expected = {"value"} if sketched else {"value", "stderr"} | ({"unbiased"} if done else set())
+    if set(columns) != (expected if listed else set()):
         raise PlanFileError("the release has other columns than its plan")
-    labelled = fit.request.workload.layout is None and "index" in table.column_names
-    index = table.column("index").to_pylist() if labelled else None
+    index = labels if fit.request.workload.layout is None else None
     asked = fit if record["asked"] is None else _linear(record["asked"])
     private, accounted = record["private"] is True, record["accounted"] is True
     plain = kind.of_measured(fit, measured, index, private, accounted, asked)
@@ -186,6 +220,8 @@ def _rebuild(record: dict[str, Any], table: Any, kind: type[Release]) -> Release
         layout = described.pop("layout")
         other = laid_out(workloads_from_specs([described])[0], None if layout is None else Layout.from_json(layout))
         found = plain.answer(other)
+    if not listed:
+        return found
     values = columns["value"].reshape(found.values.shape)
     if not sketched:
         published = columns.get("unbiased", columns["value"])
@@ -226,7 +262,11 @@ def _column(table: Any, name: str, digest: object) -> Array:
         found: Array = np.ascontiguousarray(table.column(name).to_numpy(), dtype=np.float64)
     except Exception:  # what columns of other types raise
         raise PlanFileError("the release has no numbers in a column of answers") from None
-    if _digest(found) != digest:
+    return _checked(found, digest)
+
+
+def _checked(found: Any, digest: object) -> Array:
+    if not isinstance(found, np.ndarray) or _digest(found) != digest:
         raise PlanFileError("the answers of the release were altered")
     return found
 

@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from sordino._support.protocols import TableLike
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.fits import Fit
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.smooth.fit import SmoothFit
+from sordino.privacy.books import Charge
+from sordino.privacy.requests import Answering, NoiseKey, Prepared
 from sordino.releases.arrays import read_cells
+from sordino.releases.files import dump_release, read_release
 from sordino.releases.release import Release
 from sordino.releases.sketches import Sketch
+from sordino.releases.smooth.file import dump_release as dump_summary
+from sordino.releases.smooth.file import read_release as read_summary
 from sordino.releases.smooth.point_sums import PointSums
 from sordino.releases.smooth.release import SmoothRelease
 
-__all__ = ["Making", "empty_sketch", "making"]
-
-Measure = Callable[[], Any]
+__all__ = ["Making", "data_digest", "empty_sketch", "making"]
 
 
 class Making(NamedTuple):
     """How a kind of fit is released.
 
     Attributes:
-        prepare: Reads and checks data, under a known key or None, accounted or not; what it returns measures them.
+        prepare: Reads and checks data, accounted or not.
         finish: What is made of the measured, if it was not made yet.
         answered_by: Returns the record of an earlier request if it answers a fit.
+        dump: Returns a release as bytes.
+        load: Returns the release of bytes.
     """
 
-    prepare: Callable[[Any, object, bytes | None, bool], Measure]
+    prepare: Callable[[Any, object, bool], Prepared[Any]]
     finish: Callable[[Any], Any]
     answered_by: Callable[[Any, object], Any]
+    dump: Callable[[Any], bytes]
+    load: Callable[[bytes], Any]
+
+    def answering(self, fit: Fit, data: object, request_id: str | None, accounted: bool) -> Answering[Any]:
+        """Return how a request for a release is charged and answered."""
+        unit = fit.request.unit
+        return Answering(
+            Charge(fit.cost, request_id, unit.label, unit),
+            fit.request.asked,
+            lambda record: self.answered_by(fit, record),
+            lambda: self.prepare(fit, data, accounted),
+            self.finish,
+            self.dump,
+            self.load,
+        )
 
 
 def making(fit: Fit) -> Making:
@@ -66,17 +89,17 @@ def empty_sketch(fit: Fit) -> Sketch:
     return Sketch.of(compression.operator(fit.request.workload.core.input_len or 0))
 
 
-def _prepare_table(fit: LinearFit, data: object, key: bytes | None, accounted: bool) -> Measure:
+def _prepare_table(fit: LinearFit, data: object, accounted: bool) -> Prepared[Release]:
     values, index = _read_table(fit, data)
     if fit.open_choice is not None:
         fit.open_choice.try_basis(fit.request, values)
 
-    def measure() -> Release:
-        chosen = fit.chosen(values, key)
-        measured = chosen.door.measure(chosen.strategy, values, key)
-        return Release.of_measured(chosen, measured, index, key is None, accounted, fit)
+    def measure(noise: NoiseKey) -> Release:
+        chosen = fit.chosen(values, noise.of("choice"))
+        measured = chosen.door.measure(chosen.strategy, values, noise.key)
+        return Release.of_measured(chosen, measured, index, noise.private, accounted, fit)
 
-    return measure
+    return Prepared(measure, lambda: data_digest(values))
 
 
 def _read_table(fit: LinearFit, data: object) -> tuple[Any, Any]:
@@ -96,13 +119,15 @@ def _answered_table(fit: LinearFit, record: object) -> Release | None:
     return record if isinstance(record, Release) and fit.is_same(record.asked) else None
 
 
-_TABLES = Making(_prepare_table, Release.finished, _answered_table)
+_TABLES = Making(
+    _prepare_table, Release.finished, _answered_table, dump_release, lambda content: read_release(content, Release)
+)
 
 
 # Points.
 
 
-def _prepare_points(fit: SmoothFit, data: object, key: bytes | None, accounted: bool) -> Measure:
+def _prepare_points(fit: SmoothFit, data: object, accounted: bool) -> Prepared[SmoothRelease]:
     if isinstance(data, TableLike):
         sums = PointSums.of_table(fit, data)
     else:
@@ -111,11 +136,32 @@ def _prepare_points(fit: SmoothFit, data: object, key: bytes | None, accounted: 
         # Sums of an equal plan that was made elsewhere are checked feature by feature.
         sums = PointSums(fit) + sums
     PointSums(fit, sums.core).check_count()
-    return lambda: SmoothRelease(fit, fit.door.measure(fit.strategy, sums.core, key), key is None, accounted)
+
+    def measure(noise: NoiseKey) -> SmoothRelease:
+        measured = fit.door.measure(fit.strategy, sums.core, noise.key)
+        return SmoothRelease(fit, measured, noise.private, accounted)
+
+    return Prepared(measure, lambda: data_digest(sums.core))
 
 
 def _answered_points(fit: SmoothFit, record: object) -> SmoothRelease | None:
     return record if isinstance(record, SmoothRelease) and fit.is_same(record.fit) else None
 
 
-_POINTS = Making(_prepare_points, lambda release: release, _answered_points)
+_POINTS = Making(
+    _prepare_points,
+    lambda release: release,
+    _answered_points,
+    dump_summary,
+    lambda content: read_summary(content, SmoothRelease),
+)
+
+
+def data_digest(data: Any) -> bytes:
+    """Return a digest of what the door takes: arrays, several of them, or sums of the core."""
+    found = hashlib.sha256()
+    for part in data if isinstance(data, tuple) else (data,):
+        content = part if isinstance(part, np.ndarray) else np.frombuffer(part.to_bytes(), dtype=np.uint8)
+        found.update(f"{content.dtype.str} {content.shape} ".encode())
+        found.update(np.ascontiguousarray(content).data)
+    return found.digest()

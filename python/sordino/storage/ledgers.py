@@ -1,78 +1,255 @@
-"""Where a ledger keeps its entries. The rules of what may be spent live in `sordino.privacy.ledger`."""
+"""Ledgers and their requests in a store: what one transaction reads and writes."""
 
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Protocol
+from __future__ import annotations
 
-from sordino._support.processes import this_process
-from sordino._support.uncopied import Uncopied
-from sordino.errors import ForkError
+import hashlib
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-__all__ = ["InMemoryStorage", "LedgerEntry", "LedgerStorage"]
+from sordino.errors import StoreCorruptError
+from sordino.storage.chain import entry_hash, first_hash
+from sordino.storage.transactions import Transaction
+
+__all__ = [
+    "EntryRow",
+    "LedgerRow",
+    "RequestRow",
+    "added",
+    "answer_bytes",
+    "answered",
+    "entries",
+    "expire",
+    "find_ledger",
+    "find_request",
+    "given_up",
+    "insert_request",
+    "locked",
+    "make_ledger",
+    "requests_in",
+    "started_again",
+]
+
+_LEDGER = "id, parent, terms, head, head_hash, sums"
+_REQUEST = (
+    "ledger, request, seq, asked, state, attempt, token, owner, lease_until, key_id, seed, input_tag, answer_hash, "
+    "answered"
+)
+# Bytes of an answer in a row.
+_PART = 1 << 20
+# Entries that are read at once, answers that expire at once.
+_PAGE, _OLD = 1000, 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class LedgerEntry:
-    """One charge. It holds public facts only: no data, no answer, no time.
+class LedgerRow(NamedTuple):
+    """A ledger: its terms, its head, and what is spent by the rule of the terms."""
 
-    Attributes:
-        sequence: Position in the ledger, from 0.
-        cost: What was spent: one of `sordino.privacy`.
-        request_id: The caller's name of the request, or None; unique within a ledger.
-        label: Free text for people.
-        unit: What the cost protects (`sordino.privacy`), None where the caller alone knows.
-        rule: Name of the rule by which it was charged: charges by different rules do not add up.
-        split: What the first Gaussian cost fixed under an `ApproxDP` total: limits of epsilon, of delta and of mu.
-    """
+    id: str
+    parent: str | None
+    terms: str
+    head: int
+    head_hash: bytes
+    sums: str
+
+
+class EntryRow(NamedTuple):
+    """A line of a ledger."""
 
     sequence: int
-    cost: Any
-    request_id: str | None
-    label: str
-    unit: Any = None
-    rule: str | None = None
-    split: tuple[Fraction, Fraction, float] | None = None
+    kind: str
+    body: str
+    hash: bytes
 
 
-class LedgerStorage(Protocol):
-    """What a ledger needs from a storage. One storage serves one ledger at a time."""
+class RequestRow(NamedTuple):
+    """A request, and who works on it."""
 
-    def append(self, entry: LedgerEntry) -> None:
-        """Keep `entry` for good before returning; the charge counts, and noise is drawn, only after that."""
-        ...
+    ledger: str
+    request: str
+    sequence: int
+    asked: bytes
+    state: str
+    attempt: int
+    token: bytes
+    owner: str
+    lease_until: int
+    key_id: str | None
+    seed: bytes | None
+    input_tag: bytes | None
+    answer_hash: bytes | None
+    answered: int | None
 
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return everything that was appended, in order."""
-        ...
+
+def find_ledger(transaction: Transaction, ledger: str, locking: str = "") -> LedgerRow | None:
+    """Return a ledger, locked if wanted, or None."""
+    rows = transaction.rows(f"SELECT {_LEDGER} FROM ledger WHERE id = ?{locking}", ledger)
+    return LedgerRow(*rows[0]) if rows else None
 
 
-class InMemoryStorage(Uncopied):
-    """Entries in a list, gone when the process ends: the budget is then forgotten, not renewed."""
+def locked(transaction: Transaction, ledgers: Sequence[str], locking: str) -> dict[str, LedgerRow]:
+    """Lock ledgers in the order of their names, so that nobody waits in a circle.
 
-    _no_copy = "a storage cannot be copied or pickled: two ledgers would spend the same budget"
+    Raises:
+        StoreCorruptError: One is not there.
+    """
+    found = {name: find_ledger(transaction, name, locking) for name in sorted(set(ledgers))}
+    rows = {name: row for name, row in found.items() if row is not None}
+    if len(rows) < len(found):
+        raise StoreCorruptError("a ledger that was there is not there any more")
+    return rows
 
-    def __init__(self) -> None:
-        self._entries: list[LedgerEntry] = []
-        self._process = this_process()
 
-    def append(self, entry: LedgerEntry) -> None:
-        """Append `entry`.
+def make_ledger(transaction: Transaction, store: str, row: LedgerRow) -> None:
+    """Make a ledger, if nobody did meanwhile."""
+    transaction.count(
+        f"INSERT INTO ledger ({_LEDGER}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        *row._replace(head_hash=first_hash(store, row.id, row.terms)),
+    )
 
-        Raises:
-            ForkError: The storage belongs to another process.
-        """
-        self._require_own()
-        self._entries.append(entry)
 
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return everything that was appended, in order.
+def added(  # noqa: PLR0917 - an entry
+    transaction: Transaction, row: LedgerRow, kind: str, body: str, sums: str, terms: str | None = None
+) -> LedgerRow:
+    """Add an entry to a ledger that is locked.
 
-        Raises:
-            ForkError: The storage belongs to another process.
-        """
-        self._require_own()
-        return tuple(self._entries)
+    Raises:
+        StoreCorruptError: Somebody else changed it, lock or not.
+    """
+    digest = entry_hash(row.head_hash, row.head, kind, body)
+    transaction.count(
+        "INSERT INTO entry (ledger, seq, kind, body, hash) VALUES (?, ?, ?, ?, ?)", row.id, row.head, kind, body, digest
+    )
+    changed = transaction.count(
+        "UPDATE ledger SET head = head + 1, head_hash = ?, sums = ?, terms = ? WHERE id = ? AND head = ?",
+        digest,
+        sums,
+        terms or row.terms,
+        row.id,
+        row.head,
+    )
+    if changed != 1:
+        raise StoreCorruptError("the ledger changed while it was locked; nothing was charged")
+    return row._replace(head=row.head + 1, head_hash=digest, sums=sums, terms=terms or row.terms)
 
-    def _require_own(self) -> None:
-        if this_process() != self._process:
-            raise ForkError(self._no_copy)
+
+def entries(transaction: Transaction, ledger: str, first: int = 0) -> Iterator[EntryRow]:
+    """Yield the entries of a ledger, in order."""
+    while True:
+        page = transaction.rows(
+            f"SELECT seq, kind, body, hash FROM entry WHERE ledger = ? AND seq >= ? ORDER BY seq LIMIT {_PAGE}",
+            ledger,
+            first,
+        )
+        yield from (EntryRow(*row) for row in page)
+        if len(page) < _PAGE:
+            return
+        first = page[-1][0] + 1
+
+
+def find_request(transaction: Transaction, ledger: str, request: str) -> RequestRow | None:
+    """Return a request, or None."""
+    rows = transaction.rows(f"SELECT {_REQUEST} FROM request WHERE ledger = ? AND request = ?", ledger, request)
+    return RequestRow(*rows[0]) if rows else None
+
+
+def requests_in(transaction: Transaction, ledger: str, *states: str) -> list[RequestRow]:
+    """Return the requests of a ledger in these states, in order."""
+    listed = ", ".join(f"'{state}'" for state in states)
+    rows = transaction.rows(
+        f"SELECT {_REQUEST} FROM request WHERE ledger = ? AND state IN ({listed}) ORDER BY seq", ledger
+    )
+    return [RequestRow(*row) for row in rows]
+
+
+def insert_request(transaction: Transaction, row: RequestRow) -> None:
+    """Add a request that was charged."""
+    transaction.count(f"INSERT INTO request ({_REQUEST}) VALUES ({', '.join('?' * len(row))})", *row)
+
+
+def started_again(transaction: Transaction, row: RequestRow, token: bytes, owner: str, lease_until: int) -> bool:
+    """Take over an unfinished request; return whether nobody else did meanwhile."""
+    changed = transaction.count(
+        "UPDATE request SET attempt = attempt + 1, token = ?, owner = ?, lease_until = ? "
+        "WHERE ledger = ? AND request = ? AND state = 'charged' AND attempt = ?",
+        token,
+        owner,
+        lease_until,
+        row.ledger,
+        row.request,
+        row.attempt,
+    )
+    return changed == 1
+
+
+def given_up(transaction: Transaction, row: RequestRow) -> None:
+    """Say that an unfinished request will not be answered."""
+    transaction.count(
+        "UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL "
+        "WHERE ledger = ? AND request = ? AND state = 'charged' AND attempt = ?",
+        row.ledger,
+        row.request,
+        row.attempt,
+    )
+
+
+def answered(transaction: Transaction, row: RequestRow, answer: bytes, time: int, expires: int) -> bool:
+    """Keep the answer of a request; return whether it is still this attempt's to give."""
+    changed = transaction.count(
+        "UPDATE request "
+        "SET state = 'answered', seed = NULL, input_tag = NULL, answer_hash = ?, answered = ?, expires = ? "
+        "WHERE ledger = ? AND request = ? AND state = 'charged' AND attempt = ? AND token = ?",
+        hashlib.sha256(answer).digest(),
+        time,
+        expires,
+        row.ledger,
+        row.request,
+        row.attempt,
+        row.token,
+    )
+    if changed != 1:
+        return False
+    packed = zlib.compress(answer, 1)
+    for part, start in enumerate(range(0, len(packed), _PART)):
+        transaction.count(
+            "INSERT INTO answer (ledger, request, part, bytes) VALUES (?, ?, ?, ?)",
+            row.ledger,
+            row.request,
+            part,
+            packed[start : start + _PART],
+        )
+    return True
+
+
+def answer_bytes(transaction: Transaction, row: RequestRow) -> bytes:
+    """Return the answer of a request.
+
+    Raises:
+        StoreCorruptError: It is not what was kept.
+    """
+    parts = transaction.rows(
+        "SELECT bytes FROM answer WHERE ledger = ? AND request = ? ORDER BY part", row.ledger, row.request
+    )
+    try:
+        found = zlib.decompress(b"".join(part for (part,) in parts))
+    except zlib.error:
+        raise StoreCorruptError("the answer of a request is damaged", charged=True, request_id=row.request) from None
+    if hashlib.sha256(found).digest() != row.answer_hash:
+        raise StoreCorruptError("the answer of a request was altered", charged=True, request_id=row.request)
+    return found
+
+
+def expire(transaction: Transaction, ledger: str, time: int, most: int = _OLD) -> int:
+    """Forget some answers whose time has come; return how many."""
+    old = transaction.rows(
+        f"SELECT request FROM request WHERE ledger = ? AND state = 'answered' AND expires <= ? LIMIT {most}",
+        ledger,
+        time,
+    )
+    for (request,) in old:
+        transaction.count("DELETE FROM answer WHERE ledger = ? AND request = ?", ledger, request)
+        transaction.count(
+            "UPDATE request SET state = 'expired' WHERE ledger = ? AND request = ? AND state = 'answered'",
+            ledger,
+            request,
+        )
+    return len(old)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -18,10 +19,14 @@ from sordino._support.checks import integer, positive, sequence, text
 from sordino._support.normal_tails import log_normal_cdf, normal_quantile
 from sordino._support.rounding import float_down
 from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.privacy.books import Charge
 from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.costs import ApproxCost, ApproximateGaussianCost, Cost
 from sordino.privacy.guarantees import ApproxDP
-from sordino.privacy.ledger import Ledger, released
+from sordino.privacy.ledger import Ledger
+from sordino.privacy.requests import Answering, NoiseKey, Prepared
+from sordino.privacy.spending import released
+from sordino.storage.chain import canonical
 from sordino.tables.columns import Column
 from sordino.tables.dimensions import Dimension, Levels
 from sordino.tables.readers import frames_of
@@ -154,10 +159,11 @@ def select_keys(
         ApproximateGaussianCost(mu, delta) if thresholds is None else ApproxCost(privacy.epsilon, privacy.delta)
     )
 
-    def prepare(known: bytes | None) -> Any:
-        lists, names, order = _read(data, schema, column, keys)
+    def prepare() -> Prepared[_Selected]:
+        lists, names, order, marked = _read(data, schema, column, keys)
 
-        def measure() -> _Selected:
+        def measure(noise: NoiseKey) -> _Selected:
+            known = noise.key
             taken = np.zeros(len(names), dtype=np.bool_)
             if thresholds is not None:
                 users = lists.weights(seed, order, taken, most, False) // _core.key_weight(1, False)
@@ -174,13 +180,24 @@ def select_keys(
                 asked, Levels([name for name, chosen in zip(names, taken.tolist(), strict=True) if chosen])
             )
 
-        return measure
+        return Prepared(measure, marked)
 
     def same(record: object) -> _Selected | None:
         return record if isinstance(record, _Selected) and record.asked == asked else None
 
-    selected: _Selected = released(ledger, request_id, cost, schema.unit, same, prepare)
-    return selected.levels
+    def asked_digest() -> bytes:
+        return hashlib.sha256(canonical({"keys": schema.digest, "privacy": privacy.to_json()}).encode()).digest()
+
+    answering: Answering[_Selected] = Answering(
+        Charge(cost, request_id, schema.unit.label, schema.unit),
+        asked_digest,
+        same,
+        prepare,
+        lambda selected: selected,
+        lambda selected: json.dumps(selected.levels.values).encode(),
+        lambda content: _Selected(asked, Levels(json.loads(content))),
+    )
+    return released(ledger, answering).levels
 
 
 def _split(privacy: ApproxDP) -> tuple[float, float]:
@@ -274,8 +291,13 @@ def _optimal_if_better(most: int, privacy: ApproxDP) -> list[int] | None:
     return thresholds if half <= once.threshold / _core.key_weight(1, False) else None
 
 
-def _read(data: object, schema: Schema, column: str, keys: Keys) -> tuple[Any, list[Any], NDArray[np.uint32]]:
-    """Return the keys of every user by number, their names in order, and what stands for each in a user's order."""
+def _read(
+    data: object, schema: Schema, column: str, keys: Keys
+) -> tuple[Any, list[Any], NDArray[np.uint32], Callable[[], bytes]]:
+    """Return the keys of every user by number, their names in order, and what stands for each in a user's order.
+
+    And what makes a digest of all that was read.
+    """
     parts, kinds = [], set()
     numbers: dict[object, int] = {}
     for frame in frames_of(data, [column, str(schema.user)]):
@@ -296,7 +318,15 @@ def _read(data: object, schema: Schema, column: str, keys: Keys) -> tuple[Any, l
     shown = [name.decode() if isinstance(name, bytes) else name for name in ordered]
     digests = (hashlib.md5(str(name).encode(), usedforsecurity=False).digest() for name in shown)
     order = [(int.from_bytes(digest[:8], "big") >> 4) % _PRIME for digest in digests]
-    return lists, shown, np.array(order, dtype=np.uint32)
+
+    def digest() -> bytes:
+        found = hashlib.sha256(repr(shown).encode())
+        for users, codes in parts:
+            for array in (users, rank[codes]):
+                found.update(np.ascontiguousarray(array).tobytes() + b"|")
+        return found.digest()
+
+    return lists, shown, np.array(order, dtype=np.uint32), digest
 
 
 def _entries(column: Column, name: str, longest: int) -> tuple[bool, list[Any], NDArray[np.int64], NDArray[np.bool_]]:

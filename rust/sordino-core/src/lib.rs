@@ -33,6 +33,7 @@ pub mod owner;
 pub mod plan;
 mod polytope;
 mod scratch;
+pub mod sealing;
 pub mod sketch;
 pub mod smooth;
 mod split_mix;

@@ -37,7 +37,7 @@ impl From<PyError> for PyErr {
             Error::Unsupported(_) => "UnsupportedMechanismError",
             Error::Entropy => "EntropyError",
             Error::Closed | Error::Broken => "StreamClosedError",
-            Error::Pending => "StepStoreError",
+            Error::Pending => "StepPendingError",
             Error::Busy => "BusyError",
             Error::Horizon { .. } => "HorizonError",
             Error::Fork => "ForkError",

@@ -2,10 +2,12 @@
 
 use crate::error::PyError;
 use crate::guarded::{Guarded, Shared};
+use crate::interrupt::detached;
 use crate::names;
 use crate::stream::{StreamDoor, StreamPlan};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use sordino_core::error::Error;
 use sordino_core::{door, events, stream};
 use std::sync::Arc;
@@ -298,6 +300,26 @@ impl LazyStream {
         Ok(self.0.with(py, |counters| counters.advance_single(coordinates, amounts, &ends))?.map_err(PyError::from)?)
     }
 
+    /// Key and sums, sealed.
+    fn sealed<'py>(&self, py: Python<'py>, key: [u8; 32], place: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
+        Ok(PyBytes::new(py, &self.0.with(py, |counters| counters.sealed(&key, place))??))
+    }
+
+    #[staticmethod]
+    fn unsealed(
+        py: Python<'_>,
+        plan: PyRef<'_, StreamPlan>,
+        door: PyRef<'_, StreamDoor>,
+        dim: u64,
+        key: [u8; 32],
+        place: &[u8],
+        sealed: &[u8],
+    ) -> Result<Self, PyError> {
+        let (plan, door) = (Arc::clone(&plan.0), door.0);
+        let stream = detached(py, || stream::LazyStream::unsealed(plan, door, dim, &key, place, sealed))?;
+        Ok(Self(Guarded::new(stream)))
+    }
+
     /// The noisy sums of these coordinates.
     fn read<'py>(
         &self,
@@ -350,6 +372,21 @@ impl AboveThreshold {
         let items = items.as_slice()?;
         let (places, counts) = self.0.with(py, |segmented| segmented.push(first, items))?.map_err(PyError::from)?;
         Ok((places.into_pyarray(py), counts.into_pyarray(py)))
+    }
+
+    /// Noise and the running segment, sealed.
+    fn sealed<'py>(&self, py: Python<'py>, key: [u8; 32], place: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
+        Ok(PyBytes::new(py, &self.0.with(py, |segmented| segmented.above.sealed(&key, place))??))
+    }
+
+    /// Goes on from what was sealed after so many steps.
+    fn go_on(&self, py: Python<'_>, key: [u8; 32], place: &[u8], sealed: &[u8], step: u64) -> Result<(), PyError> {
+        self.0.with(py, |segmented| {
+            segmented.above.go_on(&key, place, sealed)?;
+            segmented.step = step;
+            Ok::<_, Error>(())
+        })??;
+        Ok(())
     }
 
     /// Steps, ends and counts of the items taken in last, if those were the steps from `first`.

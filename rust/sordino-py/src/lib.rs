@@ -15,6 +15,7 @@ mod names;
 mod noise;
 mod optimize;
 mod recovery;
+mod sealing;
 mod sketch;
 mod smooth;
 mod strategy;
@@ -52,6 +53,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::recovery::{Basis, Recovered, SparsityScores, isotonic, recover};
+    #[pymodule_export]
+    use crate::sealing::{seal, unseal};
     #[pymodule_export]
     use crate::sketch::{PanPrivateTree, Sketch, SketchOperator};
     #[pymodule_export]

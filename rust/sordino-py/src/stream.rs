@@ -464,6 +464,17 @@ impl Stream {
         Ok(equal.then(|| values.into_pyarray(py)))
     }
 
+    /// Goes on to the end of steps that were published when the state was elsewhere.
+    fn skip(&self, py: Python<'_>, published: PyReadonlyArray1<'_, i64>) -> PyResult<()> {
+        let published = published.as_slice()?;
+        Ok(self.0.with(py, |open| open.settled()?.skip(published))?.map_err(PyError::from)?)
+    }
+
+    /// Takes a fresh key for all samples from here on.
+    fn rekey(&self, py: Python<'_>) -> Result<(), PyError> {
+        Ok(self.0.briefly(py, |open| open.settled()?.rekey())??)
+    }
+
     fn checkpoint<'py>(&self, py: Python<'py>, key: [u8; 32], header: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
         Ok(PyBytes::new(py, &self.0.with(py, |open| open.settled()?.checkpoint(&key, header))??))
     }

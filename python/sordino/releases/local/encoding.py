@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from sordino._support.private_numbers import reals_or
 from sordino.errors import ShapeError
 from sordino.mechanisms.local.family import SurveyFit
 from sordino.mechanisms.stream.fit import StreamFit
+from sordino.privacy.books import Charge
+from sordino.privacy.requests import Answering, NoiseKey, Prepared
 from sordino.workloads.base import Array
 
-__all__ = ["prepare_reports", "values_of"]
+__all__ = ["reports_of", "values_of"]
 
 # Clients that are encoded at once: their noise is a stream of so many coordinates.
 _CHUNK = 2**14
@@ -33,22 +35,31 @@ def values_of(values: object, ndim: int) -> Array:
     return array
 
 
-def prepare_reports(fit: SurveyFit, values: Array, key: bytes | None) -> Callable[[], NDArray[np.int64]]:
-    """Return what makes the reports of these clients, shape (clients, numbers)."""
+def reports_of(fit: SurveyFit, values: Array) -> Answering[NDArray[np.int64]]:
+    """Return how the reports of these clients, shape (clients, numbers), are charged and made."""
     out = np.empty((len(values), fit.numbers), dtype=np.int64)
 
-    def encode() -> NDArray[np.int64]:
+    def encode(noise: NoiseKey) -> NDArray[np.int64]:
         survey, w = fit.survey, fit.survey.intervals
         for part, first in enumerate(range(0, len(values), _CHUNK)):
             chunk = slice(first, first + _CHUNK)
             rows = survey.increments(values[chunk])
-            out[chunk, :w] = _noisy(fit.sums, rows.T, _derived(key, 2 * part)).T
+            out[chunk, :w] = _noisy(fit.sums, rows.T, _derived(noise, 2 * part)).T
             if fit.level is not None:
                 starts = survey.starts(values[chunk])
-                out[chunk, w] = _noisy(fit.level, starts[None, :], _derived(key, 2 * part + 1))[0]
+                out[chunk, w] = _noisy(fit.level, starts[None, :], _derived(noise, 2 * part + 1))[0]
         return out
 
-    return encode
+    unit = fit.request.unit
+    return Answering(
+        Charge(fit.cost, None, unit.label, unit),
+        fit.request.asked,
+        lambda _record: None,
+        lambda: Prepared(encode, lambda: hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()),
+        lambda reports: reports,
+        lambda reports: reports.astype("<i8").tobytes(),
+        lambda content: np.frombuffer(content, "<i8").astype(np.int64).reshape(-1, fit.numbers),
+    )
 
 
 def _noisy(fit: StreamFit, rows: NDArray[np.int64], key: bytes | None) -> NDArray[np.int64]:
@@ -64,6 +75,8 @@ def _noisy(fit: StreamFit, rows: NDArray[np.int64], key: bytes | None) -> NDArra
     return units
 
 
-def _derived(key: bytes | None, part: int) -> bytes | None:
-    """Return another known key for every part, for tests."""
-    return None if key is None else bytes(a ^ b for a, b in zip(key, part.to_bytes(32, "little"), strict=True))
+def _derived(noise: NoiseKey, part: int) -> bytes | None:
+    """Return another key for every part, if there is one."""
+    if noise.key is None or noise.private:
+        return noise.of(f"part {part}")
+    return bytes(a ^ b for a, b in zip(noise.key, part.to_bytes(32, "little"), strict=True))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from sordino._support.records import SCHEMA, rebuilt, write_record
+from sordino._support.records import SCHEMA, joined, packed_record, parted, rebuilt, rebuilt_from, write_record
 from sordino.errors import PlanFileError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.smooth.fit import SmoothFit
@@ -16,7 +16,7 @@ from sordino.mechanisms.smooth.fit import SmoothFit
 if TYPE_CHECKING:
     from sordino.releases.smooth.release import SmoothRelease
 
-__all__ = ["load_release", "save_release"]
+__all__ = ["dump_release", "load_release", "read_release", "save_release"]
 
 _Release = TypeVar("_Release")
 
@@ -29,7 +29,25 @@ def save_release(release: SmoothRelease, path: Path) -> Path:
     Raises:
         InputFileError: The file cannot be written.
     """
-    record = {
+    return write_record(_record(release), path, "summary")
+
+
+def dump_release(release: SmoothRelease) -> bytes:
+    """Return a summary as bytes: what a store keeps of it."""
+    return joined(*packed_record(_record(release)))
+
+
+def read_release(content: bytes, build: Callable[..., _Release]) -> _Release:
+    """Return the summary that `dump_release` made bytes of.
+
+    Raises:
+        PlanFileError: It did not, or what is there does not fit its plan.
+    """
+    return rebuilt_from(*parted(content), lambda record: _rebuild(record, build), "summary")
+
+
+def _record(release: SmoothRelease) -> dict[str, Any]:
+    return {
         "schema": SCHEMA,
         "kind": _KIND,
         "plan": release.fit.record(),
@@ -40,7 +58,6 @@ def save_release(release: SmoothRelease, path: Path) -> Path:
         "private": release.private,
         "accounted": release.accounted,
     }
-    return write_record(record, path, "summary")
 
 
 def load_release(path: str | Path, build: Callable[..., _Release]) -> _Release:

@@ -16,6 +16,7 @@
 use super::random::{Key, NoiseLaw, NoiseSource};
 use crate::error::Error;
 use crate::owner::Owner;
+use crate::sealing::{seal, unseal};
 use crate::upper::Upper;
 use zeroize::Zeroize;
 
@@ -23,6 +24,9 @@ use zeroize::Zeroize;
 const FRACTION: u32 = 20;
 /// Items are clamped to this magnitude, and so are counts.
 const MOST: i64 = 1 << 40;
+
+/// Bytes of a state: three integers and a key.
+const STATE: usize = 56;
 
 /// An open sequence of segments.
 pub struct AboveThreshold {
@@ -64,6 +68,44 @@ impl AboveThreshold {
             Self { threshold, quarter_units, source, count: 0, noisy_threshold: 0, owner, closed: false };
         segments.begin();
         Ok(segments)
+    }
+
+    /// Noise and the running segment, sealed under a 256-bit key and bound to `place`.
+    ///
+    /// # Errors
+    /// If it is closed or belongs to another process, or the operating system gives no randomness.
+    pub fn sealed(&self, key: &[u8; 32], place: &[u8]) -> Result<Vec<u8>, Error> {
+        self.check()?;
+        let mut state = [0; STATE];
+        state[..8].copy_from_slice(&self.count.to_le_bytes());
+        state[8..16].copy_from_slice(&self.noisy_threshold.to_le_bytes());
+        state[16..24].copy_from_slice(&self.source.position().to_le_bytes());
+        state[24..].copy_from_slice(self.source.key().bytes());
+        let sealed = seal(key, place, &state);
+        state.zeroize();
+        sealed
+    }
+
+    /// Takes the place where [`Self::sealed`] was: of a sequence that was opened with the same numbers. All noise that was
+    /// not drawn there comes from the key that this one was opened with.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] if the bytes were altered, or belong to another key or place.
+    pub fn go_on(&mut self, key: &[u8; 32], place: &[u8], sealed: &[u8]) -> Result<(), Error> {
+        self.check()?;
+        let mut state = unseal(key, place, sealed)?;
+        let number = |i: usize| state.get(8 * i..8 * i + 8)?.try_into().ok().map(i64::from_le_bytes);
+        let numbers = (number(0), number(1), number(2));
+        let fits = state.len() == STATE;
+        state.zeroize();
+        match numbers {
+            (Some(count), Some(noisy_threshold), Some(position)) if fits && position >= 0 => {
+                (self.count, self.noisy_threshold) = (count, noisy_threshold);
+                self.source.seek(position as u64);
+                Ok(())
+            }
+            _ => Err(Error::Checkpoint),
+        }
     }
 
     fn draw(&mut self) -> i64 {

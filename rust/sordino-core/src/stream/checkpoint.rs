@@ -8,13 +8,11 @@ use super::plan::StreamPlan;
 use super::state::Writer;
 use crate::door::StreamDoor;
 use crate::error::Error;
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use crate::sealing::{seal, unseal};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
 const MAGIC: &[u8; 8] = b"sordino\x01";
-const NONCE: usize = 24;
 
 impl Stream {
     /// The state, sealed under a 256-bit key; `header` is public and comes back from [`header`].
@@ -24,17 +22,11 @@ impl Stream {
     pub fn checkpoint(&self, key: &[u8; 32], header: &[u8]) -> Result<Vec<u8>, Error> {
         let mut state = Writer::default();
         self.save(&mut state)?;
-        let mut nonce = [0; NONCE];
-        getrandom::fill(&mut nonce).map_err(|_| Error::Entropy)?;
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&(header.len() as u64).to_le_bytes());
         out.extend_from_slice(header);
-        let bound = bound(&out, self.plan(), self.door(), self.dim());
-        let payload = Payload { msg: state.as_slice(), aad: &bound };
-        let sealed =
-            XChaCha20Poly1305::new(key.into()).encrypt(&XNonce::from(nonce), payload).map_err(|_| Error::Checkpoint)?;
-        out.extend_from_slice(&nonce);
-        out.extend_from_slice(&sealed);
+        let place = bound(&out, self.plan(), self.door(), self.dim());
+        out.extend_from_slice(&seal(key, &place, state.as_slice())?);
         Ok(out)
     }
 
@@ -49,13 +41,8 @@ impl Stream {
         key: &[u8; 32],
         checkpoint: &[u8],
     ) -> Result<Self, Error> {
-        let (public, rest) = split(checkpoint)?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE>().ok_or(Error::Checkpoint)?;
-        let bound = bound(public, &plan, &door, dim);
-        let payload = Payload { msg: sealed, aad: &bound };
-        let mut state = XChaCha20Poly1305::new(key.into())
-            .decrypt(&XNonce::from(*nonce), payload)
-            .map_err(|_| Error::Checkpoint)?;
+        let (public, sealed) = split(checkpoint)?;
+        let mut state = unseal(key, &bound(public, &plan, &door, dim), sealed)?;
         let stream = Self::load(plan, door, dim, &state);
         state.zeroize();
         stream

@@ -6,12 +6,14 @@
 //! tree). Which coordinates are read may depend on what was read before, not on the items.
 
 use super::plan::StreamPlan;
+use super::state::{Reader, Writer, corrupt};
 use crate::door::Key;
 use crate::door::StreamDoor;
 use crate::error::Error;
 use crate::events::check_ends;
 use crate::interrupt::poll;
 use crate::owner::Owner;
+use crate::sealing::{seal, unseal};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -76,6 +78,27 @@ impl Sums {
             Self::Table(table) => table.sums[coordinate as usize],
             Self::Map(sums) => sums.get(&coordinate).copied().unwrap_or(0),
         }
+    }
+
+    /// Appends all sums that are not 0, by coordinate.
+    fn save(&self, out: &mut Writer) {
+        let mut changes: Vec<(u64, i64)> = match self {
+            Self::Table(table) => {
+                let blocks =
+                    table.sums.chunks(BLOCK).zip(&table.touched).enumerate().filter(|(_, (_, touched))| **touched);
+                let sums = blocks.flat_map(|(block, (sums, _))| (block * BLOCK..).zip(sums));
+                sums.map(|(place, sum)| (place as u64, *sum)).collect()
+            }
+            Self::Map(sums) => sums.iter().map(|(place, sum)| (*place, *sum)).collect(),
+        };
+        changes.retain(|(_, sum)| *sum != 0);
+        let (mut places, mut sums): (Vec<i64>, Vec<i64>) =
+            changes.iter().map(|(place, sum)| (*place as i64, *sum)).unzip();
+        out.integers(&places);
+        out.integers(&sums);
+        changes.zeroize();
+        places.zeroize();
+        sums.zeroize();
     }
 
     fn bytes(&self) -> usize {
@@ -253,6 +276,61 @@ impl LazyStream {
             });
         }
         Ok(())
+    }
+
+    /// Key and sums after the last step, sealed under a 256-bit key and bound to `place`.
+    ///
+    /// # Errors
+    /// If the stream is closed or belongs to another process, or the operating system gives no randomness.
+    pub fn sealed(&self, key: &[u8; 32], place: &[u8]) -> Result<Vec<u8>, Error> {
+        self.check(0)?;
+        let mut state = Writer::default();
+        state.u64(self.step);
+        state.u64(self.dim);
+        state.bytes(self.key.bytes());
+        self.sums.save(&mut state);
+        seal(key, place, state.as_slice())
+    }
+
+    /// The stream that [`Self::sealed`] sealed.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] if the bytes were altered, or belong to another plan, key or place.
+    pub fn unsealed(
+        plan: Arc<StreamPlan>,
+        door: StreamDoor,
+        dim: u64,
+        key: &[u8; 32],
+        place: &[u8],
+        sealed: &[u8],
+    ) -> Result<Self, Error> {
+        let mut state = unseal(key, place, sealed)?;
+        let loaded = Self::load(plan, door, dim, &state);
+        state.zeroize();
+        loaded
+    }
+
+    fn load(plan: Arc<StreamPlan>, door: StreamDoor, dim: u64, state: &[u8]) -> Result<Self, Error> {
+        let mut input = Reader(state);
+        let (step, saved_dim) = (input.u64()?, input.u64()?);
+        let mut key = input.bytes()?;
+        let own = key.as_slice().try_into().map_err(|_| corrupt());
+        key.zeroize();
+        let mut stream = Self::open(plan, door, dim, Some(own?))?;
+        if saved_dim != dim || step > stream.plan.steps() {
+            return Err(corrupt());
+        }
+        stream.step = step;
+        let (mut places, mut sums) = (input.integers()?, input.integers()?);
+        if places.len() != sums.len() || places.iter().any(|place| *place as u64 >= dim) || !input.0.is_empty() {
+            return Err(corrupt());
+        }
+        let mut changes: Vec<(u64, i64)> = places.iter().map(|place| *place as u64).zip(sums.iter().copied()).collect();
+        stream.sums.add(&changes);
+        changes.zeroize();
+        places.zeroize();
+        sums.zeroize();
+        Ok(stream)
     }
 
     /// Operations of the noise that a read of one coordinate takes now.

@@ -129,10 +129,7 @@ impl Stream {
     /// # Errors
     /// As [`Self::update`].
     pub fn check(&self, items: Items<'_>) -> Result<usize, Error> {
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        self.owner.check()?;
+        self.usable()?;
         let steps = items.len() / self.dim;
         Error::check_len("item", steps.max(1) * self.dim, items.len())?;
         if let Items::Reals(values) = items
@@ -211,6 +208,36 @@ impl Stream {
         Ok(equal)
     }
 
+    /// Goes on to the end of steps that were published when this state was elsewhere: noise needs no items, and the
+    /// filter reads what was published.
+    ///
+    /// # Errors
+    /// If the stream is closed or belongs to another process, for the wrong number of entries, or more steps than are left.
+    pub fn skip(&mut self, published: &[i64]) -> Result<(), Error> {
+        self.check(Items::Integers(published))?;
+        let spacing = 2f64.powi(self.door.exponent());
+        for published in published.chunks_exact(self.dim) {
+            self.step += 1;
+            self.process.next(&mut self.source, &mut self.row);
+            self.filter.push(published, self.step, spacing, &mut self.answers);
+        }
+        self.row.zeroize();
+        Ok(())
+    }
+
+    /// Takes a fresh key for all samples from here on; those that were drawn stay. Steps that left, were forgotten with
+    /// what stored them, and come again then have independent noise.
+    ///
+    /// # Errors
+    /// If the stream is closed or belongs to another process, or the operating system gives no randomness.
+    pub fn rekey(&mut self) -> Result<(), Error> {
+        self.usable()?;
+        let mut source = self.door.source(Key::from_entropy()?);
+        source.seek(self.source.position());
+        self.source = source;
+        Ok(())
+    }
+
     /// Bytes of the state: noise and filter.
     pub fn bytes(&self) -> usize {
         let mut state = Writer::default();
@@ -226,11 +253,12 @@ impl Stream {
         self.source = self.door.source(Key::deterministic([0; 32]));
     }
 
+    fn usable(&self) -> Result<(), Error> {
+        if self.closed { Err(Error::Closed) } else { self.owner.check() }
+    }
+
     pub(super) fn save(&self, out: &mut Writer) -> Result<(), Error> {
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        self.owner.check()?;
+        self.usable()?;
         out.u64(self.step);
         out.u64(self.dim as u64);
         out.u64(self.source.position());
