@@ -46,7 +46,7 @@ from sordino.releases.interval import Interval
 from sordino.releases.release import Release
 from sordino.storage.keys import KeyFile
 from sordino.storage.store import Store
-from sordino.streams import Stream, restore
+from sordino.streams import Stream, go_on, restore
 from sordino.tables import Bounds, Schema, tabulate
 from sordino.workloads import (
     AllRanges,
@@ -107,6 +107,7 @@ __all__ = [
     "compare",
     "errors",
     "events",
+    "go_on",
     "local",
     "noise",
     "optimal",

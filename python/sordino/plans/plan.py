@@ -13,7 +13,7 @@ from sordino._support.cards import card, facts_of
 from sordino._support.extras import drawn
 from sordino._support.protocols import TableLike
 from sordino._support.records import guarded, rebuilt, write_record
-from sordino.errors import HorizonError, PlanFileError, ShapeError, UnsupportedMechanismError
+from sordino.errors import HorizonError, InvalidParameterError, PlanFileError, ShapeError, UnsupportedMechanismError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.fits import Fit, Request
 from sordino.mechanisms.linear.fit import LinearFit
@@ -25,7 +25,7 @@ from sordino.privacy.books import Charge
 from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import Privacy
 from sordino.privacy.ledger import Ledger
-from sordino.privacy.spending import opened, released
+from sordino.privacy.spending import noise_beside, opened, released
 from sordino.privacy.units import Unit
 from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.local.encoding import reports_of, values_of
@@ -33,10 +33,13 @@ from sordino.releases.local.server import LocalServer
 from sordino.releases.making import empty_sketch, making
 from sordino.releases.sketches import Sketch
 from sordino.releases.smooth.point_sums import PointSums
+from sordino.storage.store import Store, store_of
 from sordino.streams.base import OpenStream
 from sordino.streams.counter import Stream
 from sordino.streams.opening import attached, check_store, opened_stream
+from sordino.streams.stored import StoredOpening, open_stored
 from sordino.streams.whole import StreamRelease
+from sordino.testing import current_key
 from sordino.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -280,14 +283,28 @@ class StreamPlan(Plan):
     """A plan whose data arrive: `open` opens a stream of them."""
 
     def open(
-        self, ledger: Ledger | None = None, *, request_id: str | None = None, store: StepStore | None = None
+        self,
+        ledger: Ledger | None = None,
+        *,
+        request_id: str | None = None,
+        store: Store | StepStore | str | Path | None = None,
+        stream_id: str | None = None,
+        take_over: bool = False,
+        keep_steps: object = "30 days",
     ) -> Any:
         """Open a stream: the budget of all its steps is charged now.
+
+        In a `sordino.Store` it is opened, or gone on with if it is there: then nothing is charged. Charge, stream and
+        state are one transaction, and so is every step with the state behind it.
 
         Args:
             ledger: Where the cost is charged; None leaves the stream unaccounted.
             request_id: Name of the request, charged at most once.
-            store: Where published steps are kept before they are returned; needed for `step_id` and checkpoints.
+            store: Where published steps are kept before they are returned; needed for `step_id`. A `sordino.Store` with
+                a key, its path or URL, with the ledger in the same; or a step store, for one process and checkpoints.
+            stream_id: Name of the stream in a `sordino.Store`.
+            take_over: Whether the stream is taken from an owner who may be alive: that one publishes nothing any more.
+            keep_steps: How long a `sordino.Store` keeps the answers of steps; None for ever.
 
         Returns:
             A `Stream`; a `GraphStream`, `GraphFunctionStream` or `WordStream` for counts of events, a
@@ -301,8 +318,22 @@ class StreamPlan(Plan):
             UnitError: The ledger protects another thing.
             DuplicateRequestError: The request was charged before.
             StepStoreError: The store is in use, or belongs to another stream.
+            StreamInUseError: The stream is open elsewhere.
+            KeyMissingError: The `sordino.Store` has no key.
+            StoreError: The `sordino.Store` cannot be used.
             EntropyError: The operating system gives no randomness; the budget stays charged.
         """
+        if isinstance(store, Store | str | Path):
+            noise_beside(ledger)
+            if stream_id is None:
+                raise InvalidParameterError("a stream in a sordino.Store has a name: stream_id=")
+            if current_key() is not None:
+                raise InvalidParameterError("a stream under deterministic noise is not private: it is not stored")
+            return open_stored(
+                self.fit, StoredOpening(store_of(store), stream_id, take_over, keep_steps), ledger, request_id
+            )
+        if stream_id is not None or take_over:
+            raise InvalidParameterError("stream_id and take_over are of streams in a sordino.Store")
         check_store(self.fit, store)
         charge = Charge(self.cost, request_id, self.unit.label, self.unit)
         stream: OpenStream = opened(ledger, charge, lambda key: opened_stream(self.fit, store, key))

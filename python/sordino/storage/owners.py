@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sordino._support.processes import this_process
 
-__all__ = ["Working", "is_dead", "new_token", "owner_name"]
+__all__ = ["WORKING", "Working", "is_dead", "new_token", "owner_name"]
 
 
 def _read(path: str) -> str:
@@ -84,3 +84,7 @@ class Working:
 
     def __contains__(self, token: bytes) -> bool:
         return token in self._own()
+
+
+WORKING = Working()
+"""Of all stores that this process has open."""

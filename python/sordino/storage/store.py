@@ -11,7 +11,7 @@ from sordino._support.checks import integer, path_of, positive
 from sordino._support.uncopied import Uncopied
 from sordino.errors import DataTypeError, OutcomeUnknownError, RollbackError, StoreVersionError
 from sordino.storage.keys import Keys, KeySource
-from sordino.storage.owners import Working
+from sordino.storage.owners import WORKING
 from sordino.storage.postgresql import PostgresEngine, system_of
 from sordino.storage.sqlite import SqliteEngine
 from sordino.storage.tables import SCHEMA_VERSION, STATEMENTS
@@ -78,7 +78,7 @@ class Store(Uncopied):
         except BaseException:
             self.engine.close()
             raise
-        self.working = Working()
+        self.working = WORKING
 
     def _opened(self) -> dict[str, str]:
         """Return what the store says of itself; make it if it is empty."""

@@ -19,16 +19,17 @@ _TABLES = (
     PRIMARY KEY (ledger, request), FOREIGN KEY (ledger, seq) REFERENCES entry)""",
     """answer (ledger TEXT NOT NULL, request TEXT NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL,
     PRIMARY KEY (ledger, request, part))""",
-    # plan: a record, deflated. body: what a kind of stream keeps beside its counters.
+    # plan: a record with its arrays, deflated. keep: milliseconds for which answers are kept.
     """stream (id TEXT PRIMARY KEY, ledger TEXT, request TEXT, asked BLOB NOT NULL, plan BLOB NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('open', 'finished', 'lost')), generation INTEGER NOT NULL,
     token BLOB NOT NULL, owner TEXT NOT NULL, lease_until INTEGER NOT NULL, step INTEGER NOT NULL,
     head_hash BLOB NOT NULL, last_id INTEGER, tail INTEGER NOT NULL, tail_hash BLOB NOT NULL,
     key_id TEXT NOT NULL, checkpoint_step INTEGER NOT NULL, keep INTEGER)""",
-    """sealed (stream TEXT NOT NULL REFERENCES stream, step INTEGER NOT NULL, part INTEGER NOT NULL,
-    bytes BLOB NOT NULL, PRIMARY KEY (stream, step, part))""",
+    # kind: 'state' of noise and filters after a step, 'events' up to a step.
+    """sealed (stream TEXT NOT NULL REFERENCES stream, kind TEXT NOT NULL, step INTEGER NOT NULL,
+    part INTEGER NOT NULL, generation INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (stream, kind, step, part))""",
     """step (stream TEXT NOT NULL REFERENCES stream, first INTEGER NOT NULL, steps INTEGER NOT NULL, step_id TEXT,
-    units BLOB, answers BLOB, changes BLOB, at INTEGER NOT NULL, hash BLOB NOT NULL,
+    units BLOB, answers BLOB, changes BLOB, generation INTEGER NOT NULL, at INTEGER NOT NULL, hash BLOB NOT NULL,
     PRIMARY KEY (stream, first), UNIQUE (stream, step_id))""",
 )
 _INDEXES = (

@@ -5,6 +5,7 @@ from sordino.mechanisms.stream.table import TableFit
 from sordino.storage.steps import FileStepStore, InMemoryStepStore, StepEntry, StepStore
 from sordino.streams.base import OpenStream
 from sordino.streams.counter import Stream, restore
+from sordino.streams.stored import go_on
 from sordino.streams.table import HistogramStream
 from sordino.streams.whole import StreamRelease
 
@@ -19,5 +20,6 @@ __all__ = [
     "StreamFit",
     "StreamRelease",
     "TableFit",
+    "go_on",
     "restore",
 ]

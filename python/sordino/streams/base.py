@@ -62,6 +62,10 @@ class OpenStream(Uncopied, ABC):
         """Whether something was taken in that is not published to its end, and waits for `resume`."""
 
     @abstractmethod
+    def finish(self) -> None:
+        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten."""
+
+    @abstractmethod
     def close(self) -> None:
         """Wipe key and noise; the stream refuses everything from now on."""
 
@@ -140,6 +144,20 @@ class OverCounters(OpenStream):
                 raise InvalidParameterError("there is nothing to resume: these counters have no store")
             self.counters.resume()
             self._catch_up()
+
+    def finish(self) -> None:
+        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
+
+        Raises:
+            InvalidParameterError: It is in no such store.
+            StepPendingError: The last update is not stored yet.
+            StreamTakenError: It was taken over by somebody else.
+            StoreError: The store cannot be used.
+        """
+        if not hasattr(self.counters, "finish"):
+            raise InvalidParameterError("only a stream in a sordino.Store is finished: close this one")
+        self.counters.finish()
+        self.close()
 
     def _catch_up(self) -> None:
         """Read what was published and not read, after an exception between the two."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import json
 import secrets
 import weakref
@@ -24,17 +23,20 @@ from sordino.errors import (
     InvalidParameterError,
     PlanFileError,
     StepConflictError,
-    StepStoreError,
+    StepPendingError,
 )
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.stream.fit import StreamFit
 from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.interval import Interval, interval_around
-from sordino.storage.steps import StepEntry, StepStore, well_formed
+from sordino.storage.keys import sized_key
+from sordino.storage.steps import StepStore
 from sordino.streams.base import OpenStream, check_left
+from sordino.streams.kept import Published
+from sordino.streams.steps import KeptSteps, Known, ListedSteps, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from sordino.workloads.base import Array
 
@@ -61,32 +63,25 @@ class Stream(OpenStream):
 
     _no_copy = "a stream cannot be copied or pickled: use checkpoint(key), which is encrypted"
 
-    def __init__(  # noqa: PLR0917 - the parts of a stream, put together by `open_stream` and `restore`
-        self, fit: StreamFit, core: _core.Stream, name: str, store: StepStore | None, private: bool, accounted: bool
+    def __init__(  # noqa: PLR0917 - the parts of a stream, put together where it is opened
+        self, fit: StreamFit, core: _core.Stream, name: str, steps: Steps | None, private: bool, accounted: bool
     ) -> None:
         super().__init__(private, accounted)
         self.fit: StreamFit = fit
         self._core = core
         self._name = name
-        self._store = store
+        self._steps = steps
         # Whether a batch is taken as a whole, also where a signal comes: by whoever makes the items of something else.
         self._whole = False
         # Answers of steps before the update that is not stored, in the same batch.
         self._head: Array = np.zeros(0)
-        # What the store holds, as far as it was read: the store alone says what was published.
-        self._ids: dict[str, StepEntry] = {}
-        self._published = 0
-        self._one: Callable[[Any], float] | None = core.update_one if store is None and fit.dim == 1 else None
-        # What a stale checkpoint must publish again.
-        self._released: Sequence[StepEntry] = store.entries() if store is not None else ()
-        for entry in self._released:
-            self._remember(entry)
+        self._one: Callable[[Any], float] | None = core.update_one if steps is None and fit.dim == 1 else None
         # A stream that nobody holds any more gives its store back, once; last here: whoever made an unfinished stream
         # gives it back.
-        self._release = None if store is None else weakref.finalize(self, store.release)
+        self._release = None if steps is None else weakref.finalize(self, steps.release)
         self._releasing = False
 
-    def update(self, items: object, *, step_id: str | None = None) -> Any:
+    def update(self, items: object, *, step_id: str | int | None = None) -> Any:
         """Publish the next step, or a batch of steps.
 
         The answer is post-processing of noisy increments; the call is checked before anything happens. However a
@@ -95,7 +90,8 @@ class Stream(OpenStream):
         Args:
             items: With `dim=1` a number, or an array of m steps; else an array of shape (dim,), or (m, dim). Entries
                 beyond the declared `max_value` are clamped, declared integers rounded.
-            step_id: Name of the update: given again, it returns the stored answer and publishes nothing. Needs a store.
+            step_id: Name of the update: given again, it returns the stored answer and publishes nothing. Needs a store;
+                in a `sordino.Store` it may be an integer that grows, such as the offset of a queue, and stays known.
 
         Returns:
             The answers: a float for a number, an array in the shape of `items` otherwise.
@@ -109,7 +105,10 @@ class Stream(OpenStream):
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
             StepConflictError: This step was released before, with other items.
-            StepStoreError: The store did not keep the step; call `resume`.
+            StepStoreError: The store did not keep the step; call `resume`, or give it again under its `step_id`.
+            StoreError: The same, of a `sordino.Store`.
+            StreamTakenError: The stream was taken over by somebody else; it is closed.
+            StepForgottenError: The step was published, and its answer was not kept.
             KeyboardInterrupt: Ctrl-C, or whatever a handler of a signal raises: a long batch then ends between two
                 steps. `step` says how far it came; `pending` updates are finished by `resume`, the rest can be given
                 again. An update with a `step_id` is taken as a whole.
@@ -119,88 +118,110 @@ class Stream(OpenStream):
             # Nothing is caught here: a handler of a signal may raise whatever it likes after the step was published.
             return one(min(max(items, -LARGEST), LARGEST) if type(items) is int else items)
         request = self.fit.request
+        key = self._key(step_id)
         if isinstance(items, TableLike):
-            known = self._ids.get(step_id) if isinstance(step_id, str) else None
-            step = self.step if known is None else known.step
-            items = counts_of(items, request.unit, request.workload, step)
+            known = None if self._steps is None or key is None else self._steps.find(key)
+            items = counts_of(items, request.unit, request.workload, self.step if known is None else known.first)
         rows, shape = read_items(items, self.fit.dim, request.integral)
-        if self._store is None:
-            if step_id is not None:
-                raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")
+        if self._steps is None:
             return _shaped(self._core.update(rows, self._whole), shape)
-        if step_id is not None and not isinstance(step_id, str):
-            raise DataTypeError("step_id must be a string")
-        if step_id is not None and any("\ud800" <= letter <= "\udfff" for letter in step_id):
-            raise InvalidParameterError("step_id must be text: it has a surrogate that stands alone")
         with self._guard():
-            values = self._update_stored(rows, step_id)
+            values = self._update_stored(self._steps, rows, key)
         return _shaped(values, shape)
 
-    def _update_stored(self, rows: Any, step_id: str | None) -> Array:
+    def _key(self, step_id: object) -> str | None:
+        if self._steps is not None:
+            return self._steps.key(step_id)
+        if step_id is not None:
+            raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")
+        return None
+
+    def published_as(self, step_id: str | int | None) -> Known | None:
+        """Return the steps that were published under a name, None if it is new; its own batch that waits ends first.
+
+        Raises:
+            InvalidParameterError: There is a name and no store.
+            DataTypeError: It is none.
+            StepPendingError: Another batch waits.
+            StepStoreError, StoreError: The store failed again.
+        """
+        key = self._key(step_id)
+        if key is None or self._steps is None:
+            return None
+        held = self._core.held()
+        if held is not None:
+            if held[1] != key:
+                raise StepPendingError(_PENDING)
+            self.resume()
+        return self._steps.find(key)
+
+    def _update_stored(self, steps: Steps, rows: Any, key: str | None) -> Array:
         self._check_open()
-        if self._core.held() is not None:
-            raise StepStoreError(_PENDING)
-        self._catch_up()
-        known = None if step_id is None else self._ids.get(step_id)
+        held = self._core.held()
+        if held is not None:
+            if key is None or held[1] != key:
+                raise StepPendingError(_PENDING)
+            return self._keep(again=True)
+        if isinstance(steps, ListedSteps):
+            steps.catch_up(self._core.step)
+        known = steps.find(key)
         if known is None:
-            return self._publish(rows, step_id)
+            return self._publish(steps, rows, key)
         if known.steps * self.fit.dim != len(rows):
             raise DuplicateRequestError("this step_id was published before, with another number of steps")
-        done = self._core.step - known.step
+        done = self._core.step - known.first
         if 0 <= done < known.steps:  # after a stale checkpoint the state must go through these steps again
-            self._replay(rows[done * self.fit.dim :], known.steps - done)
-        return np.frombuffer(known.values, _REALS).astype(np.float64)
+            self._replay(steps, rows[done * self.fit.dim :], known.steps - done)
+        return np.frombuffer(known.answers, _REALS).astype(np.float64)
 
-    def _publish(self, rows: Any, step_id: str | None) -> Array:
+    def _publish(self, store: Steps, rows: Any, key: str | None) -> Array:
         """Publish rows; those of steps that the store holds must give the same increments again."""
         dim, step = self.fit.dim, self._core.step
         steps, left = len(rows) // dim, self.fit.steps - step
-        known = min(max(self._published - step, 0), steps)
-        if known and step_id is not None:
+        known = min(max(store.published - step, 0), steps)
+        if known and key is not None:
             raise DuplicateRequestError(
                 "these steps were released before, not under this step_id; nothing was released. Feed them again as "
                 "they were"
             )
         if known:
             check_left(steps, left)
-        head = self._replay(rows[: known * dim], known) if known else np.zeros(0)
+        head = self._replay(store, rows[: known * dim], known) if known else np.zeros(0)
         if known and known == steps:
             return head
         self._head = head
-        self._core.prepare(rows[known * dim :], step_id, self._whole or step_id is not None)
+        self._core.prepare(rows[known * dim :], key, self._whole or key is not None)
         return self._keep()
 
-    def _replay(self, rows: Any, steps: int) -> Array:
-        values = self._core.replay(rows, self._stored(self._core.step, steps))
+    def _replay(self, store: Steps, rows: Any, steps: int) -> Array:
+        values = self._core.replay(rows, store.units(self._core.step, steps))
         if values is None:
             raise StepConflictError(
                 "these steps were released before, with other items; nothing was released. Feed the same items "
                 "again, or open a new stream"
             )
-        if self._core.step >= self._published:
-            self._released = ()
+        if isinstance(store, ListedSteps):
+            store.forget(self._core.step)
         return values
 
     def _keep(self, again: bool = False) -> Array:
         """Store the update that the core holds; the second time it may be there, if the first was interrupted."""
         self._check_open()  # a handler of a signal may have closed it
-        held = self._core.held()
-        if held is None or self._store is None:
+        published = self._held_steps()
+        if published is None or self._steps is None:
             raise InvalidParameterError("there is nothing to resume: every update was stored")
-        first, step_id, values, units = held
-        steps = len(values) // self.fit.dim
-        answers = values.astype(_REALS).tobytes()
-        entry = StepEntry(first, steps, step_id, units.astype(_INTEGERS).tobytes(), answers)
-        if not (again and tuple(self._store.entries()[-1:]) == (entry,)):
-            self._store.append(entry)
+        self._steps.keep(published, again)
         self._core.commit()
-        self._remember(entry)
-        return np.concatenate([self._head, values])
+        return np.concatenate([self._head, np.frombuffer(published.answers or b"", _REALS)])
 
-    def _catch_up(self) -> None:
-        """Read what the store holds beyond what was read: after an exception between the two."""
-        if self._store is not None and self._published < self._core.step:
-            self._remember(self._store.entries()[-1])  # one at most was not read
+    def _held_steps(self) -> Published | None:
+        """Return the update that the core holds, None if it was stored."""
+        held = self._core.held()
+        if held is None:
+            return None
+        first, key, values, units = held
+        steps, answers = len(values) // self.fit.dim, values.astype(_REALS).tobytes()
+        return Published(first, steps, key, units.astype(_INTEGERS).tobytes(), answers)
 
     def resume(self) -> Array:
         """Store the last update after the store failed, and return its answers, row by row.
@@ -214,22 +235,6 @@ class Stream(OpenStream):
             values = self._keep(again=True)
         return values
 
-    def _remember(self, entry: StepEntry) -> None:
-        self._published = max(self._published, entry.step + entry.steps)
-        if entry.step_id is not None:
-            self._ids[entry.step_id] = entry
-
-    def _stored(self, step: int, count: int) -> Any:
-        """Return the published increments of `count` steps from `step`."""
-        dim, parts = self.fit.dim, []
-        place = bisect.bisect_right(self._released, step, key=_first) - 1
-        while place < len(self._released) and (entry := self._released[place]).step < step + count:
-            first, last = max(step, entry.step), min(step + count, entry.step + entry.steps)
-            units = np.frombuffer(entry.units, _INTEGERS)
-            parts.append(units[(first - entry.step) * dim : (last - entry.step) * dim])
-            place += 1
-        return np.ascontiguousarray(np.concatenate(parts), dtype=np.int64)
-
     @property
     def step(self) -> int:
         """Steps published so far."""
@@ -238,7 +243,7 @@ class Stream(OpenStream):
     @property
     def pending(self) -> bool:
         """Whether the store did not keep the last update, which waits for `resume`."""
-        return self._store is not None and self._core.held() is not None
+        return self._steps is not None and self._core.held() is not None
 
     @property
     def closed(self) -> bool:
@@ -265,7 +270,7 @@ class Stream(OpenStream):
         """
         with self._guard.reading():
             if self._core.held() is not None:
-                raise StepStoreError(_PENDING)
+                raise StepPendingError(_PENDING)
             step = self._core.step
             return step, self._core.answers() if step else None
 
@@ -330,7 +335,7 @@ class Stream(OpenStream):
             ForkError: The stream belongs to another process.
             EntropyError: The operating system gives no randomness.
         """
-        if self._store is None:
+        if not isinstance(self._steps, ListedSteps):
             raise InvalidParameterError(
                 "a checkpoint needs a store, or an old one could put other items on the same noise: "
                 "plan.open(..., store=sordino.streams.FileStepStore(path))"
@@ -340,10 +345,29 @@ class Stream(OpenStream):
         header = {"stream": self._name, "accounted": self.accounted, "plan": self.fit.record()}
         with self._guard():
             if self._core.held() is not None:
-                raise StepStoreError(_PENDING)
+                raise StepPendingError(_PENDING)
             return self._core.checkpoint(
-                _secret(key), json.dumps(header, sort_keys=True, default=np.ndarray.tolist).encode()
+                sized_key(key), json.dumps(header, sort_keys=True, default=np.ndarray.tolist).encode()
             )
+
+    def finish(self) -> None:
+        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
+
+        Raises:
+            InvalidParameterError: It is in no such store.
+            StepPendingError: The last update is not stored yet.
+            StreamTakenError: It was taken over by somebody else.
+            StoreError: The store cannot be used.
+        """
+        with self._guard():
+            self._check_open()
+            if not isinstance(self._steps, KeptSteps):
+                raise InvalidParameterError("only a stream in a sordino.Store is finished: close this one")
+            if self._core.held() is not None:
+                raise StepPendingError(_PENDING)
+            self._steps.kept.leave(finish=True)
+            self._core.close()
+        self.close()
 
     def close(self) -> None:
         """Wipe key and noise, and give the store back; the stream refuses everything from now on."""
@@ -351,12 +375,14 @@ class Stream(OpenStream):
         # After a fork the lock may be held for ever, by a thread that is not there.
         with self._guard.again() if self._guard.owned else nullcontext():
             if not self._core.closed:
+                if self._steps is not None and self._guard.owned:
+                    self._steps.closing()
                 self._core.close()
             # Also where an exception came before the end of it, the last time.
-            if self._release is not None and self._store is not None and (self._release.alive or self._releasing):
+            if self._release is not None and self._steps is not None and (self._release.alive or self._releasing):
                 self._releasing = True
                 self._release.detach()
-                self._store.release()
+                self._steps.release()
                 self._releasing = False
 
 
@@ -378,45 +404,9 @@ def _shaped(values: Array, shape: tuple[int, ...]) -> Any:
     return float(values[0]) if shape == () else values.reshape(shape)
 
 
-def _secret(key: object) -> bytes:
-    if not isinstance(key, bytes) or len(key) != 32:
-        raise InvalidParameterError("a key must have 32 bytes, such as secrets.token_bytes(32)")
-    return key
-
-
-def _first(entry: StepEntry) -> int:
-    return entry.step
-
-
 def _require_store(store: object) -> None:
     if not isinstance(store, StepStore):
         raise DataTypeError("store must be a step store, such as sordino.streams.FileStepStore(path)")
-
-
-def _require_new(store: StepStore | None) -> None:
-    if store is not None and store.entries():
-        raise StepStoreError("this store holds the steps of a stream: use sordino.restore, or a new store")
-
-
-def _require_current(store: StepStore, core: _core.Stream, dim: int, replay: bool) -> None:
-    """Refuse a store that does not go with a checkpoint."""
-    entries, step = store.entries(), core.step
-    if not all(well_formed(entry, dim) for entry in entries):
-        raise StepStoreError("the store holds steps of another form than this stream's")
-    released = entries[-1].step + entries[-1].steps if entries else 0
-    if released < step:
-        raise CheckpointError("the store lacks steps that the checkpoint has published: it is not this stream's")
-    if released > step and not replay:
-        raise CheckpointError(
-            f"the checkpoint is stale: {released - step} more steps were released since. Restore a newer one, or "
-            "pass replay=True and feed the same items again"
-        )
-    if step:
-        entry = entries[bisect.bisect_left(entries, step, key=_first) - 1]
-        answers = core.answers()
-        end = (step - entry.step) * len(answers)
-        if np.frombuffer(entry.values, _REALS)[end - len(answers) : end].tobytes() != answers.astype(_REALS).tobytes():
-            raise CheckpointError("the store holds other answers than the checkpoint has published")
 
 
 def open_stream(fit: StreamFit, store: StepStore | None, key: bytes | None) -> Stream:
@@ -427,9 +417,11 @@ def open_stream(fit: StreamFit, store: StepStore | None, key: bytes | None) -> S
         store.acquire(name, new=True)
     core: _core.Stream | None = None
     try:
-        _require_new(store)
+        steps = None if store is None else ListedSteps(store)
+        if steps is not None:
+            steps.require_new()
         core = _core.Stream(fit.strategy, fit.door, fit.dim, key)
-        return Stream(fit, core, name, store, private=key is None, accounted=False)
+        return Stream(fit, core, name, steps, private=key is None, accounted=False)
     except BaseException:
         if core is not None:
             core.close()
@@ -468,7 +460,7 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
     if not isinstance(checkpoint, bytes | bytearray):
         raise DataTypeError("a checkpoint is bytes")
     _require_store(store)
-    secret, checkpoint = _secret(key), bytes(checkpoint)
+    secret, checkpoint = sized_key(key), bytes(checkpoint)
     try:
         header = json.loads(_core.checkpoint_header(checkpoint))
         name, accounted, record = str(header["stream"]), bool(header["accounted"]), header["plan"]
@@ -485,8 +477,9 @@ def restore(checkpoint: bytes, key: bytes, store: StepStore, *, replay: bool = F
         core.close()
         raise
     try:
-        _require_current(store, core, fit.dim, replay)
-        return Stream(fit, core, name, store, private=True, accounted=accounted)
+        steps = ListedSteps(store)
+        steps.require_current(core, fit.dim, replay)
+        return Stream(fit, core, name, steps, private=True, accounted=accounted)
     except BaseException:
         core.close()
         store.release()

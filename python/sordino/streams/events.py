@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
+from abc import abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +15,17 @@ from sordino._support.checks import flag, integers
 from sordino.errors import (
     InvalidParameterError,
     StepConflictError,
-    StepStoreError,
+    StepPendingError,
+    StoreCorruptError,
     StreamClosedError,
+    StreamTakenError,
 )
 from sordino.streams.base import OverCounters, check_left
+from sordino.streams.kept import Kept, Published, step_key
+from sordino.streams.steps import KeptSteps, Known
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
     from sordino.mechanisms.stream.fit import StreamFit
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from sordino.workloads.base import Array
     from sordino.workloads.events.base import EventWorkload
 
-__all__ = ["EventStream", "step_ends"]
+__all__ = ["EventStream", "Events", "step_ends"]
 
 # Changes of dense counters that are laid out at once.
 _LAID_OUT = 2**20
@@ -44,22 +50,36 @@ def step_ends(events: int, together: bool) -> NDArray[np.uint64]:
     return np.arange(1, events + 1, dtype=np.uint64)
 
 
-# Publishes some of the batch's events, the ends of their steps, and the step before the first.
-_Publish: TypeAlias = "Callable[[slice, NDArray[np.uint64], int], object]"
+# What events are: columns of integers, as many entries in each as there are events.
+Events: TypeAlias = "tuple[NDArray[np.int64], ...]"
 
 
 class _Part(NamedTuple):
-    """Steps that are published together: which of the batch's events are theirs, and where each step ends."""
+    """Steps that are published together: their events, where each step ends, and what they are called."""
 
     start: int
-    events: slice
+    events: Events
     ends: NDArray[np.uint64]
-    publish: _Publish
+    step_id: str | int | None
 
     @property
     def end(self) -> int:
         """Its last step."""
         return self.start + len(self.ends)
+
+
+def packed_events(events: Events, ends: NDArray[np.uint64]) -> bytes:
+    """Return events as bytes."""
+    numbers = np.array([len(events), len(ends), len(events[0])], dtype="<u8")
+    return b"".join(part.astype("<i8").tobytes() for part in (numbers, ends, *events))
+
+
+def unpacked_events(content: bytes) -> tuple[Events, NDArray[np.uint64]]:
+    """Return the events of bytes."""
+    numbers = np.frombuffer(content, "<i8").astype(np.int64)
+    columns, steps, events = (int(number) for number in numbers[:3])
+    ends, rest = numbers[3 : 3 + steps].astype(np.uint64), numbers[3 + steps :]
+    return tuple(rest[i * events : (i + 1) * events] for i in range(columns)), ends
 
 
 class EventStream(OverCounters):
@@ -75,7 +95,16 @@ class EventStream(OverCounters):
         accounted: Whether a ledger was charged.
     """
 
-    def __init__(self, fit: StreamFit, counters: Stream | _core.LazyStream, private: bool | None = None) -> None:
+    # Whether what comes depends on the events before, beside the counters.
+    remembers: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        fit: StreamFit,
+        counters: Stream | _core.LazyStream,
+        private: bool | None = None,
+        kept: Kept | None = None,
+    ) -> None:
         super().__init__(counters, private)
         self.fit: StreamFit = fit
         assert fit.events is not None
@@ -86,10 +115,17 @@ class EventStream(OverCounters):
         self._torn = False
         # Parts of the last batch that are not published yet.
         self._waiting: deque[_Part] = deque()
+        # Of counters that are read by coordinate, in a store: its row, and steps that it does not keep yet.
+        self._kept = kept
+        self._unkept: Published | None = None
+        if kept is not None:
+            self._release = weakref.finalize(self, kept.release)
 
     @property
     def step(self) -> int:
         """Steps so far."""
+        if self._kept is not None:
+            return self._kept.row.step
         return self.counters.step if self._replayed is None else self._replayed
 
     def _check(self, steps: int) -> None:
@@ -104,7 +140,7 @@ class EventStream(OverCounters):
         if self._torn:
             raise StreamClosedError("events were taken in that were refused; attach the counters again with a replay")
         if self.pending:
-            raise StepStoreError("the last batch is not published to its end: call resume first")
+            raise StepPendingError("the last batch is not published to its end: call resume first")
         if self._replayed is not None and steps > self.counters.step - self._replayed:
             raise InvalidParameterError("the replay has more steps than the checkpoint; nothing was released")
         check_left(steps, self.fit.steps - self.step)
@@ -113,7 +149,7 @@ class EventStream(OverCounters):
     def pending(self) -> bool:
         """Whether a part of the last batch waits for `resume`: an exception came before it was stored."""
         waiting = bool(self._waiting) and self._waiting[-1].end > self.step
-        return waiting or getattr(self.counters, "pending", False)
+        return waiting or self._unkept is not None or getattr(self.counters, "pending", False)
 
     def resume(self) -> None:
         """Publish what is left of the last batch, after a failure of the store or an interruption.
@@ -130,35 +166,142 @@ class EventStream(OverCounters):
                 self.counters.resume()
             self._go_on()
 
-    def _publish_all(self, ends: NDArray[np.uint64], publish: _Publish, *, at_once: bool = False) -> Any:
-        """Publish a batch, part by part unless `at_once`; return what `publish` says of the last part.
+    @abstractmethod
+    def _feed(self, part: _Part) -> Any:
+        """Take in the events of a part, and publish the counters after its steps.
 
-        `publish` may be called again for a part of which not all steps were published: whatever comes in between,
-        `resume` goes on.
+        It may be called again for a part of which not all steps were published.
         """
-        parts = [(slice(0, int(ends[-1]) if len(ends) else 0), ends)] if at_once else list(self._parts(ends))
+
+    def _published_as(self, step_id: str | int | None) -> Known | None:
+        """Return the steps that were published under a name, None if it is new; its own batch that waits ends first.
+
+        Raises:
+            InvalidParameterError: There is a name and no store.
+            StepPendingError: Another batch waits.
+        """
+        if step_id is None:
+            return None
+        if self._kept is not None:
+            key = step_key(step_id)
+            if self._unkept is not None and self._unkept.step_id == key:
+                self._go_on()
+            row = self._kept.find(key)
+            return None if row is None else Known(row.first, row.steps, row.answers or b"")
+        if isinstance(self.counters, _core.LazyStream):
+            raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")
+        known: Known | None = self.counters.published_as(step_id)
+        self._go_on()
+        return known
+
+    def _publish_all(
+        self, events: Events, ends: NDArray[np.uint64], step_id: str | int | None = None, *, at_once: bool = False
+    ) -> Any:
+        """Publish a batch, part by part unless `at_once` or named; return what `_feed` says of the last part.
+
+        Whatever comes in between, `resume` goes on.
+        """
         last = self.step
         waiting: deque[_Part] = deque()
-        for events, part in parts:
-            waiting.append(_Part(last, events, part, publish))
-            last += len(part)
+        if at_once or step_id is not None or isinstance(self.counters, _core.LazyStream):
+            waiting.append(_Part(last, events, ends, step_id))
+        else:
+            for those, part in self._parts(ends):
+                waiting.append(_Part(last, tuple(column[those] for column in events), part, None))
+                last += len(part)
         self._waiting = waiting
         return self._go_on()
 
     def _go_on(self) -> Any:
         found = None
+        if self._unkept is not None:
+            self._keep(self._unkept)
         while self._waiting:
             part = self._waiting[0]
             if self.step < part.end:
                 try:
-                    found = part.publish(part.events, part.ends, part.start)
-                except (StepConflictError, StreamClosedError):
+                    found = self._fed(part)
+                except (StepConflictError, StreamClosedError, StreamTakenError):
                     self._torn = True
                     self._waiting.clear()
                     self._claim(False)  # they may be attached again
                     raise
             self._waiting.popleft()
         return found
+
+    def _fed(self, part: _Part) -> Any:
+        """Feed a part, with its events for the store if that needs them."""
+        if self._kept is not None:
+            self._kept_part(part)
+            return None
+        steps = getattr(self.counters, "_steps", None)
+        if isinstance(steps, KeptSteps) and self.remembers and self._replayed is None:
+            steps.changes = packed_events(part.events, part.ends)
+        return self._feed(part)
+
+    def _kept_part(self, part: _Part) -> None:
+        """Take a part into counters that are read by coordinate, and keep its events before anybody reads them."""
+        changes = packed_events(part.events, part.ends)
+        steps = Published(part.start, len(part.ends), step_key(part.step_id), None, None, changes)
+        if self.counters.step == part.start:
+            self._feed(part)
+        self._unkept = steps
+        self._keep(steps)
+
+    def _keep(self, steps: Published) -> None:
+        assert self._kept is not None
+        if self._kept.row.step == steps.first:
+            try:
+                self._kept.append(steps)
+            except StreamTakenError:
+                self._unkept = None
+                self.close()
+                raise
+        self._unkept = None
+
+    def take_again(self, changes: Iterable[bytes]) -> None:
+        """Take in the events that a store kept, of a stream that goes on: nothing is published by that.
+
+        Raises:
+            StoreCorruptError: They are not those of the steps that were published.
+        """
+        if self._kept is not None:
+            start = 0
+            for content in changes:
+                events, ends = unpacked_events(content)
+                self._feed(_Part(start, events, ends, None))
+                start += len(ends)
+        else:
+            self._replayed = 0
+            for content in changes:
+                events, ends = unpacked_events(content)
+                self._publish_all(events, ends, at_once=True)
+            start, self._replayed = self._replayed, None
+        if start != self.step:
+            raise StoreCorruptError("events of the stream are missing")
+
+    def finish(self) -> None:
+        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
+
+        Raises:
+            InvalidParameterError: It is in no such store.
+            StepPendingError: The last update is not stored yet.
+            StreamTakenError: It was taken over by somebody else.
+            StoreError: The store cannot be used.
+        """
+        if self._kept is None:
+            super().finish()
+            return
+        with self._guard():
+            self._check(0)
+            self._kept.leave(finish=True)
+        self.close()
+
+    def close(self) -> None:
+        """Wipe key, noise and what is remembered of events; the stream refuses everything from now on."""
+        super().close()
+        if self._kept is not None and self._release.alive:
+            self._release()
 
     def replay(self, events: Callable[[Self], object]) -> None:
         """Take in the events of the steps that the counters have published; `StreamPlan.attach` calls this.
@@ -182,23 +325,24 @@ class EventStream(OverCounters):
             part, start = ends[first : first + steps], ends[first - 1] if first else np.uint64(0)
             yield slice(int(start), int(part[-1])), part - start
 
-    def _publish(self, rows: NDArray[np.int64], steps: int, start: int) -> Array:
+    def _publish(self, rows: NDArray[np.int64], part: _Part) -> Array:
         """Publish rows of changes, but for those that were; return answers of shape (steps, counters).
 
         Args:
-            rows: What the events of the steps behind `start` change.
-            steps: How many these are.
-            start: The step before the first. An interruption may have come behind some of them, where steps that a
-                store holds are followed by new ones.
+            rows: What the events of the part change.
+            part: An interruption may have come behind some of its steps, where steps that a store holds are followed by
+                new ones.
         """
-        width, done = self.fit.dim, self.step - start
+        steps, step_id = len(part.ends), part.step_id
+        width, done = self.fit.dim, self.step - part.start
         rows, steps = rows[done * width :], steps - done
         if self._replayed is not None:
             self._replayed += steps
             return np.zeros((steps, width))
         if steps == 0:
             return np.zeros((0, width))
-        answers = self.counters.update(rows if width == 1 else rows.reshape(steps, width))
+        named = {} if step_id is None else {"step_id": step_id}
+        answers = self.counters.update(rows if width == 1 else rows.reshape(steps, width), **named)
         return self._scaled(np.asarray(answers, dtype=np.float64).reshape(steps, width))
 
     def _scaled(self, answers: Array) -> Array:
@@ -223,6 +367,8 @@ class EventStream(OverCounters):
             StreamClosedError: The stream was closed, and its counters are not published at every step.
             ForkError: The stream belongs to another process.
         """
+        if self._unkept is not None:
+            raise StepPendingError("the last batch is not stored yet: call resume first")
         places = integers("indices", coordinates, least=0, most=self.fit.coordinates - 1).astype(np.uint64)
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")

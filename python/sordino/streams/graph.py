@@ -10,7 +10,7 @@ from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.releases.cuts import Cut, Widths
 from sordino.releases.private_graph import PrivateGraph
-from sordino.streams.events import EventStream, step_ends
+from sordino.streams.events import EventStream, _Part, step_ends
 from sordino.workloads.events.edges import endpoints, weight_units
 from sordino.workloads.events.names import indices
 from sordino.workloads.events.weighted_graph import WeightedGraph
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sordino.mechanisms.stream.fit import StreamFit
+    from sordino.streams.kept import Kept
     from sordino.workloads.base import Array
 
 __all__ = ["GraphStream"]
@@ -32,12 +33,22 @@ _MOST_MATRIX = 2**13
 class GraphStream(EventStream):
     """An open stream of a private graph; `StreamPlan.open` makes it."""
 
-    def __init__(self, fit: StreamFit, counters: Any, private: bool | None = None) -> None:
-        super().__init__(fit, counters, private)
+    remembers = False  # every pair has a counter
+
+    def __init__(self, fit: StreamFit, counters: Any, private: bool | None = None, kept: Kept | None = None) -> None:
+        super().__init__(fit, counters, private, kept)
         assert isinstance(fit.events, WeightedGraph)
         self._workload = fit.events
 
-    def update(self, source: object, target: object, weights: object = None, *, together: bool = False) -> None:
+    def update(
+        self,
+        source: object,
+        target: object,
+        weights: object = None,
+        *,
+        together: bool = False,
+        step_id: str | int | None = None,
+    ) -> None:
         """Take in events, and publish the graph after them.
 
         A loop, an unknown vertex and a weight out of range are null items: a step passes, nothing is said.
@@ -47,6 +58,8 @@ class GraphStream(EventStream):
             target: The other end.
             weights: One for each event or for all; the largest if None.
             together: Whether all these events (there may be none) are one step; otherwise each is a step.
+            step_id: Name of this batch: given again, nothing is published. Needs a store;
+                in a `sordino.Store` it may be an integer that grows.
 
         Raises:
             DataTypeError: Not vertices or weights by their type.
@@ -61,21 +74,22 @@ class GraphStream(EventStream):
         w = weight_units(weights, len(u), workload.max_weight, workload.largest, workload.one_signed)
         ends = step_ends(len(u), together)
         with self._guard():
+            if self._published_as(step_id) is not None:
+                return
             self._check(len(ends))
             valid = (u >= 0) & (v >= 0) & (u != v) & (np.abs(w) <= workload.largest)
-            places = np.where(valid, workload.pairs(u, np.where(u == v, u + 1, v)), 0)
-            amounts = np.where(valid, w, 0)
+            places = np.where(valid, workload.pairs(u, np.where(u == v, u + 1, v)), 0).astype(np.int64)
+            self._publish_all((places, np.where(valid, w, 0).astype(np.int64)), ends, step_id)
 
-            def publish(events: slice, part: NDArray[np.uint64], start: int) -> None:
-                if isinstance(self.counters, _core.LazyStream):
-                    self.counters.advance(places.astype(np.uint64), amounts, part)
-                    return
-                of_step = np.searchsorted(part, np.arange(events.stop - events.start, dtype=np.uint64), side="right")
-                changes = np.zeros((len(part), self.fit.coordinates), dtype=np.int64)
-                np.add.at(changes, (of_step, places[events]), amounts[events])
-                self._publish(changes.reshape(-1), len(part), start)
-
-            self._publish_all(ends, publish, at_once=isinstance(self.counters, _core.LazyStream))
+    def _feed(self, part: _Part) -> None:
+        places, amounts = part.events
+        if isinstance(self.counters, _core.LazyStream):
+            self.counters.advance(places.astype(np.uint64), amounts, part.ends)
+            return
+        of_step = np.searchsorted(part.ends, np.arange(len(places), dtype=np.uint64), side="right")
+        changes = np.zeros((len(part.ends), self.fit.coordinates), dtype=np.int64)
+        np.add.at(changes, (of_step, places), amounts)
+        self._publish(changes.reshape(-1), part)
 
     def _side(self, name: str, vertices: object) -> NDArray[np.int64]:
         """Return a set of vertices by index.

@@ -16,6 +16,7 @@ from sordino.streams.counter import Stream, open_stream
 from sordino.streams.events import EventStream
 from sordino.streams.graph import GraphStream
 from sordino.streams.graph_function import GraphFunctionStream
+from sordino.streams.kept import Kept
 from sordino.streams.rare import RareStream
 from sordino.streams.table import HistogramStream
 from sordino.streams.words import WordStream
@@ -26,7 +27,7 @@ from sordino.workloads.events.words import WordCounts
 if TYPE_CHECKING:
     from sordino.storage.steps import StepStore
 
-__all__ = ["attached", "check_store", "opened_stream"]
+__all__ = ["attached", "check_store", "event_stream", "opened_stream"]
 
 _EVENTS: tuple[tuple[type, Callable[..., EventStream]], ...] = (
     (WeightedGraph, GraphStream),
@@ -35,9 +36,10 @@ _EVENTS: tuple[tuple[type, Callable[..., EventStream]], ...] = (
 )
 
 
-def _of_events(fit: StreamFit, counters: Any, private: bool | None = None) -> EventStream:
+def event_stream(fit: StreamFit, counters: Any, private: bool | None = None, kept: Kept | None = None) -> EventStream:
+    """Return the stream of a kind of events, over counters; in a store by its row, if it is read by coordinate."""
     found = next(made for kind, made in _EVENTS if isinstance(fit.events, kind))
-    return found(fit, counters, private)
+    return found(fit, counters, private) if kept is None else found(fit, counters, private, kept)
 
 
 def check_store(fit: Fit, store: StepStore | None) -> None:
@@ -79,9 +81,9 @@ def opened_stream(fit: Fit, store: StepStore | None, key: bytes | None) -> OpenS
         case StreamFit(events=None):
             return open_stream(fit, store, key)
         case StreamFit(lazy=True):
-            return _of_events(fit, _core.LazyStream(fit.strategy, fit.door, fit.coordinates, key), private)
+            return event_stream(fit, _core.LazyStream(fit.strategy, fit.door, fit.coordinates, key), private)
         case StreamFit():
-            return _of_events(fit, open_stream(fit, store, key))
+            return event_stream(fit, open_stream(fit, store, key))
     raise UnsupportedMechanismError("this plan opens no stream")
 
 
@@ -108,7 +110,7 @@ def attached(fit: Fit, counters: object, replay: object) -> OpenStream:
         raise DataTypeError("replay must be a function of a stream")
     if counters._whole:
         raise InvalidParameterError("these counters belong to a stream of events already: restore them anew")
-    stream = _of_events(fit, counters)
+    stream = event_stream(fit, counters)
     try:
         stream.replay(replay)
     except BaseException:

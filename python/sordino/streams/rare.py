@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sordino._support.private_numbers import amounts_or
-from sordino.errors import DataTypeError, InvalidParameterError
+from sordino.errors import (
+    DataTypeError,
+    DuplicateRequestError,
+    InvalidParameterError,
+    StepPendingError,
+    StreamTakenError,
+)
 from sordino.streams.base import OverCounters, check_left
+from sordino.streams.kept import Kept, Published, step_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from sordino import _core
@@ -20,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RareStream"]
 
+_PENDING = "the last update is not stored yet: call resume(), or give it again under its step_id"
+
 
 class RareStream(OverCounters):
     """An open count of rare events; `StreamPlan.open` makes it. It belongs to one process.
@@ -28,7 +41,9 @@ class RareStream(OverCounters):
         fit: How it was planned.
     """
 
-    def __init__(self, fit: RareFit, above: _core.AboveThreshold | None, counters: Stream) -> None:
+    def __init__(
+        self, fit: RareFit, above: _core.AboveThreshold | None, counters: Stream, kept: Kept | None = None
+    ) -> None:
         super().__init__(counters)
         self.fit: RareFit = fit
         self._above = above
@@ -36,22 +51,44 @@ class RareStream(OverCounters):
         # running sum before it, and what was published of its segments.
         self._state = (0, 0.0)
         self._begun: tuple[int, int, list[float]] = (-1, 0, [])
+        # In a store: its row, and steps that it does not keep yet.
+        self._kept = kept
+        self._unkept: Published | None = None
+        self._name: str | None = None
+        self._answers: Array = np.zeros(0)
+        if kept is not None:
+            self._release = weakref.finalize(self, kept.release)
 
     @property
     def step(self) -> int:
         """Steps so far."""
+        if self._kept is not None:
+            return self._kept.row.step
+        return self._steps
+
+    @property
+    def _steps(self) -> int:
+        """Steps that were taken in, kept or not."""
         return self.counters.step if self._above is None else self._state[0]
 
     @property
     def value(self) -> float:
-        """The answer published last, 0 before the first step."""
+        """The answer published last, 0 before the first step.
+
+        Raises:
+            StepPendingError: The last update is not stored yet: call `resume`.
+        """
+        if self._kept is not None and self.pending:
+            raise StepPendingError(_PENDING)
         return float(self.counters.value or 0.0)
 
-    def update(self, items: object) -> Any:
+    def update(self, items: object, *, step_id: str | int | None = None) -> Any:
         """Take in the counts of the next step or steps, and publish the count so far after each.
 
         Args:
             items: An integer, or an array of them, one a step; clamped, missing ones are 0.
+            step_id: Name of this batch: given again, its answers are returned and nothing is published. Needs a
+                `sordino.Store`; an integer must grow.
 
         Returns:
             The answers: a float for a number, an array otherwise.
@@ -61,6 +98,9 @@ class RareStream(OverCounters):
             HorizonError: More steps than are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
+            StepPendingError: An earlier update is not stored yet.
+            StoreError: The store did not keep the steps; call `resume`, or give them again under their name.
+            StreamTakenError: The stream was taken over by somebody else; it is closed.
         """
         array = amounts_or("items", items)
         if array.ndim > 1:
@@ -68,11 +108,92 @@ class RareStream(OverCounters):
         rows = np.atleast_1d(array)
         self._check_open()
         with self._guard():
-            check_left(len(rows), self.fit.steps - self.step)
-            if len(rows) == 0:
-                return np.zeros(0)
-            answers: Array = np.asarray(self.counters.update(rows)) if self._above is None else self._segments(rows)
+            answers = self._answers_as(step_id)
+            if answers is None:
+                check_left(len(rows), self.fit.steps - self.step)
+                if len(rows) == 0:
+                    return np.zeros(0)
+                answers = self._taken(rows, step_id)
+        if len(answers) != len(rows):
+            raise DuplicateRequestError("this step_id was published before, with another number of steps")
         return float(answers[0]) if array.ndim == 0 else answers
+
+    def _answers_as(self, step_id: str | int | None) -> Array | None:
+        """Return what was published under a name, None if it is new; its own batch that waits ends first."""
+        if self._kept is None:
+            if step_id is not None:
+                raise InvalidParameterError("a step_id needs a sordino.Store: plan.open(..., store=...)")
+            return None
+        key = step_key(step_id)
+        if self.pending:
+            if key is None or self._name != key:
+                raise StepPendingError(_PENDING)
+            return self._ended()
+        row = self._kept.find(key)
+        return None if row is None else np.frombuffer(row.answers or b"", "<f8").astype(np.float64)
+
+    def _taken(self, rows: NDArray[np.int64], step_id: str | int | None) -> Array:
+        """Take rows in and publish what comes of them; in a store, once it is kept."""
+        if self._kept is None:
+            return np.asarray(self.counters.update(rows)) if self._above is None else self._segments(rows)
+        self._name = step_key(step_id)
+        if self._above is None:
+            self.counters._core.prepare(rows, None, True)
+        else:
+            self._segments(rows)
+        return self._ended()
+
+    def _ended(self) -> Array:
+        """Publish what was taken in to its end, and return the answers."""
+        first, before = self._state
+        if self._above is not None and (held := self._above.held(first)) is not None:
+            if self._begun[0] != first:
+                self._begun = (first, self.counters.step, [])
+            self._publish(first, before, *held)
+        if self._kept is None:
+            return self._answers
+        if self._unkept is None:
+            waiting = self.counters._core.held() if self._above is None else None
+            answers = self._answers if waiting is None else waiting[2]
+            content = answers.astype("<f8").tobytes()
+            self._unkept = Published(self._kept.row.step, len(answers), self._name, None, content)
+        return self._keep(self._unkept)
+
+    def _keep(self, steps: Published) -> Array:
+        """Keep steps with the whole state, which is small."""
+        assert self._kept is not None
+        if self._kept.row.step == steps.first:
+            self._kept.behind = 1.0
+            try:
+                self._kept.append(steps, self.sealed)
+            except StreamTakenError:
+                self._unkept = None
+                self.close()
+                raise
+        if self._above is None:
+            self.counters._core.commit()
+        self._unkept = None
+        return np.frombuffer(steps.answers or b"", "<f8").astype(np.float64)
+
+    def sealed(self, step: int, head: bytes) -> bytes:
+        """Return noise, counts and the running segment, sealed for their row."""
+        assert self._kept is not None
+        place, key = self._kept.place("state", step), self._kept.store.keys.sealing(self._kept.row.key_id)
+        above = b"" if self._above is None else self._above.sealed(key, f"{place}/above".encode())
+        header = {"place": place, "head": head.hex(), "also": [self._state[0], self._state[1], above.hex()]}
+        core: _core.Stream = self.counters._core
+        return core.checkpoint(key, json.dumps(header, sort_keys=True).encode(), True)
+
+    def go_on(self, also: Sequence[Any], place: str, key: bytes) -> None:
+        """Take the state where `sealed` left it; the counters have theirs.
+
+        Raises:
+            CheckpointError: It was altered, or belongs to another row.
+        """
+        step, value, above = int(also[0]), float(also[1]), bytes.fromhex(also[2])
+        self._state = (step, value)
+        if self._above is not None:
+            self._above.go_on(key, f"{place}/above".encode(), above, step)
 
     def _segments(self, rows: NDArray[np.int64]) -> Array:
         """Publish the count after each segment that ends; after an interruption, what is missing of the same items."""
@@ -99,13 +220,19 @@ class RareStream(OverCounters):
         answers = np.full(steps, before)
         for place, value in zip(ends[:room].tolist(), published, strict=True):
             answers[place:] = value
+        self._answers = answers
         self._state = (first + steps, float(answers[-1]))
         return answers
 
     @property
     def pending(self) -> bool:
         """Whether items were taken in that are not published to their end: by `resume`, or the same items again."""
-        return self.counters.pending or (self._above is not None and self._above.step != self._state[0])
+        if self._above is not None and self._above.step != self._state[0]:
+            return True
+        if self._kept is None:
+            return bool(self.counters.pending)
+        waits: bool = self._unkept is not None or self.counters._core.held() is not None
+        return bool(waits or self._steps != self._kept.row.step)
 
     def resume(self) -> None:
         """Publish what an interruption left: `value` is then the answer after the last item.
@@ -116,18 +243,33 @@ class RareStream(OverCounters):
             ForkError: The stream belongs to another process.
         """
         with self._guard():
+            if not self.pending:
+                raise InvalidParameterError("there is nothing to resume: every update was published")
             if self.counters.pending:
                 self.counters.resume()
-            elif not self.pending:
-                raise InvalidParameterError("there is nothing to resume: every update was published")
-            first, before = self._state
-            if self._above is not None and (held := self._above.held(first)) is not None:
-                if self._begun[0] != first:
-                    self._begun = (first, self.counters.step, [])
-                self._publish(first, before, *held)
+            self._ended()
 
     def close(self) -> None:
         """Wipe keys and counts; the stream refuses everything from now on."""
         self.counters.close()
         if self._above is not None:
             self._above.close()
+        if self._kept is not None and self._release.alive:
+            self._release()
+
+    def finish(self) -> None:
+        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
+
+        Raises:
+            InvalidParameterError: It is in no such store.
+            StepPendingError: The last update is not stored yet.
+            StreamTakenError: It was taken over by somebody else.
+            StoreError: The store cannot be used.
+        """
+        with self._guard():
+            if self._kept is None:
+                raise InvalidParameterError("only a stream in a sordino.Store is finished: close this one")
+            if self.pending:
+                raise StepPendingError(_PENDING)
+            self._kept.leave(finish=True)
+        self.close()

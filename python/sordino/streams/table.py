@@ -18,6 +18,7 @@ from sordino.releases.arrays import counts_of
 from sordino.releases.sketches import changes
 from sordino.streams.base import OverCounters
 from sordino.streams.counter import largest_entries
+from sordino.streams.steps import KeptSteps, encoded
 from sordino.workloads.bases import Basis, basis_of
 
 if TYPE_CHECKING:
@@ -47,8 +48,11 @@ class HistogramStream(OverCounters):
         self.fit: TableFit = fit
         # Differences of sums are what was published of each cell: those of the counters, as far as they were read.
         self._sums: list[float] = []
+        steps = getattr(counters, "_steps", None)
+        if isinstance(steps, KeptSteps):
+            steps.also = self._also
 
-    def update(self, cells: object, counts: object = None) -> None:
+    def update(self, cells: object, counts: object = None, *, step_id: str | int | None = None) -> None:
         """Publish the next step.
 
         Args:
@@ -56,6 +60,8 @@ class HistogramStream(OverCounters):
                 cell that does not exist is a null item: the step passes, nothing is said. Or the table of the step
                 from `sordino.tables.Windows`.
             counts: By how much, for each of them: integers, negative to take records away; 1 if None. Clamped.
+            step_id: Name of the step: given again, nothing is published. Needs a store; in a `sordino.Store` it may be
+                an integer that grows.
 
         Raises:
             DataTypeError: Not integers.
@@ -65,12 +71,20 @@ class HistogramStream(OverCounters):
             HorizonError: No steps are left.
             StreamClosedError: The stream was closed.
             ForkError: The stream belongs to another process.
-            StepStoreError: The store did not keep the step; call `resume`.
+            StepStoreError, StoreError: The store did not keep the step; call `resume`, or give it again under its name.
+            StreamTakenError: The stream was taken over by somebody else; it is closed.
+            StepForgottenError: The step was published so long ago that it is not kept.
         """
         with self._guard():
             self._check_open()
             self._catch_up()
-            self._publish(cells, counts)
+            known = None
+            if step_id is not None:
+                if isinstance(self.counters, _core.PanPrivateTree):
+                    raise InvalidParameterError("a pan-private stream has no store, so no step_id")
+                known = self.counters.published_as(step_id)
+            if known is None:
+                self._publish(cells, counts, step_id)
             self._catch_up()
 
     def _catch_up(self) -> None:
@@ -85,7 +99,19 @@ class HistogramStream(OverCounters):
             raise InvalidParameterError("the counters of this stream were updated on their own: its table is lost")
         self._sums.append(float(np.asarray(self.counters.value).reshape(-1)[0]))
 
-    def _publish(self, cells: object, counts: object) -> None:
+    def _also(self) -> str | None:
+        """Return the sums published so far, that of the step that is being stored included."""
+        if self.fit.representation not in _IN_TURN:
+            return None
+        held = self.counters._core.held()
+        return encoded(self._sums if held is None else [*self._sums, float(held[2][0])])
+
+    def sums_so_far(self, sums: list[float], behind: list[list[float]]) -> None:
+        """Take over what was published before this object was made: sums, and answers of the steps behind them."""
+        if self.fit.representation in _IN_TURN:
+            self._sums = [*sums, *(value for answers in behind for value in answers)]
+
+    def _publish(self, cells: object, counts: object, step_id: str | int | None) -> None:
         fit = self.fit
         amounts: NDArray[np.int64] | None
         if isinstance(cells, TableLike) and counts is None and not fit.workload.once:
@@ -111,7 +137,7 @@ class HistogramStream(OverCounters):
         if isinstance(self.counters, _core.PanPrivateTree):
             self.counters.update(row)
         else:
-            self.counters.update(row.reshape(1, -1) if fit.numbers > 1 else row)
+            self.counters.update(row.reshape(1, -1) if fit.numbers > 1 else row, step_id=step_id)
 
     @property
     def sums(self) -> Array:

@@ -10,16 +10,15 @@ import numpy as np
 from sordino import _core
 from sordino._support.checks import flag, integer, open_unit, positive, sequence
 from sordino.errors import InvalidParameterError, ShapeError
-from sordino.streams.events import EventStream, step_ends
+from sordino.streams.events import EventStream, _Part, step_ends
 from sordino.workloads.events.names import indices
 from sordino.workloads.events.words import WordCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from sordino.mechanisms.stream.fit import StreamFit
+    from sordino.streams.kept import Kept
     from sordino.workloads.base import Array
 
 __all__ = ["HeavyWord", "WordStream"]
@@ -41,8 +40,8 @@ class HeavyWord:
 class WordStream(EventStream):
     """An open stream of the counts of all short words; `StreamPlan.open` makes it."""
 
-    def __init__(self, fit: StreamFit, counters: Any, private: bool | None = None) -> None:
-        super().__init__(fit, counters, private)
+    def __init__(self, fit: StreamFit, counters: Any, private: bool | None = None, kept: Kept | None = None) -> None:
+        super().__init__(fit, counters, private, kept)
         assert isinstance(fit.events, WordCounts)
         self._workload = fit.events
         self._encoder = fit.events.encoder()
@@ -52,7 +51,7 @@ class WordStream(EventStream):
         super().close()
         self._encoder.close()
 
-    def update(self, letters: object, *, together: bool = False) -> None:
+    def update(self, letters: object, *, together: bool = False, step_id: str | int | None = None) -> None:
         """Take in letters, and publish the counts after them.
 
         An unknown letter is a null item: a step passes in which nothing ends.
@@ -61,6 +60,8 @@ class WordStream(EventStream):
             letters: A string, a letter, or a sequence of letters.
             together: Whether all of them (there may be none) are one step; otherwise each is a step. Several letters
                 in a step need `batches=True`.
+            step_id: Name of this batch: given again, nothing is published. Needs a store;
+                in a `sordino.Store` it may be an integer that grows.
 
         Raises:
             DataTypeError: Not letters by their type.
@@ -78,17 +79,17 @@ class WordStream(EventStream):
         if together and len(found) == 0 and not workload.batches:
             found = np.array([-1])  # nothing is a null letter: what is before and after does not join
         ends = step_ends(len(found), together)
-        lazy = isinstance(self.counters, _core.LazyStream)
-
-        def publish(events: slice, part: NDArray[np.uint64], start: int) -> None:
-            if isinstance(self.counters, _core.LazyStream):
-                self._encoder.feed(self.counters, found, part)
-            else:
-                self._publish(self._encoder.rows(start, found[events], part), len(part), start)
-
         with self._guard():
-            self._check(len(ends))
-            self._publish_all(ends, publish, at_once=lazy)
+            if self._published_as(step_id) is None:
+                self._check(len(ends))
+                self._publish_all((found.astype(np.int64),), ends, step_id)
+
+    def _feed(self, part: _Part) -> None:
+        (letters,) = part.events
+        if isinstance(self.counters, _core.LazyStream):
+            self._encoder.feed(self.counters, letters, part.ends)
+        else:
+            self._publish(self._encoder.rows(part.start, letters, part.ends), part)
 
     def count(self, words: Iterable[Sequence[int] | str]) -> Array:
         """Return the noisy counts of these words after the last step.

@@ -475,8 +475,20 @@ impl Stream {
         Ok(self.0.briefly(py, |open| open.settled()?.rekey())??)
     }
 
-    fn checkpoint<'py>(&self, py: Python<'py>, key: [u8; 32], header: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
-        Ok(PyBytes::new(py, &self.0.with(py, |open| open.settled()?.checkpoint(&key, header))??))
+    /// The state, sealed; behind a batch that waits to be stored only if that is said.
+    #[pyo3(signature = (key, header, held=false))]
+    fn checkpoint<'py>(
+        &self,
+        py: Python<'py>,
+        key: [u8; 32],
+        header: &[u8],
+        held: bool,
+    ) -> Result<Bound<'py, PyBytes>, PyError> {
+        let sealed = self.0.with(py, |open| {
+            let stream = if held { &mut open.stream } else { open.settled()? };
+            stream.checkpoint(&key, header)
+        });
+        Ok(PyBytes::new(py, &sealed??))
     }
 
     fn close(&self, py: Python<'_>) {

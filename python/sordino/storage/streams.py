@@ -1,0 +1,224 @@
+"""Streams and their steps in a store: what one transaction reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sordino.errors import StoreCorruptError
+from sordino.storage.chain import step_hash
+from sordino.storage.transactions import Transaction
+
+__all__ = [
+    "StepRow",
+    "StreamRow",
+    "claimed",
+    "find_step",
+    "find_stream",
+    "forget_steps",
+    "insert_step",
+    "insert_stream",
+    "seal_state",
+    "sealed_bytes",
+    "set_owner",
+    "steps_from",
+    "streams_in",
+    "taken_on",
+]
+
+_STREAM = (
+    "id, ledger, request, asked, plan, state, generation, token, owner, lease_until, step, head_hash, last_id, tail, "
+    "tail_hash, key_id, checkpoint_step, keep"
+)
+_STEP = "first, steps, step_id, units, answers, changes, generation, at, hash"
+_PART = 1 << 20
+_PAGE = 1000
+
+
+class StreamRow(NamedTuple):
+    """A stream: who publishes it, how far it came, and what that is chained to."""
+
+    id: str
+    ledger: str | None
+    request: str | None
+    asked: bytes
+    plan: bytes
+    state: str
+    generation: int
+    token: bytes
+    owner: str
+    lease_until: int
+    step: int
+    head_hash: bytes
+    last_id: int | None
+    tail: int
+    tail_hash: bytes
+    key_id: str
+    checkpoint_step: int
+    keep: int | None
+
+
+class StepRow(NamedTuple):
+    """Steps that were published together."""
+
+    first: int
+    steps: int
+    step_id: str | None
+    units: bytes | None
+    answers: bytes | None
+    changes: bytes | None
+    generation: int
+    at: int
+    hash: bytes
+
+    def chained(self, before: bytes) -> bytes:
+        """Return the hash of what was published behind others; events are sealed, each in its place."""
+        return step_hash(before, self.first, self.steps, self.step_id, (self.units, self.answers))
+
+
+def find_stream(transaction: Transaction, stream: str, locking: str = "") -> StreamRow | None:
+    """Return a stream, locked if wanted, or None."""
+    rows = transaction.rows(f"SELECT {_STREAM} FROM stream WHERE id = ?{locking}", stream)
+    return StreamRow(*rows[0]) if rows else None
+
+
+def streams_in(transaction: Transaction) -> list[StreamRow]:
+    """Return all streams, by name."""
+    return [StreamRow(*row) for row in transaction.rows(f"SELECT {_STREAM} FROM stream ORDER BY id")]
+
+
+def insert_stream(transaction: Transaction, row: StreamRow) -> bool:
+    """Add a stream; return whether there was none of its name."""
+    marks = ", ".join("?" * len(row))
+    return transaction.count(f"INSERT INTO stream ({_STREAM}) VALUES ({marks}) ON CONFLICT DO NOTHING", *row) == 1
+
+
+def claimed(transaction: Transaction, row: StreamRow, token: bytes, owner: str, lease_until: int) -> bool:
+    """Take a stream over; return whether nobody else did since the row was read."""
+    changed = transaction.count(
+        "UPDATE stream SET generation = generation + 1, token = ?, owner = ?, lease_until = ? "
+        "WHERE id = ? AND generation = ?",
+        token,
+        owner,
+        lease_until,
+        row.id,
+        row.generation,
+    )
+    return changed == 1
+
+
+def set_owner(transaction: Transaction, row: StreamRow, lease_until: int, state: str = "open") -> bool:
+    """Say until when a stream is held, or that it is finished; return whether it is still held."""
+    changed = transaction.count(
+        "UPDATE stream SET lease_until = ?, state = ? WHERE id = ? AND generation = ?",
+        lease_until,
+        state,
+        row.id,
+        row.generation,
+    )
+    return changed == 1
+
+
+def taken_on(transaction: Transaction, row: StreamRow, before: int) -> bool:
+    """Take a stream on to where `row` says; return whether it was held, and at the step before."""
+    changed = transaction.count(
+        "UPDATE stream SET step = ?, head_hash = ?, last_id = ?, lease_until = ? "
+        "WHERE id = ? AND generation = ? AND step = ? AND state = 'open'",
+        row.step,
+        row.head_hash,
+        row.last_id,
+        row.lease_until,
+        row.id,
+        row.generation,
+        before,
+    )
+    return changed == 1
+
+
+def insert_step(transaction: Transaction, stream: str, row: StepRow) -> None:
+    """Add steps."""
+    marks = ", ".join("?" * (len(row) + 1))
+    transaction.count(f"INSERT INTO step (stream, {_STEP}) VALUES ({marks})", stream, *row)
+
+
+def find_step(transaction: Transaction, stream: str, step_id: str) -> StepRow | None:
+    """Return the steps of a name, or None."""
+    rows = transaction.rows(f"SELECT {_STEP} FROM step WHERE stream = ? AND step_id = ?", stream, step_id)
+    return StepRow(*rows[0]) if rows else None
+
+
+def steps_from(transaction: Transaction, stream: str, first: int) -> Iterator[StepRow]:
+    """Yield the steps from one on, in order."""
+    while True:
+        page = transaction.rows(
+            f"SELECT {_STEP} FROM step WHERE stream = ? AND first >= ? ORDER BY first LIMIT {_PAGE}", stream, first
+        )
+        yield from (StepRow(*row) for row in page)
+        if len(page) < _PAGE:
+            return
+        first = page[-1][0] + 1
+
+
+def seal_state(transaction: Transaction, row: StreamRow, step: int, sealed: bytes) -> None:
+    """Keep the state after a step, in place of the one before."""
+    transaction.count("DELETE FROM sealed WHERE stream = ? AND kind = 'state'", row.id)
+    add_sealed(transaction, row, "state", step, sealed)
+    transaction.count("UPDATE stream SET checkpoint_step = ? WHERE id = ?", step, row.id)
+
+
+def add_sealed(transaction: Transaction, row: StreamRow, kind: str, step: int, sealed: bytes) -> None:
+    """Keep something sealed."""
+    for part, start in enumerate(range(0, max(len(sealed), 1), _PART)):
+        transaction.count(
+            "INSERT INTO sealed (stream, kind, step, part, generation, bytes) VALUES (?, ?, ?, ?, ?, ?)",
+            row.id,
+            kind,
+            step,
+            part,
+            row.generation,
+            sealed[start : start + _PART],
+        )
+
+
+def sealed_bytes(transaction: Transaction, stream: str, kind: str) -> list[tuple[int, int, bytes]]:
+    """Return what is kept of a kind: step, generation and bytes, in order of steps."""
+    rows = transaction.rows(
+        "SELECT step, generation, bytes FROM sealed WHERE stream = ? AND kind = ? ORDER BY step, part", stream, kind
+    )
+    found: dict[int, tuple[int, list[bytes]]] = {}
+    for step, generation, part in rows:
+        found.setdefault(step, (generation, []))[1].append(part)
+    return [(step, generation, b"".join(parts)) for step, (generation, parts) in found.items()]
+
+
+def forget_steps(transaction: Transaction, row: StreamRow, until: int, most: int = _PAGE) -> list[StepRow]:
+    """Forget steps before the checkpoint that were published before a time; return them.
+
+    Raises:
+        StoreCorruptError: They are not chained to what was forgotten before.
+    """
+    rows = transaction.rows(
+        f"SELECT {_STEP} FROM step WHERE stream = ? AND first + steps <= ? AND at < ? ORDER BY first LIMIT {most}",
+        row.id,
+        row.checkpoint_step,
+        until,
+    )
+    tail, tail_hash = row.tail, row.tail_hash
+    forgotten: list[StepRow] = []
+    for old in (StepRow(*found) for found in rows):
+        if old.first != tail:
+            break
+        if old.chained(tail_hash) != old.hash:
+            raise StoreCorruptError("a step of the stream was altered")
+        tail, tail_hash = tail + old.steps, old.hash
+        forgotten.append(old)
+    if forgotten:
+        transaction.count("DELETE FROM step WHERE stream = ? AND first < ?", row.id, tail)
+        transaction.count(
+            "UPDATE stream SET tail = ?, tail_hash = ? WHERE id = ? AND generation = ?",
+            tail,
+            tail_hash,
+            row.id,
+            row.generation,
+        )
+    return forgotten

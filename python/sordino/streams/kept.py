@@ -1,0 +1,433 @@
+"""A stream's row in a store: held by one owner, whose steps and states are kept in one transaction.
+
+Whoever holds the row has its generation; who was overtaken finds another one there, publishes nothing and wipes. A step
+leaves when the transaction that holds it is kept. Each claim takes a fresh key for the noise to come.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+
+from sordino._support.processes import this_process
+from sordino.errors import (
+    DataTypeError,
+    DuplicateRequestError,
+    InvalidParameterError,
+    SordinoError,
+    StepForgottenError,
+    StoreCorruptError,
+    StreamInUseError,
+    StreamTakenError,
+)
+from sordino.storage import streams
+from sordino.storage.owners import is_dead, new_token, owner_name
+from sordino.storage.store import Store
+from sordino.storage.streams import StepRow, StreamRow
+from sordino.storage.transactions import Transaction, now
+
+__all__ = ["Kept", "Published", "claim", "step_key"]
+
+# Milliseconds after which others may take a stream whose owner is silent.
+_LEASE = 60_000
+# Steps that are forgotten in one transaction.
+_FORGOTTEN = 1000
+
+
+class Published(NamedTuple):
+    """Steps to be kept.
+
+    Attributes:
+        first: Steps before them.
+        steps: How many.
+        step_id: Their name, as `step_key` writes it, or None.
+        units: Published increments, little-endian 64-bit integers, or None.
+        answers: Published answers, little-endian doubles, or None.
+        changes: The events that they are made of, not yet sealed, or None.
+    """
+
+    first: int
+    steps: int
+    step_id: str | None
+    units: bytes | None
+    answers: bytes | None
+    changes: bytes | None = None
+
+
+def step_key(step_id: object) -> str | None:
+    """Return the name of steps as it is kept: numbers and texts apart.
+
+    Raises:
+        DataTypeError: Neither text nor an integer.
+        InvalidParameterError: A number that is negative or above 2**63, or text that is none.
+    """
+    if step_id is None:
+        return None
+    if isinstance(step_id, str):
+        if any("\ud800" <= letter <= "\udfff" for letter in step_id) or "\0" in step_id:
+            raise InvalidParameterError("step_id must be text: it has a letter that is none")
+        return f"={step_id}"
+    if isinstance(step_id, bool) or not isinstance(step_id, int | np.integer):
+        raise DataTypeError("step_id must be a string, or an integer that grows")
+    if not 0 <= int(step_id) < 2**63:
+        raise InvalidParameterError("a step_id that is a number must be from 0 to 2**63 - 1")
+    return f"#{int(step_id)}"
+
+
+class Kept:
+    """The row of an open stream, held by this object.
+
+    Args:
+        store: The store.
+        row: The row, as it was claimed.
+
+    Attributes:
+        row: The row after the last step that was kept.
+    """
+
+    def __init__(self, store: Store, row: StreamRow) -> None:
+        self.store = store
+        self.row = row
+        # Bytes and seconds of work since the last state was kept, and what a state weighs.
+        self.behind = 0.0
+        self.weight = 0
+        self._bytes = 0
+        self._process = this_process()
+
+    # Names.
+
+    def place(self, what: str, step: int, generation: int | None = None) -> str:
+        """Return what something sealed is bound to."""
+        own = self.row.generation if generation is None else generation
+        return f"{self.store.id}/{self.row.id}/{own}/{step}/{what}"
+
+    def find(self, step_id: str | None) -> StepRow | None:
+        """Return the steps of a name, None if it is new.
+
+        Raises:
+            StepForgottenError: It is the number of steps whose answers were not kept.
+            StoreError: The store cannot be used.
+        """
+        if step_id is None:
+            return None
+        known = self._number(step_id)
+        if known is not None and (self.row.last_id is None or known > self.row.last_id):
+            return None
+        found = self.store.read(lambda transaction: streams.find_step(transaction, self.row.id, step_id))
+        if found is None and known is not None:
+            raise StepForgottenError(
+                f"step {known} was published before, and its answer was not kept; it is not published again",
+                charged=True,
+            )
+        return found
+
+    @staticmethod
+    def _number(step_id: str | None) -> int | None:
+        return int(step_id[1:]) if step_id is not None and step_id.startswith("#") else None
+
+    # Publishing.
+
+    def after(self, steps: Published) -> tuple[StreamRow, StepRow]:
+        """Return the row behind these steps, and their own."""
+        changes = None
+        if steps.changes is not None:
+            packed = zlib.compress(steps.changes, 1)
+            # How many events a step has is private: lengths are powers of two.
+            padded = packed.ljust(max(1 << (len(packed) + 8 - 1).bit_length(), 64) - 8, b"\0")
+            sealed = len(packed).to_bytes(8, "big") + padded
+            changes = self.store.keys.seal(self.place("changes", steps.first), sealed)
+        entry = StepRow(
+            steps.first,
+            steps.steps,
+            steps.step_id,
+            steps.units,
+            steps.answers,
+            changes,
+            self.row.generation,
+            now(),
+            b"",
+        )
+        entry = entry._replace(hash=entry.chained(self.row.head_hash))
+        number = self._number(steps.step_id)
+        row = self.row._replace(
+            step=steps.first + steps.steps,
+            head_hash=entry.hash,
+            last_id=self.row.last_id if number is None else number,
+            lease_until=now() + _LEASE,
+        )
+        return row, entry
+
+    def append_in(self, transaction: Transaction, row: StreamRow, entry: StepRow, sealed: bytes | None) -> bool:
+        """Keep steps, and the state behind them if there is one; return whether this object still holds the stream."""
+        if not streams.taken_on(transaction, row, entry.first):
+            return False
+        streams.insert_step(transaction, row.id, entry)
+        if sealed is not None:
+            streams.seal_state(transaction, row, row.step, sealed)
+        return True
+
+    def append(self, steps: Published, state: Callable[[int, bytes], bytes] | None = None) -> None:
+        """Keep steps, with a state if one is due.
+
+        Args:
+            steps: What is to be kept; the same again after an error.
+            state: Returns the sealed state behind them, for a step and the hash of all steps; None if none is wanted.
+
+        Raises:
+            StreamTakenError: Somebody else holds the stream now.
+            StoreError: They were not kept; OutcomeUnknownError if that is not known.
+        """
+        row, entry = self.after(steps)
+        sealed = None if state is None or not self.due(entry) else state(row.step, row.head_hash)
+
+        def script(transaction: Transaction) -> bool:
+            return self.append_in(transaction, row, entry, sealed)
+
+        if not self.store.certainly(script, lambda transaction: self.is_there(transaction, row, entry)):
+            raise self.taken()
+        self.went_on(row, entry, sealed)
+
+    def is_there(self, transaction: Transaction, row: StreamRow, entry: StepRow) -> bool | None:
+        """Return whether steps are kept, under the lock of the row: another connection may still be committing them."""
+        found = streams.find_stream(transaction, row.id, self.store.engine.locking)
+        if found is None or found.generation != row.generation:
+            return False
+        return True if found.step == row.step and found.head_hash == row.head_hash else None
+
+    def taken(self) -> StreamTakenError:
+        """Return the error of a stream that was taken over."""
+        return StreamTakenError("this stream is published by somebody else now; nothing was released", charged=True)
+
+    def due(self, entry: StepRow) -> bool:
+        """Return whether a state is to be kept with these steps: they weigh as much, or take long to go through."""
+        own = sum(len(part) for part in (entry.units, entry.answers) if part is not None)
+        return self._bytes + own >= self.weight or self.behind >= 1.0
+
+    def went_on(self, row: StreamRow, entry: StepRow, sealed: bytes | None) -> None:
+        """Remember that steps were kept."""
+        self._bytes += sum(len(part) for part in (entry.units, entry.answers) if part is not None)
+        if sealed is not None:
+            self.weight, self._bytes, self.behind = len(sealed), 0, 0.0
+            row = row._replace(checkpoint_step=row.step)
+        self.row = row
+        if sealed is not None and row.keep is not None and row.tail < row.checkpoint_step:
+            with suppress(SordinoError):  # the steps are kept: what is old is forgotten another time
+                self.compact()
+
+    def keep_state(self, sealed: bytes) -> None:
+        """Keep the state after the last step.
+
+        Raises:
+            StreamTakenError: Somebody else holds the stream now.
+            StoreError: It was not kept.
+        """
+        row = self.row
+
+        def script(transaction: Transaction) -> bool:
+            if not streams.set_owner(transaction, row, now() + _LEASE):
+                return False
+            streams.seal_state(transaction, row, row.step, sealed)
+            return True
+
+        if not self.store.certainly(script, lambda _: None):
+            raise self.taken()
+        self.weight, self._bytes, self.behind = len(sealed), 0, 0.0
+        self.row = row._replace(checkpoint_step=row.step)
+
+    # Reading.
+
+    def steps(self, first: int, head: bytes) -> list[StepRow]:
+        """Return the steps from one on.
+
+        Args:
+            first: The first.
+            head: Hash of all steps before it.
+
+        Raises:
+            StoreCorruptError: They are not chained to these, to each other, or to the row.
+        """
+        rows = self.store.read(lambda transaction: list(streams.steps_from(transaction, self.row.id, first)))
+        for step in rows:
+            if step.first != first or step.chained(head) != step.hash:
+                raise StoreCorruptError("a step of the stream was altered, exchanged or left out")
+            first, head = first + step.steps, step.hash
+        if (first, head) != (self.row.step, self.row.head_hash):
+            raise StoreCorruptError("steps at the end of the stream are missing, or were altered")
+        return rows
+
+    def all_steps(self) -> list[StepRow]:
+        """Return all steps that were not forgotten.
+
+        Raises:
+            StoreCorruptError: They are not chained to each other, or to the row.
+        """
+        return self.steps(self.row.tail, self.row.tail_hash)
+
+    def state(self) -> tuple[int, int, bytes]:
+        """Return the last state: its step, the generation that sealed it, and what is sealed.
+
+        Raises:
+            StoreCorruptError: There is none.
+        """
+        found = self.store.read(lambda transaction: streams.sealed_bytes(transaction, self.row.id, "state"))
+        if len(found) != 1:
+            raise StoreCorruptError("the state of the stream is missing")
+        self.weight = len(found[0][2])
+        return found[0]
+
+    def changes(self, rows: list[StepRow]) -> Iterator[tuple[int, bytes]]:
+        """Yield how many steps events are of, and the events: of all that was published, in order.
+
+        Raises:
+            WrongKeyError: They were sealed under another key or for another place, or altered.
+        """
+        packed = self.store.read(lambda transaction: streams.sealed_bytes(transaction, self.row.id, "events"))
+        for step, generation, sealed in packed:
+            content = zlib.decompress(self._unsealed("events", step, generation, sealed))
+            place = 0
+            while place < len(content):
+                steps, length = (int.from_bytes(content[place + 8 * i : place + 8 * i + 8], "big") for i in (0, 1))
+                yield steps, content[place + 16 : place + 16 + length]
+                place += 16 + length
+        for row in rows:
+            if row.changes is not None:
+                yield row.steps, self._changed(row)
+
+    def _changed(self, row: StepRow) -> bytes:
+        opened = self._unsealed("changes", row.first, row.generation, row.changes or b"")
+        return zlib.decompress(opened[8 : 8 + int.from_bytes(opened[:8], "big")])
+
+    def _unsealed(self, what: str, step: int, generation: int, sealed: bytes) -> bytes:
+        return self.store.keys.unseal(self.place(what, step, generation), sealed, self.row.key_id)
+
+    # Leaving.
+
+    def compact(self) -> None:
+        """Forget old steps below the state, a part at a time: their events, if they are needed, go into one row.
+
+        Raises:
+            StoreError: The store cannot be used.
+        """
+        row = self.row
+        if row.keep is None:
+            return
+        until = now() - row.keep
+
+        def script(transaction: Transaction) -> list[StepRow]:
+            forgotten = streams.forget_steps(transaction, row, until, _FORGOTTEN)
+            if any(old.changes is not None for old in forgotten):
+                parts = (
+                    old.steps.to_bytes(8, "big") + len(content).to_bytes(8, "big") + content
+                    for old in forgotten
+                    if old.changes is not None
+                    for content in (self._changed(old),)
+                )
+                end = forgotten[-1].first + forgotten[-1].steps
+                content = zlib.compress(b"".join(parts), 6)
+                streams.add_sealed(
+                    transaction, row, "events", end, self.store.keys.seal(self.place("events", end), content)
+                )
+            return forgotten
+
+        forgotten = self.store.write(script)
+        if forgotten:
+            last = forgotten[-1]
+            self.row = self.row._replace(tail=last.first + last.steps, tail_hash=last.hash)
+
+    def release(self) -> None:
+        """Give the stream back, if the store can be used: else others take it when the lease ends, or this process."""
+        if this_process() == self._process:
+            with suppress(SordinoError):
+                self.leave()
+            self.store.working.end(self.row.token)
+
+    def leave(self, *, finish: bool = False) -> None:
+        """Give the stream back, or finish it for good.
+
+        Raises:
+            StreamTakenError: Somebody else holds the stream now.
+            StoreError: The store cannot be used.
+        """
+        row = self.row
+
+        def script(transaction: Transaction) -> bool:
+            held = streams.set_owner(transaction, row, 0, "finished" if finish else "open")
+            if held and finish:
+                # Nothing secret stays, sealed or not.
+                transaction.count("DELETE FROM sealed WHERE stream = ?", row.id)
+                transaction.count("UPDATE step SET changes = NULL WHERE stream = ?", row.id)
+            return held
+
+        if not self.store.certainly(script, lambda _: None):
+            raise self.taken()
+
+
+def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Kept | None:
+    """Take a stream over, if there is one of this name.
+
+    Args:
+        store: The store.
+        stream: Its name.
+        asked: Digest of what it must have been asked for, None for anything.
+        take_over: Whether it is taken from an owner who may be alive.
+
+    Raises:
+        DuplicateRequestError: It was opened for something else.
+        StreamInUseError: Somebody else holds it.
+        InvalidParameterError: It is finished.
+        KeyMissingError: The store has no key.
+        StoreError: The store cannot be used.
+    """
+    token = new_token()
+    owner = owner_name()
+    while True:
+        row = store.read(lambda transaction: streams.find_stream(transaction, stream))
+        if row is None:
+            return None
+        if asked is not None and row.asked != asked:
+            raise DuplicateRequestError(
+                f"the stream {stream!r} was opened for something else: give the new one another stream_id",
+                charged=True,
+                request_id=row.request,
+            )
+        if row.state != "open":
+            raise InvalidParameterError(
+                f"the stream {stream!r} is {row.state}: what it published is there, and nothing more will be"
+            )
+        store.keys.sealing(row.key_id)  # before anything is taken from anybody
+        mine = row.owner == owner
+        alive = row.token in store.working if mine else not is_dead(row.owner)
+        left = row.lease_until - now()
+        if alive and left > 0 and not take_over:
+            raise StreamInUseError(
+                f"the stream {stream!r} is open elsewhere; take_over=True takes it from there",
+                charged=True,
+                retry=left / 1000.0,
+            )
+        until, found = now() + _LEASE, row
+
+        def script(transaction: Transaction, found: StreamRow = found, until: int = until) -> bool:
+            return streams.claimed(transaction, found, token, owner, until)
+
+        def done(transaction: Transaction, found: StreamRow = found) -> bool | None:
+            there = streams.find_stream(transaction, found.id, store.engine.locking)
+            return True if there is not None and there.token == token else None
+
+        store.working.begin(token)
+        try:
+            if store.certainly(script, done):
+                break
+            store.working.end(token)
+        except BaseException:
+            store.working.end(token)
+            raise
+    # Steps may have been published between the reading and the claim; behind it, by nobody else.
+    there = store.read(lambda transaction: streams.find_stream(transaction, stream))
+    if there is None or there.token != token:
+        store.working.end(token)
+        raise StreamTakenError("this stream was taken over by somebody else meanwhile", charged=True)
+    return Kept(store, there)
