@@ -382,7 +382,7 @@ class StreamPlan:
     def worst_steps(self, steps: int) -> NDArray[np.uint64]:
         """Steps among which, besides the last, the largest variance of a sum is found."""
     def parameters(self) -> bytes:
-        """The numbers that the noise depends on besides the recipe."""
+        """SHA-256 of the numbers that the noise depends on besides the recipe."""
     def sensitivity(self, patterns: Sequence[_Pattern]) -> float:
         """Of patterns that concern different coordinates, together."""
     def variances(self, steps: NDArray[np.uint64]) -> NDArray[np.float64]: ...

@@ -7,6 +7,7 @@ from sordino.streams.base import OpenStream
 from sordino.streams.counter import Stream, restore
 from sordino.streams.stored import go_on
 from sordino.streams.table import HistogramStream
+from sordino.streams.together import publish_together
 from sordino.streams.whole import StreamRelease
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "StreamRelease",
     "TableFit",
     "go_on",
+    "publish_together",
     "restore",
 ]

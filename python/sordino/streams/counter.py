@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from sordino.workloads.base import Array
 
-__all__ = ["Stream", "largest_entries", "restore"]
+__all__ = ["PENDING", "Stream", "largest_entries", "restore", "shaped"]
 
 _INTEGERS = np.dtype("<i8")
 _REALS = np.dtype("<f8")
-_PENDING = "the last update is not stored yet: call resume() for its answer"
+PENDING = "the last update is not stored yet: call resume() for its answer"
 _NO_CHECKPOINT = "these bytes are no checkpoint of a stream; nothing was restored"
 
 
@@ -124,10 +124,10 @@ class Stream(OpenStream):
             items = counts_of(items, request.unit, request.workload, self.step if known is None else known.first)
         rows, shape = read_items(items, self.fit.dim, request.integral)
         if self._steps is None:
-            return _shaped(self._core.update(rows, self._whole), shape)
+            return shaped(self._core.update(rows, self._whole), shape)
         with self._guard():
             values = self._update_stored(self._steps, rows, key)
-        return _shaped(values, shape)
+        return shaped(values, shape)
 
     def _key(self, step_id: object) -> str | None:
         if self._steps is not None:
@@ -151,7 +151,7 @@ class Stream(OpenStream):
         held = self._core.held()
         if held is not None:
             if held[1] != key:
-                raise StepPendingError(_PENDING)
+                raise StepPendingError(PENDING)
             self.resume()
         return self._steps.find(key)
 
@@ -160,7 +160,7 @@ class Stream(OpenStream):
         held = self._core.held()
         if held is not None:
             if key is None or held[1] != key:
-                raise StepPendingError(_PENDING)
+                raise StepPendingError(PENDING)
             return self._keep(again=True)
         if isinstance(steps, ListedSteps):
             steps.catch_up(self._core.step)
@@ -270,7 +270,7 @@ class Stream(OpenStream):
         """
         with self._guard.reading():
             if self._core.held() is not None:
-                raise StepPendingError(_PENDING)
+                raise StepPendingError(PENDING)
             step = self._core.step
             return step, self._core.answers() if step else None
 
@@ -345,7 +345,7 @@ class Stream(OpenStream):
         header = {"stream": self._name, "accounted": self.accounted, "plan": self.fit.record()}
         with self._guard():
             if self._core.held() is not None:
-                raise StepPendingError(_PENDING)
+                raise StepPendingError(PENDING)
             return self._core.checkpoint(
                 sized_key(key), json.dumps(header, sort_keys=True, default=np.ndarray.tolist).encode()
             )
@@ -364,7 +364,7 @@ class Stream(OpenStream):
             if not isinstance(self._steps, KeptSteps):
                 raise InvalidParameterError("only a stream in a sordino.Store is finished: close this one")
             if self._core.held() is not None:
-                raise StepPendingError(_PENDING)
+                raise StepPendingError(PENDING)
             self._steps.kept.leave(finish=True)
             self._core.close()
         self.close()
@@ -400,7 +400,8 @@ def largest_entries(answers: Array, count: object) -> tuple[NDArray[np.int64], A
     return order.astype(np.int64), answers[order]
 
 
-def _shaped(values: Array, shape: tuple[int, ...]) -> Any:
+def shaped(values: Array, shape: tuple[int, ...]) -> Any:
+    """Return answers in the shape of the items: a float for a number."""
     return float(values[0]) if shape == () else values.reshape(shape)
 
 

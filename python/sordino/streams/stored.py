@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["StoredOpening", "go_on", "open_stored"]
 
 _LEASE = 60_000
-# Seconds for an operation of a filter or a process, and of a step, about: a fifth of a second is 1.
-_OPERATION, _STEP = 5e-9, 2.5e-7
+# Seconds for an operation of a process, and for a step of one coordinate, about.
+_OPERATION, _STEP = 1e-9, 3e-8
 
 
 class StoredOpening(NamedTuple):

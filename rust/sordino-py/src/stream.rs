@@ -133,9 +133,9 @@ impl StreamPlan {
         self.0.worst_steps(steps).into_pyarray(py)
     }
 
-    /// The numbers that the noise depends on besides the recipe.
+    /// SHA-256 of the numbers that the noise depends on besides the recipe.
     fn parameters<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0.parameters())
+        PyBytes::new(py, &py.detach(|| self.0.parameters()))
     }
 
     /// Of patterns that concern different coordinates, together.

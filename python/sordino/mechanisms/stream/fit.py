@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -336,7 +335,7 @@ class StreamFit(DoorFit):
 
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common: floats of a mechanism must be the same everywhere."""
-        return {"noise_ratio": self.ratio, "parameters": hashlib.sha256(self.strategy.parameters()).hexdigest()}
+        return {"noise_ratio": self.ratio, "parameters": self.strategy.parameters().hex()}
 
     def lines(self) -> list[str]:
         """Say what will be measured and how good that is."""

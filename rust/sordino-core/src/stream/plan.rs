@@ -11,13 +11,16 @@ use crate::door::{PanPrivateTree, StreamDoor, StreamShift};
 use crate::error::Error;
 use crate::optimize::Progress;
 use crate::upper::Upper;
+use sha2::{Digest, Sha256};
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 /// A built strategy and the recipe it came from.
 #[derive(Debug)]
 pub struct StreamPlan {
     recipe: StreamRecipe,
     strategy: Box<dyn StreamStrategy>,
+    parameters: OnceLock<[u8; 32]>,
 }
 
 impl StreamPlan {
@@ -37,7 +40,7 @@ impl StreamPlan {
         let filter = recipe.filter.validated()?;
         let recipe = StreamRecipe { filter, ..recipe };
         let strategy = recipe.build(progress)?;
-        Ok(Self { recipe, strategy })
+        Ok(Self { recipe, strategy, parameters: OnceLock::new() })
     }
 
     /// What this was made from.
@@ -133,11 +136,13 @@ impl StreamPlan {
         self.strategy.worst_steps(steps)
     }
 
-    /// The numbers that the noise depends on besides the recipe, as bytes: a state goes on only with the same ones.
-    pub fn parameters(&self) -> Vec<u8> {
-        let mut out = Writer::default();
-        self.strategy.parameters(&mut out);
-        out.as_slice().to_vec()
+    /// SHA-256 of the numbers that the noise depends on besides the recipe: a state goes on only with the same ones.
+    pub fn parameters(&self) -> [u8; 32] {
+        *self.parameters.get_or_init(|| {
+            let mut out = Writer::default();
+            self.strategy.parameters(&mut out);
+            Sha256::digest(out.as_slice()).into()
+        })
     }
 
     /// Opens running sums whose state may be looked at once, for noise that was fitted to this plan.
