@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import warnings
 from collections.abc import Iterator
 
@@ -24,3 +25,22 @@ def known_noise() -> Iterator[None]:
         warnings.simplefilter("ignore")
         with so.testing.deterministic_noise(bytes(32)):
             yield
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A server of PostgreSQL, one for each process of tests; its path is short, as that of a socket must be."""
+    from postgres import Server
+
+    with tempfile.TemporaryDirectory(prefix="sordino", dir="/tmp") as folder:
+        server = Server(folder)
+        yield server
+        server.stop()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def where(request, tmp_path):
+    """Where a store is made: a new file, or a new database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    return request.getfixturevalue("postgres").fresh()

@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 
 from sordino._support.processes import this_process
 from sordino.errors import DataTypeError, MissingDependencyError, StoreError
-from sordino.storage.transactions import CommitUnknownError, Engine, LockedError, Row, Transaction, backing_off
+from sordino.storage.transactions import (
+    CommitUnknownError,
+    Engine,
+    LockedError,
+    Row,
+    Transaction,
+    backing_off,
+    owned_by,
+)
 
 __all__ = ["PostgresEngine", "system_of"]
 
@@ -66,12 +74,14 @@ class PostgresEngine(Engine):
         self._process = this_process()
         self._idle: list[Any] = []
         self._lock = threading.Lock()
+        owned_by(self, self._idle)
         self.read(lambda transaction: _require_safe(transaction, replicas), 10.0)
 
     def _connected(self) -> Any:
         if this_process() != self._process:
             _inherited.append((self._idle, self._lock))
             self._idle, self._lock, self._process = [], threading.Lock(), this_process()
+            owned_by(self, self._idle)
         with self._lock:
             if self._idle:
                 return self._idle.pop()
@@ -139,7 +149,8 @@ class PostgresEngine(Engine):
         """Close the connections of this process that nobody uses."""
         if this_process() == self._process:
             with self._lock:
-                idle, self._idle = self._idle, []
+                idle = list(self._idle)
+                self._idle.clear()
             for connection in idle:
                 connection.close()
 

@@ -14,7 +14,15 @@ from typing import Any, TypeVar
 from sordino._support.files import reason_of, sync_folder
 from sordino._support.processes import this_process
 from sordino.errors import BusyError, ForkError, StoreError, StoreVersionError
-from sordino.storage.transactions import CommitUnknownError, Engine, LockedError, Row, Transaction, backing_off
+from sordino.storage.transactions import (
+    CommitUnknownError,
+    Engine,
+    LockedError,
+    Row,
+    Transaction,
+    backing_off,
+    owned_by,
+)
 
 __all__ = ["SqliteEngine"]
 
@@ -55,9 +63,11 @@ class SqliteEngine(Engine):
         self.path = path if self._memory else Path(path).absolute()
         self._process = this_process()
         self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
+        # One, or none.
+        self._connections: list[sqlite3.Connection] = []
+        owned_by(self, self._connections)
         with self._lock:
-            self._connection = self._opened()
+            self._connections.append(self._opened())
 
     def _opened(self) -> sqlite3.Connection:
         try:
@@ -79,8 +89,9 @@ class SqliteEngine(Engine):
         if this_process() != self._process:
             if self._memory:
                 raise ForkError("a store in memory belongs to the process that made it")
-            _inherited.append((self._connection, self._lock))
-            self._connection, self._lock, self._process = None, threading.RLock(), this_process()
+            _inherited.append((self._connections, self._lock))
+            self._connections, self._lock, self._process = [], threading.RLock(), this_process()
+            owned_by(self, self._connections)
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise BusyError("a call of this store is under way in this thread; nothing was done")
         return self._lock
@@ -104,9 +115,9 @@ class SqliteEngine(Engine):
 
     def _run(self, begin: str, script: Callable[[Transaction], _T], timeout: float) -> _T:
         with self._turn():
-            if self._connection is None:
-                self._connection = self._opened()
-            connection = self._connection
+            if not self._connections:
+                self._connections.append(self._opened())
+            (connection,) = self._connections
             transaction = _Statements(connection)
             try:
                 transaction.rows(begin)
@@ -118,7 +129,7 @@ class SqliteEngine(Engine):
                     with suppress(sqlite3.Error):
                         connection.execute("ROLLBACK")
                 if connection.in_transaction or isinstance(error, CommitUnknownError):
-                    self._connection = None
+                    self._connections.clear()
                     connection.close()
                 raise
         return result
@@ -127,9 +138,9 @@ class SqliteEngine(Engine):
         """Close the connection of this process."""
         if this_process() == self._process:
             with self._lock:
-                if self._connection is not None:
-                    self._connection.close()
-                    self._connection = None
+                for connection in self._connections:
+                    connection.close()
+                self._connections.clear()
 
 
 class _Statements:
@@ -148,6 +159,8 @@ class _Statements:
             if statement == "COMMIT":
                 raise CommitUnknownError from None
             raise StoreError(f"the store refuses: {_said(code)}", retry=code == sqlite3.SQLITE_FULL) from None
+        except sqlite3.IntegrityError:
+            raise StoreError("the store refuses: what is to be kept does not fit what is there") from None
         except sqlite3.DatabaseError:
             if statement == "COMMIT":
                 raise CommitUnknownError from None

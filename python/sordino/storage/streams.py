@@ -110,7 +110,7 @@ def claimed(transaction: Transaction, row: StreamRow, token: bytes, owner: str, 
 def set_owner(transaction: Transaction, row: StreamRow, lease_until: int, state: str = "open") -> bool:
     """Say until when a stream is held, or that it is finished; return whether it is still held."""
     changed = transaction.count(
-        "UPDATE stream SET lease_until = ?, state = ? WHERE id = ? AND generation = ?",
+        "UPDATE stream SET lease_until = ?, state = ? WHERE id = ? AND generation = ? AND state = 'open'",
         lease_until,
         state,
         row.id,
@@ -141,10 +141,25 @@ def insert_step(transaction: Transaction, stream: str, row: StepRow) -> None:
     transaction.count(f"INSERT INTO step (stream, {_STEP}) VALUES ({marks})", stream, *row)
 
 
-def find_step(transaction: Transaction, stream: str, step_id: str) -> StepRow | None:
-    """Return the steps of a name, or None."""
-    rows = transaction.rows(f"SELECT {_STEP} FROM step WHERE stream = ? AND step_id = ?", stream, step_id)
-    return StepRow(*rows[0]) if rows else None
+def find_step(transaction: Transaction, stream: StreamRow, step_id: str) -> StepRow | None:
+    """Return the steps of a name, or None.
+
+    Raises:
+        StoreCorruptError: They are not chained to the steps before.
+    """
+    rows = transaction.rows(f"SELECT {_STEP} FROM step WHERE stream = ? AND step_id = ?", stream.id, step_id)
+    if not rows:
+        return None
+    found = StepRow(*rows[0])
+    before = transaction.rows(
+        "SELECT hash FROM step WHERE stream = ? AND first < ? ORDER BY first DESC LIMIT 1", stream.id, found.first
+    )
+    # Of a tail that was cut off since the row was read, the hash is in the row as it is now.
+    if not before:
+        before = transaction.rows("SELECT tail_hash FROM stream WHERE id = ?", stream.id)
+    if found.chained(before[0][0]) != found.hash:
+        raise StoreCorruptError("a step of the stream was altered", charged=True)
+    return found
 
 
 def steps_from(transaction: Transaction, stream: str, first: int) -> Iterator[StepRow]:

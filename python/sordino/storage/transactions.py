@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from sordino._support.processes import this_process
 from sordino.errors import StoreBusyError
 
-__all__ = ["CommitUnknownError", "Engine", "LockedError", "Transaction", "backing_off", "now"]
+__all__ = ["CommitUnknownError", "Engine", "LockedError", "Transaction", "backing_off", "now", "owned_by"]
 
 _T = TypeVar("_T")
 Row = tuple[Any, ...]
@@ -78,6 +80,18 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give the connections of this process back."""
+
+
+def owned_by(engine: object, connections: list[Any]) -> None:
+    """Close connections when nobody holds their engine any more, in the process that made them."""
+    weakref.finalize(engine, _closed, connections, this_process())
+
+
+def _closed(connections: list[Any], process: tuple[int, int]) -> None:
+    if this_process() == process:
+        for connection in connections:
+            connection.close()
+        connections.clear()
 
 
 def backing_off(attempt: Callable[[], _T], timeout: float) -> _T:

@@ -97,6 +97,7 @@ class Kept:
         self.weight = 0
         self._bytes = 0
         self._process = this_process()
+        self.left = False
 
     # Names.
 
@@ -117,7 +118,7 @@ class Kept:
         known = self._number(step_id)
         if known is not None and (self.row.last_id is None or known > self.row.last_id):
             return None
-        found = self.store.read(lambda transaction: streams.find_step(transaction, self.row.id, step_id))
+        found = self.store.read(lambda transaction: streams.find_step(transaction, self.row, step_id))
         if found is None and known is not None:
             raise StepForgottenError(
                 f"step {known} was published before, and its answer was not kept; it is not published again",
@@ -340,9 +341,10 @@ class Kept:
 
     def release(self) -> None:
         """Give the stream back, if the store can be used: else others take it when the lease ends, or this process."""
-        if this_process() == self._process:
+        if this_process() == self._process and not self.left:
             with suppress(SordinoError):
                 self.leave()
+        if this_process() == self._process:
             self.store.working.end(self.row.token)
 
     def leave(self, *, finish: bool = False) -> None:
@@ -364,6 +366,7 @@ class Kept:
 
         if not self.store.certainly(script, lambda _: None):
             raise self.taken()
+        self.left = True
 
 
 def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Kept | None:

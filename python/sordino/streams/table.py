@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,9 @@ class HistogramStream(OverCounters):
         self._sums: list[float] = []
         steps = getattr(counters, "_steps", None)
         if isinstance(steps, KeptSteps):
-            steps.also = self._also
+            # Weak: what gives the row back must not keep this object.
+            method = weakref.WeakMethod(self._also)
+            steps.also = lambda: found() if (found := method()) is not None else None
 
     def update(self, cells: object, counts: object = None, *, step_id: str | int | None = None) -> None:
         """Publish the next step.

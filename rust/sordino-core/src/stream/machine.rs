@@ -221,7 +221,7 @@ impl Stream {
             self.process.next(&mut self.source, &mut self.row);
             self.filter.push(published, self.step, spacing, &mut self.answers);
         }
-        self.row.zeroize();
+        self.row.as_mut_slice().zeroize();
         Ok(())
     }
 

@@ -1,0 +1,356 @@
+"""Every kind of stream in a store: gone on with behind its last step, published once, by one owner."""
+
+import contextlib
+import gc
+import os
+import warnings
+
+import cases
+import numpy as np
+import pytest
+from interrupts import interrupted
+
+import sordino as so
+
+STREAMS = [case for case in cases.STREAMS if case.name != "pan-private"]
+EACH = pytest.mark.parametrize("case", STREAMS, ids=lambda case: case.name)
+
+
+class Named:
+    """A stream whose updates have a name."""
+
+    def __init__(self, stream, step_id):
+        self._stream, self._step_id = stream, step_id
+        self.step = stream.step
+
+    def update(self, *events, **options):
+        return self._stream.update(*events, step_id=self._step_id, **options)
+
+
+def update(case, stream, step_id):
+    return case.update(Named(stream, step_id))
+
+
+def store_at(where):
+    return so.Store(where, key=cases.KEY)
+
+
+def opened(case, where, **options):
+    return case.loud.open(store=store_at(where), stream_id="s", **options)
+
+
+@EACH
+def test_it_goes_on_behind_its_last_step(case, where):
+    """Closed, dropped as by a crash, taken over: the numbers are those of one stream, but for little noise."""
+    with opened(case, where) as stream:
+        update(case, stream, 0)
+        first = case.total(stream)
+        update(case, stream, 1)
+        seen, step = case.total(stream), stream.step
+    stream = so.go_on(store_at(where), "s")
+    assert (stream.step, case.total(stream)) == (step, seen)
+    update(case, stream, 2)
+    seen, step = case.total(stream), stream.step
+    with opened(case, where, take_over=True) as again:
+        assert (again.step, case.total(again)) == (step, seen)
+        update(case, again, 3)
+        assert round(case.total(again) - first) == 3 * case.grows
+        assert again.step == 4 * case.steps
+    with pytest.raises(so.errors.StreamTakenError):
+        update(case, stream, 4)
+    assert stream.closed
+
+
+@EACH
+def test_a_repeated_step_is_published_once(case, where):
+    with opened(case, where) as stream:
+        fed = Named(stream, "a")
+        first = case.update(fed)
+        step, seen = stream.step, case.total(stream)
+        again = case.update(fed)
+        np.testing.assert_array_equal(again, first)
+        assert (stream.step, case.total(stream)) == (step, seen)
+    with opened(case, where) as stream:
+        np.testing.assert_array_equal(case.update(fed.__class__(stream, "a")), first)
+        assert stream.step == step
+        update(case, stream, "b")
+        assert stream.step == 2 * step
+
+
+@EACH
+def test_it_is_charged_once_with_its_row(case, where):
+    store = store_at(where)
+    total, options = cases.room(case.plan.cost)
+    ledger = so.Ledger(total, store=store, **options)
+    for _ in range(2):
+        with case.plan.open(ledger, store=store, stream_id="s") as stream:
+            assert stream.accounted and stream.private
+    assert [entry.cost for entry in ledger.history] == [case.plan.cost]
+    with pytest.raises(so.errors.BudgetExceededError):
+        case.plan.open(ledger, store=store, stream_id="t")
+    with pytest.raises(so.errors.InvalidParameterError, match="no stream"):
+        so.go_on(store, "t")
+    assert ledger.verify() == ledger.head
+
+
+@EACH
+def test_what_is_finished_stays_finished(case, where):
+    with opened(case, where) as stream:
+        update(case, stream, 1)
+        stream.finish()
+        assert stream.closed
+    with pytest.raises(so.errors.InvalidParameterError, match="finished"):
+        opened(case, where)
+    left = store_at(where).read(lambda transaction: transaction.rows("SELECT count(*) FROM sealed"))
+    assert left == [(0,)]
+
+
+@EACH
+def test_a_store_that_fails_is_asked_again(case, where, monkeypatch):
+    """Nothing is lost and nothing is said: the batch waits, and its own name ends it."""
+    with opened(case, where) as stream:
+        update(case, stream, 1)
+        seen = case.total(stream)
+        fed, engine = Named(stream, 2), _engine_of(stream)
+
+        def away(*_):
+            raise so.errors.StoreError("away", retry=True)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(engine, "write", away)
+            with pytest.raises(so.errors.StoreError, match="away"):
+                case.update(fed)
+        if stream.pending:
+            with pytest.raises(so.errors.StepStoreError):
+                update(case, stream, 3)
+        case.update(fed)
+        assert not stream.pending and stream.step == 2 * case.steps
+        assert round(case.total(stream) - seen) == case.grows
+
+
+def _engine_of(stream):
+    kept = getattr(stream, "_kept", None)
+    if kept is None:
+        kept = getattr(stream, "counters", stream)._steps.kept
+    return kept.store.engine
+
+
+@EACH
+def test_who_is_alive_keeps_it(case, where):
+    with opened(case, where) as stream:
+        with pytest.raises(so.errors.StreamInUseError) as refused:
+            opened(case, where)
+        assert refused.value.retry > 0 and refused.value.status == 409
+        update(case, stream, 1)
+    del stream
+    stream = opened(case, where)
+    del stream  # dropped, not closed
+    gc.collect()
+    opened(case, where).close()
+
+
+@pytest.mark.slow
+@EACH
+def test_an_interrupted_step_is_taken_once_or_can_be_ended(case, tmp_path):
+    """A signal at any place of an update: its name ends it, and the next owner finds the same."""
+    places = range(1, 30000, 11)
+    store = store_at(str(tmp_path / "s.db"))
+    for count, at in enumerate(places):
+        with case.loud.open(store=store, stream_id=f"s{at}") as stream:
+            update(case, stream, "a")
+            first = case.total(stream)
+            fed = Named(stream, "b")
+            gc.collect()  # what is dropped meanwhile would take the signal for itself
+            inside = interrupted(lambda fed=fed: case.update(fed), at)
+            # Also where the caller gives up, and somebody else goes on.
+            if count % 2 and inside:
+                with contextlib.suppress(so.SordinoError):
+                    case.update(fed)
+            case.total(stream) if not stream.pending else None
+        with so.go_on(store, f"s{at}") as stream:
+            fed._stream, fed.step = stream, stream.step
+            if stream.step == case.steps:
+                case.update(fed)
+            else:
+                fed.step = case.steps
+                case.update(fed)  # known: nothing is published
+            assert stream.step == 2 * case.steps
+            assert round(case.total(stream) - first) == case.grows
+        if not inside:
+            break
+    assert 3 < count < len(places) - 1
+
+
+@pytest.mark.parametrize("reads", ["dense", "lazy"])
+def test_nothing_private_is_at_rest(reads, tmp_path):
+    """No file of the store holds the key or an event, packed or not."""
+    events = np.array([777_777, 888_888, 999_999])
+    workload = so.events.SubstringCounts(10**6, 1, 64) if reads == "lazy" else so.events.EdgeCount(10**6, 64)
+    plan = so.plan(so.Continual(workload, reads=reads), cases.LOUD)
+    with plan.open(store=store_at(str(tmp_path / "s.db")), stream_id="s") as stream:
+        for number in range(3):
+            arguments = (events,) if reads == "lazy" else (events, events + 1)
+            stream.update(*arguments, step_id=number)
+    content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert cases.KEY not in content
+    for event in events:
+        assert int(event).to_bytes(8, "little") not in content and int(event).to_bytes(4, "little") not in content
+    sizes = so.Store(str(tmp_path / "s.db")).read(lambda t: t.rows("SELECT length(changes) FROM step"))
+    assert {size & (size - 1) for ((size),) in ((s[0] - 40,) for s in sizes)} == {0}
+
+
+@pytest.mark.parametrize("key", [None, bytes(32)])
+def test_without_its_key_a_stream_is_not_gone_on_with(key, where):
+    plan = so.plan(so.Continual(so.RunningSum(8)), so.GaussianDP(mu=1.0))
+    with plan.open(store=store_at(where), stream_id="s") as stream:
+        stream.update(3)
+    error = so.errors.KeyMissingError if key is None else so.errors.WrongKeyError
+    for go_on in (lambda store: so.go_on(store, "s"), lambda store: plan.open(store=store, stream_id="s")):
+        with pytest.raises(error):
+            go_on(so.Store(where, key=key))
+    with pytest.raises(so.errors.KeyMissingError):
+        plan.open(store=so.Store(where), stream_id="t")
+    with so.go_on(store_at(where), "s") as stream:  # nobody took it away
+        assert stream.step == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("step", "answers = zeroblob(16)"),
+        ("step", "units = zeroblob(16)"),
+        ("step", "step_id = '=other' WHERE first = 2"),
+        ("sealed", "bytes = zeroblob(200)"),
+        ("sealed", "generation = generation + 1"),
+        ("stream", "step = step + 2"),
+        ("stream", "step = step - 2"),
+        ("stream", "head_hash = zeroblob(32)"),
+        ("stream", "plan = zeroblob(9)"),
+    ],
+)
+def test_altered_rows_are_refused(table, change, tmp_path):
+    where = str(tmp_path / "s.db")
+    plan = so.plan(so.Continual(so.RunningSum(64)), so.GaussianDP(mu=1.0))
+    stream = plan.open(store=store_at(where), stream_id="s")
+    for number in range(3):
+        stream.update([1, 2], step_id=number)
+    _engine_of(stream).close()  # as by a crash: the state is an old one
+    stream._steps.kept.store.working.end(stream._steps.kept.row.token)
+    store = store_at(where)
+    known = so.go_on(store, "s")
+    assert known.step == 6
+    known.close()
+    store.write(lambda transaction: transaction.count(f"UPDATE {table} SET {change}"))
+    refusals = (so.errors.StoreCorruptError, so.errors.WrongKeyError, so.errors.StepForgottenError)
+    with pytest.raises(refusals) as refused:
+        so.go_on(store, "s").value  # noqa: B018
+        with so.go_on(store, "s") as stream:
+            stream.update([1, 2], step_id=1)
+    assert refused.value.status in {500, 410}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_opens_the_store_anew_and_not_the_stream(where):
+    """Connections of a parent are not used and not closed by its children; streams are of one process."""
+    store = store_at(where)
+    ledger = so.Ledger(so.PureDP(epsilon=1.0), store=store)
+    plan = so.plan(so.Continual(so.RunningSum(8)), so.PureDP(epsilon=0.25))
+    with plan.open(ledger, store=store, stream_id="s") as stream:
+        stream.update(1)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            with contextlib.suppress(BaseException):
+                warnings.simplefilter("ignore")
+                ledger.charge(so.privacy.PureCost(0.25))
+                try:
+                    stream.update(1)
+                except so.errors.ForkError:
+                    try:
+                        plan.open(ledger, store=store, stream_id="s")
+                    except so.errors.StreamInUseError:
+                        code = 0
+            os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        stream.update(1)
+        assert stream.step == 2
+    assert len(ledger.history) == 2 and ledger.verify() == ledger.head
+
+
+def test_lost_commits_share_no_noise(tmp_path):
+    """A store that is set back to an older state: the step that left and was forgotten comes again with fresh noise."""
+    where = tmp_path / "s.db"
+    plan = so.plan(so.Continual(so.RunningSum(64)), so.GaussianDP(mu=0.01))
+    with plan.open(store=store_at(str(where)), stream_id="s") as stream:
+        stream.update(0)
+    old = where.read_bytes()
+    noise = []
+    for _ in range(4):
+        with so.go_on(store_at(str(where)), "s") as stream:
+            before = stream.value
+            noise.append(stream.update(0) - before)
+        where.write_bytes(old)
+    assert len(set(noise)) == 4
+
+
+@pytest.mark.slow
+def test_many_steps_open_quickly_and_are_forgotten(where):
+    """Old answers go, numbers of queues stay known, a state is never far."""
+    plan = so.plan(so.Continual(so.RunningSum(2**20)), so.GaussianDP(mu=1.0))
+    with plan.open(store=store_at(where), stream_id="s", keep_steps="1 ms") as stream:
+        for number in range(3000):
+            stream.update(1, step_id=number)
+        with pytest.raises(so.errors.StepForgottenError) as forgotten:
+            stream.update(1, step_id=0)
+        assert forgotten.value.status == 410
+        assert stream.step == 3000
+    ((steps,),) = store_at(where).read(lambda transaction: transaction.rows("SELECT count(*) FROM step"))
+    assert steps < 2000
+    with so.go_on(store_at(where), "s") as stream:
+        assert stream.step == 3000
+        with pytest.raises(so.errors.StepForgottenError):
+            stream.update(1, step_id=17)
+        stream.update(1, step_id=3000)
+
+
+def test_events_that_were_forgotten_are_not_lost(where):
+    """Compaction moves the events of old steps into rows of their own."""
+    plan = so.plan(so.events.TriangleCount(400, 500, max_degree=6), so.GaussianDP(mu=1e6))
+    with plan.open(store=store_at(where), stream_id="s", keep_steps="1 ms") as stream:
+        for number in range(60):
+            stream.update([3 * number, 3 * number + 1], [3 * number + 1, 3 * number + 2], step_id=number)
+    ((steps,),) = store_at(where).read(lambda transaction: transaction.rows("SELECT count(*) FROM step"))
+    assert steps < 60
+    with so.go_on(store_at(where), "s") as stream:
+        stream.update([3 * number for number in range(60)], [3 * number + 2 for number in range(60)])
+        assert round(stream.value) == 60
+
+
+def test_streams_are_published_together(where):
+    plan = so.plan(so.Continual(so.RunningSum(64), dim=2), so.GaussianDP(mu=1e6))
+    store = store_at(where)
+    streams = [plan.open(store=store, stream_id=f"s{i}") for i in range(5)]
+    updates = [(stream, [[i, 1], [i, 1]], 7) for i, stream in enumerate(streams)]
+    first = so.streams.publish_together(updates)
+    np.testing.assert_array_equal(so.streams.publish_together(updates), first)
+    assert [round(float(answers[-1, 0])) for answers in first] == [0, 2, 4, 6, 8]
+    assert {stream.step for stream in streams} == {2}
+    # One that somebody else took is reported, the others go on.
+    other = plan.open(store=store_at(where), stream_id="s3", take_over=True)
+    after = so.streams.publish_together([(stream, [[1, 1]], 8) for stream in streams])
+    assert isinstance(after[3], so.errors.StreamTakenError) and streams[3].closed
+    assert [stream.step for stream in streams if not stream.closed] == [3, 3, 3, 3] and other.step == 2
+    # Refused before any of them goes on.
+    with pytest.raises(so.errors.HorizonError):
+        so.streams.publish_together([(streams[0], [[1, 1]], 9), (streams[1], np.ones((99, 2)), 9)])
+    assert streams[0].step == 3 and not streams[0].pending
+    for bad in (
+        [(streams[0], [[1, 1]], 9), (streams[0], [[1, 1]], 9)],
+        [(plan.open(), [[1, 1]], None)],
+        [(streams[0], [[1, 1]])],
+    ):
+        with pytest.raises(so.SordinoError):
+            so.streams.publish_together(bad)
+    assert so.streams.publish_together([]) == []
+    for stream in (*streams, other):
+        stream.close()
