@@ -28,11 +28,12 @@ LAYERS = {
     "streams": "what is published while it arrives",
     "plans": "one Plan, one Comparison, one planner",
     "tables": "from records to bounded counts",
+    "report": "metrics, one page about what was published",
     "plots": "pictures, reached through _support/extras",
     "cli": "the command line",
 }
 # What users type: names of other layers, nothing of their own.
-FACADES = {"__init__", "events", "smooth", "local", "sketches", "optimal", "noise"}
+FACADES = {"__init__", "aio", "events", "smooth", "local", "sketches", "optimal", "noise"}
 OPEN = "<!-- made by scripts/house.py -->"
 
 

@@ -14,6 +14,7 @@ What most people type is here; the rest is in `sordino.events`, `smooth`, `local
 """
 
 from sordino import (
+    aio,
     errors,
     events,
     local,
@@ -44,6 +45,7 @@ from sordino.privacy import (
 )
 from sordino.releases.interval import Interval
 from sordino.releases.release import Release
+from sordino.report import metrics, report
 from sordino.storage.keys import KeyFile
 from sordino.storage.store import Store
 from sordino.streams import Stream, go_on, restore
@@ -104,16 +106,19 @@ __all__ = [
     "UserLevel",
     "ZeroConcentratedDP",
     "__version__",
+    "aio",
     "compare",
     "errors",
     "events",
     "go_on",
     "local",
+    "metrics",
     "noise",
     "optimal",
     "plan",
     "privacy",
     "privacy_for",
+    "report",
     "restore",
     "sketches",
     "smooth",

@@ -10,9 +10,11 @@ import click
 import sordino as so
 from sordino._support.files import reason_of
 from sordino.cli import outputs
+from sordino.cli.accounts import Account, ledger_options
 from sordino.cli.events import events_group
 from sordino.cli.guarantee import number_list
 from sordino.cli.inputs import SOURCE_OPTIONS, Source, read_source
+from sordino.cli.ledger import ledger_group, report_command
 from sordino.cli.local import local_group
 from sordino.cli.options import Choices, plan_options
 from sordino.cli.progress import working
@@ -20,6 +22,7 @@ from sordino.cli.published import check_names, write_release
 from sordino.cli.schemas import table_group
 from sordino.cli.sketch import sketch_group
 from sordino.cli.smooth import smooth_group
+from sordino.cli.store import store_group
 from sordino.cli.stream import stream_command
 from sordino.cli.truth import draw_truth, true_answers
 from sordino.errors import InvalidParameterError, SordinoError
@@ -37,14 +40,17 @@ _EXIT_CODES: tuple[tuple[int, tuple[type[SordinoError], ...]], ...] = (
             so.errors.InputFileError,
             so.errors.PlanFileError,
             so.errors.ShapeError,
+            so.errors.KeyMissingError,
             so.errors.StepStoreError,
+            so.errors.StoreError,
+            so.errors.WrongKeyError,
         ),
     ),
     (
         4,
         (
             so.errors.BudgetExceededError,
-            so.errors.DuplicateRequestError,
+            so.errors.RequestError,
             so.errors.ForkError,
             so.errors.HorizonError,
             so.errors.StepConflictError,
@@ -141,9 +147,12 @@ def application(ctx: click.Context) -> None:
 
 
 application.add_command(events_group)
+application.add_command(ledger_group)
+application.add_command(report_command)
 application.add_command(local_group)
 application.add_command(sketch_group)
 application.add_command(smooth_group)
+application.add_command(store_group)
 application.add_command(stream_command)
 application.add_command(table_group)
 
@@ -247,6 +256,7 @@ def _require_unit(plan: so.ReleasePlan, bounded: so.AddRemove | None) -> None:
 )
 @_progress
 @click.option("--save-plan", type=_FILE, help="Write the plan that was used.")
+@ledger_options()
 @click.option("--insecure-show-truth", is_flag=True, help="Draw the truth as well. The picture is NOT private.")
 def release_command(
     input: Path,
@@ -258,6 +268,7 @@ def release_command(
     save_plan: Path | None,
     progress: bool,
     insecure_show_truth: bool,
+    account: Account,
     **options: Any,
 ) -> None:
     """Release answers about the data in INPUT, a CSV or Parquet file: the one command that touches data.
@@ -267,8 +278,7 @@ def release_command(
     count as public: rows are the cells of the domain, not records. Events, values and levels that are malformed
     or were not declared count nowhere, silently. Times without an offset are taken as UTC.
 
-    Nothing keeps account between two runs: what several releases cost together adds up, and a ledger in
-    Python watches over it.
+    What several releases cost together adds up: a ledger (`sordino ledger create`, --ledger) watches over it.
     """
     if insecure_show_truth and plot is None:
         raise InvalidParameterError("--insecure-show-truth needs --plot: there is no picture otherwise")
@@ -282,7 +292,7 @@ def release_command(
         raise InvalidParameterError("more than 2**26 answers are not written: release in Python, and ask for some")
     cells = source.cells_for(plan.workload)
     truth = true_answers(plan, cells) if insecure_show_truth else None
-    release = replace(plan.release(cells), index=source.labels)
+    release = replace(plan.release(cells, ledger=account.ledger, request_id=account.request_id), index=source.labels)
     write_release(release, level, source, output)
     if save_plan is not None:
         plan.save(save_plan)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import sordino as so
 from sordino._support.private_numbers import is_missing
 from sordino.cli import outputs
+from sordino.cli.accounts import Account, ledger_options
 from sordino.cli.guarantee import Guarantee, add_options, flag, guarantee_options
 from sordino.cli.published import write_columns
 from sordino.cli.tables import Column, read_columns, real
@@ -201,6 +202,7 @@ def events_group() -> None:
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals, each.")
 @click.option("--plan", "plan_only", is_flag=True, help="Explain the plan, count nothing.")
 @click.option("--output", type=_FILE, help="A .json, .csv or .parquet file.  [default: JSON on the standard output]")
+@ledger_options()
 def count_command(
     input: Path,
     *,
@@ -209,6 +211,7 @@ def count_command(
     level: float,
     plan_only: bool,
     output: Path | None,
+    account: Account,
     **options: Any,
 ) -> None:
     """Count patterns in INPUT: edges (CSV or Parquet, a row each), letters of a text, or events of a column.
@@ -236,7 +239,7 @@ def count_command(
     sides = [_side(text, workload) for text in choices.side]
     if kind == "cuts" and not sides:
         raise InvalidParameterError("--side is needed, once for each cut")
-    with plan.open() as stream:
+    with plan.open(account.ledger, request_id=account.request_id) as stream:
         if of_words:
             columns = _count_words(stream, choices, input, level)
         else:

@@ -13,6 +13,7 @@ import numpy as np
 import sordino as so
 from sordino._support.files import atomic_write
 from sordino.cli import outputs
+from sordino.cli.accounts import Account, ledger_options
 from sordino.cli.guarantee import Guarantee
 from sordino.cli.tables import read_chunks, real
 from sordino.errors import InputFileError, InvalidParameterError
@@ -85,8 +86,15 @@ def plan_command(
 @click.option("--input", type=_FILE, help="Instead: a CSV or Parquet file with a client a row; - for CSV from stdin.")
 @click.option("--column", help="Column of the numbers.")
 @click.option("--output", type=_FILE, help="A .jsonl or .npz file.  [default: JSON lines on the standard output]")
+@ledger_options(request=False)
 def encode_command(
-    plan_file: Path, *, value: str | None, input: Path | None, column: str | None, output: Path | None
+    plan_file: Path,
+    *,
+    value: str | None,
+    input: Path | None,
+    column: str | None,
+    output: Path | None,
+    account: Account,
 ) -> None:
     """Make reports under PLAN: what may be sent to anybody. Reporting twice costs twice.
 
@@ -97,8 +105,9 @@ def encode_command(
         raise InvalidParameterError("say whose report: --value, or --input and --column")
     plan = so.SurveyPlan.load(plan_file)
     chunks = [[[value]]] if input is None else read_chunks(input, [str(column)])
-    parts = [plan.encode_clients([real(entry) for entry in entries]) for (entries,) in chunks]
-    reports = np.concatenate(parts) if parts else plan.encode_clients([])
+    # One call: clients are different people, and their reports together cost what one costs.
+    values = [real(entry) for (entries,) in chunks for entry in entries]
+    reports = plan.encode_clients(values, ledger=account.ledger)
     if output is not None and output.suffix.lower() == ".npz":
         buffer = io.BytesIO()
         np.savez_compressed(buffer, reports=reports)

@@ -8,6 +8,7 @@ import click
 
 import sordino as so
 from sordino.cli import outputs
+from sordino.cli.accounts import Account, ledger_options
 from sordino.cli.guarantee import Guarantee, add_options, flag, guarantee_options
 from sordino.cli.progress import reading, working
 from sordino.cli.published import write_columns
@@ -113,6 +114,7 @@ def plan_command(schema_file: Path, save: Path | None, **options: Any) -> None:
 @click.option("--temporary", type=_FILE, help="Folder for these parts: as private as the records.")
 @click.option("--interval", "level_of", type=float, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--output", type=_FILE, help="Where to: .csv, .json or .parquet.  [default: JSON on standard output]")
+@ledger_options(named=False)
 def release_command(  # noqa: PLR0917 - options of click
     inputs: tuple[Path, ...],
     schema_file: Path,
@@ -122,13 +124,15 @@ def release_command(  # noqa: PLR0917 - options of click
     temporary: Path | None,
     level_of: float,
     output: Path | None,
+    *,
+    account: Account,
     **options: Any,
 ) -> None:
     """Release a table of the records in Parquet or CSV files.
 
     Of every user only so much counts as the schema says. What is malformed or was not declared counts nowhere,
-    silently. One answer a row, with a column for each level. Nothing keeps account between two runs: a ledger in
-    Python does.
+    silently. One answer a row, with a column for each level. A ledger (`sordino ledger create`, --ledger) keeps
+    account between runs.
     """
     outputs.check_outputs([*inputs, schema_file], output, (".json", ".csv", ".parquet"))
     if output is not None and output.suffix.lower() == ".parquet":
@@ -147,7 +151,7 @@ def release_command(  # noqa: PLR0917 - options of click
         table = so.tabulate(
             list(inputs), schema, request_id=request_id, memory=memory, temporary=temporary, progress=report_bytes
         )
-    release = plan.release(table)
+    release = plan.release(table, ledger=account.ledger, request_id=request_id)
     columns = {name: list(values) for name, values in frame_columns(release, level_of).items()}
     if output is not None and output.suffix.lower() != ".json":
         write_columns(columns, output)

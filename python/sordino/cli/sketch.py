@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import sordino as so
 from sordino._support.files import atomic_write
 from sordino.cli import outputs
+from sordino.cli.accounts import Account, ledger_options
 from sordino.cli.guarantee import Guarantee, add_options, flag, guarantee_options
 from sordino.cli.inputs import Source
 from sordino.cli.progress import working
@@ -233,6 +234,7 @@ def _release_options(command: _Command) -> _Command:
 @click.option(
     "--progress/--no-progress", default=True, help="Show on a terminal that the recovery goes on.  [default: progress]"
 )
+@ledger_options()
 def release_command(
     files: tuple[Path, ...],
     *,
@@ -241,12 +243,13 @@ def release_command(
     save_plan: Path | None,
     output: Path | None,
     progress: bool,
+    account: Account,
     **options: Any,
 ) -> None:
     """Add noise to the sum of the sketches in FILES, once, and write the table that is recovered from it.
 
-    Every release costs its budget: merge first, release once. Nothing keeps account between two runs: what several
-    releases cost together adds up, and a ledger in Python watches over it. The recovered table has no intervals: its
+    Every release costs its budget: merge first, release once. What several releases cost together adds up: a ledger
+    (`sordino ledger create`, --ledger) watches over it. The recovered table has no intervals: its
     error is at most about that of the noise if it has no more coefficients in the basis than are looked for.
     """
     outputs.check_outputs(files, output, (".json", ".csv", ".parquet"), save_plan)
@@ -259,7 +262,7 @@ def release_command(
     source = Source(np.empty(0), np.arange(sketch.cells), "cell", None)
     check_names(source, output)
     with working("recovering", progress):
-        release = plan.release(sketch)
+        release = plan.release(sketch, ledger=account.ledger, request_id=account.request_id)
     found = release.recovery
     assert found is not None
     facts = {

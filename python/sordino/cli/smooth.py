@@ -10,6 +10,7 @@ import numpy as np
 
 import sordino as so
 from sordino.cli import outputs
+from sordino.cli.accounts import Account, ledger_options
 from sordino.cli.guarantee import Guarantee, add_options, flag, guarantee_options
 from sordino.cli.published import write_columns
 from sordino.cli.tables import read_chunks, read_columns, real, require_arrow
@@ -152,6 +153,7 @@ def _release_options(command: _Command) -> _Command:
 @click.option("--save-plan", type=_FILE, help="Write the plan that was used.")
 @click.option("--output", type=_FILE, help="The summary, a .json file; a large one has an .npz file beside it.")
 @click.option("--plot", type=_FILE, help="Draw the density of the first two coordinates, or of the only one.")
+@ledger_options()
 def release_command(
     input: Path,
     *,
@@ -161,6 +163,7 @@ def release_command(
     save_plan: Path | None,
     output: Path | None,
     plot: Path | None,
+    account: Account,
     **options: Any,
 ) -> None:
     """Release a summary of the points in INPUT, a CSV or Parquet file, or CSV from the standard input (-).
@@ -169,8 +172,8 @@ def release_command(
     column is no point and counts nowhere, silently; with --replace, where the number of points is public, it counts in
     the middle of the bounds. The file is read piece by piece.
 
-    Every release costs its budget; asking the summary (`sordino smooth query`) costs nothing. Nothing keeps account
-    between two runs: what several releases cost together adds up, and a ledger in Python watches over it.
+    Every release costs its budget; asking the summary (`sordino smooth query`) costs nothing. What several
+    releases cost together adds up: a ledger (`sordino ledger create`, --ledger) watches over it.
     """
     if output is None and not plan_only:
         raise InvalidParameterError("say where the summary goes (--output), or --plan")
@@ -184,7 +187,9 @@ def release_command(
         click.echo(f"{plan.explain()}\n\n{plan.compare()}")
         return
     assert output is not None
-    release = replace(plan.release(_read_points(input, list(columns))), names=tuple(columns))
+    points = _read_points(input, list(columns))
+    release = plan.release(points, ledger=account.ledger, request_id=account.request_id)
+    release = replace(release, names=tuple(columns))
     release.save(output)
     click.echo(plan.explain())
     if save_plan is not None:

@@ -16,6 +16,7 @@ import numpy as np
 
 import sordino as so
 from sordino.cli import outputs
+from sordino.cli.accounts import Account, ledger_options
 from sordino.cli.progress import working
 from sordino.cli.stream_lines import Interruption, LineParser, LineReader
 from sordino.cli.stream_options import StreamChoices, stream_options
@@ -103,6 +104,7 @@ class _Writer:
 @click.option("--from-start", is_flag=True, help="The input begins with the first line of the stream, as a FILE does.")
 @click.option("--plan", "plan_only", is_flag=True, help="Explain the plan, compare the mechanisms, and read nothing.")
 @click.option("--plot", type=_FILE, help="With --plan: draw the error of every mechanism against the step.")
+@ledger_options()
 def stream_command(
     file: Path | None,
     *,
@@ -115,6 +117,7 @@ def stream_command(
     from_start: bool,
     plan_only: bool,
     plot: Path | None,
+    account: Account,
     **options: Any,
 ) -> None:
     """Publish an answer for each line of FILE, or of the standard input, as it comes.
@@ -141,7 +144,7 @@ def stream_command(
     with ExitStack() as stack:
         source = stack.enter_context(_opened(file))
         interruption = stack.enter_context(Interruption())
-        stream, saved = _open_stream(choices, state, key_file)
+        stream, saved = _open_stream(choices, state, key_file, account)
         stack.enter_context(stream)
         dim = stream.fit.dim
         if columns and len(columns) != dim:
@@ -191,12 +194,12 @@ def _opened(file: Path | None) -> Iterator[int]:
 
 
 def _open_stream(
-    choices: StreamChoices, state: Path | None, key_file: Path | None
+    choices: StreamChoices, state: Path | None, key_file: Path | None, account: Account
 ) -> tuple[so.Stream, StreamState | None]:
     with working("planning"):
         if state is None or key_file is None:
-            return choices.build_plan().open(), None
-        saved = open_stored(choices, state, key_file)
+            return choices.build_plan().open(account.ledger, request_id=account.request_id), None
+        saved = open_stored(choices, state, key_file, account)
         return saved.stream, saved
 
 

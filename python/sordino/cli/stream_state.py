@@ -8,6 +8,7 @@ from typing import Any
 
 import sordino as so
 from sordino._support.files import atomic_write, read_file
+from sordino.cli.accounts import NOBODY, Account
 from sordino.cli.stream_options import StreamChoices
 from sordino.errors import InputFileError, InvalidParameterError, StepStoreError
 
@@ -68,13 +69,14 @@ class StreamState:
         return time.monotonic() > self._time + max(_EVERY, self._cost / _SHARE)
 
 
-def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamState:
+def open_stored(choices: StreamChoices, path: Path, key_file: Path, account: Account = NOBODY) -> StreamState:
     """Open a stream whose state is kept, or go on with the one that is.
 
     Args:
         choices: The stream; may be left out when its state exists, and must not differ from it.
         path: The state; what was published is kept beside it, in a file with `.steps` at the end of the name.
         key_file: 32 bytes as hexadecimal digits; made for a new stream if it does not exist.
+        account: Who pays for a new stream.
 
     Raises:
         InvalidParameterError: The choices describe another stream.
@@ -93,7 +95,7 @@ def open_stored(choices: StreamChoices, path: Path, key_file: Path) -> StreamSta
         plan, orphan = asked or choices.build_plan(), steps.exists()
         key = _read_key(key_file) or _make_key(key_file)
         try:
-            stream = plan.open(store=store)
+            stream = plan.open(account.ledger, request_id=account.request_id, store=store)
         except StepStoreError as error:
             if not orphan:
                 raise

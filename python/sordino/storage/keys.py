@@ -17,7 +17,6 @@ from sordino.errors import CheckpointError, DataTypeError, InvalidParameterError
 
 __all__ = ["KeyFile", "KeySource", "Keys", "sized_key"]
 
-# Who asks for it without a name asks for the key in force.
 KeySource: TypeAlias = "bytes | KeyFile | Callable[[str], bytes]"
 _LENGTH = 32
 
@@ -129,14 +128,14 @@ class Keys:
         """
         return self._key("seal", key_id or self.key_id)
 
-    def seal(self, place: str, message: bytes) -> bytes:
+    def seal(self, place: str, message: bytes, key_id: str | None = None) -> bytes:
         """Seal a message, bound to the row that it belongs to.
 
         Raises:
             KeyMissingError: There is no key.
             EntropyError: The operating system gives no randomness.
         """
-        return _core.seal(self.sealing(), place.encode(), message)
+        return _core.seal(self.sealing(key_id), place.encode(), message)
 
     def unseal(self, place: str, sealed: bytes, key_id: str | None = None) -> bytes:
         """Return what was sealed.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 import threading
 from pathlib import Path
 
@@ -26,7 +25,8 @@ def _machine() -> str:
         space = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         space = "?"
-    return f"{socket.gethostname()}|{_read('/proc/sys/kernel/random/boot_id')}|{space}".replace("/", "_")
+    host = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "?")
+    return f"{host}|{_read('/proc/sys/kernel/random/boot_id')}|{space}".replace("/", "_")
 
 
 def _started(process: int) -> str | None:

@@ -40,6 +40,7 @@ class Store(Uncopied):
         key: 32 bytes, a `KeyFile`, or a function from the id of a key to its bytes. None is made for you.
         timeout: Seconds to wait for others.
         replicas: Of PostgreSQL: synchronous standbys that a commit must reach.
+        adopting: Whether a database that went back in time is opened all the same: for `sordino store adopt` alone.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
@@ -59,6 +60,7 @@ class Store(Uncopied):
         key: KeySource | None = None,
         timeout: float = 30.0,
         replicas: int | None = None,
+        adopting: bool = False,
     ) -> None:
         self.timeout = positive("timeout", timeout, most=86400.0)
         if replicas is not None:
@@ -72,7 +74,7 @@ class Store(Uncopied):
             self.engine = SqliteEngine(path)
             beside = None if path == ":memory:" else Path(path).absolute()
         try:
-            meta = self._opened()
+            meta = self._opened(adopting)
             self.id = meta["store"]
             self.keys = Keys(key, self.id, meta.get("key", "1"), beside)
         except BaseException:
@@ -80,7 +82,7 @@ class Store(Uncopied):
             raise
         self.working = WORKING
 
-    def _opened(self) -> dict[str, str]:
+    def _opened(self, adopting: bool) -> dict[str, str]:
         """Return what the store says of itself; make it if it is empty."""
         ((ours, others),) = self.read(lambda transaction: transaction.rows(self.engine.tables))
         if not ours:
@@ -92,7 +94,7 @@ class Store(Uncopied):
             raise StoreVersionError(
                 "the store was written by another version of sordino: `sordino store migrate`, or use that version"
             )
-        if self.engine.kind == "postgresql":
+        if self.engine.kind == "postgresql" and not adopting:
             found = self.read(system_of)
             if any(meta.get(name, value) != value for name, value in found.items()):
                 raise RollbackError(

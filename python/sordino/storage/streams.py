@@ -10,6 +10,7 @@ from sordino.storage.chain import step_hash
 from sordino.storage.transactions import Transaction
 
 __all__ = [
+    "SealedRow",
     "StepRow",
     "StreamRow",
     "claimed",
@@ -19,7 +20,7 @@ __all__ = [
     "insert_step",
     "insert_stream",
     "seal_state",
-    "sealed_bytes",
+    "sealed_rows",
     "set_owner",
     "steps_from",
     "streams_in",
@@ -30,7 +31,7 @@ _STREAM = (
     "id, ledger, request, asked, plan, state, generation, token, owner, lease_until, step, head_hash, last_id, tail, "
     "tail_hash, key_id, checkpoint_step, keep"
 )
-_STEP = "first, steps, step_id, units, answers, changes, generation, at, hash"
+_STEP = "first, steps, step_id, units, answers, changes, generation, key_id, at, hash"
 _PART = 1 << 20
 _PAGE = 1000
 
@@ -68,12 +69,22 @@ class StepRow(NamedTuple):
     answers: bytes | None
     changes: bytes | None
     generation: int
+    key_id: str
     at: int
     hash: bytes
 
     def chained(self, before: bytes) -> bytes:
         """Return the hash of what was published behind others; events are sealed, each in its place."""
         return step_hash(before, self.first, self.steps, self.step_id, (self.units, self.answers))
+
+
+class SealedRow(NamedTuple):
+    """Something secret, sealed for its place."""
+
+    step: int
+    generation: int
+    key_id: str
+    sealed: bytes
 
 
 def find_stream(transaction: Transaction, stream: str, locking: str = "") -> StreamRow | None:
@@ -93,14 +104,17 @@ def insert_stream(transaction: Transaction, row: StreamRow) -> bool:
     return transaction.count(f"INSERT INTO stream ({_STREAM}) VALUES ({marks}) ON CONFLICT DO NOTHING", *row) == 1
 
 
-def claimed(transaction: Transaction, row: StreamRow, token: bytes, owner: str, lease_until: int) -> bool:
-    """Take a stream over; return whether nobody else did since the row was read."""
+def claimed(  # noqa: PLR0917 - a claim
+    transaction: Transaction, row: StreamRow, token: bytes, owner: str, lease_until: int, key_id: str | None = None
+) -> bool:
+    """Take a stream over, to be sealed under a key from now on; return whether nobody else did since it was read."""
     changed = transaction.count(
-        "UPDATE stream SET generation = generation + 1, token = ?, owner = ?, lease_until = ? "
+        "UPDATE stream SET generation = generation + 1, token = ?, owner = ?, lease_until = ?, key_id = ? "
         "WHERE id = ? AND generation = ?",
         token,
         owner,
         lease_until,
+        key_id or row.key_id,
         row.id,
         row.generation,
     )
@@ -185,25 +199,28 @@ def add_sealed(transaction: Transaction, row: StreamRow, kind: str, step: int, s
     """Keep something sealed."""
     for part, start in enumerate(range(0, max(len(sealed), 1), _PART)):
         transaction.count(
-            "INSERT INTO sealed (stream, kind, step, part, generation, bytes) VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO sealed (stream, kind, step, part, generation, key_id, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)",
             row.id,
             kind,
             step,
             part,
             row.generation,
+            row.key_id,
             sealed[start : start + _PART],
         )
 
 
-def sealed_bytes(transaction: Transaction, stream: str, kind: str) -> list[tuple[int, int, bytes]]:
-    """Return what is kept of a kind: step, generation and bytes, in order of steps."""
+def sealed_rows(transaction: Transaction, stream: str, kind: str) -> list[SealedRow]:
+    """Return what is kept of a kind, in order of steps."""
     rows = transaction.rows(
-        "SELECT step, generation, bytes FROM sealed WHERE stream = ? AND kind = ? ORDER BY step, part", stream, kind
+        "SELECT step, generation, key_id, bytes FROM sealed WHERE stream = ? AND kind = ? ORDER BY step, part",
+        stream,
+        kind,
     )
-    found: dict[int, tuple[int, list[bytes]]] = {}
-    for step, generation, part in rows:
-        found.setdefault(step, (generation, []))[1].append(part)
-    return [(step, generation, b"".join(parts)) for step, (generation, parts) in found.items()]
+    found: dict[tuple[int, int, str], list[bytes]] = {}
+    for step, generation, key_id, part in rows:
+        found.setdefault((step, generation, key_id), []).append(part)
+    return [SealedRow(*place, b"".join(parts)) for place, parts in found.items()]
 
 
 def forget_steps(transaction: Transaction, row: StreamRow, until: int, most: int = _PAGE) -> list[StepRow]:

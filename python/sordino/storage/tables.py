@@ -27,9 +27,11 @@ _TABLES = (
     key_id TEXT NOT NULL, checkpoint_step INTEGER NOT NULL, keep INTEGER)""",
     # kind: 'state' of noise and filters after a step, 'events' up to a step.
     """sealed (stream TEXT NOT NULL REFERENCES stream, kind TEXT NOT NULL, step INTEGER NOT NULL,
-    part INTEGER NOT NULL, generation INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (stream, kind, step, part))""",
+    part INTEGER NOT NULL, generation INTEGER NOT NULL, key_id TEXT NOT NULL, bytes BLOB NOT NULL,
+    PRIMARY KEY (stream, kind, step, part))""",
     """step (stream TEXT NOT NULL REFERENCES stream, first INTEGER NOT NULL, steps INTEGER NOT NULL, step_id TEXT,
-    units BLOB, answers BLOB, changes BLOB, generation INTEGER NOT NULL, at INTEGER NOT NULL, hash BLOB NOT NULL,
+    units BLOB, answers BLOB, changes BLOB, generation INTEGER NOT NULL, key_id TEXT NOT NULL,
+    at INTEGER NOT NULL, hash BLOB NOT NULL,
     PRIMARY KEY (stream, first), UNIQUE (stream, step_id))""",
 )
 _INDEXES = (

@@ -27,7 +27,7 @@ from sordino.errors import (
 from sordino.storage import streams
 from sordino.storage.owners import is_dead, new_token, owner_name
 from sordino.storage.store import Store
-from sordino.storage.streams import StepRow, StreamRow
+from sordino.storage.streams import SealedRow, StepRow, StreamRow
 from sordino.storage.transactions import Transaction, now
 
 __all__ = ["Kept", "Published", "claim", "step_key"]
@@ -140,7 +140,7 @@ class Kept:
             # How many events a step has is private: lengths are powers of two.
             padded = packed.ljust(max(1 << (len(packed) + 8 - 1).bit_length(), 64) - 8, b"\0")
             sealed = len(packed).to_bytes(8, "big") + padded
-            changes = self.store.keys.seal(self.place("changes", steps.first), sealed)
+            changes = self.store.keys.seal(self.place("changes", steps.first), sealed, self.row.key_id)
         entry = StepRow(
             steps.first,
             steps.steps,
@@ -149,6 +149,7 @@ class Kept:
             steps.answers,
             changes,
             self.row.generation,
+            self.row.key_id,
             now(),
             b"",
         )
@@ -268,16 +269,16 @@ class Kept:
         """
         return self.steps(self.row.tail, self.row.tail_hash)
 
-    def state(self) -> tuple[int, int, bytes]:
-        """Return the last state: its step, the generation that sealed it, and what is sealed.
+    def state(self) -> SealedRow:
+        """Return the last state.
 
         Raises:
             StoreCorruptError: There is none.
         """
-        found = self.store.read(lambda transaction: streams.sealed_bytes(transaction, self.row.id, "state"))
+        found = self.store.read(lambda transaction: streams.sealed_rows(transaction, self.row.id, "state"))
         if len(found) != 1:
             raise StoreCorruptError("the state of the stream is missing")
-        self.weight = len(found[0][2])
+        self.weight = len(found[0].sealed)
         return found[0]
 
     def changes(self, rows: list[StepRow]) -> Iterator[tuple[int, bytes]]:
@@ -286,9 +287,8 @@ class Kept:
         Raises:
             WrongKeyError: They were sealed under another key or for another place, or altered.
         """
-        packed = self.store.read(lambda transaction: streams.sealed_bytes(transaction, self.row.id, "events"))
-        for step, generation, sealed in packed:
-            content = zlib.decompress(self._unsealed("events", step, generation, sealed))
+        for kept in self.store.read(lambda transaction: streams.sealed_rows(transaction, self.row.id, "events")):
+            content = zlib.decompress(self._unsealed("events", kept))
             place = 0
             while place < len(content):
                 steps, length = (int.from_bytes(content[place + 8 * i : place + 8 * i + 8], "big") for i in (0, 1))
@@ -299,11 +299,11 @@ class Kept:
                 yield row.steps, self._changed(row)
 
     def _changed(self, row: StepRow) -> bytes:
-        opened = self._unsealed("changes", row.first, row.generation, row.changes or b"")
+        opened = self._unsealed("changes", SealedRow(row.first, row.generation, row.key_id, row.changes or b""))
         return zlib.decompress(opened[8 : 8 + int.from_bytes(opened[:8], "big")])
 
-    def _unsealed(self, what: str, step: int, generation: int, sealed: bytes) -> bytes:
-        return self.store.keys.unseal(self.place(what, step, generation), sealed, self.row.key_id)
+    def _unsealed(self, what: str, kept: SealedRow) -> bytes:
+        return self.store.keys.unseal(self.place(what, kept.step, kept.generation), kept.sealed, kept.key_id)
 
     # Leaving.
 
@@ -330,7 +330,11 @@ class Kept:
                 end = forgotten[-1].first + forgotten[-1].steps
                 content = zlib.compress(b"".join(parts), 6)
                 streams.add_sealed(
-                    transaction, row, "events", end, self.store.keys.seal(self.place("events", end), content)
+                    transaction,
+                    row,
+                    "events",
+                    end,
+                    self.store.keys.seal(self.place("events", end), content, row.key_id),
                 )
             return forgotten
 
@@ -401,7 +405,9 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
             raise InvalidParameterError(
                 f"the stream {stream!r} is {row.state}: what it published is there, and nothing more will be"
             )
-        store.keys.sealing(row.key_id)  # before anything is taken from anybody
+        # Before anything is taken from anybody.
+        store.keys.sealing(row.key_id)
+        store.keys.sealing()
         mine = row.owner == owner
         alive = row.token in store.working if mine else not is_dead(row.owner)
         left = row.lease_until - now()
@@ -414,7 +420,7 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
         until, found = now() + _LEASE, row
 
         def script(transaction: Transaction, found: StreamRow = found, until: int = until) -> bool:
-            return streams.claimed(transaction, found, token, owner, until)
+            return streams.claimed(transaction, found, token, owner, until, store.keys.key_id)
 
         def done(transaction: Transaction, found: StreamRow = found) -> bool | None:
             there = streams.find_stream(transaction, found.id, store.engine.locking)

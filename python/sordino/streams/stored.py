@@ -306,11 +306,20 @@ def _stored_fit(kept: Kept, own: Fit | None) -> Fit:
     return own if own is not None and digest == own.digest else rebuilt_from(text, packed, fit_of, "stream")
 
 
-def _opened_state(kept: Kept, fit: StreamFit | TableFit | RareFit) -> tuple[_core.Stream, list[StepRow], Any, str]:
-    """Return counters at the last state, the steps behind it, what was kept beside them, and the state's place."""
-    step, generation, sealed = kept.state()
+class _State(NamedTuple):
+    """Counters at the last state, the steps behind it, what was kept beside them, and where and how it was sealed."""
+
+    core: _core.Stream
+    behind: list[StepRow]
+    also: Any
+    place: str
+    key: bytes
+
+
+def _opened_state(kept: Kept, fit: StreamFit | TableFit | RareFit) -> _State:
+    step, generation, key_id, sealed = kept.state()
     counters = fit if isinstance(fit, StreamFit) else fit.counters
-    key = kept.store.keys.sealing(kept.row.key_id)
+    key = kept.store.keys.sealing(key_id)
     try:
         core = _core.Stream.restore(counters.strategy, counters.door, counters.dim, key, sealed)
     except CheckpointError:
@@ -318,7 +327,7 @@ def _opened_state(kept: Kept, fit: StreamFit | TableFit | RareFit) -> tuple[_cor
     try:
         place = kept.place("state", step, generation)
         head, also = header_of(_core.checkpoint_header(sealed), place)
-        return core, kept.steps(step, head), also, place
+        return _State(core, kept.steps(step, head), also, place, key)
     except BaseException:
         core.close()
         raise
@@ -327,7 +336,7 @@ def _opened_state(kept: Kept, fit: StreamFit | TableFit | RareFit) -> tuple[_cor
 def _counters_on(fit: Fit, kept: Kept) -> OpenStream:
     if not isinstance(fit, StreamFit | TableFit):
         raise StoreCorruptError("the plan of the stream opens none")
-    core, behind, also, _ = _opened_state(kept, fit)
+    core, behind, also, _, _ = _opened_state(kept, fit)
     try:
         for row in behind:
             core.skip(np.frombuffer(row.units or b"", "<i8").astype(np.int64))
@@ -348,11 +357,11 @@ def _counters_on(fit: Fit, kept: Kept) -> OpenStream:
 
 
 def _lazy_on(fit: StreamFit, kept: Kept) -> OpenStream:
-    _, generation, content = kept.state()
+    _, generation, key_id, content = kept.state()
     length = int.from_bytes(content[:8], "big")
     header, sealed = content[8 : 8 + length], content[8 + length :]
     place = kept.place("state", 0, generation)
-    key = kept.store.keys.sealing(kept.row.key_id)
+    key = kept.store.keys.sealing(key_id)
     lazy = _core.LazyStream.unsealed(fit.strategy, fit.door, fit.coordinates, key, place.encode() + header, sealed)
     stream = event_stream(fit, lazy, True, kept)
     rows = kept.all_steps()
@@ -361,13 +370,13 @@ def _lazy_on(fit: StreamFit, kept: Kept) -> OpenStream:
 
 
 def _rare_on(fit: RareFit, kept: Kept) -> OpenStream:
-    core, behind, also, place = _opened_state(kept, fit)
+    core, behind, also, place, key = _opened_state(kept, fit)
     if behind:
         raise StoreCorruptError("a state of the stream is missing")
     core.rekey()
     above = _above(fit)  # under a fresh key
     plain = Stream(fit.counters, core, "", None, private=True, accounted=False)
     stream = RareStream(fit, above, plain, kept)
-    stream.go_on(also, place, kept.store.keys.sealing(kept.row.key_id))
+    stream.go_on(also, place, key)
     kept.keep_state(stream.sealed(kept.row.step, kept.row.head_hash))
     return stream

@@ -1,0 +1,73 @@
+"""What is done to a whole store by hand: after lost commits, for a new key, against growth."""
+
+from __future__ import annotations
+
+from sordino._support.checks import text
+from sordino.errors import InvalidParameterError
+from sordino.storage import ledgers, streams
+from sordino.storage.postgresql import system_of
+from sordino.storage.store import Store
+from sordino.storage.transactions import Transaction, now
+
+__all__ = ["accept_database", "compact", "set_key_id"]
+
+_AT_ONCE = 1000
+
+
+def compact(store: Store) -> dict[str, int]:
+    """Forget answers of requests whose time has come; return how many of what.
+
+    Answers of steps are forgotten by whoever holds their stream.
+
+    Raises:
+        StoreError: The store cannot be used.
+    """
+    forgotten = 0
+    for (ledger,) in store.read(lambda transaction: transaction.rows("SELECT id FROM ledger")):
+        while True:
+            found = store.write(
+                lambda transaction, ledger=ledger: ledgers.expire(transaction, ledger, now(), _AT_ONCE)  # type: ignore[misc]
+            )
+            forgotten += found
+            if found < _AT_ONCE:
+                break
+    return {"answers": forgotten}
+
+
+def set_key_id(store: Store, key_id: str) -> None:
+    """Seal under another key from now on: states of streams when they are opened next, seeds of requests at once.
+
+    The function of the store must give the keys of all ids that something is still sealed under.
+
+    Raises:
+        InvalidParameterError: It is no id.
+        KeyMissingError: The store has no key of this id.
+        StoreError: The store cannot be used.
+    """
+    if not text("key_id", key_id).isprintable() or not 0 < len(key_id) <= 100:
+        raise InvalidParameterError("the id of a key is printable text of at most 100 letters")
+    store.keys.sealing(key_id)
+    store.write(lambda transaction: transaction.count("UPDATE meta SET value = ? WHERE name = 'key'", key_id))
+    store.keys.key_id = key_id
+
+
+def accept_database(store: Store) -> None:
+    """Take the database as it is for the store's own, after commits were lost: all that was open is closed.
+
+    Unfinished requests are given up, and streams are taken from whoever holds them: who goes on takes a fresh key.
+
+    Raises:
+        StoreError: The store cannot be used.
+    """
+
+    def script(transaction: Transaction) -> None:
+        if store.engine.kind == "postgresql":
+            for name, value in system_of(transaction).items():
+                transaction.count("UPDATE meta SET value = ? WHERE name = ?", value, name)
+        transaction.count(
+            "UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL WHERE state = 'charged'"
+        )
+        for row in streams.streams_in(transaction):
+            streams.claimed(transaction, row, b"", "nobody", 0)
+
+    store.write(script)
