@@ -74,6 +74,8 @@ class SqliteEngine(Engine):
             if not self._memory:
                 _made(Path(self.path))
             connection = sqlite3.connect(self.path, timeout=0.0, isolation_level=None, check_same_thread=False)
+        except StoreError:
+            raise
         except (OSError, ValueError) as error:
             raise StoreError(f"the store cannot be opened: {reason_of(error)}") from None
         except sqlite3.Error:
