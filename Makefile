@@ -80,8 +80,14 @@ $(VENV)/.spark: $(VENV)/.ready requirements/spark.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/spark.txt
 	@touch $@
 
+# What the tests of services need of the system: a server of PostgreSQL and a browser, from Debian where one is root.
+$(VENV)/.service: $(VENV)/.ready requirements/service.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/service.txt
+	scripts/install_services.sh
+	@touch $@
+
 .PHONY: test-slow
-test-slow: build docs package $(VENV)/.spark ## Slow markers, benches that compile, the docs site, the release wheel and the sdist alone
+test-slow: build docs package $(VENV)/.spark $(VENV)/.service ## Slow markers, benches that compile, the docs site, the release wheel and the sdist alone
 	cargo $(CARGO_TEST) $(IGNORED)
 	CARGO_TARGET_DIR=target cargo clippy --manifest-path rust/sordino-bench/Cargo.toml --locked --all-targets -- -D warnings
 	$(PYTEST) -m slow

@@ -91,14 +91,14 @@ def commands(block: Block) -> list[list[str]]:
 def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`$ sordino ...` lines of console blocks run in order in one folder; `csv`, `toml` and `python` blocks make files."""
     monkeypatch.chdir(tmp_path)
-    ran = 0
+    ran, namespace = 0, {"__name__": "__docs__"}
     for block in blocks(page):
         if block.language in {"csv", "toml"} and block.body.startswith("# "):
             first, _, rest = block.body.partition("\n")
             file = tmp_path / first.removeprefix("# ").strip()
             file.write_text(rest, encoding="utf-8")
         if block.language == "python":
-            exec(compile(block.body, str(page), "exec", dont_inherit=True), {"__name__": "__docs__"})
+            exec(compile(block.body, str(page), "exec", dont_inherit=True), namespace)
         if block.language != "console":
             continue
         for command in commands(block):

@@ -701,3 +701,20 @@ def test_from_asyncio(where):
     found = asyncio.run(main())
     assert all(release.values.shape == (6,) for release in found)
     assert sorted(str(entry.request_id)[:1] for entry in ledger.history) == ["s", "x", "y", "z"]
+
+
+def test_who_asks_while_another_is_charged_hears_the_same(where, monkeypatch):
+    """Between the look for a request and its charge somebody else charges and answers it."""
+    ledger, other = ledger_at(where), ledger_at(where)
+    found = []
+    dry_run = type(ledger._book).dry_run
+
+    def meanwhile(book, charge):
+        if not found:
+            found.append(None)
+            found.append(released(other).values)
+        dry_run(book, charge)
+
+    monkeypatch.setattr(type(ledger._book), "dry_run", meanwhile)
+    np.testing.assert_array_equal(released(ledger).values, found[1])
+    assert len(ledger.history) == 1

@@ -155,7 +155,10 @@ class Requests:
                     return how.load(found)
             if prepared is None:
                 if row is None:
-                    self.book.dry_run(how.charge)
+                    try:
+                        self.book.dry_run(how.charge)
+                    except DuplicateRequestError:
+                        continue  # charged by somebody else meanwhile
                 prepared = how.prepare()
             token, working = new_token(), self.book.store.working
             try:

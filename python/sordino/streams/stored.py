@@ -158,6 +158,9 @@ def _opened(
     def opening(sealed: bytes) -> None:
         def script(transaction: Transaction) -> bool:
             if book is not None:
+                book.account_in(transaction)  # under its lock: who was quicker has committed
+                if streams.find_stream(transaction, row.id) is not None:
+                    raise _Exists
                 unit = fit.request.unit
                 charge = Charge(fit.cost, request, unit.label, unit)
                 book.charge_in(transaction, *book.new_request(charge, asked, "stream", token))
