@@ -237,3 +237,39 @@ def test_a_hundred_attributes():
     assert made.values.min() >= 0.0 and made.consistency.gap <= 1e-3 and made.consistency.iterations < 200
     some = {s: made.tables[s] for s in list(made.tables)[::500]}
     agrees(some, 2000)
+
+
+def test_a_search_that_did_not_end_promises_nothing():
+    weights = [1e6, 1, 1, 1, 1, 1e-6]
+    plan = so.plan(
+        so.Marginals([6] * 4, k=2, weights=weights), so.ApproxDP(epsilon=0.3, delta=1e-6), mechanism="fourier"
+    )
+    codes = np.random.default_rng(1).integers(0, 6, (300, 4))
+    found = plan.release(codes).consistent(total=300)
+    assert found.consistency.never_worse == found.consistency.converged
+    assert found.consistency.converged or found.rmse_kind == "noise only"
+
+
+def test_what_breaks_sums_is_refused():
+    """A clip of answers that have cells in common; counts of what may be negative."""
+    pure = so.PureDP(epsilon=0.1)
+    two = so.Kronecker([so.Histogram(3), so.GroupBy([[0, 0, 1]])])
+    for workload in (two, so.Histogram(4) | so.RunningSum(4), so.Matrix(np.tri(4)), so.Marginals([2, 2], k=1)):
+        release = so.plan(workload, pure).release(np.zeros(workload.input_shape, dtype=int))
+        with pytest.raises(so.errors.UnsupportedMechanismError, match="clip"):
+            release.nonnegative()
+    for workload in (so.Histogram(4), so.MovingAverage(2, 4), so.Kronecker([so.Histogram(2), so.Histogram(3)])):
+        release = so.plan(workload, pure).release(np.zeros(workload.input_shape, dtype=int))
+        assert release.nonnegative().values.min() >= 0.0
+    real = so.plan(so.Histogram(8), pure, integral=False, max_value=5).release(np.arange(8) - 4.0)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="negative"):
+        real.consistent()
+
+
+def test_a_plan_says_how_the_total_is_known():
+    said = so.plan(so.Marginals([4, 5], k=1), so.GaussianDP(mu=1.0), mechanism="fourier").explain()
+    assert "hardly measured: total_share=.02" in said
+    shared = so.plan(so.Marginals([4, 5], k=1, total_share=0.02), so.GaussianDP(mu=1.0), mechanism="fourier")
+    assert "the total has its share" in shared.explain()
+    other = so.plan(so.Marginals([4, 5], k=1, total_share=0.02), so.PureDP(epsilon=1.0), mechanism="output")
+    assert "means nothing here" in other.explain()

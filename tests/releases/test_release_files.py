@@ -55,7 +55,7 @@ def test_what_is_read_is_what_was_saved(name, suffix, tmp_path):
     table = pq.read_table(path) if suffix == ".parquet" else pa.ipc.open_file(path).read_all()
     assert (table.column("value").to_numpy() == release.values.reshape(-1)).all()
     if name == "sketch":
-        assert table.column_names == ["value"] and read.recovery is not None
+        assert table.column_names == ["index", "value"] and read.recovery is not None
         return
     assert (read.unbiased == release.unbiased).all() and (read.stderr == release.stderr).all()
     one, other = release.interval(0.9), read.interval(0.9)
@@ -182,3 +182,79 @@ def test_a_hundred_attributes_are_saved(tmp_path):
         assert so.Plan.load(plan.save(tmp_path / "plan.json")).rmse == plan.rmse
         release = plan.release(np.zeros((5, 100), dtype=int))
         assert (so.Release.load(release.save(tmp_path / "a.arrow")).values == release.values).all()
+
+
+def test_files_and_frames_say_the_same(tmp_path):
+    """The same columns and numbers in files and frames: weights of levels are taken out of both."""
+    schema = so.Schema({"a": so.tables.Levels(["x", "y"])}, user=None)
+    table = so.tabulate({"a": ["x"] * 70 + ["y"] * 30}, schema, request_id="r")
+    weighted = so.plan(schema.group_by("a", "a.total", weights={"a.total": 10}), PURE).release(table)
+    marginals = so.plan(so.Marginals([2, 3], k=1), PURE).release(np.arange(6))
+    ranges = so.plan(so.AllRanges(4), PURE).release(np.arange(4))
+    for release in (weighted, marginals, ranges):
+        frame = release.to_frame(library="pandas").drop(columns=["lower", "upper"])
+        read = pq.read_table(release.save(tmp_path / "a.parquet")).to_pandas()
+        assert list(read.columns) == list(frame.columns)
+        np.testing.assert_array_equal(read["value"], frame["value"])
+        assert so.Release.load(tmp_path / "a.parquet").values.tolist() == release.values.tolist()
+    assert abs(pq.read_table(weighted.save(tmp_path / "b.parquet")).to_pydict()["value"][-1] - 100) < 20
+    assert ranges.to_frame(library="pandas")["last"].tolist() == [0, 1, 2, 3, 1, 2, 3, 2, 3, 3]
+
+
+def test_amounts_are_shown_as_counts_sums_and_means(tmp_path):
+    schema = so.Schema(
+        {"place": so.tables.Levels(["n", "s"])}, user=None, values={"pay": so.tables.Value(0, 100, step=1)}
+    )
+    rows = {"place": ["n"] * 60 + ["s"] * 40, "pay": [50] * 100}
+    release = so.plan(schema.counts(), so.PureDP(epsilon=5.0)).release(so.tabulate(rows, schema, request_id="x"))
+    read = pq.read_table(release.save(tmp_path / "a.parquet")).to_pydict()
+    assert read["place"] == ["n", "s"] and abs(read["count"][0] - 60) < 20 and "pay_mean" in read
+    assert so.Release.load(tmp_path / "a.parquet").values.tolist() == release.values.tolist()
+    for call in (lambda: release.consistent(total=100), lambda: release.quantile(0.5), release.moments):
+        with pytest.raises(so.SordinoError):
+            call()
+
+
+def test_names_in_files_are_not_altered_unseen(tmp_path):
+    pd = pytest.importorskip("pandas")
+    days = pd.Series([1, 2, 3], index=pd.date_range("2026-01-01", periods=3))
+    release = so.plan(so.Histogram(3), PURE).release(days)
+    path = release.save(tmp_path / "a.parquet")
+    table = pq.read_table(path)
+    later = pa.array(pd.date_range("2030-01-01", periods=3))
+    pq.write_table(table.set_column(0, "index", later).replace_schema_metadata(table.schema.metadata), path)
+    with pytest.raises(so.errors.PlanFileError, match="altered"):
+        so.Release.load(path)
+
+
+@pytest.mark.parametrize("kind", ["periods", "intervals", "mixed", "missing", "several"])
+def test_labels_of_any_type_leave_as_text(kind, tmp_path):
+    pd = pytest.importorskip("pandas")
+    index = {
+        "periods": lambda: pd.period_range("2026-01", periods=3, freq="M"),
+        "intervals": lambda: pd.interval_range(0, 3),
+        "mixed": lambda: pd.Index([1, "b", None], dtype=object),
+        "missing": lambda: pd.DatetimeIndex(["2026-01-01", None, "2026-01-03"]),
+        "several": lambda: pd.MultiIndex.from_product([["a"], [1, 2, 3]]),
+    }[kind]()
+    release = so.plan(so.Histogram(3), PURE).release(pd.Series([1, 2, 3], index=index))
+    assert release.to_arrow().num_rows == 3
+    for library in ("pandas", "polars", "pyarrow"):
+        assert len(release.to_frame(library=library)) == 3
+    assert so.Release.load(release.save(tmp_path / "a.arrow")).values.tolist() == release.values.tolist()
+
+
+def test_public_margins_leave_a_trace(tmp_path):
+    release = so.plan(so.Marginals([2, 3], k=2), PURE).release(np.arange(6))
+    found = release.consistent(invariants={(0,): [5, 10]})
+    assert found.consistency.invariants == ((0,),)
+    assert so.Release.load(found.save(tmp_path / "a.arrow")).consistency == found.consistency
+
+
+def test_records_are_written_with_their_distances(tmp_path):
+    release = so.plan(so.Marginals([2, 3, 2], k=2), PURE).release(np.arange(12)).consistent(whole=True)
+    people = release.records(seed=1)
+    table = pq.read_table(people.save(tmp_path / "a.parquet"))
+    assert table.num_rows == len(people) and b"distance" in table.schema.metadata[b"sordino.records"]
+    with pytest.raises(so.errors.InvalidParameterError):
+        people.save(tmp_path / "a.csv")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sordino._support.checks import integer
 from sordino.errors import InvalidParameterError
-from sordino.plots.style import ACCENT, INK, MUTED, PALE, check_picture, dress, heading, new_figure, save_figure, short
+from sordino.plots.style import ACCENT, INK, MUTED, PALE, canvas_of, check_picture, dress, heading, save_figure, short
 from sordino.workloads.smooth.cube import grid_points
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def plot_density(
     axes: Sequence[int] | None = None,
     bandwidth: object = None,
     names: Sequence[str] | None = None,
+    ax: Any = None,
 ) -> Figure:
     """Draw the density of one coordinate with its band, or of two as a map; the others are summed out.
 
@@ -59,7 +60,7 @@ def plot_density(
         check_picture(path)
     labels = [f"coordinate {j}" if names is None else names[j] for j in chosen]
     draw = _curve if len(chosen) == 1 else _map
-    return save_figure(draw(release, chosen, bandwidth, labels), path)
+    return save_figure(draw(release, chosen, bandwidth, labels, ax), path)
 
 
 def _subtitle(release: SmoothRelease) -> str:
@@ -68,14 +69,13 @@ def _subtitle(release: SmoothRelease) -> str:
     return f"{release.fit.name}{after} \N{MIDDLE DOT} {points}{short(release.points)} points"
 
 
-def _curve(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, labels: list[str]) -> Figure:
+def _curve(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, labels: list[str], ax: Any) -> Figure:
     low, high = release.fit.workload.bounds[chosen[0]]
     x = np.linspace(low, high, _CURVE)
     answers = release.density(x[:, None], bandwidth=bandwidth, axes=chosen)
     outer = answers.interval(_LEVEL)
     below, above = replace(answers, truncation=np.zeros(_CURVE)).interval(_LEVEL)
-    figure = new_figure()
-    plot = figure.add_subplot()
+    figure, plot = canvas_of(ax, 9.0, 4.8)
     plot.fill_between(x, *outer, color=ACCENT, alpha=0.08, linewidth=0)
     plot.fill_between(x, below, above, color=ACCENT, alpha=0.2, linewidth=0)
     plot.plot(x, answers.values, color=ACCENT, linewidth=1.8)
@@ -93,7 +93,7 @@ def _curve(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, l
     return figure
 
 
-def _map(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, labels: list[str]) -> Figure:
+def _map(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, labels: list[str], ax: Any) -> Figure:
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - optional extra
 
     bounds = [release.fit.workload.bounds[j] for j in chosen]
@@ -102,8 +102,7 @@ def _map(release: SmoothRelease, chosen: tuple[int, ...], bandwidth: object, lab
     # Noise reaches below zero, a density does not.
     values = np.maximum(answers.values, 0.0).reshape(_SIDE, _SIDE).T
     largest = float(values.max()) or 1.0
-    figure = new_figure(_SQUARE + 1.2, _SQUARE)
-    plot = figure.add_subplot()
+    figure, plot = canvas_of(ax, _SQUARE + 1.2, _SQUARE)
     shades = LinearSegmentedColormap.from_list("sordino", ["white", ACCENT, INK])
     levels = np.linspace(0.0, largest, _STEPS + 1)
     drawn = plot.contourf(sides[0], sides[1], values, levels=levels, cmap=shades)

@@ -45,6 +45,7 @@ from sordino.plots.style import (
     save_figure,
     short,
 )
+from sordino.releases.frames import answer_weights
 from sordino.workloads import AllRanges, Filter, GroupConvolution, Histogram, Marginals, Union, Workload
 from sordino.workloads.base import Array
 
@@ -301,8 +302,10 @@ def _half_widths(release: Release, level: float) -> Array:
 def _draw_answers(axes: Axes, release: Release, half: Array) -> Positions:
     """Draw answers with their intervals, whose half widths are given, and say where they lie."""
     where, workload = positions(release), release.workload
-    values = release.values.reshape(-1)
-    center = release.unbiased.reshape(-1) if half.any() else values
+    # As frames and files say them: without the weights of their levels.
+    weights = answer_weights(release)
+    values, half = release.values.reshape(-1) / weights, half / weights
+    center = release.unbiased.reshape(-1) / weights if half.any() else values
     if len(values) <= FEW and not isinstance(workload, Filter):
         if isinstance(workload, Histogram):
             axes.bar(where.at, values, width=_spacing(where), color=ACCENT, alpha=0.55, linewidth=0)

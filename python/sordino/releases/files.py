@@ -13,13 +13,14 @@ import numpy as np
 
 from sordino._support.checks import path_of
 from sordino._support.extras import arrow_of
-from sordino._support.files import atomic_write, read_file
+from sordino._support.files import read_file
 from sordino._support.records import SCHEMA, joined, packed_record, parted, rebuilt_from
-from sordino.errors import InvalidParameterError, PlanFileError
+from sordino.errors import PlanFileError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.recoveries import RecoveryResult
 from sordino.releases.consistent.report import Consistency
+from sordino.releases.frames import answer_weights, format_of, frame_columns, label_columns, write_table
 from sordino.workloads import Workload
 from sordino.workloads.base import Array, laid_out, specs_of, workloads_from_specs
 from sordino.workloads.layout import Layout
@@ -31,16 +32,12 @@ __all__ = ["dump_release", "load_release", "read_release", "save_release"]
 
 _KIND = "release"
 _WHAT = "release"
+_SETS = ("invariants", "zeros", "bounds")
+# Of intervals that are not written.
+_LEVEL = 0.95
 _TEXT, _ARRAYS = b"sordino", b"sordino.arrays"
 # Metadata of a Parquet file is as long as it is.
 _LONGEST = 2**31 - 1
-
-
-def _format_of(path: Path) -> str:
-    suffix = path.suffix.lower()
-    if suffix not in {".arrow", ".parquet"}:
-        raise InvalidParameterError("a release is saved as .arrow or .parquet")
-    return suffix
 
 
 def save_release(release: Release, path: str | Path) -> Path:
@@ -52,19 +49,12 @@ def save_release(release: Release, path: str | Path) -> Path:
         UnsupportedMechanismError: The answers are not listed, or a basis is given by functions.
         MissingDependencyError: pyarrow is not installed.
     """
-    path = path_of(path)
-    suffix, pa = _format_of(path), arrow_of("a saved release")
-    columns = _columns(release)
-    text, arrays = packed_record(_record(release, columns))
-    metadata = {_TEXT: text, _ARRAYS: base64.b64encode(arrays)}
-    table = pa.table(_labels(release) | columns).replace_schema_metadata(metadata)
-    sink = io.BytesIO()
-    if suffix == ".parquet":
-        arrow_of("a saved release", "parquet").write_table(table, sink)
-    else:
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    return atomic_write(path, sink.getvalue(), _WHAT)
+
+    def described(table: Any) -> dict[bytes, bytes]:
+        text, arrays = packed_record(_whole_record(release) | {"shown": _shown_digest(table)})
+        return {_TEXT: text, _ARRAYS: base64.b64encode(arrays)}
+
+    return write_table(path, _shown(release), described, _WHAT)
 
 
 def dump_release(release: Release) -> bytes:
@@ -73,11 +63,7 @@ def dump_release(release: Release) -> bytes:
     Raises:
         UnsupportedMechanismError: A basis is given by functions.
     """
-    columns = _columns(release) if release.workload.is_listed else {}
-    index = release.index
-    if index is not None:
-        index = [label if type(label) in {str, int} else str(label) for label in index]
-    return joined(*packed_record({**_record(release, columns), "index": index, "table": columns}))
+    return joined(*packed_record(_whole_record(release)))
 
 
 def read_release(content: bytes, kind: type[Release]) -> Release:
@@ -86,13 +72,45 @@ def read_release(content: bytes, kind: type[Release]) -> Release:
     Raises:
         PlanFileError: It did not, or what is there does not fit its plan.
     """
+    return rebuilt_from(*parted(content), lambda record: _rebuild(record, None, kind), _WHAT)
 
-    def build(record: dict[str, Any]) -> Release:
-        table, index = record.pop("table"), record.pop("index")
-        columns = {name: _checked(table[name], digest) for name, digest in record["columns"].items()}
-        return _rebuild(record, columns, index, kind)
 
-    return rebuilt_from(*parted(content), build, _WHAT)
+def _whole_record(release: Release) -> dict[str, Any]:
+    """Return all that `_rebuild` needs: the answers too, as they are before anything is shown of them."""
+    columns = _columns(release) if release.workload.is_listed else {}
+    index = release.index
+    if index is not None:
+        index = [label if type(label) in {str, int} else str(label) for label in index]
+    return {**_record(release), "index": index, "answered": columns}
+
+
+def _shown(release: Release) -> dict[str, Any]:
+    """Return what other programs read: the columns of `to_frame`, with the unbiased answers, without intervals."""
+    layout = release.workload.layout
+    if release.fit.mechanism.strategy == "compressive":
+        return label_columns(release) | {"value": release.values.reshape(-1)}
+    if layout is not None and layout.channels is not None:
+        return frame_columns(release, _LEVEL)
+    columns = frame_columns(release, _LEVEL)
+    for name in ("lower", "upper"):
+        del columns[name]
+    if release.post_processing:
+        stderr = columns.pop("stderr")
+        columns |= {"unbiased": release.unbiased.reshape(-1) / answer_weights(release), "stderr": stderr}
+    return columns
+
+
+def _shown_digest(table: Any) -> str:
+    """Return the SHA-256 of all that is shown, names and order included."""
+    found = hashlib.sha256()
+    for name in table.column_names:
+        column = table.column(name)
+        found.update(f"{len(name)} {name} {len(column)} ".encode())
+        if str(column.type) == "double":
+            found.update(np.ascontiguousarray(column.to_numpy(), dtype="<f8").tobytes())
+        else:
+            found.update(repr(column.to_pylist()).encode())
+    return found.hexdigest()
 
 
 def _columns(release: Release) -> dict[str, Array]:
@@ -105,27 +123,7 @@ def _columns(release: Release) -> dict[str, Array]:
     return {name: np.ascontiguousarray(column, dtype=np.float64).reshape(-1) for name, column in found.items()}
 
 
-def _labels(release: Release) -> dict[str, Any]:
-    """Return what answers are called: levels of a schema, or labels of the input."""
-    layout = release.workload.layout
-    if layout is not None:
-        answers = [labels for labels, _ in layout.answers()]
-        taken = {"value", "unbiased", "stderr"}
-        return {
-            f"{level} (level)" if level in taken else level: [labels.get(level) for labels in answers]
-            for level in layout.levels
-        }
-    if release.labels is None:
-        return {}
-    labels = list(release.labels)
-    pa = arrow_of("a saved release")
-    try:
-        return {"index": pa.array(labels)}
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return {"index": [str(label) for label in labels]}  # of a type that files have not
-
-
-def _record(release: Release, columns: dict[str, Array]) -> dict[str, Any]:
+def _record(release: Release) -> dict[str, Any]:
     fit, report = release.fit, release.consistency
     return {
         "schema": SCHEMA,
@@ -140,12 +138,7 @@ def _record(release: Release, columns: dict[str, Array]) -> dict[str, Any]:
         "answers": None if release.other is None else _described(release.other),
         "consistency": None if report is None else _reported(report),
         "recovery": None if release.recovery is None else _recovered(release.recovery),
-        "columns": {name: _digest(column) for name, column in columns.items()},
     }
-
-
-def _digest(column: Array) -> str:
-    return hashlib.sha256(column.astype("<f8").tobytes()).hexdigest()
 
 
 def _described(workload: Workload) -> dict[str, Any]:
@@ -171,7 +164,7 @@ def load_release(path: str | Path, kind: type[Release]) -> Release:
         MissingDependencyError: pyarrow is not installed.
     """
     path = path_of(path)
-    suffix, pa = _format_of(path), arrow_of("a saved release")
+    suffix, pa = format_of(path, _WHAT), arrow_of("a saved release")
     source = io.BytesIO(read_file(path, _WHAT))
     try:
         if suffix == ".parquet":
@@ -185,30 +178,26 @@ def load_release(path: str | Path, kind: type[Release]) -> Release:
     except (pa.ArrowException, OSError, KeyError, ValueError):
         raise PlanFileError("the file is not a saved release") from None
 
-    def build(record: dict[str, Any]) -> Release:
-        columns = {name: _column(table, name, digest) for name, digest in record["columns"].items()}
-        index = table.column("index").to_pylist() if "index" in table.column_names else None
-        return _rebuild(record, columns, index, kind)
-
-    return rebuilt_from(text, arrays, build, _WHAT)
+    return rebuilt_from(text, arrays, lambda record: _rebuild(record, table, kind), _WHAT)
 
 
-def _rebuild(record: dict[str, Any], columns: dict[str, Array], labels: Any, kind: type[Release]) -> Release:
+def _rebuild(record: dict[str, Any], table: Any, kind: type[Release]) -> Release:
     if record.get("kind") != _KIND:
         raise PlanFileError("the file is not a saved release")
+    if table is not None and record["shown"] != _shown_digest(table):
+        raise PlanFileError("the table of the release was altered")
     fit = _linear(record["plan"])
     measured = fit.door.published(_integers(record["units"]))
     if record["grid"] != measured.grid:
         raise PlanFileError("the release was made with another lattice than its plan says")
-    done = record["post_processing"]
-    if not isinstance(done, list) or not all(type(name) is str for name in done):
-        raise PlanFileError("the release says in an unknown way what was done to it")
+    done = _done_in(record)
+    columns = {name: _reals(column) for name, column in record["answered"].items()}
     sketched = fit.mechanism.strategy == "compressive"
     listed = fit.request.workload.is_listed or record["answers"] is not None
     expected = {"value"} if sketched else {"value", "stderr"} | ({"unbiased"} if done else set())
     if set(columns) != (expected if listed else set()):
         raise PlanFileError("the release has other columns than its plan")
-    index = labels if fit.request.workload.layout is None else None
+    index = _index_of(record, table) if fit.request.workload.layout is None else None
     asked = fit if record["asked"] is None else _linear(record["asked"])
     private, accounted = record["private"] is True, record["accounted"] is True
     plain = kind.of_measured(fit, measured, index, private, accounted, asked)
@@ -257,30 +246,37 @@ def _integers(units: Any) -> Any:
     return units.astype(np.int64)
 
 
-def _column(table: Any, name: str, digest: object) -> Array:
-    try:
-        found: Array = np.ascontiguousarray(table.column(name).to_numpy(), dtype=np.float64)
-    except Exception:  # what columns of other types raise
-        raise PlanFileError("the release has no numbers in a column of answers") from None
-    return _checked(found, digest)
+def _done_in(record: dict[str, Any]) -> list[str]:
+    done = record["post_processing"]
+    if not isinstance(done, list) or not all(type(name) is str for name in done):
+        raise PlanFileError("the release says in an unknown way what was done to it")
+    return done
 
 
-def _checked(found: Any, digest: object) -> Array:
-    if not isinstance(found, np.ndarray) or _digest(found) != digest:
-        raise PlanFileError("the answers of the release were altered")
+def _index_of(record: dict[str, Any], table: Any) -> Any:
+    """Return the labels of the input; from a table, which shows them, with their types."""
+    labels = record["index"]
+    shown = table is not None and labels is not None and "index" in table.column_names
+    return table.column("index").to_pylist() if shown and table.num_rows == len(labels) else labels
+
+
+def _reals(found: Any) -> Array:
+    if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
+        raise PlanFileError("the release has no numbers in a column of answers")
     return found
 
 
 def _report_of(record: dict[str, Any]) -> Consistency:
     shrunk = {tuple(map(int, s)): float(factor) for s, factor in record["shrunk"]}
-    others = {name: value for name, value in record.items() if name != "shrunk"}
+    invariants, zeros, bounds = (tuple(tuple(map(int, s)) for s in record[name]) for name in _SETS)
+    others = {name: value for name, value in record.items() if name not in {"shrunk", *_SETS}}
     kinds = {"converged": bool, "never_worse": bool, "iterations": int}
     sound = all(
         type(value) is kinds.get(name, float) or (name == "whole" and value is None) for name, value in others.items()
     )
     if not sound or others["total"] < 0.0:
         raise PlanFileError("the release says in an unknown way how it was made consistent")
-    return Consistency(**others, shrunk=shrunk)
+    return Consistency(**others, shrunk=shrunk, invariants=invariants, zeros=zeros, bounds=bounds)
 
 
 def _recovery_of(record: dict[str, Any] | None) -> RecoveryResult | None:

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sordino._support.checks import one_of
-from sordino.errors import MissingDependencyError, UnsupportedMechanismError
-from sordino.workloads import Histogram, Kronecker, Marginals, Matrix
+from sordino._support.checks import one_of, path_of
+from sordino._support.extras import arrow_of
+from sordino._support.files import atomic_write
+from sordino.errors import InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
+from sordino.workloads import AllRanges, Histogram, Kronecker, Marginals, Matrix
 from sordino.workloads.base import Array
 from sordino.workloads.layout import Channels, Layout
 
 if TYPE_CHECKING:
     from sordino.releases.release import Release
 
-__all__ = ["frame_columns", "frame_of", "made_frame"]
+__all__ = [
+    "answer_weights",
+    "arrow_column",
+    "format_of",
+    "frame_columns",
+    "frame_of",
+    "label_columns",
+    "made_frame",
+    "write_table",
+]
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 # A mean is not said where the count is below so many of its errors.
@@ -37,17 +50,47 @@ def frame_of(release: Release, level: float, library: str | None) -> Any:
 def frame_columns(release: Release, level: float) -> dict[str, Any]:
     """Return the answers column by column."""
     layout = release.workload.layout
-    if layout is None:
-        labels, workload = release.labels, release.workload
-        if isinstance(workload, Marginals):
-            return _codes(workload) | _answers(release, level, None)
-        named: dict[str, Any] = {"index": list(range(release.values.size)) if labels is None else list(labels)}
-        return named | _answers(release, level, None)
-    if layout.channels is not None:
+    if layout is not None and layout.channels is not None:
         return _of_amounts(release, layout, layout.channels)
-    answers = list(layout.answers())
-    weights = np.array([weight for _, weight in answers])
-    return _beside(layout, answers, _answers(release, level, weights))
+    numbers = _answers(release, level)
+    if layout is not None:
+        return _beside(layout, list(layout.answers()), numbers)
+    return label_columns(release) | numbers
+
+
+def label_columns(release: Release) -> dict[str, Any]:
+    """Return what answers are called: levels of a schema, attributes, ends of ranges, labels, or their places."""
+    layout, workload = release.workload.layout, release.workload
+    if layout is not None:
+        return _beside(layout, list(layout.answers()), {})
+    if isinstance(workload, Marginals):
+        return _codes(workload)
+    if isinstance(workload, AllRanges):
+        first, last = workload.ranges.T.tolist()
+        cells = release.index if release.index is not None and len(release.index) == workload.length else None
+        return {
+            "first": first if cells is None else [cells[i] for i in first],
+            "last": last if cells is None else [cells[i] for i in last],
+        }
+    return {"index": list(range(release.values.size)) if release.labels is None else list(release.labels)}
+
+
+def answer_weights(release: Release) -> Array:
+    """Return what each answer was multiplied by: weights of levels; ones elsewhere."""
+    layout = release.workload.layout
+    if layout is None:
+        return np.ones(release.values.size)
+    return np.array([weight for _, weight in layout.answers()])
+
+
+def arrow_column(pa: Any, values: Any) -> Any:
+    """Return values as a column of Arrow; labels of a type that it has not, as text."""
+    if isinstance(values, np.ndarray):
+        return pa.array(values)
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return pa.array([None if label is None else str(label) for label in values])
 
 
 def _codes(workload: Marginals) -> dict[str, Any]:
@@ -62,8 +105,8 @@ def _codes(workload: Marginals) -> dict[str, Any]:
     return columns
 
 
-def _answers(release: Release, level: float, weights: Array | None) -> dict[str, Array]:
-    over = 1.0 if weights is None else 1.0 / weights
+def _answers(release: Release, level: float) -> dict[str, Array]:
+    over = 1.0 / answer_weights(release)
     interval = release.interval(level)
     found = {"value": release.values, "stderr": release.stderr, "lower": interval.lower, "upper": interval.upper}
     return {name: np.asarray(values).reshape(-1) * over for name, values in found.items()}
@@ -131,5 +174,56 @@ def made_frame(columns: dict[str, Any], library: str | None) -> Any:
             found = import_module(name)
         except ImportError:
             continue
-        return found.table(columns) if name == "pyarrow" else found.DataFrame(columns)
+        if name == "pyarrow":
+            return found.table({name: arrow_column(found, column) for name, column in columns.items()})
+        try:
+            return found.DataFrame(columns)
+        except (TypeError, ValueError, OverflowError):
+            # Labels of a type that this library has not, or of several.
+            texts = {key: [str(v) for v in c] if isinstance(c, list) else c for key, c in columns.items()}
+            return found.DataFrame(texts)
     raise MissingDependencyError(f"a frame needs {library or 'pandas, polars or pyarrow'}: pip install it")
+
+
+def format_of(path: Path, what: str) -> str:
+    """Return how a file is written, by the end of its name.
+
+    Raises:
+        InvalidParameterError: It ends otherwise than in `.arrow` or `.parquet`.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in {".arrow", ".parquet"}:
+        raise InvalidParameterError(f"a {what} is saved as .arrow or .parquet")
+    return suffix
+
+
+def write_table(
+    path: str | Path,
+    columns: dict[str, Any],
+    metadata: dict[bytes, bytes] | Callable[[Any], dict[bytes, bytes]],
+    what: str,
+) -> Path:
+    """Write columns as Arrow IPC or Parquet.
+
+    Args:
+        path: Ending in `.arrow` or `.parquet`.
+        columns: What is written.
+        metadata: What is written beside it, or what makes it of the table.
+        what: What it is, for messages.
+
+    Raises:
+        InvalidParameterError: Another ending.
+        InputFileError: The file cannot be written.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    path = path_of(path)
+    suffix, pa = format_of(path, what), arrow_of(f"a saved {what}")
+    table = pa.table({name: arrow_column(pa, column) for name, column in columns.items()})
+    table = table.replace_schema_metadata(metadata(table) if callable(metadata) else metadata)
+    sink = io.BytesIO()
+    if suffix == ".parquet":
+        arrow_of(f"a saved {what}", "parquet").write_table(table, sink)
+    else:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    return atomic_write(path, sink.getvalue(), what)

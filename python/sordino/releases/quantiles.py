@@ -210,6 +210,9 @@ def _ratio(release: Release, values: Array, level: float) -> tuple[float, float]
 
 
 def _cells_of(release: Release) -> int:
+    layout = release.fit.request.workload.layout
+    if layout is not None and layout.channels is not None:
+        raise UnsupportedMechanismError("amounts stand in two numbers a cell: quantiles are of counts in bins")
     shape = release.fit.request.workload.input_shape
     if len(shape) != 1 or not release.fit.request.workload.linear:
         raise UnsupportedMechanismError("quantiles and means are of cells in one row")

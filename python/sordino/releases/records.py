@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from sordino import _core
 from sordino._support.checks import integer
 from sordino.errors import UnsupportedMechanismError
 from sordino.releases.consistent.whole import whole_pairs, whole_total
-from sordino.releases.frames import made_frame
+from sordino.releases.frames import made_frame, write_table
 from sordino.workloads import Marginals
 from sordino.workloads.base import Array
 
@@ -69,11 +71,33 @@ class Records:
             InvalidParameterError: Another library.
             MissingDependencyError: It is not installed.
         """
-        columns = {
+        return made_frame(self._columns(), library)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the records as Arrow IPC or Parquet, a column for each attribute, of names where there are any.
+
+        The distances of the pairs, the tree and the seed are in the metadata, as JSON.
+
+        Args:
+            path: Ending in `.arrow` or `.parquet`.
+
+        Raises:
+            InvalidParameterError: Another ending.
+            InputFileError: The file cannot be written.
+            MissingDependencyError: pyarrow is not installed.
+        """
+        facts = {
+            "distance": [[list(pair), share] for pair, share in self.distance.items()],
+            "tree": [list(pair) for pair in self.tree],
+            "seed": self.seed,
+        }
+        return write_table(path, self._columns(), {b"sordino.records": json.dumps(facts).encode()}, "records")
+
+    def _columns(self) -> dict[str, Any]:
+        return {
             name: own.astype(np.int64) if labels is None else np.array(labels, dtype=object)[own]
             for name, own, labels in zip(self.names, self.codes.T, self.labels, strict=True)
         }
-        return made_frame(columns, library)
 
 
 def records_of(release: Release, count: object, seed: object) -> Records:

@@ -23,11 +23,11 @@ from sordino.releases.boxes import BoxSums, box_rows, box_sums
 from sordino.releases.consistent.report import Consistency, Known, Norm, Shrink, Whole
 from sordino.releases.consistent.values import consistent_values, wishes_of
 from sordino.releases.files import load_release, save_release
-from sordino.releases.frames import frame_columns, frame_of
+from sordino.releases.frames import arrow_column, frame_columns, frame_of
 from sordino.releases.interval import Interval, interval_around
 from sordino.releases.quantiles import Moments, Quantile, moments_of, quantile_of
 from sordino.releases.records import Records, records_of
-from sordino.workloads import AllRanges, GroupBy, Marginals, Matrix, RunningSum, Workload
+from sordino.workloads import AllRanges, GroupBy, Kronecker, Marginals, Matrix, RunningSum, Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.bases import Basis, basis_of
 
@@ -113,9 +113,9 @@ class Release:
     def save(self, path: str | Path) -> Path:
         """Write the release: a table of the answers that other programs read, with all that `load` needs.
 
-        Columns are the levels of a schema, or `index` where answers have labels; then value, unbiased (where values
-        were post-processed) and stderr. The plan with its digest, what was measured and what was done to it are in the
-        metadata: all of it public.
+        Columns are those of `to_frame` without intervals: levels of a schema, attributes, ends of ranges or `index`,
+        then value, unbiased (where values were post-processed) and stderr. The plan with its digest, what was measured
+        and what was done to it are in the metadata: all of it public. A table that was altered is not read.
 
         Args:
             path: Ending in `.arrow` (Arrow IPC) or `.parquet`.
@@ -557,12 +557,14 @@ class Release:
         sum by `answer`, or keep sums by `consistent`.
 
         Raises:
-            UnsupportedMechanismError: The answers are sums that `consistent` makes agree: marginals, running sums,
-                groups, ranges.
+            UnsupportedMechanismError: The answers have cells in common: marginals, running sums, groups, ranges, and
+                products, unions and matrices of such queries. A clip would break their sums; `consistent` makes the
+                first four agree.
         """
-        if isinstance(self.workload, Marginals | RunningSum | GroupBy | AllRanges):
+        if not _apart(self.workload):
             raise UnsupportedMechanismError(
-                f"{type(self.workload).__name__} answers have sums in common that a clip breaks: use consistent()"
+                f"{type(self.workload).__name__} answers have sums in common that a clip breaks: use consistent(), or "
+                "clip what you make of the values yourself"
             )
         return self._processed(np.maximum(self.values, 0.0), "nonnegative")
 
@@ -625,7 +627,7 @@ class Release:
         pa = arrow_of("to_arrow")
         columns: dict[str, Any] = {}
         if self.labels is not None:
-            columns["index"] = pa.array(list(self.labels))
+            columns["index"] = arrow_column(pa, list(self.labels))
         columns["value"] = pa.array(self.values.reshape(-1))
         if self.fit.mechanism.strategy != "compressive":
             columns["stderr"] = pa.array(np.ascontiguousarray(self.stderr).reshape(-1))
@@ -671,6 +673,16 @@ class Release:
             MissingDependencyError: matplotlib is not installed.
         """
         return drawn("release", self, path, level=level, ax=ax)
+
+
+def _apart(workload: Workload) -> bool:
+    """Return whether answers are single cells, or averages that nobody adds up: a clip breaks no sum of them."""
+    match workload:
+        case Kronecker(factors=factors):
+            return all(_apart(factor) for factor in factors)
+        case Marginals() | RunningSum() | GroupBy() | AllRanges() | Union() | Matrix():
+            return False
+    return True
 
 
 def _shown(entry: Any) -> str:

@@ -43,7 +43,7 @@ from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
 from sordino.privacy.costs import ApproxCost, Cost
 from sordino.privacy.guarantees import ApproxDP, PureDP
 from sordino.privacy.units import AddRemove, Unit
-from sordino.workloads import Filter, GroupBy, GroupConvolution, Histogram, Kronecker, Workload
+from sordino.workloads import Filter, GroupBy, GroupConvolution, Histogram, Kronecker, Marginals, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import PublicTotal
 
@@ -333,7 +333,23 @@ class LinearFit(DoorFit):
             )
         if self.mechanism.strategy == "tree":
             lines.insert(0, f"branching      {self.branching}")
+        lines += self._total_lines()
         return [*lines, *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]
+
+    def _total_lines(self) -> list[str]:
+        """Say of marginals how the total is known that `consistent` rests on."""
+        workload = self.request.workload
+        if not isinstance(workload, Marginals) or isinstance(self.request.constraint, PublicTotal):
+            return []
+        residuals = self.mechanism.strategy == "fourier"
+        if workload.total_share:
+            used = (
+                "the total has its share" if residuals else "total_share means nothing here: no residuals are measured"
+            )
+            return [f"consistent     {used}"]
+        if not residuals:
+            return []
+        return ["consistent     the total is hardly measured: total_share=.02 costs 1 % of error if tables shall agree"]
 
     def _noise_line(self) -> str:
         """Say which noise is put on how many numbers, and on which lattice."""

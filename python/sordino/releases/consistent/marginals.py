@@ -166,7 +166,8 @@ def consistent_tables(release: Release, workload: Marginals, wishes: Wishes) -> 
         mixed=mixed,
         iterations=iterations,
         shrunk=factors,
-        never_worse=wishes.norm == "answers"
+        never_worse=share <= 1.01 * _GAP
+        and wishes.norm == "answers"
         and (wishes.total is not None or bool(wishes.invariants))
         and (wishes.shrink is None or release.fit.mechanism.law == "gaussian"),
     )

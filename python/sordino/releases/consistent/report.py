@@ -30,7 +30,12 @@ class Consistency:
         whole: Largest change of an answer by whole numbers, of those that were consistent; None without them.
         shrunk: What each table's association was multiplied by, for sets of attributes; below .5: mostly noise.
         never_worse: Whether the root mean square error over all answers is at most what it was: on every draw, or in
-            expectation if answers were shrunk. It rests on a total that is public, and is said before whole numbers.
+            expectation if answers were shrunk. It rests on a total that is public and on a search that converged, and
+            is said before whole numbers.
+        invariants: Sets of attributes whose margins were taken as public: they are exact, and the guarantee says
+            nothing of them.
+        zeros: Sets of attributes with cells that were taken to be empty.
+        bounds: Sets of attributes whose cells were bounded.
     """
 
     total: float
@@ -42,6 +47,9 @@ class Consistency:
     whole: float | None = None
     shrunk: dict[Set, float] = field(default_factory=dict, repr=False)
     never_worse: bool = False
+    invariants: tuple[Set, ...] = ()
+    zeros: tuple[Set, ...] = ()
+    bounds: tuple[Set, ...] = ()
 
 
 @dataclass(frozen=True)

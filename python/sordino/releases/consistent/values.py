@@ -70,14 +70,18 @@ def _known(name: str, value: object) -> Known:
 
 def _total(release: Release, total: object) -> float | None:
     """Return a public number of records, if one is known."""
+    if isinstance(release.fit.request.constraint, SignedBound):
+        raise UnsupportedMechanismError("cells that may be negative have no consistent counts")
+    if not release.fit.request.integral and release.fit.request.constraint is None:
+        raise UnsupportedMechanismError(
+            "cells that are real numbers may be negative: declare a public bound or total of what is not (constraint=)"
+        )
     if total is not None:
         found = real("total", total)
         if not 0.0 <= found <= _MOST_RECORDS:
             raise InvalidParameterError("total must not be negative, and at most 2**53")
         return found
     constraint = release.fit.request.constraint
-    if isinstance(constraint, SignedBound):
-        raise UnsupportedMechanismError("cells that may be negative have no consistent counts")
     return constraint.total if isinstance(constraint, PublicTotal) else None
 
 
@@ -91,6 +95,8 @@ def consistent_values(release: Release, wishes: Wishes) -> tuple[Array, Consiste
     """
     workload = release.workload
     serve: Any = next((serve for kind, serve in _SERVES.items() if type(workload) is kind), None)
+    if workload.layout is not None and workload.layout.channels is not None:
+        raise UnsupportedMechanismError("amounts are no counts: of these, ask for counts in a plan of their own")
     if serve is None:
         named = ", ".join(kind.__name__ for kind in _SERVES)
         raise UnsupportedMechanismError(f"consistent() serves {named}, not {type(workload).__name__}")
@@ -98,7 +104,10 @@ def consistent_values(release: Release, wishes: Wishes) -> tuple[Array, Consiste
         raise InvalidParameterError("shrink, norm, invariants, zeros and bounds are of marginals")
     values, report = serve(release, workload, wishes)
     moved = float(np.sqrt(np.mean((values.reshape(-1) - release.unbiased.reshape(-1)) ** 2)))
-    return values.reshape(release.unbiased.shape), replace(report, moved=moved)
+    known = {
+        name: tuple(sorted(tuple(key) for key in getattr(wishes, name))) for name in ("invariants", "zeros", "bounds")
+    }
+    return values.reshape(release.unbiased.shape), replace(report, moved=moved, **known)
 
 
 _SERVES = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino import _core
+from sordino._support.cards import card
 from sordino._support.checks import flag, integer, open_unit, path_of, public_array, real, sequence
 from sordino._support.extras import drawn
 from sordino.accuracy.half_widths import factor_of_variance, gaussian_half_width
@@ -425,6 +426,15 @@ class SmoothRelease:
         """
         return load_release(path, SmoothRelease)
 
+    def _repr_html_(self) -> str:
+        facts = [
+            ("guarantee", self.fit.guarantee() if self.private else "none: the noise is known"),
+            ("mechanism", self.fit.name),
+            ("points", f"{'' if self.fit.count_is_public else 'about '}{self.points:,.0f}"),
+        ]
+        facts += [("summary", ", ".join(self.post_processing))] if self.post_processing else []
+        return card(repr(self.fit.workload), facts)
+
     def plot(
         self,
         path: str | Path | None = None,
@@ -432,6 +442,7 @@ class SmoothRelease:
         axes: Sequence[int] | None = None,
         bandwidth: object = None,
         names: Sequence[str] | None = None,
+        ax: Any = None,
     ) -> Any:
         """Draw the density of one or two coordinates, the others summed out.
 
@@ -440,6 +451,7 @@ class SmoothRelease:
             axes: Which coordinates; the first two, or the only one, if None.
             bandwidth: As `density` takes it.
             names: What the coordinates are called, one each; the release's own if None.
+            ax: matplotlib's axes to draw into, in place of a figure of its own.
 
         Returns:
             The matplotlib figure.
@@ -450,7 +462,7 @@ class SmoothRelease:
             UnsupportedMechanismError: Only declared queries were measured.
             InputFileError: The picture cannot be written.
         """
-        return drawn("density", self, path, axes=axes, bandwidth=bandwidth, names=names)
+        return drawn("density", self, path, axes=axes, bandwidth=bandwidth, names=names, ax=ax)
 
 
 def _volumes(kernels: KernelClass, points: Array, cube: Cube, axes: tuple[int, ...]) -> Array:
