@@ -210,14 +210,14 @@ def test_a_users_keys_weigh_what_they_may():
     """Weights of one user more or less: at most the length in l2 on all keys, most keys of their own."""
     data = zipf(200, 60)
     made = schema(5)
-    lists, names, order = module._read(data, made, "word", made.dimensions["word"])
+    lists, names, order, _ = module._read(data, made, "word", made.dimensions["word"])
     taken = np.zeros(len(names), dtype=bool)
     seed = list(made.seed("r"))
     full = dict(zip(names, lists.weights(seed, order, taken, 5, True), strict=True))
     for gone in range(40):
         kept = data["who"] != gone
         left = {name: column[kept] for name, column in data.items()}
-        lists, others, order_left = module._read(left, made, "word", made.dimensions["word"])
+        lists, others, order_left, _ = module._read(left, made, "word", made.dimensions["word"])
         less = dict(
             zip(others, lists.weights(seed, order_left, np.zeros(len(others), dtype=bool), 5, True), strict=True)
         )

@@ -148,6 +148,39 @@ def calls():
     add("Ledger.remaining", lambda *a: so.Ledger(A).remaining(*a), 0.5, so.privacy.PureCost(0.1))
     add("Ledger.fixes_the_split", so.Ledger(A).fixes_the_split, so.privacy.PureCost(0.1))
     add("Ledger.find", so.Ledger(A).find, "a")
+
+    def stored():
+        return so.Ledger(A, store=so.Store(":memory:", key=bytes(32)), id="x")
+
+    new("Ledger", A, store=":memory:", id="x", recovery="redraw", attempts=3, lease="1 min", keep_answers="1 day")
+    new("KeyFile", "key")
+    new("Store", ":memory:", key=bytes(32), timeout=1.0, replicas=0, adopting=False)
+    add("Ledger.open", lambda *a, **o: so.Ledger.open(stored().store, *a, **o), "x", recovery="redraw", attempts=1)
+    add("Ledger.verify", lambda *a: stored().verify(*a))
+    add("Ledger.raise_total", lambda *a: stored().raise_total(*a), so.ApproxDP(epsilon=9.0, delta=0.01), "more")
+    add("Ledger.split", lambda *a: stored().split(*a), {"a": so.PureDP(epsilon=0.1)})
+    add("Ledger.every", lambda *a, **o: stored().every(*a, **o), "1 day", so.PureDP(epsilon=0.1), zone="UTC")
+    add("Periods.on", lambda *a: stored().every("1 day", so.PureDP(epsilon=0.1)).on(*a), "2026-11-24")
+    add("Periods.spent", lambda *a: stored().every("1 day", so.PureDP(epsilon=0.1)).spent(*a), "2026-11-24")
+    counting = so.plan(so.Continual(so.RunningSum(8)), so.PureDP(epsilon=0.1))
+
+    def streamed(**options):
+        store = so.Store(":memory:", key=bytes(32))
+        return counting.open(**({"store": store, "stream_id": "s"} | options))
+
+    add("StreamPlan.open", streamed, stream_id="s", take_over=False, keep_steps="1 day")
+    add("Stream.update", lambda *a, **o: streamed().update(*a, **o), 3, step_id="a")
+    add("publish_together", lambda items, name: so.streams.publish_together([(streamed(), items, name)]), 3, 1)
+    add("publish_together", so.streams.publish_together, [])
+
+    def going_on(name="s", **options):
+        stream = streamed()
+        stream.close()
+        return so.go_on(stream._steps.kept.store, name, **options)
+
+    add("go_on", going_on, "s", take_over=True)
+    add("metrics", so.metrics, ":memory:")
+    add("report", lambda ledger=None, **o: so.report(stored() if ledger is None else ledger, **o), pictures=False)
     charged = so.Ledger(A)
     charged.charge(so.privacy.PureCost(0.1), "a")
     add("Ledger.attach", lambda name: charged.attach(name, "record"), "a")
@@ -473,7 +506,17 @@ MADE = {
     *("Bound", "Certificate", "Comparison", "Cut", "Discrepancy", "EventStream", "ExtremeCut"),
     *("Factorization", "GraphFunctionStream", "GraphStream", "GridMeasure", "HeavyWord", "HistogramStream"),
     *("InMemoryStepStore", "Interval", "LinearFit", "LocalEstimate", "OpenStream", "RareFit", "SmoothFit", "StreamFit"),
-    *("LocalServer", "Plan", "PointSums", "PrivateGraph", "Projection", "RecoveryResult", "Release", "ReleasePlan"),
+    *(
+        "LocalServer",
+        "Periods",
+        "Plan",
+        "PointSums",
+        "PrivateGraph",
+        "Projection",
+        "RecoveryResult",
+        "Release",
+        "ReleasePlan",
+    ),
     *("SmoothAnswers", "SmoothRelease", "RareStream", "Spectrum", "SurveyFit", "SurveyPlan", "TableFit"),
     *("StepEntry", "StepStore", "Stream", "StreamPlan", "StreamRelease", "Tabulated", "Workload", "Filter"),
     *("WordStream", "normal_tails.BoundedLog", "Haar", "Cosine", "Standard", "calibration.Noise"),
@@ -491,7 +534,19 @@ INNER = {
     *("core", "error", "from_json", "from_record", "increments", "is_same", "largest", "moments", "of", "operator"),
     "of_measured",
     *("options", "over", "pairs", "plot", "profile_of", "protected", "replaced", "replay", "scales", "shares", "sizes"),
-    *("holds_for", "standard", "starts", "truncation", "truncation_bound", "shape", "verify"),
+    *(
+        "certainly",
+        "give_up",
+        "read",
+        "write",
+        "holds_for",
+        "standard",
+        "starts",
+        "truncation",
+        "truncation_bound",
+        "shape",
+        "verify",
+    ),
 }
 INHERITED = {
     ("GraphStream", "read"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+from sordino._support.checks import real
 from sordino.errors import DataTypeError, InvalidParameterError
 
 __all__ = ["seconds_of"]
@@ -36,13 +37,13 @@ def seconds_of(name: str, value: object) -> float:
         case bool():
             raise DataTypeError(f"{name} must be a span of time, got bool")
         case int() | float():
-            seconds = float(value)
+            seconds = real(name, value)
         case str():
             found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)?\s*([a-z]+?)s?\s*", value.lower())
             unit = None if found is None else _UNITS.get(found[2], _UNITS.get(f"{found[2]}s"))
             if found is None or unit is None:
                 raise InvalidParameterError(f"{name} must be a span such as '15 min' or '7 days'")
-            seconds = float(found[1] or 1.0) * unit
+            seconds = min(float(found[1] or 1.0), 2.0 * _LONGEST) * unit
         case _:
             raise DataTypeError(f"{name} must be a span of time, got {type(value).__name__}")
     if not 0.0 < seconds <= _LONGEST:

@@ -425,6 +425,7 @@ class Ledger(Uncopied):
             totals: A total for the id of each.
 
         Raises:
+            DataTypeError: They are no mapping of guarantees.
             InvalidParameterError: The ledger is in memory.
             BudgetExceededError: They exceed what is left; none is made.
             UnsupportedCostError: A total is of a kind that cannot be counted here.
@@ -432,6 +433,8 @@ class Ledger(Uncopied):
             StoreError: The store cannot be used.
         """
         book = self._stored("splitting")
+        if not isinstance(totals, Mapping):
+            raise DataTypeError("totals must be a mapping from ids to guarantees")
         assert self._requests is not None
         own = self._requests
         return {

@@ -123,8 +123,11 @@ class Terms:
         """Return the terms with a higher total.
 
         Raises:
+            DataTypeError: It is no guarantee.
             InvalidParameterError: It is of another kind, or lower somewhere, or a schedule was declared.
         """
+        if not isinstance(total, Privacy):
+            raise DataTypeError("a total must be a privacy guarantee")
         old, new = vars(self.total), vars(total)
         if self.schedule is not None:
             raise InvalidParameterError("a schedule was checked against its total as a whole: it cannot be raised")

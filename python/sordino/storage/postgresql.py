@@ -88,6 +88,8 @@ class PostgresEngine(Engine):
         try:
             if callable(self._source):
                 connection = self._source()
+                if not isinstance(connection, self._psycopg.Connection):
+                    raise DataTypeError("the function of a store must return a connection of psycopg")
                 connection.autocommit = True
             else:
                 connection = self._psycopg.connect(self._source, autocommit=True, prepare_threshold=None)

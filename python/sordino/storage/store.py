@@ -70,7 +70,7 @@ class Store(Uncopied):
         if callable(where) or (isinstance(where, str) and where.startswith(_URLS)):
             self.engine: Engine = PostgresEngine(where, replicas)
         else:
-            path = path_of(where) if where != ":memory:" else ":memory:"
+            path = ":memory:" if isinstance(where, str) and where == ":memory:" else path_of(where)
             self.engine = SqliteEngine(path)
             beside = None if path == ":memory:" else Path(path).absolute()
         try:

@@ -136,7 +136,7 @@ class Stream(OpenStream):
             raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")
         return None
 
-    def published_as(self, step_id: str | int | None) -> Known | None:
+    def _published_as(self, step_id: str | int | None) -> Known | None:
         """Return the steps that were published under a name, None if it is new; its own batch that waits ends first.
 
         Raises:

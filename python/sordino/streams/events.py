@@ -190,7 +190,7 @@ class EventStream(OverCounters):
             return None if row is None else Known(row.first, row.steps, row.answers or b"")
         if isinstance(self.counters, _core.LazyStream):
             raise InvalidParameterError("a step_id needs a store: plan.open(..., store=...)")
-        known: Known | None = self.counters.published_as(step_id)
+        known: Known | None = self.counters._published_as(step_id)
         self._go_on()
         return known
 
@@ -259,7 +259,7 @@ class EventStream(OverCounters):
                 raise
         self._unkept = None
 
-    def take_again(self, changes: Iterable[bytes]) -> None:
+    def _take_again(self, changes: Iterable[bytes]) -> None:
         """Take in the events that a store kept, of a stream that goes on: nothing is published by that.
 
         Raises:

@@ -165,7 +165,7 @@ class RareStream(OverCounters):
         if self._kept.row.step == steps.first:
             self._kept.behind = 1.0
             try:
-                self._kept.append(steps, self.sealed)
+                self._kept.append(steps, self._sealed)
             except StreamTakenError:
                 self._unkept = None
                 self.close()
@@ -175,7 +175,7 @@ class RareStream(OverCounters):
         self._unkept = None
         return np.frombuffer(steps.answers or b"", "<f8").astype(np.float64)
 
-    def sealed(self, step: int, head: bytes) -> bytes:
+    def _sealed(self, step: int, head: bytes) -> bytes:
         """Return noise, counts and the running segment, sealed for their row."""
         assert self._kept is not None
         place, key = self._kept.place("state", step), self._kept.store.keys.sealing(self._kept.row.key_id)
@@ -184,8 +184,8 @@ class RareStream(OverCounters):
         core: _core.Stream = self.counters._core
         return core.checkpoint(key, json.dumps(header, sort_keys=True).encode(), True)
 
-    def go_on(self, also: Sequence[Any], place: str, key: bytes) -> None:
-        """Take the state where `sealed` left it; the counters have theirs.
+    def _go_on(self, also: Sequence[Any], place: str, key: bytes) -> None:
+        """Take the state where `_sealed` left it; the counters have theirs.
 
         Raises:
             CheckpointError: It was altered, or belongs to another row.

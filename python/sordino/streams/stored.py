@@ -215,7 +215,7 @@ def _made(fit: Fit, kept: Kept) -> tuple[Any, _Seal]:
                 counters, _core.Stream(counters.strategy, counters.door, counters.dim), "", None, True, False
             )
             rare = RareStream(fit, _above(fit), plain, kept)
-            return rare, rare.sealed
+            return rare, rare._sealed
         case StreamFit() | TableFit():
             return _over(fit, kept, _core.Stream(*_core_of(fit)))
     raise UnsupportedMechanismError("this plan opens no stream")
@@ -347,11 +347,11 @@ def _counters_on(fit: Fit, kept: Kept) -> OpenStream:
         stream, _ = _over(fit, kept, core)
         if isinstance(stream, HistogramStream):
             answers = [np.frombuffer(row.answers or b"", "<f8").tolist() for row in behind]
-            stream.sums_so_far(decoded(also) if also is not None else [], answers)
+            stream._sums_so_far(decoded(also) if also is not None else [], answers)
         counters = getattr(stream, "counters", stream)
         if isinstance(stream, EventStream) and stream.remembers:
             everything = behind if kept.row.tail == kept.row.checkpoint_step else kept.all_steps()
-            stream.take_again(content for _, content in kept.changes(everything))
+            stream._take_again(content for _, content in kept.changes(everything))
         counters._steps.leave_state()  # the fresh key, before anything is published with it
     except BaseException:
         core.close()
@@ -368,7 +368,7 @@ def _lazy_on(fit: StreamFit, kept: Kept) -> OpenStream:
     lazy = _core.LazyStream.unsealed(fit.strategy, fit.door, fit.coordinates, key, place.encode() + header, sealed)
     stream = event_stream(fit, lazy, True, kept)
     rows = kept.all_steps()
-    stream.take_again(content for _, content in kept.changes(rows))
+    stream._take_again(content for _, content in kept.changes(rows))
     return stream
 
 
@@ -380,6 +380,6 @@ def _rare_on(fit: RareFit, kept: Kept) -> OpenStream:
     above = _above(fit)  # under a fresh key
     plain = Stream(fit.counters, core, "", None, private=True, accounted=False)
     stream = RareStream(fit, above, plain, kept)
-    stream.go_on(also, place, key)
-    kept.keep_state(stream.sealed(kept.row.step, kept.row.head_hash))
+    stream._go_on(also, place, key)
+    kept.keep_state(stream._sealed(kept.row.step, kept.row.head_hash))
     return stream

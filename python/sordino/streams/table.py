@@ -85,7 +85,7 @@ class HistogramStream(OverCounters):
             if step_id is not None:
                 if isinstance(self.counters, _core.PanPrivateTree):
                     raise InvalidParameterError("a pan-private stream has no store, so no step_id")
-                known = self.counters.published_as(step_id)
+                known = self.counters._published_as(step_id)
             if known is None:
                 self._publish(cells, counts, step_id)
             self._catch_up()
@@ -109,7 +109,7 @@ class HistogramStream(OverCounters):
         held = self.counters._core.held()
         return encoded(self._sums if held is None else [*self._sums, float(held[2][0])])
 
-    def sums_so_far(self, sums: list[float], behind: list[list[float]]) -> None:
+    def _sums_so_far(self, sums: list[float], behind: list[list[float]]) -> None:
         """Take over what was published before this object was made: sums, and answers of the steps behind them."""
         if self.fit.representation in _IN_TURN:
             self._sums = [*sums, *(value for answers in behind for value in answers)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sordino._support.checks import sequence
 from sordino.errors import (
     DataTypeError,
     DuplicateRequestError,
@@ -63,7 +64,7 @@ def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]])
             `Stream.update`; nothing was published.
         StoreError: The store did not keep the steps.
     """
-    found = [_checked(update) for update in updates]
+    found = [_checked(update) for update in sequence("updates", updates, "updates of streams")]
     if not found:
         return []
     store = found[0].steps.kept.store
