@@ -254,6 +254,21 @@ mod tests {
         assert!(above.push(1).is_err());
     }
 
+    /// The running segment goes on where it was sealed; what was not drawn yet comes from the key of whoever goes on.
+    #[test]
+    fn a_sealed_segment_goes_on() {
+        let (seal, place) = ([3; 32], b"row 5");
+        let mut first = AboveThreshold::open(1000, 1, 10.0, Some(key(1))).unwrap();
+        assert!(first.push(400).unwrap().is_none() && first.push(400).unwrap().is_none());
+        let sealed = first.sealed(&seal, place).unwrap();
+        let mut second = AboveThreshold::open(1000, 1, 10.0, Some(key(2))).unwrap();
+        assert!(second.go_on(&seal, b"row 6", &sealed).is_err() && second.go_on(&[4; 32], place, &sealed).is_err());
+        second.go_on(&seal, place, &sealed).unwrap();
+        assert_eq!((second.count, second.noisy_threshold), (first.count, first.noisy_threshold));
+        assert_eq!(second.source.position(), first.source.position());
+        assert_eq!(second.push(400).unwrap(), Some(1200));
+    }
+
     #[test]
     fn bad_calls_are_refused() {
         assert!(AboveThreshold::open(0, 1, 1.0, None).is_err());

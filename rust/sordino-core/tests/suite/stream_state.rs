@@ -55,6 +55,55 @@ fn a_restored_stream_goes_on() {
     }
 }
 
+/// An old state goes through steps that were published elsewhere without their items, and then is where that one is.
+#[test]
+fn published_steps_are_skipped_without_their_items() {
+    let n = STEPS as usize;
+    for plan in EVERY.iter() {
+        for dim in [1, 3] {
+            let items = items(n, dim);
+            let (expected, units) = publish(&mut open(plan, dim, 9), &items);
+            for (from, to) in [(0, 1), (0, n), (3, 17), (n / 2, n - 1)] {
+                let mut stream = open(plan, dim, 9);
+                if from > 0 {
+                    publish(&mut stream, &items[..from * dim]);
+                }
+                stream.skip(&units[from * dim..to * dim]).unwrap();
+                assert_eq!((stream.step(), stream.answers()), (to as u64, &expected[(to - 1) * dim..to * dim]));
+                assert!(stream.skip(&vec![0; (n - to + 1) * dim]).is_err());
+                if to == n {
+                    continue;
+                }
+                let (values, rest) = publish(&mut stream, &items[to * dim..]);
+                assert_eq!((values.as_slice(), rest.as_slice()), (&expected[to * dim..], &units[to * dim..]));
+            }
+        }
+    }
+}
+
+/// A fresh key changes the noise of samples that come, and nothing of what was drawn.
+#[test]
+fn a_fresh_key_is_for_what_comes() {
+    for plan in EVERY.iter() {
+        let rows = items(12, 2);
+        let (_, units) = publish(&mut open(plan, 2, 9), &rows);
+        let fresh: Vec<Vec<i64>> = (0..3)
+            .map(|_| {
+                let mut stream = open(plan, 2, 9);
+                assert_eq!(publish(&mut stream, &rows[..12]).1, units[..12]);
+                let before = stream.answers().to_vec();
+                stream.rekey().unwrap();
+                assert_eq!((stream.step(), stream.answers()), (6, before.as_slice()));
+                publish(&mut stream, &rows[12..]).1
+            })
+            .collect();
+        assert!(fresh[0] != fresh[1] && fresh[1] != fresh[2] && fresh[0] != units[12..], "{:?}", plan.recipe());
+    }
+    let mut closed = open(&EVERY[0], 1, 9);
+    closed.close();
+    assert!(matches!(closed.rekey(), Err(Error::Closed)) && matches!(closed.skip(&[0]), Err(Error::Closed)));
+}
+
 #[test]
 fn altered_checkpoints_are_refused() {
     for plan in EVERY.iter() {

@@ -142,3 +142,30 @@ fn steps_are_clamped_to_the_domain() {
     clamped.read(&everything, &mut other).unwrap();
     assert_eq!(one, other);
 }
+
+/// Key and sums go into another stream, in its place and under its key alone.
+#[test]
+fn a_sealed_stream_reads_the_same() {
+    let (key, place) = ([3; 32], b"row 5");
+    let plan = sums(StreamMechanism::BinaryTree, NoiseLaw::Gaussian);
+    let door = plan.fit(&[Participation::single()], Domain::integral(1 << 16).unwrap(), 4.0).unwrap();
+    for dim in [1 << 10, 1 << 40] {
+        let mut stream = open(&plan, dim);
+        stream.advance_single(&[3, 900, 3], &[2, -1, 5], &[1, 3]).unwrap();
+        let sealed = stream.sealed(&key, place).unwrap();
+        let unsealed = |key: &[u8; 32], place: &[u8], sealed: &[u8]| {
+            LazyStream::unsealed(Arc::clone(&plan), door, dim, key, place, sealed)
+        };
+        let mut other = unsealed(&key, place, &sealed).unwrap();
+        for _ in 0..2 {
+            let (mut one, mut two) = ([0.0; 3], [0.0; 3]);
+            stream.read(&[3, 900, 7], &mut one).unwrap();
+            other.read(&[3, 900, 7], &mut two).unwrap();
+            assert_eq!((one, stream.step()), (two, other.step()));
+            stream.advance_single(&[7], &[1], &[1]).unwrap();
+            other.advance_single(&[7], &[1], &[1]).unwrap();
+        }
+        assert!(unsealed(&[4; 32], place, &sealed).is_err() && unsealed(&key, b"row 6", &sealed).is_err());
+        assert!(LazyStream::unsealed(Arc::clone(&plan), door, dim + 1, &key, place, &sealed).is_err());
+    }
+}
