@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 from sordino._support.checks import integer, path_of, positive
 from sordino._support.uncopied import Uncopied
-from sordino.errors import DataTypeError, OutcomeUnknownError, RollbackError, StoreVersionError
+from sordino.errors import DataTypeError, OutcomeUnknownError, RollbackError, StoreError, StoreVersionError
 from sordino.storage.keys import Keys, KeySource
 from sordino.storage.owners import WORKING
 from sordino.storage.postgresql import PostgresEngine, system_of
@@ -114,9 +114,7 @@ class Store(Uncopied):
         try:
             return self.engine.write(script, self.timeout)
         except CommitUnknownError:
-            raise OutcomeUnknownError(
-                "the store went away before it said whether it kept this", charged=None, retry=True
-            ) from None
+            raise _unknown() from None
 
     def certainly(self, script: Callable[[Transaction], _T], done: Callable[[Transaction], _T | None]) -> _T:
         """Run a script and keep what it did; where that is not known, look, and do it again if it was not.
@@ -140,7 +138,11 @@ class Store(Uncopied):
             found = done(transaction)
             return script(transaction) if found is None else found
 
-        return self.write(again)
+        try:
+            return self.write(again)
+        except StoreError:
+            # Whether the first was kept stays unknown, whatever becomes of the second.
+            raise _unknown() from None
 
     def read(self, script: Callable[[Transaction], _T]) -> _T:
         """Run a script that changes nothing.
@@ -149,7 +151,10 @@ class Store(Uncopied):
             StoreBusyError: Others kept the store locked for longer than its timeout.
             StoreError: The database refuses.
         """
-        return self.engine.read(script, self.timeout)
+        try:
+            return self.engine.read(script, self.timeout)
+        except CommitUnknownError:
+            raise StoreError("the store went away while it was read", retry=True) from None
 
     def close(self) -> None:
         """Give the connections of this process back; the next call takes new ones."""
@@ -163,6 +168,10 @@ class Store(Uncopied):
 
     def __repr__(self) -> str:
         return f"<Store {self.id[:8]} in {self.engine.kind}>"
+
+
+def _unknown() -> OutcomeUnknownError:
+    return OutcomeUnknownError("the store went away before it said whether it kept this", charged=None, retry=True)
 
 
 def store_of(store: object) -> Store:

@@ -184,7 +184,7 @@ class EventStream(OverCounters):
             return None
         if self._kept is not None:
             key = step_key(step_id)
-            if self._unkept is not None and self._unkept.step_id == key:
+            if self._waiting and step_key(self._waiting[0].step_id) == key:
                 self._go_on()
             row = self._kept.find(key)
             return None if row is None else Known(row.first, row.steps, row.answers or b"")

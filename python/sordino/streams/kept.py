@@ -6,6 +6,7 @@ leaves when the transaction that holds it is kept. Each claim takes a fresh key 
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -98,6 +99,8 @@ class Kept:
         self._bytes = 0
         self._process = this_process()
         self.left = False
+        # Whoever drops it works on the stream no more, wherever an exception came.
+        weakref.finalize(self, store.working.end, row.token)
 
     # Names.
 
@@ -164,9 +167,12 @@ class Kept:
         return row, entry
 
     def append_in(self, transaction: Transaction, row: StreamRow, entry: StepRow, sealed: bytes | None) -> bool:
-        """Keep steps, and the state behind them if there is one; return whether this object still holds the stream."""
+        """Keep steps, and the state behind them if there is one; return whether this object still holds the stream.
+
+        They may be there already: an exception may have come between the commit and whoever waited for it.
+        """
         if not streams.taken_on(transaction, row, entry.first):
-            return False
+            return self.is_there(transaction, row) is True
         streams.insert_step(transaction, row.id, entry)
         if sealed is not None:
             streams.seal_state(transaction, row, row.step, sealed)
@@ -189,11 +195,11 @@ class Kept:
         def script(transaction: Transaction) -> bool:
             return self.append_in(transaction, row, entry, sealed)
 
-        if not self.store.certainly(script, lambda transaction: self.is_there(transaction, row, entry)):
+        if not self.store.certainly(script, lambda transaction: self.is_there(transaction, row)):
             raise self.taken()
         self.went_on(row, entry, sealed)
 
-    def is_there(self, transaction: Transaction, row: StreamRow, entry: StepRow) -> bool | None:
+    def is_there(self, transaction: Transaction, row: StreamRow) -> bool | None:
         """Return whether steps are kept, under the lock of the row: another connection may still be committing them."""
         found = streams.find_stream(transaction, row.id, self.store.engine.locking)
         if found is None or found.generation != row.generation:
@@ -362,6 +368,10 @@ class Kept:
 
         def script(transaction: Transaction) -> bool:
             held = streams.set_owner(transaction, row, 0, "finished" if finish else "open")
+            if not held and finish:
+                # Perhaps it is finished already: an exception may have come behind the commit.
+                there = streams.find_stream(transaction, row.id)
+                return there is not None and (there.generation, there.state) == (row.generation, "finished")
             if held and finish:
                 # Nothing secret stays, sealed or not.
                 transaction.count("DELETE FROM sealed WHERE stream = ?", row.id)
@@ -435,8 +445,14 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
             store.working.end(token)
             raise
     # Steps may have been published between the reading and the claim; behind it, by nobody else.
-    there = store.read(lambda transaction: streams.find_stream(transaction, stream))
-    if there is None or there.token != token:
-        store.working.end(token)
+    kept = None
+    try:
+        there = store.read(lambda transaction: streams.find_stream(transaction, stream))
+        if there is not None and there.token == token:
+            kept = Kept(store, there)
+    finally:
+        if kept is None:
+            store.working.end(token)
+    if kept is None:
         raise StreamTakenError("this stream was taken over by somebody else meanwhile", charged=True)
-    return Kept(store, there)
+    return kept

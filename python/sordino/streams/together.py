@@ -92,7 +92,7 @@ def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]])
             # All were kept, or none: the first that nobody took says which.
             for update in new:
                 assert update.row is not None and update.entry is not None
-                there = update.steps.kept.is_there(transaction, update.row, update.entry)
+                there = update.steps.kept.is_there(transaction, update.row)
                 if there is not False:
                     return there
             return None
