@@ -94,6 +94,33 @@ def test_it_is_charged_once_with_its_row(case, where):
 
 
 @EACH
+def test_one_that_is_taken_over_while_it_is_opened_is_not_called_damaged(case, where, monkeypatch):
+    """Between any two reads of whoever opens it, somebody else takes it over, publishes and compacts."""
+    with opened(case, where, keep_steps="1 ms") as stream:
+        update(case, stream, 0)
+    read, reads = so.Store.read, iter(range(1000))
+    step_ids = iter(range(1, 1000))
+
+    def interrupted(store, script):
+        if next(reads) == at:
+            with opened(case, where, take_over=True) as other:
+                update(case, other, next(step_ids))
+        return read(store, script)
+
+    for at in range(10):
+        reads = iter(range(1000))
+        with monkeypatch.context() as patched, contextlib.suppress(so.errors.StreamTakenError):
+            patched.setattr(so.Store, "read", interrupted)
+            with opened(case, where, take_over=True) as stream:
+                patched.undo()
+                update(case, stream, next(step_ids))
+        if next(reads) <= at:
+            break
+    else:
+        pytest.fail("more reads than were tried")
+
+
+@EACH
 def test_what_is_finished_stays_finished(case, where):
     with opened(case, where) as stream:
         update(case, stream, 1)

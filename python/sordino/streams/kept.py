@@ -206,6 +206,11 @@ class Kept:
             return False
         return True if found.step == row.step and found.head_hash == row.head_hash else None
 
+    def is_held(self) -> bool:
+        """Return whether this object still holds the stream."""
+        found = self.store.read(lambda transaction: streams.find_stream(transaction, self.row.id))
+        return found is not None and found.generation == self.row.generation
+
     def taken(self) -> StreamTakenError:
         """Return the error of a stream that was taken over."""
         return StreamTakenError("this stream is published by somebody else now; nothing was released", charged=True)

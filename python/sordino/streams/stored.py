@@ -292,6 +292,13 @@ def _gone_on(kept: Kept, own: Fit | None) -> OpenStream:
                 stream = _rare_on(fit, kept)
             case _:
                 stream = _counters_on(fit, kept)
+    except (StoreCorruptError, WrongKeyError):
+        # Whoever took it over meanwhile may have changed what was read here in parts: then it is as it should be.
+        lost = not kept.is_held()
+        kept.release()
+        if lost:
+            raise kept.taken() from None
+        raise
     except BaseException:
         kept.release()
         raise
