@@ -32,6 +32,7 @@ import noise
 import numpy as np
 import optimality
 import paper_figures
+import services
 import several_cells
 import smooth
 import smooth_errors
@@ -97,6 +98,7 @@ def _main() -> int:
         "smooth_errors": smooth_errors.figures,
         "event_streams": event_streams.figures,
         "event_errors": event_errors.figures,
+        "services": services.figures,
         "paper_figures": paper_figures.figures,
         "import_and_size": partial(import_and_size.figures, wheel),
         "audit": audit.attacks,

@@ -769,13 +769,12 @@ def _long_stream(engine: _Engine, plan: so.StreamPlan, count: int) -> so.Store:
         kept, head = stream._steps.kept, stream._steps.kept.row.head_hash
         stream.update(np.ones(count, dtype=np.int64))
         insertion, (entry,) = _pattern(noted, "step").statement, kept.all_steps()
-        step = type(entry)
 
         def steps() -> Iterator[tuple[Any, ...]]:
             nonlocal head
             for place in range(count):
                 units, answers = (part[8 * place : 8 * place + 8] for part in (entry.units, entry.answers))
-                one = step(place, 1, None, units, answers, None, entry.generation, entry.at, b"")
+                one = entry._replace(first=place, steps=1, units=units, answers=answers)
                 one = one._replace(hash=one.chained(head))
                 head = one.hash
                 yield (kept.row.id, *one)

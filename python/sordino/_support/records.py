@@ -119,7 +119,7 @@ def write_record(record: dict[str, Any], path: str | Path, what: str = "plan") -
 def packed_record(record: dict[str, Any]) -> tuple[bytes, bytes]:
     """Return a record with its digest as text, and its larger arrays: for a file of another kind that holds both."""
     record, _, packed = _prepared(record)
-    return _text(record), packed
+    return json.dumps(record, allow_nan=False).encode(), packed
 
 
 def joined(text: bytes, packed: bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+from functools import lru_cache
 from pathlib import Path
 
 from sordino._support.processes import this_process
@@ -40,9 +41,14 @@ def _started(process: int) -> str | None:
         return "?"
 
 
+@lru_cache(maxsize=1)
+def _name_of(process: tuple[int, int]) -> str:
+    return f"{_machine()}/{process[1]}/{_started(process[1])}"
+
+
 def owner_name() -> str:
     """Return a name of this process that no other has, on any machine."""
-    return f"{_machine()}/{os.getpid()}/{_started(os.getpid())}"
+    return _name_of(this_process())
 
 
 def is_dead(owner: str) -> bool:

@@ -32,6 +32,8 @@ _inherited: list[object] = []
 # SQLSTATEs after which nothing was kept and the same may succeed: locks, deadlocks, serialization.
 _AGAIN = {"40001", "40P01", "55P03"}
 _TYPES = (("BLOB", "BYTEA"), ("INTEGER", "BIGINT"), (") STRICT", ")"))
+# What is large is noise, sealed or deflated: PostgreSQL would spend its time on compressing what does not compress.
+_LARGE = {"answer": ("bytes",), "sealed": ("bytes",), "step": ("units", "answers", "changes")}
 _GUARD = """
 CREATE OR REPLACE FUNCTION sordino_kept() RETURNS trigger LANGUAGE plpgsql
 AS $$ BEGIN RAISE EXCEPTION 'entries are only added'; END $$
@@ -126,6 +128,9 @@ class PostgresEngine(Engine):
                 for name, own in _TYPES:
                     statement = statement.replace(name, own)  # noqa: PLW2901 - one statement, in this dialect
                 transaction.rows(_triggers(statement))
+            for table, columns in _LARGE.items():
+                changes = ", ".join(f"ALTER COLUMN {column} SET STORAGE EXTERNAL" for column in columns)
+                transaction.rows(f"ALTER TABLE {table} {changes}")
 
         self.write(script, timeout)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from sordino.errors import StoreCorruptError
@@ -223,17 +224,30 @@ def sealed_rows(transaction: Transaction, stream: str, kind: str) -> list[Sealed
     return [SealedRow(*place, b"".join(parts)) for place, parts in found.items()]
 
 
-def forget_steps(transaction: Transaction, row: StreamRow, until: int, most: int = _PAGE) -> list[StepRow]:
-    """Forget steps before the checkpoint that were published before a time; return them.
+def forget_steps(transaction: Transaction, row: StreamRow, until: int) -> tuple[list[StepRow], int | None]:
+    """Forget steps before the checkpoint that were published before a time, a page at most.
+
+    Returns:
+        They, and when the first one that is left was published, if it was looked at.
 
     Raises:
         StoreCorruptError: They are not chained to what was forgotten before.
     """
-    rows = transaction.rows(
-        f"SELECT {_STEP} FROM step WHERE stream = ? AND first + steps <= ? AND at < ? ORDER BY first LIMIT {most}",
+    # Times alone first: what is not due yet is large, and there may be much of it.
+    times = transaction.rows(
+        f"SELECT first + steps, at FROM step WHERE stream = ? AND first >= ? ORDER BY first LIMIT {_PAGE}",
         row.id,
-        row.checkpoint_step,
-        until,
+        row.tail,
+    )
+    due = list(takewhile(lambda found: found[0] <= row.checkpoint_step and found[1] < until, times))
+    left = times[len(due)][1] if len(due) < len(times) else None
+    if not due:
+        return [], left
+    rows = transaction.rows(
+        f"SELECT {_STEP} FROM step WHERE stream = ? AND first >= ? AND first < ? ORDER BY first",
+        row.id,
+        row.tail,
+        due[-1][0],
     )
     tail, tail_hash = row.tail, row.tail_hash
     forgotten: list[StepRow] = []
@@ -253,4 +267,4 @@ def forget_steps(transaction: Transaction, row: StreamRow, until: int, most: int
             row.id,
             row.generation,
         )
-    return forgotten
+    return forgotten, left

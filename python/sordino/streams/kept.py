@@ -35,8 +35,6 @@ __all__ = ["Kept", "Published", "claim", "step_key"]
 
 # Milliseconds after which others may take a stream whose owner is silent.
 _LEASE = 60_000
-# Steps that are forgotten in one transaction.
-_FORGOTTEN = 1000
 
 
 class Published(NamedTuple):
@@ -97,6 +95,8 @@ class Kept:
         self.behind = 0.0
         self.weight = 0
         self._bytes = 0
+        # When the oldest step may be forgotten, milliseconds.
+        self._due = 0
         self._process = this_process()
         self.left = False
         # Whoever drops it works on the stream no more, wherever an exception came.
@@ -325,12 +325,12 @@ class Kept:
             StoreError: The store cannot be used.
         """
         row = self.row
-        if row.keep is None:
+        if row.keep is None or now() < self._due:
             return
         until = now() - row.keep
 
-        def script(transaction: Transaction) -> list[StepRow]:
-            forgotten = streams.forget_steps(transaction, row, until, _FORGOTTEN)
+        def script(transaction: Transaction) -> tuple[list[StepRow], int | None]:
+            forgotten, left = streams.forget_steps(transaction, row, until)
             if any(old.changes is not None for old in forgotten):
                 parts = (
                     old.steps.to_bytes(8, "big") + len(content).to_bytes(8, "big") + content
@@ -347,9 +347,10 @@ class Kept:
                     end,
                     self.store.keys.seal(self.place("events", end), content, row.key_id),
                 )
-            return forgotten
+            return forgotten, left
 
-        forgotten = self.store.write(script)
+        forgotten, left = self.store.write(script)
+        self._due = 0 if left is None else left + row.keep
         if forgotten:
             last = forgotten[-1]
             self.row = self.row._replace(tail=last.first + last.steps, tail_hash=last.hash)
