@@ -35,6 +35,8 @@ __all__ = ["Kept", "Published", "claim", "step_key"]
 
 # Milliseconds after which others may take a stream whose owner is silent.
 _LEASE = 60_000
+# Bytes of steps behind a state at least: going through so many takes no time, and a state takes three statements.
+_LEAST = 1 << 14
 
 
 class Published(NamedTuple):
@@ -216,9 +218,9 @@ class Kept:
         return StreamTakenError("this stream is published by somebody else now; nothing was released", charged=True)
 
     def due(self, entry: StepRow) -> bool:
-        """Return whether a state is to be kept with these steps: they weigh as much, or take long to go through."""
+        """Return whether a state is to be kept with these steps: they are much, or take long to go through."""
         own = sum(len(part) for part in (entry.units, entry.answers) if part is not None)
-        return self._bytes + own >= self.weight or self.behind >= 1.0
+        return self._bytes + own >= max(self.weight, _LEAST) or self.behind >= 1.0
 
     def went_on(self, row: StreamRow, entry: StepRow, sealed: bytes | None) -> None:
         """Remember that steps were kept."""
