@@ -382,3 +382,42 @@ def test_streams_are_published_together(where):
     assert so.streams.publish_together([]) == []
     for stream in (*streams, other):
         stream.close()
+
+
+def test_who_lost_a_stream_forgets_nothing_of_it(where, monkeypatch):
+    """Taken over between a step and the compaction behind it."""
+    monkeypatch.setattr(kept, "_LEAST", 0)
+    plan = so.plan(so.events.TriangleCount(400, 500, max_degree=6), so.GaussianDP(mu=1e6))
+    stream = plan.open(store=store_at(where), stream_id="s", keep_steps="1 ms")
+    compact, others = kept.Kept.compact, []
+
+    def taken_before(self):
+        if not others:
+            others.append(None)
+            others[0] = so.go_on(store_at(where), "s", take_over=True)
+        compact(self)
+
+    monkeypatch.setattr(kept.Kept, "compact", taken_before)
+    step = 0
+    with contextlib.suppress(so.errors.StreamTakenError):
+        while not others:
+            stream.update([3 * step, 3 * step + 1], [3 * step + 1, 3 * step + 2], step_id=step)
+            step += 1
+    assert others
+    others[0].close()
+    with so.go_on(store_at(where), "s") as again:  # all its events are there
+        again.update([3 * number for number in range(step)], [3 * number + 2 for number in range(step)])
+        assert round(again.value) == step
+
+
+def test_the_key_of_a_lazy_stream_belongs_to_its_plan(where):
+    """With a weaker plan the same draws would be read in another size: two reads would say the sums."""
+    for name, mu in (("s", 1.0), ("weaker", 50.0)):
+        words = so.Continual(so.events.SubstringCounts("ab", 2, 64), reads="lazy")
+        plan = so.plan(words, so.GaussianDP(mu=mu))
+        plan.open(store=store_at(where), stream_id=name).close()
+    store = store_at(where)
+    weaker = "SELECT plan FROM stream WHERE id = 'weaker'"
+    store.write(lambda transaction: transaction.count(f"UPDATE stream SET plan = ({weaker}) WHERE id = 's'"))
+    with pytest.raises(so.errors.WrongKeyError):
+        so.go_on(store, "s")

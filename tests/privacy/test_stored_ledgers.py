@@ -448,9 +448,15 @@ def test_periods_are_charged_with_their_parent(where):
     assert days.spent("2026-03-28")["pure"]["epsilon"] == 0.0  # nothing was spent anywhere
     released(days.on(("2026-03-30", "2026-04-01")), "b")
     assert year.spent["pure"]["epsilon"] == 2.0
-    np.testing.assert_array_equal(
-        released(days.on("2026-05-05"), "a").values, released(year, "a").values
-    )  # requests are the parent's
+    # The same for another period is something else: its data would be answered for, and it not be charged.
+    for other in (days.on("2026-05-05"), year):
+        with pytest.raises(so.errors.DuplicateRequestError):
+            released(other, "a")
+    released(days.on("2026-03-29"), "a")
+    with pytest.raises(so.errors.InvalidParameterError):
+        days.on(("2026-05-06", "2026-05-05"), "2026-05-01")
+    hours = days.on("2026-05-05").every("1 hour", so.PureDP(epsilon=1.0))
+    assert len(hours.on("2026-05-05T03:00")._book.also) == 2  # the day too
     assert [len(entry.periods) for entry in year.history] == [1, 3]
     # Days of a zone, whatever its clock does: 23 hours between these midnights.
     spans = year.store.read(lambda t: t.rows("SELECT terms FROM ledger WHERE id LIKE '%/2026-03-29T%'"))

@@ -84,6 +84,8 @@ class Periods:
         for each in times:
             first, last = each if isinstance(each, tuple) and len(each) == 2 else (each, each)
             moment, end = self._start(first), self._start(last)
+            if moment > end:
+                raise InvalidParameterError("a pair of times is the first period that is read and the last")
             while moment <= end:
                 after = self._next(moment)
                 name = f"{self._book.name}/{moment.isoformat()}/{self._seconds}"
@@ -94,7 +96,7 @@ class Periods:
         if not starts:
             raise InvalidParameterError("say which periods are read")
         self._make(starts)
-        book = StoredBook(self._book.store, self._book.name, tuple(sorted(starts)))
+        book = StoredBook(self._book.store, self._book.name, tuple(sorted({*self._book.also, *starts})))
         own = self._requests
         return self._made(book, Requests(book, own.recovery, own.attempts, own.lease, own.keep))
 

@@ -146,6 +146,9 @@ class Requests:
             StoreError: The store cannot be used, or does not say what it kept.
         """
         asked, name = how.asked(), how.charge.request_id
+        if self.book.also:
+            # The same for other periods is something else: they were not charged for this answer.
+            asked = hashlib.sha256("\0".join([asked.hex(), *self.book.also]).encode()).digest()
         prepared: Prepared[_R] | None = None
         while True:
             row = None if name is None else self.book.request(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import stat
 import threading
@@ -189,21 +190,39 @@ def _said(code: int) -> str:
 
 def _made(path: Path) -> None:
     """Make the file for its owner alone; refuse what is none, and where locks of files do not hold."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags, 0o600)
+    # A file that is there is not opened: closing any descriptor of it would drop all locks that this process has on it,
+    # those of a transaction of another thread too (POSIX).
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "it is no regular file")
-        if os.fstat(descriptor).st_size == 0:
-            sync_folder(path)
-    finally:
-        os.close(descriptor)
+        found = path.stat()
+    except FileNotFoundError:
+        _created(path)
+        found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(0, "it is no regular file")
+    if found.st_size == 0:
+        sync_folder(path)
     kind = _file_system(path)
     if kind in _SHARED:
         raise StoreError(
             f"the store lies on a network or shared folder ({kind}), where locks do not hold; keep it on a disk of "
             "this machine, or use PostgreSQL"
         )
+
+
+def _created(path: Path) -> None:
+    """Make a file under a name of its own and close it, then give it its name, unless somebody else has made one."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    own = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    os.close(os.open(own, flags, 0o600))
+    try:
+        os.link(own, path)
+    except FileExistsError:
+        pass
+    except OSError:
+        with suppress(FileExistsError):  # no links here: this descriptor stays open as long as the process
+            os.open(path, flags, 0o600)
+    finally:
+        own.unlink()
 
 
 def _file_system(path: Path) -> str | None:

@@ -259,12 +259,16 @@ def forget_steps(transaction: Transaction, row: StreamRow, until: int) -> tuple[
         tail, tail_hash = tail + old.steps, old.hash
         forgotten.append(old)
     if forgotten:
-        transaction.count("DELETE FROM step WHERE stream = ? AND first < ?", row.id, tail)
-        transaction.count(
-            "UPDATE stream SET tail = ?, tail_hash = ? WHERE id = ? AND generation = ?",
+        # First, and whoever lost the stream forgets nothing.
+        held = transaction.count(
+            "UPDATE stream SET tail = ?, tail_hash = ? WHERE id = ? AND generation = ? AND tail = ?",
             tail,
             tail_hash,
             row.id,
             row.generation,
+            row.tail,
         )
+        if not held:
+            return [], left
+        transaction.count("DELETE FROM step WHERE stream = ? AND first < ?", row.id, tail)
     return forgotten, left

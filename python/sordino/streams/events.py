@@ -243,9 +243,9 @@ class EventStream(OverCounters):
         """Take a part into counters that are read by coordinate, and keep its events before anybody reads them."""
         changes = packed_events(part.events, part.ends)
         steps = Published(part.start, len(part.ends), step_key(part.step_id), None, None, changes)
+        self._unkept = steps  # before it is in the counters: what is not kept is not read
         if self.counters.step == part.start:
             self._feed(part)
-        self._unkept = steps
         self._keep(steps)
 
     def _keep(self, steps: Published) -> None:

@@ -209,7 +209,7 @@ def _made(fit: Fit, kept: Kept) -> tuple[Any, _Seal]:
     match fit:
         case StreamFit(lazy=True):
             lazy = _core.LazyStream(fit.strategy, fit.door, fit.coordinates)
-            return event_stream(fit, lazy, True, kept), lambda step, head: _sealed_lazy(lazy, kept, step, head)
+            return event_stream(fit, lazy, True, kept), lambda step, head: _sealed_lazy(lazy, fit, kept, step, head)
         case RareFit(counters=counters):
             plain = Stream(
                 counters, _core.Stream(counters.strategy, counters.door, counters.dim), "", None, True, False
@@ -248,11 +248,16 @@ def _over(fit: StreamFit | TableFit, kept: Kept, core: _core.Stream) -> tuple[An
     return (stream if fit.events is None else event_stream(fit, stream)), seal
 
 
-def _sealed_lazy(lazy: _core.LazyStream, kept: Kept, step: int, head: bytes) -> bytes:
+def _bound(place: str, fit: StreamFit, header: bytes) -> bytes:
+    """Return what a kept key is bound to: with another plan its noise would be the same draws in another size."""
+    return place.encode() + fit.digest.encode() + header
+
+
+def _sealed_lazy(lazy: _core.LazyStream, fit: StreamFit, kept: Kept, step: int, head: bytes) -> bytes:
     """Return the key of counters that are read by coordinate, sealed; their sums are made of the events."""
     place = kept.place("state", step)
     header = json.dumps({"place": place, "head": head.hex(), "also": None}, sort_keys=True).encode()
-    sealed = lazy.sealed(kept.store.keys.sealing(kept.row.key_id), place.encode() + header)
+    sealed = lazy.sealed(kept.store.keys.sealing(kept.row.key_id), _bound(place, fit, header))
     return len(header).to_bytes(8, "big") + header + sealed
 
 
@@ -372,7 +377,11 @@ def _lazy_on(fit: StreamFit, kept: Kept) -> OpenStream:
     header, sealed = content[8 : 8 + length], content[8 + length :]
     place = kept.place("state", 0, generation)
     key = kept.store.keys.sealing(key_id)
-    lazy = _core.LazyStream.unsealed(fit.strategy, fit.door, fit.coordinates, key, place.encode() + header, sealed)
+    bound = _bound(place, fit, header)
+    try:
+        lazy = _core.LazyStream.unsealed(fit.strategy, fit.door, fit.coordinates, key, bound, sealed)
+    except CheckpointError:
+        raise WrongKeyError("the state of the stream was sealed under another key or plan, or altered") from None
     stream = event_stream(fit, lazy, True, kept)
     rows = kept.all_steps()
     stream._take_again(content for _, content in kept.changes(rows))
