@@ -28,9 +28,11 @@ from scipy.stats import norm
 import sordino as so
 from sordino.errors import BudgetExceededError
 from sordino.privacy import ApproxCost, GaussianCost, PureCost
+from sordino.privacy.books import MemoryBook
 from sordino.privacy.calibration import delta_of_mu, mu_of_pure
 from sordino.privacy.costs import Cost
 from sordino.privacy.mixed_rule import MixedRule, MixedState
+from sordino.privacy.terms import checked_terms
 
 Array = NDArray[np.float64]
 Make = Callable[[], so.Ledger]
@@ -108,11 +110,11 @@ def _largest(fits: Callable[[float], bool], high: float) -> float:
 
 def _ledger(total: so.ApproxDP, reserve: float, rule: type[MixedRule] | None = None) -> so.Ledger:
     """Return a ledger, with a planted rule if there is one."""
-    ledger = so.Ledger(total, composition="adaptive", reserve_epsilon=reserve * total.epsilon)
-    if rule is not None:
-        ledger._rule = rule(total, reserve * total.epsilon)
-        ledger._state = ledger._rule.start()
-    return ledger
+    if rule is None:
+        return so.Ledger(total, composition="adaptive", reserve_epsilon=reserve * total.epsilon)
+    terms = checked_terms(total, "adaptive", None, "epsilon", (reserve * total.epsilon, 0.0), None)
+    vars(terms)["rule"] = rule(total, reserve * total.epsilon)
+    return so.Ledger._made(MemoryBook(terms), None)
 
 
 def _ask(ledger: so.Ledger, kind: str, share: float = 1.0) -> float:
