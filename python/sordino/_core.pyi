@@ -561,8 +561,10 @@ class LazyStream:
         self, coordinates: NDArray[np.uint64], amounts: NDArray[np.int64], ends: NDArray[np.uint64]
     ) -> None: ...
     def read(self, coordinates: NDArray[np.uint64]) -> NDArray[np.float64]: ...
+    def rekey(self) -> None:
+        """Takes a fresh key for the noise of all steps from here on."""
     def sealed(self, key: _Bytes, place: _Bytes) -> _Bytes:
-        """Key and sums, sealed."""
+        """The keys, sealed."""
     @staticmethod
     def unsealed(
         plan: StreamPlan, door: StreamDoor, dim: int, key: _Bytes, place: _Bytes, sealed: _Bytes

@@ -274,13 +274,21 @@ class Kept:
             raise StoreCorruptError("steps at the end of the stream are missing, or were altered")
         return rows
 
-    def all_steps(self) -> list[StepRow]:
+    def all_steps(self, step: int | None = None, head: bytes = b"") -> list[StepRow]:
         """Return all steps that were not forgotten.
 
+        Args:
+            step: Steps before a state that belongs to them, if there is one.
+            head: Their hash, as the state says it.
+
         Raises:
-            StoreCorruptError: They are not chained to each other, or to the row.
+            StoreCorruptError: They are not chained to each other, to the row, or to the state.
         """
-        return self.steps(self.row.tail, self.row.tail_hash)
+        rows = self.steps(self.row.tail, self.row.tail_hash)
+        heads = {self.row.tail: self.row.tail_hash} | {row.first + row.steps: row.hash for row in rows}
+        if step is not None and heads.get(step) != head:
+            raise StoreCorruptError("the state of the stream is that of other steps")
+        return rows
 
     def state(self) -> SealedRow:
         """Return the last state.

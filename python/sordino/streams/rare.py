@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from sordino.errors import (
 )
 from sordino.streams.base import OverCounters, check_left
 from sordino.streams.kept import Kept, Published, step_key
+from sordino.streams.steps import header_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,9 +180,8 @@ class RareStream(OverCounters):
         assert self._kept is not None
         place, key = self._kept.place("state", step), self._kept.store.keys.sealing(self._kept.row.key_id)
         above = b"" if self._above is None else self._above.sealed(key, f"{place}/above".encode())
-        header = {"place": place, "head": head.hex(), "also": [self._state[0], self._state[1], above.hex()]}
         core: _core.Stream = self.counters._core
-        return core.checkpoint(key, json.dumps(header, sort_keys=True).encode(), True)
+        return core.checkpoint(key, header_for(place, head, [*self._state, above.hex()]), True)
 
     def _go_on(self, also: Sequence[Any], place: str, key: bytes) -> None:
         """Take the state where `_sealed` left it; the counters have theirs.

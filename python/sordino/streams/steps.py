@@ -238,9 +238,8 @@ class KeptSteps(Steps):
 
     def sealed(self, step: int, head: bytes, *, held: bool = True) -> bytes:
         """Return the state of the counters, sealed for its row."""
-        header = {"place": self.kept.place("state", step), "head": head.hex(), "also": self.also()}
         key = self.kept.store.keys.sealing(self.kept.row.key_id)
-        return self._core.checkpoint(key, json.dumps(header, sort_keys=True).encode(), held)
+        return self._core.checkpoint(key, header_for(self.kept.place("state", step), head, self.also()), held)
 
     def keep(self, published: Published, again: bool) -> None:
         """Keep steps, in one transaction with the state if that is due."""
@@ -271,6 +270,11 @@ class KeptSteps(Steps):
     def release(self) -> None:
         """Give the row back."""
         self.kept.release()
+
+
+def header_for(place: str, head: bytes, also: Any = None) -> bytes:
+    """Return what a state is bound to: its row, the hash of all steps before it, and what is kept beside it."""
+    return json.dumps({"place": place, "head": head.hex(), "also": also}, sort_keys=True).encode()
 
 
 def header_of(header: bytes, place: str) -> tuple[bytes, Any]:

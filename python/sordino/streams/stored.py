@@ -39,7 +39,7 @@ from sordino.streams.events import EventStream
 from sordino.streams.kept import Kept, claim
 from sordino.streams.opening import event_stream
 from sordino.streams.rare import RareStream
-from sordino.streams.steps import KeptSteps, decoded, header_of
+from sordino.streams.steps import KeptSteps, decoded, header_for, header_of
 from sordino.streams.table import HistogramStream
 
 if TYPE_CHECKING:
@@ -254,9 +254,9 @@ def _bound(place: str, fit: StreamFit, header: bytes) -> bytes:
 
 
 def _sealed_lazy(lazy: _core.LazyStream, fit: StreamFit, kept: Kept, step: int, head: bytes) -> bytes:
-    """Return the key of counters that are read by coordinate, sealed; their sums are made of the events."""
+    """Return the keys of counters that are read by coordinate, sealed; their sums are made of the events."""
     place = kept.place("state", step)
-    header = json.dumps({"place": place, "head": head.hex(), "also": None}, sort_keys=True).encode()
+    header = header_for(place, head)
     sealed = lazy.sealed(kept.store.keys.sealing(kept.row.key_id), _bound(place, fit, header))
     return len(header).to_bytes(8, "big") + header + sealed
 
@@ -372,10 +372,11 @@ def _counters_on(fit: Fit, kept: Kept) -> OpenStream:
 
 
 def _lazy_on(fit: StreamFit, kept: Kept) -> OpenStream:
-    _, generation, key_id, content = kept.state()
+    step, generation, key_id, content = kept.state()
     length = int.from_bytes(content[:8], "big")
     header, sealed = content[8 : 8 + length], content[8 + length :]
-    place = kept.place("state", 0, generation)
+    place = kept.place("state", step, generation)
+    head, _ = header_of(header, place)
     key = kept.store.keys.sealing(key_id)
     bound = _bound(place, fit, header)
     try:
@@ -383,8 +384,14 @@ def _lazy_on(fit: StreamFit, kept: Kept) -> OpenStream:
     except CheckpointError:
         raise WrongKeyError("the state of the stream was sealed under another key or plan, or altered") from None
     stream = event_stream(fit, lazy, True, kept)
-    rows = kept.all_steps()
-    stream._take_again(content for _, content in kept.changes(rows))
+    try:
+        stream._take_again(content for _, content in kept.changes(kept.all_steps(step, head)))
+        lazy.rekey()
+        # Before anything is published with the fresh key.
+        kept.keep_state(_sealed_lazy(lazy, fit, kept, kept.row.step, kept.row.head_hash))
+    except BaseException:
+        _wiped(stream)
+        raise
     return stream
 
 

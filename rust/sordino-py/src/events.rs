@@ -300,7 +300,12 @@ impl LazyStream {
         Ok(self.0.with(py, |counters| counters.advance_single(coordinates, amounts, &ends))?.map_err(PyError::from)?)
     }
 
-    /// Key and sums, sealed.
+    /// Takes a fresh key for the noise of all steps from here on.
+    fn rekey(&self, py: Python<'_>) -> Result<(), PyError> {
+        Ok(self.0.with(py, stream::LazyStream::rekey)??)
+    }
+
+    /// The keys, sealed.
     fn sealed<'py>(&self, py: Python<'py>, key: [u8; 32], place: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
         Ok(PyBytes::new(py, &self.0.with(py, |counters| counters.sealed(&key, place))??))
     }

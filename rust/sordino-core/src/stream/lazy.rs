@@ -5,6 +5,7 @@
 //! is computed before it is read: a step costs as much as its items, a read one run of the process (a few samples for a
 //! tree). Which coordinates are read may depend on what was read before, not on the items.
 
+use super::keyed::KeyedNoise;
 use super::plan::StreamPlan;
 use super::state::{Reader, Writer, corrupt};
 use crate::door::Key;
@@ -80,27 +81,6 @@ impl Sums {
         }
     }
 
-    /// Appends all sums that are not 0, by coordinate.
-    fn save(&self, out: &mut Writer) {
-        let mut changes: Vec<(u64, i64)> = match self {
-            Self::Table(table) => {
-                let blocks =
-                    table.sums.chunks(BLOCK).zip(&table.touched).enumerate().filter(|(_, (_, touched))| **touched);
-                let sums = blocks.flat_map(|(block, (sums, _))| (block * BLOCK..).zip(sums));
-                sums.map(|(place, sum)| (place as u64, *sum)).collect()
-            }
-            Self::Map(sums) => sums.iter().map(|(place, sum)| (*place, *sum)).collect(),
-        };
-        changes.retain(|(_, sum)| *sum != 0);
-        let (mut places, mut sums): (Vec<i64>, Vec<i64>) =
-            changes.iter().map(|(place, sum)| (*place as i64, *sum)).unzip();
-        out.integers(&places);
-        out.integers(&sums);
-        changes.zeroize();
-        places.zeroize();
-        sums.zeroize();
-    }
-
     fn bytes(&self) -> usize {
         match self {
             Self::Table(table) => table.touched.len() + 8 * BLOCK * table.touched.iter().filter(|t| **t).count(),
@@ -133,13 +113,14 @@ fn clamp(changes: &mut Vec<(u64, i64)>, first: usize, largest: i64) {
     changes.extend(sums.into_iter().map(|(coordinate, sum)| (coordinate, sum.clamp(-limit, limit) as i64)));
 }
 
-/// Open running sums that are read by coordinate: one key, one position.
+/// Open running sums that are read by coordinate: keys, one position.
 pub struct LazyStream {
     plan: Arc<StreamPlan>,
     door: StreamDoor,
     dim: u64,
     step: u64,
-    key: Key,
+    /// Steps before each key, ascending from 0, and the key.
+    keys: Vec<(u64, Key)>,
     sums: Sums,
     /// Samples set aside for a coordinate.
     stride: u64,
@@ -154,6 +135,10 @@ impl LazyStream {
     /// If the plan is not of running sums, there are more coordinates and steps than one key has samples for, or the
     /// operating system gives no randomness.
     pub fn open(plan: Arc<StreamPlan>, door: StreamDoor, dim: u64, key: Option<[u8; 32]>) -> Result<Self, Error> {
+        Self::under(plan, door, dim, vec![(0, Key::known_or_fresh(key)?)])
+    }
+
+    fn under(plan: Arc<StreamPlan>, door: StreamDoor, dim: u64, keys: Vec<(u64, Key)>) -> Result<Self, Error> {
         if plan.recipe().filter != super::Filter::RunningSum {
             return Err(Error::Unsupported("coordinates are read as running sums".into()));
         }
@@ -164,9 +149,8 @@ impl LazyStream {
         if dim == 0 || dim.checked_mul(stride).is_none_or(|samples| samples > MOST_SAMPLES) {
             return Err(Error::invalid("dim", "coordinates times steps must be from 1 to 2^62: declare fewer steps"));
         }
-        let key = Key::known_or_fresh(key)?;
         let (sums, owner) = (Sums::new(dim), Owner::current());
-        Ok(Self { plan, door, dim, step: 0, key, sums, stride, owner, closed: false })
+        Ok(Self { plan, door, dim, step: 0, keys, sums, stride, owner, closed: false })
     }
 
     /// Steps so far.
@@ -268,31 +252,45 @@ impl LazyStream {
             poll()?;
             let tasks = coordinates.par_chunks(TASK).zip(out.par_chunks_mut(TASK));
             tasks.for_each(|(coordinates, out)| {
-                let mut source = self.door.source(self.key.again());
+                let mut noise = KeyedNoise::new(self.door, &self.keys);
                 for (coordinate, out) in coordinates.iter().zip(out) {
-                    let noise = strategy.summed_noise(&mut source, coordinate * self.stride, quarters, self.step);
-                    *out = self.door.publish_sum(self.sums.get(*coordinate), noise);
+                    let sum = strategy.summed_noise(&mut noise, coordinate * self.stride, quarters, self.step);
+                    *out = self.door.publish_sum(self.sums.get(*coordinate), sum);
                 }
             });
         }
         Ok(())
     }
 
-    /// Key and sums after the last step, sealed under a 256-bit key and bound to `place`.
+    /// Takes a fresh key for the samples of all steps from here on; what was published stays. Steps that left, were
+    /// forgotten with what stored them, and come again then have independent noise.
+    ///
+    /// # Errors
+    /// If the stream is closed or belongs to another process, or the operating system gives no randomness.
+    pub fn rekey(&mut self) -> Result<(), Error> {
+        self.check(0)?;
+        let key = Key::from_entropy()?;
+        self.keys.retain(|(first, _)| *first < self.step);
+        self.keys.push((self.step, key));
+        Ok(())
+    }
+
+    /// The keys, sealed under a 256-bit key and bound to `place`: sums are made of the items.
     ///
     /// # Errors
     /// If the stream is closed or belongs to another process, or the operating system gives no randomness.
     pub fn sealed(&self, key: &[u8; 32], place: &[u8]) -> Result<Vec<u8>, Error> {
         self.check(0)?;
         let mut state = Writer::default();
-        state.u64(self.step);
         state.u64(self.dim);
-        state.bytes(self.key.bytes());
-        self.sums.save(&mut state);
+        for (first, own) in &self.keys {
+            state.u64(*first);
+            state.bytes(own.bytes());
+        }
         seal(key, place, state.as_slice())
     }
 
-    /// The stream that [`Self::sealed`] sealed.
+    /// A stream before its first step, under the keys that [`Self::sealed`] sealed: the same items give the same sums.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if the bytes were altered, or belong to another plan, key or place.
@@ -312,25 +310,24 @@ impl LazyStream {
 
     fn load(plan: Arc<StreamPlan>, door: StreamDoor, dim: u64, state: &[u8]) -> Result<Self, Error> {
         let mut input = Reader(state);
-        let (step, saved_dim) = (input.u64()?, input.u64()?);
-        let mut key = input.bytes()?;
-        let own = key.as_slice().try_into().map_err(|_| corrupt());
-        key.zeroize();
-        let mut stream = Self::open(plan, door, dim, Some(own?))?;
-        if saved_dim != dim || step > stream.plan.steps() {
+        if input.u64()? != dim {
             return Err(corrupt());
         }
-        stream.step = step;
-        let (mut places, mut sums) = (input.integers()?, input.integers()?);
-        if places.len() != sums.len() || places.iter().any(|place| *place as u64 >= dim) || !input.0.is_empty() {
+        let mut keys: Vec<(u64, Key)> = Vec::new();
+        while !input.0.is_empty() {
+            let first = input.u64()?;
+            let mut key = input.bytes()?;
+            let own = Key::kept(&key);
+            key.zeroize();
+            if keys.last().map_or(first != 0, |(last, _)| first <= *last) || first > plan.steps() {
+                return Err(corrupt());
+            }
+            keys.push((first, own.ok_or_else(corrupt)?));
+        }
+        if keys.is_empty() {
             return Err(corrupt());
         }
-        let mut changes: Vec<(u64, i64)> = places.iter().map(|place| *place as u64).zip(sums.iter().copied()).collect();
-        stream.sums.add(&changes);
-        changes.zeroize();
-        places.zeroize();
-        sums.zeroize();
-        Ok(stream)
+        Self::under(plan, door, dim, keys)
     }
 
     /// Operations of the noise that a read of one coordinate takes now.
@@ -343,10 +340,10 @@ impl LazyStream {
         self.sums.bytes()
     }
 
-    /// Wipes key and sums; the stream refuses everything from now on.
+    /// Wipes keys and sums; the stream refuses everything from now on.
     pub fn close(&mut self) {
         self.closed = true;
-        self.key.zeroize();
+        self.keys.iter_mut().for_each(|(_, key)| key.zeroize());
         self.sums.wipe();
     }
 }

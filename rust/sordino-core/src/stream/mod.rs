@@ -10,6 +10,7 @@
 //! | `plan.rs` | a strategy before it is opened |
 //! | `machine.rs`, `checkpoint.rs` | an open stream, its state |
 //! | `lazy.rs` | an open stream of very many coordinates, computed where it is read |
+//! | `keyed.rs` | the noise of one of them, under keys that changed |
 //!
 //! A stream publishes `y_t = x_t + v_t` (`door/stream.rs` says why that is private); the answers are the filter of
 //! what was published. For a strategy `C`, unit lower triangular, `v = C^{-1}k` up to rounding, so a running sum has
@@ -17,6 +18,7 @@
 
 mod checkpoint;
 mod filter;
+mod keyed;
 mod lazy;
 mod machine;
 mod participation;

@@ -2,9 +2,9 @@
 
 use super::correlation::{MOST_EXCHANGED, exchange_norm};
 use super::{StreamStrategy, averaged, sums_only};
-use crate::door::NoiseSource;
 use crate::error::Error;
 use crate::stream::filter::Filter;
+use crate::stream::keyed::KeyedNoise;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, FRACTION, Process};
 use crate::stream::state::Writer;
@@ -100,9 +100,11 @@ impl StreamStrategy for Buffered {
         Box::new(process::Buffered::new(self.toeplitz.mu(), self.toeplitz.omega(), dim, quarter_units))
     }
 
-    fn summed_noise(&self, source: &mut NoiseSource, first: u64, quarter_units: u64, steps: u64) -> i128 {
-        source.seek(first);
-        process::Buffered::new(self.toeplitz.mu(), self.toeplitz.omega(), 1, quarter_units).sum(source, steps)
+    fn summed_noise(&self, noise: &mut KeyedNoise<'_>, first: u64, quarter_units: u64, steps: u64) -> i128 {
+        let mut process = process::Buffered::new(self.toeplitz.mu(), self.toeplitz.omega(), 1, quarter_units);
+        let mut sum = 0;
+        noise.spans(first, steps, |source, steps| sum += process.sum(source, steps));
+        sum
     }
 
     fn parameters(&self, out: &mut Writer) {

@@ -18,10 +18,10 @@ pub(super) use trees::{BinaryTree, SmoothTree, SubtractionTree};
 pub(super) use two_diagonals::TwoDiagonals;
 
 use super::filter::Filter;
+use super::keyed::KeyedNoise;
 use super::participation::Participation;
 use super::process::Process;
 use super::state::Writer;
-use crate::door::NoiseSource;
 use crate::error::Error;
 use crate::upper::Upper;
 
@@ -70,8 +70,8 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
 
     /// Noise of the running sum of one coordinate after so many steps: the samples of its process are those from `first`
     /// on, [`Self::samples`] of them.
-    fn summed_noise(&self, source: &mut NoiseSource, first: u64, quarter_units: u64, steps: u64) -> i128 {
-        processed(self.process(1, quarter_units), source, first, steps)
+    fn summed_noise(&self, noise: &mut KeyedNoise<'_>, first: u64, quarter_units: u64, steps: u64) -> i128 {
+        processed(self.process(1, quarter_units), noise, first, steps)
     }
 
     /// At most so many samples a coordinate in so many steps.
@@ -104,13 +104,15 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
 }
 
 /// The sum of the first `steps` numbers of a process of one coordinate, with samples from `first` on.
-fn processed(mut process: Box<dyn Process>, source: &mut NoiseSource, first: u64, steps: u64) -> i128 {
-    source.seek(first);
-    let mut row = [0];
-    (0..steps).fold(0, |sum, _| {
-        process.next(source, &mut row);
-        sum + i128::from(row[0])
-    })
+fn processed(mut process: Box<dyn Process>, noise: &mut KeyedNoise<'_>, first: u64, steps: u64) -> i128 {
+    let (mut row, mut sum) = ([0], 0);
+    noise.spans(first, steps, |source, steps| {
+        for _ in 0..steps {
+            process.next(source, &mut row);
+            sum += i128::from(row[0]);
+        }
+    });
+    sum
 }
 
 /// `Σ_{k<t} b_k²` at these steps, from the impulse response of answers to unit noise.

@@ -1,9 +1,9 @@
 //! The two ends: noise on every item, and noise on every sum.
 
 use super::{StreamStrategy, averaged, cumulative, sums_only};
-use crate::door::NoiseSource;
 use crate::error::Error;
 use crate::stream::filter::Filter;
+use crate::stream::keyed::KeyedNoise;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process};
 use crate::upper::Upper;
@@ -100,8 +100,8 @@ impl StreamStrategy for Output {
         Box::new(process::Output::new(dim, quarter_units))
     }
 
-    fn summed_noise(&self, source: &mut NoiseSource, first: u64, quarter_units: u64, steps: u64) -> i128 {
-        steps.checked_sub(1).map_or(0, |last| source.single(first + last, quarter_units).into())
+    fn summed_noise(&self, noise: &mut KeyedNoise<'_>, first: u64, quarter_units: u64, steps: u64) -> i128 {
+        steps.checked_sub(1).map_or(0, |last| noise.after(last).single(first + last, quarter_units).into())
     }
 
     fn summed_operations(&self, _steps: u64) -> f64 {

@@ -1,9 +1,9 @@
 //! Trees: integer combinations of measured nodes.
 
 use super::{StreamStrategy, averaged, processed, sums_only};
-use crate::door::NoiseSource;
 use crate::error::Error;
 use crate::stream::filter::Filter;
+use crate::stream::keyed::KeyedNoise;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, Process, own_weight};
 use crate::stream::state::Writer;
@@ -76,15 +76,15 @@ impl StreamStrategy for BinaryTree {
         Box::new(process::BinaryTree::new(self.levels(), self.averaged, dim, quarter_units))
     }
 
-    fn summed_noise(&self, source: &mut NoiseSource, first: u64, quarter_units: u64, steps: u64) -> i128 {
+    fn summed_noise(&self, noise: &mut KeyedNoise<'_>, first: u64, quarter_units: u64, steps: u64) -> i128 {
         if self.averaged {
-            return processed(self.process(1, quarter_units), source, first, steps);
+            return processed(self.process(1, quarter_units), noise, first, steps);
         }
         // The node that closes with step t has the noise of that step.
         let mut sum = 0;
         let mut rest = steps;
         while rest > 0 {
-            sum += i128::from(source.single(first + rest - 1, quarter_units));
+            sum += i128::from(noise.after(rest - 1).single(first + rest - 1, quarter_units));
             rest &= rest - 1;
         }
         sum

@@ -4,6 +4,7 @@ use super::*;
 use crate::domain::Domain;
 use crate::door::Key;
 use crate::error::Error;
+use crate::stream::keyed::KeyedNoise;
 use crate::stream::{LazyStream, Participation};
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ fn open(plan: &Arc<StreamPlan>, dim: u64) -> LazyStream {
 
 #[test]
 fn a_coordinate_has_the_noise_of_its_process() {
+    let keys = [(0, Key::deterministic([5; 32]))];
     for (mechanism, law) in plans() {
         let plan = sums(mechanism, law);
         let door = plan.fit(&[Participation::single()], Domain::integral(1 << 16).unwrap(), 4.0).unwrap();
@@ -63,9 +65,9 @@ fn a_coordinate_has_the_noise_of_its_process() {
             }
             assert!(source.position() <= (coordinate + 1) * stride, "{mechanism:?} draws more than its share");
             for (t, sum) in expected.iter().enumerate() {
-                let mut source = door.source(Key::deterministic([5; 32]));
+                let mut noise = KeyedNoise::new(door, &keys);
                 let found =
-                    plan.strategy().summed_noise(&mut source, coordinate * stride, door.quarter_units(), t as u64 + 1);
+                    plan.strategy().summed_noise(&mut noise, coordinate * stride, door.quarter_units(), t as u64 + 1);
                 assert_eq!(found, *sum, "{mechanism:?} {law:?} step {}", t + 1);
             }
             if coordinate == 3 {
@@ -143,7 +145,7 @@ fn steps_are_clamped_to_the_domain() {
     assert_eq!(one, other);
 }
 
-/// Key and sums go into another stream, in its place and under its key alone.
+/// Keys go into another stream, in its place and under the key of sealing alone; the same items give the same sums.
 #[test]
 fn a_sealed_stream_reads_the_same() {
     let (key, place) = ([3; 32], b"row 5");
@@ -152,20 +154,55 @@ fn a_sealed_stream_reads_the_same() {
     for dim in [1 << 10, 1 << 40] {
         let mut stream = open(&plan, dim);
         stream.advance_single(&[3, 900, 3], &[2, -1, 5], &[1, 3]).unwrap();
+        stream.rekey().unwrap();
+        stream.advance_single(&[3], &[4], &[1]).unwrap();
         let sealed = stream.sealed(&key, place).unwrap();
         let unsealed = |key: &[u8; 32], place: &[u8], sealed: &[u8]| {
             LazyStream::unsealed(Arc::clone(&plan), door, dim, key, place, sealed)
         };
         let mut other = unsealed(&key, place, &sealed).unwrap();
+        assert_eq!(other.step(), 0);
+        other.advance_single(&[3, 900, 3, 3], &[2, -1, 5, 4], &[1, 3, 4]).unwrap();
         for _ in 0..2 {
-            let (mut one, mut two) = ([0.0; 3], [0.0; 3]);
-            stream.read(&[3, 900, 7], &mut one).unwrap();
-            other.read(&[3, 900, 7], &mut two).unwrap();
-            assert_eq!((one, stream.step()), (two, other.step()));
+            assert_eq!((read(&stream), stream.step()), (read(&other), other.step()));
             stream.advance_single(&[7], &[1], &[1]).unwrap();
             other.advance_single(&[7], &[1], &[1]).unwrap();
         }
         assert!(unsealed(&[4; 32], place, &sealed).is_err() && unsealed(&key, b"row 6", &sealed).is_err());
         assert!(LazyStream::unsealed(Arc::clone(&plan), door, dim + 1, &key, place, &sealed).is_err());
+    }
+}
+
+fn read(stream: &LazyStream) -> Vec<f64> {
+    let coordinates: Vec<u64> = (0..200).chain([900]).collect();
+    let mut out = vec![0.0; coordinates.len()];
+    stream.read(&coordinates, &mut out).unwrap();
+    out
+}
+
+/// With a fresh key nothing changes of what was published; of what comes, all noise is another.
+#[test]
+fn a_fresh_key_is_of_the_steps_to_come() {
+    for (mechanism, law) in plans() {
+        let plan = sums(mechanism, law);
+        let (mut kept, mut forgotten) = (open(&plan, 1000), open(&plan, 1000));
+        for step in 0..STEPS {
+            if step % 5 == 3 {
+                let before = read(&kept);
+                kept.rekey().unwrap();
+                kept.rekey().unwrap(); // of two at one step the last one counts
+                forgotten.rekey().unwrap();
+                assert_eq!(read(&kept), before, "{mechanism:?} {law:?}");
+            }
+            kept.advance_single(&[2], &[1], &[1]).unwrap();
+            forgotten.advance_single(&[2], &[1], &[1]).unwrap();
+            let (kept, forgotten) = (read(&kept), read(&forgotten));
+            if step < 3 {
+                assert_eq!(kept, forgotten);
+            } else {
+                let same = kept.iter().zip(&forgotten).filter(|(a, b)| a == b).count();
+                assert!(same < kept.len() / 4, "{mechanism:?} {law:?}, step {step}: {same}");
+            }
+        }
     }
 }
