@@ -724,3 +724,28 @@ def test_who_asks_while_another_is_charged_hears_the_same(where, monkeypatch):
     monkeypatch.setattr(type(ledger._book), "dry_run", meanwhile)
     np.testing.assert_array_equal(released(ledger).values, found[1])
     assert len(ledger.history) == 1
+
+
+@pytest.mark.parametrize("bad", ["", "a" * 201, "a\nb", "a\0b", "\ud800"])
+def test_names_can_be_kept_anywhere(bad, where):
+    """No engine is asked whether it takes them: nothing is charged, and nothing stays pending."""
+    plan = so.plan(so.RunningSum(4), so.GaussianDP(mu=1.0))
+    store = so.Store(where, key=KEY)
+    for ledger in (so.Ledger(so.GaussianDP(mu=5.0)), so.Ledger(so.GaussianDP(mu=5.0), store=store)):
+        for call in (
+            lambda ledger=ledger: plan.release([1, 2, 3, 4], ledger=ledger, request_id=bad),
+            lambda ledger=ledger: ledger.charge(so.privacy.GaussianCost(mu=1.0), bad),
+            lambda ledger=ledger: ledger.find(bad),
+        ):
+            with pytest.raises(so.errors.InvalidParameterError, match="printable"):
+                call()
+        assert not ledger.history
+    live = so.plan(so.Continual(so.RunningSum(4)), so.GaussianDP(mu=1.0))
+    with pytest.raises(so.errors.InvalidParameterError, match="printable"):
+        live.open(ledger, store=store, stream_id="s", request_id=bad)
+    with live.open(ledger, store=store, stream_id="s") as stream:
+        with pytest.raises(so.errors.InvalidParameterError, match="printable"):
+            stream.update(1, step_id=bad)
+        assert not stream.pending
+        stream.update(1, step_id="a" * 200)
+        assert stream.step == 1

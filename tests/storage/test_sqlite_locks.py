@@ -1,7 +1,13 @@
 """Locks of SQLite belong to a process: whoever opens a store must not take away those of another thread."""
 
+import contextlib
+import os
 import subprocess
 import sys
+import threading
+import time
+
+import pytest
 
 import sordino as so
 from sordino.storage.sqlite import _made
@@ -39,6 +45,53 @@ def test_another_store_in_the_same_process_leaves_a_transaction_its_locks(tmp_pa
     store.write(script)
     assert seen == ["locked", "locked"]
     assert _seen_from_elsewhere(path) == "free"
+
+
+@pytest.mark.parametrize("how", ["read", "write"])
+def test_a_child_is_not_locked_out_by_a_transaction_of_another_thread(how, tmp_path):
+    """A fork waits for it: what SQLite believes to hold would be copied, and never let go of in the child."""
+    store = so.Store(str(tmp_path / "store.db"), timeout=5.0)
+    ledger = so.Ledger(so.PureDP(epsilon=100.0), store=store)
+    inside = threading.Event()
+
+    def script(transaction):
+        transaction.rows("SELECT count(*) FROM meta")
+        inside.set()
+        time.sleep(0.3)
+
+    other = threading.Thread(target=getattr(store, how), args=(script,))
+    other.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            ledger.charge(so.privacy.PureCost(1.0))
+            code = 0
+        os._exit(code)
+    ledger.charge(so.privacy.PureCost(1.0))
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(ledger.history) == 2
+    assert ledger.verify() == ledger.head
+
+
+def test_a_fork_in_the_middle_of_a_transaction_goes_on(tmp_path):
+    """The parent commits what it had begun; the child opens the file anew."""
+    store = so.Store(str(tmp_path / "store.db"), timeout=5.0)
+    ledger = so.Ledger(so.PureDP(epsilon=100.0), store=store)
+
+    def script(transaction):
+        transaction.count("INSERT INTO meta (name, value) VALUES ('a', 'b')")
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert store.write(script) == 0
+    ((found,),) = store.read(lambda transaction: transaction.rows("SELECT value FROM meta WHERE name = 'a'"))
+    assert found == "b"
+    ledger.charge(so.privacy.PureCost(1.0))
 
 
 def test_a_file_is_made_for_its_owner_alone_and_nothing_is_left_beside_it(tmp_path):

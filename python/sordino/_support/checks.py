@@ -24,6 +24,7 @@ __all__ = [
     "flag",
     "integer",
     "integers",
+    "name_of",
     "numbers",
     "one_of",
     "open_unit",
@@ -161,6 +162,19 @@ def text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise DataTypeError(f"{name} must be a string, got {type(value).__name__}")
     return value
+
+
+def name_of(name: str, value: object, most: int = 200) -> str:
+    """Return a name that can be kept and printed anywhere: not empty, on one line.
+
+    Raises:
+        DataTypeError: `value` is no string.
+        InvalidParameterError: It is empty or too long, or has a letter that is not printed.
+    """
+    found = text(name, value)
+    if not 0 < len(found) <= most or not found.isprintable():
+        raise InvalidParameterError(f"{name} must be printable text of at most {most} letters, and not empty")
+    return found
 
 
 def sequence(name: str, value: Any, of: str, *, most: int = MAX_CELLS, ordered: bool = True) -> tuple[Any, ...]:

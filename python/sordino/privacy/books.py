@@ -277,7 +277,7 @@ class StoredBook(Book):
             token: What this attempt is recognised by.
             lease: Seconds before others may try.
         """
-        name = charge.request_id or secrets.token_hex(16)
+        name = secrets.token_hex(16) if charge.request_id is None else charge.request_id
         until = now() + int(1000 * lease)
         row = RequestRow(self.name, name, -1, asked, state, 1, token, owner_name(), until, None, None, None, None, None)
         return charge._replace(request_id=name), row

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, get_args
 
 from sordino._support.cards import card
-from sordino._support.checks import integer, one_of, positive, text
+from sordino._support.checks import integer, name_of, one_of, positive, text
 from sordino._support.durations import seconds_of
 from sordino._support.uncopied import Uncopied
 from sordino.errors import DataTypeError, InvalidParameterError, TermsError
@@ -124,7 +124,7 @@ class Ledger(Uncopied):
                 raise InvalidParameterError("recovery is of ledgers in a store")
             self._keep_in(MemoryBook(terms), None)
             return
-        book = StoredBook(store_of(store), _name(id))
+        book = StoredBook(store_of(store), name_of("id", id))
         requests = _requests(book, recovery, attempts, lease, keep_answers)
         book.make(terms)
         self._keep_in(book, requests)
@@ -155,7 +155,7 @@ class Ledger(Uncopied):
             StoreError: The store cannot be used.
             InvalidParameterError: Recovery asks for a key that is not there.
         """
-        book = StoredBook(store_of(store), _name(id))
+        book = StoredBook(store_of(store), name_of("id", id))
         requests = _requests(book, recovery, attempts, lease, keep_answers)
         row = book.store.read(lambda transaction: ledgers.find_ledger(transaction, book.name))
         if row is None:
@@ -325,6 +325,7 @@ class Ledger(Uncopied):
             BudgetExceededError: The total would be exceeded.
             UnsupportedCostError: The total cannot count this kind of cost.
             UnitError: The ledger has another unit.
+            InvalidParameterError: `request_id` is empty, longer than 200 letters, or not printable.
             DuplicateRequestError: `request_id` has been charged; `find` returns what is known about it.
             DataTypeError: `cost` is no cost, or `request_id` or `label` no string.
             ForkError: This process does not own the ledger.
@@ -342,7 +343,7 @@ class Ledger(Uncopied):
             ForkError: This process does not own the ledger.
             StoreError: The store cannot be used.
         """
-        entry = self._book.entry(text("request_id", request_id))
+        entry = self._book.entry(name_of("request_id", request_id))
         return None if entry is None else Charged(entry, self._book.record(request_id))
 
     def attach(self, request_id: str, record: object) -> None:
@@ -355,7 +356,7 @@ class Ledger(Uncopied):
             DuplicateRequestError: A record is attached already; it is kept.
             ForkError: This process does not own the ledger.
         """
-        self._book.attach(text("request_id", request_id), record)
+        self._book.attach(name_of("request_id", request_id), record)
 
     def unanswered(self) -> tuple[Unanswered, ...]:
         """Return the requests that were charged and have no answer: being answered now, or left by a process that died.
@@ -386,7 +387,7 @@ class Ledger(Uncopied):
         """
         self._stored("giving up")
         assert self._requests is not None
-        self._requests.give_up(text("request_id", request_id))
+        self._requests.give_up(name_of("request_id", request_id))
 
     def verify(self, head: str | None = None) -> str:
         """Compute hashes and sums of all entries anew, and return the head: 'COUNT:HASH'.
@@ -439,7 +440,7 @@ class Ledger(Uncopied):
         own = self._requests
         return {
             name: type(self)._made(part, Requests(part, own.recovery, own.attempts, own.lease, own.keep))
-            for name, part in split_in(book, {_name(name): total for name, total in totals.items()}).items()
+            for name, part in split_in(book, {name_of("id", name): total for name, total in totals.items()}).items()
         }
 
     def every(self, span: object, total: Privacy, *, zone: str = "UTC") -> Periods:
@@ -492,21 +493,7 @@ class Ledger(Uncopied):
 def _charge(cost: Cost, request_id: object, label: object, unit: Unit | None) -> Charge:
     if not isinstance(label, str):
         raise DataTypeError(f"label must be a string, got {type(label).__name__}")
-    if request_id is not None and not isinstance(request_id, str):
-        raise DataTypeError(f"request_id must be a string or None, got {type(request_id).__name__}")
-    return Charge(checked_cost(cost), request_id, label, unit)
-
-
-def _name(name: object) -> str:
-    found = text("id", name)
-    if (
-        not found
-        or len(found) > 200
-        or not found.isprintable()
-        or any("\ud800" <= letter <= "\udfff" for letter in found)
-    ):
-        raise InvalidParameterError("an id is printable text of at most 200 letters")
-    return found
+    return Charge(checked_cost(cost), None if request_id is None else name_of("request_id", request_id), label, unit)
 
 
 def _requests(book: StoredBook, recovery: object, attempts: object, lease: object, keep: object) -> Requests:

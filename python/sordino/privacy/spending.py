@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from sordino._support.checks import name_of
 from sordino.errors import DataTypeError, DuplicateRequestError, InvalidParameterError
 from sordino.privacy.books import Charge
 from sordino.privacy.ledger import Ledger
@@ -81,8 +82,8 @@ def released(ledger: Ledger | None, how: Answering[_Released]) -> _Released:
         RequestError: The request was charged for something else, or cannot be answered any more, or not now.
     """
     noise, request_id = noise_beside(ledger), how.charge.request_id
-    if request_id is not None and not isinstance(request_id, str):
-        raise DataTypeError("request_id must be a string")
+    if request_id is not None:
+        name_of("request_id", request_id)
     if ledger is None:
         return how.finish(how.prepare().measure(noise))
     if ledger._requests is not None:

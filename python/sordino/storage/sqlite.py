@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from sordino._support.files import reason_of, sync_folder
 from sordino._support.processes import this_process
 from sordino.errors import BusyError, ForkError, StoreError, StoreVersionError
+from sordino.storage.forks import quiet_at_forks
 from sordino.storage.transactions import (
     CommitUnknownError,
     Engine,
@@ -67,6 +68,8 @@ class SqliteEngine(Engine):
         # One, or none.
         self._connections: list[sqlite3.Connection] = []
         owned_by(self, self._connections)
+        if not self._memory:
+            quiet_at_forks(self)
         with self._lock:
             self._connections.append(self._opened())
 

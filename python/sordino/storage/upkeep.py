@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sordino._support.checks import text
-from sordino.errors import InvalidParameterError
+from sordino._support.checks import name_of
 from sordino.storage import ledgers, streams
 from sordino.storage.postgresql import system_of
 from sordino.storage.store import Store
@@ -44,8 +43,7 @@ def set_key_id(store: Store, key_id: str) -> None:
         KeyMissingError: The store has no key of this id.
         StoreError: The store cannot be used.
     """
-    if not text("key_id", key_id).isprintable() or not 0 < len(key_id) <= 100:
-        raise InvalidParameterError("the id of a key is printable text of at most 100 letters")
+    name_of("key_id", key_id, 100)
     store.keys.sealing(key_id)
     store.write(lambda transaction: transaction.count("UPDATE meta SET value = ? WHERE name = 'key'", key_id))
     store.keys.key_id = key_id

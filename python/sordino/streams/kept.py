@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sordino._support.checks import name_of
 from sordino._support.processes import this_process
 from sordino.errors import (
     DataTypeError,
@@ -64,14 +65,12 @@ def step_key(step_id: object) -> str | None:
 
     Raises:
         DataTypeError: Neither text nor an integer.
-        InvalidParameterError: A number that is negative or above 2**63, or text that is none.
+        InvalidParameterError: A number that is negative or above 2**63, or text that is empty, long or not printable.
     """
     if step_id is None:
         return None
     if isinstance(step_id, str):
-        if any("\ud800" <= letter <= "\udfff" for letter in step_id) or "\0" in step_id:
-            raise InvalidParameterError("step_id must be text: it has a letter that is none")
-        return f"={step_id}"
+        return f"={name_of('step_id', step_id)}"
     if isinstance(step_id, bool) or not isinstance(step_id, int | np.integer):
         raise DataTypeError("step_id must be a string, or an integer that grows")
     if not 0 <= int(step_id) < 2**63:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sordino import _core
-from sordino._support.checks import flag, text
+from sordino._support.checks import flag, name_of
 from sordino._support.durations import seconds_of
 from sordino._support.records import joined, packed_record, parted, rebuilt_from
 from sordino.errors import (
@@ -74,9 +74,7 @@ class StoredOpening(NamedTuple):
             DataTypeError: An argument is of the wrong type.
             InvalidParameterError: There is no name, or the time is none.
         """
-        name = text("stream_id", self.stream_id)
-        if not name or len(name) > 200 or not name.isprintable():
-            raise InvalidParameterError("stream_id is printable text of at most 200 letters")
+        name_of("stream_id", self.stream_id)
         flag("take_over", self.take_over)
         keep = None if self.keep_steps is None else int(1000 * seconds_of("keep_steps", self.keep_steps))
         return self._replace(keep_steps=keep)
@@ -100,6 +98,8 @@ def open_stored(fit: Fit, where: StoredOpening, ledger: Ledger | None, request_i
         StoreError: The store cannot be used.
     """
     where, asked = where.checked(), fit.request.asked()
+    if request_id is not None:
+        name_of("request_id", request_id)
     if isinstance(fit, TableFit) and fit.pan_private:
         raise UnsupportedMechanismError(
             "a pan-private stream is safe against one look at its state, a stored one is not"
@@ -129,7 +129,8 @@ def _opened(
     fit: Fit, where: StoredOpening, book: StoredBook | None, request_id: str | None, asked: bytes
 ) -> OpenStream:
     store, token = where.store, new_token()
-    request = None if book is None else request_id or f"stream {where.stream_id} {secrets.token_hex(4)}"
+    own = f"stream {where.stream_id} {secrets.token_hex(4)}" if request_id is None else request_id
+    request = None if book is None else own
     head = first_hash(store.id, f"stream {where.stream_id}", asked.hex())
     plan = zlib.compress(joined(*packed_record(fit.record())), 6)
     row = StreamRow(
