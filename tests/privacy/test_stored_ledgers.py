@@ -749,3 +749,42 @@ def test_names_can_be_kept_anywhere(bad, where):
         assert not stream.pending
         stream.update(1, step_id="a" * 200)
         assert stream.step == 1
+
+
+def test_what_no_store_keeps_is_refused_before_the_charge():
+    """A basis given by functions cannot be written: a release by it could not be answered."""
+    basis = so.sketches.OrthonormalBasis(16, np.array, np.array, 1.0)
+    plan = so.plan(so.Histogram(16), so.PureDP(epsilon=1.0), mechanism="threshold", basis=basis)
+    ledger = ledger_at(":memory:")
+    with pytest.raises(so.errors.UnsupportedMechanismError):
+        plan.release(np.arange(16), ledger=ledger, request_id="a")
+    assert not ledger.history
+    kept_in_memory = so.Ledger(PURE)
+    first = plan.release(np.arange(16), ledger=kept_in_memory, request_id="a")
+    assert plan.release(np.arange(16), ledger=kept_in_memory, request_id="a") is first
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda pd: pd.date_range("2026-01-01", periods=6),
+        lambda pd: pd.date_range("2026-01-01", periods=6, tz="Europe/Berlin"),
+        lambda pd: pd.MultiIndex.from_product([["a", "b"], [1, 2.5, None]]),
+        lambda pd: pd.Index([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
+        lambda pd: pd.Index([True, None, 1, "x", 2.5, pd.Timestamp("2026-01-01")], dtype=object),
+    ],
+)
+def test_labels_of_a_repeated_request_have_their_types(index):
+    pd = pytest.importorskip("pandas")
+    ledger, data = ledger_at(":memory:"), pd.Series(COUNTS, index=index(pd))
+    first, again = released(ledger, data=data), released(ledger, data=data)
+    assert [repr(label) for label in map(_plain, again.labels)] == [repr(label) for label in map(_plain, first.labels)]
+
+
+def _plain(label):
+    """Return a label without the types of pandas, which compare to those of Python."""
+    if isinstance(label, tuple):
+        return tuple(map(_plain, label))
+    if hasattr(label, "isoformat"):
+        return label.isoformat()
+    return None if label != label else label

@@ -228,7 +228,7 @@ def test_names_in_files_are_not_altered_unseen(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["periods", "intervals", "mixed", "missing", "several"])
-def test_labels_of_any_type_leave_as_text(kind, tmp_path):
+def test_labels_of_any_type_leave(kind, tmp_path):
     pd = pytest.importorskip("pandas")
     index = {
         "periods": lambda: pd.period_range("2026-01", periods=3, freq="M"),

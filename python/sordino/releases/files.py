@@ -21,6 +21,7 @@ from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.recoveries import RecoveryResult
 from sordino.releases.consistent.report import Consistency
 from sordino.releases.frames import answer_weights, format_of, frame_columns, label_columns, write_table
+from sordino.releases.labels import label_from_json, label_to_json
 from sordino.workloads import Workload
 from sordino.workloads.base import Array, laid_out, specs_of, workloads_from_specs
 from sordino.workloads.layout import Layout
@@ -80,7 +81,7 @@ def _whole_record(release: Release) -> dict[str, Any]:
     columns = _columns(release) if release.workload.is_listed else {}
     index = release.index
     if index is not None:
-        index = [label if type(label) in {str, int} else str(label) for label in index]
+        index = [label_to_json(label) for label in index]
     return {**_record(release), "index": index, "answered": columns}
 
 
@@ -254,8 +255,8 @@ def _done_in(record: dict[str, Any]) -> list[str]:
 
 
 def _index_of(record: dict[str, Any], table: Any) -> Any:
-    """Return the labels of the input; from a table, which shows them, with their types."""
-    labels = record["index"]
+    """Return the labels of the input; from a table, which shows them, with its types."""
+    labels = None if record["index"] is None else [label_from_json(label) for label in record["index"]]
     shown = table is not None and labels is not None and "index" in table.column_names
     return table.column("index").to_pylist() if shown and table.num_rows == len(labels) else labels
 

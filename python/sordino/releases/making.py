@@ -47,9 +47,14 @@ class Making(NamedTuple):
     def answering(self, fit: Fit, data: object, request_id: str | None, accounted: bool) -> Answering[Any]:
         """Return how a request for a release is charged and answered."""
         unit = fit.request.unit
+
+        def asked() -> bytes:
+            _ = fit.digest  # refuses a plan that no store keeps, before anything is charged
+            return fit.request.asked()
+
         return Answering(
             Charge(fit.cost, request_id, unit.label, unit),
-            fit.request.asked,
+            asked,
             lambda record: self.answered_by(fit, record),
             lambda: self.prepare(fit, data, accounted),
             self.finish,
