@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import sordino as so
 from faults import ACTIONS, Faulty
 from sordino.privacy import ApproxCost, GaussianCost, PureCost
+from sordino.privacy.books import StoredBook
 from sordino.privacy.lost import adopt
 from sordino.privacy.requests import Requests
 from sordino.storage import ledgers as rows_of_ledgers
@@ -788,3 +789,65 @@ def _plain(label):
     if hasattr(label, "isoformat"):
         return label.isoformat()
     return None if label != label else label
+
+
+def test_times_that_are_none_are_refused():
+    hours = ledger_at(":memory:").every("1 hour", so.PureDP(epsilon=1.0), zone="Europe/Berlin")
+    for bad in ("9999-12-31T23:30", "0001-01-01T00:00", "2026-03-29T02:30"):
+        with pytest.raises(so.errors.InvalidParameterError, match="a time must be"):
+            hours.on(bad)
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(so.errors.InvalidParameterError, match="a time must be"):
+        hours.on(pd.NaT)
+    assert hours.on("2026-10-25T02:30").remaining() == {"pure_epsilon": 1.0}
+
+
+def test_what_is_left_of_periods_is_what_each_of_them_takes():
+    days = ledger_at(":memory:").every("1 day", so.PureDP(epsilon=1.0))
+    days.on("2026-11-23").charge(PureCost(0.75))
+    assert days.on("2026-11-22").remaining() == {"pure_epsilon": 1.0}
+    both = days.on(("2026-11-22", "2026-11-24"))
+    assert both.remaining() == {"pure_epsilon": 0.25}
+    assert both.remaining(share=0.5) == {"pure_epsilon": 0.125}
+    both.charge(PureCost(0.25))
+    assert both.remaining() == {"pure_epsilon": 0.0}
+
+
+def test_another_ledger_is_no_period():
+    """It may be spent by itself: what is promised for a period would not hold."""
+    store = so.Store(":memory:")
+    days = so.Ledger(PURE, store=store).every("1 day", so.PureDP(epsilon=1.0))
+    so.Ledger(so.PureDP(epsilon=1.0), store=store, id="default/2026-11-22T00:00:00+00:00/86400")
+    with pytest.raises(so.errors.TermsError):
+        days.on("2026-11-22")
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DELETE FROM request WHERE request = 'a'", "UPDATE request SET seq = 1", "UPDATE request SET asked = x'00'"],
+)
+def test_requests_are_verified_too(change):
+    """Without its row a request would be charged, and answered, again."""
+    store = so.Store(":memory:")
+    ledger = so.Ledger(PURE, store=store)
+    released(ledger)
+    ledger.charge(PureCost(0.1))
+    days = ledger.every("1 day", so.PureDP(epsilon=1.0))
+    days.on("2026-11-22").charge(PureCost(0.1))
+    assert ledger.verify() == ledger.head
+    for row in store.read(rows_of_ledgers.ledgers_in):
+        StoredBook(store, row.id).verified(None)
+    store.write(lambda transaction: transaction.count(change))
+    with pytest.raises(so.errors.StoreCorruptError):
+        ledger.verify()
+
+
+def test_a_key_beside_the_store_is_found_behind_links(tmp_path):
+    (tmp_path / "store").mkdir()
+    key = tmp_path / "store" / "key"
+    key.write_bytes(KEY)
+    key.chmod(0o600)
+    link = tmp_path / "link"
+    link.symlink_to(key)
+    with pytest.raises(so.errors.KeyMissingError):
+        so.Store(tmp_path / "store" / "s.db", key=so.KeyFile(link))

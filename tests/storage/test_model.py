@@ -131,11 +131,9 @@ def run(works, choices, monkeypatch):
     def dead(name):
         return name not in {process.name for process in processes if not process.is_dead and process.thread.is_alive()}
 
-    for module in ("sordino.privacy.requests", "sordino.streams.kept"):
-        monkeypatch.setattr(f"{module}.owner_name", owner)
-        monkeypatch.setattr(f"{module}.is_dead", dead)
-    monkeypatch.setattr("sordino.privacy.books.owner_name", owner)
-    monkeypatch.setattr("sordino.streams.stored.owner_name", owner)
+    for module in ("privacy.requests", "privacy.books", "streams.kept", "streams.stored", "storage.owners"):
+        monkeypatch.setattr(f"sordino.{module}.owner_name", owner)
+    monkeypatch.setattr("sordino.storage.owners.is_dead", dead)
     so.Ledger(so.PureDP(epsilon=4.0), store=store)
     waiting = []
     for process in processes:

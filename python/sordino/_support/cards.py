@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-__all__ = ["card", "facts_of"]
+__all__ = ["card", "facts_of", "numbers_of"]
 
 _BOX = (
     "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14px;display:inline-block;max-width:56em;"
@@ -13,6 +13,11 @@ _BOX = (
 )
 _CELL = "text-align:left;padding:1px 14px 1px 0;vertical-align:top;background:none;border:none"
 _NUMBER = "text-align:right;padding:1px 0 1px 14px;background:none;border:none;font-variant-numeric:tabular-nums"
+
+
+def numbers_of(numbers: Mapping[str, float]) -> str:
+    """Return named numbers on one line."""
+    return ", ".join(f"{name} {value:.6g}" for name, value in numbers.items())
 
 
 def card(

@@ -37,8 +37,8 @@ NOBODY = Account()
 """Nobody keeps account."""
 
 
-def opened_store(place: str, key: Path | None) -> so.Store:
-    """Return a store that is there.
+def opened_store(place: str, key: Path | None, *, adopting: bool = False) -> so.Store:
+    """Return a store that is there, also one that went back in time if it is to be adopted.
 
     Raises:
         InvalidParameterError: There is no such file.
@@ -46,7 +46,7 @@ def opened_store(place: str, key: Path | None) -> so.Store:
     """
     if "://" not in place and not Path(place).is_file():
         raise InvalidParameterError("there is no such store: make one with `sordino ledger create`")
-    return so.Store(place, key=None if key is None else so.KeyFile(key))
+    return so.Store(place, key=None if key is None else so.KeyFile(key), adopting=adopting)
 
 
 def _account(ledger: str | None, ledger_id: str, request_id: str | None, store_key: Path | None) -> Account:

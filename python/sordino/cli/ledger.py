@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 import sordino as so
+from sordino._support.cards import numbers_of
 from sordino.cli import outputs
 from sordino.cli.accounts import store_options
 from sordino.cli.guarantee import Guarantee, add_options
@@ -106,16 +107,12 @@ def show_command(*, store: so.Store, ledger_id: str, as_json: bool) -> None:
 
 def _facts(ledger: so.Ledger) -> list[tuple[str, str]]:
     unit, waiting = ledger.unit, ledger.unanswered()
-    spent = [
-        (f"spent ({kind})", ", ".join(f"{name} {value:.6g}" for name, value in numbers.items()))
-        for kind, numbers in ledger.spent.items()
-    ]
     return [
         ("ledger", str(ledger.id)),
         ("total", str(ledger.total)),
         ("protects", "what the first plan will say" if unit is None else unit.protected()),
-        *spent,
-        ("left, at most", ", ".join(f"{name} {value:.6g}" for name, value in ledger.remaining().items())),
+        *((f"spent ({kind})", numbers_of(numbers)) for kind, numbers in ledger.spent.items()),
+        ("left, at most", numbers_of(ledger.remaining())),
         ("charged", str(sum(entry.cost is not None for entry in ledger.history))),
         ("unanswered", ", ".join(found.request_id for found in waiting) or "none"),
         ("head", ledger.head),

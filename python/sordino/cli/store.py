@@ -6,7 +6,7 @@ import click
 
 import sordino as so
 from sordino.cli import outputs
-from sordino.cli.accounts import store_options
+from sordino.cli.accounts import opened_store, store_options
 from sordino.errors import InvalidParameterError
 from sordino.privacy.lost import adopt
 from sordino.storage.tables import SCHEMA_VERSION
@@ -49,7 +49,7 @@ def adopt_command(
             cost = so.privacy.GaussianCost(mu=mu)
         case _:
             raise InvalidParameterError("say once what may be lost: --lost rest, --lost-epsilon or --lost-mu")
-    added = adopt(so.Store(place, adopting=True), cost, reason)
+    added = adopt(opened_store(place, None, adopting=True), cost, reason)
     outputs.show_facts([(name, f"{count} entries") for name, count in added.items()] or [("ledgers", "none")])
 
 
@@ -64,5 +64,5 @@ def compact_command(*, store: so.Store) -> None:
 @click.argument("place", metavar="STORE")
 def migrate_command(place: str) -> None:
     """Bring a store to the form of this version. This is the first: there is nothing to do."""
-    so.Store(place)
+    opened_store(place, None)
     click.echo(f"the store has form {SCHEMA_VERSION}, the newest")

@@ -21,7 +21,7 @@ from sordino.storage.owners import new_token, owner_name
 from sordino.storage.store import Store
 from sordino.storage.transactions import Transaction, now
 
-__all__ = ["Book", "Charge", "MemoryBook", "StoredBook", "entry_of"]
+__all__ = ["Book", "Charge", "MemoryBook", "StoredBook", "entry_of", "make_in"]
 
 
 class Charge(NamedTuple):
@@ -54,6 +54,10 @@ class Book(ABC):
     @abstractmethod
     def account(self) -> Account:
         """Return what is spent."""
+
+    @abstractmethod
+    def accounts(self) -> list[Account]:
+        """Return what is spent here, and in all ledgers that are charged with this one."""
 
     @abstractmethod
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -110,6 +114,10 @@ class MemoryBook(Book):
         with self._turn():
             last = self._last()
         return last
+
+    def accounts(self) -> list[Account]:
+        """Return what is spent: with a ledger in memory no other is charged."""
+        return [self.account()]
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return all lines, in order."""
@@ -196,16 +204,30 @@ class StoredBook(Book):
         Raises:
             StoreCorruptError: It is not there any more.
         """
-        return self.store.read(lambda transaction: ledgers.locked(transaction, (self.name,), "")[self.name])
+        return self.store.read(lambda transaction: self.row_in(transaction, locked=False))
+
+    def row_in(self, transaction: Transaction, *, locked: bool = True) -> LedgerRow:
+        """Return the row of the ledger, under its lock if that is wanted.
+
+        Raises:
+            StoreCorruptError: It is not there any more.
+        """
+        return ledgers.locked(transaction, (self.name,), self.store.engine.locking if locked else "")[self.name]
 
     def account(self) -> Account:
         """Return what is spent."""
         row = self.row()
         return Account.of(row.terms, row.sums)
 
+    def accounts(self) -> list[Account]:
+        """Return what is spent here, and in all ledgers that are charged with this one, at one moment."""
+        rows = self.store.read(lambda transaction: ledgers.locked(transaction, (self.name, *self.also), ""))
+        home = rows.pop(self.name)
+        return [Account.of(row.terms, row.sums) for row in (home, *rows.values())]
+
     def account_in(self, transaction: Transaction) -> Account:
         """Return what is spent, under the lock of the ledger."""
-        row = ledgers.locked(transaction, (self.name,), self.store.engine.locking)[self.name]
+        row = self.row_in(transaction)
         return Account.of(row.terms, row.sums)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -235,12 +257,11 @@ class StoredBook(Book):
         Raises:
             TermsError: It is there, on other terms.
         """
-        empty = LedgerRow(self.name, parent, terms.text, 0, b"", Account.empty(terms).text)
         row = self.store.read(lambda transaction: ledgers.find_ledger(transaction, self.name))
         if row is None:
 
             def script(transaction: Transaction) -> LedgerRow | None:
-                ledgers.make_ledger(transaction, self.store.id, empty)
+                make_in(transaction, self.store, self.name, terms, parent)
                 return ledgers.find_ledger(transaction, self.name)
 
             row = self.store.certainly(script, lambda transaction: ledgers.find_ledger(transaction, self.name))
@@ -367,7 +388,10 @@ class StoredBook(Book):
         """
 
         def script(transaction: Transaction) -> LedgerRow:
-            row = ledgers.locked(transaction, (self.name,), "")[self.name]
+            row = self.row_in(transaction, locked=False)
+            # Those of the ledger of a period are its parent's.
+            own = Terms.of(row.terms).role != "period"
+            requests = {each.request: each for each in ledgers.requests_in(transaction, self.name)}
             lines = list(ledgers.entries(transaction, self.name))
             account = Account.empty(_first_terms(row, lines))
             digest = first_hash(self.store.id, self.name, account.terms.text)
@@ -377,11 +401,15 @@ class StoredBook(Book):
                 if line.sequence != place or line.hash != digest:
                     raise StoreCorruptError(f"entry {place} of the ledger was altered, or one before it left out")
                 account = _replayed(account, line)
+                if own and not _is_requested(line, requests):
+                    raise StoreCorruptError(f"the request of entry {place} was altered, or left out")
                 passed = passed or (head is not None and head == (place + 1, digest.hex()))
             if (row.head, row.head_hash) != (len(lines), digest) or row.terms != account.terms.text:
                 raise StoreCorruptError("entries at the end of the ledger are missing, or were altered")
             if row.sums != account.text:
                 raise StoreCorruptError("the sums of the ledger are not those of its entries")
+            if requests:
+                raise StoreCorruptError("the ledger has a request that was not charged")
             if not passed:
                 raise StoreCorruptError(
                     "the ledger does not have the head that was noted: it was cut, or is another one"
@@ -389,6 +417,21 @@ class StoredBook(Book):
             return row
 
         return self.store.read(script)
+
+
+def make_in(transaction: Transaction, store: Store, name: str, terms: Terms, parent: str | None = None) -> None:
+    """Make a ledger in which nothing is spent, if nobody did meanwhile."""
+    row = LedgerRow(name, parent, terms.text, 0, b"", Account.empty(terms).text)
+    ledgers.make_ledger(transaction, store.id, row)
+
+
+def _is_requested(line: EntryRow, requests: dict[str, RequestRow]) -> bool:
+    """Return whether a line has its request, and take that away; totals are raised without one."""
+    body = json.loads(line.body)
+    if body["request"] is None:
+        return True
+    found = requests.pop(body["request"], None)
+    return found is not None and (found.sequence, found.asked.hex()) == (line.sequence, body["asked"])
 
 
 def _first_terms(row: LedgerRow, lines: list[EntryRow]) -> Terms:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, Self, get_args
 
-from sordino._support.cards import card
+from sordino._support.cards import card, numbers_of
 from sordino._support.checks import integer, name_of, one_of, positive, text
 from sordino._support.durations import seconds_of
 from sordino._support.uncopied import Uncopied
@@ -272,10 +272,14 @@ class Ledger(Uncopied):
             UnsupportedCostError: The total cannot count it.
         """
         part = Fraction(positive("share", share, most=1.0))
-        account = self._account
-        rule = account.terms.rule
-        state = account.state if after is None else rule.after(account.state, checked_cost(after))
-        return rule.left(state, part)
+        cost = None if after is None else checked_cost(after)
+        first, *others = (_left(account, part, cost) for account in self._book.accounts())
+        # What periods are charged too must have room in each of them.
+        return {
+            kind: min([most, *(left[kind] for left in others)])
+            for kind, most in first.items()
+            if all(kind in left for left in others)
+        }
 
     def fixes_the_split(self, cost: Cost) -> bool:
         """Return whether charging `cost` would fix what is left for pure and for Gaussian costs.
@@ -437,9 +441,8 @@ class Ledger(Uncopied):
         if not isinstance(totals, Mapping):
             raise DataTypeError("totals must be a mapping from ids to guarantees")
         assert self._requests is not None
-        own = self._requests
         return {
-            name: type(self)._made(part, Requests(part, own.recovery, own.attempts, own.lease, own.keep))
+            name: type(self)._made(part, self._requests.over(part))
             for name, part in split_in(book, {name_of("id", name): total for name, total in totals.items()}).items()
         }
 
@@ -476,8 +479,7 @@ class Ledger(Uncopied):
     def _repr_html_(self) -> str:
         history, spent = self.history, self.spent
         facts = [("unit", "any" if self.unit is None else repr(self.unit)), ("charged", str(len(history)))]
-        for kind, numbers in spent.items():
-            facts.append((kind, ", ".join(f"{name} {value:.6g}" for name, value in numbers.items())))
+        facts += [(kind, numbers_of(numbers)) for kind, numbers in spent.items()]
         last = [[entry.request_id or "-", entry.label or "-", repr(entry.cost)] for entry in history[-_SHOWN:]]
         note = f"the last {_SHOWN} of {len(history)} charges" if len(history) > _SHOWN else ""
         return card(f"Ledger, {self.total!r}", facts, head=["request", "label", "cost"], rows=last, note=note)
@@ -488,6 +490,11 @@ class Ledger(Uncopied):
         terms = self._account.terms
         composition = "" if terms.composition == "adaptive" else f", composition={terms.composition!r}"
         return f"<Ledger {terms.total}{composition}: {len(self.history)} charged>"
+
+
+def _left(account: Account, share: Fraction, after: Cost | None) -> dict[str, float]:
+    rule = account.terms.rule
+    return rule.left(account.state if after is None else rule.after(account.state, after), share)
 
 
 def _charge(cost: Cost, request_id: object, label: object, unit: Unit | None) -> Charge:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from sordino.errors import BudgetExceededError, DataTypeError, UnsupportedCostError
 from sordino.privacy.books import Charge, StoredBook
 from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
+from sordino.storage import ledgers
 from sordino.storage.store import Store
 from sordino.storage.upkeep import accept_database
 
@@ -34,11 +35,10 @@ def adopt(store: Store, lost: Cost | None, reason: str) -> dict[str, int]:
     """
     if lost is not None and not isinstance(lost, PureCost | GaussianCost | ApproxCost):
         raise DataTypeError("lost must be a privacy cost, or None for all that was left")
-    names = [name for (name,) in store.read(lambda transaction: transaction.rows("SELECT id FROM ledger ORDER BY id"))]
     added = {}
-    for name in names:
-        book = StoredBook(store, name)
-        added[name] = sum(_charged(book, cost, reason) for cost in ([lost] if lost is not None else _rest(book)))
+    for row in store.read(ledgers.ledgers_in):
+        book = StoredBook(store, row.id)
+        added[row.id] = sum(_charged(book, cost, reason) for cost in ([lost] if lost is not None else _rest(book)))
     accept_database(store)
     return added
 

@@ -10,12 +10,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sordino._support.durations import seconds_of
 from sordino.errors import DataTypeError, InvalidParameterError, TermsError
-from sordino.privacy.books import Book, StoredBook
+from sordino.privacy.books import Book, StoredBook, make_in
 from sordino.privacy.guarantees import Privacy
 from sordino.privacy.requests import Requests
 from sordino.privacy.terms import Account, Terms
 from sordino.storage import ledgers
-from sordino.storage.ledgers import LedgerRow
 from sordino.storage.transactions import Transaction
 
 __all__ = ["Periods"]
@@ -84,6 +83,7 @@ class Periods:
         for each in times:
             first, last = each if isinstance(each, tuple) and len(each) == 2 else (each, each)
             moment, end = self._start(first), self._start(last)
+            self._next(end)
             if moment > end:
                 raise InvalidParameterError("a pair of times is the first period that is read and the last")
             while moment <= end:
@@ -97,8 +97,7 @@ class Periods:
             raise InvalidParameterError("say which periods are read")
         self._make(starts)
         book = StoredBook(self._book.store, self._book.name, tuple(sorted({*self._book.also, *starts})))
-        own = self._requests
-        return self._made(book, Requests(book, own.recovery, own.attempts, own.lease, own.keep))
+        return self._made(book, self._requests.over(book))
 
     def spent(self, moment: object) -> dict[str, dict[str, float]]:
         """Return what was spent of the period of a time.
@@ -121,9 +120,12 @@ class Periods:
                 terms = replace(self._terms, span=span)
                 known = ledgers.find_ledger(transaction, name)
                 if known is None:
-                    row = LedgerRow(name, self._book.name, terms.text, 0, b"", Account.empty(terms).text)
-                    ledgers.make_ledger(transaction, self._book.store.id, row)
-                elif Terms.of(known.terms).total != self.total:
+                    make_in(transaction, self._book.store, name, terms, self._book.name)
+                    continue
+                own = Terms.of(known.terms)
+                if (own.role, known.parent) != ("period", self._book.name):
+                    raise TermsError(f"there is another ledger {name!r}")
+                if own.total != self.total:
                     raise TermsError(f"the period {name!r} has another total already")
             return True
 
@@ -148,9 +150,12 @@ class Periods:
         return day + timedelta(seconds=passed - passed % self._seconds)
 
     def _next(self, start: datetime) -> datetime:
-        if self._seconds >= _DAY:
-            return datetime.combine(start.date() + timedelta(days=self._seconds // _DAY), time(), self._zone)
-        return start + timedelta(seconds=self._seconds)
+        try:
+            if self._seconds >= _DAY:
+                return datetime.combine(start.date() + timedelta(days=self._seconds // _DAY), time(), self._zone)
+            return start + timedelta(seconds=self._seconds)
+        except OverflowError:
+            raise InvalidParameterError("a time must be such that its period ends before the year 10000") from None
 
     def _local(self, moment: object) -> datetime:
         if isinstance(moment, str):
@@ -161,7 +166,14 @@ class Periods:
                     "a time is a date such as '2026-11-22', or a moment in ISO format"
                 ) from None
         if isinstance(moment, datetime):
-            return moment.replace(tzinfo=self._zone) if moment.tzinfo is None else moment.astimezone(self._zone)
+            try:
+                local = moment.replace(tzinfo=self._zone) if moment.tzinfo is None else moment
+                shown = local.astimezone(UTC).astimezone(self._zone)
+            except (OverflowError, TypeError, ValueError):  # the ends of time, or none (NaT)
+                raise InvalidParameterError("a time must be one of the years 1 to 9999") from None
+            if moment.tzinfo is None and shown.replace(tzinfo=None) != moment:
+                raise InvalidParameterError("a time must be one that the clocks of the zone show")
+            return shown
         if isinstance(moment, date):
             return datetime.combine(moment, time(), self._zone)
         raise DataTypeError(f"a time must be a date, a datetime or text, got {type(moment).__name__}")

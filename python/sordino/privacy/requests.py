@@ -32,7 +32,7 @@ from sordino.privacy.books import Charge, StoredBook, entry_of
 from sordino.storage import ledgers
 from sordino.storage.entries import LedgerEntry
 from sordino.storage.ledgers import RequestRow
-from sordino.storage.owners import is_dead, new_token, owner_name
+from sordino.storage.owners import new_token, owner_name
 from sordino.storage.transactions import Transaction, now
 
 __all__ = ["Answering", "NoiseKey", "Prepared", "Recovery", "Requests", "Unanswered"]
@@ -133,6 +133,10 @@ class Requests:
         # Answers of which it is not known whether they were kept.
         self._waiting: dict[str, tuple[RequestRow, bytes]] = {}
 
+    def over(self, book: StoredBook) -> Requests:
+        """Return requests of another ledger, treated in the same way."""
+        return Requests(book, self.recovery, self.attempts, self.lease, self.keep)
+
     def answer(self, how: Answering[_R]) -> _R:
         """Answer a request: from the store, or by measuring once and charging for it.
 
@@ -209,10 +213,8 @@ class Requests:
             if self._kept(*waiting):
                 return waiting[1]
             return None
-        mine = row.owner == owner_name()
-        alive = row.token in self.book.store.working if mine else not is_dead(row.owner)
         left = row.lease_until - now()
-        if alive and left > 0:
+        if left > 0 and self.book.store.working.may_have(row.token, row.owner):
             raise RequestInProgressError(
                 f"request id {row.request!r} is being answered by somebody else",
                 charged=True,
@@ -314,18 +316,8 @@ class Requests:
 
     def _left(self, row: RequestRow) -> None:
         """Say that nobody works on a request any more, if that can be said: else its lease ends by itself."""
-
-        def script(transaction: Transaction) -> None:
-            transaction.count(
-                "UPDATE request SET lease_until = 0 "
-                "WHERE ledger = ? AND request = ? AND state = 'charged' AND token = ?",
-                row.ledger,
-                row.request,
-                row.token,
-            )
-
         with suppress(SordinoError):
-            self.book.store.write(script)
+            self.book.store.write(lambda transaction: ledgers.left_alone(transaction, row))
 
     def unanswered(self) -> list[Unanswered]:
         """Return the requests that were charged and not answered, in order."""
@@ -341,8 +333,7 @@ class Requests:
                 row.request,
                 entry,
                 row.attempt,
-                row.lease_until > time
-                and (row.token in self.book.store.working if row.owner == owner_name() else not is_dead(row.owner)),
+                row.lease_until > time and self.book.store.working.may_have(row.token, row.owner),
             )
             for row, entry in self.book.store.read(script)
         ]

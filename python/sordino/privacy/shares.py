@@ -7,13 +7,12 @@ from fractions import Fraction
 
 from sordino._support.rounding import sqrt_up
 from sordino.errors import DataTypeError, InvalidParameterError, TermsError, UnsupportedCostError
-from sordino.privacy.books import Charge, StoredBook
+from sordino.privacy.books import Charge, StoredBook, make_in
 from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.privacy.terms import Account, Terms
 from sordino.storage import ledgers
 from sordino.storage.chain import canonical
-from sordino.storage.ledgers import LedgerRow
 from sordino.storage.owners import new_token
 from sordino.storage.transactions import Transaction, now
 
@@ -65,9 +64,7 @@ def split_in(book: StoredBook, totals: Mapping[str, Privacy]) -> dict[str, Store
                 continue
             charge = Charge(cost_of_total(total, under.total), f"share {name}", name, terms.unit, "share")
             book.charge_in(transaction, *book.new_request(charge, b"", "stream", new_token()))
-            ledgers.make_ledger(
-                transaction, book.store.id, LedgerRow(name, book.name, terms.text, 0, b"", Account.empty(terms).text)
-            )
+            make_in(transaction, book.store, name, terms, book.name)
         return True
 
     def done(transaction: Transaction) -> bool | None:
@@ -88,7 +85,7 @@ def raise_in(book: StoredBook, total: Privacy, reason: str) -> None:
         raise InvalidParameterError("a reason must be said: it is kept with the entry")
 
     def script(transaction: Transaction) -> bool:
-        row = ledgers.locked(transaction, (book.name,), book.store.engine.locking)[book.name]
+        row = book.row_in(transaction)
         account = Account.of(row.terms, row.sums)
         if account.terms.role == "share":
             raise InvalidParameterError("this total was charged to another ledger: it cannot be raised here")
@@ -109,7 +106,6 @@ def raise_in(book: StoredBook, total: Privacy, reason: str) -> None:
         return True
 
     def done(transaction: Transaction) -> bool | None:
-        row = ledgers.locked(transaction, (book.name,), book.store.engine.locking)[book.name]
-        return True if Terms.of(row.terms).total == total else None
+        return True if Terms.of(book.row_in(transaction).terms).total == total else None
 
     book.store.certainly(script, done)

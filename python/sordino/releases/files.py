@@ -256,9 +256,11 @@ def _done_in(record: dict[str, Any]) -> list[str]:
 
 def _index_of(record: dict[str, Any], table: Any) -> Any:
     """Return the labels of the input; from a table, which shows them, with its types."""
-    labels = None if record["index"] is None else [label_from_json(label) for label in record["index"]]
-    shown = table is not None and labels is not None and "index" in table.column_names
-    return table.column("index").to_pylist() if shown and table.num_rows == len(labels) else labels
+    if record["index"] is None:
+        return None
+    labels = [label_from_json(label) for label in record["index"]]
+    shown = table is not None and "index" in table.column_names and table.num_rows == len(labels)
+    return table.column("index").to_pylist() if shown else labels
 
 
 def _reals(found: Any) -> Array:

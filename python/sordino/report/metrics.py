@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from sordino.privacy.terms import Account
-from sordino.storage import streams
+from sordino.storage import ledgers, streams
 from sordino.storage.ledgers import LedgerRow
 from sordino.storage.store import store_of
 from sordino.storage.streams import StreamRow
@@ -54,15 +54,15 @@ def metrics(store: Store | str | Path) -> str:
     found = store_of(store)
 
     def script(transaction: Transaction) -> tuple[list[LedgerRow], list[_Requests], list[StreamRow]]:
-        rows = transaction.rows("SELECT id, parent, terms, head, head_hash, sums FROM ledger ORDER BY id")
         states = transaction.rows(
             "SELECT ledger, state, count(*), min(lease_until) FROM request "
             "GROUP BY ledger, state ORDER BY ledger, state"
         )
-        return [LedgerRow(*row) for row in rows], [_Requests(*row) for row in states], streams.streams_in(transaction)
+        found = [_Requests(*row) for row in states]
+        return ledgers.ledgers_in(transaction), found, streams.streams_in(transaction)
 
-    ledgers, requests, rows = found.read(script)
-    lines = [*_of_ledgers(ledgers), *_of_requests(requests), *_of_streams(rows)]
+    budgets, requests, live = found.read(script)
+    lines = [*_of_ledgers(budgets), *_of_requests(requests), *_of_streams(live)]
     text, last = [], ""
     for name, labels, value in lines:
         if name != last:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from sordino._support.cards import card
+from sordino._support.cards import card, numbers_of
 from sordino._support.records import parted
 from sordino.errors import SordinoError
 from sordino.privacy.costs import Cost
@@ -84,10 +84,7 @@ def _label(ledger: Ledger) -> str:
     facts = [
         ("protected", "nothing was released yet" if unit is None else f"{unit.protected()}; {unit.extent()}"),
         ("how well", f"at most {ledger.total}, for everything together"),
-        *(
-            (f"spent ({kind})", ", ".join(f"{name} {value:.4g}" for name, value in numbers.items()))
-            for kind, numbers in spent.items()
-        ),
+        *((f"spent ({kind})", numbers_of(numbers)) for kind, numbers in spent.items()),
         ("model", "central: whoever runs this sees the data; readers see answers with noise"),
         ("noise", "exact, from a cryptographic generator, on a lattice"),
         ("not protected", "whatever is larger than the unit above; who may see the data; times and sizes of requests"),

@@ -66,6 +66,11 @@ class KeyFile:
         return key
 
 
+def _folders(path: Path) -> set[Path]:
+    """Return the folders that a file lies in, by its name and by where links lead."""
+    return {path.absolute().parent, path.resolve().parent}
+
+
 class Keys:
     """The keys of one store, by purpose: HKDF-SHA256 of the caller's key and the store's name.
 
@@ -85,7 +90,7 @@ class Keys:
             raise DataTypeError("key must be 32 bytes, a KeyFile, or a function from the id of a key to its bytes")
         if isinstance(source, bytes):
             sized_key(source)
-        if isinstance(source, KeyFile) and beside is not None and source.path.absolute().parent == beside.parent:
+        if isinstance(source, KeyFile) and beside is not None and _folders(source.path) & _folders(beside):
             raise KeyMissingError("the key lies in the folder of the store: whoever copies the one has the other")
         self._source = source
         self._store = store

@@ -24,6 +24,8 @@ __all__ = [
     "find_request",
     "given_up",
     "insert_request",
+    "ledgers_in",
+    "left_alone",
     "locked",
     "make_ledger",
     "requests_in",
@@ -84,6 +86,11 @@ def find_ledger(transaction: Transaction, ledger: str, locking: str = "") -> Led
     """Return a ledger, locked if wanted, or None."""
     rows = transaction.rows(f"SELECT {_LEDGER} FROM ledger WHERE id = ?{locking}", ledger)
     return LedgerRow(*rows[0]) if rows else None
+
+
+def ledgers_in(transaction: Transaction) -> list[LedgerRow]:
+    """Return all ledgers, by name."""
+    return [LedgerRow(*row) for row in transaction.rows(f"SELECT {_LEDGER} FROM ledger ORDER BY id")]
 
 
 def locked(transaction: Transaction, ledgers: Sequence[str], locking: str) -> dict[str, LedgerRow]:
@@ -153,11 +160,9 @@ def find_request(transaction: Transaction, ledger: str, request: str) -> Request
 
 
 def requests_in(transaction: Transaction, ledger: str, *states: str) -> list[RequestRow]:
-    """Return the requests of a ledger in these states, in order."""
-    listed = ", ".join(f"'{state}'" for state in states)
-    rows = transaction.rows(
-        f"SELECT {_REQUEST} FROM request WHERE ledger = ? AND state IN ({listed}) ORDER BY seq", ledger
-    )
+    """Return the requests of a ledger in these states, or all of them, in order."""
+    chosen = f" AND state IN ({', '.join('?' * len(states))})" if states else ""
+    rows = transaction.rows(f"SELECT {_REQUEST} FROM request WHERE ledger = ?{chosen} ORDER BY seq", ledger, *states)
     return [RequestRow(*row) for row in rows]
 
 
@@ -181,14 +186,25 @@ def started_again(transaction: Transaction, row: RequestRow, token: bytes, owner
     return changed == 1
 
 
-def given_up(transaction: Transaction, row: RequestRow) -> None:
-    """Say that an unfinished request will not be answered."""
+def given_up(transaction: Transaction, row: RequestRow | None) -> None:
+    """Say that an unfinished request, or any of the store, will not be answered."""
+    which, values = (
+        ("", ())
+        if row is None
+        else (" AND ledger = ? AND request = ? AND attempt = ?", (row.ledger, row.request, row.attempt))
+    )
     transaction.count(
-        "UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL "
-        "WHERE ledger = ? AND request = ? AND state = 'charged' AND attempt = ?",
+        f"UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL WHERE state = 'charged'{which}", *values
+    )
+
+
+def left_alone(transaction: Transaction, row: RequestRow) -> None:
+    """Say that nobody works on an unfinished request any more."""
+    transaction.count(
+        "UPDATE request SET lease_until = 0 WHERE ledger = ? AND request = ? AND state = 'charged' AND token = ?",
         row.ledger,
         row.request,
-        row.attempt,
+        row.token,
     )
 
 

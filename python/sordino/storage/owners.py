@@ -91,6 +91,10 @@ class Working:
     def __contains__(self, token: bytes) -> bool:
         return token in self._own()
 
+    def may_have(self, token: bytes, owner: str) -> bool:
+        """Return whether a process may be working on something: this one knows, of others it is said if they died."""
+        return token in self if owner == owner_name() else not is_dead(owner)
+
 
 WORKING = Working()
 """Of all stores that this process has open."""

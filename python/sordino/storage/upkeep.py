@@ -22,10 +22,10 @@ def compact(store: Store) -> dict[str, int]:
         StoreError: The store cannot be used.
     """
     forgotten = 0
-    for (ledger,) in store.read(lambda transaction: transaction.rows("SELECT id FROM ledger")):
+    for row in store.read(ledgers.ledgers_in):
         while True:
             found = store.write(
-                lambda transaction, ledger=ledger: ledgers.expire(transaction, ledger, now(), _AT_ONCE)  # type: ignore[misc]
+                lambda transaction, ledger=row.id: ledgers.expire(transaction, ledger, now(), _AT_ONCE)  # type: ignore[misc]
             )
             forgotten += found
             if found < _AT_ONCE:
@@ -62,9 +62,7 @@ def accept_database(store: Store) -> None:
         if store.engine.kind == "postgresql":
             for name, value in system_of(transaction).items():
                 transaction.count("UPDATE meta SET value = ? WHERE name = ?", value, name)
-        transaction.count(
-            "UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL WHERE state = 'charged'"
-        )
+        ledgers.given_up(transaction, None)
         for row in streams.streams_in(transaction):
             streams.claimed(transaction, row, b"", "nobody", 0)
 

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from sordino._support.turns import Turn
 from sordino._support.uncopied import Uncopied
-from sordino.errors import HorizonError, InvalidParameterError, StreamClosedError
+from sordino.errors import HorizonError, InvalidParameterError, StepPendingError, StreamClosedError
 
 if TYPE_CHECKING:
     from sordino.mechanisms.fits import Fit
+    from sordino.streams.kept import Kept
 
-__all__ = ["OpenStream", "OverCounters", "check_left"]
+__all__ = ["PENDING", "OpenStream", "OverCounters", "check_left"]
+
+PENDING = "the last update is not stored yet: call resume(), or give it again under its step_id"
+"""What whoever goes on is told."""
 
 
 def check_left(steps: int, left: int) -> None:
@@ -61,9 +65,29 @@ class OpenStream(Uncopied, ABC):
     def pending(self) -> bool:
         """Whether something was taken in that is not published to its end, and waits for `resume`."""
 
-    @abstractmethod
+    def _stored(self) -> Kept | None:
+        """Return the row of a stream in a `sordino.Store`, None if it is in none."""
+        return None
+
     def finish(self) -> None:
-        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten."""
+        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
+
+        Raises:
+            InvalidParameterError: It is in no such store.
+            StepPendingError: The last update is not stored yet.
+            StreamTakenError: It was taken over by somebody else.
+            StreamClosedError: It is closed.
+            ForkError: The stream belongs to another process.
+            StoreError: The store cannot be used.
+        """
+        with self._guard():
+            self._check_open()
+            if (row := self._stored()) is None:
+                raise InvalidParameterError("only a stream in a sordino.Store is finished: close this one")
+            if self.pending:
+                raise StepPendingError(PENDING)
+            row.leave(finish=True)
+        self.close()
 
     @abstractmethod
     def close(self) -> None:
@@ -145,19 +169,8 @@ class OverCounters(OpenStream):
             self.counters.resume()
             self._catch_up()
 
-    def finish(self) -> None:
-        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
-
-        Raises:
-            InvalidParameterError: It is in no such store.
-            StepPendingError: The last update is not stored yet.
-            StreamTakenError: It was taken over by somebody else.
-            StoreError: The store cannot be used.
-        """
-        if not hasattr(self.counters, "finish"):
-            raise InvalidParameterError("only a stream in a sordino.Store is finished: close this one")
-        self.counters.finish()
-        self.close()
+    def _stored(self) -> Kept | None:
+        return self.counters._stored() if isinstance(self.counters, OpenStream) else None
 
     def _catch_up(self) -> None:
         """Read what was published and not read, after an exception between the two."""

@@ -31,8 +31,8 @@ from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.interval import Interval, interval_around
 from sordino.storage.keys import sized_key
 from sordino.storage.steps import StepStore
-from sordino.streams.base import OpenStream, check_left
-from sordino.streams.kept import Published
+from sordino.streams.base import PENDING, OpenStream, check_left
+from sordino.streams.kept import Kept, Published
 from sordino.streams.steps import KeptSteps, Known, ListedSteps, Steps
 
 if TYPE_CHECKING:
@@ -40,11 +40,10 @@ if TYPE_CHECKING:
 
     from sordino.workloads.base import Array
 
-__all__ = ["PENDING", "Stream", "largest_entries", "restore", "shaped"]
+__all__ = ["Stream", "largest_entries", "restore", "shaped"]
 
 _INTEGERS = np.dtype("<i8")
 _REALS = np.dtype("<f8")
-PENDING = "the last update is not stored yet: call resume() for its answer"
 _NO_CHECKPOINT = "these bytes are no checkpoint of a stream; nothing was restored"
 
 
@@ -350,24 +349,8 @@ class Stream(OpenStream):
                 sized_key(key), json.dumps(header, sort_keys=True, default=np.ndarray.tolist).encode()
             )
 
-    def finish(self) -> None:
-        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
-
-        Raises:
-            InvalidParameterError: It is in no such store.
-            StepPendingError: The last update is not stored yet.
-            StreamTakenError: It was taken over by somebody else.
-            StoreError: The store cannot be used.
-        """
-        with self._guard():
-            self._check_open()
-            if not isinstance(self._steps, KeptSteps):
-                raise InvalidParameterError("only a stream in a sordino.Store is finished: close this one")
-            if self._core.held() is not None:
-                raise StepPendingError(PENDING)
-            self._steps.kept.leave(finish=True)
-            self._core.close()
-        self.close()
+    def _stored(self) -> Kept | None:
+        return self._steps.kept if isinstance(self._steps, KeptSteps) else None
 
     def close(self) -> None:
         """Wipe key and noise, and give the store back; the stream refuses everything from now on."""

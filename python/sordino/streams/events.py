@@ -280,22 +280,8 @@ class EventStream(OverCounters):
         if start != self.step:
             raise StoreCorruptError("events of the stream are missing")
 
-    def finish(self) -> None:
-        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
-
-        Raises:
-            InvalidParameterError: It is in no such store.
-            StepPendingError: The last update is not stored yet.
-            StreamTakenError: It was taken over by somebody else.
-            StoreError: The store cannot be used.
-        """
-        if self._kept is None:
-            super().finish()
-            return
-        with self._guard():
-            self._check(0)
-            self._kept.leave(finish=True)
-        self.close()
+    def _stored(self) -> Kept | None:
+        return super()._stored() if self._kept is None else self._kept
 
     def close(self) -> None:
         """Wipe key, noise and what is remembered of events; the stream refuses everything from now on."""

@@ -27,15 +27,15 @@ from sordino.errors import (
     StreamTakenError,
 )
 from sordino.storage import streams
-from sordino.storage.owners import is_dead, new_token, owner_name
+from sordino.storage.owners import new_token, owner_name
 from sordino.storage.store import Store
 from sordino.storage.streams import SealedRow, StepRow, StreamRow
 from sordino.storage.transactions import Transaction, now
 
-__all__ = ["Kept", "Published", "claim", "step_key"]
+__all__ = ["LEASE", "Kept", "Published", "claim", "step_key"]
 
-# Milliseconds after which others may take a stream whose owner is silent.
-_LEASE = 60_000
+LEASE = 60_000
+"""Milliseconds after which others may take a stream whose owner is silent."""
 # Bytes of steps behind a state at least: going through so many takes no time, and a state takes three statements.
 _LEAST = 1 << 14
 
@@ -163,7 +163,7 @@ class Kept:
             step=steps.first + steps.steps,
             head_hash=entry.hash,
             last_id=self.row.last_id if number is None else number,
-            lease_until=now() + _LEASE,
+            lease_until=now() + LEASE,
         )
         return row, entry
 
@@ -242,7 +242,7 @@ class Kept:
         row = self.row
 
         def script(transaction: Transaction) -> bool:
-            if not streams.set_owner(transaction, row, now() + _LEASE):
+            if not streams.set_owner(transaction, row, now() + LEASE):
                 return False
             streams.seal_state(transaction, row, row.step, sealed)
             return True
@@ -433,16 +433,14 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
         # Before anything is taken from anybody.
         store.keys.sealing(row.key_id)
         store.keys.sealing()
-        mine = row.owner == owner
-        alive = row.token in store.working if mine else not is_dead(row.owner)
         left = row.lease_until - now()
-        if alive and left > 0 and not take_over:
+        if left > 0 and store.working.may_have(row.token, row.owner) and not take_over:
             raise StreamInUseError(
                 f"the stream {stream!r} is open elsewhere; take_over=True takes it from there",
                 charged=True,
                 retry=left / 1000.0,
             )
-        until, found = now() + _LEASE, row
+        until, found = now() + LEASE, row
 
         def script(transaction: Transaction, found: StreamRow = found, until: int = until) -> bool:
             return streams.claimed(transaction, found, token, owner, until, store.keys.key_id)

@@ -15,7 +15,7 @@ from sordino.errors import (
     StepPendingError,
     StreamTakenError,
 )
-from sordino.streams.base import OverCounters, check_left
+from sordino.streams.base import PENDING, OverCounters, check_left
 from sordino.streams.kept import Kept, Published, step_key
 from sordino.streams.steps import header_for
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from sordino.workloads.base import Array
 
 __all__ = ["RareStream"]
-
-_PENDING = "the last update is not stored yet: call resume(), or give it again under its step_id"
 
 
 class RareStream(OverCounters):
@@ -79,7 +77,7 @@ class RareStream(OverCounters):
             StepPendingError: The last update is not stored yet: call `resume`.
         """
         if self._kept is not None and self.pending:
-            raise StepPendingError(_PENDING)
+            raise StepPendingError(PENDING)
         return float(self.counters.value or 0.0)
 
     def update(self, items: object, *, step_id: str | int | None = None) -> Any:
@@ -127,7 +125,7 @@ class RareStream(OverCounters):
         key = step_key(step_id)
         if self.pending:
             if key is None or self._name != key:
-                raise StepPendingError(_PENDING)
+                raise StepPendingError(PENDING)
             return self._ended()
         row = self._kept.find(key)
         return None if row is None else np.frombuffer(row.answers or b"", "<f8").astype(np.float64)
@@ -256,19 +254,5 @@ class RareStream(OverCounters):
         if self._kept is not None and self._release.alive:
             self._release()
 
-    def finish(self) -> None:
-        """End a stream in a `sordino.Store` for good: what it published stays, all that is secret is forgotten.
-
-        Raises:
-            InvalidParameterError: It is in no such store.
-            StepPendingError: The last update is not stored yet.
-            StreamTakenError: It was taken over by somebody else.
-            StoreError: The store cannot be used.
-        """
-        with self._guard():
-            if self._kept is None:
-                raise InvalidParameterError("only a stream in a sordino.Store is finished: close this one")
-            if self.pending:
-                raise StepPendingError(_PENDING)
-            self._kept.leave(finish=True)
-        self.close()
+    def _stored(self) -> Kept | None:
+        return self._kept

@@ -264,7 +264,7 @@ class KeptSteps(Steps):
     def closing(self) -> None:
         """Keep the state, if it can be: else whoever goes on takes the noise to where it was."""
         with suppress(SordinoError):
-            if self._core.held() is None and self.kept.row.checkpoint_step < self.kept.row.step:
+            if not self.kept.left and self._core.held() is None and self.kept.row.checkpoint_step < self.kept.row.step:
                 self.leave_state()
 
     def release(self) -> None:

@@ -36,7 +36,7 @@ from sordino.storage.streams import StepRow, StreamRow
 from sordino.storage.transactions import Transaction, now
 from sordino.streams.counter import Stream
 from sordino.streams.events import EventStream
-from sordino.streams.kept import Kept, claim
+from sordino.streams.kept import LEASE, Kept, claim
 from sordino.streams.opening import event_stream
 from sordino.streams.rare import RareStream
 from sordino.streams.steps import KeptSteps, decoded, header_for, header_of
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["StoredOpening", "go_on", "open_stored"]
 
-_LEASE = 60_000
 # Seconds for an operation of a process, and for a step of one coordinate, about.
 _OPERATION, _STEP = 1e-9, 3e-8
 
@@ -143,7 +142,7 @@ def _opened(
         generation=1,
         token=token,
         owner=owner_name(),
-        lease_until=now() + _LEASE,
+        lease_until=now() + LEASE,
         step=0,
         head_hash=head,
         last_id=None,
@@ -218,7 +217,8 @@ def _made(fit: Fit, kept: Kept) -> tuple[Any, _Seal]:
             rare = RareStream(fit, _above(fit), plain, kept)
             return rare, rare._sealed
         case StreamFit() | TableFit():
-            return _over(fit, kept, _core.Stream(*_core_of(fit)))
+            counters = _counters_of(fit)
+            return _over(fit, kept, _core.Stream(counters.strategy, counters.door, counters.dim))
     raise UnsupportedMechanismError("this plan opens no stream")
 
 
@@ -229,14 +229,13 @@ def _above(fit: RareFit) -> _core.AboveThreshold | None:
     return _core.AboveThreshold(fit.threshold, 1, fit.epsilon)
 
 
-def _core_of(fit: StreamFit | TableFit) -> tuple[Any, Any, int]:
-    counters = fit.counters if isinstance(fit, TableFit) else fit
-    return counters.strategy, counters.door, counters.dim
+def _counters_of(fit: StreamFit | TableFit | RareFit) -> StreamFit:
+    return fit if isinstance(fit, StreamFit) else fit.counters
 
 
 def _over(fit: StreamFit | TableFit, kept: Kept, core: _core.Stream) -> tuple[Any, _Seal]:
     """Return a stream over counters that are kept step by step."""
-    counters = fit.counters if isinstance(fit, TableFit) else fit
+    counters = _counters_of(fit)
     seconds = counters.dim * (_STEP + _OPERATION * counters.strategy.operations)
     steps = KeptSteps(kept, core, seconds, lambda: None)
     stream = Stream(counters, core, kept.row.id, steps, private=True, accounted=kept.row.ledger is not None)
@@ -334,7 +333,7 @@ class _State(NamedTuple):
 
 def _opened_state(kept: Kept, fit: StreamFit | TableFit | RareFit) -> _State:
     step, generation, key_id, sealed = kept.state()
-    counters = fit if isinstance(fit, StreamFit) else fit.counters
+    counters = _counters_of(fit)
     key = kept.store.keys.sealing(key_id)
     try:
         core = _core.Stream.restore(counters.strategy, counters.door, counters.dim, key, sealed)

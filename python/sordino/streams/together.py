@@ -17,8 +17,8 @@ from sordino.errors import (
     StepPendingError,
 )
 from sordino.releases.arrays import read_items
-from sordino.streams.base import check_left
-from sordino.streams.counter import PENDING, Stream, shaped
+from sordino.streams.base import PENDING, check_left
+from sordino.streams.counter import Stream, shaped
 from sordino.streams.steps import KeptSteps
 
 if TYPE_CHECKING:
