@@ -27,6 +27,7 @@ __all__ = [
     "audited",
     "in_process",
     "main",
+    "medians",
     "noted",
     "once",
     "plural",
@@ -96,7 +97,7 @@ def race(contestants: Mapping[str, Callable[[], object]], full_rounds: int = 15)
         contestants: Calls by name; each runs once before anything is timed.
         full_rounds: Rounds of a full run.
     """
-    return _medians({name: _timed(call) for name, call in contestants.items()}, full_rounds)
+    return medians({name: _timed(call) for name, call in contestants.items()}, full_rounds)
 
 
 def once(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -139,7 +140,8 @@ def _timed(call: Callable[[], object]) -> Callable[[], float]:
     return seconds
 
 
-def _medians(contestants: Mapping[str, Callable[[], float]], full_rounds: int) -> dict[str, float]:
+def medians(contestants: Mapping[str, Callable[[], float]], full_rounds: int) -> dict[str, float]:
+    """Return medians of the seconds that contestants report: they take turns, and the order rotates."""
     names = list(contestants)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds(full_rounds)):
@@ -185,7 +187,7 @@ def race_apart(
             )
             contestants[name] = partial(_ask, worker)
             contestants[name]()  # built and warm before the next one starts
-        return _medians(contestants, full_rounds)
+        return medians(contestants, full_rounds)
 
 
 def _ask(worker: subprocess.Popen[str]) -> float:

@@ -31,12 +31,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import quantiles
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
-from harness import Row, amount, in_process, main, noted, quick, rounds, versus
+from harness import Row, amount, in_process, main, medians, noted, quick, versus
 
 import sordino as so
 from sordino.storage.chain import entry_hash
@@ -466,12 +466,7 @@ def _alternating(contestants: Mapping[str, Callable[[], float]], full_rounds: in
     names = list(contestants)
     for name in (names[0], *names):
         contestants[name]()
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(rounds(full_rounds)):
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
-            seconds[name].append(contestants[name]())
-    return {name: median(values) for name, values in seconds.items()}
+    return medians(contestants, full_rounds)
 
 
 def _raced(twins: _Twins, work: Callable[[], object], full_rounds: int = _TURNS) -> dict[str, float]:

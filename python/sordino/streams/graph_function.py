@@ -18,6 +18,7 @@ from sordino.workloads.events.names import is_single
 if TYPE_CHECKING:
     from sordino.mechanisms.stream.fit import StreamFit
     from sordino.streams.counter import Stream
+    from sordino.streams.kept import Kept
     from sordino.workloads.base import Array
 
 __all__ = ["GraphFunctionStream"]
@@ -28,8 +29,8 @@ class GraphFunctionStream(EventStream):
 
     counters: Stream
 
-    def __init__(self, fit: StreamFit, counters: Stream, private: bool | None = None) -> None:
-        super().__init__(fit, counters, private)
+    def __init__(self, fit: StreamFit, counters: Stream, private: bool | None = None, kept: Kept | None = None) -> None:
+        super().__init__(fit, counters, private, kept)
         assert isinstance(fit.events, GraphFunction)
         self._workload = fit.events
         self._encoder = fit.events.encoder()

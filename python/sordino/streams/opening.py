@@ -39,7 +39,7 @@ _EVENTS: tuple[tuple[type, Callable[..., EventStream]], ...] = (
 def event_stream(fit: StreamFit, counters: Any, private: bool | None = None, kept: Kept | None = None) -> EventStream:
     """Return the stream of a kind of events, over counters; in a store by its row, if it is read by coordinate."""
     found = next(made for kind, made in _EVENTS if isinstance(fit.events, kind))
-    return found(fit, counters, private) if kept is None else found(fit, counters, private, kept)
+    return found(fit, counters, private, kept)
 
 
 def check_store(fit: Fit, store: StepStore | None) -> None:
