@@ -80,3 +80,6 @@ class _Watched:
 
     def count(self, statement, *values):
         return self._run(self._transaction.count, statement, values)
+
+    def later(self, statement, *values):
+        return self._run(self._transaction.later, statement, values)

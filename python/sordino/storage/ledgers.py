@@ -108,7 +108,7 @@ def locked(transaction: Transaction, ledgers: Sequence[str], locking: str) -> di
 
 def make_ledger(transaction: Transaction, store: str, row: LedgerRow) -> None:
     """Make a ledger, if nobody did meanwhile."""
-    transaction.count(
+    transaction.later(
         f"INSERT INTO ledger ({_LEDGER}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         *row._replace(head_hash=first_hash(store, row.id, row.terms)),
     )
@@ -123,7 +123,7 @@ def added(  # noqa: PLR0917 - an entry
         StoreCorruptError: Somebody else changed it, lock or not.
     """
     digest = entry_hash(row.head_hash, row.head, kind, body)
-    transaction.count(
+    transaction.later(
         "INSERT INTO entry (ledger, seq, kind, body, hash) VALUES (?, ?, ?, ?, ?)", row.id, row.head, kind, body, digest
     )
     changed = transaction.count(
@@ -168,7 +168,7 @@ def requests_in(transaction: Transaction, ledger: str, *states: str) -> list[Req
 
 def insert_request(transaction: Transaction, row: RequestRow) -> None:
     """Add a request that was charged."""
-    transaction.count(f"INSERT INTO request ({_REQUEST}) VALUES ({', '.join('?' * len(row))})", *row)
+    transaction.later(f"INSERT INTO request ({_REQUEST}) VALUES ({', '.join('?' * len(row))})", *row)
 
 
 def started_again(transaction: Transaction, row: RequestRow, token: bytes, owner: str, lease_until: int) -> bool:
@@ -193,14 +193,14 @@ def given_up(transaction: Transaction, row: RequestRow | None) -> None:
         if row is None
         else (" AND ledger = ? AND request = ? AND attempt = ?", (row.ledger, row.request, row.attempt))
     )
-    transaction.count(
+    transaction.later(
         f"UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL WHERE state = 'charged'{which}", *values
     )
 
 
 def left_alone(transaction: Transaction, row: RequestRow) -> None:
     """Say that nobody works on an unfinished request any more."""
-    transaction.count(
+    transaction.later(
         "UPDATE request SET lease_until = 0 WHERE ledger = ? AND request = ? AND state = 'charged' AND token = ?",
         row.ledger,
         row.request,
@@ -226,7 +226,7 @@ def answered(transaction: Transaction, row: RequestRow, answer: bytes, time: int
         return False
     packed = zlib.compress(answer, 1)
     for part, start in enumerate(range(0, len(packed), _PART)):
-        transaction.count(
+        transaction.later(
             "INSERT INTO answer (ledger, request, part, bytes) VALUES (?, ?, ?, ?)",
             row.ledger,
             row.request,
@@ -262,8 +262,8 @@ def expire(transaction: Transaction, ledger: str, time: int, most: int = _OLD) -
         time,
     )
     for (request,) in old:
-        transaction.count("DELETE FROM answer WHERE ledger = ? AND request = ?", ledger, request)
-        transaction.count(
+        transaction.later("DELETE FROM answer WHERE ledger = ? AND request = ?", ledger, request)
+        transaction.later(
             "UPDATE request SET state = 'expired' WHERE ledger = ? AND request = ? AND state = 'answered'",
             ledger,
             request,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -31,6 +31,8 @@ _IDLE = 8
 _inherited: list[object] = []
 # SQLSTATEs after which nothing was kept and the same may succeed: locks, deadlocks, serialization.
 _AGAIN = {"40001", "40P01", "55P03"}
+# Classes of SQLSTATEs of statements that the server refuses: then it commits nothing. Others leave it open.
+_REFUSED = {"22", "23", "42", "P0"}
 _TYPES = (("BLOB", "BYTEA"), ("INTEGER", "BIGINT"), (") STRICT", ")"))
 # What is large is noise, sealed or deflated: PostgreSQL would spend its time on compressing what does not compress.
 _LARGE = {"answer": ("bytes",), "sealed": ("bytes",), "step": ("units", "answers", "changes")}
@@ -109,13 +111,11 @@ class PostgresEngine(Engine):
 
     def write(self, script: Callable[[Transaction], _T], timeout: float) -> _T:
         """Run a script and keep what it did."""
-        begin = f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_settings(timeout)}"
-        return backing_off(lambda: self._run(begin, script), timeout)
+        return backing_off(lambda: self._run("READ COMMITTED READ WRITE", script, timeout), timeout)
 
     def read(self, script: Callable[[Transaction], _T], timeout: float) -> _T:
         """Run a script that changes nothing."""
-        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_settings(timeout)}"
-        return backing_off(lambda: self._run(begin, script), timeout)
+        return backing_off(lambda: self._run("REPEATABLE READ READ ONLY", script, timeout), timeout)
 
     def create(self, statements: tuple[str, ...], timeout: float) -> None:
         """Make the tables that are not there."""
@@ -134,13 +134,10 @@ class PostgresEngine(Engine):
 
         self.write(script, timeout)
 
-    def _run(self, begin: str, script: Callable[[Transaction], _T]) -> _T:
+    def _run(self, kind: str, script: Callable[[Transaction], _T], timeout: float) -> _T:
         connection = self._connected()
-        transaction = _Statements(connection, self._psycopg)
         try:
-            transaction.settle(begin)
-            result = script(transaction)
-            transaction.commit()
+            result = _Statements(connection, self._psycopg).run(kind, script, timeout)
         except BaseException as error:
             if isinstance(error, CommitUnknownError):
                 connection.close()
@@ -163,51 +160,92 @@ class PostgresEngine(Engine):
 
 
 class _Statements:
-    """A transaction of PostgreSQL."""
+    """A transaction of PostgreSQL: statements leave together with the next one whose answer is looked at.
+
+    Each journey to the server takes as long as several statements there.
+    """
 
     def __init__(self, connection: Any, psycopg: Any) -> None:
         self._connection = connection
         self._psycopg = psycopg
+        # None where statements leave one by one.
+        self._pipeline: Any = None
+        # Whether something has left of which the answer was not looked at.
+        self._waits = False
 
-    def _execute(self, statement: str, values: Row) -> Any:
-        try:
-            return self._connection.execute(_translated(statement) if values else statement, values or None)
-        except self._psycopg.Error as error:
-            if error.sqlstate in _AGAIN:
-                raise LockedError from None
-            if error.sqlstate is None or error.sqlstate[:2] in {"08", "57"}:
-                raise StoreError("the store went away before anything was kept", retry=True) from None
-            raise StoreError(f"the store refuses a statement ({error.sqlstate})") from None
-
-    def settle(self, begin: str) -> None:
-        """Begin, with limits on waiting, and with commits that reach the disk."""
-        self._execute(begin, ())
-
-    def commit(self) -> None:
-        """Keep what was done.
+    def run(self, kind: str, script: Callable[[Transaction], _T], timeout: float) -> _T:
+        """Run a script in a transaction, with limits on waiting, and with a commit that reaches the disk.
 
         Raises:
-            CommitUnknownError: The connection was lost meanwhile.
+            CommitUnknownError: The connection was lost while it was kept.
             LockedError: Nothing was kept, and it may be tried again.
+            StoreError: Nothing was kept.
         """
+        cursor: Any = None
         try:
-            status = self._connection.execute("COMMIT").statusmessage
+            with self._connection.pipeline() if self._psycopg.Pipeline.is_supported() else nullcontext() as pipeline:
+                self._pipeline = pipeline
+                self.later(f"BEGIN ISOLATION LEVEL {kind}")
+                self.later(_settings(timeout))
+                result = script(self)
+                cursor = self._connection.cursor()
+                cursor.execute("COMMIT")
         except self._psycopg.Error as error:
-            if error.sqlstate in _AGAIN:
-                raise LockedError from None
-            raise CommitUnknownError from None
-        if status != "COMMIT":
+            # Of the commit, or of what left together with it.
+            if cursor is not None and (error.sqlstate or "")[:2] not in _REFUSED and error.sqlstate not in _AGAIN:
+                raise CommitUnknownError from None
+            raise self._error(error) from None
+        if cursor.statusmessage != "COMMIT":
             raise StoreError("the store kept nothing: a statement before had failed", retry=True)
+        return result
+
+    def _settle(self) -> None:
+        """Have everything answered that has left."""
+        if self._waits and self._pipeline is not None:
+            self._pipeline.sync()
+        self._waits = False
+
+    def _said(self, ask: Callable[[], _T]) -> _T:
+        """Return what the server says; the error is that of the first statement which failed."""
+        try:
+            return ask()
+        except self._psycopg.Error as error:
+            raise self._error(error) from None
+
+    @staticmethod
+    def _error(error: Any) -> Exception:
+        """Return what an error before the commit means."""
+        if error.sqlstate in _AGAIN:
+            return LockedError()
+        if error.sqlstate is None or error.sqlstate[:2] in {"08", "57"}:
+            return StoreError("the store went away before anything was kept", retry=True)
+        return StoreError(f"the store refuses a statement ({error.sqlstate})")
+
+    def _left(self, statement: str, values: Row) -> Any:
+        self._waits = True
+        return self._connection.execute(_translated(statement) if values else statement, values or None)
+
+    def _answered(self, statement: str, values: Row) -> Any:
+        def ask() -> Any:
+            cursor = self._left(statement, values)
+            self._settle()
+            return cursor
+
+        return self._said(ask)
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
         """Run a statement and return its rows."""
-        cursor = self._execute(statement, values)
+        cursor = self._answered(statement, values)
         return [] if cursor.description is None else cursor.fetchall()
 
     def count(self, statement: str, *values: Any) -> int:
         """Run a statement and return how many rows it changed."""
-        changed: int = self._execute(statement, values).rowcount
+        changed: int = self._answered(statement, values).rowcount
         return changed
+
+    def later(self, statement: str, *values: Any) -> None:
+        """Run a statement before the next, or before the transaction is kept."""
+        self._said(lambda: self._left(statement, values))
 
 
 @cache

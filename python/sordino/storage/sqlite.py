@@ -180,6 +180,10 @@ class _Statements:
         """Run a statement and return how many rows it changed."""
         return self._execute(statement, values).rowcount
 
+    def later(self, statement: str, *values: Any) -> None:
+        """Run a statement."""
+        self._execute(statement, values)
+
 
 def _said(code: int) -> str:
     reasons = {

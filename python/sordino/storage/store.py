@@ -195,5 +195,5 @@ def _named(transaction: Transaction, kind: str) -> dict[str, str]:
         if kind == "postgresql":
             own |= system_of(transaction)
         for name, value in own.items():
-            transaction.count("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", name, value)
+            transaction.later("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", name, value)
     return dict(transaction.rows("SELECT name, value FROM meta"))

@@ -20,6 +20,7 @@ __all__ = [
     "forget_steps",
     "insert_step",
     "insert_stream",
+    "places_of",
     "seal_state",
     "sealed_rows",
     "set_owner",
@@ -134,9 +135,23 @@ def set_owner(transaction: Transaction, row: StreamRow, lease_until: int, state:
     return changed == 1
 
 
-def taken_on(transaction: Transaction, row: StreamRow, before: int) -> bool:
-    """Take a stream on to where `row` says; return whether it was held, and at the step before."""
-    changed = transaction.count(
+def places_of(transaction: Transaction, names: list[str], locking: str) -> dict[str, tuple[int, int]]:
+    """Lock streams, in the order of their names; return generation and step of those that are open."""
+    found: dict[str, tuple[int, int]] = {}
+    for first in range(0, len(names), _PAGE):
+        page = names[first : first + _PAGE]
+        marks = ", ".join("?" * len(page))
+        rows = transaction.rows(
+            f"SELECT id, generation, step FROM stream WHERE id IN ({marks}) AND state = 'open' ORDER BY id{locking}",
+            *page,
+        )
+        found |= {name: (generation, step) for name, generation, step in rows}
+    return found
+
+
+def taken_on(transaction: Transaction, row: StreamRow, before: int, *, known: bool = False) -> bool:
+    """Take a stream on to where `row` says; return whether it was held at the step before, unless that is known."""
+    changed = (transaction.later if known else transaction.count)(
         "UPDATE stream SET step = ?, head_hash = ?, last_id = ?, lease_until = ? "
         "WHERE id = ? AND generation = ? AND step = ? AND state = 'open'",
         row.step,
@@ -147,13 +162,13 @@ def taken_on(transaction: Transaction, row: StreamRow, before: int) -> bool:
         row.generation,
         before,
     )
-    return changed == 1
+    return known or changed == 1
 
 
 def insert_step(transaction: Transaction, stream: str, row: StepRow) -> None:
     """Add steps."""
     marks = ", ".join("?" * (len(row) + 1))
-    transaction.count(f"INSERT INTO step (stream, {_STEP}) VALUES ({marks})", stream, *row)
+    transaction.later(f"INSERT INTO step (stream, {_STEP}) VALUES ({marks})", stream, *row)
 
 
 def find_step(transaction: Transaction, stream: StreamRow, step_id: str) -> StepRow | None:
@@ -191,15 +206,15 @@ def steps_from(transaction: Transaction, stream: str, first: int) -> Iterator[St
 
 def seal_state(transaction: Transaction, row: StreamRow, step: int, sealed: bytes) -> None:
     """Keep the state after a step, in place of the one before."""
-    transaction.count("DELETE FROM sealed WHERE stream = ? AND kind = 'state'", row.id)
+    transaction.later("DELETE FROM sealed WHERE stream = ? AND kind = 'state'", row.id)
     add_sealed(transaction, row, "state", step, sealed)
-    transaction.count("UPDATE stream SET checkpoint_step = ? WHERE id = ?", step, row.id)
+    transaction.later("UPDATE stream SET checkpoint_step = ? WHERE id = ?", step, row.id)
 
 
 def add_sealed(transaction: Transaction, row: StreamRow, kind: str, step: int, sealed: bytes) -> None:
     """Keep something sealed."""
     for part, start in enumerate(range(0, max(len(sealed), 1), _PART)):
-        transaction.count(
+        transaction.later(
             "INSERT INTO sealed (stream, kind, step, part, generation, key_id, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)",
             row.id,
             kind,
@@ -270,5 +285,5 @@ def forget_steps(transaction: Transaction, row: StreamRow, until: int) -> tuple[
         )
         if not held:
             return [], left
-        transaction.count("DELETE FROM step WHERE stream = ? AND first < ?", row.id, tail)
+        transaction.later("DELETE FROM step WHERE stream = ? AND first < ?", row.id, tail)
     return forgotten, left

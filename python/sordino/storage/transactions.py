@@ -40,6 +40,10 @@ class Transaction(Protocol):
         """Run a statement and return how many rows it changed."""
         ...
 
+    def later(self, statement: str, *values: Any) -> None:
+        """Run a statement before the next, or before the transaction is kept; its error may come only there."""
+        ...
+
 
 class Engine(ABC):
     """A database. It belongs to no process: a child that was forked uses a connection of its own.

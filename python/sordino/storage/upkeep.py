@@ -61,7 +61,7 @@ def accept_database(store: Store) -> None:
     def script(transaction: Transaction) -> None:
         if store.engine.kind == "postgresql":
             for name, value in system_of(transaction).items():
-                transaction.count("UPDATE meta SET value = ? WHERE name = ?", value, name)
+                transaction.later("UPDATE meta SET value = ? WHERE name = ?", value, name)
         ledgers.given_up(transaction, None)
         for row in streams.streams_in(transaction):
             streams.claimed(transaction, row, b"", "nobody", 0)

@@ -167,12 +167,15 @@ class Kept:
         )
         return row, entry
 
-    def append_in(self, transaction: Transaction, row: StreamRow, entry: StepRow, sealed: bytes | None) -> bool:
+    def append_in(
+        self, transaction: Transaction, row: StreamRow, entry: StepRow, sealed: bytes | None, *, held: bool = False
+    ) -> bool:
         """Keep steps, and the state behind them if there is one; return whether this object still holds the stream.
 
-        They may be there already: an exception may have come between the commit and whoever waited for it.
+        They may be there already: an exception may have come between the commit and whoever waited for it. `held` says
+        that the row is locked, and is as it was before them.
         """
-        if not streams.taken_on(transaction, row, entry.first):
+        if not streams.taken_on(transaction, row, entry.first, known=held):
             return self.is_there(transaction, row) is True
         streams.insert_step(transaction, row.id, entry)
         if sealed is not None:
@@ -389,8 +392,8 @@ class Kept:
                 return there is not None and (there.generation, there.state) == (row.generation, "finished")
             if held and finish:
                 # Nothing secret stays, sealed or not.
-                transaction.count("DELETE FROM sealed WHERE stream = ?", row.id)
-                transaction.count("UPDATE step SET changes = NULL WHERE stream = ?", row.id)
+                transaction.later("DELETE FROM sealed WHERE stream = ?", row.id)
+                transaction.later("UPDATE step SET changes = NULL WHERE stream = ?", row.id)
             return held
 
         if not self.store.certainly(script, lambda _: None):

@@ -17,6 +17,7 @@ from sordino.errors import (
     StepPendingError,
 )
 from sordino.releases.arrays import read_items
+from sordino.storage import streams
 from sordino.streams.base import PENDING, check_left
 from sordino.streams.counter import Stream, shaped
 from sordino.streams.steps import KeptSteps
@@ -82,10 +83,13 @@ def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]])
             _prepare(update)
 
         def script(transaction: Transaction) -> bool:
+            names = [update.steps.kept.row.id for update in new]
+            places = streams.places_of(transaction, names, store.engine.locking)
             for update in new:
                 assert update.row is not None and update.entry is not None
-                kept = update.steps.kept
-                update.taken = not kept.append_in(transaction, update.row, update.entry, update.sealed)
+                kept, row = update.steps.kept, update.row
+                held = places.get(row.id) == (row.generation, update.entry.first)
+                update.taken = not kept.append_in(transaction, row, update.entry, update.sealed, held=held)
             return True
 
         def done(transaction: Transaction) -> bool | None:
