@@ -11,6 +11,7 @@ import pytest
 from interrupts import interrupted
 
 import sordino as so
+from sordino import _core
 from sordino.streams import kept
 
 STREAMS = [case for case in cases.STREAMS if case.name != "pan-private"]
@@ -363,6 +364,15 @@ def test_events_that_were_forgotten_are_not_lost(where, monkeypatch):
             stream.update([3 * number, 3 * number + 1], [3 * number + 1, 3 * number + 2], step_id=number)
     ((steps,),) = store_at(where).read(lambda transaction: transaction.rows("SELECT count(*) FROM step"))
     assert steps < 60
+    # How many events there were is not said by how many bytes there are.
+    lengths = store_at(where).read(
+        lambda transaction: transaction.rows(
+            "SELECT length(bytes) FROM sealed WHERE kind = 'events' UNION ALL SELECT length(changes) FROM step"
+        )
+    )
+    around = len(_core.seal(bytes(32), b"", b""))
+    assert len(lengths) > steps
+    assert all((length - around).bit_count() == 1 for (length,) in lengths)
     with so.go_on(store_at(where), "s") as stream:
         stream.update([3 * number for number in range(60)], [3 * number + 2 for number in range(60)])
         assert round(stream.value) == 60

@@ -78,6 +78,13 @@ def step_key(step_id: object) -> str | None:
     return f"#{int(step_id)}"
 
 
+def _padded(events: bytes, level: int) -> bytes:
+    """Return events packed; how many they are is private, so lengths are powers of two."""
+    packed = zlib.compress(events, level)
+    whole = max(1 << (len(packed) + 8 - 1).bit_length(), 64)
+    return len(packed).to_bytes(8, "big") + packed.ljust(whole - 8, b"\0")
+
+
 class Kept:
     """The row of an open stream, held by this object.
 
@@ -140,11 +147,8 @@ class Kept:
         """Return the row behind these steps, and their own."""
         changes = None
         if steps.changes is not None:
-            packed = zlib.compress(steps.changes, 1)
-            # How many events a step has is private: lengths are powers of two.
-            padded = packed.ljust(max(1 << (len(packed) + 8 - 1).bit_length(), 64) - 8, b"\0")
-            sealed = len(packed).to_bytes(8, "big") + padded
-            changes = self.store.keys.seal(self.place("changes", steps.first), sealed, self.row.key_id)
+            place = self.place("changes", steps.first)
+            changes = self.store.keys.seal(place, _padded(steps.changes, 1), self.row.key_id)
         entry = StepRow(
             steps.first,
             steps.steps,
@@ -311,7 +315,7 @@ class Kept:
             WrongKeyError: They were sealed under another key or for another place, or altered.
         """
         for kept in self.store.read(lambda transaction: streams.sealed_rows(transaction, self.row.id, "events")):
-            content = zlib.decompress(self._unsealed("events", kept))
+            content = self._unsealed("events", kept)
             place = 0
             while place < len(content):
                 steps, length = (int.from_bytes(content[place + 8 * i : place + 8 * i + 8], "big") for i in (0, 1))
@@ -322,11 +326,12 @@ class Kept:
                 yield row.steps, self._changed(row)
 
     def _changed(self, row: StepRow) -> bytes:
-        opened = self._unsealed("changes", SealedRow(row.first, row.generation, row.key_id, row.changes or b""))
-        return zlib.decompress(opened[8 : 8 + int.from_bytes(opened[:8], "big")])
+        return self._unsealed("changes", SealedRow(row.first, row.generation, row.key_id, row.changes or b""))
 
     def _unsealed(self, what: str, kept: SealedRow) -> bytes:
-        return self.store.keys.unseal(self.place(what, kept.step, kept.generation), kept.sealed, kept.key_id)
+        place = self.place(what, kept.step, kept.generation)
+        opened = self.store.keys.unseal(place, kept.sealed, kept.key_id)
+        return zlib.decompress(opened[8 : 8 + int.from_bytes(opened[:8], "big")])
 
     # Leaving.
 
@@ -351,14 +356,9 @@ class Kept:
                     for content in (self._changed(old),)
                 )
                 end = forgotten[-1].first + forgotten[-1].steps
-                content = zlib.compress(b"".join(parts), 6)
-                streams.add_sealed(
-                    transaction,
-                    row,
-                    "events",
-                    end,
-                    self.store.keys.seal(self.place("events", end), content, row.key_id),
-                )
+                content = _padded(b"".join(parts), 6)
+                sealed = self.store.keys.seal(self.place("events", end), content, row.key_id)
+                streams.add_sealed(transaction, row, "events", end, sealed)
             return forgotten, left
 
         forgotten, left = self.store.write(script)
