@@ -242,6 +242,24 @@ def test_without_its_key_a_stream_is_not_gone_on_with(key, where):
         assert stream.step == 1
 
 
+def test_another_key_of_the_same_id_takes_and_seals_nothing(where):
+    plan = so.plan(so.Continual(so.RunningSum(8)), so.GaussianDP(mu=1.0))
+    ledger = so.Ledger(so.GaussianDP(mu=9.0), store=store_at(where))
+    with plan.open(ledger, store=ledger.store, stream_id="s") as stream:
+        other = so.Store(where, key=bytes(32))
+        theirs = so.Ledger.open(other, recovery="same")
+        for work in (
+            lambda: so.go_on(other, "s", take_over=True),
+            lambda: plan.open(theirs, store=other, stream_id="t"),
+            lambda: so.plan(so.Histogram(2), so.GaussianDP(mu=1.0)).release([1, 2], ledger=theirs, request_id="a"),
+        ):
+            with pytest.raises(so.errors.WrongKeyError):
+                work()
+        stream.update(1)
+        assert stream.step == 1
+    assert len(ledger.history) == 1
+
+
 @pytest.mark.parametrize(
     ("table", "change"),
     [

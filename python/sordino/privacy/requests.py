@@ -241,6 +241,7 @@ class Requests:
         """Charge; None if somebody else did meanwhile: what is there now counts."""
         charge, request = self.book.new_request(charge, asked, "charged", token, self.lease)
         if self.recovery == "same":
+            self.book.store.check_key()
             keys, name = self.book.store.keys, request.request
             seed = keys.seal(self._seal_place(name), secrets.token_bytes(32))
             request = request._replace(key_id=keys.key_id, seed=seed, input_tag=self._tag(name, prepared))

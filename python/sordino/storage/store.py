@@ -9,7 +9,14 @@ from typing import Any, Self, TypeVar
 
 from sordino._support.checks import integer, path_of, positive
 from sordino._support.uncopied import Uncopied
-from sordino.errors import DataTypeError, OutcomeUnknownError, RollbackError, StoreError, StoreVersionError
+from sordino.errors import (
+    DataTypeError,
+    OutcomeUnknownError,
+    RollbackError,
+    StoreError,
+    StoreVersionError,
+    WrongKeyError,
+)
 from sordino.storage.keys import Keys, KeySource
 from sordino.storage.owners import WORKING
 from sordino.storage.postgresql import PostgresEngine, system_of
@@ -20,6 +27,7 @@ from sordino.storage.transactions import CommitUnknownError, Engine, Transaction
 __all__ = ["Store", "store_of"]
 
 _T = TypeVar("_T")
+_NAME = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _URLS = ("postgresql://", "postgres://")
 
 
@@ -77,6 +85,8 @@ class Store(Uncopied):
             meta = self._opened(adopting)
             self.id = meta["store"]
             self.keys = Keys(key, self.id, meta.get("key", "1"), beside)
+            # Ids of keys that are known to be those of the store.
+            self._checked: set[str] = set()
         except BaseException:
             self.engine.close()
             raise
@@ -156,6 +166,37 @@ class Store(Uncopied):
         except CommitUnknownError:
             raise StoreError("the store went away while it was read", retry=True) from None
 
+    def check_key(self, key_id: str | None = None) -> None:
+        """Refuse another key than the one under whose id something was sealed here first.
+
+        Args:
+            key_id: Its id; None for the one in force.
+
+        Raises:
+            KeyMissingError: There is no key.
+            WrongKeyError: It is another one; nothing was sealed, taken or charged.
+            StoreError: The store cannot be used.
+        """
+        name = self.keys.key_id if key_id is None else key_id
+        if name in self._checked:
+            return
+        own = self.keys.tag("check", b"", name).hex()
+
+        def known(transaction: Transaction) -> str | None:
+            rows = transaction.rows("SELECT value FROM meta WHERE name = ?", f"check {name}")
+            return rows[0][0] if rows else None
+
+        def script(transaction: Transaction) -> str | None:
+            transaction.later(_NAME, f"check {name}", own)
+            return known(transaction)
+
+        found = self.read(known)
+        if found is None:
+            found = self.certainly(script, known)
+        if found != own:
+            raise WrongKeyError("the store has another key of this id; nothing was sealed, taken or charged")
+        self._checked.add(name)
+
     def close(self) -> None:
         """Give the connections of this process back; the next call takes new ones."""
         self.engine.close()
@@ -195,5 +236,5 @@ def _named(transaction: Transaction, kind: str) -> dict[str, str]:
         if kind == "postgresql":
             own |= system_of(transaction)
         for name, value in own.items():
-            transaction.later("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", name, value)
+            transaction.later(_NAME, name, value)
     return dict(transaction.rows("SELECT name, value FROM meta"))

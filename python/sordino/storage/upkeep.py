@@ -41,10 +41,11 @@ def set_key_id(store: Store, key_id: str) -> None:
     Raises:
         InvalidParameterError: It is no id.
         KeyMissingError: The store has no key of this id.
+        WrongKeyError: It has another one of this id.
         StoreError: The store cannot be used.
     """
     name_of("key_id", key_id, 100)
-    store.keys.sealing(key_id)
+    store.check_key(key_id)
     store.write(lambda transaction: transaction.count("UPDATE meta SET value = ? WHERE name = 'key'", key_id))
     store.keys.key_id = key_id
 

@@ -415,6 +415,7 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
         StreamInUseError: Somebody else holds it.
         InvalidParameterError: It is finished.
         KeyMissingError: The store has no key.
+        WrongKeyError: It has another one than the stream was sealed under.
         StoreError: The store cannot be used.
     """
     token = new_token()
@@ -434,8 +435,8 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
                 f"the stream {stream!r} is {row.state}: what it published is there, and nothing more will be"
             )
         # Before anything is taken from anybody.
-        store.keys.sealing(row.key_id)
-        store.keys.sealing()
+        store.check_key(row.key_id)
+        store.check_key()
         left = row.lease_until - now()
         if left > 0 and store.working.may_have(row.token, row.owner) and not take_over:
             raise StreamInUseError(

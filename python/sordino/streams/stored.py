@@ -90,6 +90,7 @@ def open_stored(fit: Fit, where: StoredOpening, ledger: Ledger | None, request_i
         DuplicateRequestError: The stream, or the request, is there for something else.
         InvalidParameterError: The ledger is in another store, or the stream is finished, or pan-private.
         KeyMissingError: The store has no key.
+        WrongKeyError: It has another one.
         StreamInUseError: Somebody else holds it.
         BudgetExceededError: The ledger's total would be exceeded.
         UnsupportedCostError: The ledger cannot count this cost.
@@ -104,7 +105,7 @@ def open_stored(fit: Fit, where: StoredOpening, ledger: Ledger | None, request_i
             "a pan-private stream is safe against one look at its state, a stored one is not"
         )
     book = _book(where.store, ledger)
-    where.store.keys.sealing()  # refuses a store without a key
+    where.store.check_key()
     while True:
         kept = claim(where.store, where.stream_id, asked, where.take_over)
         if kept is not None:
