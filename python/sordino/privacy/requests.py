@@ -33,6 +33,7 @@ from sordino.storage import ledgers
 from sordino.storage.entries import LedgerEntry
 from sordino.storage.ledgers import RequestRow
 from sordino.storage.owners import new_token, owner_name
+from sordino.storage.store import check_key
 from sordino.storage.transactions import Transaction, now
 
 __all__ = ["Answering", "NoiseKey", "Prepared", "Recovery", "Requests", "Unanswered"]
@@ -241,7 +242,7 @@ class Requests:
         """Charge; None if somebody else did meanwhile: what is there now counts."""
         charge, request = self.book.new_request(charge, asked, "charged", token, self.lease)
         if self.recovery == "same":
-            self.book.store.check_key()
+            check_key(self.book.store)
             keys, name = self.book.store.keys, request.request
             seed = keys.seal(self._seal_place(name), secrets.token_bytes(32))
             request = request._replace(key_id=keys.key_id, seed=seed, input_tag=self._tag(name, prepared))

@@ -24,7 +24,7 @@ from sordino.storage.sqlite import SqliteEngine
 from sordino.storage.tables import SCHEMA_VERSION, STATEMENTS
 from sordino.storage.transactions import CommitUnknownError, Engine, Transaction
 
-__all__ = ["Store", "store_of"]
+__all__ = ["Store", "check_key", "store_of"]
 
 _T = TypeVar("_T")
 _NAME = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -166,37 +166,6 @@ class Store(Uncopied):
         except CommitUnknownError:
             raise StoreError("the store went away while it was read", retry=True) from None
 
-    def check_key(self, key_id: str | None = None) -> None:
-        """Refuse another key than the one under whose id something was sealed here first.
-
-        Args:
-            key_id: Its id; None for the one in force.
-
-        Raises:
-            KeyMissingError: There is no key.
-            WrongKeyError: It is another one; nothing was sealed, taken or charged.
-            StoreError: The store cannot be used.
-        """
-        name = self.keys.key_id if key_id is None else key_id
-        if name in self._checked:
-            return
-        own = self.keys.tag("check", b"", name).hex()
-
-        def known(transaction: Transaction) -> str | None:
-            rows = transaction.rows("SELECT value FROM meta WHERE name = ?", f"check {name}")
-            return rows[0][0] if rows else None
-
-        def script(transaction: Transaction) -> str | None:
-            transaction.later(_NAME, f"check {name}", own)
-            return known(transaction)
-
-        found = self.read(known)
-        if found is None:
-            found = self.certainly(script, known)
-        if found != own:
-            raise WrongKeyError("the store has another key of this id; nothing was sealed, taken or charged")
-        self._checked.add(name)
-
     def close(self) -> None:
         """Give the connections of this process back; the next call takes new ones."""
         self.engine.close()
@@ -226,6 +195,39 @@ def store_of(store: object) -> Store:
     if isinstance(store, str | Path):
         return Store(store)
     raise DataTypeError("store must be a sordino.Store, the path of one, or a URL of PostgreSQL")
+
+
+def check_key(store: Store, key_id: str | None = None) -> None:
+    """Refuse another key than the one under whose id something was sealed here first.
+
+    Args:
+        store: The store.
+        key_id: Its id; None for the one in force.
+
+    Raises:
+        KeyMissingError: There is no key.
+        WrongKeyError: It is another one; nothing was sealed, taken or charged.
+        StoreError: The store cannot be used.
+    """
+    name = store.keys.key_id if key_id is None else key_id
+    if name in store._checked:
+        return
+    own = store.keys.tag("check", b"", name).hex()
+
+    def known(transaction: Transaction) -> str | None:
+        rows = transaction.rows("SELECT value FROM meta WHERE name = ?", f"check {name}")
+        return rows[0][0] if rows else None
+
+    def script(transaction: Transaction) -> str | None:
+        transaction.later(_NAME, f"check {name}", own)
+        return known(transaction)
+
+    found = store.read(known)
+    if found is None:
+        found = store.certainly(script, known)
+    if found != own:
+        raise WrongKeyError("the store has another key of this id; nothing was sealed, taken or charged")
+    store._checked.add(name)
 
 
 def _named(transaction: Transaction, kind: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sordino._support.checks import name_of
 from sordino.storage import ledgers, streams
 from sordino.storage.postgresql import system_of
-from sordino.storage.store import Store
+from sordino.storage.store import Store, check_key
 from sordino.storage.transactions import Transaction, now
 
 __all__ = ["accept_database", "compact", "set_key_id"]
@@ -45,7 +45,7 @@ def set_key_id(store: Store, key_id: str) -> None:
         StoreError: The store cannot be used.
     """
     name_of("key_id", key_id, 100)
-    store.check_key(key_id)
+    check_key(store, key_id)
     store.write(lambda transaction: transaction.count("UPDATE meta SET value = ? WHERE name = 'key'", key_id))
     store.keys.key_id = key_id
 

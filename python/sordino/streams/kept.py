@@ -28,7 +28,7 @@ from sordino.errors import (
 )
 from sordino.storage import streams
 from sordino.storage.owners import new_token, owner_name
-from sordino.storage.store import Store
+from sordino.storage.store import Store, check_key
 from sordino.storage.streams import SealedRow, StepRow, StreamRow
 from sordino.storage.transactions import Transaction, now
 
@@ -435,8 +435,8 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
                 f"the stream {stream!r} is {row.state}: what it published is there, and nothing more will be"
             )
         # Before anything is taken from anybody.
-        store.check_key(row.key_id)
-        store.check_key()
+        check_key(store, row.key_id)
+        check_key(store)
         left = row.lease_until - now()
         if left > 0 and store.working.may_have(row.token, row.owner) and not take_over:
             raise StreamInUseError(

@@ -31,7 +31,7 @@ from sordino.privacy.ledger import Ledger
 from sordino.storage import streams
 from sordino.storage.chain import first_hash
 from sordino.storage.owners import new_token, owner_name
-from sordino.storage.store import Store
+from sordino.storage.store import Store, check_key
 from sordino.storage.streams import StepRow, StreamRow
 from sordino.storage.transactions import Transaction, now
 from sordino.streams.counter import Stream
@@ -105,7 +105,7 @@ def open_stored(fit: Fit, where: StoredOpening, ledger: Ledger | None, request_i
             "a pan-private stream is safe against one look at its state, a stored one is not"
         )
     book = _book(where.store, ledger)
-    where.store.check_key()
+    check_key(where.store)
     while True:
         kept = claim(where.store, where.stream_id, asked, where.take_over)
         if kept is not None:
