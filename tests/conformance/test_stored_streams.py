@@ -12,6 +12,7 @@ from interrupts import interrupted
 
 import sordino as so
 from sordino import _core
+from sordino.privacy.lost import adopt
 from sordino.streams import kept
 
 STREAMS = [case for case in cases.STREAMS if case.name != "pan-private"]
@@ -351,6 +352,41 @@ def test_lost_commits_share_no_noise(case, tmp_path):
         where.write_bytes(old)
     for one, other in ((0, 1), (0, 2), (1, 2)):
         assert (any if rare else all)(a != b for a, b in zip(totals[one], totals[other], strict=True))
+
+
+@pytest.mark.parametrize("reads", ["lazy", "dense"])
+@pytest.mark.parametrize("mechanism", ["subtraction-tree-laplace", "binary-tree", "smooth-tree"])
+def test_noise_that_was_drawn_ahead_does_not_come_again(mechanism, reads, tmp_path):
+    """Set back to any step: after `adopt` no later step has the noise that it had, or nobody goes on."""
+    where = tmp_path / "s.db"
+    words = so.Continual(so.events.SubstringCounts("ab", 1, 64), reads=reads)
+    plan = so.plan(words, so.PureDP(epsilon=1e-6), mechanism=mechanism)
+    assert plan.fit.name.startswith(mechanism)
+
+    def counts(stream, steps):
+        found = []
+        for _ in range(steps):
+            stream.update("a")
+            found.append(float(stream.count(["a"])[0]))
+        return found
+
+    for before in range(1, 15):
+        where.unlink(missing_ok=True)
+        with plan.open(store=store_at(str(where)), stream_id="s") as stream:
+            counts(stream, before)
+        old = where.read_bytes()
+        with so.go_on(store_at(str(where)), "s") as stream:
+            lost = counts(stream, 16)
+        where.write_bytes(old)
+        store = store_at(str(where))
+        adopt(store, None, "restored")
+        if mechanism == "subtraction-tree-laplace":
+            with pytest.raises(so.errors.InvalidParameterError, match="lost"):
+                so.go_on(store, "s")
+            assert store.read(lambda transaction: transaction.rows("SELECT * FROM sealed")) == []
+            continue
+        with so.go_on(store, "s") as stream:
+            assert not set(lost) & set(counts(stream, 16))
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 import threading
+from datetime import date
 
 import numpy as np
 import pytest
@@ -736,7 +737,7 @@ def test_names_can_be_kept_anywhere(bad, where):
         for call in (
             lambda ledger=ledger: plan.release([1, 2, 3, 4], ledger=ledger, request_id=bad),
             lambda ledger=ledger: ledger.charge(so.privacy.GaussianCost(mu=1.0), bad),
-            lambda ledger=ledger: ledger.find(bad),
+            lambda ledger=ledger: ledger.find(bad + bad),
         ):
             with pytest.raises(so.errors.InvalidParameterError, match="printable"):
                 call()
@@ -773,6 +774,8 @@ def test_what_no_store_keeps_is_refused_before_the_charge():
         lambda pd: pd.MultiIndex.from_product([["a", "b"], [1, 2.5, None]]),
         lambda pd: pd.Index([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
         lambda pd: pd.Index([True, None, 1, "x", 2.5, pd.Timestamp("2026-01-01")], dtype=object),
+        lambda pd: pd.date_range("2020-10-25", periods=6, freq="h", tz="Europe/Berlin"),
+        lambda pd: pd.Index([2**100, 3, True, ("a", 2**70), 1, 2], dtype=object),
     ],
 )
 def test_labels_of_a_repeated_request_have_their_types(index):
@@ -793,6 +796,8 @@ def _plain(label):
 
 def test_times_that_are_none_are_refused():
     hours = ledger_at(":memory:").every("1 hour", so.PureDP(epsilon=1.0), zone="Europe/Berlin")
+    with pytest.raises(so.errors.InvalidParameterError, match="a time must be"):
+        ledger_at(":memory:").every("5 days", so.PureDP(epsilon=1.0)).on("0001-01-01")
     for bad in ("9999-12-31T23:30", "0001-01-01T00:00", "2026-03-29T02:30"):
         with pytest.raises(so.errors.InvalidParameterError, match="a time must be"):
             hours.on(bad)
@@ -800,6 +805,10 @@ def test_times_that_are_none_are_refused():
     with pytest.raises(so.errors.InvalidParameterError, match="a time must be"):
         hours.on(pd.NaT)
     assert hours.on("2026-10-25T02:30").remaining() == {"pure_epsilon": 1.0}
+    # There the clocks do not show midnight: a day is one all the same.
+    days = ledger_at(":memory:").every("1 day", so.PureDP(epsilon=1.0), zone="America/Santiago")
+    for day in ("2026-09-06", date(2026, 9, 6), pd.Timestamp("2026-09-06"), "2026-09-06T12:00"):
+        assert days.on(day).charge(PureCost(0.25)).periods == ("default/2026-09-06T00:00:00-04:00/86400",)
 
 
 def test_what_is_left_of_periods_is_what_each_of_them_takes():
@@ -835,6 +844,7 @@ def test_requests_are_verified_too(change):
     days = ledger.every("1 day", so.PureDP(epsilon=1.0))
     days.on("2026-11-22").charge(PureCost(0.1))
     assert ledger.verify() == ledger.head
+    adopt(store, PureCost(0.1), "for the test")
     for row in store.read(rows_of_ledgers.ledgers_in):
         StoredBook(store, row.id).verified(None)
     store.write(lambda transaction: transaction.count(change))
@@ -851,3 +861,12 @@ def test_a_key_beside_the_store_is_found_behind_links(tmp_path):
     link.symlink_to(key)
     with pytest.raises(so.errors.KeyMissingError):
         so.Store(tmp_path / "store" / "s.db", key=so.KeyFile(link))
+
+
+def test_a_label_without_a_number_of_python_becomes_text():
+    pd = pytest.importorskip("pandas")
+    ledger = ledger_at(":memory:")
+    labels = [np.longdouble(1.5), (np.longdouble(2.0), 1), 10**5000, 4, 5, 6]
+    data = pd.Series(COUNTS, index=pd.Index(labels, dtype=object))
+    released(ledger, data=data)
+    assert list(released(ledger, data=data).labels) == ["1.5", ("2.0", 1), 10**5000, 4, 5, 6]

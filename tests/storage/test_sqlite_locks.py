@@ -77,7 +77,7 @@ def test_a_child_is_not_locked_out_by_a_transaction_of_another_thread(how, tmp_p
 
 
 def test_a_fork_in_the_middle_of_a_transaction_goes_on(tmp_path):
-    """The parent commits what it had begun; the child opens the file anew."""
+    """The parent commits what it had begun; the child would see it, and is refused."""
     store = so.Store(str(tmp_path / "store.db"), timeout=5.0)
     ledger = so.Ledger(so.PureDP(epsilon=100.0), store=store)
 
@@ -85,13 +85,58 @@ def test_a_fork_in_the_middle_of_a_transaction_goes_on(tmp_path):
         transaction.count("INSERT INTO meta (name, value) VALUES ('a', 'b')")
         child = os.fork()
         if child == 0:
-            os._exit(0)
+            code = 1
+            with contextlib.suppress(BaseException):
+                try:
+                    ledger.charge(so.privacy.PureCost(1.0))
+                except so.errors.ForkError:
+                    code = 0
+            os._exit(code)
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     assert store.write(script) == 0
     ((found,),) = store.read(lambda transaction: transaction.rows("SELECT value FROM meta WHERE name = 'a'"))
     assert found == "b"
     ledger.charge(so.privacy.PureCost(1.0))
+    assert len(ledger.history) == 1
+
+
+def test_a_store_that_is_opened_while_a_fork_waits_is_waited_for_too(tmp_path):
+    """Until the fork is over nobody else begins: the child could never use that file."""
+    first, second = so.Store(str(tmp_path / "a.db")), str(tmp_path / "b.db")
+    ledger = so.Ledger(so.PureDP(epsilon=100.0), store=so.Store(second, timeout=5.0))
+    inside = threading.Event()
+
+    def slow(transaction):
+        transaction.rows("SELECT 1")
+        inside.set()
+        time.sleep(0.5)
+
+    def opened_meanwhile():
+        time.sleep(0.2)
+        so.Store(second).write(lambda transaction: (transaction.rows("SELECT 1"), time.sleep(0.5)))
+
+    threads = [threading.Thread(target=first.read, args=(slow,)), threading.Thread(target=opened_meanwhile)]
+    for thread in threads:
+        thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            ledger.charge(so.privacy.PureCost(1.0))
+            # Forks of a child do not wait for threads that are not there.
+            begun = time.monotonic()
+            grandchild = os.fork()
+            if grandchild == 0:
+                ledger.charge(so.privacy.PureCost(1.0))
+                os._exit(0)
+            code = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]) or int(time.monotonic() - begun > 10.0)
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for thread in threads:
+        thread.join()
+    assert len(ledger.history) == 2
 
 
 def test_a_file_is_made_for_its_owner_alone_and_nothing_is_left_beside_it(tmp_path):

@@ -408,7 +408,7 @@ class StoredBook(Book):
                 raise StoreCorruptError("entries at the end of the ledger are missing, or were altered")
             if row.sums != account.text:
                 raise StoreCorruptError("the sums of the ledger are not those of its entries")
-            if requests:
+            if own and requests:
                 raise StoreCorruptError("the ledger has a request that was not charged")
             if not passed:
                 raise StoreCorruptError(

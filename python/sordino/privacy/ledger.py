@@ -28,6 +28,8 @@ __all__ = ["Charged", "Ledger"]
 
 # Charges that a card shows.
 _SHOWN = 10
+# Letters of a name of a request: those that are made for streams and shares are longer than what may be given.
+_LONGEST = 300
 
 
 class Charged(NamedTuple):
@@ -289,8 +291,8 @@ class Ledger(Uncopied):
             ForkError: This process does not own the ledger.
             StoreError: The store cannot be used.
         """
-        account = self._account
-        return account.terms.rule.fixes(account.state, checked_cost(cost))
+        checked = checked_cost(cost)
+        return any(account.terms.rule.fixes(account.state, checked) for account in self._book.accounts())
 
     def check(self, cost: Cost, request_id: str | None = None, unit: Unit | None = None) -> None:
         """Dry run: return if `cost` would be accepted, raise as `charge` would otherwise. Nothing changes.
@@ -347,7 +349,7 @@ class Ledger(Uncopied):
             ForkError: This process does not own the ledger.
             StoreError: The store cannot be used.
         """
-        entry = self._book.entry(name_of("request_id", request_id))
+        entry = self._book.entry(name_of("request_id", request_id, _LONGEST))
         return None if entry is None else Charged(entry, self._book.record(request_id))
 
     def attach(self, request_id: str, record: object) -> None:
@@ -360,7 +362,7 @@ class Ledger(Uncopied):
             DuplicateRequestError: A record is attached already; it is kept.
             ForkError: This process does not own the ledger.
         """
-        self._book.attach(name_of("request_id", request_id), record)
+        self._book.attach(name_of("request_id", request_id, _LONGEST), record)
 
     def unanswered(self) -> tuple[Unanswered, ...]:
         """Return the requests that were charged and have no answer: being answered now, or left by a process that died.
@@ -391,7 +393,7 @@ class Ledger(Uncopied):
         """
         self._stored("giving up")
         assert self._requests is not None
-        self._requests.give_up(name_of("request_id", request_id))
+        self._requests.give_up(name_of("request_id", request_id, _LONGEST))
 
     def verify(self, head: str | None = None) -> str:
         """Compute hashes and sums of all entries anew, and return the head: 'COUNT:HASH'.

@@ -19,7 +19,8 @@ def adopt(store: Store, lost: Cost | None, reason: str) -> dict[str, int]:
     """Go on with a store of which the latest commits may be missing: a restored backup, a promoted replica.
 
     What left after the last commit that is there is not known. Its cost is charged in every ledger as an entry; that of
-    'all that was left' is always enough. Unfinished requests are given up; streams go on with fresh keys.
+    'all that was left' is always enough. Unfinished requests are given up; streams go on with fresh keys,
+    but those with a subtraction tree, whose noise is drawn ahead: they are lost.
 
     Args:
         store: The store, opened with `adopting=True` where it refuses to be.

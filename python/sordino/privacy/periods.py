@@ -144,7 +144,10 @@ class Periods:
         if self._seconds >= _DAY:
             days = self._seconds // _DAY
             behind = (local.date() - _MONDAY).days % days
-            return datetime.combine(local.date() - timedelta(days=behind), time(), self._zone)
+            try:
+                return datetime.combine(local.date() - timedelta(days=behind), time(), self._zone)
+            except OverflowError:
+                raise InvalidParameterError("a time must be such that its period begins in the year 1") from None
         # Parts of a day by the clock: where it is set back, two parts are one.
         passed = local.hour * 3600 + local.minute * 60 + local.second
         return day + timedelta(seconds=passed - passed % self._seconds)
@@ -160,7 +163,7 @@ class Periods:
     def _local(self, moment: object) -> datetime:
         if isinstance(moment, str):
             try:
-                moment = datetime.fromisoformat(moment)
+                moment = date.fromisoformat(moment) if len(moment) <= 10 else datetime.fromisoformat(moment)
             except ValueError:
                 raise InvalidParameterError(
                     "a time is a date such as '2026-11-22', or a moment in ISO format"
@@ -171,9 +174,11 @@ class Periods:
                 shown = local.astimezone(UTC).astimezone(self._zone)
             except (OverflowError, TypeError, ValueError):  # the ends of time, or none (NaT)
                 raise InvalidParameterError("a time must be one of the years 1 to 9999") from None
-            if moment.tzinfo is None and shown.replace(tzinfo=None) != moment:
+            if moment.tzinfo is not None:
+                return shown
+            if self._seconds < _DAY and shown.replace(tzinfo=None) != moment:
                 raise InvalidParameterError("a time must be one that the clocks of the zone show")
-            return shown
+            return local
         if isinstance(moment, date):
             return datetime.combine(moment, time(), self._zone)
         raise DataTypeError(f"a time must be a date, a datetime or text, got {type(moment).__name__}")

@@ -68,8 +68,9 @@ class SqliteEngine(Engine):
         # One, or none.
         self._connections: list[sqlite3.Connection] = []
         owned_by(self, self._connections)
-        if not self._memory:
-            quiet_at_forks(self)
+        # Whether this is a child that was forked in the middle of a transaction: SQLite believes to be in it here.
+        self._torn = False
+        quiet_at_forks(self)
         with self._lock:
             self._connections.append(self._opened())
 
@@ -95,6 +96,8 @@ class SqliteEngine(Engine):
         if this_process() != self._process:
             if self._memory:
                 raise ForkError("a store in memory belongs to the process that made it")
+            if self._torn:
+                raise ForkError("the process was forked in the middle of a transaction of this store")
             _inherited.append((self._connections, self._lock))
             self._connections, self._lock, self._process = [], threading.RLock(), this_process()
             owned_by(self, self._connections)
@@ -139,6 +142,11 @@ class SqliteEngine(Engine):
                     connection.close()
                 raise
         return result
+
+    def rest(self) -> None:
+        """Close the connection, if the next call can have another one."""
+        if not self._memory:
+            self.close()
 
     def close(self) -> None:
         """Close the connection of this process."""

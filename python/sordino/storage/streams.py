@@ -17,12 +17,14 @@ __all__ = [
     "claimed",
     "find_step",
     "find_stream",
+    "forget_secrets",
     "forget_steps",
     "insert_step",
     "insert_stream",
     "places_of",
     "seal_state",
     "sealed_rows",
+    "set_lost",
     "set_owner",
     "steps_from",
     "streams_in",
@@ -133,6 +135,18 @@ def set_owner(transaction: Transaction, row: StreamRow, lease_until: int, state:
         row.generation,
     )
     return changed == 1
+
+
+def forget_secrets(transaction: Transaction, stream: str) -> None:
+    """Forget all that is secret of a stream, sealed or not."""
+    transaction.later("DELETE FROM sealed WHERE stream = ?", stream)
+    transaction.later("UPDATE step SET changes = NULL WHERE stream = ?", stream)
+
+
+def set_lost(transaction: Transaction, row: StreamRow) -> None:
+    """Say that nobody can go on with a stream; what it published stays."""
+    transaction.later("UPDATE stream SET state = 'lost' WHERE id = ?", row.id)
+    forget_secrets(transaction, row.id)
 
 
 def places_of(transaction: Transaction, names: list[str], locking: str) -> dict[str, tuple[int, int]]:

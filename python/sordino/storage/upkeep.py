@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+
 from sordino._support.checks import name_of
+from sordino._support.records import parted
 from sordino.storage import ledgers, streams
 from sordino.storage.postgresql import system_of
 from sordino.storage.store import Store, check_key
+from sordino.storage.streams import StreamRow
 from sordino.storage.transactions import Transaction, now
 
 __all__ = ["accept_database", "compact", "set_key_id"]
@@ -33,6 +38,14 @@ def compact(store: Store) -> dict[str, int]:
     return {"answers": forgotten}
 
 
+def _draws_ahead(row: StreamRow) -> bool:
+    """Return whether noise of coming steps is in the state: a subtraction tree draws that of a node before it ends."""
+    try:
+        return "subtraction-tree" in json.loads(parted(zlib.decompress(row.plan))[0])["fitted"]
+    except (zlib.error, LookupError, TypeError, ValueError):
+        return True  # nobody can go on with it anyhow
+
+
 def set_key_id(store: Store, key_id: str) -> None:
     """Seal under another key from now on: states of streams when they are opened next, seeds of requests at once.
 
@@ -54,6 +67,7 @@ def accept_database(store: Store) -> None:
     """Take the database as it is for the store's own, after commits were lost: all that was open is closed.
 
     Unfinished requests are given up, and streams are taken from whoever holds them: who goes on takes a fresh key.
+    Where noise was drawn ahead of its step that does not help: such streams are lost.
 
     Raises:
         StoreError: The store cannot be used.
@@ -66,5 +80,7 @@ def accept_database(store: Store) -> None:
         ledgers.given_up(transaction, None)
         for row in streams.streams_in(transaction):
             streams.claimed(transaction, row, b"", "nobody", 0)
+            if row.state == "open" and _draws_ahead(row):
+                streams.set_lost(transaction, row)
 
     store.write(script)

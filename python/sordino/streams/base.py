@@ -87,7 +87,7 @@ class OpenStream(Uncopied, ABC):
             if self.pending:
                 raise StepPendingError(PENDING)
             row.leave(finish=True)
-        self.close()
+            self.close()
 
     @abstractmethod
     def close(self) -> None:

@@ -391,9 +391,7 @@ class Kept:
                 there = streams.find_stream(transaction, row.id)
                 return there is not None and (there.generation, there.state) == (row.generation, "finished")
             if held and finish:
-                # Nothing secret stays, sealed or not.
-                transaction.later("DELETE FROM sealed WHERE stream = ?", row.id)
-                transaction.later("UPDATE step SET changes = NULL WHERE stream = ?", row.id)
+                streams.forget_secrets(transaction, row.id)
             return held
 
         if not self.store.certainly(script, lambda _: None):

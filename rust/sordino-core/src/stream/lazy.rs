@@ -263,7 +263,8 @@ impl LazyStream {
     }
 
     /// Takes a fresh key for the samples of all steps from here on; what was published stays. Steps that left, were
-    /// forgotten with what stored them, and come again then have independent noise.
+    /// forgotten with what stored them, and come again then have independent noise, but for what a subtraction tree drew
+    /// ahead of its step.
     ///
     /// # Errors
     /// If the stream is closed or belongs to another process, or the operating system gives no randomness.
