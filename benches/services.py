@@ -346,6 +346,10 @@ class _Noting:
         """Run a statement and return how many rows it changed."""
         return self._noted(self._transaction.count, statement, values)
 
+    def later(self, statement: str, *values: Any) -> None:
+        """Run a statement before the next one whose answer is looked at."""
+        self._noted(self._transaction.later, statement, values)
+
     def _noted(self, run: Callable[..., Any], statement: str, values: tuple[Any, ...]) -> Any:
         if statement.startswith(("INSERT", "UPDATE", "DELETE")):
             self._writes.append((statement, values))
