@@ -47,6 +47,25 @@ def test_another_store_in_the_same_process_leaves_a_transaction_its_locks(tmp_pa
     assert _seen_from_elsewhere(path) == "free"
 
 
+def _forked(work):
+    """Run work in a child; return it. Its code is what work returns, 1 if it raises."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            code = work() or 0
+        os._exit(code)
+    return child
+
+
+def _code(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _charge(ledger):
+    ledger.charge(so.privacy.PureCost(1.0))
+
+
 @pytest.mark.parametrize("how", ["read", "write"])
 def test_a_child_is_not_locked_out_by_a_transaction_of_another_thread(how, tmp_path):
     """A fork waits for it: what SQLite believes to hold would be copied, and never let go of in the child."""
@@ -62,16 +81,10 @@ def test_a_child_is_not_locked_out_by_a_transaction_of_another_thread(how, tmp_p
     other = threading.Thread(target=getattr(store, how), args=(script,))
     other.start()
     inside.wait()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        with contextlib.suppress(BaseException):
-            ledger.charge(so.privacy.PureCost(1.0))
-            code = 0
-        os._exit(code)
-    ledger.charge(so.privacy.PureCost(1.0))
+    child = _forked(lambda: _charge(ledger))
+    _charge(ledger)
     other.join()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert _code(child) == 0
     assert len(ledger.history) == 2
     assert ledger.verify() == ledger.head
 
@@ -81,23 +94,18 @@ def test_a_fork_in_the_middle_of_a_transaction_goes_on(tmp_path):
     store = so.Store(str(tmp_path / "store.db"), timeout=5.0)
     ledger = so.Ledger(so.PureDP(epsilon=100.0), store=store)
 
+    def refused():
+        with pytest.raises(so.errors.ForkError):
+            _charge(ledger)
+
     def script(transaction):
         transaction.count("INSERT INTO meta (name, value) VALUES ('a', 'b')")
-        child = os.fork()
-        if child == 0:
-            code = 1
-            with contextlib.suppress(BaseException):
-                try:
-                    ledger.charge(so.privacy.PureCost(1.0))
-                except so.errors.ForkError:
-                    code = 0
-            os._exit(code)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return _code(_forked(refused))
 
     assert store.write(script) == 0
     ((found,),) = store.read(lambda transaction: transaction.rows("SELECT value FROM meta WHERE name = 'a'"))
     assert found == "b"
-    ledger.charge(so.privacy.PureCost(1.0))
+    _charge(ledger)
     assert len(ledger.history) == 1
 
 
@@ -120,20 +128,14 @@ def test_a_store_that_is_opened_while_a_fork_waits_is_waited_for_too(tmp_path):
     for thread in threads:
         thread.start()
     inside.wait()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        with contextlib.suppress(BaseException):
-            ledger.charge(so.privacy.PureCost(1.0))
-            # Forks of a child do not wait for threads that are not there.
-            begun = time.monotonic()
-            grandchild = os.fork()
-            if grandchild == 0:
-                ledger.charge(so.privacy.PureCost(1.0))
-                os._exit(0)
-            code = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]) or int(time.monotonic() - begun > 10.0)
-        os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def charged_and_forked():
+        _charge(ledger)
+        # Forks of a child do not wait for threads that are not there.
+        begun = time.monotonic()
+        return _code(_forked(lambda: _charge(ledger))) or int(time.monotonic() - begun > 10.0)
+
+    assert _code(_forked(charged_and_forked)) == 0
     for thread in threads:
         thread.join()
     assert len(ledger.history) == 2

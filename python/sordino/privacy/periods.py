@@ -142,23 +142,14 @@ class Periods:
         local = self._local(moment)
         day = datetime.combine(local.date(), time(), self._zone)
         if self._seconds >= _DAY:
-            days = self._seconds // _DAY
-            behind = (local.date() - _MONDAY).days % days
-            try:
-                return datetime.combine(local.date() - timedelta(days=behind), time(), self._zone)
-            except OverflowError:
-                raise InvalidParameterError("a time must be such that its period begins in the year 1") from None
+            behind = (local.date() - _MONDAY).days % (self._seconds // _DAY)
+            return _moved(day, -behind * _DAY)
         # Parts of a day by the clock: where it is set back, two parts are one.
         passed = local.hour * 3600 + local.minute * 60 + local.second
         return day + timedelta(seconds=passed - passed % self._seconds)
 
     def _next(self, start: datetime) -> datetime:
-        try:
-            if self._seconds >= _DAY:
-                return datetime.combine(start.date() + timedelta(days=self._seconds // _DAY), time(), self._zone)
-            return start + timedelta(seconds=self._seconds)
-        except OverflowError:
-            raise InvalidParameterError("a time must be such that its period ends before the year 10000") from None
+        return _moved(start, self._seconds)
 
     def _local(self, moment: object) -> datetime:
         if isinstance(moment, str):
@@ -185,6 +176,14 @@ class Periods:
 
     def __repr__(self) -> str:
         return f"<Periods of {self._seconds} s with {self.total} each, of {self._book.name!r}>"
+
+
+def _moved(moment: datetime, seconds: int) -> datetime:
+    """Return what the clock of its zone shows so much later: whole days later it is the same time of the day."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        raise InvalidParameterError("a time must be one whose period lies in the years 1 to 9999") from None
 
 
 def _zone(name: object) -> tzinfo:

@@ -258,9 +258,9 @@ def _index_of(record: dict[str, Any], table: Any) -> Any:
     """Return the labels of the input; from a table, which shows them, with its types."""
     if record["index"] is None:
         return None
-    labels = [label_from_json(label) for label in record["index"]]
-    shown = table is not None and "index" in table.column_names and table.num_rows == len(labels)
-    return table.column("index").to_pylist() if shown else labels
+    if table is not None and "index" in table.column_names and table.num_rows == len(record["index"]):
+        return table.column("index").to_pylist()
+    return [label_from_json(label) for label in record["index"]]
 
 
 def _reals(found: Any) -> Array:

@@ -16,6 +16,7 @@ __all__ = [
     "LedgerRow",
     "RequestRow",
     "added",
+    "all_given_up",
     "answer_bytes",
     "answered",
     "entries",
@@ -37,6 +38,7 @@ _REQUEST = (
     "ledger, request, seq, asked, state, attempt, token, owner, lease_until, key_id, seed, input_tag, answer_hash, "
     "answered"
 )
+_GIVE_UP = "UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL WHERE state = 'charged'"
 # Bytes of an answer in a row.
 _PART = 1 << 20
 # Entries that are read at once, answers that expire at once.
@@ -186,16 +188,16 @@ def started_again(transaction: Transaction, row: RequestRow, token: bytes, owner
     return changed == 1
 
 
-def given_up(transaction: Transaction, row: RequestRow | None) -> None:
-    """Say that an unfinished request, or any of the store, will not be answered."""
-    which, values = (
-        ("", ())
-        if row is None
-        else (" AND ledger = ? AND request = ? AND attempt = ?", (row.ledger, row.request, row.attempt))
-    )
+def given_up(transaction: Transaction, row: RequestRow) -> None:
+    """Say that an unfinished request will not be answered."""
     transaction.later(
-        f"UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL WHERE state = 'charged'{which}", *values
+        f"{_GIVE_UP} AND ledger = ? AND request = ? AND attempt = ?", row.ledger, row.request, row.attempt
     )
+
+
+def all_given_up(transaction: Transaction) -> None:
+    """Say that no unfinished request of the store will be answered."""
+    transaction.later(_GIVE_UP)
 
 
 def left_alone(transaction: Transaction, row: RequestRow) -> None:

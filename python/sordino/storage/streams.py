@@ -163,9 +163,9 @@ def places_of(transaction: Transaction, names: list[str], locking: str) -> dict[
     return found
 
 
-def taken_on(transaction: Transaction, row: StreamRow, before: int, *, known: bool = False) -> bool:
+def taken_on(transaction: Transaction, row: StreamRow, before: int, *, held: bool = False) -> bool:
     """Take a stream on to where `row` says; return whether it was held at the step before, unless that is known."""
-    changed = (transaction.later if known else transaction.count)(
+    changed = (transaction.later if held else transaction.count)(
         "UPDATE stream SET step = ?, head_hash = ?, last_id = ?, lease_until = ? "
         "WHERE id = ? AND generation = ? AND step = ? AND state = 'open'",
         row.step,
@@ -176,7 +176,7 @@ def taken_on(transaction: Transaction, row: StreamRow, before: int, *, known: bo
         row.generation,
         before,
     )
-    return known or changed == 1
+    return held or changed == 1
 
 
 def insert_step(transaction: Transaction, stream: str, row: StepRow) -> None:

@@ -38,14 +38,6 @@ def compact(store: Store) -> dict[str, int]:
     return {"answers": forgotten}
 
 
-def _draws_ahead(row: StreamRow) -> bool:
-    """Return whether noise of coming steps is in the state: a subtraction tree draws that of a node before it ends."""
-    try:
-        return "subtraction-tree" in json.loads(parted(zlib.decompress(row.plan))[0])["fitted"]
-    except (zlib.error, LookupError, TypeError, ValueError):
-        return True  # nobody can go on with it anyhow
-
-
 def set_key_id(store: Store, key_id: str) -> None:
     """Seal under another key from now on: states of streams when they are opened next, seeds of requests at once.
 
@@ -77,10 +69,18 @@ def accept_database(store: Store) -> None:
         if store.engine.kind == "postgresql":
             for name, value in system_of(transaction).items():
                 transaction.later("UPDATE meta SET value = ? WHERE name = ?", value, name)
-        ledgers.given_up(transaction, None)
+        ledgers.all_given_up(transaction)
         for row in streams.streams_in(transaction):
             streams.claimed(transaction, row, b"", "nobody", 0)
             if row.state == "open" and _draws_ahead(row):
                 streams.set_lost(transaction, row)
 
     store.write(script)
+
+
+def _draws_ahead(row: StreamRow) -> bool:
+    """Return whether noise of coming steps is in the state: a subtraction tree draws that of a node before it ends."""
+    try:
+        return "subtraction-tree" in json.loads(parted(zlib.decompress(row.plan))[0])["fitted"]
+    except (zlib.error, LookupError, TypeError, ValueError):
+        return True  # nobody can go on with it anyhow

@@ -179,7 +179,7 @@ class Kept:
         They may be there already: an exception may have come between the commit and whoever waited for it. `held` says
         that the row is locked, and is as it was before them.
         """
-        if not streams.taken_on(transaction, row, entry.first, known=held):
+        if not streams.taken_on(transaction, row, entry.first, held=held):
             return self.is_there(transaction, row) is True
         streams.insert_step(transaction, row.id, entry)
         if sealed is not None:
