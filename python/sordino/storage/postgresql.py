@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from sordino._support.processes import this_process
-from sordino.errors import DataTypeError, MissingDependencyError, StoreError
+from sordino.errors import DataTypeError, MissingDependencyError, SordinoError, StoreError
 from sordino.storage.transactions import (
     CommitUnknownError,
     Engine,
@@ -139,11 +139,12 @@ class PostgresEngine(Engine):
         try:
             result = _Statements(connection, self._psycopg).run(kind, script, timeout)
         except BaseException as error:
-            if isinstance(error, CommitUnknownError):
-                connection.close()
-            else:
+            if isinstance(error, SordinoError | LockedError):
                 with suppress(self._psycopg.Error):
                     connection.execute("ROLLBACK")
+            # An interruption may have come between a statement and its answer, which would be taken for another's.
+            if not isinstance(error, SordinoError | LockedError) or connection.info.transaction_status:
+                connection.close()
             self._given_back(connection)
             raise
         self._given_back(connection)
@@ -170,8 +171,6 @@ class _Statements:
         self._psycopg = psycopg
         # None where statements leave one by one.
         self._pipeline: Any = None
-        # Whether something has left of which the answer was not looked at.
-        self._waits = False
 
     def run(self, kind: str, script: Callable[[Transaction], _T], timeout: float) -> _T:
         """Run a script in a transaction, with limits on waiting, and with a commit that reaches the disk.
@@ -199,19 +198,6 @@ class _Statements:
             raise StoreError("the store kept nothing: a statement before had failed", retry=True)
         return result
 
-    def _settle(self) -> None:
-        """Have everything answered that has left."""
-        if self._waits and self._pipeline is not None:
-            self._pipeline.sync()
-        self._waits = False
-
-    def _said(self, ask: Callable[[], _T]) -> _T:
-        """Return what the server says; the error is that of the first statement which failed."""
-        try:
-            return ask()
-        except self._psycopg.Error as error:
-            raise self._error(error) from None
-
     @staticmethod
     def _error(error: Any) -> Exception:
         """Return what an error before the commit means."""
@@ -221,31 +207,29 @@ class _Statements:
             return StoreError("the store went away before anything was kept", retry=True)
         return StoreError(f"the store refuses a statement ({error.sqlstate})")
 
-    def _left(self, statement: str, values: Row) -> Any:
-        self._waits = True
-        return self._connection.execute(_translated(statement) if values else statement, values or None)
-
-    def _answered(self, statement: str, values: Row) -> Any:
-        def ask() -> Any:
-            cursor = self._left(statement, values)
-            self._settle()
-            return cursor
-
-        return self._said(ask)
+    def _sent(self, statement: str, values: Row, *, answered: bool) -> Any:
+        """Send a statement, and wait for the answers of all that have left, if that is wanted."""
+        try:
+            cursor = self._connection.execute(_translated(statement) if values else statement, values or None)
+            if answered and self._pipeline is not None:
+                self._pipeline.sync()  # raises the error of the first that failed
+        except self._psycopg.Error as error:
+            raise self._error(error) from None
+        return cursor
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
         """Run a statement and return its rows."""
-        cursor = self._answered(statement, values)
+        cursor = self._sent(statement, values, answered=True)
         return [] if cursor.description is None else cursor.fetchall()
 
     def count(self, statement: str, *values: Any) -> int:
         """Run a statement and return how many rows it changed."""
-        changed: int = self._answered(statement, values).rowcount
+        changed: int = self._sent(statement, values, answered=True).rowcount
         return changed
 
     def later(self, statement: str, *values: Any) -> None:
         """Run a statement before the next, or before the transaction is kept."""
-        self._said(lambda: self._left(statement, values))
+        self._sent(statement, values, answered=False)
 
 
 @cache
