@@ -346,9 +346,13 @@ class _Noting:
         """Run a statement and return how many rows it changed."""
         return self._noted(self._transaction.count, statement, values)
 
-    def later(self, statement: str, *values: Any) -> None:
+    def later(self, statement: str, *values: Any) -> Any:
         """Run a statement before the next one whose answer is looked at."""
-        self._noted(self._transaction.later, statement, values)
+        return self._noted(self._transaction.later, statement, values)
+
+    def changed(self, written: Any) -> int:
+        """Return how many rows a statement changed."""
+        return self._transaction.changed(written)
 
     def _noted(self, run: Callable[..., Any], statement: str, values: tuple[Any, ...]) -> Any:
         if statement.startswith(("INSERT", "UPDATE", "DELETE")):

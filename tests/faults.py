@@ -83,3 +83,6 @@ class _Watched:
 
     def later(self, statement, *values):
         return self._run(self._transaction.later, statement, values)
+
+    def changed(self, written):
+        return self._transaction.changed(written)

@@ -9,7 +9,14 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from sordino._support.turns import Turn
-from sordino.errors import DuplicateRequestError, InvalidParameterError, StoreCorruptError, StoreError, TermsError
+from sordino.errors import (
+    DuplicateRequestError,
+    InvalidParameterError,
+    SordinoError,
+    StoreCorruptError,
+    StoreError,
+    TermsError,
+)
 from sordino.privacy.costs import Cost, cost_from_json
 from sordino.privacy.terms import Account, Terms, duplicate
 from sordino.privacy.units import Unit, unit_from_json
@@ -19,7 +26,7 @@ from sordino.storage.entries import LedgerEntry
 from sordino.storage.ledgers import EntryRow, LedgerRow, RequestRow
 from sordino.storage.owners import new_token, owner_name
 from sordino.storage.store import Store
-from sordino.storage.transactions import Transaction, now
+from sordino.storage.transactions import Looked, Transaction, Written, now
 
 __all__ = ["Book", "Charge", "MemoryBook", "StoredBook", "entry_of", "make_in"]
 
@@ -195,6 +202,10 @@ class StoredBook(Book):
         self.store = store
         self.name = name
         self.also = also
+        # The hash of the last entry that was added here, and the ledger behind it as long as nobody else adds any.
+        # What is remembered is compared with what is there before it is used.
+        self._head: bytes | None = None
+        self._known: tuple[LedgerRow, Account] | None = None
 
     # What is there.
 
@@ -315,17 +326,84 @@ class StoredBook(Book):
         """
 
         def done(transaction: Transaction) -> tuple[LedgerEntry, RequestRow] | None:
-            self._locked(transaction)
-            found = ledgers.find_request(transaction, self.name, request.request)
-            if found is None or found.token != request.token:
+            found = self._mine(transaction, request)
+            if found is None:
                 return None
             return entry_of(next(ledgers.entries(transaction, self.name, found.sequence))), found
 
         try:
+            alone = self._charged_alone(charge, request)
+            if alone is not None:
+                return alone
             return self.store.certainly(lambda transaction: self.charge_in(transaction, charge, request), done)
         except StoreError as error:
             error.request_id = error.request_id or request.request
             raise
+
+    def _mine(self, transaction: Transaction, request: RequestRow) -> RequestRow | None:
+        """Return a request that this attempt has charged, under the lock of the ledger, or None."""
+        self._locked(transaction)
+        found = ledgers.find_request(transaction, self.name, request.request)
+        return None if found is None or found.token != request.token else found
+
+    def _charged_alone(self, charge: Charge, request: RequestRow) -> tuple[LedgerEntry, RequestRow] | None:
+        """Judge and write down by what is known of the ledger, which is not read; None if it is not as it was."""
+        known = self._known
+        if known is None or self.also:
+            return None
+        row, account = known
+        try:
+            after = account.after(charge.cost, charge.unit)
+        except SordinoError:
+            return None  # by what is there now it may be accepted
+        entry, text = self._line(row.head, charge, request, after, now() // 1000)
+        request = request._replace(sequence=row.head)
+        next_row = ledgers.behind(row, charge.kind, text, after.text)
+
+        def script(transaction: Transaction) -> Written:
+            return ledgers.added_with_request(transaction, row, next_row, charge.kind, text, request)
+
+        def done(transaction: Transaction) -> Written | None:
+            return None if self._mine(transaction, request) is None else Looked(1)
+
+        if not self.store.certainly(script, done).rowcount:
+            self._known = None
+            return None
+        self._head, self._known = next_row.head_hash, (next_row, after)
+        return entry, request
+
+    def _line(
+        self, sequence: int, charge: Charge, request: RequestRow, after: Account, second: int
+    ) -> tuple[LedgerEntry, str]:
+        """Return a line of the ledger, and its text."""
+        rule = after.terms.rule
+        split = rule.stored(after.state)
+        entry = LedgerEntry(
+            sequence=sequence,
+            cost=charge.cost,
+            request_id=charge.request_id,
+            label=charge.label,
+            unit=charge.unit,
+            rule=rule.name,
+            split=split,
+            second=second,
+            kind=charge.kind,
+            periods=self.also,
+        )
+        text = canonical(
+            {
+                "cost": charge.cost.to_json(),
+                "request": charge.request_id,
+                "label": charge.label,
+                "unit": None if charge.unit is None else charge.unit.to_json(),
+                "asked": request.asked.hex(),
+                "periods": list(self.also),
+                "second": second,
+                "rule": rule.name,
+                "split": None if split is None else [str(split[0]), str(split[1]), float(split[2]).hex()],
+            }
+        )
+        return entry, text
 
     def charge_in(
         self, transaction: Transaction, charge: Charge, request: RequestRow
@@ -335,25 +413,17 @@ class StoredBook(Book):
         found = ledgers.find_request(transaction, self.name, request.request)
         if found is not None:
             raise duplicate(found.request, found.sequence)
-        body = {
-            "cost": charge.cost.to_json(),
-            "request": charge.request_id,
-            "label": charge.label,
-            "unit": None if charge.unit is None else charge.unit.to_json(),
-            "asked": request.asked.hex(),
-            "periods": list(self.also),
-            "second": now() // 1000,
-        }
+        second = now() // 1000
         home: LedgerEntry | None = None
         for name, row in rows.items():
             after = Account.of(row.terms, row.sums).after(charge.cost, charge.unit)
-            rule = after.terms.rule
-            stored = rule.stored(after.state)
-            split = None if stored is None else [str(stored[0]), str(stored[1]), float(stored[2]).hex()]
-            text = canonical({**body, "rule": rule.name, "split": split})
-            ledgers.added(transaction, row, charge.kind, text, after.text)
+            entry, text = self._line(row.head, charge, request, after, second)
+            next_row = ledgers.behind(row, charge.kind, text, after.text)
+            ledgers.added(transaction, row, next_row, charge.kind, text)
             if name == self.name:
-                home = entry_of(EntryRow(row.head, charge.kind, text, b""))
+                home = entry
+                undisturbed = self._head in {None, row.head_hash}
+                self._head, self._known = next_row.head_hash, (next_row, after) if undisturbed else None
         assert home is not None
         request = request._replace(sequence=home.sequence)
         ledgers.insert_request(transaction, request)

@@ -95,14 +95,9 @@ def raise_in(book: StoredBook, total: Privacy, reason: str) -> None:
                 "the first Gaussian cost has fixed the split of this total: it cannot be raised"
             )
         body = {"cost": None, "request": None, "label": reason, "second": now() // 1000}
-        ledgers.added(
-            transaction,
-            row,
-            "raise",
-            canonical({**body, "from": row.terms, "to": terms.text}),
-            account._replace(terms=terms).text,
-            terms.text,
-        )
+        text = canonical({**body, "from": row.terms, "to": terms.text})
+        after = ledgers.behind(row, "raise", text, account._replace(terms=terms).text, terms.text)
+        ledgers.added(transaction, row, after, "raise", text)
         return True
 
     def done(transaction: Transaction) -> bool | None:

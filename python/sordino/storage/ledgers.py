@@ -9,16 +9,18 @@ from typing import NamedTuple
 
 from sordino.errors import StoreCorruptError
 from sordino.storage.chain import entry_hash, first_hash
-from sordino.storage.transactions import Transaction
+from sordino.storage.transactions import Transaction, Written
 
 __all__ = [
     "EntryRow",
     "LedgerRow",
     "RequestRow",
     "added",
+    "added_with_request",
     "all_given_up",
     "answer_bytes",
     "answered",
+    "behind",
     "entries",
     "expire",
     "find_ledger",
@@ -39,6 +41,7 @@ _REQUEST = (
     "answered"
 )
 _GIVE_UP = "UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL WHERE state = 'charged'"
+_NEW = "NOT EXISTS (SELECT 1 FROM request WHERE ledger = ? AND request = ?)"
 # Bytes of an answer in a row.
 _PART = 1 << 20
 # Entries that are read at once, answers that expire at once.
@@ -116,29 +119,82 @@ def make_ledger(transaction: Transaction, store: str, row: LedgerRow) -> None:
     )
 
 
-def added(  # noqa: PLR0917 - an entry
-    transaction: Transaction, row: LedgerRow, kind: str, body: str, sums: str, terms: str | None = None
-) -> LedgerRow:
+def behind(row: LedgerRow, kind: str, body: str, sums: str, terms: str | None = None) -> LedgerRow:
+    """Return a ledger as it is behind one more entry."""
+    digest = entry_hash(row.head_hash, row.head, kind, body)
+    return row._replace(head=row.head + 1, head_hash=digest, sums=sums, terms=terms or row.terms)
+
+
+def added(transaction: Transaction, row: LedgerRow, after: LedgerRow, kind: str, body: str) -> None:
     """Add an entry to a ledger that is locked.
 
     Raises:
         StoreCorruptError: Somebody else changed it, lock or not.
     """
-    digest = entry_hash(row.head_hash, row.head, kind, body)
     transaction.later(
-        "INSERT INTO entry (ledger, seq, kind, body, hash) VALUES (?, ?, ?, ?, ?)", row.id, row.head, kind, body, digest
+        "INSERT INTO entry (ledger, seq, kind, body, hash) VALUES (?, ?, ?, ?, ?)",
+        row.id,
+        row.head,
+        kind,
+        body,
+        after.head_hash,
     )
     changed = transaction.count(
-        "UPDATE ledger SET head = head + 1, head_hash = ?, sums = ?, terms = ? WHERE id = ? AND head = ?",
-        digest,
-        sums,
-        terms or row.terms,
+        "UPDATE ledger SET head = ?, head_hash = ?, sums = ?, terms = ? WHERE id = ? AND head = ?",
+        after.head,
+        after.head_hash,
+        after.sums,
+        after.terms,
         row.id,
         row.head,
     )
     if changed != 1:
         raise StoreCorruptError("the ledger changed while it was locked; nothing was charged")
-    return row._replace(head=row.head + 1, head_hash=digest, sums=sums, terms=terms or row.terms)
+
+
+def added_with_request(  # noqa: PLR0917 - an entry and its request
+    transaction: Transaction, row: LedgerRow, after: LedgerRow, kind: str, body: str, request: RequestRow
+) -> Written:
+    """Add an entry and its request to a ledger that is as `row` says; nothing if it is not, or the request is there.
+
+    Nothing is read, so all of it leaves at once. The first statement, whose rows are counted, locks the ledger.
+    """
+    named = (row.id, request.request)
+    changed = transaction.later(
+        "UPDATE ledger SET head = ?, head_hash = ?, sums = ? WHERE id = ? AND head = ? AND head_hash = ? AND terms = ? "
+        f"AND sums = ? AND {_NEW}",
+        after.head,
+        after.head_hash,
+        after.sums,
+        row.id,
+        row.head,
+        row.head_hash,
+        row.terms,
+        row.sums,
+        *named,
+    )
+    # Others may have added the very same entry, then with this request.
+    transaction.later(
+        "INSERT INTO entry (ledger, seq, kind, body, hash) SELECT ?, ?, ?, ?, ? FROM ledger "
+        f"WHERE id = ? AND head_hash = ? AND {_NEW}",
+        row.id,
+        row.head,
+        kind,
+        body,
+        after.head_hash,
+        row.id,
+        after.head_hash,
+        *named,
+    )
+    transaction.later(
+        f"INSERT INTO request ({_REQUEST}) SELECT {', '.join('?' * len(request))} FROM ledger "
+        f"WHERE id = ? AND head_hash = ? AND {_NEW}",
+        *request,
+        row.id,
+        after.head_hash,
+        *named,
+    )
+    return changed
 
 
 def entries(transaction: Transaction, ledger: str, first: int = 0) -> Iterator[EntryRow]:

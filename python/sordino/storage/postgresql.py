@@ -17,6 +17,7 @@ from sordino.storage.transactions import (
     LockedError,
     Row,
     Transaction,
+    Written,
     backing_off,
     owned_by,
 )
@@ -207,29 +208,39 @@ class _Statements:
             return StoreError("the store went away before anything was kept", retry=True)
         return StoreError(f"the store refuses a statement ({error.sqlstate})")
 
-    def _sent(self, statement: str, values: Row, *, answered: bool) -> Any:
-        """Send a statement, and wait for the answers of all that have left, if that is wanted."""
+    def _sent(self, statement: str, values: Row) -> Any:
         try:
-            cursor = self._connection.execute(_translated(statement) if values else statement, values or None)
-            if answered and self._pipeline is not None:
+            return self._connection.execute(_translated(statement) if values else statement, values or None)
+        except self._psycopg.Error as error:
+            raise self._error(error) from None
+
+    def _answered(self) -> None:
+        """Wait for the answers of all that have left."""
+        try:
+            if self._pipeline is not None:
                 self._pipeline.sync()  # raises the error of the first that failed
         except self._psycopg.Error as error:
             raise self._error(error) from None
-        return cursor
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
         """Run a statement and return its rows."""
-        cursor = self._sent(statement, values, answered=True)
+        cursor = self._sent(statement, values)
+        self._answered()
         return [] if cursor.description is None else cursor.fetchall()
 
     def count(self, statement: str, *values: Any) -> int:
         """Run a statement and return how many rows it changed."""
-        changed: int = self._sent(statement, values, answered=True).rowcount
-        return changed
+        return self.changed(self.later(statement, *values))
 
-    def later(self, statement: str, *values: Any) -> None:
+    def later(self, statement: str, *values: Any) -> Written:
         """Run a statement before the next, or before the transaction is kept."""
-        self._sent(statement, values, answered=False)
+        written: Written = self._sent(statement, values)
+        return written
+
+    def changed(self, written: Written) -> int:
+        """Return how many rows a statement changed, when its answer is there."""
+        self._answered()
+        return written.rowcount
 
 
 @cache

@@ -22,6 +22,7 @@ from sordino.storage.transactions import (
     LockedError,
     Row,
     Transaction,
+    Written,
     backing_off,
     owned_by,
 )
@@ -188,9 +189,14 @@ class _Statements:
         """Run a statement and return how many rows it changed."""
         return self._execute(statement, values).rowcount
 
-    def later(self, statement: str, *values: Any) -> None:
+    def later(self, statement: str, *values: Any) -> Written:
         """Run a statement."""
-        self._execute(statement, values)
+        return self._execute(statement, values)
+
+    @staticmethod
+    def changed(written: Written) -> int:
+        """Return how many rows a statement changed."""
+        return written.rowcount
 
 
 def _said(code: int) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sordino.errors import StoreCorruptError
 from sordino.storage.chain import step_hash
-from sordino.storage.transactions import Transaction
+from sordino.storage.transactions import Transaction, Written
 
 __all__ = [
     "SealedRow",
@@ -19,7 +19,6 @@ __all__ = [
     "find_stream",
     "forget_secrets",
     "forget_steps",
-    "insert_step",
     "insert_stream",
     "places_of",
     "seal_state",
@@ -163,9 +162,12 @@ def places_of(transaction: Transaction, names: list[str], locking: str) -> dict[
     return found
 
 
-def taken_on(transaction: Transaction, row: StreamRow, before: int, *, held: bool = False) -> bool:
-    """Take a stream on to where `row` says; return whether it was held at the step before, unless that is known."""
-    changed = (transaction.later if held else transaction.count)(
+def taken_on(transaction: Transaction, row: StreamRow, entry: StepRow) -> Written:
+    """Take a stream on to where `row` says, by steps; nothing is written if it is not held at the step before them.
+
+    Nothing is read, so all of it leaves at once. The first statement, whose rows are counted, locks the row.
+    """
+    changed = transaction.later(
         "UPDATE stream SET step = ?, head_hash = ?, last_id = ?, lease_until = ? "
         "WHERE id = ? AND generation = ? AND step = ? AND state = 'open'",
         row.step,
@@ -174,15 +176,23 @@ def taken_on(transaction: Transaction, row: StreamRow, before: int, *, held: boo
         row.lease_until,
         row.id,
         row.generation,
-        before,
+        entry.first,
     )
-    return held or changed == 1
-
-
-def insert_step(transaction: Transaction, stream: str, row: StepRow) -> None:
-    """Add steps."""
-    marks = ", ".join("?" * (len(row) + 1))
-    transaction.later(f"INSERT INTO step (stream, {_STEP}) VALUES ({marks})", stream, *row)
+    # They may be there already: an exception may have come between a commit and whoever waited for it.
+    transaction.later(
+        f"INSERT INTO step (stream, {_STEP}) SELECT {', '.join('?' * (len(entry) + 1))} FROM stream "
+        "WHERE id = ? AND generation = ? AND step = ? AND head_hash = ? "
+        "AND NOT EXISTS (SELECT 1 FROM step WHERE stream = ? AND first = ?)",
+        row.id,
+        *entry,
+        row.id,
+        row.generation,
+        row.step,
+        row.head_hash,
+        row.id,
+        entry.first,
+    )
+    return changed
 
 
 def find_step(transaction: Transaction, stream: StreamRow, step_id: str) -> StepRow | None:

@@ -7,12 +7,22 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sordino._support.processes import this_process
 from sordino.errors import StoreBusyError
 
-__all__ = ["CommitUnknownError", "Engine", "LockedError", "Transaction", "backing_off", "now", "owned_by"]
+__all__ = [
+    "CommitUnknownError",
+    "Engine",
+    "LockedError",
+    "Looked",
+    "Transaction",
+    "Written",
+    "backing_off",
+    "now",
+    "owned_by",
+]
 
 _T = TypeVar("_T")
 Row = tuple[Any, ...]
@@ -29,6 +39,21 @@ class LockedError(Exception):
     """Somebody else holds what the transaction needs; nothing has changed, and it may be tried again."""
 
 
+class Written(Protocol):
+    """A statement that has left, or will."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it changed: known when the transaction is kept, or by `Transaction.changed`."""
+        ...
+
+
+class Looked(NamedTuple):
+    """How many rows a statement had changed, as it was found afterwards."""
+
+    rowcount: int
+
+
 class Transaction(Protocol):
     """Statements that are kept together; parameters are written as question marks."""
 
@@ -40,8 +65,12 @@ class Transaction(Protocol):
         """Run a statement and return how many rows it changed."""
         ...
 
-    def later(self, statement: str, *values: Any) -> None:
+    def later(self, statement: str, *values: Any) -> Written:
         """Run a statement before the next, or before the transaction is kept; its error may come only there."""
+        ...
+
+    def changed(self, written: Written) -> int:
+        """Return how many rows a statement changed, before anything else is run."""
         ...
 
 

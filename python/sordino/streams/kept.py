@@ -30,7 +30,7 @@ from sordino.storage import streams
 from sordino.storage.owners import new_token, owner_name
 from sordino.storage.store import Store, check_key
 from sordino.storage.streams import SealedRow, StepRow, StreamRow
-from sordino.storage.transactions import Transaction, now
+from sordino.storage.transactions import Looked, Transaction, Written, now
 
 __all__ = ["LEASE", "Kept", "Published", "claim", "step_key"]
 
@@ -171,21 +171,6 @@ class Kept:
         )
         return row, entry
 
-    def append_in(
-        self, transaction: Transaction, row: StreamRow, entry: StepRow, sealed: bytes | None, *, held: bool = False
-    ) -> bool:
-        """Keep steps, and the state behind them if there is one; return whether this object still holds the stream.
-
-        They may be there already: an exception may have come between the commit and whoever waited for it. `held` says
-        that the row is locked, and is as it was before them.
-        """
-        if not streams.taken_on(transaction, row, entry.first, held=held):
-            return self.is_there(transaction, row) is True
-        streams.insert_step(transaction, row.id, entry)
-        if sealed is not None:
-            streams.seal_state(transaction, row, row.step, sealed)
-        return True
-
     def append(self, steps: Published, state: Callable[[int, bytes], bytes] | None = None) -> None:
         """Keep steps, with a state if one is due.
 
@@ -200,10 +185,19 @@ class Kept:
         row, entry = self.after(steps)
         sealed = None if state is None or not self.due(entry) else state(row.step, row.head_hash)
 
-        def script(transaction: Transaction) -> bool:
-            return self.append_in(transaction, row, entry, sealed)
+        def script(transaction: Transaction) -> Written:
+            written = streams.taken_on(transaction, row, entry)
+            if sealed is not None and transaction.changed(written):
+                streams.seal_state(transaction, row, row.step, sealed)
+            return written
 
-        if not self.store.certainly(script, lambda transaction: self.is_there(transaction, row)):
+        def done(transaction: Transaction) -> Written | None:
+            there = self.is_there(transaction, row)
+            return None if there is None else Looked(int(there))
+
+        written = self.store.certainly(script, done)
+        # The same steps may have been kept before, without this object having heard of it.
+        if not written.rowcount and not self.store.write(lambda transaction: self.is_there(transaction, row)):
             raise self.taken()
         self.went_on(row, entry, sealed)
 

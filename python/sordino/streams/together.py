@@ -88,8 +88,13 @@ def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]])
             for update in new:
                 assert update.row is not None and update.entry is not None
                 kept, row = update.steps.kept, update.row
-                held = places.get(row.id) == (row.generation, update.entry.first)
-                update.taken = not kept.append_in(transaction, row, update.entry, update.sealed, held=held)
+                if places.get(row.id) == (row.generation, update.entry.first):
+                    update.taken = False
+                    streams.taken_on(transaction, row, update.entry)
+                    if update.sealed is not None:
+                        streams.seal_state(transaction, row, row.step, update.sealed)
+                else:
+                    update.taken = kept.is_there(transaction, row) is not True
             return True
 
         def done(transaction: Transaction) -> bool | None:

@@ -107,7 +107,7 @@ impl OnlineConvolution {
         Self { kernel, steps: 0, history: Vec::new(), pending: VecDeque::new() }
     }
 
-    /// A stream as it was, by replaying the inputs that still matter.
+    /// A stream as it was: only blocks whose sums reach beyond this step are convolved, one for each bit of it.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] if the history does not have the length that belongs to the step, or an
@@ -121,11 +121,20 @@ impl OnlineConvolution {
             return Err(Error::invalid("history", "has an entry that is too large"));
         }
         let mut stream = Self::new(kernel);
-        // What is left out began on a multiple of the period: blocks fall where they fell.
-        stream.steps = state.steps - state.history.len() as u64;
-        for value in state.history {
-            stream.push(*value);
+        (stream.steps, stream.history) = (state.steps, state.history.to_vec());
+        let period = stream.kernel.period;
+        let since = (state.steps % period as u64) as usize;
+        if state.steps >= period as u64 {
+            stream.add_block(since, period);
         }
+        let mut rest = since;
+        while rest >= BASE {
+            let block = 1 << rest.ilog2();
+            rest -= block;
+            stream.pending.drain(..block.min(stream.pending.len()));
+            stream.add_block(rest, block);
+        }
+        stream.pending.drain(..rest.min(stream.pending.len()));
         Ok(stream)
     }
 
@@ -173,31 +182,28 @@ impl OnlineConvolution {
         self.pending.iter_mut().for_each(|sum| *sum = 0);
     }
 
-    /// Adds the block that ends here to the sums of as many steps to come.
+    /// Adds the block that ends here, and forgets what no longer matters.
     fn close_block(&mut self) {
-        let period = self.kernel.period;
-        let block = self.steps.trailing_zeros().min(period.ilog2());
-        let block = 1usize << block;
-        if self.kernel.taps.len() > 1 {
-            if self.pending.len() < block {
-                self.pending.resize(block, 0);
-            }
-            let recent = &self.history[self.history.len() - block..];
-            if self.kernel.taps.len() <= BASE / 4 {
-                self.add_directly(block);
-            } else {
-                // On a ring of 2L, entries L… of the product are free of wrapping: lags 1 to 2L − 1.
-                self.kernel.level(block).add_to(recent, block, self.pending.iter_mut().take(block));
-            }
-        }
-        // While a past is replayed there is less than what would be kept.
+        self.add_block(0, 1 << self.steps.trailing_zeros().min(self.kernel.period.ilog2()));
         let kept = self.kernel.remembered(self.steps);
-        self.history.drain(..self.history.len().saturating_sub(kept));
+        self.history.drain(..self.history.len() - kept);
     }
 
-    /// The same for a kernel of a few taps.
-    fn add_directly(&mut self, block: usize) {
-        let recent = &self.history[self.history.len() - block..];
+    /// Adds the block that ended some steps ago to the sums of as many steps from there on.
+    fn add_block(&mut self, ago: usize, block: usize) {
+        if self.kernel.taps.len() == 1 {
+            return;
+        }
+        if self.pending.len() < block {
+            self.pending.resize(block, 0);
+        }
+        let end = self.history.len() - ago;
+        let recent = &self.history[end - block..end];
+        if self.kernel.taps.len() > BASE / 4 {
+            // On a ring of 2L, entries L… of the product are free of wrapping: lags 1 to 2L − 1.
+            self.kernel.level(block).add_to(recent, block, self.pending.iter_mut().take(block));
+            return;
+        }
         for (lag, k) in self.kernel.taps.iter().enumerate().skip(1) {
             // Step t + i takes the input of t + i − lag, of before t.
             for (slot, v) in self.pending.iter_mut().zip(&recent[block - lag..]) {
