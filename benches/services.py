@@ -356,8 +356,18 @@ class _Noting:
 
     def _noted(self, run: Callable[..., Any], statement: str, values: tuple[Any, ...]) -> Any:
         if statement.startswith(("INSERT", "UPDATE", "DELETE")):
-            self._writes.append((statement, values))
+            self._writes.append(_without_conditions(statement, values))
         return run(statement, *values)
+
+
+def _without_conditions(statement: str, values: tuple[Any, ...]) -> Write:
+    """Return what writes the same rows: that these are still to be written is known here."""
+    head, selecting, rest = statement.partition(") SELECT ")
+    if selecting:
+        marks, _, _ = rest.partition(" FROM ")
+        return f"{head}) VALUES ({marks})", values[: marks.count("?")]
+    plain, _, rest = statement.partition(" AND NOT EXISTS ")
+    return plain, values[: len(values) - rest.count("?")]
 
 
 def _noted(store: so.Store) -> list[Transaction]:

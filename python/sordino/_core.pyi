@@ -785,6 +785,10 @@ class Stream:
         """Go on to the end of steps that were published when the state was elsewhere: noise needs no items."""
     def rekey(self) -> None:
         """Take a fresh key for all samples from here on."""
+    def sealed_key(self, key: _Bytes, place: _Bytes) -> _Bytes:
+        """Return the key, sealed."""
+    def take_key(self, key: _Bytes, place: _Bytes, sealed: _Bytes) -> None:
+        """Take a sealed key for all samples from here on."""
     def checkpoint(self, key: _Bytes, header: _Bytes, held: bool = False) -> _Bytes:
         """Return the state, sealed; behind a batch that waits to be stored only if that is said."""
     def close(self) -> None: ...

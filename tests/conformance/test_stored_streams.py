@@ -296,6 +296,51 @@ def test_altered_rows_are_refused(table, change, tmp_path):
     assert refused.value.status in {500, 410}
 
 
+def test_a_large_state_is_gone_on_with_by_small_keys(where):
+    """Each owner leaves a key, not another state, until the steps behind it weigh as much; both give the same past."""
+    plan = so.plan(so.Continual(so.RunningSum(8192)), so.GaussianDP(mu=1.0), mechanism="square-root")
+    store = store_at(where)
+    first = plan.open(store=store, stream_id="s")
+    first.update(np.ones(6000, dtype=np.int64))
+
+    def sealed():
+        rows = store.read(lambda transaction: transaction.rows("SELECT kind, step FROM sealed ORDER BY kind, step"))
+        return sorted(set(rows))
+
+    owners = [first]
+    assert sealed() == [("state", 6000)]
+    for turn in range(3):
+        owners.append(so.go_on(store, "s", take_over=True))
+        assert sealed() == [*(("key", 6000 + 2 * i) for i in range(turn + 1)), ("state", 6000)]
+        owners[-1].update([1, 2])
+    owners.append(so.go_on(store, "s", take_over=True))
+    # Who was overtaken has the same past in memory: under one key both would publish the same.
+    before, after = (owner._core for owner in owners[-2:])
+    with pytest.raises(so.errors.CheckpointError):
+        after.take_key(cases.KEY, b"elsewhere", before.sealed_key(cases.KEY, b"here"))
+    items = np.arange(100, dtype=np.int64)
+    after.take_key(cases.KEY, b"here", before.sealed_key(cases.KEY, b"here"))
+    assert np.array_equal(before.update(items, True), after.update(items, True))
+    # Fenced owners and keys that are missing.
+    with pytest.raises(so.errors.StreamTakenError):
+        owners[0].update(1)
+    store.write(lambda transaction: transaction.count("DELETE FROM sealed WHERE kind = 'key' AND step = 6002"))
+    with pytest.raises(so.errors.StoreCorruptError):
+        so.go_on(store, "s", take_over=True)
+
+
+def test_what_is_much_at_once_reaches_the_store(where):
+    """Statements larger than what a connection holds at once."""
+    plan = so.plan(so.Continual(so.RunningSum(2**21)), so.GaussianDP(mu=1.0), mechanism="blt", degree=2)
+    with plan.open(store=store_at(where), stream_id="s", keep_steps=None) as stream:
+        answers = stream.update(np.ones(2**20, dtype=np.int64), step_id="a")
+        assert np.array_equal(stream.update(np.ones(2**20, dtype=np.int64), step_id="a"), answers)
+    with so.go_on(store_at(where), "s") as stream:
+        assert np.array_equal(stream.update(np.ones(2**20, dtype=np.int64), step_id="a"), answers)
+        stream.update(np.ones(2**20, dtype=np.int64))
+        assert stream.step == 2**21
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_opens_the_store_anew_and_not_the_stream(where):
     """Connections of a parent are not used and not closed by its children; streams are of one process."""

@@ -41,7 +41,6 @@ _REQUEST = (
     "answered"
 )
 _GIVE_UP = "UPDATE request SET state = 'abandoned', seed = NULL, input_tag = NULL WHERE state = 'charged'"
-_NEW = "NOT EXISTS (SELECT 1 FROM request WHERE ledger = ? AND request = ?)"
 # Bytes of an answer in a row.
 _PART = 1 << 20
 # Entries that are read at once, answers that expire at once.
@@ -159,10 +158,9 @@ def added_with_request(  # noqa: PLR0917 - an entry and its request
 
     Nothing is read, so all of it leaves at once. The first statement, whose rows are counted, locks the ledger.
     """
-    named = (row.id, request.request)
     changed = transaction.later(
         "UPDATE ledger SET head = ?, head_hash = ?, sums = ? WHERE id = ? AND head = ? AND head_hash = ? AND terms = ? "
-        f"AND sums = ? AND {_NEW}",
+        "AND sums = ? AND NOT EXISTS (SELECT 1 FROM request WHERE ledger = ? AND request = ?)",
         after.head,
         after.head_hash,
         after.sums,
@@ -171,12 +169,13 @@ def added_with_request(  # noqa: PLR0917 - an entry and its request
         row.head_hash,
         row.terms,
         row.sums,
-        *named,
+        row.id,
+        request.request,
     )
     # Others may have added the very same entry, then with this request.
     transaction.later(
         "INSERT INTO entry (ledger, seq, kind, body, hash) SELECT ?, ?, ?, ?, ? FROM ledger "
-        f"WHERE id = ? AND head_hash = ? AND {_NEW}",
+        "WHERE id = ? AND head_hash = ? ON CONFLICT (ledger, seq) DO NOTHING",
         row.id,
         row.head,
         kind,
@@ -184,15 +183,13 @@ def added_with_request(  # noqa: PLR0917 - an entry and its request
         after.head_hash,
         row.id,
         after.head_hash,
-        *named,
     )
     transaction.later(
         f"INSERT INTO request ({_REQUEST}) SELECT {', '.join('?' * len(request))} FROM ledger "
-        f"WHERE id = ? AND head_hash = ? AND {_NEW}",
+        "WHERE id = ? AND head_hash = ? ON CONFLICT (ledger, request) DO NOTHING",
         *request,
         row.id,
         after.head_hash,
-        *named,
     )
     return changed
 

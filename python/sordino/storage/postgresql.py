@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any, TypeVar
 
 from sordino._support.processes import this_process
@@ -190,6 +191,7 @@ class _Statements:
                 result = script(self)
                 cursor = self._connection.cursor()
                 cursor.execute("COMMIT")
+                self._flush()
         except self._psycopg.Error as error:
             # Of the commit, or of what left together with it.
             if cursor is not None and (error.sqlstate or "")[:2] not in _REFUSED and error.sqlstate not in _AGAIN:
@@ -214,10 +216,20 @@ class _Statements:
         except self._psycopg.Error as error:
             raise self._error(error) from None
 
+    def _flush(self) -> None:
+        """Send all that is to leave: psycopg (3.3) may wait for answers to what it has sent in part, for ever."""
+        sent = self._connection.pgconn
+        while sent.flush():
+            with DefaultSelector() as selector:
+                selector.register(sent.socket, EVENT_READ | EVENT_WRITE)
+                if any(events & EVENT_READ for _, events in selector.select()):
+                    sent.consume_input()
+
     def _answered(self) -> None:
         """Wait for the answers of all that have left."""
         try:
             if self._pipeline is not None:
+                self._flush()
                 self._pipeline.sync()  # raises the error of the first that failed
         except self._psycopg.Error as error:
             raise self._error(error) from None

@@ -21,6 +21,7 @@ __all__ = [
     "forget_steps",
     "insert_stream",
     "places_of",
+    "seal_key",
     "seal_state",
     "sealed_rows",
     "set_lost",
@@ -181,16 +182,13 @@ def taken_on(transaction: Transaction, row: StreamRow, entry: StepRow) -> Writte
     # They may be there already: an exception may have come between a commit and whoever waited for it.
     transaction.later(
         f"INSERT INTO step (stream, {_STEP}) SELECT {', '.join('?' * (len(entry) + 1))} FROM stream "
-        "WHERE id = ? AND generation = ? AND step = ? AND head_hash = ? "
-        "AND NOT EXISTS (SELECT 1 FROM step WHERE stream = ? AND first = ?)",
+        "WHERE id = ? AND generation = ? AND step = ? AND head_hash = ? ON CONFLICT (stream, first) DO NOTHING",
         row.id,
         *entry,
         row.id,
         row.generation,
         row.step,
         row.head_hash,
-        row.id,
-        entry.first,
     )
     return changed
 
@@ -230,9 +228,15 @@ def steps_from(transaction: Transaction, stream: str, first: int) -> Iterator[St
 
 def seal_state(transaction: Transaction, row: StreamRow, step: int, sealed: bytes) -> None:
     """Keep the state after a step, in place of the one before."""
-    transaction.later("DELETE FROM sealed WHERE stream = ? AND kind = 'state'", row.id)
+    transaction.later("DELETE FROM sealed WHERE stream = ? AND kind IN ('state', 'key')", row.id)
     add_sealed(transaction, row, "state", step, sealed)
     transaction.later("UPDATE stream SET checkpoint_step = ? WHERE id = ?", step, row.id)
+
+
+def seal_key(transaction: Transaction, row: StreamRow, sealed: bytes) -> None:
+    """Keep the key of the noise to come, in place of one under which nothing was published."""
+    transaction.later("DELETE FROM sealed WHERE stream = ? AND kind = 'key' AND step = ?", row.id, row.step)
+    add_sealed(transaction, row, "key", row.step, sealed)
 
 
 def add_sealed(transaction: Transaction, row: StreamRow, kind: str, step: int, sealed: bytes) -> None:

@@ -25,7 +25,7 @@ _TABLES = (
     token BLOB NOT NULL, owner TEXT NOT NULL, lease_until INTEGER NOT NULL, step INTEGER NOT NULL,
     head_hash BLOB NOT NULL, last_id INTEGER, tail INTEGER NOT NULL, tail_hash BLOB NOT NULL,
     key_id TEXT NOT NULL, checkpoint_step INTEGER NOT NULL, keep INTEGER)""",
-    # kind: 'state' of noise and filters after a step, 'events' up to a step.
+    # kind: 'state' of noise and filters after a step, 'key' of the noise from a step on, 'events' up to a step.
     """sealed (stream TEXT NOT NULL REFERENCES stream, kind TEXT NOT NULL, step INTEGER NOT NULL,
     part INTEGER NOT NULL, generation INTEGER NOT NULL, key_id TEXT NOT NULL, bytes BLOB NOT NULL,
     PRIMARY KEY (stream, kind, step, part))""",

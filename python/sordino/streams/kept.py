@@ -85,6 +85,10 @@ def _padded(events: bytes, level: int) -> bytes:
     return len(packed).to_bytes(8, "big") + packed.ljust(whole - 8, b"\0")
 
 
+def _size(entry: StepRow) -> int:
+    return sum(len(part) for part in (entry.units, entry.answers) if part is not None)
+
+
 class Kept:
     """The row of an open stream, held by this object.
 
@@ -219,12 +223,19 @@ class Kept:
 
     def due(self, entry: StepRow) -> bool:
         """Return whether a state is to be kept with these steps: they are much, or take long to go through."""
-        own = sum(len(part) for part in (entry.units, entry.answers) if part is not None)
-        return self._bytes + own >= max(self.weight, _LEAST) or self.behind >= 1.0
+        return self._bytes + _size(entry) >= max(self.weight, _LEAST) or self.behind >= 1.0
+
+    def passed(self, rows: list[StepRow]) -> None:
+        """Remember steps that were gone through behind the last state."""
+        self._bytes += sum(_size(row) for row in rows)
+
+    def is_cheap(self) -> bool:
+        """Return whether a state weighs little, or no more than the steps behind the last one."""
+        return self._bytes >= self.weight or self.weight <= _LEAST or self.behind >= 1.0
 
     def went_on(self, row: StreamRow, entry: StepRow, sealed: bytes | None) -> None:
         """Remember that steps were kept."""
-        self._bytes += sum(len(part) for part in (entry.units, entry.answers) if part is not None)
+        self._bytes += _size(entry)
         if sealed is not None:
             self.weight, self._bytes, self.behind = len(sealed), 0, 0.0
             row = row._replace(checkpoint_step=row.step)
@@ -241,17 +252,31 @@ class Kept:
             StoreError: It was not kept.
         """
         row = self.row
+        self._keep(lambda transaction: streams.seal_state(transaction, row, row.step, sealed))
+        self.weight, self._bytes, self.behind = len(sealed), 0, 0.0
+        self.row = row._replace(checkpoint_step=row.step)
+
+    def keep_key(self, sealed: bytes) -> None:
+        """Keep the key of the noise to come.
+
+        Raises:
+            StreamTakenError: Somebody else holds the stream now.
+            StoreError: It was not kept.
+        """
+        row = self.row
+        self._keep(lambda transaction: streams.seal_key(transaction, row, sealed))
+
+    def _keep(self, what: Callable[[Transaction], None]) -> None:
+        row = self.row
 
         def script(transaction: Transaction) -> bool:
-            if not streams.set_owner(transaction, row, now() + LEASE):
-                return False
-            streams.seal_state(transaction, row, row.step, sealed)
-            return True
+            held = streams.set_owner(transaction, row, now() + LEASE)
+            if held:
+                what(transaction)
+            return held
 
         if not self.store.certainly(script, lambda _: None):
             raise self.taken()
-        self.weight, self._bytes, self.behind = len(sealed), 0, 0.0
-        self.row = row._replace(checkpoint_step=row.step)
 
     # Reading.
 
@@ -301,6 +326,11 @@ class Kept:
             raise StoreCorruptError("the state of the stream is missing")
         self.weight = len(found[0].sealed)
         return found[0]
+
+    def keys(self) -> dict[int, SealedRow]:
+        """Return the keys that were taken behind the last state, by their first steps."""
+        found = self.store.read(lambda transaction: streams.sealed_rows(transaction, self.row.id, "key"))
+        return {kept.step: kept for kept in found}
 
     def changes(self, rows: list[StepRow]) -> Iterator[tuple[int, bytes]]:
         """Yield how many steps events are of, and the events: of all that was published, in order.

@@ -21,8 +21,10 @@ from sordino.errors import (
     StepStoreError,
     StoreCorruptError,
     StreamTakenError,
+    WrongKeyError,
 )
 from sordino.storage.steps import StepEntry, StepStore, well_formed
+from sordino.storage.streams import StepRow
 from sordino.streams.kept import Kept, Published, step_key
 
 if TYPE_CHECKING:
@@ -260,6 +262,49 @@ class KeptSteps(Steps):
         """Keep the state after the last step."""
         row = self.kept.row
         self.kept.keep_state(self.sealed(row.step, row.head_hash, held=False))
+
+    def go_through(self, behind: list[StepRow], generation: int, plan: str) -> None:
+        """Go through the steps behind the state.
+
+        Args:
+            behind: The steps.
+            generation: Who kept the state.
+            plan: Digest of the plan, to which keys are bound: under another one they would give other noise.
+
+        Raises:
+            StoreCorruptError: The key of a step is missing.
+            WrongKeyError: It was sealed under another key, or altered.
+        """
+        kept, keys = self.kept, self.kept.keys() if behind else {}
+        for row in behind:
+            if row.generation != generation:
+                generation = row.generation
+                sealed = keys.get(row.first)
+                if sealed is None or sealed.generation != generation:
+                    raise StoreCorruptError("a key of the stream is missing")
+                place = kept.place("key", row.first, generation).encode() + plan.encode()
+                try:
+                    self._core.take_key(kept.store.keys.sealing(sealed.key_id), place, sealed.sealed)
+                except CheckpointError:
+                    raise WrongKeyError("a key of the stream was sealed under another key, or altered") from None
+            self._core.skip(np.frombuffer(row.units or b"", _INTEGERS).astype(np.int64))
+            self.worked(row.steps)
+        kept.passed(behind)
+
+    def take_fresh_key(self, plan: str) -> None:
+        """Take a key for the noise to come, and keep it, before anything is published with it.
+
+        Raises:
+            StreamTakenError: Somebody else holds the stream now.
+            StoreError: It was not kept.
+        """
+        kept = self.kept
+        self._core.rekey()
+        if kept.is_cheap():
+            self.leave_state()
+        else:
+            place = kept.place("key", kept.row.step).encode() + plan.encode()
+            kept.keep_key(self._core.sealed_key(kept.store.keys.sealing(kept.row.key_id), place))
 
     def closing(self) -> None:
         """Keep the state, if it can be: else whoever goes on takes the noise to where it was."""

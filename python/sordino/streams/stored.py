@@ -323,11 +323,12 @@ def _stored_fit(kept: Kept, own: Fit | None) -> Fit:
 
 
 class _State(NamedTuple):
-    """Counters at the last state, the steps behind it, what was kept beside them, and where and how it was sealed."""
+    """Counters at the last state, the steps behind it, what was kept beside them, and by whom, where and how."""
 
     core: _core.Stream
     behind: list[StepRow]
     also: Any
+    generation: int
     place: str
     key: bytes
 
@@ -343,7 +344,7 @@ def _opened_state(kept: Kept, fit: StreamFit | TableFit | RareFit) -> _State:
     try:
         place = kept.place("state", step, generation)
         head, also = header_of(_core.checkpoint_header(sealed), place)
-        return _State(core, kept.steps(step, head), also, place, key)
+        return _State(core, kept.steps(step, head), also, generation, place, key)
     except BaseException:
         core.close()
         raise
@@ -352,20 +353,18 @@ def _opened_state(kept: Kept, fit: StreamFit | TableFit | RareFit) -> _State:
 def _counters_on(fit: Fit, kept: Kept) -> OpenStream:
     if not isinstance(fit, StreamFit | TableFit):
         raise StoreCorruptError("the plan of the stream opens none")
-    core, behind, also, _, _ = _opened_state(kept, fit)
+    core, behind, also, generation, _, _ = _opened_state(kept, fit)
     try:
-        for row in behind:
-            core.skip(np.frombuffer(row.units or b"", "<i8").astype(np.int64))
-        core.rekey()
         stream, _ = _over(fit, kept, core)
+        steps = getattr(stream, "counters", stream)._steps
+        steps.go_through(behind, generation, fit.digest)
         if isinstance(stream, HistogramStream):
             answers = [np.frombuffer(row.answers or b"", "<f8").tolist() for row in behind]
             stream._sums_so_far(decoded(also) if also is not None else [], answers)
-        counters = getattr(stream, "counters", stream)
         if isinstance(stream, EventStream) and stream.remembers:
             everything = behind if kept.row.tail == kept.row.checkpoint_step else kept.all_steps()
             stream._take_again(content for _, content in kept.changes(everything))
-        counters._steps.leave_state()  # the fresh key, before anything is published with it
+        steps.take_fresh_key(fit.digest)
     except BaseException:
         core.close()
         raise
@@ -397,7 +396,7 @@ def _lazy_on(fit: StreamFit, kept: Kept) -> OpenStream:
 
 
 def _rare_on(fit: RareFit, kept: Kept) -> OpenStream:
-    core, behind, also, place, key = _opened_state(kept, fit)
+    core, behind, also, _, place, key = _opened_state(kept, fit)
     if behind:
         raise StoreCorruptError("a state of the stream is missing")
     core.rekey()

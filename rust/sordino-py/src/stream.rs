@@ -475,6 +475,16 @@ impl Stream {
         Ok(self.0.briefly(py, |open| open.settled()?.rekey())??)
     }
 
+    /// The key, sealed.
+    fn sealed_key<'py>(&self, py: Python<'py>, key: [u8; 32], place: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
+        Ok(PyBytes::new(py, &self.0.briefly(py, |open| open.settled()?.sealed_key(&key, place))??))
+    }
+
+    /// Takes a sealed key for all samples from here on.
+    fn take_key(&self, py: Python<'_>, key: [u8; 32], place: &[u8], sealed: &[u8]) -> Result<(), PyError> {
+        Ok(self.0.briefly(py, |open| open.settled()?.take_key(&key, place, sealed))??)
+    }
+
     /// The state, sealed; behind a batch that waits to be stored only if that is said.
     #[pyo3(signature = (key, header, held=false))]
     fn checkpoint<'py>(

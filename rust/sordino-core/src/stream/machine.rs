@@ -8,6 +8,7 @@ use crate::door::StreamDoor;
 use crate::door::{Key, NoiseSource};
 use crate::error::Error;
 use crate::owner::Owner;
+use crate::sealing::{seal, unseal};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -232,10 +233,38 @@ impl Stream {
     /// If the stream is closed or belongs to another process, or the operating system gives no randomness.
     pub fn rekey(&mut self) -> Result<(), Error> {
         self.usable()?;
-        let mut source = self.door.source(Key::from_entropy()?);
+        self.draw_under(Key::from_entropy()?);
+        Ok(())
+    }
+
+    /// The key, sealed under another one and bound to `place`: with an earlier state and what was published since, it is
+    /// a state too, and a small one.
+    ///
+    /// # Errors
+    /// If the stream is closed or belongs to another process, or the operating system gives no randomness.
+    pub fn sealed_key(&self, key: &[u8; 32], place: &[u8]) -> Result<Vec<u8>, Error> {
+        self.usable()?;
+        seal(key, place, self.source.key().bytes())
+    }
+
+    /// Takes a key that was sealed at this step for all samples from here on.
+    ///
+    /// # Errors
+    /// If the stream is closed or belongs to another process; [`Error::Checkpoint`] if the bytes were altered, or belong
+    /// to another key or place.
+    pub fn take_key(&mut self, key: &[u8; 32], place: &[u8], sealed: &[u8]) -> Result<(), Error> {
+        self.usable()?;
+        let mut own = unseal(key, place, sealed)?;
+        let taken = Key::kept(&own).ok_or(Error::Checkpoint);
+        own.zeroize();
+        self.draw_under(taken?);
+        Ok(())
+    }
+
+    fn draw_under(&mut self, key: Key) {
+        let mut source = self.door.source(key);
         source.seek(self.source.position());
         self.source = source;
-        Ok(())
     }
 
     /// Bytes of the state: noise and filter.

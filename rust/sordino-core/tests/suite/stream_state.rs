@@ -104,6 +104,33 @@ fn a_fresh_key_is_for_what_comes() {
     assert!(matches!(closed.rekey(), Err(Error::Closed)) && matches!(closed.skip(&[0]), Err(Error::Closed)));
 }
 
+/// A state, the steps behind it and the keys that were taken among them are the state of now.
+#[test]
+fn sealed_keys_take_a_state_on() {
+    for plan in EVERY.iter() {
+        let rows = items(12, 2);
+        let mut stream = open(plan, 2, 9);
+        publish(&mut stream, &rows[..4]);
+        let state = stream.checkpoint(&KEY, b"public").unwrap();
+        let mut behind = Vec::new();
+        for (place, part) in [(b"first ", &rows[4..10]), (b"second", &rows[10..16])] {
+            stream.rekey().unwrap();
+            let sealed = stream.sealed_key(&KEY, place).unwrap();
+            behind.push((place, sealed, publish(&mut stream, part).1));
+        }
+        let mut restored = restore(plan, &stream, &state).unwrap();
+        for (place, sealed, units) in &behind {
+            assert!(matches!(restored.take_key(&KEY, b"elsewhere", sealed), Err(Error::Checkpoint)));
+            restored.take_key(&KEY, *place, sealed).unwrap();
+            restored.skip(units).unwrap();
+        }
+        assert_eq!(restored.answers(), stream.answers());
+        assert_eq!(publish(&mut restored, &rows[16..]), publish(&mut stream, &rows[16..]), "{:?}", plan.recipe());
+        stream.close();
+        assert!(stream.sealed_key(&KEY, b"first ").is_err() && stream.take_key(&KEY, b"first ", &behind[0].1).is_err());
+    }
+}
+
 #[test]
 fn altered_checkpoints_are_refused() {
     for plan in EVERY.iter() {
