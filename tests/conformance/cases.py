@@ -46,6 +46,7 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "sums": (so.RunningSum(8), COUNTS),
     "window": (so.MovingAverage(3, 8), COUNTS),
     "ring": (so.MovingAverage(3, 8, boundary="circular"), COUNTS),
+    "whole windows": (so.MovingAverage(3, 8, boundary="valid"), COUNTS),
     "same": (so.Convolution([0.2, 0.5, 0.3, 0.0], 8, "same"), COUNTS),
     "smoothing": (so.ExponentialSmoothing(0.8, 8), COUNTS),
     "decay": (so.workloads.PolynomialDecay(1.5, 8), COUNTS),

@@ -1,11 +1,13 @@
 """Workloads: what they compute, equality, and refusals."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
+from sordino.accuracy.bounds import singular_mean
 from sordino.errors import PlanFileError
 from sordino.workloads import workload_from_spec
 
@@ -25,7 +27,7 @@ def naive(kernel, n, boundary):
                 A[t, i % n] += h
             elif 0 <= i < n:
                 A[t, i] += h
-    return A
+    return A[len(kernel) - 1 :] if boundary == "valid" else A
 
 
 def test_the_oracle_on_a_known_case():
@@ -33,13 +35,40 @@ def test_the_oracle_on_a_known_case():
     assert naive([1, 2, 3], 3, "same").tolist() == [[2, 1, 0], [3, 2, 1], [0, 3, 2]]
 
 
-@given(st.integers(1, 12), st.sampled_from(["circular", "causal", "same"]), st.data())
+@given(st.integers(1, 12), st.sampled_from(["circular", "causal", "same", "valid"]), st.data())
 def test_filters_are_their_definition(n, boundary, data):
     taps = data.draw(st.integers(1, n))
     tap = st.floats(-4, 4).filter(lambda h: h == 0 or abs(h) > 1e-3)
     kernel = data.draw(st.lists(tap, min_size=taps, max_size=taps).filter(any))
     workload = so.Convolution(kernel, n, boundary)
     assert np.allclose(dense(workload), naive(kernel, n, boundary))
+    assert workload.answers_shape == (workload.core.answers_len,)
+
+
+@pytest.mark.parametrize(("n", "taps"), [(600, 2), (600, 50), (600, 301), (600, 600), (1000, 30)])
+def test_bounds_of_filters_without_a_warm_up_are_below_the_truth(n, taps):
+    rng = np.random.default_rng(0)
+    for kernel in (np.ones(taps), rng.normal(size=taps)):
+        workload = so.Convolution(kernel, n, "valid")
+        A = dense(workload)
+        truth = np.linalg.norm(A, "nuc") / np.sqrt(A.size)
+        assert 0.0 < singular_mean(workload)[0] <= truth * (1 + 1e-9)
+
+
+def test_without_a_warm_up_there_are_whole_windows_only():
+    """Answers, errors and labels of the steps that have a whole window; a stream has all steps."""
+    x = np.arange(40) ** 2 % 17
+    whole, valid = so.MovingAverage(7, 40), so.MovingAverage(7, 40, boundary="valid")
+    for mechanism in ("identity-gaussian", "fourier-gaussian", "square-root-gaussian", "output-gaussian"):
+        plans = [so.plan(w, so.GaussianDP(mu=1.0), mechanism=mechanism) for w in (whole, valid)]
+        assert np.array_equal(plans[1].fit.answers_stderr, plans[0].fit.answers_stderr[6:])
+    release = so.plan(valid, so.GaussianDP(mu=1e6)).release(pd.Series(x, index=pd.date_range("2024-01-01", periods=40)))
+    assert np.allclose(release.values, np.convolve(x, np.ones(7) / 7, "valid"), atol=1e-4)
+    assert release.labels[0] == pd.Timestamp("2024-01-07") and len(release.labels) == 34
+    assert release.to_frame()["index"][0] == pd.Timestamp("2024-01-07")
+    assert so.plan(valid, so.GaussianDP(mu=1.0)).release(x).to_frame()["index"][0] == 6
+    with pytest.raises(so.errors.UnsupportedMechanismError):
+        so.plan(so.Continual(valid), so.GaussianDP(mu=1.0))
 
 
 def test_named_filters():

@@ -26,6 +26,11 @@ class TableLike(ABC):
     digest: str | None
     step: int | None = None
 
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[str, ...] | None:
+        """Names of the cells, where they lie along one dimension."""
+
     @abstractmethod
     def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return where cells lie, shape (cells, d), if all dimensions are numbers.

@@ -98,6 +98,8 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             return float(np.mean(0.5 / np.sin((2 * k - 1) * math.pi / (4 * n + 2)))) * _SAFE, "SVD bound"
         case Filter(boundary="circular") | GroupConvolution():
             return float(np.mean(_magnitudes(workload))) * _SAFE, "SVD bound"
+        case Filter(boundary="valid"):
+            return _valid_mean(workload)
         case Filter():
             return _filter_mean(workload)
         case Marginals():
@@ -195,6 +197,26 @@ def _filter_mean(workload: Filter) -> tuple[float, str]:
     count = -(-n // _DENSE)
     blocks = count * _nuclear_norm(taps, lags, n // count)
     return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def _valid_mean(workload: Filter) -> tuple[float, str]:
+    """Return the value of a filter without its warm-up.
+
+    A part of a matrix has no larger nuclear norm than the whole. Its last m columns are a causal filter of m steps; and
+    it is itself a part of that of n steps, whose other rows have at most the root of their number times their
+    Frobenius norm. No nuclear norm is below the Frobenius norm.
+    """
+    n, taps = workload.steps, workload.kernel
+    m, missing = n - len(taps) + 1, len(taps) - 1
+    if n <= _DENSE:
+        A = np.array([workload.core.row(t) for t in range(m)])
+        return float(np.linalg.norm(A, "nuc")) / math.sqrt(m * n) * _SAFE, "SVD bound"
+    lags = np.arange(len(taps))
+    square = _dual_trace(taps, lags, m) if missing < m else 0.0
+    left_out = math.sqrt(missing * float(np.sum(taps**2 * (missing - lags))))
+    whole = _dual_trace(taps, lags, n) - left_out
+    best = max(square, whole, math.sqrt(m * float(np.sum(taps**2))))
+    return best / math.sqrt(m * n) * (1.0 - 1e-9), "SVD bound (dual)"
 
 
 def _dual_trace(taps: Array, lags: NDArray[np.int64], n: int) -> float:
@@ -434,7 +456,7 @@ def spectral_bound(workload: Workload) -> Bound | None:
 
     `specLB = max_K K² |lambda_(K-1)|²/(N² log2² N)` (Fawaz, Muthukrishnan & Nikolov 2013, Theorem 2).
     """
-    if not isinstance(workload, Filter | GroupConvolution):
+    if not isinstance(workload, Filter | GroupConvolution) or getattr(workload, "boundary", "") == "valid":
         return None
     values = _magnitudes(workload)
     n = len(values)

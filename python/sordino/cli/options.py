@@ -73,7 +73,7 @@ def _options() -> list[Callable[[_Command], _Command]]:
         click.option("--length", type=int, help="Steps of the series, or number of cells. Public."),
         click.option(
             "--boundary",
-            type=click.Choice(["causal", "same", "circular"]),
+            type=click.Choice(["causal", "same", "valid", "circular"]),
             help="What a filter does at the ends of the series.",
         ),
         *guarantee_options(),

@@ -45,7 +45,8 @@ def _filtered(workload: Filter, series: Array) -> Array:
     n, taps = workload.steps, workload.kernel
     ring = n if workload.boundary == "circular" else n + len(taps)
     answers = np.fft.irfft(np.fft.rfft(series, ring) * np.fft.rfft(taps, ring), ring)
-    return np.asarray(answers[workload.center : workload.center + n])
+    first = workload.center + workload.first_step
+    return np.asarray(answers[first : workload.center + n])
 
 
 def draw_truth(figure: Figure, release: so.Release, truth: Array) -> None:

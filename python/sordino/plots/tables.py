@@ -118,7 +118,9 @@ def positions(release: Release) -> Positions:
 
 
 def _places(workload: Workload) -> NDArray[Any]:
-    return part_places(workload) if isinstance(workload, Union) else np.arange(workload.core.answers_len)
+    if isinstance(workload, Union):
+        return part_places(workload)
+    return np.arange(workload.core.answers_len) + workload.first_step
 
 
 def _axis_name(workload: Workload, drawn: str) -> str:

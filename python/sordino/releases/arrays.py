@@ -59,10 +59,11 @@ def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, cou
         InvalidParameterError: Not-a-number or infinite entries.
         UnitError: A table of another schema or a larger unit than the plan's.
     """
-    ordered = isinstance(workload, SortedHistogram)
+    ordered, index = isinstance(workload, SortedHistogram), None
     if isinstance(data, TableLike):
         data.require(unit, workload.schema_digest)
-        data = data.counts
+        # A layout says more.
+        index, data = data.labels if workload.layout is None else None, data.counts
     if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
         nonzeros = _nonzeros(data, workload, integral)
         return Cells(_sorted(nonzeros, workload) if ordered else nonzeros, None)
@@ -71,8 +72,8 @@ def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, cou
         array = entries_of(_INPUT, data, width=len(workload.levels))
     else:
         array = array_of(_INPUT, data)
-    index = getattr(data, "index", None) if hasattr(data, "to_numpy") else None  # the labels of pandas
-    index = None if callable(index) else index
+    own = getattr(data, "index", None) if hasattr(data, "to_numpy") else None  # the labels of pandas
+    index = index if own is None or callable(own) else own
     if isinstance(workload, Marginals) and array.size == 0 and array.shape[:1] == (0,):
         array = np.zeros((0, len(workload.levels)), dtype=np.int64)  # no records: their number is private
     if isinstance(workload, Marginals) and array.ndim == 2:

@@ -173,9 +173,10 @@ class Release:
 
     @property
     def labels(self) -> Any:
-        """Labels of the answers: those of the cells where there is one answer for each cell, else None."""
-        named = self.index is not None and self.workload.per_cell and len(self.index) == self.values.size
-        return self.index if named else None
+        """Labels of the answers: those of the cells where each answer belongs to one cell, else None."""
+        first = self.workload.first_step
+        named = self.index is not None and self.workload.per_cell and len(self.index) == first + self.values.size
+        return self.index[first:] if named and first else self.index if named else None
 
     @property
     def unbiased(self) -> Array:

@@ -48,6 +48,14 @@ class Table(TableLike):
         """Return the counts, shape `schema.table_shape`, read-only."""
         return self.counts.reshape(self.schema.table_shape)
 
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Names of the cells, where they lie along one dimension: days of a series, groups of ages."""
+        if len(self.schema.dimensions) != 1 or self.schema.value is not None:
+            return None
+        (dimension,) = self.schema.dimensions.values()
+        return dimension.labels
+
     def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the middles of cells, shape (cells, d): what smooth queries take as points.
 

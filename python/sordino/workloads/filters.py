@@ -24,9 +24,10 @@ __all__ = [
     "SlidingWindow",
 ]
 
-Boundary: TypeAlias = Literal["circular", "causal", "same"]
+Boundary: TypeAlias = Literal["circular", "causal", "same", "valid"]
 """circular: the series is a ring. causal: `y_t = sum_j h_j x_(t-j)`, nothing before the start.
-same: the filter is centred, `y_t = sum_j h_j x_(t+c-j)`, `c = (len(h) - 1) // 2`, nothing outside."""
+same: the filter is centred, `y_t = sum_j h_j x_(t+c-j)`, `c = (len(h) - 1) // 2`, nothing outside.
+valid: causal without a warm-up, from the first step that meets all taps on: `length - len(h) + 1` answers."""
 
 
 # Taps below this are zero: they change no answer, and their squares would underflow.
@@ -38,11 +39,17 @@ def _boundary(value: object) -> Boundary:
     return boundary
 
 
+def _looks_back(name: str, boundary: Boundary) -> None:
+    """Refuse a boundary that a kernel as long as the series has no use for."""
+    if boundary not in {"causal", "circular"}:
+        raise InvalidParameterError(f"{name} looks back to the start: boundary 'causal' or 'circular'")
+
+
 class Filter(Workload):
     """A convolution of a series of `length` steps with a kernel.
 
     Attributes:
-        length: Steps of the series, inputs and answers; None for a stream of unknown length.
+        length: Steps of the series; as many answers, but for the boundary 'valid'. None for a stream of unknown length.
         boundary: What happens at the ends.
     """
 
@@ -82,14 +89,28 @@ class Filter(Workload):
         """Tap that meets the step itself: 0 unless the boundary is 'same'."""
         return (len(self.kernel) - 1) // 2 if self.boundary == "same" else 0
 
+    @property
+    def answers_shape(self) -> tuple[int, ...]:
+        """`(length,)`; without a warm-up the steps that have an answer."""
+        return (self.steps - self.first_step,)
+
+    @property
+    def first_step(self) -> int:  # type: ignore[override]
+        """Step that the first answer belongs to: 0 unless the boundary is 'valid'."""
+        return len(self.kernel) - 1 if self.boundary == "valid" else 0
+
     def _build(self) -> _core.Workload:
         kernel = self.kernel
         if self.boundary == "circular":
             if len(kernel) > self.steps:
                 raise InvalidParameterError("a circular kernel must not be longer than the series")
             return _core.Workload.circular(np.pad(kernel, (0, self.steps - len(kernel))))
-        if self.boundary == "causal":
+        if self.boundary == "valid" and len(kernel) > self.steps:
+            raise InvalidParameterError("with boundary='valid' the kernel must not be longer than the series")
+        if self.boundary in {"causal", "valid"}:
             kernel = kernel[: self.steps]  # later taps never meet the series
+        if self.boundary == "valid":
+            return _core.Workload.tail(self.first_step, _core.Workload.linear(kernel, self.steps, 0))
         return _core.Workload.linear(np.ascontiguousarray(kernel), self.steps, self.center)
 
 
@@ -101,7 +122,7 @@ class Convolution(Filter):
     Args:
         kernel: Taps, shape (taps,), finite, not all zero.
         length: Steps of the series; the number of taps if None.
-        boundary: 'circular', 'causal' or 'same'.
+        boundary: 'circular', 'causal', 'same' or 'valid'.
 
     Raises:
         DataTypeError: The kernel is no one-dimensional array of numbers.
@@ -127,12 +148,13 @@ class Convolution(Filter):
 class MovingAverage(Filter):
     """Mean of the last `window` steps (centred with boundary 'same').
 
-    `y_t = (1/window) sum_(j<window) x_(t-j)`; steps before the start count as zero.
+    `y_t = (1/window) sum_(j<window) x_(t-j)`; steps before the start count as zero, or with boundary 'valid' the first
+    answer is that of step `window - 1`.
 
     Args:
         window: Steps in the mean, at most `length`.
         length: Steps of the series; None for a stream of unknown length.
-        boundary: 'causal', 'same' or 'circular'.
+        boundary: 'causal', 'same', 'valid' or 'circular'.
 
     Raises:
         DataTypeError: A size is no integer.
@@ -192,8 +214,7 @@ class ExponentialSmoothing(Filter):
         self.length = steps_of("length", length)
         self.normalized = flag("normalized", normalized)
         self.boundary = _boundary(boundary)
-        if self.boundary == "same":
-            raise InvalidParameterError("exponential smoothing looks back only: boundary 'causal' or 'circular'")
+        _looks_back("exponential smoothing", self.boundary)
 
     def _taps(self) -> Array:
         taps = self.decay ** np.arange(self.steps, dtype=np.float64)
@@ -231,8 +252,7 @@ class PolynomialDecay(Filter):
         self.exponent = positive("exponent", exponent, most=20.0)
         self.length = length_of("length", length)
         self.boundary = _boundary(boundary)
-        if self.boundary == "same":
-            raise InvalidParameterError("polynomial decay looks back only: boundary 'causal' or 'circular'")
+        _looks_back("polynomial decay", self.boundary)
         _ = self.core
 
     def _taps(self) -> Array:
@@ -285,7 +305,8 @@ class Difference(Filter):
     Args:
         length: Steps of the series.
         order: How often, 1 to 16.
-        boundary: 'causal' (the first step differs from zero) or 'circular'.
+        boundary: 'causal' (the first step differs from zero), 'valid' (the first `order` steps have no answer), or
+            'circular'.
 
     Raises:
         DataTypeError: A size is no integer.

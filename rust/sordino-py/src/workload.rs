@@ -80,6 +80,11 @@ impl Workload {
     }
 
     #[staticmethod]
+    fn tail(first: usize, of: PyRef<'_, Self>) -> Result<Self, PyError> {
+        Self::checked(Core::Tail { first, of: Box::new(of.0.clone()) })
+    }
+
+    #[staticmethod]
     fn kronecker(factors: Vec<PyRef<'_, Self>>) -> Result<Self, PyError> {
         Self::checked(Core::Kronecker { factors: factors.iter().map(|factor| factor.0.clone()).collect() })
     }

@@ -119,7 +119,7 @@ class Mechanism(Entry):
             case "laminar":
                 return _is_laminar(workload)
             case "square-root":
-                return isinstance(workload, Filter) and workload.boundary == "causal"
+                return isinstance(workload, Filter) and workload.boundary in {"causal", "valid"}
             case "fourier-uniform":
                 return isinstance(workload, Marginals)
             case "fourier-composed" | "fourier-planar" | "fourier-grouped":

@@ -176,7 +176,7 @@ def _by_weights(  # noqa: PLR0917 - which answers, and for how many intervals
 def _taps_of(workload: Filter, t: int) -> tuple[int, int]:
     """Return the first and the last tap that answer t reads cells with."""
     taps, n = len(workload.kernel), workload.answers_shape[0]
-    if _is_ring(workload):
+    if _is_ring(workload) or workload.boundary == "valid":
         return 0, taps
     centre = (taps - 1) // 2 if workload.boundary == "same" else 0
     return max(0, centre + t - n + 1), min(taps, centre + t + 1)

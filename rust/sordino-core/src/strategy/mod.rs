@@ -31,6 +31,7 @@ mod recipe;
 mod records;
 mod sparse;
 mod square_root;
+mod tail;
 mod tree;
 mod weighted_tree;
 mod z2;

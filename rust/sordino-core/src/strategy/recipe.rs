@@ -12,6 +12,7 @@ use super::output::Output;
 use super::product::Product;
 use super::sparse::Sparse;
 use super::square_root::SquareRoot;
+use super::tail::Tail;
 use super::tree::Tree;
 use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
 use super::z2::Z2;
@@ -78,6 +79,9 @@ impl Recipe {
         let unsupported = || Error::Unsupported("this mechanism does not serve this workload with this noise".into());
         Ok(match (self.mechanism, &workload) {
             (Mechanism::Identity, _) => Box::new(Identity::new(&workload, geometry)?),
+            (_, Workload::Tail { first, of }) => {
+                Box::new(Tail::new(*first, Self { workload: (**of).clone(), ..self.clone() }.build()?))
+            }
             (Mechanism::Output, Workload::Matrix { rows, columns, entries }) => {
                 Box::new(Dense::new(*rows, *columns, entries.clone(), geometry))
             }

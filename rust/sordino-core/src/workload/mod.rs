@@ -9,6 +9,7 @@ mod marginals;
 mod matrix;
 mod ranges;
 mod sparse;
+pub(crate) mod tail;
 #[cfg(test)]
 pub(crate) mod tests;
 mod union;
@@ -106,6 +107,13 @@ pub enum Workload {
         /// The workloads.
         parts: Vec<Workload>,
     },
+    /// The answers of another workload from number `first` on.
+    Tail {
+        /// The first one that is asked for.
+        first: usize,
+        /// The workload.
+        of: Box<Workload>,
+    },
     /// `A_1 ⊗ … ⊗ A_k`: cells and answers row-major over those of the factors.
     Kronecker {
         /// The factors.
@@ -177,6 +185,13 @@ impl Workload {
                 sparse::check(*rows, *columns, starts, indices, entries)?;
                 check_entries("matrix", entries)?;
             }
+            Self::Tail { first, of } => {
+                if depth == MAX_DEPTH {
+                    return Err(Error::invalid("workloads", format!("nested more than {MAX_DEPTH} deep")));
+                }
+                of.check(depth + 1)?;
+                tail::check(*first, of)?;
+            }
             Self::Union { parts: inner } | Self::Kronecker { factors: inner } => {
                 if depth == MAX_DEPTH {
                     return Err(Error::invalid("workloads", format!("nested more than {MAX_DEPTH} deep")));
@@ -224,6 +239,7 @@ impl Workload {
             }
             Self::Matrix { columns, .. } | Self::Sparse { columns, .. } => Some(*columns),
             Self::Union { parts } => parts.first().and_then(Self::input_len),
+            Self::Tail { of, .. } => of.input_len(),
             Self::Kronecker { factors } => {
                 factors.iter().try_fold(1usize, |n, factor| Some(n.saturating_mul(factor.input_len()?)))
             }
@@ -259,6 +275,7 @@ impl Workload {
             Self::Matrix { rows, .. } | Self::Sparse { rows, .. } => *rows,
             Self::Ranges { len } => ranges::count(*len),
             Self::Union { parts } => parts.iter().map(Self::answers_len).fold(0, usize::saturating_add),
+            Self::Tail { first, of } => of.answers_len().saturating_sub(*first),
             Self::Kronecker { factors } => factors.iter().map(Self::answers_len).fold(1, usize::saturating_mul),
         }
     }
@@ -275,6 +292,7 @@ impl Workload {
             Self::Sparse { starts, indices, entries, .. } => sparse::apply(starts, indices, entries, x, out),
             Self::Ranges { .. } => ranges::apply(x, out),
             Self::Union { parts } => union::each(parts, out, |part, piece| part.apply(x, piece)),
+            Self::Tail { first, of } => tail::rest(*first, out, |all| of.apply(x, all)),
             Self::Kronecker { factors } => kronecker::apply(factors, x, out),
         }
     }
@@ -322,6 +340,7 @@ impl Workload {
             Self::Sparse { starts, indices, entries, .. } => sparse::write_row(starts, indices, entries, t, row),
             Self::Ranges { .. } => ranges::write_row(t, row),
             Self::Union { parts } => union::write_row(parts, t, row),
+            Self::Tail { first, of } => of.write_row(first + t, row),
             Self::Kronecker { factors } => kronecker::write_row(factors, t, row),
         }
     }
@@ -337,6 +356,7 @@ impl Workload {
             Self::Sparse { starts, entries, .. } => sparse::row_squares(starts, entries, out),
             Self::Ranges { len } => ranges::row_squares(*len, out),
             Self::Union { parts } => union::each(parts, out, Self::row_squares),
+            Self::Tail { first, of } => tail::rest(*first, out, |all| of.row_squares(all)),
             Self::Kronecker { factors } => kronecker::row_squares(factors, out),
         }
     }
@@ -371,6 +391,7 @@ impl Workload {
                 let all = parts.iter().map(Self::magnitudes);
                 all.fold((f64::INFINITY, 0.0), |(a, b), (c, d)| (a.min(c), b.max(d)))
             }
+            Self::Tail { of, .. } => of.magnitudes(),
             Self::Kronecker { factors } => kronecker::magnitudes(factors),
         }
     }
