@@ -71,6 +71,27 @@ def test_without_a_warm_up_there_are_whole_windows_only():
         so.plan(so.Continual(valid), so.GaussianDP(mu=1.0))
 
 
+def test_queries_have_names(tmp_path):
+    """Rows of a data frame, or given: in frames, files and pictures; such a matrix stays as it is written."""
+    frame = pd.DataFrame(np.tril(np.ones((3, 3))), index=["a", "b", "total"])
+    workload = so.Matrix(frame)
+    assert workload == so.Matrix(frame.to_numpy(), names=["a", "b", "total"]) != so.Matrix(frame.to_numpy())
+    assert so.Matrix(pd.DataFrame(np.eye(2))).names is None
+    plan = so.plan(workload, so.PureDP(epsilon=1.0))
+    assert plan.workload == workload == so.Plan.load(plan.save(tmp_path / "plan.json")).workload
+    release = plan.release([1, 2, 3])
+    assert release.labels == ["a", "b", "total"] == release.to_frame()["query"].tolist()
+    for suffix in ("arrow", "parquet"):
+        assert so.Release.load(release.save(tmp_path / f"r.{suffix}")).labels == release.labels
+    figure = release.plot()
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == release.labels
+    for names in (["a"], ["a", "a", "b"], ["a", "b", ""], ["a", "b", "c\n"]):
+        with pytest.raises(so.errors.InvalidParameterError):
+            so.Matrix(np.eye(3), names=names)
+    with pytest.raises(so.errors.DataTypeError):
+        so.Matrix(np.eye(3), names=[1, 2, 3])
+
+
 def test_named_filters():
     n = 10
     assert np.allclose(dense(so.RunningSum(n)), np.tril(np.ones((n, n))))

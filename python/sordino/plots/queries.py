@@ -24,7 +24,7 @@ __all__ = [
     "draw_range_map",
     "drawing_order",
     "has_order",
-    "is_map",
+    "map_shape",
     "mark_parts",
     "part_places",
     "part_slices",
@@ -116,13 +116,22 @@ def draw_range_map(
         axes.set_yticks(ticks, labels)
 
 
-def is_map(workload: Workload) -> bool:
-    """Return whether answers are drawn as a map: two axes, both of some length."""
-    return not isinstance(workload, Marginals) and len(workload.answers_shape) == 2 and min(workload.answers_shape) > 1
+def map_shape(workload: Workload) -> tuple[int, int] | None:
+    """Return the shape of answers that are drawn as a map, None of others: two axes, both of some length.
+
+    Few cells of a schema's table are drawn one by one, under their names.
+    """
+    shape, layout = workload.answers_shape, workload.layout
+    if layout is not None and layout.channels is None and len(layout.blocks) == 1 and math.prod(shape) > FEW:
+        shape = tuple(sum(len(names.labels) for names in axis) for axis in layout.blocks[0])
+    is_map = not isinstance(workload, Marginals) and len(shape) == 2 and min(shape) > 1
+    return (shape[0], shape[1]) if is_map else None
 
 
 def draw_map(figure: Figure, axes: Axes, workload: Workload, values: Array, label: str) -> None:
     """Draw answers on two axes: the first downwards, the second to the right; below zero in another colour."""
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - optional extra
+
     most = float(np.abs(values).max())
     edges = [np.arange(n + 1) - 0.5 for n in values.shape]
     _draw_colors(figure, axes, (edges[1], edges[0], values), label, signed=float(values.min()) < -0.05 * most)
@@ -132,11 +141,14 @@ def draw_map(figure: Figure, axes: Axes, workload: Workload, values: Array, labe
     names = _names_of_axes(workload)
     for axis, (level, labels) in zip((axes.yaxis, axes.xaxis), names, strict=True):
         axis.set_label_text(literal(level))
-        if labels is not None:
+        if labels is None:
+            axis.set_major_locator(MaxNLocator(integer=True))
+        else:
             step = -(-len(labels) // 16)
             axis.set_ticks(range(0, len(labels), step), [literal(label) for label in labels[::step]])
     if names[1][1] is not None and max(map(len, names[1][1])) > 6:
-        axes.tick_params(axis="x", labelrotation=45)
+        for named in axes.get_xticklabels():
+            named.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
 def _draw_colors(figure: Figure, axes: Axes, mesh: tuple[Any, Any, Any], label: str, *, signed: bool) -> None:

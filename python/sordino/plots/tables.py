@@ -19,7 +19,7 @@ from sordino.plots.queries import (
     draw_range_map,
     drawing_order,
     has_order,
-    is_map,
+    map_shape,
     mark_parts,
     part_places,
     part_slices,
@@ -278,9 +278,10 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
         figure, axes = canvas_of(ax, 8.0, 6.0)
         values = release.values.reshape(-1)
         draw_range_map(figure, axes, release.workload, values, "released answer", names=release.index)
-    elif is_map(release.workload):
+    elif (shape := map_shape(release.workload)) is not None:
         figure, axes = canvas_of(ax, 8.0, 6.0)
-        draw_map(figure, axes, release.workload, release.values, "released answer")
+        values = release.values.reshape(-1) / answer_weights(release)
+        draw_map(figure, axes, release.workload, values.reshape(shape), "released answer")
     else:
         figure, axes = canvas_of(ax, 9.5, 4.8)
         where = _draw_answers(axes, release, half)

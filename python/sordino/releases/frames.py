@@ -72,6 +72,8 @@ def label_columns(release: Release) -> dict[str, Any]:
             "first": first if cells is None else [cells[i] for i in first],
             "last": last if cells is None else [cells[i] for i in last],
         }
+    if workload.answer_names is not None:
+        return {"query": list(workload.answer_names)}
     places = range(workload.first_step, workload.first_step + release.values.size)
     return {"index": list(places) if release.labels is None else list(release.labels)}
 

@@ -173,7 +173,9 @@ class Release:
 
     @property
     def labels(self) -> Any:
-        """Labels of the answers: those of the cells where each answer belongs to one cell, else None."""
+        """Names of the queries, or labels of the cells where each answer belongs to one; else None."""
+        if self.workload.answer_names is not None:
+            return list(self.workload.answer_names)
         first = self.workload.first_step
         named = self.index is not None and self.workload.per_cell and len(self.index) == first + self.values.size
         return self.index[first:] if named and first else self.index if named else None

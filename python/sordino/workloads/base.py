@@ -127,6 +127,7 @@ class Workload(ABC):
         kind: Name in plan files; never re-meant.
         linear: Whether the answers are linear in the cells as they come, so that it can be a part of others.
         per_cell: Whether there is one answer for each cell, so that it can be called like the cell.
+        answer_names: What the answers are called, None where nobody says it.
         first_step: Cells before the first that has an answer.
         continual: Whether it is answered after every step of a stream, by nature.
         of_events: Whether its items are events, which change counters by a public rule.
@@ -139,6 +140,7 @@ class Workload(ABC):
     kind: ClassVar[str]
     linear: ClassVar[bool] = True
     per_cell: ClassVar[bool] = False
+    answer_names: tuple[str, ...] | None = None
     first_step: int = 0
     continual: ClassVar[bool] = False
     of_events: ClassVar[bool] = False

@@ -1,6 +1,6 @@
 """Any matrix of queries, dense or sparse."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino._support.checks import numbers
+from sordino._support.checks import name_of, numbers, sequence
 from sordino.errors import DataTypeError, InvalidParameterError
 from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, check_weights
 
@@ -47,22 +47,33 @@ class Matrix(Workload):
             which stays sparse.
         weights: Positive weight of each query's squared error in the mean, shape (queries,); 1 if None. Answers are
             not scaled.
+        names: What the queries are called in frames, files and pictures, public; those of the rows of a data frame if
+            None. A matrix with names is planned as it is written: no faster form of it is looked for.
 
     Raises:
         DataTypeError: Not a two-dimensional array of numbers.
         InvalidParameterError: Empty, zero, not finite or too large, or weights are out of range or not as many as
-            queries.
+            queries; or so are names, or one comes twice.
     """
 
     kind: ClassVar[str] = "matrix"
 
-    def __init__(self, A: object, weights: object = None) -> None:
+    def __init__(self, A: object, weights: object = None, names: Sequence[str] | None = None) -> None:
+        index: Any = getattr(A, "index", None)
+        if names is None and hasattr(index, "dtype") and all(isinstance(name, str) for name in index):
+            names = list(index)
         self.A: Array | CompressedRows = _compressed(A) if hasattr(A, "tocsr") else numbers("A", A, ndim=2)
         _check_shape(self.A.shape)
         self.weights = None if weights is None else numbers("weights", weights)
         if self.weights is not None and len(self.weights) != self.A.shape[0]:
             raise InvalidParameterError(f"{len(self.weights)} weights for {self.A.shape[0]} queries")
         check_weights(self.weights)
+        self.names = (
+            None if names is None else tuple(name_of("a name", name) for name in sequence("names", names, "texts"))
+        )
+        self.answer_names = self.names
+        if self.names is not None and (len(self.names) != self.A.shape[0] or len(set(self.names)) < len(self.names)):
+            raise InvalidParameterError("names must be one for each query, and differ")
         _ = self.core
 
     @property
@@ -90,7 +101,8 @@ class Matrix(Workload):
         A: Any = self.A
         if isinstance(A, CompressedRows):
             A = {"shape": list(A.shape), "indptr": A.indptr, "indices": A.indices, "data": A.data}
-        return {"A": A} if self.weights is None else {"A": A, "weights": self.weights}
+        named = {} if self.names is None else {"names": list(self.names)}
+        return {"A": A} | ({} if self.weights is None else {"weights": self.weights}) | named
 
     @classmethod
     def _from_spec(cls, spec: Mapping[str, Any]) -> Self:

@@ -25,13 +25,14 @@ def recognised(workload: Workload) -> Workload:
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
     causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`. Products within products
     are one product. Sparse matrices are looked at where they can be held dense. Equal weights of all queries are none.
+    A matrix whose queries have names keeps them, and stays as it is.
     """
     return _in_parts(_unweighted(workload))
 
 
 def _unweighted(workload: Workload) -> Workload:
     match workload:
-        case Matrix(A=A, weights=np.ndarray() as weights) if (weights == weights[0]).all():
+        case Matrix(A=A, weights=np.ndarray() as weights, names=None) if (weights == weights[0]).all():
             return Matrix(A)
         case Kronecker(factors=factors):
             return _kept(workload, [_unweighted(factor) for factor in factors])
@@ -41,7 +42,7 @@ def _unweighted(workload: Workload) -> Workload:
 
 def _in_parts(workload: Workload) -> Workload:
     match workload:
-        case Matrix(weights=None):
+        case Matrix(weights=None, names=None):
             return _named(workload) or workload
         case Kronecker(factors=factors):
             return _kept(workload, [part for factor in factors for part in _factors(_in_parts(factor))])
