@@ -1,7 +1,11 @@
 """The examples run as a user runs them."""
 
+import base64
 import csv
 import hashlib
+import importlib
+import io
+import json
 import re
 import subprocess
 import sys
@@ -144,3 +148,26 @@ def test_data_is_what_its_page_says():
         assert size < 900_000
         assert f"| `{file.name}` | {rows:,}{'' if header else ' (no header)'} | {size:,} |" in page
         assert f"{hashlib.sha256(content).hexdigest()}  {file.name}" in page
+
+
+def test_the_notebook_shows_what_it_says(monkeypatch):
+    """Run cell by cell: text and cards are those that are kept in it, pictures are of the same size and not empty."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    monkeypatch.syspath_prepend(str(EXAMPLES.parent / "scripts"))
+    path = EXAMPLES / "published.ipynb"
+    shown = importlib.import_module("notebook").outputs(path)
+    kept = [cell["outputs"] for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    pictures = 0
+    for own, before in zip(shown, kept, strict=True):
+        assert [set(each.get("data", {})) for each in own] == [set(each.get("data", {})) for each in before]
+        for each, old in zip(own, before, strict=True):
+            if "image/png" not in each.get("data", {}):
+                assert each == old
+                continue
+            now, then = (
+                matplotlib.image.imread(io.BytesIO(base64.b64decode(o["data"]["image/png"]))) for o in (each, old)
+            )
+            assert now.shape == then.shape and now.std() > 0.05
+            pictures += 1
+    assert pictures >= 5

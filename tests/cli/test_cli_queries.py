@@ -266,7 +266,21 @@ def test_all_ranges_of_a_column(tmp_path):
 
 
 def published(text):
-    return {tuple(table["columns"]): table for table in json.loads(text)["tables"]}
+    """Tables by their columns: levels, and numbers nested like the table."""
+    answers = json.loads(text)["answers"]
+    numbers = {name: answers.pop(name) for name in ("value", "unbiased", "stderr", "lower", "upper") if name in answers}
+    rows = {}
+    for place, row in enumerate(zip(*answers.values(), strict=True)):
+        rows.setdefault(tuple(name for name, level in zip(answers, row, strict=True) if level is not None), []).append(
+            place
+        )
+    found = {}
+    for names, places in rows.items():
+        levels = [list(dict.fromkeys(answers[name][place] for place in places)) for name in names]
+        shape = [len(each) for each in levels]
+        nested = {name: np.reshape([column[p] for p in places], shape).tolist() for name, column in numbers.items()}
+        found[names] = {"levels": levels, **nested}
+    return found
 
 
 def test_marginals_of_declared_columns(survey):
@@ -417,8 +431,23 @@ def test_columns_of_parquet(tmp_path):
 def test_a_column_called_like_a_number_of_the_output(tmp_path):
     path = write(tmp_path / "odd.csv", ["value"], [["1"], ["2"]])
     options = ["--column", "value:1|2", "--marginals", 1, *SHARP]
-    assert np.rint(published(done("release", path, *options))["value",]["value"]).tolist() == [1, 1]
-    assert "'value'" in refused(2, "release", path, *options, "--output", tmp_path / "out.csv")
+    answers = json.loads(done("release", path, *options))["answers"]
+    done("release", path, *options, "--output", tmp_path / "out.csv")
+    rows = rows_of(tmp_path / "out.csv")
+    assert list(answers) == list(rows[0]) == ["value (level)", "value", "stderr", "lower", "upper"]
+    assert answers["value (level)"] == [row["value (level)"] for row in rows] == ["1", "2"]
+    assert np.rint(answers["value"]).tolist() == [1, 1]
+
+
+def test_filters_without_a_warm_up_name_their_steps(tmp_path):
+    path = write(tmp_path / "days.csv", ["day", "n"], [[f"2026-01-{day:02}", str(day)] for day in range(1, 11)])
+    options = ["--counts-column", "n", "--workload", "moving-average", "--window", 4, "--boundary", "valid", *SHARP]
+    answers = json.loads(done("release", path, "--label-column", "day", *options))["answers"]
+    assert answers["label"] == [f"2026-01-{day:02}" for day in range(4, 11)]
+    assert answers["value"] == pytest.approx([2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5], abs=0.1)
+    picture = tmp_path / "picture.svg"
+    done("release", path, *options, "--plot", picture, "--insecure-show-truth", "--output", tmp_path / "out.csv")
+    assert [row["label"] for row in rows_of(tmp_path / "out.csv")] == [str(step) for step in range(3, 10)]
 
 
 # Constraints and effort.

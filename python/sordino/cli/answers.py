@@ -10,13 +10,13 @@ from sordino.cli.attributes import Attribute
 from sordino.cli.inputs import Source
 from sordino.workloads import Workload
 
-__all__ = ["Columns", "name_answers", "tables_of"]
+__all__ = ["name_answers"]
 
-Columns: TypeAlias = tuple[Attribute, ...]
+_Columns: TypeAlias = tuple[Attribute, ...]
 """Columns of a table, the last one running fastest."""
 
 
-def tables_of(workload: Workload, source: Source) -> list[Columns]:
+def _tables_of(workload: Workload, source: Source) -> list[_Columns]:
     """Return the tables that the answers fill one after the other; none if they are not tables of columns."""
     columns = source.attributes
     if isinstance(workload, so.Marginals):
@@ -30,19 +30,21 @@ def name_answers(workload: Workload, source: Source) -> dict[str, list[Any]]:
     """Return columns of names, each with an entry for every answer.
 
     Cells of tables have a level of each column, None for those that are not in their table. Ranges have a `first` and a
-    `last` cell. Others have a `label`: that of the cell if there is one answer for each, else a number.
+    `last` cell. Others have a `label`: that of the cell if each belongs to one, the name of the query, else a number.
     """
-    tables = tables_of(workload, source)
+    tables = _tables_of(workload, source)
     if tables:
         return _levels(tables)
     if isinstance(workload, so.AllRanges):
         cells = _cell_names(source)
         first, last = workload.ranges.T.tolist()
         return {"first": [cells[i] for i in first], "last": [cells[j] for j in last]}
-    return {"label": _cell_names(source) if workload.per_cell else list(range(workload.core.answers_len))}
+    if workload.per_cell:
+        return {"label": _cell_names(source)[workload.first_step :]}
+    return {"label": list(workload.answer_names or range(workload.core.answers_len))}
 
 
-def _levels(tables: list[Columns]) -> dict[str, list[Any]]:
+def _levels(tables: list[_Columns]) -> dict[str, list[Any]]:
     names: dict[str, list[Any]] = {column.name: [] for table in tables for column in table}
     for table in tables:
         rows = list(product(*(column.levels for column in table)))

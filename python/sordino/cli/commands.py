@@ -18,7 +18,7 @@ from sordino.cli.ledger import ledger_group, report_command
 from sordino.cli.local import local_group
 from sordino.cli.options import Choices, plan_options
 from sordino.cli.progress import working
-from sordino.cli.published import check_names, write_release
+from sordino.cli.published import check_output, write_release
 from sordino.cli.schemas import table_group
 from sordino.cli.sketch import sketch_group
 from sordino.cli.smooth import smooth_group
@@ -285,7 +285,7 @@ def release_command(
     picture = None if plot is None else check_picture(plot)
     outputs.check_outputs([input], output, (".json", ".csv", ".parquet"), save_plan, picture)
     source = read_source(input, {name: options[name] for name in SOURCE_OPTIONS})
-    check_names(source, output)
+    check_output(output)
     choices = Choices(**{item.name: options[item.name] for item in fields(Choices)})
     plan = _planned(plan_file, choices, progress, source)
     if not plan.workload.is_listed:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import math
 from pathlib import Path
 from typing import Any
 
@@ -10,40 +9,31 @@ import click
 import numpy as np
 
 import sordino as so
-from sordino.cli.answers import Columns, name_answers, tables_of
+from sordino.cli.answers import name_answers
 from sordino.cli.inputs import Source
 from sordino.cli.outputs import to_json, write_text
 from sordino.cli.tables import require_arrow, write_parquet
-from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array
 
-__all__ = ["check_names", "write_columns", "write_release"]
+__all__ = ["check_output", "write_columns", "write_release"]
 
 _NUMBERS = ("value", "unbiased", "stderr", "lower", "upper")
 
 
-def check_names(source: Source, path: Path | None) -> None:
-    """Find out before anything is spent that a column of the output would be called like one of the input.
+def check_output(path: Path | None) -> None:
+    """Find out before anything is spent whether the output can be written.
 
     Raises:
-        InvalidParameterError: A column of records has such a name, and the output is a file of columns.
         MissingDependencyError: A Parquet file needs pyarrow.
     """
-    suffix = "" if path is None else path.suffix.lower()
-    if suffix == ".parquet":
+    if path is not None and path.suffix.lower() == ".parquet":
         require_arrow()
-    taken = [attribute.name for attribute in source.attributes if attribute.name in _NUMBERS]
-    if taken and suffix in {".csv", ".parquet"}:
-        kind = "CSV" if suffix == ".csv" else "Parquet"
-        raise InvalidParameterError(
-            f"a {kind} file has its own column {taken[0]!r}: rename that of the input, or use .json"
-        )
 
 
 def write_release(
     release: so.Release, level: float, source: Source, path: Path | None, extra: dict[str, Any] | None = None
 ) -> None:
-    """Write what is published, as JSON (to the standard output without a path), CSV or Parquet.
+    """Write what is published, as JSON (to the standard output without a path), CSV or Parquet: the same columns.
 
     Names, values, standard errors, intervals. Answers that were projected or otherwise changed come with the unbiased
     ones, which standard errors and intervals are about; tables recovered from a sketch have values only.
@@ -60,12 +50,14 @@ def write_release(
         MissingDependencyError: A Parquet file needs pyarrow.
     """
     numbers = _numbers(release, level)
-    suffix = "" if path is None else path.suffix.lower()
-    if path is not None and suffix in {".csv", ".parquet"}:
-        columns = name_answers(release.workload, source) | {name: column.tolist() for name, column in numbers.items()}
+    names = name_answers(release.workload, source)
+    # A column that is called like a number says that it is one.
+    columns = {f"{name} (level)" if name in _NUMBERS else name: labels for name, labels in names.items()}
+    columns |= {name: column.tolist() for name, column in numbers.items()}
+    if path is not None and path.suffix.lower() in {".csv", ".parquet"}:
         write_columns(columns, path)
         return
-    record = _release_record(release, source, numbers)
+    record = _release_record(release) | {"answers": columns}
     levels = {} if list(numbers) == ["value"] else {"level": level}
     text = to_json(record | levels | (extra or {})) + "\n"
     if path is None:
@@ -102,7 +94,7 @@ def write_columns(columns: dict[str, list[Any]], path: Path) -> None:
     write_text(path, text.getvalue())
 
 
-def _release_record(release: so.Release, source: Source, numbers: dict[str, Array]) -> dict[str, Any]:
+def _release_record(release: so.Release) -> dict[str, Any]:
     fit, projection = release.fit, release.projection
     request = fit.request
     record = {
@@ -124,22 +116,4 @@ def _release_record(release: so.Release, source: Source, numbers: dict[str, Arra
             "gap": projection.gap,
             "iterations": projection.iterations,
         }
-    tables = tables_of(release.workload, source)
-    if tables:
-        return record | {"tables": _filled(tables, numbers)}
-    return record | {"answers": name_answers(release.workload, source) | numbers}
-
-
-def _filled(tables: list[Columns], numbers: dict[str, Array]) -> list[dict[str, Any]]:
-    """Return each table with its columns, their levels, and its numbers nested like the table."""
-    shapes = [tuple(len(column.levels) for column in table) for table in tables]
-    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-    pieces = {name: np.split(column, ends) for name, column in numbers.items()}
-    return [
-        {
-            "columns": [column.name for column in table],
-            "levels": [list(column.levels) for column in table],
-            **{name: piece[k].reshape(shape) for name, piece in pieces.items()},
-        }
-        for k, (table, shape) in enumerate(zip(tables, shapes, strict=True))
-    ]
+    return record

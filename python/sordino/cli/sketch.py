@@ -16,7 +16,7 @@ from sordino.cli.accounts import Account, ledger_options
 from sordino.cli.guarantee import Guarantee, add_options, flag, guarantee_options
 from sordino.cli.inputs import Source
 from sordino.cli.progress import working
-from sordino.cli.published import check_names, write_release
+from sordino.cli.published import check_output, write_release
 from sordino.cli.tables import Column, read_chunks, real
 from sordino.errors import InputFileError, InvalidParameterError
 from sordino.mechanisms.linear.compression import KINDS, RECOVERIES
@@ -260,7 +260,7 @@ def release_command(
         click.echo(plan.explain())
         return
     source = Source(np.empty(0), np.arange(sketch.cells), "cell", None)
-    check_names(source, output)
+    check_output(output)
     with working("recovering", progress):
         release = plan.release(sketch, ledger=account.ledger, request_id=account.request_id)
     found = release.recovery

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sordino.plots.style import ACCENT, FEW, INK, PALE, SIGNAL, describe, dress, literal
 from sordino.workloads import AllRanges, Filter, GroupBy, GroupConvolution, Histogram, Marginals, Union, Workload
 from sordino.workloads.base import Array
+from sordino.workloads.layout import Layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,8 @@ __all__ = [
 _SIDE = 500
 # Unions of more parts are drawn without the names of the parts.
 _NAMED_PARTS = 6
+# Cells of a table that are drawn one by one, under their names, at most.
+_NAMED_CELLS = 40
 
 
 def has_order(workload: Workload) -> bool:
@@ -121,9 +124,9 @@ def map_shape(workload: Workload) -> tuple[int, int] | None:
 
     Few cells of a schema's table are drawn one by one, under their names.
     """
-    shape, layout = workload.answers_shape, workload.layout
-    if layout is not None and layout.channels is None and len(layout.blocks) == 1 and math.prod(shape) > FEW:
-        shape = tuple(sum(len(names.labels) for names in axis) for axis in layout.blocks[0])
+    shape = workload.answers_shape
+    if workload.layout is not None and math.prod(shape) > _NAMED_CELLS:
+        shape = tuple(len(labels) for _, labels in _axes_of(workload.layout))
     is_map = not isinstance(workload, Marginals) and len(shape) == 2 and min(shape) > 1
     return (shape[0], shape[1]) if is_map else None
 
@@ -172,14 +175,17 @@ def _draw_colors(figure: Figure, axes: Axes, mesh: tuple[Any, Any, Any], label: 
 
 def _names_of_axes(workload: Workload) -> list[tuple[str, tuple[str, ...] | None]]:
     """Return what both axes are called, and their places, as far as a schema says it."""
-    layout = workload.layout
-    if layout is None or len(layout.blocks) != 1 or len(layout.blocks[0]) != 2:
-        return [("first axis", None), ("second axis", None)]
-    found: list[tuple[str, tuple[str, ...] | None]] = []
-    for axis in layout.blocks[0]:
-        labels = tuple(label for names in axis for label in names.labels)
-        found.append((", ".join(names.level or "total" for names in axis), labels))
-    return found
+    axes = [] if workload.layout is None else _axes_of(workload.layout)
+    return [*axes] if len(axes) == 2 else [("first axis", None), ("second axis", None)]
+
+
+def _axes_of(layout: Layout) -> list[tuple[str, tuple[str, ...]]]:
+    """Return names and places of the axes of a schema's table that are longer than one; none of several tables."""
+    if layout.channels is not None or len(layout.blocks) != 1:
+        return []
+    axes = layout.blocks[0]
+    named = [(", ".join(n.level or "total" for n in axis), tuple(x for n in axis for x in n.labels)) for axis in axes]
+    return [(name, labels) for name, labels in named if len(labels) > 1]
 
 
 def block_names(workload: Workload, few: int) -> tuple[NDArray[np.float64], tuple[str, ...]] | None:

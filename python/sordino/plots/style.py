@@ -200,9 +200,16 @@ def describe(workload: Workload) -> str:  # noqa: PLR0912 - one case for each wo
             return type(workload).__name__
 
 
+# Points that a letter of a subtitle is wide, about.
+_LETTER = 4.5
+
+
 def heading(axes: Axes, title: str, subtitle: str = "") -> None:
-    """Write title and subtitle above the axes, flush left."""
-    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=26 if subtitle else 10)
+    """Write title and subtitle above the axes, flush left; the subtitle in as many lines as they are wide for."""
+    inches = axes.get_position().width * axes.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
+    subtitle = fill(subtitle, width=max(int(inches * 72.0 / _LETTER), 24))
+    pad = 10 if not subtitle else 15 + 11 * (subtitle.count("\n") + 1)
+    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=pad)
     if subtitle:
         note = axes.annotate(
             subtitle,
