@@ -118,6 +118,46 @@ impl Residuals {
     }
 }
 
+/// Adds to every line of `n` lines of `inner` numbers what a block has on average.
+fn spread(array: &mut [f64], means: &[f64], n: usize, inner: usize) {
+    if inner == 1 {
+        for (block, mean) in array.chunks_exact_mut(n).zip(means) {
+            let share = mean / n as f64;
+            block.iter_mut().for_each(|slot| *slot += share);
+        }
+        return;
+    }
+    let mut share = vec![0.0; inner];
+    for (block, mean) in array.chunks_exact_mut(n * inner).zip(means.chunks_exact(inner)) {
+        share.iter_mut().zip(mean).for_each(|(share, mean)| *share = mean / n as f64);
+        for line in block.chunks_exact_mut(inner) {
+            line.iter_mut().zip(&share).for_each(|(slot, share)| *slot += share);
+        }
+    }
+}
+
+/// Centres blocks of `n` lines of `inner` numbers, and returns the means.
+fn centred(array: &mut [f64], n: usize, inner: usize) -> Vec<f64> {
+    let mut means = vec![0.0; array.len() / n];
+    if inner == 1 {
+        for (block, mean) in array.chunks_exact_mut(n).zip(&mut means) {
+            *mean = block.iter().fold(0.0, |sum, value| sum + value) / n as f64;
+            block.iter_mut().for_each(|value| *value -= *mean);
+        }
+        return means;
+    }
+    for (block, mean) in array.chunks_exact_mut(n * inner).zip(means.chunks_exact_mut(inner)) {
+        for line in block.chunks_exact(inner) {
+            mean.iter_mut().zip(line).for_each(|(mean, value)| *mean += value);
+        }
+        mean.iter_mut().for_each(|mean| *mean /= n as f64);
+        for line in block.chunks_exact_mut(inner) {
+            line.iter_mut().zip(&*mean).for_each(|(value, mean)| *value -= mean);
+        }
+    }
+    means
+}
+
 impl Table {
     pub(super) fn own<'a>(&self, tables: &'a [f64]) -> &'a [f64] {
         &tables[self.start..self.start + self.len]
@@ -136,13 +176,7 @@ impl Table {
                 .iter()
                 .zip(with)
                 .map(|(without, mut with)| {
-                    for (block, mean) in with.chunks_exact_mut(n * inner).zip(without.chunks_exact(inner)) {
-                        for line in block.chunks_exact_mut(inner) {
-                            for (slot, value) in line.iter_mut().zip(mean) {
-                                *slot += value / n as f64;
-                            }
-                        }
-                    }
+                    spread(&mut with, without, n, inner);
                     with
                 })
                 .collect();
@@ -159,20 +193,7 @@ impl Table {
             inner /= n;
             let mut with = Vec::with_capacity(arrays.len());
             for array in &mut arrays {
-                let mut means = Vec::with_capacity(array.len() / n);
-                for block in array.chunks_exact_mut(n * inner) {
-                    let mut mean = vec![0.0; inner];
-                    for line in block.chunks_exact(inner) {
-                        mean.iter_mut().zip(line).for_each(|(mean, value)| *mean += value);
-                    }
-                    for mean in &mut mean {
-                        *mean /= *n as f64;
-                    }
-                    for line in block.chunks_exact_mut(inner) {
-                        line.iter_mut().zip(&mean).for_each(|(value, mean)| *value -= mean);
-                    }
-                    means.extend(mean);
-                }
+                let means = centred(array, *n, inner);
                 with.push(std::mem::replace(array, means));
             }
             arrays.extend(with);
