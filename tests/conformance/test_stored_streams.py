@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import time
 import warnings
 
 import cases
@@ -13,6 +14,7 @@ from interrupts import interrupted
 import sordino as so
 from sordino import _core
 from sordino.privacy.lost import adopt
+from sordino.storage.upkeep import set_key_id
 from sordino.streams import kept
 
 STREAMS = [case for case in cases.STREAMS if case.name != "pan-private"]
@@ -327,6 +329,109 @@ def test_a_large_state_is_gone_on_with_by_small_keys(where):
     store.write(lambda transaction: transaction.count("DELETE FROM sealed WHERE kind = 'key' AND step = 6002"))
     with pytest.raises(so.errors.StoreCorruptError):
         so.go_on(store, "s", take_over=True)
+
+
+def large(where, **options):
+    """A stream whose state is not written by every owner."""
+    plan = so.plan(so.Continual(so.RunningSum(8192), dim=16), so.GaussianDP(mu=1.0), mechanism="square-root")
+    stream = plan.open(store=store_at(where), stream_id="s", **options)
+    stream.update(np.ones((500, 16), dtype=np.int64))
+    return stream
+
+
+def test_keys_are_bound_to_the_plan_as_it_was(where, monkeypatch):
+    """Another numpy computes the facts of a plan anew, and may change a last bit: streams go on."""
+    stream = large(where)
+    for own in ("here", "elsewhere"):
+        monkeypatch.setattr(type(stream.fit), "digest", property(lambda fit, own=own: own))
+        with so.go_on(store_at(where), "s", take_over=True) as again:
+            again.update(np.ones((1, 16), dtype=np.int64))
+            again._steps.kept.weight = 10**9  # as by a crash: no state is left
+            again._steps.leave_state = lambda: None
+    assert so.go_on(store_at(where), "s").step == 502
+
+
+def test_states_are_under_the_key_in_force_when_streams_are_opened(where):
+    """However large; and all keys that are needed are asked for before anything is taken."""
+    ring = {"1": bytes(range(32)), "2": bytes(range(1, 33))}
+
+    def known(*ids):
+        def key(key_id):
+            if key_id not in ids:
+                raise so.errors.KeyMissingError("this key was destroyed")
+            return ring[key_id]
+
+        return so.Store(where, key=key)
+
+    large(where).close()
+    store = known("1", "2")
+    set_key_id(store, "2")
+    rows = lambda what: store.read(lambda transaction: transaction.rows(what))  # noqa: E731
+    before = rows("SELECT generation, key_id FROM stream")
+    with pytest.raises(so.errors.KeyMissingError):
+        so.go_on(known("2"), "s")
+    assert rows("SELECT generation, key_id FROM stream") == before
+    so.go_on(store, "s").close()
+    assert rows("SELECT DISTINCT key_id FROM sealed") == [("2",)]
+    assert so.go_on(known("2"), "s").step == 500
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_steps_that_were_kept_unheard_take_no_state_along(together, where, monkeypatch):
+    """An exception behind the commit, and the same again when a state is due: it was not written, so nothing is forgotten."""
+    stream = large(where, keep_steps="1 ms")
+    kept, items = stream._steps.kept, np.ones((2, 16), dtype=np.int64)
+    write, kept.behind = kept.store.engine.write, 0.0
+
+    def interrupted_behind(script, timeout):
+        write(script, timeout)
+        raise KeyboardInterrupt
+
+    def publish():
+        if not together:
+            return stream.update(items, step_id="a")
+        return so.streams.publish_together([(stream, items, "a")])[0]
+
+    monkeypatch.setattr(kept.store.engine, "write", interrupted_behind)
+    with pytest.raises(KeyboardInterrupt):
+        publish()
+    monkeypatch.setattr(kept.store.engine, "write", write)
+    kept.behind = 1.0
+    time.sleep(0.01)
+    answers = publish()
+    assert stream.step == 502 and kept.row.checkpoint_step == 500
+    kept.compact()
+    with so.go_on(store_at(where), "s", take_over=True) as again:
+        assert again.step == 502 and np.array_equal(again.update(items, step_id="a"), answers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["53100", "25006", "57014", "54000"])
+def test_what_postgresql_refuses_is_known_to_be_refused(code, where):
+    if not where.startswith("postgresql"):
+        pytest.skip("of PostgreSQL")
+    store = store_at(where)
+    ledger = so.Ledger(so.PureDP(epsilon=50.0), store=store)
+    plan = so.plan(so.Continual(so.RunningSum(8)), so.PureDP(epsilon=1.0))
+    stream = plan.open(store=store, stream_id="s")
+    ledger.charge(so.privacy.PureCost(0.5))
+
+    def refuse(transaction):
+        transaction.rows(
+            f"CREATE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE='{code}'; END $$"
+        )
+        for table in ("entry", "step"):
+            transaction.rows(f"CREATE TRIGGER refused BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION refused()")
+
+    store.write(refuse)
+    for work in (lambda: ledger.charge(so.privacy.PureCost(0.5)), lambda: stream.update(1)):
+        with pytest.raises(so.errors.StoreError) as refused:
+            work()
+        assert not isinstance(refused.value, so.errors.OutcomeUnknownError) and refused.value.charged is False
+    for table in ("entry", "step"):
+        store.write(lambda transaction, table=table: transaction.rows(f"DROP TRIGGER refused ON {table}"))
+    ledger.charge(so.privacy.PureCost(0.5))
+    assert stream.resume().shape == (1,) and len(ledger.history) == 2 and ledger.verify() == ledger.head
 
 
 def test_what_is_much_at_once_reaches_the_store(where):

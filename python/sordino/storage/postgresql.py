@@ -33,8 +33,6 @@ _IDLE = 8
 _inherited: list[object] = []
 # SQLSTATEs after which nothing was kept and the same may succeed: locks, deadlocks, serialization.
 _AGAIN = {"40001", "40P01", "55P03"}
-# Classes of SQLSTATEs of statements that the server refuses: then it commits nothing. Others leave it open.
-_REFUSED = {"22", "23", "42", "P0"}
 _TYPES = (("BLOB", "BYTEA"), ("INTEGER", "BIGINT"), (") STRICT", ")"))
 # What is large is noise, sealed or deflated: PostgreSQL would spend its time on compressing what does not compress.
 _LARGE = {"answer": ("bytes",), "sealed": ("bytes",), "step": ("units", "answers", "changes")}
@@ -193,8 +191,8 @@ class _Statements:
                 cursor.execute("COMMIT")
                 self._flush()
         except self._psycopg.Error as error:
-            # Of the commit, or of what left together with it.
-            if cursor is not None and (error.sqlstate or "")[:2] not in _REFUSED and error.sqlstate not in _AGAIN:
+            # Of the commit, or of what left together with it: what the server calls an error, it has rolled back.
+            if cursor is not None and error.diag.severity_nonlocalized != "ERROR":
                 raise CommitUnknownError from None
             raise self._error(error) from None
         if cursor.statusmessage != "COMMIT":

@@ -20,6 +20,7 @@ __all__ = [
     "forget_secrets",
     "forget_steps",
     "insert_stream",
+    "key_ids",
     "places_of",
     "seal_key",
     "seal_state",
@@ -233,6 +234,12 @@ def seal_state(transaction: Transaction, row: StreamRow, step: int, sealed: byte
     transaction.later("UPDATE stream SET checkpoint_step = ? WHERE id = ?", step, row.id)
 
 
+def key_ids(transaction: Transaction, stream: str) -> set[str]:
+    """Return the ids of the keys under which something of a stream is sealed, but for events of single steps."""
+    rows = transaction.rows("SELECT DISTINCT key_id FROM sealed WHERE stream = ?", stream)
+    return {key_id for (key_id,) in rows}
+
+
 def seal_key(transaction: Transaction, row: StreamRow, sealed: bytes) -> None:
     """Keep the key of the noise to come, in place of one under which nothing was published."""
     transaction.later("DELETE FROM sealed WHERE stream = ? AND kind = 'key' AND step = ?", row.id, row.step)
@@ -267,7 +274,9 @@ def sealed_rows(transaction: Transaction, stream: str, kind: str) -> list[Sealed
     return [SealedRow(*place, b"".join(parts)) for place, parts in found.items()]
 
 
-def forget_steps(transaction: Transaction, row: StreamRow, until: int) -> tuple[list[StepRow], int | None]:
+def forget_steps(
+    transaction: Transaction, row: StreamRow, until: int, locking: str = ""
+) -> tuple[list[StepRow], int | None]:
     """Forget steps before the checkpoint that were published before a time, a page at most.
 
     Returns:
@@ -282,7 +291,10 @@ def forget_steps(transaction: Transaction, row: StreamRow, until: int) -> tuple[
         row.id,
         row.tail,
     )
-    due = list(takewhile(lambda found: found[0] <= row.checkpoint_step and found[1] < until, times))
+    # The state that is there says what it does not need.
+    kept = transaction.rows(f"SELECT checkpoint_step FROM stream WHERE id = ?{locking}", row.id)
+    reached = min(row.checkpoint_step, *(step for (step,) in kept)) if kept else row.tail
+    due = list(takewhile(lambda found: found[0] <= reached and found[1] < until, times))
     left = times[len(due)][1] if len(due) < len(times) else None
     if not due:
         return [], left

@@ -6,16 +6,19 @@ leaves when the transaction that holds it is kept. Each claim takes a fresh key 
 
 from __future__ import annotations
 
+import json
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from sordino._support.checks import name_of
 from sordino._support.processes import this_process
+from sordino._support.records import parted
 from sordino.errors import (
     DataTypeError,
     DuplicateRequestError,
@@ -109,12 +112,26 @@ class Kept:
         self._bytes = 0
         # When the oldest step may be forgotten, milliseconds.
         self._due = 0
+        # Ids of keys under which something that it is gone on with was found.
+        self._key_ids: set[str] = set()
         self._process = this_process()
         self.left = False
         # Whoever drops it works on the stream no more, wherever an exception came.
         weakref.finalize(self, store.working.end, row.token)
 
     # Names.
+
+    @cached_property
+    def plan_digest(self) -> str:
+        """Digest of the plan that the stream was opened with, as it was: one computed anew may differ in a last bit.
+
+        Raises:
+            StoreCorruptError: It is damaged.
+        """
+        try:
+            return str(json.loads(parted(zlib.decompress(self.row.plan))[0])["digest"])
+        except (zlib.error, LookupError, TypeError, ValueError):
+            raise StoreCorruptError("the plan of the stream is damaged") from None
 
     def place(self, what: str, step: int, generation: int | None = None) -> str:
         """Return what something sealed is bound to."""
@@ -200,10 +217,11 @@ class Kept:
             return None if there is None else Looked(int(there))
 
         written = self.store.certainly(script, done)
-        # The same steps may have been kept before, without this object having heard of it.
+        # The same steps may have been kept before, without this object having heard of it; then with another state.
         if not written.rowcount and not self.store.write(lambda transaction: self.is_there(transaction, row)):
             raise self.taken()
-        self.went_on(row, entry, sealed)
+        surely = written.rowcount and not isinstance(written, Looked)
+        self.went_on(row, entry, sealed if surely else None)
 
     def is_there(self, transaction: Transaction, row: StreamRow) -> bool | None:
         """Return whether steps are kept, under the lock of the row: another connection may still be committing them."""
@@ -229,12 +247,14 @@ class Kept:
         """Remember steps that were gone through behind the last state."""
         self._bytes += sum(_size(row) for row in rows)
 
-    def is_cheap(self) -> bool:
-        """Return whether a state weighs little, or no more than the steps behind the last one."""
+    def is_due_again(self) -> bool:
+        """Return whether a new owner leaves a state: a small one, one due, or one instead of what is under old keys."""
+        if self._key_ids - {self.row.key_id}:
+            return True
         return self._bytes >= self.weight or self.weight <= _LEAST or self.behind >= 1.0
 
     def went_on(self, row: StreamRow, entry: StepRow, sealed: bytes | None) -> None:
-        """Remember that steps were kept."""
+        """Remember that steps were kept, with a state if that is certain."""
         self._bytes += _size(entry)
         if sealed is not None:
             self.weight, self._bytes, self.behind = len(sealed), 0, 0.0
@@ -325,11 +345,13 @@ class Kept:
         if len(found) != 1:
             raise StoreCorruptError("the state of the stream is missing")
         self.weight = len(found[0].sealed)
+        self._key_ids.add(found[0].key_id)
         return found[0]
 
     def keys(self) -> dict[int, SealedRow]:
         """Return the keys that were taken behind the last state, by their first steps."""
         found = self.store.read(lambda transaction: streams.sealed_rows(transaction, self.row.id, "key"))
+        self._key_ids |= {kept.key_id for kept in found}
         return {kept.step: kept for kept in found}
 
     def changes(self, rows: list[StepRow]) -> Iterator[tuple[int, bytes]]:
@@ -371,7 +393,7 @@ class Kept:
         until = now() - row.keep
 
         def script(transaction: Transaction) -> tuple[list[StepRow], int | None]:
-            forgotten, left = streams.forget_steps(transaction, row, until)
+            forgotten, left = streams.forget_steps(transaction, row, until, self.store.engine.locking)
             if any(old.changes is not None for old in forgotten):
                 parts = (
                     old.steps.to_bytes(8, "big") + len(content).to_bytes(8, "big") + content
@@ -443,7 +465,9 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
     token = new_token()
     owner = owner_name()
     while True:
-        row = store.read(lambda transaction: streams.find_stream(transaction, stream))
+        row, sealed_under = store.read(
+            lambda transaction: (streams.find_stream(transaction, stream), streams.key_ids(transaction, stream))
+        )
         if row is None:
             return None
         if asked is not None and row.asked != asked:
@@ -457,7 +481,8 @@ def claim(store: Store, stream: str, asked: bytes | None, take_over: bool) -> Ke
                 f"the stream {stream!r} is {row.state}: what it published is there, and nothing more will be"
             )
         # Before anything is taken from anybody.
-        check_key(store, row.key_id)
+        for key_id in {row.key_id, *sealed_under}:
+            check_key(store, key_id)
         check_key(store)
         left = row.lease_until - now()
         if left > 0 and store.working.may_have(row.token, row.owner) and not take_over:

@@ -247,7 +247,8 @@ class KeptSteps(Steps):
         """Keep steps, in one transaction with the state if that is due."""
         if again and published.first < self.kept.row.step:
             return  # the store had kept them before the interruption
-        self.worked(published.steps)
+        if not again:
+            self.worked(published.steps)
         try:
             self.kept.append(published._replace(changes=self.changes), self.sealed)
         except StreamTakenError:
@@ -263,13 +264,12 @@ class KeptSteps(Steps):
         row = self.kept.row
         self.kept.keep_state(self.sealed(row.step, row.head_hash, held=False))
 
-    def go_through(self, behind: list[StepRow], generation: int, plan: str) -> None:
+    def go_through(self, behind: list[StepRow], generation: int) -> None:
         """Go through the steps behind the state.
 
         Args:
             behind: The steps.
             generation: Who kept the state.
-            plan: Digest of the plan, to which keys are bound: under another one they would give other noise.
 
         Raises:
             StoreCorruptError: The key of a step is missing.
@@ -282,16 +282,20 @@ class KeptSteps(Steps):
                 sealed = keys.get(row.first)
                 if sealed is None or sealed.generation != generation:
                     raise StoreCorruptError("a key of the stream is missing")
-                place = kept.place("key", row.first, generation).encode() + plan.encode()
                 try:
-                    self._core.take_key(kept.store.keys.sealing(sealed.key_id), place, sealed.sealed)
+                    key = kept.store.keys.sealing(sealed.key_id)
+                    self._core.take_key(key, self._key_place(row.first, generation), sealed.sealed)
                 except CheckpointError:
                     raise WrongKeyError("a key of the stream was sealed under another key, or altered") from None
             self._core.skip(np.frombuffer(row.units or b"", _INTEGERS).astype(np.int64))
             self.worked(row.steps)
         kept.passed(behind)
 
-    def take_fresh_key(self, plan: str) -> None:
+    def _key_place(self, step: int, generation: int) -> bytes:
+        """Return what a key is bound to: under another plan it would give the same draws in another size."""
+        return (self.kept.place("key", step, generation) + self.kept.plan_digest).encode()
+
+    def take_fresh_key(self) -> None:
         """Take a key for the noise to come, and keep it, before anything is published with it.
 
         Raises:
@@ -300,10 +304,10 @@ class KeptSteps(Steps):
         """
         kept = self.kept
         self._core.rekey()
-        if kept.is_cheap():
+        if kept.is_due_again():
             self.leave_state()
         else:
-            place = kept.place("key", kept.row.step).encode() + plan.encode()
+            place = self._key_place(kept.row.step, kept.row.generation)
             kept.keep_key(self._core.sealed_key(kept.store.keys.sealing(kept.row.key_id), place))
 
     def closing(self) -> None:

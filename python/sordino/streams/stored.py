@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import zlib
 from collections.abc import Callable
@@ -249,16 +248,16 @@ def _over(fit: StreamFit | TableFit, kept: Kept, core: _core.Stream) -> tuple[An
     return (stream if fit.events is None else event_stream(fit, stream)), seal
 
 
-def _bound(place: str, fit: StreamFit, header: bytes) -> bytes:
+def _bound(place: str, kept: Kept, header: bytes) -> bytes:
     """Return what a kept key is bound to: with another plan its noise would be the same draws in another size."""
-    return place.encode() + fit.digest.encode() + header
+    return place.encode() + kept.plan_digest.encode() + header
 
 
 def _sealed_lazy(lazy: _core.LazyStream, fit: StreamFit, kept: Kept, step: int, head: bytes) -> bytes:
     """Return the keys of counters that are read by coordinate, sealed; their sums are made of the events."""
     place = kept.place("state", step)
     header = header_for(place, head)
-    sealed = lazy.sealed(kept.store.keys.sealing(kept.row.key_id), _bound(place, fit, header))
+    sealed = lazy.sealed(kept.store.keys.sealing(kept.row.key_id), _bound(place, kept, header))
     return len(header).to_bytes(8, "big") + header + sealed
 
 
@@ -314,12 +313,10 @@ def _gone_on(kept: Kept, own: Fit | None) -> OpenStream:
 
 def _stored_fit(kept: Kept, own: Fit | None) -> Fit:
     """Return the fit that the stream was opened with; whoever brings the same does not fit it again."""
-    try:
-        text, packed = parted(zlib.decompress(kept.row.plan))
-        digest = json.loads(text)["digest"]
-    except (zlib.error, LookupError, ValueError):
-        raise StoreCorruptError("the plan of the stream is damaged") from None
-    return own if own is not None and digest == own.digest else rebuilt_from(text, packed, fit_of, "stream")
+    digest = kept.plan_digest  # refuses one that is damaged
+    if own is not None and digest == own.digest:
+        return own
+    return rebuilt_from(*parted(zlib.decompress(kept.row.plan)), fit_of, "stream")
 
 
 class _State(NamedTuple):
@@ -357,14 +354,14 @@ def _counters_on(fit: Fit, kept: Kept) -> OpenStream:
     try:
         stream, _ = _over(fit, kept, core)
         steps = getattr(stream, "counters", stream)._steps
-        steps.go_through(behind, generation, fit.digest)
+        steps.go_through(behind, generation)
         if isinstance(stream, HistogramStream):
             answers = [np.frombuffer(row.answers or b"", "<f8").tolist() for row in behind]
             stream._sums_so_far(decoded(also) if also is not None else [], answers)
         if isinstance(stream, EventStream) and stream.remembers:
             everything = behind if kept.row.tail == kept.row.checkpoint_step else kept.all_steps()
             stream._take_again(content for _, content in kept.changes(everything))
-        steps.take_fresh_key(fit.digest)
+        steps.take_fresh_key()
     except BaseException:
         core.close()
         raise
@@ -378,7 +375,7 @@ def _lazy_on(fit: StreamFit, kept: Kept) -> OpenStream:
     place = kept.place("state", step, generation)
     head, _ = header_of(header, place)
     key = kept.store.keys.sealing(key_id)
-    bound = _bound(place, fit, header)
+    bound = _bound(place, kept, header)
     try:
         lazy = _core.LazyStream.unsealed(fit.strategy, fit.door, fit.coordinates, key, bound, sealed)
     except CheckpointError:

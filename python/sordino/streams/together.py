@@ -44,6 +44,8 @@ class _Update:
     entry: StepRow | None = None
     sealed: bytes | None = None
     taken: bool = False
+    # Whether its state was written with it, for certain.
+    written: bool = False
 
 
 def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]]) -> list[Any]:
@@ -88,7 +90,8 @@ def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]])
             for update in new:
                 assert update.row is not None and update.entry is not None
                 kept, row = update.steps.kept, update.row
-                if places.get(row.id) == (row.generation, update.entry.first):
+                update.written = places.get(row.id) == (row.generation, update.entry.first)
+                if update.written:
                     update.taken = False
                     streams.taken_on(transaction, row, update.entry)
                     if update.sealed is not None:
@@ -103,11 +106,12 @@ def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]])
                 assert update.row is not None and update.entry is not None
                 there = update.steps.kept.is_there(transaction, update.row)
                 if there is not False:
-                    return there
+                    return False if there else None
             return None
 
-        if new:
-            store.certainly(script, done)
+        if new and not store.certainly(script, done):
+            for update in new:
+                update.written = False
         for update in new:
             _settle(update)
     return [_answer(update) for update in found]
@@ -148,10 +152,10 @@ def _prepare(update: _Update) -> None:
     if core.held() is None:
         update.stream._head = np.zeros(0)
         core.prepare(update.rows, update.key, True)
+        update.steps.worked(len(update.rows) // update.stream.fit.dim)
     published = update.stream._held_steps()
     assert published is not None
     update.row, update.entry = kept.after(published)
-    update.steps.worked(published.steps)
     if kept.due(update.entry):
         update.sealed = update.steps.sealed(update.row.step, update.row.head_hash)
     update.answers = np.frombuffer(published.answers or b"", "<f8").astype(np.float64)
@@ -162,7 +166,7 @@ def _settle(update: _Update) -> None:
     if update.taken:
         update.stream._core.close()
         return
-    update.steps.kept.went_on(update.row, update.entry, update.sealed)
+    update.steps.kept.went_on(update.row, update.entry, update.sealed if update.written else None)
     update.stream._core.commit()
 
 
