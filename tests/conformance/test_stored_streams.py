@@ -434,6 +434,17 @@ def test_what_postgresql_refuses_is_known_to_be_refused(code, where):
     assert stream.resume().shape == (1,) and len(ledger.history) == 2 and ledger.verify() == ledger.head
 
 
+def test_who_was_overtaken_still_learns_what_was_published(where):
+    plan = so.plan(so.Continual(so.RunningSum(8)), so.PureDP(epsilon=1.0))
+    first = plan.open(store=store_at(where), stream_id="s")
+    first.update(1, step_id="a")
+    second = so.go_on(store_at(where), "s", take_over=True)
+    answer = second.update(1, step_id="b")
+    assert first.update(1, step_id="b") == answer
+    with pytest.raises(so.errors.StreamTakenError):
+        first.update(1, step_id="c")
+
+
 def test_what_is_much_at_once_reaches_the_store(where):
     """Statements larger than what a connection holds at once."""
     plan = so.plan(so.Continual(so.RunningSum(2**21)), so.GaussianDP(mu=1.0), mechanism="blt", degree=2)

@@ -146,7 +146,9 @@ def k_norm_half_width(reach: _Vector, rank: int, level: float, answers: int = 1)
     return reach * high
 
 
-def laplace_sum_half_width(weights: ArrayLike, level: float, answers: int = 1) -> float:
+def laplace_sum_half_width(
+    weights: ArrayLike, level: float, answers: int = 1, counts: ArrayLike | None = None
+) -> float:
     """Return the half width of an interval for noise S = sum_i w_i L_i, the L_i independent standard Laplace.
 
     The least q, up to 1 % and never below it, with P(|S| > q) <= p = (1 - level)/m, by `sordino.accuracy.sums` with
@@ -160,6 +162,7 @@ def laplace_sum_half_width(weights: ArrayLike, level: float, answers: int = 1) -
             answer.
         level: Strictly between 0 and 1.
         answers: m, how many intervals must hold together (union bound).
+        counts: How often each occurs; once if None.
 
     Returns:
         q, in the unit of the weights; 0.0 if all weights are zero. Exact for a single non-zero weight.
@@ -170,17 +173,17 @@ def laplace_sum_half_width(weights: ArrayLike, level: float, answers: int = 1) -
         InvalidParameterError: A weight is negative or not finite, or `level` or `answers` is out of range.
     """
     log_p = log_tail(level, answers)
-    values, counts = _grouped(weights)
+    values, times = _grouped(weights, counts)
     if not len(values):
         return 0.0
     largest = float(values[-1])
-    if len(values) == 1 and counts[0] == 1.0:
+    if len(values) == 1 and times[0] == 1.0:
         return largest * -log_p
     # In units of the largest weight; W is the squares.
-    return largest * quantile_of_sum(_LaplaceSum((values / largest) ** 2, counts), log_p)
+    return largest * quantile_of_sum(_LaplaceSum((values / largest) ** 2, times), log_p)
 
 
-def _grouped(weights: ArrayLike) -> tuple[_Vector, _Vector]:
+def _grouped(weights: ArrayLike, occurrences: ArrayLike | None = None) -> tuple[_Vector, _Vector]:
     """Return distinct positive weights, rising and rounded up if many, and how often each occurs."""
     raw: NDArray[Any] = np.asarray(weights)
     if raw.dtype.kind not in "iuf":
@@ -191,16 +194,17 @@ def _grouped(weights: ArrayLike) -> tuple[_Vector, _Vector]:
     largest = float(values.max())
     if not math.isfinite(largest) or not float(values.min()) >= 0.0:
         raise InvalidParameterError("weights must be finite and not negative")
-    values = values[values > 0.0]
+    times = np.ones(len(values)) if occurrences is None else np.asarray(occurrences, dtype=np.float64)
+    values, times = values[values > 0.0], times[values > 0.0]
     if len(values) > _EXACT_GROUPS:
         # Below the floor even all weights together add less than 1e-6 to a variance of 2 max(w)**2.
-        floor = 1e-3 / math.sqrt(len(values))
+        floor = 1e-3 / math.sqrt(float(times.sum()))
         steps = np.floor(np.log(np.maximum(values / largest, floor)) / -math.log(_GRID_RATIO) * (1.0 - 1e-12))
-        counts = np.bincount(steps.astype(np.int64)).astype(np.float64)[::-1]
+        counts = np.bincount(steps.astype(np.int64), weights=times).astype(np.float64)[::-1]
         grid = largest * _GRID_RATIO ** -np.arange(len(counts), dtype=np.float64)[::-1]
         return grid[counts > 0.0], counts[counts > 0.0]
-    distinct, occurrences = np.unique(values, return_counts=True)
-    return distinct, occurrences.astype(np.float64)
+    distinct, place = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(place.reshape(-1), weights=times, minlength=len(distinct)).astype(np.float64)
 
 
 class _LaplaceSum(SumLaw):

@@ -169,7 +169,8 @@ class Stream(OpenStream):
         if known.steps * self.fit.dim != len(rows):
             raise DuplicateRequestError("this step_id was published before, with another number of steps")
         done = self._core.step - known.first
-        if 0 <= done < known.steps:  # after a stale checkpoint the state must go through these steps again
+        # After a stale checkpoint the state must go through these steps again. In a store they are another owner's.
+        if isinstance(steps, ListedSteps) and 0 <= done < known.steps:
             self._replay(steps, rows[done * self.fit.dim :], known.steps - done)
         return np.frombuffer(known.answers, _REALS).astype(np.float64)
 

@@ -120,8 +120,13 @@ def _nested(fitted: LinearFit, steps: int, level: float, answers: int) -> Array:
     grid = [1]
     while grid[-1] < steps:
         grid.append(min(max(grid[-1] + 1, int(grid[-1] * 1.01)), steps))
-    every = np.ones(steps)
-    widths = np.array([_of_weights(fitted, every[:count], level, answers) for count in grid])
+    if fitted.rows is None:
+        noise = [fitted.door.noise]
+        widths = np.array([laplace_sum_half_width(noise, level, answers, [count]) for count in grid])
+    else:
+        # Every cell is measured alike.
+        step, rate = (of_rows[:1] for of_rows in fitted.rows)
+        widths = np.array([discrete_sum_half_width(step, rate, level, answers, [count]) for count in grid])
     taken: Array = np.maximum.accumulate(widths)[np.searchsorted(grid, np.arange(1, steps + 1))]
     return taken
 
