@@ -417,6 +417,18 @@ def test_a_raised_total_is_an_entry(where):
         mixed.raise_total(so.ApproxDP(epsilon=2.0, delta=1e-6), "more")
 
 
+def test_a_total_can_be_shared_to_the_last_bit(where):
+    """rho adds up exactly: three quarters and a quarter are all of it, whatever their square roots."""
+    ledger = so.Ledger(so.ZeroConcentratedDP(rho=1.0), store=where)
+    ledger.split({name: so.ZeroConcentratedDP(rho=0.2) for name in "abcd"})
+    ledger.split({"e": so.ZeroConcentratedDP(rho=ledger.remaining()["rho"])})
+    assert ledger.remaining()["rho"] == 0.0 and ledger.verify() == ledger.head
+    other = so.Ledger(so.ZeroConcentratedDP(rho=0.3), store=where, id="other")
+    other.split({"all": so.ZeroConcentratedDP(rho=0.3)})
+    with pytest.raises(so.errors.BudgetExceededError):
+        other.charge(so.privacy.GaussianCost(rho=1e-9))
+
+
 def test_shares_are_charged_as_a_whole(where):
     ledger = ledger_at(where)
     shares = ledger.split({"east": so.PureDP(epsilon=1.0), "west": so.PureDP(epsilon=2.0)})

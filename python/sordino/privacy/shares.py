@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 
-from sordino._support.rounding import sqrt_up
 from sordino.errors import DataTypeError, InvalidParameterError, TermsError, UnsupportedCostError
 from sordino.privacy.books import Charge, StoredBook, make_in
 from sordino.privacy.costs import ApproxCost, Cost, GaussianCost, PureCost
@@ -38,7 +36,7 @@ def cost_of_total(total: Privacy, under: Privacy) -> Cost:
             return GaussianCost(mu=mu)
         case ZeroConcentratedDP(rho=rho) if isinstance(under, ZeroConcentratedDP):
             # There a Gaussian cost counts as rho alone.
-            return GaussianCost(mu=sqrt_up(2 * Fraction(rho)))
+            return GaussianCost(rho=rho)
         case GaussianDP() | ZeroConcentratedDP():
             raise UnsupportedCostError(f"{total} is not counted under {under}")
     raise DataTypeError("a total must be a privacy guarantee")
