@@ -313,7 +313,8 @@ impl<'a> Search<'a> {
                 charged += dual * (cell - if *dual > 0.0 { low } else { high });
             }
         }
-        (self.f.clone(), self.metric.distance(&self.f, self.target) - charged)
+        let least = self.metric.distance(&self.f, self.target) - charged;
+        (std::mem::take(&mut self.f), least)
     }
 
     fn step(&mut self, limits: Option<(&[f64], &[f64])>) {
