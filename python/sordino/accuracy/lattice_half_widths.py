@@ -129,9 +129,12 @@ def equal_discrete_half_width(rate: float, variates: int, level: float, answers:
     tails = np.maximum(tilted, 0.0)
     tails[1:] = tails[:0:-1]
     rest = _ERROR * (1.0 + 1.0 / -math.expm1(-tilt))
-    k, tail = points, 0.0
     goal = log_p - math.log(2.0) - law.log_moment(c)
-    for chance in tails[1:].tolist():
+    # Beyond what Chernoff's bound needs all tails are small enough: there nothing is asked, only added up.
+    k = min(points, math.ceil(chernoff(law, log_p - math.log(2.0))[1] / rate) + 4)
+    beyond_k = tails[1 : points - k + 1]
+    tail = float(beyond_k @ np.exp(-tilt * np.arange(len(beyond_k) - 1, -1, -1)))
+    for chance in tails[points - k + 1 :].tolist():
         tail = chance + falling * tail
         if math.log(tail + rest) - tilt * (k - 1) > goal:
             break
