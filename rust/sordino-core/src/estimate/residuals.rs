@@ -123,7 +123,9 @@ fn spread(array: &mut [f64], means: &[f64], n: usize, inner: usize) {
     if inner == 1 {
         for (block, mean) in array.chunks_exact_mut(n).zip(means) {
             let share = mean / n as f64;
-            block.iter_mut().for_each(|slot| *slot += share);
+            for slot in block {
+                *slot += share;
+            }
         }
         return;
     }
@@ -142,7 +144,9 @@ fn centred(array: &mut [f64], n: usize, inner: usize) -> Vec<f64> {
     if inner == 1 {
         for (block, mean) in array.chunks_exact_mut(n).zip(&mut means) {
             *mean = block.iter().fold(0.0, |sum, value| sum + value) / n as f64;
-            block.iter_mut().for_each(|value| *value -= *mean);
+            for value in block {
+                *value -= *mean;
+            }
         }
         return means;
     }
@@ -150,7 +154,9 @@ fn centred(array: &mut [f64], n: usize, inner: usize) -> Vec<f64> {
         for line in block.chunks_exact(inner) {
             mean.iter_mut().zip(line).for_each(|(mean, value)| *mean += value);
         }
-        mean.iter_mut().for_each(|mean| *mean /= n as f64);
+        for mean in mean.iter_mut() {
+            *mean /= n as f64;
+        }
         for line in block.chunks_exact_mut(inner) {
             line.iter_mut().zip(&*mean).for_each(|(value, mean)| *value -= mean);
         }
