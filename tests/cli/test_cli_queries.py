@@ -11,6 +11,7 @@ import sys
 import zipfile
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 import command_line
@@ -437,6 +438,36 @@ def test_a_column_called_like_a_number_of_the_output(tmp_path):
     assert list(answers) == list(rows[0]) == ["value (level)", "value", "stderr", "lower", "upper"]
     assert answers["value (level)"] == [row["value (level)"] for row in rows] == ["1", "2"]
     assert np.rint(answers["value"]).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_columns_called_like_numbers_and_like_their_levels_stay_apart(swapped, tmp_path):
+    """No label is lost, and none stands beside another's number: in the command line and in frames."""
+    levels = {"value": ["a", "b"], "value (level)": ["x", "y", "z"]}
+    if swapped:
+        levels = dict(reversed(levels.items()))
+    rows = [[own[i % len(own)] for own in levels.values()] for i in range(12)]
+    path = write(tmp_path / "odd.csv", list(levels), rows)
+    options = [word for name, own in levels.items() for word in ("--column", f"{name}:{'|'.join(own)}")]
+    answers = json.loads(done("release", path, *options, *SHARP))["answers"]
+    called = {"value": "value (level) (level)", "value (level)": "value (level)"}
+    assert list(answers) == [*(called[name] for name in levels), "value", "stderr", "lower", "upper"]
+    cells = list(zip(*(answers[called[name]] for name in ("value", "value (level)")), strict=True))
+    assert sorted(cells) == [(one, other) for one in "ab" for other in "xyz"]
+    schema = so.Schema({name: so.tables.Levels(own) for name, own in levels.items()}, user=None)
+    frame = so.plan(schema.counts(), so.PureDP(epsilon=1.0)).release(np.zeros(6, dtype=int)).to_frame(library="pandas")
+    assert sorted(zip(frame[called["value"]], frame["value (level)"], strict=True)) == sorted(cells)
+
+
+def test_levels_called_like_a_number_are_kept_in_files(tmp_path):
+    for name in ("value", "unbiased", "stderr", "lower", "upper"):
+        schema = so.Schema({name: so.tables.Levels(["a", "b"])}, user=None)
+        release = so.plan(schema.counts(), so.PureDP(epsilon=1.0)).release([1, 2])
+        for made in (release, release.consistent()):
+            path = made.save(tmp_path / f"{name}.parquet")
+            columns = pyarrow.parquet.read_table(path).to_pydict()
+            assert columns[f"{name} (level)"] == ["a", "b"] and columns["value"] == made.values.tolist()
+            assert so.Release.load(path).values.tolist() == made.values.tolist()
 
 
 def test_filters_without_a_warm_up_name_their_steps(tmp_path):

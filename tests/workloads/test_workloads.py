@@ -72,11 +72,13 @@ def test_without_a_warm_up_there_are_whole_windows_only():
 
 
 def test_queries_have_names(tmp_path):
-    """Rows of a data frame, or given: in frames, files and pictures; such a matrix stays as it is written."""
+    """In frames, files and pictures; such a matrix stays as it is written, one without names does not."""
     frame = pd.DataFrame(np.tril(np.ones((3, 3))), index=["a", "b", "total"])
-    workload = so.Matrix(frame)
+    workload = so.Matrix(frame, names=frame.index)
     assert workload == so.Matrix(frame.to_numpy(), names=["a", "b", "total"]) != so.Matrix(frame.to_numpy())
-    assert so.Matrix(pd.DataFrame(np.eye(2))).names is None
+    assert so.Matrix(frame).names is None and so.plan(
+        so.Matrix(frame), so.PureDP(epsilon=1.0)
+    ).workload == so.RunningSum(3)
     plan = so.plan(workload, so.PureDP(epsilon=1.0))
     assert plan.workload == workload == so.Plan.load(plan.save(tmp_path / "plan.json")).workload
     release = plan.release([1, 2, 3])

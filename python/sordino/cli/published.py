@@ -13,11 +13,10 @@ from sordino.cli.answers import name_answers
 from sordino.cli.inputs import Source
 from sordino.cli.outputs import to_json, write_text
 from sordino.cli.tables import require_arrow, write_parquet
+from sordino.releases.frames import NUMBERS, column_names
 from sordino.workloads.base import Array
 
 __all__ = ["check_output", "write_columns", "write_release"]
-
-_NUMBERS = ("value", "unbiased", "stderr", "lower", "upper")
 
 
 def check_output(path: Path | None) -> None:
@@ -51,8 +50,8 @@ def write_release(
     """
     numbers = _numbers(release, level)
     names = name_answers(release.workload, source)
-    # A column that is called like a number says that it is one.
-    columns = {f"{name} (level)" if name in _NUMBERS else name: labels for name, labels in names.items()}
+    named = column_names(list(names), NUMBERS)
+    columns = {named[name]: labels for name, labels in names.items()}
     columns |= {name: column.tolist() for name, column in numbers.items()}
     if path is not None and path.suffix.lower() in {".csv", ".parquet"}:
         write_columns(columns, path)
@@ -71,7 +70,7 @@ def _numbers(release: so.Release, level: float) -> dict[str, Array]:
         return {"value": release.values.reshape(-1)}
     interval = release.interval(level)
     found = (release.values, release.unbiased, release.stderr, interval.lower, interval.upper)
-    numbers = {name: np.asarray(column).reshape(-1) for name, column in zip(_NUMBERS, found, strict=True)}
+    numbers = {name: np.asarray(column).reshape(-1) for name, column in zip(NUMBERS, found, strict=True)}
     if not release.post_processing:
         del numbers["unbiased"]
     return numbers

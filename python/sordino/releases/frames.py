@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from sordino.releases.release import Release
 
 __all__ = [
+    "NUMBERS",
     "answer_weights",
     "arrow_column",
+    "column_names",
     "format_of",
     "frame_columns",
     "frame_of",
@@ -36,6 +38,10 @@ __all__ = [
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 # A mean is not said where the count is below so many of its errors.
 _LEAST_COUNT = 4.0
+
+
+NUMBERS = ("value", "unbiased", "stderr", "lower", "upper")
+"""What columns of numbers are called, there or not: files add to what frames have."""
 
 
 def frame_of(release: Release, level: float, library: str | None) -> Any:
@@ -160,9 +166,26 @@ def _of_amounts(release: Release, layout: Layout, channels: Channels) -> dict[st
 
 
 def _beside(layout: Layout, answers: Sequence[tuple[dict[str, str], float]], numbers: dict[str, Any]) -> dict[str, Any]:
-    """Return labels, then numbers; a level that is called like a number says that it is one."""
-    named = {level: f"{level} (level)" if level in numbers else level for level in layout.levels}
+    """Return labels, then numbers."""
+    named = column_names(layout.levels, {*NUMBERS, *numbers})
     return {named[level]: [labels.get(level) for labels, _ in answers] for level in layout.levels} | numbers
+
+
+def column_names(levels: Collection[str], numbers: Collection[str]) -> dict[str, str]:
+    """Return what the columns of levels are called: one that is called like a number says that it is a level.
+
+    All differ from each other and from the numbers, whatever levels are called.
+    """
+    taken = {*levels, *numbers}
+    named: dict[str, str] = {}
+    for level in levels:
+        name = level
+        if level in numbers:
+            while name in taken:
+                name += " (level)"
+            taken.add(name)
+        named[level] = name
+    return named
 
 
 def made_frame(columns: dict[str, Any], library: str | None) -> Any:

@@ -47,8 +47,8 @@ class Matrix(Workload):
             which stays sparse.
         weights: Positive weight of each query's squared error in the mean, shape (queries,); 1 if None. Answers are
             not scaled.
-        names: What the queries are called in frames, files and pictures, public; those of the rows of a data frame if
-            None. A matrix with names is planned as it is written: no faster form of it is looked for.
+        names: What the queries are called in frames, files and pictures, public; None for numbers. A matrix with names
+            is planned as it is written: no form of it with less error or work is looked for.
 
     Raises:
         DataTypeError: Not a two-dimensional array of numbers.
@@ -59,9 +59,6 @@ class Matrix(Workload):
     kind: ClassVar[str] = "matrix"
 
     def __init__(self, A: object, weights: object = None, names: Sequence[str] | None = None) -> None:
-        index: Any = getattr(A, "index", None)
-        if names is None and hasattr(index, "dtype") and all(isinstance(name, str) for name in index):
-            names = list(index)
         self.A: Array | CompressedRows = _compressed(A) if hasattr(A, "tocsr") else numbers("A", A, ndim=2)
         _check_shape(self.A.shape)
         self.weights = None if weights is None else numbers("weights", weights)
