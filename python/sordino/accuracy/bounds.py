@@ -209,8 +209,7 @@ def _valid_mean(workload: Filter) -> tuple[float, str]:
     n, taps = workload.steps, workload.kernel
     m, missing = n - len(taps) + 1, len(taps) - 1
     if n <= _DENSE:
-        A = np.array([workload.core.row(t) for t in range(m)])
-        return float(np.linalg.norm(A, "nuc")) / math.sqrt(m * n) * _SAFE, "SVD bound"
+        return float(np.linalg.norm(_core.dense(workload.core), "nuc")) / math.sqrt(m * n) * _SAFE, "SVD bound"
     lags = np.arange(len(taps))
     square = _dual_trace(taps, lags, m) if missing < m else 0.0
     left_out = math.sqrt(missing * float(np.sum(taps**2 * (missing - lags))))
@@ -456,7 +455,7 @@ def spectral_bound(workload: Workload) -> Bound | None:
 
     `specLB = max_K K² |lambda_(K-1)|²/(N² log2² N)` (Fawaz, Muthukrishnan & Nikolov 2013, Theorem 2).
     """
-    if not isinstance(workload, Filter | GroupConvolution) or getattr(workload, "boundary", "") == "valid":
+    if not isinstance(workload, Filter | GroupConvolution) or workload.first_step:
         return None
     values = _magnitudes(workload)
     n = len(values)

@@ -50,7 +50,7 @@ def write_release(
     """
     numbers = _numbers(release, level)
     names = name_answers(release.workload, source)
-    named = column_names(list(names), NUMBERS)
+    named = column_names(names, NUMBERS)
     columns = {named[name]: labels for name, labels in names.items()}
     columns |= {name: column.tolist() for name, column in numbers.items()}
     if path is not None and path.suffix.lower() in {".csv", ".parquet"}:

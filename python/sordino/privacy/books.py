@@ -154,17 +154,7 @@ class MemoryBook(Book):
         """Judge and write down."""
         with self._turn():
             after = self._judged(charge)
-            rule = after.terms.rule
-            entry = LedgerEntry(
-                sequence=len(self._lines),
-                cost=charge.cost,
-                request_id=charge.request_id,
-                label=charge.label,
-                unit=charge.unit,
-                rule=rule.name,
-                split=rule.stored(after.state),
-                kind=charge.kind,
-            )
+            entry = _line(len(self._lines), charge, after)
             self._lines.append((entry, after))
         return entry
 
@@ -356,7 +346,8 @@ class StoredBook(Book):
             after = account.after(charge.cost, charge.unit)
         except SordinoError:
             return None  # by what is there now it may be accepted
-        entry, text = self._line(row.head, charge, request, after, now() // 1000)
+        entry = _line(row.head, charge, after, now() // 1000, self.also)
+        text = _text_of(entry, request.asked)
         request = request._replace(sequence=row.head)
         next_row = ledgers.behind(row, charge.kind, text, after.text)
 
@@ -372,39 +363,6 @@ class StoredBook(Book):
         self._head, self._known = next_row.head_hash, (next_row, after)
         return entry, request
 
-    def _line(
-        self, sequence: int, charge: Charge, request: RequestRow, after: Account, second: int
-    ) -> tuple[LedgerEntry, str]:
-        """Return a line of the ledger, and its text."""
-        rule = after.terms.rule
-        split = rule.stored(after.state)
-        entry = LedgerEntry(
-            sequence=sequence,
-            cost=charge.cost,
-            request_id=charge.request_id,
-            label=charge.label,
-            unit=charge.unit,
-            rule=rule.name,
-            split=split,
-            second=second,
-            kind=charge.kind,
-            periods=self.also,
-        )
-        text = canonical(
-            {
-                "cost": charge.cost.to_json(),
-                "request": charge.request_id,
-                "label": charge.label,
-                "unit": None if charge.unit is None else charge.unit.to_json(),
-                "asked": request.asked.hex(),
-                "periods": list(self.also),
-                "second": second,
-                "rule": rule.name,
-                "split": None if split is None else [str(split[0]), str(split[1]), float(split[2]).hex()],
-            }
-        )
-        return entry, text
-
     def charge_in(
         self, transaction: Transaction, charge: Charge, request: RequestRow
     ) -> tuple[LedgerEntry, RequestRow]:
@@ -417,7 +375,8 @@ class StoredBook(Book):
         home: LedgerEntry | None = None
         for name, row in rows.items():
             after = Account.of(row.terms, row.sums).after(charge.cost, charge.unit)
-            entry, text = self._line(row.head, charge, request, after, second)
+            entry = _line(row.head, charge, after, second, self.also)
+            text = _text_of(entry, request.asked)
             next_row = ledgers.behind(row, charge.kind, text, after.text)
             ledgers.added(transaction, row, next_row, charge.kind, text)
             if name == self.name:
@@ -525,6 +484,43 @@ def _replayed(account: Account, line: EntryRow) -> Account:
         raise
     except (ValueError, TypeError, RuntimeError, LookupError):
         raise StoreCorruptError(f"entry {line.sequence} of the ledger is none that its rules accept") from None
+
+
+def _line(
+    sequence: int, charge: Charge, after: Account, second: int | None = None, periods: tuple[str, ...] = ()
+) -> LedgerEntry:
+    """Return the line of a charge, behind which a ledger is as `after` says."""
+    rule = after.terms.rule
+    return LedgerEntry(
+        sequence=sequence,
+        cost=charge.cost,
+        request_id=charge.request_id,
+        label=charge.label,
+        unit=charge.unit,
+        rule=rule.name,
+        split=rule.stored(after.state),
+        second=second,
+        kind=charge.kind,
+        periods=periods,
+    )
+
+
+def _text_of(entry: LedgerEntry, asked: bytes) -> str:
+    """Return a line as the text that `entry_of` reads, with the digest of what was asked for."""
+    split = entry.split
+    return canonical(
+        {
+            "cost": entry.cost.to_json(),
+            "request": entry.request_id,
+            "label": entry.label,
+            "unit": None if entry.unit is None else entry.unit.to_json(),
+            "asked": asked.hex(),
+            "periods": list(entry.periods),
+            "second": entry.second,
+            "rule": entry.rule,
+            "split": None if split is None else [str(split[0]), str(split[1]), float(split[2]).hex()],
+        }
+    )
 
 
 def entry_of(row: EntryRow) -> LedgerEntry:

@@ -177,8 +177,9 @@ class Release:
         if self.workload.answer_names is not None:
             return list(self.workload.answer_names)
         first = self.workload.first_step
-        named = self.index is not None and self.workload.per_cell and len(self.index) == first + self.values.size
-        return self.index[first:] if named and first else self.index if named else None
+        if self.index is None or not self.workload.per_cell or len(self.index) != first + self.values.size:
+            return None
+        return self.index[first:] if first else self.index
 
     @property
     def unbiased(self) -> Array:

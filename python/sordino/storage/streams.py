@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
+from sordino._support.records import parted
 from sordino.errors import StoreCorruptError
 from sordino.storage.chain import step_hash
 from sordino.storage.transactions import Transaction, Written
@@ -62,6 +64,17 @@ class StreamRow(NamedTuple):
     key_id: str
     checkpoint_step: int
     keep: int | None
+
+    def plan_parts(self) -> tuple[bytes, bytes]:
+        """Return the record of the plan, as JSON, and its arrays.
+
+        Raises:
+            StoreCorruptError: They are damaged.
+        """
+        try:
+            return parted(zlib.decompress(self.plan))
+        except (zlib.error, LookupError, TypeError, ValueError):
+            raise StoreCorruptError("the plan of the stream is damaged") from None
 
 
 class StepRow(NamedTuple):
@@ -291,9 +304,9 @@ def forget_steps(
         row.id,
         row.tail,
     )
-    # The state that is there says what it does not need.
-    kept = transaction.rows(f"SELECT checkpoint_step FROM stream WHERE id = ?{locking}", row.id)
-    reached = min(row.checkpoint_step, *(step for (step,) in kept)) if kept else row.tail
+    # The state that is there says what it does not need; what was read before may be another.
+    there = transaction.rows(f"SELECT checkpoint_step FROM stream WHERE id = ?{locking}", row.id)
+    reached = there[0][0] if there else row.tail
     due = list(takewhile(lambda found: found[0] <= reached and found[1] < until, times))
     left = times[len(due)][1] if len(due) < len(times) else None
     if not due:

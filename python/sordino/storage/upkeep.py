@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import zlib
 
 from sordino._support.checks import name_of
-from sordino._support.records import parted
+from sordino.errors import StoreCorruptError
 from sordino.storage import ledgers, streams
 from sordino.storage.postgresql import system_of
 from sordino.storage.store import Store, check_key
@@ -81,6 +80,6 @@ def accept_database(store: Store) -> None:
 def _draws_ahead(row: StreamRow) -> bool:
     """Return whether noise of coming steps is in the state: a subtraction tree draws that of a node before it ends."""
     try:
-        return "subtraction-tree" in json.loads(parted(zlib.decompress(row.plan))[0])["fitted"]
-    except (zlib.error, LookupError, TypeError, ValueError):
+        return "subtraction-tree" in json.loads(row.plan_parts()[0])["fitted"]
+    except (StoreCorruptError, LookupError, TypeError, ValueError):
         return True  # nobody can go on with it anyhow

@@ -18,7 +18,6 @@ import numpy as np
 
 from sordino._support.checks import name_of
 from sordino._support.processes import this_process
-from sordino._support.records import parted
 from sordino.errors import (
     DataTypeError,
     DuplicateRequestError,
@@ -129,8 +128,8 @@ class Kept:
             StoreCorruptError: It is damaged.
         """
         try:
-            return str(json.loads(parted(zlib.decompress(self.row.plan))[0])["digest"])
-        except (zlib.error, LookupError, TypeError, ValueError):
+            return str(json.loads(self.row.plan_parts()[0])["digest"])
+        except (LookupError, TypeError, ValueError):
             raise StoreCorruptError("the plan of the stream is damaged") from None
 
     def place(self, what: str, step: int, generation: int | None = None) -> str:

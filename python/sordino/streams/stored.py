@@ -12,7 +12,7 @@ import numpy as np
 from sordino import _core
 from sordino._support.checks import flag, name_of
 from sordino._support.durations import seconds_of
-from sordino._support.records import joined, packed_record, parted, rebuilt_from
+from sordino._support.records import joined, packed_record, rebuilt_from
 from sordino.errors import (
     CheckpointError,
     InvalidParameterError,
@@ -316,7 +316,7 @@ def _stored_fit(kept: Kept, own: Fit | None) -> Fit:
     digest = kept.plan_digest  # refuses one that is damaged
     if own is not None and digest == own.digest:
         return own
-    return rebuilt_from(*parted(zlib.decompress(kept.row.plan)), fit_of, "stream")
+    return rebuilt_from(*kept.row.plan_parts(), fit_of, "stream")
 
 
 class _State(NamedTuple):

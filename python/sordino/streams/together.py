@@ -44,8 +44,6 @@ class _Update:
     entry: StepRow | None = None
     sealed: bytes | None = None
     taken: bool = False
-    # Whether its state was written with it, for certain.
-    written: bool = False
 
 
 def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]]) -> list[Any]:
@@ -90,14 +88,14 @@ def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]])
             for update in new:
                 assert update.row is not None and update.entry is not None
                 kept, row = update.steps.kept, update.row
-                update.written = places.get(row.id) == (row.generation, update.entry.first)
-                if update.written:
+                if places.get(row.id) == (row.generation, update.entry.first):
                     update.taken = False
                     streams.taken_on(transaction, row, update.entry)
                     if update.sealed is not None:
                         streams.seal_state(transaction, row, row.step, update.sealed)
                 else:
-                    update.taken = kept.is_there(transaction, row) is not True
+                    # Kept before, if at all, with another state: nothing comes back to where it was.
+                    update.taken, update.sealed = kept.is_there(transaction, row) is not True, None
             return True
 
         def done(transaction: Transaction) -> bool | None:
@@ -111,7 +109,7 @@ def publish_together(updates: Sequence[tuple[Stream, object, str | int | None]])
 
         if new and not store.certainly(script, done):
             for update in new:
-                update.written = False
+                update.sealed = None  # written, perhaps
         for update in new:
             _settle(update)
     return [_answer(update) for update in found]
@@ -166,7 +164,7 @@ def _settle(update: _Update) -> None:
     if update.taken:
         update.stream._core.close()
         return
-    update.steps.kept.went_on(update.row, update.entry, update.sealed if update.written else None)
+    update.steps.kept.went_on(update.row, update.entry, update.sealed)
     update.stream._core.commit()
 
 

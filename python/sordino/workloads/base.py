@@ -127,8 +127,6 @@ class Workload(ABC):
         kind: Name in plan files; never re-meant.
         linear: Whether the answers are linear in the cells as they come, so that it can be a part of others.
         per_cell: Whether there is one answer for each cell, so that it can be called like the cell.
-        answer_names: What the answers are called, None where nobody says it.
-        first_step: Cells before the first that has an answer.
         continual: Whether it is answered after every step of a stream, by nature.
         of_events: Whether its items are events, which change counters by a public rule.
         layout: What a schema said of it; None of a workload that was made otherwise.
@@ -140,8 +138,6 @@ class Workload(ABC):
     kind: ClassVar[str]
     linear: ClassVar[bool] = True
     per_cell: ClassVar[bool] = False
-    answer_names: tuple[str, ...] | None = None
-    first_step: int = 0
     continual: ClassVar[bool] = False
     of_events: ClassVar[bool] = False
     layout: Layout | None = None
@@ -173,6 +169,16 @@ class Workload(ABC):
     def answers_shape(self) -> tuple[int, ...]:
         """Shape of the answers; that of the input unless said otherwise."""
         return self.input_shape
+
+    @property
+    def answer_names(self) -> tuple[str, ...] | None:
+        """What the answers are called, None where nobody says it."""
+        return None
+
+    @property
+    def first_step(self) -> int:
+        """Cells before the first that has an answer."""
+        return 0
 
     @property
     def schema_digest(self) -> str | None:

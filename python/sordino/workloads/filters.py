@@ -95,7 +95,7 @@ class Filter(Workload):
         return (self.steps - self.first_step,)
 
     @property
-    def first_step(self) -> int:  # type: ignore[override]
+    def first_step(self) -> int:
         """Step that the first answer belongs to: 0 unless the boundary is 'valid'."""
         return len(self.kernel) - 1 if self.boundary == "valid" else 0
 
@@ -105,11 +105,11 @@ class Filter(Workload):
             if len(kernel) > self.steps:
                 raise InvalidParameterError("a circular kernel must not be longer than the series")
             return _core.Workload.circular(np.pad(kernel, (0, self.steps - len(kernel))))
-        if self.boundary == "valid" and len(kernel) > self.steps:
-            raise InvalidParameterError("with boundary='valid' the kernel must not be longer than the series")
-        if self.boundary in {"causal", "valid"}:
+        if self.boundary == "causal":
             kernel = kernel[: self.steps]  # later taps never meet the series
         if self.boundary == "valid":
+            if len(kernel) > self.steps:
+                raise InvalidParameterError("with boundary='valid' the kernel must not be longer than the series")
             return _core.Workload.tail(self.first_step, _core.Workload.linear(kernel, self.steps, 0))
         return _core.Workload.linear(np.ascontiguousarray(kernel), self.steps, self.center)
 

@@ -68,7 +68,6 @@ class Matrix(Workload):
         self.names = (
             None if names is None else tuple(name_of("a name", name) for name in sequence("names", names, "texts"))
         )
-        self.answer_names = self.names
         if self.names is not None and (len(self.names) != self.A.shape[0] or len(set(self.names)) < len(self.names)):
             raise InvalidParameterError("names must be one for each query, and differ")
         _ = self.core
@@ -82,6 +81,11 @@ class Matrix(Workload):
     def answers_shape(self) -> tuple[int, ...]:
         """`(queries,)`."""
         return (self.A.shape[0],)
+
+    @property
+    def answer_names(self) -> tuple[str, ...] | None:
+        """The names."""
+        return self.names
 
     def answer_weights(self) -> Array | None:
         """Return the weight of each query, None if none were given."""

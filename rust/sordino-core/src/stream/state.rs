@@ -31,9 +31,9 @@ impl Writer {
 
     /// Numbers of 128 bits; all in 64 if they fit, as noise nearly always does.
     pub(super) fn wide(&mut self, values: &[i128]) {
-        self.u64(values.len() as u64);
         let narrow = values.iter().all(|v| i64::try_from(*v).is_ok());
         self.push(&[u8::from(narrow)]);
+        self.u64(values.len() as u64);
         for v in values {
             if narrow { self.push(&(*v as i64).to_le_bytes()) } else { self.push(&v.to_le_bytes()) }
         }
@@ -100,15 +100,11 @@ impl Reader<'_> {
     }
 
     pub(super) fn wide(&mut self) -> Result<Vec<i128>, Error> {
-        let len = usize::try_from(self.u64()?).map_err(|_| corrupt())?;
-        let [narrow] = self.take()?;
-        if narrow > 1 || len > self.0.len() / 8 {
-            return Err(corrupt());
+        match self.take()? {
+            [1] => (0..self.len(8)?).map(|_| self.take().map(|v| i128::from(i64::from_le_bytes(v)))).collect(),
+            [0] => (0..self.len(16)?).map(|_| self.take().map(i128::from_le_bytes)).collect(),
+            _ => Err(corrupt()),
         }
-        if narrow == 1 {
-            return (0..len).map(|_| self.take().map(|v| i128::from(i64::from_le_bytes(v)))).collect();
-        }
-        (0..len).map(|_| self.take().map(i128::from_le_bytes)).collect()
     }
 
     pub(super) fn integers(&mut self) -> Result<Vec<i64>, Error> {

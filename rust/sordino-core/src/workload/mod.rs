@@ -131,6 +131,14 @@ impl Workload {
         Ok(self)
     }
 
+    /// Checks a part of a workload that is nested so deep.
+    fn check_inner(&self, depth: usize) -> Result<(), Error> {
+        if depth == MAX_DEPTH {
+            return Err(Error::invalid("workloads", format!("nested more than {MAX_DEPTH} deep")));
+        }
+        self.check(depth + 1)
+    }
+
     fn check(&self, depth: usize) -> Result<(), Error> {
         let product = |radices: &[usize]| {
             radices.iter().try_fold(1usize, |n, r| n.checked_mul(*r).filter(|n| *n <= MAX_LEN && *r > 0))
@@ -186,17 +194,11 @@ impl Workload {
                 check_entries("matrix", entries)?;
             }
             Self::Tail { first, of } => {
-                if depth == MAX_DEPTH {
-                    return Err(Error::invalid("workloads", format!("nested more than {MAX_DEPTH} deep")));
-                }
-                of.check(depth + 1)?;
+                of.check_inner(depth)?;
                 tail::check(*first, of)?;
             }
             Self::Union { parts: inner } | Self::Kronecker { factors: inner } => {
-                if depth == MAX_DEPTH {
-                    return Err(Error::invalid("workloads", format!("nested more than {MAX_DEPTH} deep")));
-                }
-                inner.iter().try_for_each(|workload| workload.check(depth + 1))?;
+                inner.iter().try_for_each(|workload| workload.check_inner(depth))?;
                 if matches!(self, Self::Union { .. }) { union::check(inner) } else { kronecker::check(inner) }?;
             }
         }
