@@ -71,6 +71,17 @@ def test_without_a_warm_up_there_are_whole_windows_only():
         so.plan(so.Continual(valid), so.GaussianDP(mu=1.0))
 
 
+@pytest.mark.parametrize(("n", "window"), [(300, 300), (2000, 1999), (100_000, 100_000)])
+def test_few_answers_of_long_windows_are_measured_themselves(n, window):
+    """Noise on m answers, each a count of all but m - 1 steps: a record changes each of them by 1."""
+    workload, m = so.SlidingWindow(window, n, boundary="valid"), n - window + 1
+    plan = so.plan(workload, so.PureDP(epsilon=1.0))
+    assert plan.rmse <= 1.4143 * m
+    x = np.arange(n) % 5
+    exact = so.plan(workload, so.PureDP(epsilon=1e3), mechanism="output-laplace").release(x)
+    assert np.array_equal(exact.values, np.convolve(x, np.ones(window), "valid"))
+
+
 def test_queries_have_names(tmp_path):
     """In frames, files and pictures; such a matrix stays as it is written, one without names does not."""
     frame = pd.DataFrame(np.tril(np.ones((3, 3))), index=["a", "b", "total"])

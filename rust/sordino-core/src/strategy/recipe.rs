@@ -21,6 +21,9 @@ use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::workload::Workload;
 
+/// Entries of rows that are measured as they are, of workloads that have a form of their own.
+const FEW_ENTRIES: usize = 1 << 22;
+
 /// The mechanisms, by the names that users write. Kinds are never removed or re-meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
@@ -64,6 +67,12 @@ pub struct Recipe {
     pub law: NoiseLaw,
 }
 
+/// Whether noise on the answers alone can be less than noise on the cells, and their rows are short enough to be held.
+fn few_rows(first: usize, workload: &Workload) -> bool {
+    let rows = workload.answers_len();
+    rows.saturating_mul(rows) <= first && workload.input_len().is_some_and(|cells| rows * cells <= FEW_ENTRIES)
+}
+
 impl Recipe {
     /// Builds the strategy; the same recipe gives the same strategy.
     ///
@@ -79,6 +88,11 @@ impl Recipe {
         let unsupported = || Error::Unsupported("this mechanism does not serve this workload with this noise".into());
         Ok(match (self.mechanism, &workload) {
             (Mechanism::Identity, _) => Box::new(Identity::new(&workload, geometry)?),
+            // To measure what is left out as well costs more than all else where few answers are left.
+            (Mechanism::Output, Workload::Tail { first, .. }) if few_rows(*first, &workload) => {
+                let (rows, columns, entries) = workload.dense()?;
+                Box::new(Dense::new(rows, columns, entries, geometry))
+            }
             (_, Workload::Tail { first, of }) => {
                 Box::new(Tail::new(*first, Self { workload: (**of).clone(), ..self.clone() }.build()?))
             }

@@ -27,6 +27,7 @@ fn workloads() -> Vec<Workload> {
         Workload::Linear { kernel: vec![1.0; 13], len: 8, center: 6 },
         Workload::Linear { kernel: vec![3.0], len: 1, center: 0 },
         Workload::Tail { first: 2, of: Box::new(Workload::Linear { kernel: vec![0.5; 3], len: 9, center: 0 }) },
+        Workload::Tail { first: 6, of: Box::new(Workload::Linear { kernel: vec![0.5; 7], len: 8, center: 0 }) },
         Workload::Tail { first: 4, of: Box::new(Workload::Circular { kernel: decay(9) }) },
         // Answers that are 0 for all data, at the start and at the end.
         Workload::Linear { kernel: vec![0.0, 0.0, 1.0, 0.5], len: 9, center: 0 },
