@@ -142,6 +142,10 @@ class Strategy:
         whole: bool = False,
     ) -> Strategy: ...
     @staticmethod
+    def split(workload: Workload, strategies: list[Strategy], weights: list[float], unit: _Relation) -> Strategy: ...
+    @staticmethod
+    def balanced_union(workload: Workload, weights: list[float]) -> Strategy: ...
+    @staticmethod
     def laminar(
         workload: Workload,
         law: str,
@@ -818,8 +822,8 @@ def answer(
 def condensed(workload: Workload, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Few rows R with `RᵀR = Aᵀ diag(weights) A`, shape (rows, cells)."""
 
-def root_diagonal(workload: Workload) -> NDArray[np.float64]:
-    """Diagonal of `(AᵀA)^(1/2)`, for all ranges and running sums."""
+def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDArray[np.float64]:
+    """Diagonal of `(AᵀA)^(1/2)`, or a lower bound of it, for ranges and running sums with others on one line."""
 
 def tree_blocks(workload: Workload) -> list[tuple[int, int]]:
     """Sizes of the blocks that a weighted tree measures, and their weights."""

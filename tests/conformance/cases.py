@@ -61,6 +61,12 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "matrix": (so.Matrix([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0.5, 1, 0, 0, 2, 0, 1], [1] * 8]), COUNTS),
     "union": (so.Histogram(8) | so.RunningSum(8), COUNTS),
     "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
+    "filtered product": (so.Kronecker([so.MovingAverage(2, 4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
+    "parts": (
+        2.0 * so.Kronecker([so.RunningSum(4), so.GroupBy([[0, 0]])])
+        | so.Kronecker([so.GroupBy([[0] * 4]), so.AllRanges(2)]),
+        COUNTS.reshape(4, 2),
+    ),
     "sorted": (so.SortedHistogram(8), np.sort(COUNTS)),
 }
 SKETCH = so.sketches.Compression(measurements=6, sparsity=2)

@@ -126,15 +126,22 @@ def diagonal_mean(workload: Workload) -> float:
 
     `max_Z sum_j <z_j, a_j>²` over matrices Z of spectral norm 1 is the least total squared error at noise multiplier 1
     for a change of one cell, and the polar factor of A is such a Z. Never below `singular_mean`, and equal where s is
-    constant. Least errors of Kronecker products multiply, and so do these bounds.
+    constant. Least errors of Kronecker products multiply, and so do these bounds; of parts of unions they add up.
     """
     match workload:
         case AllRanges() | RunningSum():
             s = _core.root_diagonal(workload.core)
             # The transform is of a million terms at most where it counts; its error is far below this.
             return math.sqrt(float(np.sum(s * s)) / workload.core.answers_len) * (1.0 - 1e-9)
+        case Union() if not _is_small(workload):
+            return max(_line_diagonal(workload), _parts_mean(workload))
         case Kronecker(factors=factors):
             return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * _SAFE
+        case Filter(boundary="causal" | "zero") if workload.steps > _DENSE:
+            return _filter_diagonal(workload)
+        case Filter(boundary="valid") if _is_short(workload):
+            _, values, rows = np.linalg.svd(_core.dense(workload.core), full_matrices=False)
+            return float(np.linalg.norm(values @ rows**2)) / math.sqrt(len(values)) * _SAFE
         case _ if _is_small(workload):
             R, scale = condensed(workload)
             _, values, rows = np.linalg.svd(R, full_matrices=False)
@@ -152,6 +159,40 @@ def _is_small(workload: Workload) -> bool:
         and cells <= _CONDENSED
         and workload.core.answers_len * cells**2 <= _MOST_WORK
     )
+
+
+def _line_diagonal(union: Union) -> float:
+    """Return the value of ranges or running sums with others, in closed form; 0 of others."""
+    lines = any(isinstance(part, AllRanges | RunningSum) for part in union.parts)
+    if not lines or any(part.answer_weights() is not None for part in union.parts):
+        return 0.0
+    try:
+        s = _core.root_diagonal(union.core, list(union.weights))
+    except UnsupportedMechanismError:
+        return 0.0
+    asked = sum(weight * part.core.answers_len for part, weight in zip(union.parts, union.weights, strict=True))
+    return math.sqrt(float(np.sum(s * s)) / asked) * (1.0 - 1e-9)
+
+
+def _parts_mean(union: Union) -> float:
+    """Return the root of the mean of the parts' squared values.
+
+    One mechanism answers all parts, and its error on each is at least the least of that part: least errors of unions
+    are never below the sum of those of their parts.
+    """
+    squares, asked = 0.0, 0.0
+    for part, weight in zip(union.parts, union.weights, strict=True):
+        inner = part.answer_weights()
+        own = weight * (part.core.answers_len if inner is None else float(inner.sum()))
+        squares += own * max(diagonal_mean(part), singular_mean(part)[0]) ** 2
+        asked += own
+    return math.sqrt(squares / asked) * _SAFE
+
+
+def _is_short(workload: Filter) -> bool:
+    """Return whether the answers of a filter without its warm-up are so few that their matrix is decomposed."""
+    answers = workload.core.answers_len
+    return answers <= _CONDENSED and answers**2 * workload.steps <= _MOST_WORK
 
 
 def _equal_groups_mean(workload: GroupBy) -> float:
@@ -186,10 +227,7 @@ def _condensed_mean(workload: Workload) -> tuple[float, str]:
 
 
 def _filter_mean(workload: Filter) -> tuple[float, str]:
-    n, taps, center = workload.steps, workload.kernel, workload.center
-    lags = np.arange(len(taps)) - center
-    inside = np.abs(lags) < n
-    taps, lags = taps[inside], lags[inside]
+    n, (taps, lags) = workload.steps, _lags_inside(workload)
     if n <= _DENSE:
         return _nuclear_norm(taps, lags, n) / n * _SAFE, "SVD bound"
     trace = _dual_trace(taps, lags, n)
@@ -197,6 +235,19 @@ def _filter_mean(workload: Filter) -> tuple[float, str]:
     count = -(-n // _DENSE)
     blocks = count * _nuclear_norm(taps, lags, n // count)
     return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def _filter_diagonal(workload: Filter) -> float:
+    """Return the value of a long filter for the part Z of a circulant in the place of the polar factor.
+
+    `<z_j, a_j>` is a sum over the lags of Z and the filter that lie inside: those from -j to n - 1 - j.
+    """
+    n, (taps, lags) = workload.steps, _lags_inside(workload)
+    products = np.zeros(2 * n)
+    products[lags + n] = taps * _dual(taps, lags, n)[lags % (2 * n)]
+    sums = np.concatenate([[0.0], np.cumsum(products)])
+    inside = sums[2 * n - np.arange(n)] - sums[n - np.arange(n)]
+    return math.sqrt(float(np.mean(inside**2))) * (1.0 - 1e-9)
 
 
 def _valid_mean(workload: Filter) -> tuple[float, str]:
@@ -218,15 +269,27 @@ def _valid_mean(workload: Filter) -> tuple[float, str]:
     return best / math.sqrt(m * n) * (1.0 - 1e-9), "SVD bound (dual)"
 
 
+def _lags_inside(workload: Filter) -> tuple[Array, NDArray[np.int64]]:
+    """Return the taps that join a cell to an answer, and their lags."""
+    lags = np.arange(len(workload.kernel)) - workload.center
+    inside = np.abs(lags) < workload.steps
+    return workload.kernel[inside], lags[inside]
+
+
 def _dual_trace(taps: Array, lags: NDArray[np.int64], n: int) -> float:
     """Return `tr(AᵀZ)`, Z the n by n part of the circulant of the filter's phases on a ring of 2n."""
+    dual = _dual(taps, lags, n)
+    return float(np.sum((n - np.abs(lags)) * taps * dual[lags % (2 * n)]))
+
+
+def _dual(taps: Array, lags: NDArray[np.int64], n: int) -> Array:
+    """Return that circulant by its lags; no part of it has a spectral norm above 1."""
     ring = np.zeros(2 * n)
     ring[lags % (2 * n)] = taps
     values = np.fft.rfft(ring)
     size = np.abs(values)
     phases = np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max())
-    dual = np.fft.irfft(phases, 2 * n)
-    return float(np.sum((n - np.abs(lags)) * taps * dual[lags % (2 * n)]))
+    return np.fft.irfft(phases, 2 * n)
 
 
 def _nuclear_norm(taps: Array, lags: NDArray[np.int64], n: int) -> float:

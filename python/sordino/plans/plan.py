@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,11 @@ class Plan:
     def optimality(self) -> float | None:
         """Error over `fit.bound` where it binds (1 is the optimum), None elsewhere."""
         return self._common.optimality
+
+    @property
+    def bound_kind(self) -> Literal["proved", "none"]:
+        """Whether a proved bound binds the error, so that `optimality` is known; no bound is an estimate."""
+        return "none" if self.optimality is None else "proved"
 
     def guarantee(self, records: int | None = None) -> str:
         """Return the guarantee in one plain sentence, for a group of `records` things if given.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sordino import _core
-from sordino.errors import InvalidParameterError
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.workloads.base import (
     Array,
     Spec,
@@ -39,7 +39,7 @@ class Union(Workload):
 
     Raises:
         DataTypeError: The parts are no sequence of workloads, or a weight is no number.
-        InvalidParameterError: There are no parts, they have different cells or more than 2**26 answers, or weights
+        InvalidParameterError: There are no parts, they have different cells or more than 2**62 answers, or weights
             are out of range or not as many as parts.
     """
 
@@ -54,7 +54,10 @@ class Union(Workload):
         if len(tables) > 1:
             raise InvalidParameterError(f"parts must be queries on the same table, got shapes {sorted(tables)}")
         self._input_shape = next(iter(tables or shapes))
-        check_weights(self._answer_weights)
+        if self.is_listed:
+            check_weights(self._answer_weights)
+        elif any(part.answer_weights() is not None for part in self.parts):
+            raise InvalidParameterError("parts of unions of more than 2**26 answers have no weights inside")
         first, *others = (part.layout for part in self.parts)
         self.layout = None if first is None else first.joined(others)
 
@@ -87,13 +90,25 @@ class Union(Workload):
         return [piece.reshape(shape) for piece, shape in zip(pieces, self.part_shapes, strict=True)]
 
     def answer_weights(self) -> Array | None:
-        """Return the weight of each answer: that of its part times that in its part."""
+        """Return the weight of each answer: that of its part times that in its part.
+
+        Raises:
+            UnsupportedMechanismError: There are more than 2**26.
+        """
+        if not self.is_listed and not self.is_even:
+            raise UnsupportedMechanismError("weights of more than 2**26 answers are not listed")
         return self._answer_weights
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all parts have the same weight."""
+        return len(set(self.weights)) == 1
 
     @cached_property
     def _answer_weights(self) -> Array | None:
         own = [part.answer_weights() for part in self.parts]
-        if set(self.weights) == {1.0} and all(weights is None for weights in own):
+        alike = set(self.weights) == {1.0} or not self.is_listed
+        if alike and all(weights is None for weights in own):
             return None
         with np.errstate(over="ignore", under="ignore"):
             pieces = [

@@ -238,14 +238,18 @@ pub(crate) fn condensed(
     matrix(py, rows, entries)
 }
 
-/// The diagonal of the root of the queries' Gram matrix, for all ranges and running sums.
+/// The diagonal of the root of the queries' Gram matrix, or a lower bound of it, for ranges and running sums with others;
+/// `weights` are of the parts of a union.
 #[pyfunction]
+#[pyo3(signature = (workload, weights=None))]
 pub(crate) fn root_diagonal<'py>(
     py: Python<'py>,
     workload: PyRef<'py, Workload>,
+    weights: Option<Vec<f64>>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let workload = &workload.0;
-    Ok(PyArray1::from_vec(py, detached(py, || optimize::root_diagonal(workload)).map_err(PyError::from)?))
+    let found = detached(py, || optimize::root_diagonal(workload, weights.as_deref())).map_err(PyError::from)?;
+    Ok(PyArray1::from_vec(py, found))
 }
 
 /// The matrix of the queries.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// A built strategy and the recipe it came from.
 #[pyclass(frozen, module = "sordino._core")]
 pub(crate) struct Strategy {
-    pub core: Box<dyn strategy::Strategy>,
+    pub core: Arc<dyn strategy::Strategy>,
     pub input_len: Option<usize>,
     answers_len: usize,
     /// Whether answers are decoded one by one.
@@ -32,7 +32,7 @@ impl Strategy {
     fn of(core: Box<dyn strategy::Strategy>, workload: &Workload) -> Self {
         let workload = &workload.0;
         Self {
-            core,
+            core: Arc::from(core),
             input_len: workload.input_len(),
             answers_len: workload.answers_len(),
             listed: workload.is_listed(),
@@ -100,6 +100,30 @@ impl Strategy {
         };
         let recipe = Factorization { workload: workload.0.clone(), factors, pieces, whole };
         let core = detached(py, || recipe.build()).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
+    /// The balanced root of a union of ranges, running sums, cells and a few others, weighted by part.
+    #[staticmethod]
+    fn balanced_union(py: Python<'_>, workload: PyRef<'_, Workload>, weights: Vec<f64>) -> PyResult<Self> {
+        let core = &workload.0;
+        let core = detached(py, || strategy::balanced_union(core, &weights)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
+    /// The parts of a union, each measured by its strategy with the best share for the weights of their squared errors.
+    #[staticmethod]
+    fn split(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        strategies: Vec<PyRef<'_, Self>>,
+        weights: Vec<f64>,
+        unit: UnitParts,
+    ) -> PyResult<Self> {
+        let unit = door_unit(unit).map_err(PyError::from)?;
+        let strategies = strategies.iter().map(|part| Arc::clone(&part.core)).collect();
+        let core = &workload.0;
+        let core = detached(py, || strategy::split(core, strategies, &weights, unit)).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }
 
@@ -175,14 +199,19 @@ impl Strategy {
         let summary = PointSummary { features: Arc::clone(&features.core), weights, law: law.0, count_weight };
         let core = detached(py, || summary.build()).map_err(PyError::from)?;
         let answers_len = core.measured_len();
-        Ok(Self { core, input_len: None, answers_len, listed: true })
+        Ok(Self { core: Arc::from(core), input_len: None, answers_len, listed: true })
     }
 
     /// The strategy as it answers under a door's noise: another one where rows have noise of different sizes.
     fn refined(&self, py: Python<'_>, door: PyRef<'_, Door>) -> Option<Self> {
         let door = &*door;
         let core = detached(py, || door.core.refined(&*self.core))?;
-        Some(Self { core, input_len: self.input_len, answers_len: self.answers_len, listed: self.listed })
+        Some(Self {
+            core: Arc::from(core),
+            input_len: self.input_len,
+            answers_len: self.answers_len,
+            listed: self.listed,
+        })
     }
 
     /// Answers from numbers in place of the measured ones, such as projected ones.

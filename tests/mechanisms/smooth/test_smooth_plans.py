@@ -766,3 +766,22 @@ def test_what_is_public_pickles():
         assert again == value and hash(again) == hash(value)
     with pytest.raises((TypeError, pickle.PicklingError)):
         pickle.dumps(made().sums(data()))
+
+
+@pytest.mark.parametrize(
+    "privacy", [so.ApproxDP(epsilon=1.0, delta=1e-6), so.PureDP(epsilon=1.0)], ids=["approx", "pure"]
+)
+def test_the_bound_over_the_whole_class_is_minimised_if_asked(privacy, tmp_path):
+    """Fewer polynomials than for the mean, and a bound below that of any other degree nearby."""
+    workload = so.smooth.SmoothQueries(1, points=10_000, bounds=(-1.0, 1.0), query_class=so.smooth.KSmooth(2, 1.0))
+    mean, most = so.plan(workload, privacy), so.plan(workload, privacy, objective="max")
+    bound = most.fit.uniform_error(0.05)
+    assert bound < mean.fit.uniform_error(0.05)
+    for degree in (most.fit.sizes[0] * 2, max(most.fit.sizes[0] // 2, 1)):
+        other = so.smooth.SmoothQueries(
+            1, points=10_000, bounds=(-1.0, 1.0), query_class=so.smooth.KSmooth(2, 1.0), degree=degree
+        )
+        assert bound < so.plan(other, privacy, objective="max").fit.uniform_error(0.05)
+    again = so.Plan.load(most.save(tmp_path / "plan.json"))
+    assert again.fit.sizes == most.fit.sizes and again.digest == most.digest
+    assert so.compare(workload, privacy).rows  # the mean is what is shown unasked

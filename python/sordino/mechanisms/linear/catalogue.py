@@ -15,6 +15,7 @@ privacy allows it and Laplace noise under `PureDP`.
 `balanced`             balanced root: nearly the least error, from one decomposition; ranges and sums of any length
 `weighted-tree`        blocks of a few sizes with weights of least error, for ranges, running sums, products, pure
 `laminar`              counts of nested groups, each with its weight
+`split`                the parts of a union, each by its own closed form with a share of the privacy
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
 `fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure
@@ -56,6 +57,9 @@ from sordino.workloads import (
 __all__ = ["MECHANISMS", "Mechanism", "of_ranges"]
 
 _MOST_ROOTS = 2
+# Cells up to which queries are written out for a search, and entries of those that go beside ranges and running sums.
+_WRITTEN = 1024
+_MOST_ROWS = 2**22
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,8 @@ class Mechanism(Entry):
                 return _is_laminar(workload)
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary in {"causal", "valid"}
+            case "split":
+                return isinstance(workload, Union) and len(workload.parts) > 1
             case "fourier-uniform":
                 return isinstance(workload, Marginals)
             case "fourier-composed" | "fourier-planar" | "fourier-grouped":
@@ -144,7 +150,23 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
         return 1 <= len(roots) <= _MOST_ROOTS and all(_has_root(root, within=True) for root in roots)
     if within and isinstance(workload, GroupBy):
         return workload.nested
+    if within and isinstance(workload, Filter | GroupConvolution):
+        return not workload.first_step
+    if isinstance(workload, Union) and not within:
+        return _has_line(workload)
     return isinstance(workload, AllRanges | RunningSum)
+
+
+def _has_line(union: Union) -> bool:
+    """Return whether ranges or running sums are asked with cells, or of many cells with a few other queries."""
+    cells = union.core.input_len or 0
+    lines = {type(part) for part in union.parts if isinstance(part, AllRanges | RunningSum)}
+    others = [part for part in union.parts if not isinstance(part, AllRanges | RunningSum | Histogram)]
+    if len(lines) == 1 and not others:
+        return True  # they have modes in common
+    rows = sum(part.core.answers_len for part in others)
+    plain = all(part.answer_weights() is None for part in others)
+    return bool(lines) and plain and cells > _WRITTEN and rows * cells <= _MOST_ROWS
 
 
 def _has_trees(workload: Workload) -> bool:
@@ -213,6 +235,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("weighted-tree-laplace", "weighted-tree", "laplace"),
     Mechanism("balanced-gaussian", "balanced", "gaussian", factored=True),
     *_pair("laminar"),
+    *_pair("split"),
     *_pair("dense-rescaled", automatic=False, factored=True),
     *_pair("dense-printed", automatic=False, factored=True),
     *_pair("sparse", automatic=False, factored=True, projected=True),

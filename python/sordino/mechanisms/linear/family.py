@@ -17,15 +17,17 @@ from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
 from sordino.mechanisms.linear.fit import LinearFit, fit_linear, least_gaussian_error
 from sordino.mechanisms.linear.search import Progress
+from sordino.mechanisms.linear.split import choose_parts
 from sordino.privacy.units import ReplaceOne
-from sordino.workloads import AllRanges, Histogram, Kronecker, Workload
+from sordino.workloads import AllRanges, Histogram, Kronecker, Union, Workload
 from sordino.workloads.constraints import PublicTotal
 from sordino.workloads.recognition import recognised
 
 __all__ = ["LINEAR"]
 
-# Cells from which planning takes seconds, and the error over its bound that no other mechanism betters by a tie.
-_LONG = 2**17
+# Cells beyond which planning takes seconds, of unions and of others; an error over its bound that no tie betters.
+_WRITTEN = 2**10
+_LONG = 2**17 - 1
 _SETTLED = 1.006
 # Bound of cells that is not given up for less error where none is declared.
 _USUAL_CELLS = 2**12
@@ -144,7 +146,10 @@ class _Linear(Family):
         if not mechanism.factored if stored is not None else mechanism.searched(request.workload):
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")
         found = None if stored is None else Factorization.from_json(stored, request.workload, request.unit)
-        return fit_linear(request, mechanism, int(record["branching"]), found)
+        parts = tuple((str(name), int(option)) for name, option in record.get("parts", ()))
+        if bool(parts) != (mechanism.strategy == "split"):
+            raise PlanFileError("the plan's mechanism and its parts do not belong together")
+        return fit_linear(request, mechanism, int(record["branching"]), found, parts=parts)
 
 
 LINEAR = _Linear()
@@ -172,8 +177,9 @@ def _chosen(fits: list[LinearFit], request: Request) -> LinearFit:
 
 
 def _has_unlisted_ranges(workload: Workload) -> bool:
-    if isinstance(workload, Kronecker):
-        return any(map(_has_unlisted_ranges, workload.factors))
+    if isinstance(workload, Kronecker | Union):
+        parts = workload.factors if isinstance(workload, Kronecker) else workload.parts
+        return any(map(_has_unlisted_ranges, parts))
     return isinstance(workload, AllRanges) and not workload.is_listed
 
 
@@ -204,14 +210,17 @@ def _check_certificate(found: Factorization, request: Request) -> None:
 
 
 def _near_the_bound(request: Request, automatic: list[Mechanism], progress: Progress | None) -> list[LinearFit]:
-    """Return what is so near the bound that no other Gaussian mechanism betters it by a tie, of long series alone."""
-    if (request.workload.core.input_len or 0) < _LONG or request.objective != "mean":
+    """Return what is so near the bound that no other Gaussian mechanism betters it by a tie, where others take long."""
+    least = _WRITTEN if isinstance(request.workload, Union) else _LONG
+    if (request.workload.core.input_len or 0) <= least or request.objective != "mean":
         return []
     fits, _ = _fits(request, [m for m in automatic if m.strategy == "balanced"], progress)
     return [fit for fit in fits if (fit.optimality or math.inf) <= _SETTLED]
 
 
 def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:
+    if mechanism.strategy == "split":
+        return fit_linear(request, mechanism, parts=choose_parts(request, mechanism.law))
     options = [fit_linear(request, mechanism, b, progress=progress) for b in mechanism.branchings(request.workload)]
     return min(options, key=lambda fit: fit.error(request.objective))
 

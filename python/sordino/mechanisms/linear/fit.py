@@ -31,7 +31,7 @@ from sordino.accuracy.staircase import Staircase
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kind_of_error
-from sordino.mechanisms.linear.catalogue import Mechanism
+from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
 from sordino.mechanisms.linear.common_noise import common_noise
 from sordino.mechanisms.linear.effort import improves
 from sordino.mechanisms.linear.half_widths import largest_half_width
@@ -43,7 +43,7 @@ from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
 from sordino.privacy.costs import ApproxCost, Cost
 from sordino.privacy.guarantees import ApproxDP, PureDP
 from sordino.privacy.units import AddRemove, Unit
-from sordino.workloads import Filter, GroupBy, GroupConvolution, Histogram, Kronecker, Marginals, Workload
+from sordino.workloads import Filter, GroupBy, GroupConvolution, Histogram, Kronecker, Marginals, Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import PublicTotal
 
@@ -76,6 +76,7 @@ class LinearFit(DoorFit):
         max_stderr: Largest standard deviation of an answer; None for a sketch, and for ranges of more than
             11584 cells, of which the mean alone is known.
         factorization: What is measured, for mechanisms that search for it, with the certificate of its optimality.
+        parts: Of a union whose parts are measured one by one, their mechanisms and options.
         passed_over: A fit with less error that `auto` left, since it clamps cells that no declared `max_value` bounds.
     """
 
@@ -94,6 +95,7 @@ class LinearFit(DoorFit):
     _stderr: Array | None = field(repr=False)
     factorization: Factorization | None = field(default=None, repr=False)
     passed_over: LinearFit | None = field(default=None, repr=False)
+    parts: tuple[tuple[str, int], ...] = ()
 
     @property
     def stderr(self) -> Array:
@@ -311,6 +313,7 @@ class LinearFit(DoorFit):
         return {
             "noise_ratio": self.ratio,
             "branching": self.branching,
+            **({"parts": [list(part) for part in self.parts]} if self.parts else {}),
             "factorization": None if found is None else found.to_json(),
             "sensitivity": self.sensitivity,
             "bound": None if bound is None else {"name": bound.name, "value": bound.value, "class": bound.mechanisms},
@@ -333,6 +336,8 @@ class LinearFit(DoorFit):
             )
         if self.mechanism.strategy == "tree":
             lines.insert(0, f"branching      {self.branching}")
+        for number, (name, _) in enumerate(self.parts, 1):
+            lines.insert(number - 1, f"part {number:<10}{name}")
         lines += self._total_lines()
         return [*lines, *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]
 
@@ -516,6 +521,7 @@ def fit_linear(
     progress: Progress | None = None,
     *,
     whole: bool | None = None,
+    parts: tuple[tuple[str, int], ...] = (),
 ) -> LinearFit:
     """Build the mechanism's strategy for the workload and fit the door to it.
 
@@ -526,6 +532,7 @@ def fit_linear(
         factorization: What it measures, if it was searched for before.
         progress: Told about the search.
         whole: Whether of whole counts whole numbers are measured, whose noise is discrete; what is better if None.
+        parts: Of 'split' the mechanisms of the parts and their options.
 
     Raises:
         UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
@@ -538,7 +545,7 @@ def fit_linear(
     elif factorization is None and not mechanism.searched(workload):
         if mechanism.strategy == "threshold":
             request.basis.core(workload.core.input_len or 0)
-        strategy = _closed_form(request, mechanism, branching)
+        strategy = _closed_form(request, mechanism, branching, parts)
     elif factorization is not None:
         _check_factorization(mechanism, factorization)
         if whole is None and mechanism.strategy == "p-identity" and request.integral:
@@ -560,7 +567,7 @@ def fit_linear(
     if isinstance(request.constraint, PublicTotal):
         _check_total(request.constraint.total, workload, domain)
     strategy = strategy.refined(door) or strategy
-    variances, mean_square, largest = _variances(strategy, workload)
+    variances, mean_square, largest = _variances(strategy, workload, mechanism)
     ideal_square = strategy.ideal_mean_square
     ideal = ratio * door.sensitivity[0] * door.noise / door.scale
     if ideal_square is None:
@@ -582,14 +589,19 @@ def fit_linear(
         max_stderr=None if largest is None or mechanism.strategy == "compressive" else door.noise * math.sqrt(largest),
         _stderr=None if variances is None else door.noise * np.sqrt(variances),
         factorization=factorization,
+        parts=parts,
     )
     if mechanism.name == "universal-gaussian":
         return replace(fitted, rmse=universal_bound(fitted))
     return fitted
 
 
-def _closed_form(request: Request, mechanism: Mechanism, branching: int) -> _core.Strategy:
+def _closed_form(
+    request: Request, mechanism: Mechanism, branching: int, parts: tuple[tuple[str, int], ...] = ()
+) -> _core.Strategy:
     workload = request.workload
+    if mechanism.strategy == "split":
+        return _split(request, mechanism.law, parts)
     if mechanism.strategy == "identity-common":
         ratio, _ = _ratio_and_cost(request, mechanism)
         return common_noise(workload, request.unit, mechanism, ratio)
@@ -600,7 +612,31 @@ def _closed_form(request: Request, mechanism: Mechanism, branching: int) -> _cor
         return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit, most)
     if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
         return _core.Strategy.nested_product(workload.core, request.unit.relation())
+    if mechanism.strategy == "balanced" and isinstance(workload, Union):
+        return _core.Strategy.balanced_union(workload.core, list(workload.weights))
     return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
+
+
+def _split(request: Request, law: Law, parts: tuple[tuple[str, int], ...]) -> _core.Strategy:
+    """Return the strategy that measures each part of a union by the mechanism that is named.
+
+    Raises:
+        UnsupportedMechanismError: They are not those of the parts.
+    """
+    workload, known = request.workload, {m.name: m for m in MECHANISMS if m.law == law}
+    if not isinstance(workload, Union) or len(parts) != len(workload.parts):
+        raise UnsupportedMechanismError("'split' measures the parts of a union")
+    strategies, weights = [], []
+    for (name, branching), part, weight in zip(parts, workload.parts, workload.weights, strict=True):
+        mechanism = known.get(name)
+        if mechanism is None or mechanism.projected or mechanism.recovered or mechanism.searched(part):
+            raise UnsupportedMechanismError("a part of a union is measured by a closed form")
+        own = replace(request, workload=part, constraint=None)
+        _check_served(own, mechanism)
+        strategies.append(_closed_form(own, mechanism, branching))
+        inner = part.answer_weights()
+        weights.append(weight * (1.0 if inner is None else float(inner.mean())))
+    return _core.Strategy.split(workload.core, strategies, weights, request.unit.relation())
 
 
 def _is_nested(workload: Workload) -> bool:
@@ -608,7 +644,9 @@ def _is_nested(workload: Workload) -> bool:
     return isinstance(workload, Kronecker) and all(isinstance(f, GroupBy | Histogram) for f in workload.factors)
 
 
-def _variances(strategy: _core.Strategy, workload: Workload) -> tuple[Array | None, float, float | None]:
+def _variances(
+    strategy: _core.Strategy, workload: Workload, mechanism: Mechanism
+) -> tuple[Array | None, float, float | None]:
     """Return the variances of all answers at unit noise, if they are listed, their mean and the largest, if known.
 
     Raises:
@@ -617,7 +655,8 @@ def _variances(strategy: _core.Strategy, workload: Workload) -> tuple[Array | No
     if workload.is_listed:
         variances = strategy.variances()
         return variances, float(np.average(variances, weights=workload.answer_weights())), float(variances.max())
-    spread = strategy.spread()
+    weighted = isinstance(workload, Union) and not workload.is_even
+    spread = None if weighted and mechanism.strategy not in {"balanced", "split"} else strategy.spread()
     if spread is None:
         raise UnsupportedMechanismError("this mechanism lists its answers: there are more than 2**26")
     return None, *spread

@@ -38,6 +38,8 @@ _MOST_AXES = 31
 _LEAST_WEIGHT = 2.0**-24
 # Numerically known limit of 1 + kappa_t/t: the l1 sensitivity over the number of features, for choosing sizes only.
 _PURE_EXCESS = 1.21723
+# How often a bound over a whole class may fail where it is minimised.
+_BETA = 0.05
 # By how much the logarithm of a density is supposed to change per half width of the bounds, where cells blur it.
 _ROUGHNESS = 3.0
 # Bias of an answer by declared queries left out, as a share of its noise.
@@ -234,6 +236,8 @@ class _Sizer:
             return (max(math.ceil(workload.points**power - 1e-9), 1),) * workload.dimension
         if workload.degree != "auto":
             return workload.degree if isinstance(workload.degree, tuple) else (workload.degree,) * workload.dimension
+        if self.request.objective == "max" and workload.index_set == "tensor":
+            return self._surest_degrees()
         best: tuple[float, tuple[int, ...]] | None = None
         worse = 0
         for degrees in self._candidates():
@@ -247,6 +251,17 @@ class _Sizer:
         if best is None:
             raise InvalidParameterError(f"{workload.dimension} coordinates are too many for a tensor of polynomials")
         return best[1]
+
+    def _surest_degrees(self) -> tuple[int, ...]:
+        """Return the degrees whose bound over the whole class is least: rising by a third, until it rises twice."""
+        best, degree, worse = (math.inf, 1), 1, 0
+        while worse < 2 and degree**self.workload.dimension <= _AUTOMATIC:
+            bound = self._chebyshev((degree,) * self.workload.dimension, None).uniform_error(_BETA)
+            # The same bound, that of the class, until something is known.
+            worse = worse + (bound > best[0]) if bound >= best[0] else 0
+            best = min(best, (bound, degree))
+            degree = max(degree + 1, degree * 4 // 3)
+        return (best[1],) * self.workload.dimension
 
     def _candidates(self) -> Iterator[tuple[int, ...]]:
         """Yield degrees, the fewest features first."""

@@ -30,6 +30,7 @@ mod product;
 mod recipe;
 mod records;
 mod sparse;
+mod split;
 mod square_root;
 mod tail;
 mod tree;
@@ -37,6 +38,7 @@ mod weighted_tree;
 mod z2;
 
 pub use answer::{answer, decode};
+pub use balanced::balanced_union;
 pub use body::Body;
 pub use boxes::{Boxes, box_sums, box_variances};
 pub(crate) use common::largest_square;
@@ -47,6 +49,7 @@ pub use laminar::laminar;
 pub use points::PointSummary;
 pub use product::nested_product;
 pub use recipe::{Mechanism, Recipe};
+pub use split::split;
 pub use weighted_tree::tree_blocks;
 
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Kronecker products of running sums, all ranges and cells: along every axis the strategy of its factor.
+//! Kronecker products of running sums, all ranges, filters, groups and cells: along every axis the strategy of its factor.
 //!
 //! Gaussian noise: balanced roots. Least errors of products multiply, and so do the errors and the bounds of the factors'
 //! strategies. Columns are outer products of columns: their norms multiply, and `b_i·b_j` is the product of those of the
@@ -8,12 +8,15 @@
 use super::balanced::{Balanced, Precision};
 use super::boxes::{Boxes, axes_of, volume};
 use super::laminar::{Laminar, Path, several};
+use super::recipe::{Mechanism, Recipe};
 use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, not_in_row_space, table};
+use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, along, outer};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Products of paths that are looked at one by one.
@@ -27,13 +30,14 @@ pub fn nested_product(workload: &Workload, unit: Unit) -> Result<Box<dyn Strateg
     Ok(Box::new(Product::new(&workload.clone().validated()?, Geometry::L2, Some(unit))?))
 }
 
-/// A factor: cells as they are, a balanced root, the blocks of a tree, or nested groups.
+/// A factor: cells as they are, a balanced root, the blocks of a tree, nested groups, or what a filter measures.
 #[derive(Debug, Clone)]
 enum Axis {
     Cells(usize),
     Root(Box<Balanced>),
     Tree(Box<WeightedTree>),
     Groups(Box<Laminar>),
+    Filter { cells: usize, strategy: Arc<dyn Strategy>, column: Upper },
 }
 
 impl Axis {
@@ -44,6 +48,7 @@ impl Axis {
             Self::Root(root) => Some(&**root),
             Self::Tree(tree) => Some(&**tree),
             Self::Groups(groups) => Some(&**groups),
+            Self::Filter { strategy, .. } => Some(&**strategy),
         }
     }
 
@@ -53,6 +58,7 @@ impl Axis {
             Self::Root(root) => root.measured_len(),
             Self::Tree(tree) => tree.len(),
             Self::Groups(groups) => groups.cells_len(),
+            Self::Filter { cells, .. } => *cells,
         }
     }
 
@@ -67,6 +73,7 @@ impl Axis {
             Self::Root(root) => root.squares(),
             Self::Tree(tree) => (tree.column(), Upper::ZERO),
             Self::Groups(groups) => (groups.column(), Upper::ZERO),
+            Self::Filter { column, .. } => (*column * *column, *column * *column),
         }
     }
 }
@@ -99,6 +106,14 @@ impl Stage<'_> {
     }
 }
 
+/// The axis of a filter or of a convolution on a group.
+fn filtered(factor: &Workload) -> Result<Axis, Error> {
+    let recipe = Recipe { workload: factor.clone(), mechanism: Mechanism::Fourier, law: NoiseLaw::Gaussian };
+    let strategy: Arc<dyn Strategy> = Arc::from(recipe.build()?);
+    let column = strategy.sensitivity(Unit::add_remove(1, None)?)?;
+    Ok(Axis::Filter { cells: factor.table_len()?, strategy, column })
+}
+
 impl Product {
     /// Of balanced roots for Gaussian noise, of trees for Laplace noise; groups are weighted for all that `unit` may change.
     pub(super) fn new(workload: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Self, Error> {
@@ -119,8 +134,10 @@ impl Product {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
             Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), None, bits + 1..=bits + 1, unit, None)
                 .map(|groups| Axis::Groups(Box::new(groups))),
+            Workload::Circular { .. } | Workload::Group { .. } if geometry == Geometry::L2 => filtered(factor),
+            Workload::Linear { .. } if geometry == Geometry::L2 && factor.running_sum().is_none() => filtered(factor),
             _ if geometry == Geometry::L1 => WeightedTree::new(factor, bits).map(|tree| Axis::Tree(Box::new(tree))),
-            _ => Balanced::new(factor, precision).map(|root| Axis::Root(Box::new(root))),
+            _ => Balanced::new(factor, None, precision).map(|root| Axis::Root(Box::new(root))),
         };
         let axes = factors.iter().map(axis).collect::<Result<_, _>>()?;
         Ok(Self { axes, answers: factors.iter().map(Workload::answers_len).collect(), geometry, factors: Vec::new() })
@@ -149,7 +166,7 @@ impl Product {
         let of = |axis: &Axis| match axis {
             Axis::Cells(_) => Some(vec![vec![(1, 1)]]),
             Axis::Groups(groups) => groups.profiles().map(|paths| paths.into_iter().collect()),
-            Axis::Root(_) | Axis::Tree(_) => None,
+            Axis::Root(_) | Axis::Tree(_) | Axis::Filter { .. } => None,
         };
         let paths = self.axes.iter().map(of).collect::<Option<Vec<Vec<Path>>>>()?;
         (paths.iter().map(Vec::len).product::<usize>() <= MOST_PATHS).then_some(paths)
@@ -252,7 +269,7 @@ impl Strategy for Product {
         refined.axes[k] = match &self.axes[k] {
             Axis::Tree(tree) => Axis::Tree(Box::new(tree.with_factors(own))),
             Axis::Groups(groups) => Axis::Groups(Box::new(groups.with_factors(own))),
-            Axis::Cells(_) | Axis::Root(_) => return None,
+            Axis::Cells(_) | Axis::Root(_) | Axis::Filter { .. } => return None,
         };
         refined.factors = factors.to_vec();
         Some(Box::new(refined))

@@ -138,7 +138,7 @@ impl Recipe {
             (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => {
                 Box::new(Product::new(&workload, geometry, None)?)
             }
-            (Mechanism::Balanced, _) if gaussian => Box::new(Balanced::new(&workload, Precision::Full)?),
+            (Mechanism::Balanced, _) if gaussian => Box::new(Balanced::new(&workload, None, Precision::Full)?),
             (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),
             _ => return Err(unsupported()),
         })

@@ -203,11 +203,12 @@ impl Workload {
             }
         }
         // Answers that follow a rule are computed as they are read.
-        let most = if matches!(self, Self::Ranges { .. } | Self::Kronecker { .. }) { MAX_IMPLICIT } else { MAX_LEN };
+        let implicit = matches!(self, Self::Ranges { .. } | Self::Kronecker { .. } | Self::Union { .. });
+        let most = if implicit { MAX_IMPLICIT } else { MAX_LEN };
         if self.answers_len() > most || self.input_len().is_some_and(|len| len > MAX_LEN) {
             return Err(Error::invalid(
                 "length",
-                "at most 2^26 cells and answers; of ranges and Kronecker products 2^62 answers",
+                "at most 2^26 cells and answers; of ranges, Kronecker products and unions 2^62 answers",
             ));
         }
         Ok(())
@@ -371,6 +372,13 @@ impl Workload {
                 .iter()
                 .map(Self::row_squares_spread)
                 .fold((1.0, 1.0), |(mean, most), (a, b)| (mean * a, most * b)),
+            Self::Union { parts } if !self.is_listed() => {
+                let all = self.answers_len() as f64;
+                parts.iter().fold((0.0, 0.0), |(mean, most), part| {
+                    let (own, largest) = part.row_squares_spread();
+                    (mean + own * part.answers_len() as f64 / all, f64::max(most, largest))
+                })
+            }
             _ => {
                 let mut squares = vec![0.0; self.answers_len()];
                 self.row_squares(&mut squares);

@@ -1,7 +1,7 @@
 //! The rounded kernel of a balanced root, with the symmetry of its sequences, and its autocorrelation.
 
 use crate::error::Error;
-use crate::optimize::{cosine_values, sine_values};
+use crate::optimize::Symmetry;
 use crate::transform::exact::ExactConvolution;
 use crate::transform::fourier::RealFourier;
 use num_complex::Complex;
@@ -25,15 +25,6 @@ impl Precision {
     pub(super) fn kernel_bits(self, len: usize) -> u32 {
         (usize::BITS - len.leading_zeros()).div_ceil(2) + if self == Self::Full { 12 } else { 8 }
     }
-}
-
-/// Which sequences on the ring stand for the cells `1 … n`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Symmetry {
-    /// Odd about 0 and `n + 1`, period `2(n + 1)`.
-    Sine,
-    /// Even about 1/2 and odd about `n + 1`, period `4n + 2`.
-    Cosine,
 }
 
 impl Symmetry {
@@ -95,13 +86,13 @@ pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64], most: u64) -> Resu
     Ok(out)
 }
 
-/// `2^bits c`, rounded, for the kernel `c` of norm 1 on the ring whose spectrum is the root of that of `S`.
-pub(super) fn rounded_kernel(ring: &RealFourier, symmetry: Symmetry, len: usize, bits: u32) -> Vec<i64> {
+/// `2^bits c`, rounded, for the kernel `c` of norm 1 on the ring whose spectrum is the root of these values of `S`.
+pub(super) fn rounded_kernel(ring: &RealFourier, symmetry: Symmetry, values: &[f64], bits: u32) -> Vec<i64> {
     let mut spectrum = vec![Complex::default(); ring.spectrum_len()];
     match symmetry {
-        Symmetry::Sine => spectrum[1..].iter_mut().zip(sine_values(len)).for_each(|(slot, v)| slot.re = v.sqrt()),
+        Symmetry::Sine => spectrum[1..].iter_mut().zip(values).for_each(|(slot, v)| slot.re = v.sqrt()),
         Symmetry::Cosine => {
-            spectrum.iter_mut().skip(1).step_by(2).zip(cosine_values(len)).for_each(|(slot, v)| slot.re = v.sqrt());
+            spectrum.iter_mut().skip(1).step_by(2).zip(values).for_each(|(slot, v)| slot.re = v.sqrt());
         }
     }
     let norm = (ring.sum(|k| spectrum[k].norm_sqr()) / ring.len() as f64).sqrt();

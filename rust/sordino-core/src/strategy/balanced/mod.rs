@@ -1,8 +1,10 @@
-//! All ranges, and running sums, of any length by their balanced root, Gaussian noise.
+//! All ranges and running sums of any length, and unions of them with cells and a few other queries, by their balanced
+//! root, Gaussian noise.
 //!
 //! `W = AᵀA` is a multiple of the inverse of a second difference, with sines or cosines for eigenvectors. With
 //! `S = W^{1/2}` and `s` its diagonal, `B = S^{1/2} diag(s)^{−1/2}` has unit columns, and its error is at most 1.00074
-//! (ranges) or 1.0054 (running sums) times `Σ s_j²`, which no strategy beats (see [`crate::optimize::root_diagonal`]).
+//! (ranges) or 1.0054 (running sums) times `Σ s_j²`, which no strategy beats (see [`crate::optimize::root_diagonal`]). Of
+//! unions without common modes the diagonal of `W` in sines or in cosines stands for its eigenvalues, whichever is better.
 //!
 //! What is measured is `K D` in exact integers: `D` the rounded column weights, and `K_ij = k(i − j) − k(i + j)` (sines)
 //! or `k(i − j) + k(i + j − 1)` (cosines) a circular convolution of sequences with that symmetry by a rounded kernel that
@@ -17,17 +19,16 @@ mod variances;
 pub(super) use kernel::Precision;
 
 use super::boxes::{Boxes, long_axes, one_by_one};
-use super::tree::prefix_or_cells;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
 use crate::error::Error;
-use crate::optimize::root_diagonal;
+use crate::optimize::{Line, Symmetry};
 use crate::scratch::INTEGERS;
 use crate::transform::exact::ExactConvolution;
 use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF};
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::{Workload, spread};
-use kernel::{Symmetry, correlation, rounded_kernel};
+use crate::workload::{Workload, each};
+use kernel::{correlation, rounded_kernel};
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -39,6 +40,8 @@ const MAX_PAIRS: usize = 1 << 12;
 #[derive(Debug, Clone)]
 pub(super) struct Balanced {
     workload: Workload,
+    /// How much the squared errors of each part of a union count in the mean; empty where all are alike.
+    part_weights: Vec<f64>,
     symmetry: Symmetry,
     weight_bits: u32,
     /// `D_1 … D_n`.
@@ -53,22 +56,45 @@ pub(super) struct Balanced {
     spectrum: Vec<f64>,
 }
 
+/// The balanced root of a union of ranges, running sums, cells and a few other queries of one line of cells, whose squared
+/// errors count with `weights`, one a part. Gaussian noise.
+///
+/// # Errors
+/// [`Error::Unsupported`] for other workloads, or too many cells.
+pub fn balanced_union(workload: &Workload, weights: &[f64]) -> Result<Box<dyn Strategy>, Error> {
+    Ok(Box::new(Balanced::new(&workload.clone().validated()?, Some(weights), Precision::Full)?))
+}
+
 impl Balanced {
-    pub(super) fn new(workload: &Workload, precision: Precision) -> Result<Self, Error> {
-        let (len, symmetry) = match workload {
-            Workload::Ranges { len } => (*len, Symmetry::Sine),
-            _ => match prefix_or_cells(workload)? {
-                (len, true) => (len, Symmetry::Cosine),
-                _ => return Err(Error::Unsupported("cells need no balanced root: measure them".into())),
-            },
-        };
-        if len > MAX_LEN {
+    /// The root of queries whose squared errors count with `weights`, one for each part of a union.
+    pub(super) fn new(workload: &Workload, weights: Option<&[f64]>, precision: Precision) -> Result<Self, Error> {
+        let line = Line::of(workload, weights)?;
+        if line.len > MAX_LEN {
             return Err(Error::Unsupported(format!("the balanced root serves up to {MAX_LEN} cells")));
         }
+        let weights = weights.unwrap_or_default();
+        let roots = line.symmetries().iter().map(|symmetry| Self::of(workload, weights, &line, *symmetry, precision));
+        let mut roots: Vec<Self> = roots.collect::<Result<_, _>>()?;
+        if roots.len() > 1 {
+            let errors: Vec<f64> = roots.iter().map(Self::mean_square).collect();
+            roots.swap(0, usize::from(errors[1] < errors[0]));
+        }
+        Ok(roots.swap_remove(0))
+    }
+
+    fn of(
+        workload: &Workload,
+        weights: &[f64],
+        line: &Line,
+        symmetry: Symmetry,
+        precision: Precision,
+    ) -> Result<Self, Error> {
+        let (len, part_weights) = (line.len, weights.to_vec());
+        let values = line.root_values(symmetry);
         let ring = RealFourier::new(symmetry.period(len));
-        let kernel = rounded_kernel(&ring, symmetry, len, precision.kernel_bits(len));
+        let kernel = rounded_kernel(&ring, symmetry, &values, precision.kernel_bits(len));
         let weight_bits = precision.weight_bits();
-        let scales: Vec<f64> = root_diagonal(workload)?.iter().map(|s| s.sqrt().recip()).collect();
+        let scales: Vec<f64> = symmetry.diagonal(&values).iter().map(|s| s.sqrt().recip()).collect();
         let largest = scales.iter().fold(0.0f64, |most, d| most.max(*d));
         let weights = scales.iter().map(|d| (d / largest * 2f64.powi(weight_bits as i32)).round() as i64).collect();
         let most = kernel.iter().fold(0, |most, k| k.unsigned_abs().max(most));
@@ -93,6 +119,7 @@ impl Balanced {
         let convolution = ExactConvolution::new(&lags, images);
         Ok(Self {
             workload: workload.clone(),
+            part_weights,
             symmetry,
             weight_bits,
             weights,
@@ -106,6 +133,32 @@ impl Balanced {
 
     fn len(&self) -> usize {
         self.weights.len()
+    }
+
+    fn parts(&self) -> &[Workload] {
+        match &self.workload {
+            Workload::Union { parts } => parts,
+            workload => std::slice::from_ref(workload),
+        }
+    }
+
+    /// Mean variance of the answers, weighted as their parts.
+    fn mean_variance(&self) -> f64 {
+        if let [part] = self.parts() {
+            return self.part_mean(part);
+        }
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (k, part) in self.parts().iter().enumerate() {
+            let weight = self.part_weights.get(k).unwrap_or(&1.0) * part.answers_len() as f64;
+            sum += weight * self.part_mean(part);
+            weights += weight;
+        }
+        sum / weights
+    }
+
+    /// Mean squared error for one record: what symmetries are compared by.
+    fn mean_square(&self) -> f64 {
+        self.mean_variance() * self.column_squared() as f64
     }
 
     /// Largest `|b_j|²`, and how far `b_i·b_j` may fall below zero.
@@ -251,29 +304,15 @@ impl Strategy for Balanced {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        if let Workload::Linear { kernel, .. } = &self.workload {
-            let tap = kernel[0] * kernel[0];
-            out.iter_mut().zip(self.prefix_variances()).for_each(|(slot, variance)| *slot = tap * variance);
-            return;
+        match &self.workload {
+            Workload::Union { parts } => each(parts, out, |part, piece| self.part_variances(part, piece)),
+            workload => self.part_variances(workload, out),
         }
-        let mut end = out.len();
-        self.each_range(|variances| {
-            out[end - variances.len()..end].copy_from_slice(variances);
-            end -= variances.len();
-        });
     }
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
-        if let Workload::Ranges { .. } = self.workload {
-            return Some((
-                self.mean_range_variance(),
-                self.workload.is_listed().then(|| self.largest_range_variance()),
-            ));
-        }
-        let mut variances = vec![0.0; self.len()];
-        self.variances(&mut variances);
-        let (mean, largest) = spread(&variances);
-        Some((mean, Some(largest)))
+        let largest = self.parts().iter().map(|part| self.part_largest(part));
+        Some((self.mean_variance(), largest.fold(Some(0.0), |a, b| a.zip(b).map(|(a, b)| a.max(b)))))
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {

@@ -1,4 +1,4 @@
-use super::kernel::{Precision, Symmetry};
+use super::kernel::Precision;
 use super::variances::add_sums_before;
 use super::*;
 
@@ -26,7 +26,7 @@ fn encode(strategy: &Balanced, x: &[i64], max_abs: u64) -> Vec<f64> {
 fn products_of_columns_are_exact() {
     for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
         for len in [1, 2, 3, 8, 13, 64] {
-            let strategy = Balanced::new(&workload(symmetry, len), Precision::Full).unwrap();
+            let strategy = Balanced::new(&workload(symmetry, len), None, Precision::Full).unwrap();
             let columns: Vec<Vec<i128>> = (0..len)
                 .map(|j| {
                     let unit: Vec<i64> = (0..len).map(|i| i64::from(i == j)).collect();
@@ -44,12 +44,68 @@ fn products_of_columns_are_exact() {
     }
 }
 
+fn unions(len: usize) -> Vec<(Workload, Vec<f64>)> {
+    let (ranges, cells) = (Workload::Ranges { len }, Workload::Histogram { len });
+    let sums = workload(Symmetry::Cosine, len);
+    let rows =
+        Workload::Matrix { rows: 2, columns: len, entries: (0..2 * len).map(|k| (k / len) as f64 + 1.0).collect() };
+    [
+        (vec![ranges.clone(), cells.clone()], vec![1.0, 50.0]),
+        (vec![cells.clone(), sums.clone()], vec![0.5, 2.0]),
+        (vec![ranges.clone(), sums.clone()], vec![1.0, len as f64]),
+        (vec![sums.clone(), rows.clone()], vec![1.0, len as f64]),
+        (vec![cells, rows, sums, ranges], vec![3.0, 1.0, 2.0, 1.0]),
+    ]
+    .map(|(parts, weights)| (Workload::Union { parts }, weights))
+    .to_vec()
+}
+
+/// Of unions: products of columns, answers, and variances, against what is written out.
+#[test]
+fn unions_are_answered_by_one_root() {
+    for len in [1, 2, 7, 40] {
+        for (workload, weights) in unions(len) {
+            let strategy = Balanced::new(&workload, Some(&weights), Precision::Full).unwrap();
+            let columns: Vec<Vec<f64>> = (0..len)
+                .map(|j| encode(&strategy, &(0..len).map(|i| i64::from(i == j)).collect::<Vec<_>>(), 1))
+                .collect();
+            for i in 0..len {
+                for j in 0..len {
+                    let product: i128 = columns[i].iter().zip(&columns[j]).map(|(a, b)| *a as i128 * *b as i128).sum();
+                    assert_eq!(strategy.product(i, j), product);
+                    assert!(-product <= strategy.opposed());
+                }
+            }
+            let x: Vec<i64> = (0..len as i64).map(|j| 5 + j * 37 % 101).collect();
+            let (rows, _, entries) = workload.dense().unwrap();
+            let (mut answers, mut variances) = (vec![0.0; rows], vec![0.0; rows]);
+            strategy.decode(&encode(&strategy, &x, 200), &mut answers);
+            strategy.variances(&mut variances);
+            let (mut sum, mut all, mut t) = (0.0, 0.0, 0);
+            let Workload::Union { parts } = &workload else { unreachable!("of unions") };
+            for (part, weight) in parts.iter().zip(&weights) {
+                for _ in 0..part.answers_len() {
+                    let row = &entries[t * len..(t + 1) * len];
+                    let truth: f64 = row.iter().zip(&x).map(|(a, x)| a * *x as f64).sum();
+                    assert!((answers[t] - truth).abs() <= 1e-8 * truth.abs(), "{len} {t}: {} {truth}", answers[t]);
+                    let direct: f64 = strategy.weights(row).unwrap().iter().map(|w| w * w).sum();
+                    assert!((variances[t] / direct - 1.0).abs() < 1e-8, "{len} {t}");
+                    (sum, all, t) = (sum + weight * direct, all + weight, t + 1);
+                }
+            }
+            let (mean, largest) = strategy.spread().unwrap();
+            assert!((mean * all / sum - 1.0).abs() < 1e-8, "{len}");
+            assert!((largest.unwrap() / variances.iter().fold(0.0f64, |a, b| a.max(*b)) - 1.0).abs() < 1e-12);
+        }
+    }
+}
+
 /// Cells so large that sums need more than 64 bits: rounded once.
 #[test]
 fn wide_sums_are_rounded_once() {
     for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
         let (len, max_abs) = (37, 1i64 << 45);
-        let strategy = Balanced::new(&workload(symmetry, len), Precision::Full).unwrap();
+        let strategy = Balanced::new(&workload(symmetry, len), None, Precision::Full).unwrap();
         assert!(matches!(strategy.encoding(max_abs as u64).unwrap(), Encoding::Float { .. }));
         let x: Vec<i64> =
             (0..len).map(|j| if j % 3 == 0 { max_abs } else { -max_abs + 77_777_777 * j as i64 }).collect();
@@ -71,7 +127,7 @@ fn known_errors() {
     let cases = [(Symmetry::Sine, 128, 10.9807), (Symmetry::Sine, 1024, 14.8506), (Symmetry::Cosine, 365, 11.1466)];
     for (symmetry, len, known) in cases {
         let workload = workload(symmetry, len);
-        let strategy = Balanced::new(&workload, Precision::Full).unwrap();
+        let strategy = Balanced::new(&workload, None, Precision::Full).unwrap();
         let mut variances = vec![0.0; workload.answers_len()];
         strategy.variances(&mut variances);
         let column = strategy.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get();

@@ -1,8 +1,9 @@
 //! Variances of the answers of a balanced root: blocks of the covariance of the cells, summed.
 
 use super::Balanced;
-use super::kernel::Symmetry;
+use crate::optimize::Symmetry;
 use crate::transform::fourier::convolve;
+use crate::workload::{Workload, spread};
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -10,6 +11,56 @@ use rayon::prelude::*;
 const DIRECT: usize = 64;
 
 impl Balanced {
+    /// Variances of the answers of a part.
+    pub(super) fn part_variances(&self, part: &Workload, out: &mut [f64]) {
+        match (part, part.running_sum()) {
+            (Workload::Ranges { .. }, _) => {
+                let mut end = out.len();
+                self.each_range(|variances| {
+                    out[end - variances.len()..end].copy_from_slice(variances);
+                    end -= variances.len();
+                });
+            }
+            (_, Some((_, tap))) => {
+                out.iter_mut().zip(self.prefix_variances()).for_each(|(slot, variance)| *slot = tap * tap * variance);
+            }
+            (Workload::Histogram { .. }, _) => out.copy_from_slice(&self.cell_variances()),
+            _ => {
+                for (t, slot) in out.iter_mut().enumerate() {
+                    let row = part.row(t).expect("a part of a line has a table");
+                    *slot = self.solve_transposed(&row).iter().map(|w| w * w).sum();
+                }
+            }
+        }
+    }
+
+    /// Mean variance of the answers of a part.
+    pub(super) fn part_mean(&self, part: &Workload) -> f64 {
+        if matches!(part, Workload::Ranges { .. }) { self.mean_range_variance() } else { self.listed_spread(part).0 }
+    }
+
+    /// The largest variance of an answer of a part; that of many ranges is not known.
+    pub(super) fn part_largest(&self, part: &Workload) -> Option<f64> {
+        match part {
+            Workload::Ranges { .. } => part.is_listed().then(|| self.largest_range_variance()),
+            _ => Some(self.listed_spread(part).1),
+        }
+    }
+
+    fn listed_spread(&self, part: &Workload) -> (f64, f64) {
+        let mut variances = vec![0.0; part.answers_len()];
+        self.part_variances(part, &mut variances);
+        spread(&variances)
+    }
+
+    fn cell_variances(&self) -> Vec<f64> {
+        let (kernel, (sign, shift)) = (self.covariance(), self.reflected());
+        let own = |(j, d): (usize, &i64)| {
+            (kernel[0] + sign * kernel[(2 * j + shift) % kernel.len()]) / (*d as f64 * *d as f64)
+        };
+        self.weights.iter().enumerate().map(own).collect()
+    }
+
     /// The covariance `K^{-2}` as its kernel on the ring.
     fn covariance(&self) -> Vec<f64> {
         let mut half: Vec<Complex<f64>> = self
@@ -33,7 +84,7 @@ impl Balanced {
     /// Tells the variances of all ranges with one first cell, from the last such cell to the first: blocks of the
     /// covariance, each from those of one cell less, `O(n²)` for the `n(n + 1)/2` ranges.
     pub(super) fn each_range(&self, mut tell: impl FnMut(&[f64])) {
-        let (n, kernel) = (self.len(), self.covariance());
+        let (n, kernel, (sign, shift)) = (self.len(), self.covariance(), self.reflected());
         let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
         // Sums of the covariance of a cell with those before it, down to the first cell of the range.
         let mut before = vec![0.0; n];
@@ -41,12 +92,14 @@ impl Balanced {
         for first in (0..n).rev() {
             let mut sum = 0.0;
             for last in first..n {
-                let entry = inverse[first] * inverse[last] * (kernel[last - first] - kernel[first + last + 2]);
+                let entry =
+                    inverse[first] * inverse[last] * (kernel[last - first] + sign * kernel[first + last + shift]);
                 if last == first {
                     sum += entry;
                 } else {
                     before[last] += entry;
-                    let own = inverse[last] * inverse[last] * (kernel[0] - kernel[(2 * last + 2) % kernel.len()]);
+                    let own =
+                        inverse[last] * inverse[last] * (kernel[0] + sign * kernel[(2 * last + shift) % kernel.len()]);
                     sum += 2.0 * before[last] + own;
                 }
                 ranges[last - first] = sum;

@@ -1,0 +1,313 @@
+//! Ranges, running sums, cells and a few other queries of one line of cells, asked together with weights.
+//!
+//! `W = AᵀA` of all ranges is `(n + 1) L^{−1}` and that of running sums `L₁^{−1}`: `L` the second difference, `L₁` the same
+//! with first entry 1. The modes of `L` are sines, those of `L₁` cosines, and cells have either. So ranges with cells, and
+//! running sums with cells, have a root in closed form; of other sums the diagonal of `W` in sines or in cosines stands for
+//! its eigenvalues, which differ at the ends of the line alone.
+
+use crate::error::Error;
+use crate::transform::fourier::RealFourier;
+use crate::workload::Workload;
+use std::f64::consts::PI;
+
+/// Entries of other queries, written out.
+const MAX_ENTRIES: usize = 1 << 22;
+
+/// Which sequences on a ring stand for the cells `1 … n`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Symmetry {
+    /// Odd about 0 and `n + 1`, period `2(n + 1)`.
+    Sine,
+    /// Even about 1/2 and odd about `n + 1`, period `4n + 2`.
+    Cosine,
+}
+
+impl Symmetry {
+    /// The angles `θ_k` of the modes `sin(2jθ_k)` or `cos((2j − 1)θ_k)`: eigenvalues of `L` and `L₁` are `4 sin² θ_k`.
+    fn angles(self, len: usize) -> impl Iterator<Item = f64> {
+        (1..=len).map(move |k| match self {
+            Self::Sine => k as f64 * PI / (2 * (len + 1)) as f64,
+            Self::Cosine => (2 * k - 1) as f64 * PI / (4 * len + 2) as f64,
+        })
+    }
+
+    /// The diagonal, at cells `1 … n`, of the matrix with these eigenvalues.
+    ///
+    /// `(n + 1)^{−1} Σ_k v_k (1 − cos(2πjk/(n + 1)))`, and `2/(2n + 1) Σ_k v_k (1 + cos((2k − 1)(2j − 1)π/(2n + 1)))`.
+    pub(crate) fn diagonal(self, values: &[f64]) -> Vec<f64> {
+        let len = values.len();
+        match self {
+            Self::Sine => {
+                let ring = RealFourier::new(len + 1);
+                let shifted: Vec<f64> = std::iter::once(0.0).chain(values.iter().copied()).collect();
+                let cosines = ring.spectrum(&shifted);
+                let scale = ((len + 1) as f64).recip();
+                (1..=len).map(|j| scale * (cosines[0].re - cosines[j.min(len + 1 - j)].re)).collect()
+            }
+            Self::Cosine => {
+                let period = 4 * len + 2;
+                let ring = RealFourier::new(period);
+                let mut odd = vec![0.0; period];
+                odd.iter_mut().skip(1).step_by(2).zip(values).for_each(|(slot, value)| *slot = *value);
+                let cosines = ring.forward(&mut odd);
+                let scale = 2.0 / (2 * len + 1) as f64;
+                (1..=len).map(|j| scale * (cosines[0].re + cosines[2 * j - 1].re)).collect()
+            }
+        }
+    }
+
+    /// Squared products of a row with every mode, the modes of norm 1.
+    fn squared_products(self, row: &[f64]) -> Vec<f64> {
+        let len = row.len();
+        match self {
+            Self::Sine => {
+                let ring = RealFourier::new(2 * (len + 1));
+                let shifted: Vec<f64> = std::iter::once(0.0).chain(row.iter().copied()).collect();
+                let scale = 2.0 / (len + 1) as f64;
+                ring.spectrum(&shifted)[1..=len].iter().map(|v| scale * v.im * v.im).collect()
+            }
+            Self::Cosine => {
+                let ring = RealFourier::new(8 * len + 4);
+                let mut odd = vec![0.0; ring.len()];
+                odd.iter_mut().skip(1).step_by(2).zip(row).for_each(|(slot, value)| *slot = *value);
+                let scale = 4.0 / (2 * len + 1) as f64;
+                let spectrum = ring.forward(&mut odd);
+                (0..len).map(|k| scale * spectrum[2 * k + 1].re.powi(2)).collect()
+            }
+        }
+    }
+}
+
+/// How much each kind of query counts in `W`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Line {
+    pub len: usize,
+    ranges: f64,
+    sums: f64,
+    cells: f64,
+    /// Other queries, the root of their weight in them.
+    rows: Vec<Vec<f64>>,
+}
+
+impl Line {
+    /// The queries of a workload, with a weight for each part of a union.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if neither ranges nor running sums are among them, or other queries are many.
+    pub(crate) fn of(workload: &Workload, weights: Option<&[f64]>) -> Result<Self, Error> {
+        let parts = match workload {
+            Workload::Union { parts } => parts.as_slice(),
+            _ => std::slice::from_ref(workload),
+        };
+        let ones = vec![1.0; parts.len()];
+        let weights = weights.unwrap_or(&ones);
+        Error::check_len("weights", parts.len(), weights.len())?;
+        let len = workload.table_len()?;
+        let mut line = Self { len, ranges: 0.0, sums: 0.0, cells: 0.0, rows: Vec::new() };
+        for (part, weight) in parts.iter().zip(weights) {
+            match (part, part.running_sum()) {
+                (Workload::Ranges { .. }, _) => line.ranges += weight,
+                (Workload::Histogram { .. }, _) => line.cells += weight,
+                (_, Some((_, tap))) => line.sums += weight * tap * tap,
+                _ => line.add_rows(part, *weight)?,
+            }
+        }
+        if line.ranges == 0.0 && line.sums == 0.0 {
+            return Err(Error::Unsupported("the root has a closed form for ranges and running sums".into()));
+        }
+        Ok(line)
+    }
+
+    fn add_rows(&mut self, part: &Workload, weight: f64) -> Result<(), Error> {
+        let rows = part.answers_len();
+        if (self.rows.len() + rows).saturating_mul(self.len) > MAX_ENTRIES {
+            return Err(Error::Unsupported("too many queries beside ranges and running sums".into()));
+        }
+        for t in 0..rows {
+            let row = part.row(t)?;
+            self.rows.push(row.into_iter().map(|v| weight.sqrt() * v).collect());
+        }
+        Ok(())
+    }
+
+    /// Symmetries of which one is near: the one that all queries have, else both.
+    pub(crate) fn symmetries(&self) -> &'static [Symmetry] {
+        match (self.ranges > 0.0, self.sums > 0.0) {
+            _ if !self.rows.is_empty() => &[Symmetry::Sine, Symmetry::Cosine],
+            (true, false) => &[Symmetry::Sine],
+            (false, true) => &[Symmetry::Cosine],
+            _ => &[Symmetry::Sine, Symmetry::Cosine],
+        }
+    }
+
+    /// The diagonal of `W` in the modes.
+    fn gram_values(&self, symmetry: Symmetry) -> Vec<f64> {
+        let n = self.len as f64;
+        let value = |angle: f64| {
+            let (inverse, cosine) = (root_value(angle).powi(2), angle.cos().powi(2));
+            match symmetry {
+                // L₁ is L less one entry: by Sherman and Morrison its inverse has (1 + 2 cos² θ)/λ there.
+                Symmetry::Sine => {
+                    self.ranges * (n + 1.0) * inverse + self.sums * inverse * (1.0 + 2.0 * cosine) + self.cells
+                }
+                Symmetry::Cosine => {
+                    let ends = 4.0 * cosine / ((2.0 * n + 1.0) * (n + 1.0));
+                    self.ranges * (n + 1.0) * inverse * (1.0 - ends * inverse) + self.sums * inverse + self.cells
+                }
+            }
+        };
+        let mut values: Vec<f64> = symmetry.angles(self.len).map(value).collect();
+        for row in &self.rows {
+            values.iter_mut().zip(symmetry.squared_products(row)).for_each(|(value, square)| *value += square);
+        }
+        values
+    }
+
+    /// Eigenvalues of the root `S = W^{1/2}`, or what stands for them, up to a common factor.
+    pub(crate) fn root_values(&self, symmetry: Symmetry) -> Vec<f64> {
+        if self.is_single() {
+            return symmetry.angles(self.len).map(root_value).collect();
+        }
+        self.gram_values(symmetry).into_iter().map(f64::sqrt).collect()
+    }
+
+    fn is_single(&self) -> bool {
+        self.cells == 0.0 && self.rows.is_empty() && (self.ranges == 0.0 || self.sums == 0.0)
+    }
+
+    /// A lower bound of the diagonal of `S`; the diagonal itself of ranges with cells, and of running sums with cells.
+    ///
+    /// Roots are monotone, `L₁^{−1} ≥ L^{−1}`, and what is left out of `W` is not negative.
+    fn root_diagonal(&self) -> Vec<f64> {
+        let n = self.len as f64;
+        let of = |symmetry: Symmetry, second: f64| {
+            let root = |angle: f64| second.sqrt() * root_value(angle);
+            let value = |angle: f64| if self.cells == 0.0 { root(angle) } else { root(angle).hypot(self.cells.sqrt()) };
+            symmetry.diagonal(&symmetry.angles(self.len).map(value).collect::<Vec<_>>())
+        };
+        let square = |diagonal: &Vec<f64>| diagonal.iter().map(|s| s * s).sum::<f64>();
+        let sines = || of(Symmetry::Sine, self.ranges * (n + 1.0) + self.sums);
+        let cosines = || of(Symmetry::Cosine, self.sums);
+        match (self.ranges > 0.0, self.sums > 0.0) {
+            (true, true) => {
+                let (sines, cosines) = (sines(), cosines());
+                if square(&sines) < square(&cosines) { cosines } else { sines }
+            }
+            (true, false) => sines(),
+            _ => cosines(),
+        }
+    }
+}
+
+/// Eigenvalue `1/(2 sin θ)` of the root of the inverse of a second difference.
+fn root_value(angle: f64) -> f64 {
+    0.5 / angle.sin()
+}
+
+/// The diagonal of `(AᵀA)^{1/2}`, or a lower bound of it, of ranges and running sums with cells and others, whose squared
+/// errors count with `weights`, one for each part of a union.
+///
+/// **Bound.** For Gaussian noise and one changed cell the least total squared error at noise multiplier 1 is
+/// `max_Z Σ_j ⟨z_j, a_j⟩²` over the matrices of spectral norm at most 1, so any of them bounds it. The polar factor of
+/// `A` has `⟨z_j, a_j⟩ = s_j`: **no strategy has less than `Σ_j s_j²`**, which is never below `(Σ_j s_j)²/n`, the bound
+/// of the singular values. More queries have no smaller root, so that a part of them bounds all.
+///
+/// # Errors
+/// [`Error::Unsupported`] if neither ranges nor running sums are among the queries.
+pub fn root_diagonal(workload: &Workload, weights: Option<&[f64]>) -> Result<Vec<f64>, Error> {
+    Ok(Line::of(workload, weights)?.root_diagonal())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linear_algebra::{Matrix, from_rows, symmetric_eigen, transposed_product};
+
+    fn sums(len: usize) -> Workload {
+        Workload::Linear { kernel: vec![1.0; len], len, center: 0 }
+    }
+
+    fn union(parts: Vec<Workload>) -> Workload {
+        Workload::Union { parts }
+    }
+
+    /// `AᵀA` with weights, written out.
+    fn gram(workload: &Workload, weights: &[f64]) -> Matrix {
+        let Workload::Union { parts } = workload else { unreachable!("of unions") };
+        let mut gram = Matrix::zeros(workload.input_len().unwrap(), workload.input_len().unwrap());
+        for (part, weight) in parts.iter().zip(weights) {
+            let (rows, columns, entries) = part.dense().unwrap();
+            let entries: Vec<f64> = entries.iter().map(|v| v * weight.sqrt()).collect();
+            let queries = from_rows(rows, columns, &entries);
+            gram += transposed_product(&queries, &queries);
+        }
+        gram
+    }
+
+    fn dense_diagonal(gram: &Matrix) -> Vec<f64> {
+        let (vectors, values) = symmetric_eigen(gram).unwrap();
+        let n = values.len();
+        (0..n).map(|j| (0..n).map(|k| vectors[(j, k)].powi(2) * values[k].max(0.0).sqrt()).sum()).collect()
+    }
+
+    #[test]
+    fn the_diagonal_is_that_of_the_root_or_below() {
+        for len in [1, 2, 3, 4, 7, 16, 33, 60] {
+            let (ranges, cells) = (Workload::Ranges { len }, Workload::Histogram { len });
+            let total = Workload::Matrix { rows: 1, columns: len, entries: vec![1.0; len] };
+            let exact =
+                [vec![ranges.clone()], vec![sums(len)], vec![ranges.clone(), cells.clone()], vec![sums(len), cells]];
+            let below = [vec![ranges.clone(), sums(len)], vec![sums(len), total]];
+            for (parts, is_exact) in exact.map(|p| (p, true)).into_iter().chain(below.map(|p| (p, false))) {
+                let weights: Vec<f64> = (0..parts.len()).map(|k| 1.0 + 2.5 * k as f64).collect();
+                let workload = union(parts);
+                let (found, known) =
+                    (root_diagonal(&workload, Some(&weights)).unwrap(), dense_diagonal(&gram(&workload, &weights)));
+                for (a, b) in found.iter().zip(&known) {
+                    assert!(a <= &(b * (1.0 + 1e-11)), "{len}: {a} {b}");
+                    assert!(!is_exact || (a - b).abs() <= 1e-11 * b, "{len}: {a} {b}");
+                }
+            }
+        }
+    }
+
+    /// Diagonals in the modes against products with modes written out.
+    #[test]
+    fn values_are_those_of_the_modes() {
+        for len in [1usize, 2, 3, 8, 21] {
+            let rows = Workload::Matrix {
+                rows: 2,
+                columns: len,
+                entries: (0..2 * len).map(|k| (k % 5) as f64 + 0.5).collect(),
+            };
+            let workload = union(vec![Workload::Ranges { len }, sums(len), Workload::Histogram { len }, rows]);
+            let weights = [0.7, 3.0, 2.0, 1.5];
+            let (gram, line) = (gram(&workload, &weights), Line::of(&workload, Some(&weights)).unwrap());
+            for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
+                for (angle, value) in symmetry.angles(len).zip(line.gram_values(symmetry)) {
+                    let mode: Vec<f64> = (1..=len)
+                        .map(|j| match symmetry {
+                            Symmetry::Sine => (2.0 * j as f64 * angle).sin(),
+                            Symmetry::Cosine => ((2 * j - 1) as f64 * angle).cos(),
+                        })
+                        .collect();
+                    let norm: f64 = mode.iter().map(|v| v * v).sum();
+                    let known: f64 =
+                        (0..len).map(|i| (0..len).map(|j| mode[i] * gram[(i, j)] * mode[j]).sum::<f64>()).sum::<f64>()
+                            / norm;
+                    assert!((value / known - 1.0).abs() < 1e-10, "{symmetry:?} {len}: {value} {known}");
+                }
+            }
+        }
+    }
+
+    /// Total squared errors at unit noise: the bounds of two, three, eight and 32 cells.
+    #[test]
+    fn known_bounds() {
+        for (len, bound) in [(2, 3.732_050_8), (3, 8.734_446_3), (8, 80.366_907), (32, 2_141.754_55)] {
+            let diagonal = root_diagonal(&Workload::Ranges { len }, None).unwrap();
+            let total: f64 = diagonal.iter().map(|s| s * s).sum();
+            assert!((total / bound - 1.0).abs() < 1e-7, "{len}: {total}");
+        }
+    }
+}

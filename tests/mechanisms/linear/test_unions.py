@@ -1,0 +1,188 @@
+"""Unions of any size: one root for what is asked of one line, a share for each part of others, no cliff."""
+
+import hashlib
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import sordino as so
+from sordino.accuracy.bounds import diagonal_mean
+from sordino.accuracy.factorizations import dense
+
+ONE = so.GaussianDP(mu=1.0)
+PURE = so.PureDP(epsilon=1.0)
+FALSE_ALARM = 1e-9
+
+
+def total(cells):
+    return so.GroupBy([np.zeros(cells, dtype=int)])
+
+
+def released(plan, cells, number):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with so.testing.deterministic_noise(bytes([number] * 32)):
+            return plan.release(cells)
+
+
+def margins(side, kind):
+    return so.Kronecker([kind(side), total(side)]) | so.Kronecker([total(side), kind(side)])
+
+
+@pytest.mark.parametrize(
+    ("build", "most"),
+    [
+        (lambda n: so.AllRanges(n) | so.Histogram(n), 1.001),
+        (lambda n: so.AllRanges(n) | (n * n / 16) * so.Histogram(n), 1.001),
+        (lambda n: so.RunningSum(n) | so.Histogram(n), 1.006),
+        (lambda n: 0.5 * so.Histogram(n) | 3 * so.RunningSum(n), 1.006),
+    ],
+    ids=["ranges, cells", "ranges, heavy cells", "sums, cells", "weighted"],
+)
+def test_queries_with_modes_in_common_are_within_their_bound(build, most):
+    """Certified at every size, from one size to the next by less than a percent."""
+    over = [so.plan(build(n), ONE).optimality for n in (256, 513, 1025, 2**15)]
+    assert max(over) < most
+    assert np.abs(np.diff(over)).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("build", "rise"),
+    [
+        (lambda n: so.AllRanges(n) | n * so.RunningSum(n), 1.02),
+        (lambda n: so.RunningSum(n) | n * total(n), 1.15),
+        (lambda n: so.AllRanges(n) | so.RunningSum(n) | so.Histogram(n) | total(n), 1.02),
+    ],
+    ids=["ranges, sums", "sums, total", "all"],
+)
+def test_other_queries_of_a_line_have_no_cliff(build, rise):
+    """The optimum is known up to 512 cells; errors grow with the logarithm of the length, and by no more than `rise`."""
+    small, large = (so.plan(build(n), ONE) for n in (512, 2048))
+    growth = so.plan(so.RunningSum(2048), ONE).rmse / so.plan(so.RunningSum(512), ONE).rmse
+    assert large.rmse <= rise * growth * small.rmse
+    assert large.fit.bound.value < large.rmse
+
+
+@pytest.mark.parametrize("privacy", [ONE, PURE], ids=["gaussian", "pure"])
+def test_parts_have_shares_where_nothing_else_serves(privacy):
+    """Ranges along either axis of 65,536 cells: at most what two plans at half the budget have."""
+    both = so.plan(margins(256, so.AllRanges), privacy)
+    alone = so.plan(so.Kronecker([so.AllRanges(256), total(256)]), privacy)
+    cells = so.plan(margins(256, so.AllRanges), privacy, mechanism="identity")
+    times = math.sqrt(2.0) if privacy == ONE else 2.0
+    assert both.mechanism.startswith("split-")
+    assert both.rmse <= times * alone.rmse * 1.01
+    assert both.rmse < 0.1 * cells.rmse
+    assert "part 1" in both.explain()
+
+
+def test_shares_are_the_best_ones():
+    """Parts of unequal errors and weights: `sum sqrt(E)` of the whole, as the shares of least error give."""
+    first, second = so.Kronecker([so.RunningSum(64), total(8)]), so.Kronecker([total(64), so.AllRanges(8)])
+    workload = 5.0 * first | second
+    plan = so.plan(workload, ONE, mechanism="split")
+    errors = [
+        weight * part.core.answers_len * so.plan(part, ONE, effort="closed_form").rmse ** 2
+        for part, weight in zip(workload.parts, workload.weights, strict=True)
+    ]
+    asked = sum(w * p.core.answers_len for p, w in zip(workload.parts, workload.weights, strict=True))
+    least = sum(math.sqrt(e) for e in errors) / math.sqrt(asked)
+    assert least * (1.0 - 1e-6) <= plan.rmse <= least * 1.002
+
+
+@pytest.mark.parametrize("privacy", [ONE, PURE], ids=["gaussian", "pure"])
+@pytest.mark.parametrize("name", ["line", "margins"])
+def test_measured_errors_are_those_planned(privacy, name):
+    """Chi-square of Gaussian errors; a mean of squares of others, by the false-alarm rate of a normal with room."""
+    workload = (
+        so.RunningSum(1100) | 9.0 * so.Histogram(1100) | total(1100) if name == "line" else margins(40, so.RunningSum)
+    )
+    plan = so.plan(workload, privacy, mechanism="balanced" if name == "line" and privacy == ONE else "split")
+    cells = np.arange(math.prod(workload.input_shape)).reshape(workload.input_shape) % 7
+    truth = np.concatenate([dense(part) @ cells.reshape(-1) for part in workload.parts])
+    release = released(plan, cells, 0)
+    assert np.abs(release.values - truth).max() < 12.0 * plan.max_stderr
+    wide = release.interval(0.95)
+    covered = np.mean((wide.lower <= truth) & (truth <= wide.upper))
+    assert covered > 0.8
+    squares = [np.mean(((released(plan, cells, k).values - truth) / plan.fit.stderr) ** 2) for k in range(60)]
+    spread = np.std(squares, ddof=1) / math.sqrt(len(squares))
+    assert abs(np.mean(squares) - 1.0) <= spread * scipy.stats.t.isf(FALSE_ALARM / 2, len(squares) - 1)
+
+
+def test_plans_of_parts_come_back_from_files(tmp_path):
+    plan = so.plan(margins(40, so.AllRanges), ONE, mechanism="split")
+    plan.save(tmp_path / "plan.json")
+    again = so.Plan.load(tmp_path / "plan.json")
+    assert (again.mechanism, again.rmse, again.fit.parts) == (plan.mechanism, plan.rmse, plan.fit.parts)
+    cells = np.ones((40, 40), dtype=int)
+    assert (released(plan, cells, 0).values == released(again, cells, 0).values).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("parts"),
+        lambda record: record["parts"].pop(),
+        lambda record: record["parts"][0].__setitem__(0, "identity-laplace"),
+        lambda record: record["parts"][0].__setitem__(0, "no such"),
+    ],
+)
+def test_altered_parts_are_refused(tmp_path, change):
+    path = so.plan(margins(6, so.AllRanges), ONE, mechanism="split").save(tmp_path / "plan.json")
+    record = json.loads(path.read_text())
+    record.pop("digest")
+    change(record)
+    content = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    path.write_text(json.dumps({**record, "digest": hashlib.sha256(content.encode()).hexdigest()}))
+    with pytest.raises(so.errors.PlanFileError):
+        so.Plan.load(path)
+
+
+def test_filters_are_axes_of_products():
+    """A ring and cells attain the bound of the ring, at any size."""
+    ring = so.MovingAverage(30, 2**13, boundary="circular")
+    assert so.plan(so.Kronecker([ring, so.Histogram(8)]), ONE).optimality == pytest.approx(1.0, abs=1e-6)
+    window = so.Kronecker([so.MovingAverage(7, 2**12), so.RunningSum(8)])
+    assert so.plan(window, ONE).optimality < 1.03
+
+
+def test_more_answers_than_are_listed():
+    """Ranges of a million cells, and the cells: the mean is known, an answer is computed when asked for."""
+    workload = so.AllRanges(2**15) | 1e5 * so.Histogram(2**15)
+    plan = so.plan(workload, ONE)
+    assert plan.optimality < 1.001
+    cells = np.arange(2**15) % 5
+    release = released(plan, cells, 0)
+    asked = release.answer(so.GroupBy([np.arange(2**15) // 2**13]))
+    assert np.abs(asked.values - cells.reshape(4, -1).sum(axis=1)).max() < 12.0 * asked.stderr.max()
+    with pytest.raises(so.errors.UnsupportedMechanismError):
+        workload.answer_weights()
+    with pytest.raises(so.SordinoError):
+        _ = release.values
+
+
+def test_bounds_of_many_queries_are_below_those_of_few_written_out():
+    """The closed form against a decomposition, where both are known."""
+    for parts in (
+        so.RunningSum(1025) | 4.0 * so.Histogram(1025),
+        so.AllRanges(1025) | 50.0 * so.RunningSum(1025),
+    ):
+        W = sum(weight * gram(part) for part, weight in zip(parts.parts, parts.weights, strict=True))
+        values, vectors = np.linalg.eigh(W)
+        s = (vectors**2) @ np.sqrt(values)
+        asked = sum(w * p.core.answers_len for p, w in zip(parts.parts, parts.weights, strict=True))
+        exact = math.sqrt(float(np.sum(s * s)) / asked)
+        assert 0.85 * exact <= diagonal_mean(parts) <= exact * (1.0 + 1e-9)
+
+
+def gram(part):
+    if isinstance(part, so.AllRanges):
+        place = np.arange(1, part.length + 1)
+        return np.minimum.outer(place, place) * (part.length + 1 - np.maximum.outer(place, place)).astype(float)
+    A = dense(part)
+    return A.T @ A
