@@ -18,6 +18,8 @@ AS_MATURIN = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_CONFIG_FILE=$(firstword $(wildca
 # A process of pytest for each core, and then no threads of BLAS besides: they would wait for each other. The many
 # interpreters that tests start read compiled modules.
 PYTEST := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet
+# Nothing is installed but files whose hashes are in the lock.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r
 # Property tests repeat; set another seed to search further.
 export PROPTEST_RNG_SEED ?= 20261121
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
@@ -31,7 +33,7 @@ help: ## List the targets
 $(VENV)/.ready: requirements/dev.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sordino needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	$(PIP_INSTALL) requirements/dev.txt
 	@touch $@
 
 $(EXTENSION): $(VENV)/.ready $(RUST_SOURCES) pyproject.toml
@@ -77,12 +79,12 @@ test-python: build ## Python tests, with the code of README and docs
 	$(PYTEST)
 
 $(VENV)/.spark: $(VENV)/.ready requirements/spark.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/spark.txt
+	$(PIP_INSTALL) requirements/spark.txt
 	@touch $@
 
 # What the tests of services need of the system: a server of PostgreSQL and a browser, from Debian where one is root.
 $(VENV)/.service: $(VENV)/.ready requirements/service.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/service.txt
+	$(PIP_INSTALL) requirements/service.txt
 	scripts/install_services.sh
 	@touch $@
 
@@ -105,16 +107,25 @@ package: $(VENV)/.ready ## Build wheel and sdist, install each into an empty env
 bench: $(VENV)/.ready ## All benchmarks, of the release build; figures go to benches/README.md
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
 	@rm -f $(EXTENSION)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
+	$(PIP_INSTALL) requirements/bench.txt
 	$(BIN)/python benches/figures.py
+
+# Each lock names all of a package's files by their hashes, for all systems and Pythons; what is in dev.txt is the same
+# elsewhere. `make lock UPGRADE=` keeps the versions and takes in what the .in files say.
+UPGRADE ?= --upgrade
+UV_LOCK = /tmp/sordino-lock/bin/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" $(UPGRADE)
 
 .PHONY: lock
 lock: ## Freeze the Python tools anew
 	rm -rf /tmp/sordino-lock && $(PYTHON) -m venv /tmp/sordino-lock
-	/tmp/sordino-lock/bin/pip install --quiet -r requirements/dev.in
-	/tmp/sordino-lock/bin/pip freeze --all | grep -v -E '^(pip|setuptools)==' > requirements/dev.txt
-	/tmp/sordino-lock/bin/pip install --quiet -r requirements/bench.in -c requirements/dev.txt
-	/tmp/sordino-lock/bin/pip freeze --all | grep -v -E '^(pip|setuptools)==' > requirements/bench.txt
+	/tmp/sordino-lock/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
+	$(UV_LOCK) requirements/lock.in -o requirements/lock.txt
+	$(UV_LOCK) requirements/dev.in -o requirements/dev.txt
+	for name in build run service spark; do \
+		$(UV_LOCK) requirements/$$name.in -c requirements/dev.txt -o requirements/$$name.txt || exit 1; \
+	done
+	$(UV_LOCK) requirements/dev.in requirements/bench.in -c requirements/dev.txt -o requirements/bench.txt
 
 .PHONY: format
 format: build ## Format Rust, sort Python imports
