@@ -58,12 +58,13 @@ lint: build $(RUST_LINTED) ## Formatting, lints, types, stubs, generated tables
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest sordino._core --ignore-disjoint-bases
 
-$(RUST_LINTED): $(EXTENSION) scripts/make_ziggurat_tables.py
+$(RUST_LINTED): $(EXTENSION) scripts/make_ziggurat_tables.py scripts/third_party.py THIRD-PARTY-LICENSES.txt sordino.cdx.json
 	cargo fmt --all --check
 	$(AS_MATURIN) cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
 	cargo tree --manifest-path rust/sordino-bench/Cargo.toml --locked --quiet > /dev/null
 	RUSTDOCFLAGS="-D warnings" $(AS_MATURIN) cargo doc $(CARGO_FLAGS) --no-deps --quiet
 	$(PYTHON) scripts/make_ziggurat_tables.py --check
+	$(PYTHON) scripts/third_party.py --check
 	@touch $@
 
 .PHONY: test-rust
