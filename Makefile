@@ -112,6 +112,13 @@ docs: build ## Build the documentation site, strictly
 package: $(VENV)/.ready ## Build wheel and sdist, install each into an empty environment, run the examples
 	scripts/check_packages.sh $(BIN)
 
+.PHONY: release-check
+release-check: $(VENV)/.ready ## Dry run of a release: versions agree, an index would take the metadata
+	$(BIN)/python scripts/release_check.py
+	rm -rf target/release-check
+	$(BIN)/maturin sdist --out target/release-check
+	$(BIN)/python scripts/check_wheel.py target/release-check/*
+
 .PHONY: bench
 bench: $(VENV)/.ready ## All benchmarks, of the release build; figures go to benches/README.md
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
