@@ -1,226 +1,385 @@
-"""Errors of plans over their bounds, from 64 to sixteen million cells, beside trees with least squares and noise on the cells.
+"""Errors of what `auto` takes for some seventy kinds of workloads, up to a million cells and under three laws of privacy.
 
-Everything at epsilon 1; delta 1e-6 where noise is Gaussian. "Bound" is what no Gaussian mechanism of its class gets below
-(`plan.fit.bound`), None is known under pure privacy. The peer is OpenDP's: every node of the b-ary tree of least error has
-the same noise, answers come from least squares over the tree, for ranges and running sums; its errors are computed, not drawn. Time is that
-of the first plan in a process. The picture is `pictures/optimality.png`.
+A row is one kind of workload at all its sizes. The laws differ in what noise there is, and in what is known of it:
 
-Run `python benches/optimality.py`.
+- Gaussian: `GaussianDP`, with the mu of (1, 1e-6). All Gaussian guarantees have the same strategies and the same ratios; the bound
+  (`plan.fit.bound`) is what no Gaussian mechanism gets below. The ratio is the worst error over it.
+- pure: epsilon 1, discrete Laplace noise where whole counts are measured. No bound is known; the ratio is the worst
+  error over that of the best peer at the same size.
+- either: `ApproxDP`, (1, 1e-6), where both kinds of noise may be had. The ratio is the worst error over that of the better of
+  the two plans above.
+
+A step is by how much the ratio to the bound changes from size to size; or the error over that of noise on the cells, from a
+size to one that is at most 1 % larger, where a search gives way to a closed form. Peers are in `optimality_peers.py`; a library's or a paper's error
+is computed, not drawn, and given in units of ours. Noise on the cells and on the answers is what any library has. Planning
+is the first in a process, by two threads; memory what it takes at most. A size without a bound, or that is refused, is a goal missed.
+The picture is `pictures/optimality.png`.
+
+Run `python benches/optimality.py`, or some families: `python benches/optimality.py --section unions`.
 """
 
+import ctypes
 import gc
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from harness import Row, in_process, main, quick
-from numpy.typing import NDArray
+import optimality_peers as peers
+from harness import Row, amount, in_process, main, quick, reported
+from optimality_workloads import CATALOGUE, Series
+from peers import ENVIRONMENT
 
 import sordino as so
-from sordino.plots.tables import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
+from sordino.plots.tables import ACCENT, MUTED, dress, heading, new_figure
 from sordino.privacy.calibration import gaussian_mu
 
 _PICTURES = Path(__file__).resolve().parent / "pictures"
-_PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
-_GAUSSIAN = so.GaussianDP(mu=gaussian_mu(_PRIVACY))
-_PURE = so.PureDP(epsilon=1.0)
-_MULTIPLIER = 1.0 / gaussian_mu(_PRIVACY)
-_BRANCHINGS = (2, 4, 8, 16)
-_RANGES = (64, 256, 512, 513, 1024, 4096) if not quick() else (16, 40)
-_SIDES = (16, 64, 256, 1024, 4096) if not quick() else (4, 8)
-_LEVELS = (256, 4096, 65536, 2**20) if not quick() else (16, 256)
-_SERIES = (64, 256, 512, 513, 1024, 4096, 2**14, 2**16, 2**18, 2**20) if not quick() else (16, 40)
-
-Workloads = dict[str, tuple[tuple[int, ...], Callable[[int], so.workloads.Workload]]]
-
-_WORKLOADS: Workloads = {
-    "all ranges": (_SERIES, so.AllRanges),
-    "all boxes of a square, by its side": (_SIDES, lambda n: so.Kronecker([so.AllRanges(n)] * 2)),
-    "groups of sixteen of sixteen, by cells": (_LEVELS, lambda n: so.GroupBy(_groups(n))),
-    "uneven groups, by cells": (
-        tuple(n for n in _RANGES if n <= 1024),
-        lambda n: so.GroupBy([np.arange(n), _uneven(n), np.zeros(n, dtype=int)]),
-    ),
-    "running sums": (_SERIES, so.RunningSum),
-    "running sums x 24 cells": (
-        tuple(n for n in _SERIES if n <= 2**16),
-        lambda n: so.Kronecker([so.RunningSum(n), so.Histogram(24)]),
-    ),
-    "running sums x all ranges of 16": (
-        tuple(n for n in _SERIES if n <= 2**14),
-        lambda n: so.Kronecker([so.RunningSum(n), so.AllRanges(16)]),
-    ),
-    "all ranges and cells": (
-        tuple(n for n in _RANGES if n <= 1024),
-        lambda n: so.AllRanges(n) | so.Histogram(n),
-    ),
+_EITHER = so.ApproxDP(epsilon=1.0, delta=1e-6)
+_LAWS: dict[str, so.GaussianDP | so.PureDP | so.ApproxDP] = {
+    "Gaussian": so.GaussianDP(mu=gaussian_mu(_EITHER)),
+    "pure": so.PureDP(epsilon=1.0),
+    "either": _EITHER,
 }
+_MULTIPLIER = 1.0 / gaussian_mu(_EITHER)
+# Sizes that differ by so little are neighbours.
+_NEIGHBOURS = 1.01
+_STEP = 0.01
+# Mechanisms within 1 % of the least error are ties.
+_TIE = 1.01
+# Peers that search take seconds: they are run at these sizes only.
+_SEARCHED = (64, 512)
+_STREAMED = (1024, 2**16, 2**20)
+_CELLS = "noise on the cells"
+_FAMILIES = tuple(dict.fromkeys(series.family for series in CATALOGUE))
 
 
-def _groups(cells: int) -> list[NDArray[np.int64]]:
-    """Return levels of groups of sixteen, from single cells to all of them."""
-    levels, block = [np.arange(cells)], 1
-    while block < cells:
-        block = min(16 * block, cells)
-        levels.append(np.arange(cells) // block)
-    return levels
+@dataclass(frozen=True)
+class Point:
+    """One plan.
 
-
-def _uneven(cells: int) -> NDArray[np.int64]:
-    """Return groups whose sizes rise."""
-    groups = np.sqrt(np.arange(cells) / cells) * math.sqrt(cells)
-    return np.unique(groups.astype(np.int64), return_inverse=True)[1]
-
-
-def _tree_mean_square(workload: so.workloads.Workload, branching: int) -> float:
-    """Return the mean variance of the answers by least squares over a complete tree with unit noise on every node.
-
-    `G` is a sum of block matrices; averages over blocks commute, so its inverse is a sum of them too.
+    Attributes:
+        size: As the series counts.
+        cells: Of the table, 0 if there is none.
+        seconds: Of planning.
+        megabytes: Most that planning took.
+        mechanism: What `auto` chose; empty if it refused.
+        error: Root mean squared.
+        bound: Least of any Gaussian mechanism, 0 if none is known.
+        bound_name: Which.
+        refusal: Why there is no plan.
     """
-    length = workload.core.input_len or 0
-    sizes = branching ** np.arange(_levels(length, branching))
-    shares = np.diff(np.r_[0.0, 1.0 / np.cumsum(sizes.astype(float))]) / sizes
-    squares = _squares_of_ranges if isinstance(workload, so.AllRanges) else _squares_of_prefixes
-    total = sum(share * squares(length, np.arange(0, length, size)) for share, size in zip(shares, sizes, strict=True))
-    return float(total) / workload.core.answers_len
+
+    size: int
+    cells: int
+    seconds: float = 0.0
+    megabytes: float = 0.0
+    mechanism: str = ""
+    error: float = math.nan
+    bound: float = 0.0
+    bound_name: str = ""
+    refusal: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Error over the bound, not a number without one."""
+        return self.error / self.bound if self.bound > 0.0 else math.nan
 
 
-def _levels(length: int, branching: int) -> int:
-    return max(math.ceil(math.log(length, branching) - 1e-9), 0) + 1
+Curve = list[Point]
+Errors = dict[int, dict[str, float]]
+Curves = dict[str, dict[str, Curve]]
 
 
-def _squares_of_ranges(length: int, edges: NDArray[np.int64]) -> float:
-    """Return the squared overlaps of all ranges with all blocks, summed: the block sums of the Gram matrix."""
-    places = np.arange(1, length + 1, dtype=float)
-    right = length + 1 - places
-    left_sums, right_sums = np.r_[0.0, np.cumsum(places)], np.r_[0.0, np.cumsum(right)]
-    cross = np.r_[0.0, np.cumsum(left_sums[:-1] * right)]  # pairs a < b of all cells
-    own = np.r_[0.0, np.cumsum(places * right)]
-    ends = np.r_[edges[1:], length]
-    inside = cross[ends] - cross[edges] - left_sums[edges] * (right_sums[ends] - right_sums[edges])
-    return float(np.sum(own[ends] - own[edges] + 2.0 * inside))
+def _status(field: str) -> float:
+    """Return a memory figure of this process in megabytes (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) / 1e3
 
 
-def _squares_of_prefixes(length: int, edges: NDArray[np.int64]) -> float:
-    """Return the same for running sums: W_ab = n + 1 - max(a, b)."""
-    right = length + 1 - np.arange(1, length + 1, dtype=float)
-    places = np.arange(length)
-    starts = edges[np.searchsorted(edges, places, side="right") - 1]
-    return float(np.sum(right * (1 + 2 * (places - starts))))
-
-
-def _peer(workload: so.workloads.Workload, law: str) -> tuple[float, int] | None:
-    """Return the least error of trees with the same noise on every node, and its branching."""
-    if not isinstance(workload, so.AllRanges | so.RunningSum):
-        return None
-    length = workload.core.input_len or 0
-    best = (math.inf, 0)
-    for branching in _BRANCHINGS:
-        levels, mean = _levels(length, branching), _tree_mean_square(workload, branching)
-        noise = math.sqrt(2.0) * levels if law == "pure" else _MULTIPLIER * math.sqrt(levels)
-        best = min(best, (noise * math.sqrt(mean), branching))
-    return best
-
-
-def _identity(workload: so.workloads.Workload, law: str) -> float:
-    squares = so.plan(workload, _PURE if law == "pure" else _GAUSSIAN, mechanism="identity").rmse
-    return float(squares)
-
-
-def _planned(workload: so.workloads.Workload, privacy: so.GaussianDP | so.PureDP) -> tuple[so.Plan, float]:
+def _planned(workload: so.workloads.Workload, law: str) -> tuple[so.Plan, float, float]:
     gc.collect()
-    start = time.perf_counter()
-    plan = so.plan(workload, privacy)
-    return plan, time.perf_counter() - start
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again
+    before, start = _status("VmRSS"), time.perf_counter()
+    plan = so.plan(workload, _LAWS[law])
+    return plan, time.perf_counter() - start, max(_status("VmHWM") - before, 0.0)
 
 
-def _gaussian() -> list[Row]:
-    rows, drawn = [], {}
-    for name, (sizes, build) in _WORKLOADS.items():
-        over = []
-        for size in sizes:
-            workload = build(size)
-            plan, seconds = _planned(workload, _GAUSSIAN)
-            ratio = plan.optimality
-            assert ratio is not None
-            peer = _peer(workload, "gaussian")
-            others = _identity(workload, "gaussian"), math.nan if peer is None else peer[0]
-            over.append((size, ratio, *(error / plan.fit.bound.value for error in others)))
-            bound = f"{plan.fit.bound.name} {plan.fit.bound.value:.6g}"
-            beside = "" if peer is None else f"; tree of branching {peer[1]} {peer[0]:.4g}"
-            what = f"{name}, {size}: {plan.mechanism}, planned in {seconds:.2g} s"
-            rows.append(Row(what, f"{plan.rmse:.6g}", bound + beside, ratio, "at most 1.01", ratio <= 1.01))
-        drawn[name] = over
-        jumps = float(np.abs(np.diff([ratio for _, ratio, *_ in over])).max())
-        rows.append(
-            Row(
-                f"{name}: largest change of the ratio from size to size",
-                f"{jumps:.2g}",
-                "",
-                jumps,
-                "below 0.01",
-                jumps < 0.01,
-            )
+def _point(workload: so.workloads.Workload, size: int, law: str) -> Point:
+    cells = math.prod(workload.input_shape)
+    try:
+        plan, seconds, megabytes = _planned(workload, law)
+    except so.SordinoError as error:
+        return Point(size, cells, refusal=type(error).__name__)
+    bound = plan.fit.bound
+    known = bound is not None and not bound.up_to_constant
+    return Point(
+        size,
+        cells,
+        seconds,
+        megabytes,
+        plan.mechanism,
+        plan.rmse,
+        bound.value if known else 0.0,
+        bound.name if known else "",
+    )
+
+
+# Peers.
+
+
+def _named(workload: so.workloads.Workload, law: str, mechanism: str) -> float | None:
+    try:
+        return so.plan(workload, _LAWS[law], mechanism=mechanism).rmse
+    except so.SordinoError:
+        return None
+
+
+def _peers(workload: so.workloads.Workload, size: int, law: str) -> dict[str, float]:
+    """Return the errors of the peers that there are."""
+    noise = "gaussian" if law == "Gaussian" else "laplace"
+    scale = _MULTIPLIER if law == "Gaussian" else 1.0
+    found = {
+        _CELLS: _named(workload, law, "identity"),
+        "noise on the answers": _named(workload, law, "output") if workload.core.answers_len <= 2**12 else None,
+    }
+    computed: dict[str, Callable[[], float | None]] = {"OpenDP's tree": lambda: peers.tree(workload, noise)}
+    if size <= max(_SEARCHED):
+        computed["HDMM"] = lambda: peers.hdmm(workload, noise)
+    if law == "Gaussian":
+        computed["ResidualPlanner"] = lambda: peers.residual_planner(workload)
+        computed["Toeplitz square root"] = lambda: peers.square_root(workload)
+        if size == _STREAMED[0]:
+            computed["jax-privacy, banded"] = lambda: peers.banded(workload)
+        if size in _STREAMED:
+            computed["jax-privacy, buffered"] = lambda: peers.buffered(workload)
+    for name, error in computed.items():
+        value = error()
+        found[name] = None if value is None else scale * value
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _beside(curve: Curve, others: Errors) -> tuple[str, float]:
+    """Return the peers' errors in units of ours, best first, and the worst of ours over the best of theirs."""
+    times: dict[str, list[float]] = {}
+    worst = math.nan
+    for point in curve:
+        each = {name: error / point.error for name, error in others.get(point.size, {}).items() if point.mechanism}
+        for name, value in each.items():
+            times.setdefault(name, []).append(value)
+        worst = float(np.nanmax([worst, 1.0 / min(each.values())])) if each else worst
+    ordered = sorted(times.items(), key=lambda item: min(item[1]))
+    return ", ".join(f"{name} {_span(min(values), max(values))}" for name, values in ordered), float(worst)
+
+
+def _span(low: float, high: float) -> str:
+    short = [f"{value:.3g}" if value < 1000.0 else f"{value:.0f}" for value in (low, high)]
+    return short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}"
+
+
+# Rows.
+
+
+def _size(size: int) -> str:
+    return f"2^{size.bit_length() - 1}" if size > 4096 and size & (size - 1) == 0 else f"{size:,}"
+
+
+def _step(curve: Curve, others: Errors) -> tuple[float, int]:
+    """Return the largest step and the size that it leads to."""
+    found = (0.0, 0)
+    for one, other in pairwise(curve):
+        changes = [abs(other.ratio - one.ratio)]
+        if other.size <= _NEIGHBOURS * one.size:
+            before, after = (point.error / others.get(point.size, {}).get(_CELLS, math.nan) for point in (one, other))
+            changes.append(abs(after / before - 1.0))
+        known = [change for change in changes if not math.isnan(change)]
+        found = max(found, (max(known, default=0.0), other.size))
+    return found
+
+
+def _chosen(curve: Curve) -> str:
+    """Say what was chosen up to which size."""
+    parts: list[tuple[str, int]] = []
+    for point in curve:
+        name = point.mechanism or f"refused ({point.refusal})"
+        if parts and parts[-1][0] == name:
+            parts[-1] = (name, point.size)
+        else:
+            parts.append((name, point.size))
+    return ", ".join(f"{name} to {_size(size)}" for name, size in parts) if len(parts) > 1 else parts[0][0]
+
+
+def _longest(curve: Curve) -> str:
+    slow, large = max(curve, key=lambda point: point.seconds), max(curve, key=lambda point: point.megabytes)
+    return f"planned in {amount(slow.seconds)} ({_size(slow.size)}), {large.megabytes:.0f} MB ({_size(large.size)})"
+
+
+def _what(series: Series, law: str) -> str:
+    sizes = series.run
+    return f"{series.name}, {_size(sizes[0])} to {_size(sizes[-1])} {series.counts}, {law}"
+
+
+def _sizes(points: list[Point]) -> str:
+    return ", ".join(_size(point.size) for point in points)
+
+
+def _gaussian_row(series: Series, curve: Curve, others: Errors) -> Row:
+    beside, _ = _beside(curve, others)
+    known = [point for point in curve if not math.isnan(point.ratio)]
+    missing = [point for point in curve if math.isnan(point.ratio)]
+    worst = max(known, key=lambda point: point.ratio, default=None)
+    step, at = _step(curve, others)
+    ratio = None if worst is None else worst.ratio
+    bounds = ", ".join(dict.fromkeys(point.bound_name for point in known)) or "no bound"
+    parts = [
+        "" if worst is None else f"{worst.ratio:.5f} at {_size(worst.size)}",
+        f"step {step:.2g} at {_size(at)}" if step >= _STEP else f"steps {step:.1g}",
+        f"no ratio at {_sizes(missing)}" if missing else "",
+        _chosen(curve),
+        _longest(curve),
+    ]
+    met = ratio is not None and ratio <= series.goal and step < _STEP and not missing
+    other = f"{bounds}; {beside}" if beside else bounds
+    return Row(
+        _what(series, "Gaussian"),
+        "; ".join(filter(None, parts)),
+        other,
+        ratio,
+        f"≤ {series.goal:.4g}, steps < 0.01",
+        met,
+    )
+
+
+def _pure_row(series: Series, curve: Curve, others: Errors) -> Row:
+    beside, worst = _beside(curve, others)
+    planned = [point for point in curve if point.mechanism]
+    refused = [point for point in curve if not point.mechanism]
+    step, at = _step([replace(point, bound=0.0) for point in curve], others)
+    parts = [
+        f"rmse {_span(planned[0].error, planned[-1].error)}" if planned else "",
+        f"step {step:.2g} at {_size(at)}" if step >= _STEP else f"steps {step:.1g}",
+        _chosen(curve),
+        _longest(curve),
+    ]
+    met = not refused and step < _STEP and not worst > 1.0 + 1e-6
+    ratio = None if math.isnan(worst) else worst
+    return Row(_what(series, "pure"), "; ".join(filter(None, parts)), beside, ratio, "≤ 1, steps < 0.01", met)
+
+
+def _either_row(series: Series, curves: dict[str, Curve]) -> Row:
+    curve, over = curves["either"], []
+    for own, *single in zip(curve, curves["Gaussian"], curves["pure"], strict=True):
+        least = float(np.nanmin([*(point.error for point in single), math.inf]))
+        over.append((own.error / least if own.mechanism else math.inf, own.size))
+    worst, at = max(over)
+    ratios = [point.ratio for point in curve if not math.isnan(point.ratio)]
+    beside = f"of the Gaussian bound {_span(min(ratios), max(ratios))}" if ratios else "no bound"
+    where = f" at {_size(at)}" if worst > 1.0 + 1e-9 else ""
+    shown = f"{worst:.4g}{where}; {_chosen(curve)}"
+    return Row(_what(series, "either"), shown, f"the better law alone; {beside}", worst, "≤ 1.01", bool(worst <= _TIE))
+
+
+def _measured(series: Series) -> tuple[list[Row], dict[str, Curve]]:
+    curves: dict[str, Curve] = {law: [] for law in _LAWS}
+    others: dict[str, Errors] = {"Gaussian": {}, "pure": {}}
+    for size in series.run:
+        try:
+            workload = series.build(size)
+        except so.SordinoError as error:
+            for curve in curves.values():
+                curve.append(Point(size, 0, refusal=type(error).__name__))
+            continue
+        for law in _LAWS:
+            curves[law].append(_point(workload, size, law))
+            if law in others:
+                others[law][size] = _peers(workload, size, law)
+    rows = [
+        _gaussian_row(series, curves["Gaussian"], others["Gaussian"]),
+        _pure_row(series, curves["pure"], others["pure"]),
+        _either_row(series, curves),
+    ]
+    return [reported(row) for row in rows], curves
+
+
+def _family(family: str) -> list[Row]:
+    return [row for series in CATALOGUE if series.family == family for row in _measured(series)[0]]
+
+
+def _all() -> list[Row]:
+    rows: list[Row] = []
+    curves: Curves = {}
+    for series in CATALOGUE:
+        own, curves[series.name] = _measured(series)
+        rows += own
+    _draw(curves)
+    return [*rows, *_longest_of_all(curves)]
+
+
+def _longest_of_all(curves: Curves) -> list[Row]:
+    """Return what took the longest, and the most memory, of all plans."""
+    points = [(point, name, law) for name, own in curves.items() for law, curve in own.items() for point in curve]
+    slow = sorted(points, key=lambda item: -item[0].seconds)[:5]
+    large = sorted(points, key=lambda item: -item[0].megabytes)[:3]
+    rows = [
+        Row(
+            f"longest planning: {name}, {_size(point.size)}, {law}",
+            amount(point.seconds),
+            "",
+            None,
+            "≤ 1 s",
+            point.seconds <= 1.0,
         )
-    _draw(drawn)
-    return rows
+        for point, name, law in slow
+    ]
+    return [
+        *rows,
+        *(
+            Row(f"most memory: {name}, {_size(point.size)}, {law}", f"{point.megabytes:.0f} MB")
+            for point, name, law in large
+        ),
+    ]
 
 
-def _pure() -> list[Row]:
-    rows = []
-    for name in ("all ranges", "running sums"):
-        sizes, build = _WORKLOADS[name]
-        for size in sizes:
-            workload = build(size)
-            plan, seconds = _planned(workload, _PURE)
-            error, branching = _peer(workload, "pure") or (math.nan, 0)
-            cells = _identity(workload, "pure")
-            beside = f"tree of branching {branching} {error:.4g}; noise on the cells {cells:.4g}"
-            what = f"{name}, {size}, pure: {plan.mechanism}, planned in {seconds:.2g} s"
-            ratio = plan.rmse / min(error, cells)
-            rows.append(Row(what, f"{plan.rmse:.6g}", beside, ratio, "never above 1", ratio <= 1.0 + 1e-9))
-    return rows
-
-
-def _draw(drawn: dict[str, list[tuple[int, float, float, float]]]) -> None:
+def _draw(curves: Curves) -> None:
+    """Draw the ratio of the Gaussian law against the cells, a panel a family; what is over 1.02 has its name."""
     if quick():
         return
-    figure = new_figure(12.0, 4.4)
-    whole, close = figure.subplots(1, 2)
-    for number, (name, points) in enumerate(drawn.items()):
-        colour, line = (ACCENT, INK, SIGNAL, MUTED, PALE)[number % 5], "-" if number < 5 else "--"
-        sizes, over, cells, trees = map(list, zip(*points, strict=True))
-        close.plot(sizes, over, line, marker="o", markersize=4, color=colour, label=name)
-        if name in {"all ranges", "running sums"}:
-            whole.plot(sizes, over, marker="o", markersize=4, color=colour, label=f"{name}: as planned")
-            whole.plot(sizes, trees, color=colour, linestyle="--", label="tree with least squares")
-            whole.plot(sizes, cells, color=colour, linestyle=":", label="noise on the cells")
-    for axes in (whole, close):
+    figure = new_figure(12.0, 9.0)
+    grid = figure.subplots(3, 3, sharex=True, sharey=True)
+    for axes, family in zip(grid.ravel(), _FAMILIES, strict=True):
+        for series in (each for each in CATALOGUE if each.family == family and each.counts == "cells"):
+            points = [point for point in curves[series.name]["Gaussian"] if point.cells]
+            ratios = [point.ratio for point in points]
+            known = [ratio for ratio in ratios if not math.isnan(ratio)]
+            far = bool(known) and max(known) > 1.02
+            axes.plot(
+                [point.cells for point in points], ratios, marker="o", markersize=2.5, linewidth=1.2,
+                color=ACCENT if far else MUTED, alpha=1.0 if far else 0.7,
+            )  # fmt: skip
+            if far:
+                top = max((point for point in points if not math.isnan(point.ratio)), key=lambda point: point.ratio)
+                axes.annotate(
+                    series.name, (top.cells, top.ratio), (0, 5), textcoords="offset points", ha="center", fontsize=8
+                )
         axes.set_xscale("log", base=2)
-        axes.legend(frameon=False, fontsize=8, loc="upper left")
-        dress(axes, "cells of the series (logarithmic)", "times the bound")
-    whole.set_yscale("log")
-    whole.set_ylim(0.95, 400.0)
-    ticks = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
-    whole.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    whole.set_yticks([], minor=True)
-    close.set_ylim(0.9995, 1.0125)
-    heading(whole, "Error over the least of any Gaussian mechanism", "ranges and running sums, epsilon 1, delta 1e-6")
-    heading(close, "The same from near", "as planned by auto")
+        axes.set_xlim(2**5.5, 2**20.5)
+        axes.set_xticks([2.0**k for k in range(6, 21, 2)])
+        dress(axes, "cells" if axes in grid[-1] else "", "times the bound" if axes in grid[:, 0] else "")
+        heading(axes, family, "")
     _PICTURES.mkdir(exist_ok=True)
     figure.savefig(_PICTURES / "optimality.png", dpi=100)
 
 
-def _all() -> list[Row]:
-    return [*_gaussian(), *_pure()]
-
-
 def figures() -> list[Row]:
     """Return all rows."""
-    return in_process(__file__, "all", threads=2)
+    return in_process(__file__, "all", threads=2, environment=ENVIRONMENT)
 
 
 if __name__ == "__main__":
-    main({"all": _all}, figures)
+    sections = {family: partial(_family, family) for family in _FAMILIES}
+    main({"all": _all, **sections}, figures)
