@@ -10,7 +10,7 @@ A row is one kind of workload at all its sizes. The laws differ in what noise th
   the two plans above.
 
 A step is by how much the ratio to the bound changes from size to size; or the error over that of noise on the cells, from a
-size to one that is at most 1 % larger, where a search gives way to a closed form. Peers are in `optimality_peers.py`; a library's or a paper's error
+size to one that is at most 1 % larger, where a search gives way to a closed form. Peers are in `optimality_py`; a library's or a paper's error
 is computed, not drawn, and given in units of ours. Noise on the cells and on the answers is what any library has. Planning
 is the first in a process, by two threads; memory what it takes at most. A size without a bound, or that is refused, is a goal missed.
 The picture is `pictures/optimality.png`.
@@ -29,14 +29,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import optimality_peers as peers
 from harness import Row, amount, in_process, main, quick, reported
+from optimality_peers import Law, hdmm, mean_error, residual_planner, square_root, tree
 from optimality_workloads import CATALOGUE, Series
-from peers import ENVIRONMENT
+from peers import ENVIRONMENT, jax_banded, jax_buffered
 
 import sordino as so
 from sordino.plots.tables import ACCENT, MUTED, dress, heading, new_figure
 from sordino.privacy.calibration import gaussian_mu
+from sordino.workloads.filters import Filter
 
 _PICTURES = Path(__file__).resolve().parent / "pictures"
 _EITHER = so.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -54,6 +55,7 @@ _TIE = 1.01
 # Peers that search take seconds: they are run at these sizes only.
 _SEARCHED = (64, 512)
 _STREAMED = (1024, 2**16, 2**20)
+_BUFFERS, _BANDS, _BAND_STEPS = 5, 32, 60
 _CELLS = "noise on the cells"
 _FAMILIES = tuple(dict.fromkeys(series.family for series in CATALOGUE))
 
@@ -140,24 +142,40 @@ def _named(workload: so.workloads.Workload, law: str, mechanism: str) -> float |
         return None
 
 
+def _buffered(workload: so.workloads.Workload) -> float | None:
+    """Return the mean error of jax-privacy's buffered factor, which is made for the largest one."""
+    if type(workload) is not so.RunningSum:
+        return None
+    factor, _ = jax_buffered(workload.steps, _BUFFERS, "max")
+    answers = np.cumsum(np.asarray(factor.inverse().toeplitz_coefs(workload.steps)))
+    return mean_error(np.asarray(factor.toeplitz_coefs(workload.steps)), answers)
+
+
+def _banded(workload: so.workloads.Workload) -> float | None:
+    if not isinstance(workload, Filter) or workload.boundary != "causal":
+        return None
+    taps = workload.kernel[: workload.steps]
+    return jax_banded(np.pad(taps, (0, workload.steps - len(taps))), _BANDS, _BAND_STEPS)
+
+
 def _peers(workload: so.workloads.Workload, size: int, law: str) -> dict[str, float]:
     """Return the errors of the peers that there are."""
-    noise = "gaussian" if law == "Gaussian" else "laplace"
+    noise: Law = "gaussian" if law == "Gaussian" else "laplace"
     scale = _MULTIPLIER if law == "Gaussian" else 1.0
     found = {
         _CELLS: _named(workload, law, "identity"),
         "noise on the answers": _named(workload, law, "output") if workload.core.answers_len <= 2**12 else None,
     }
-    computed: dict[str, Callable[[], float | None]] = {"OpenDP's tree": lambda: peers.tree(workload, noise)}
+    computed: dict[str, Callable[[], float | None]] = {"OpenDP's tree": lambda: tree(workload, noise)}
     if size <= max(_SEARCHED):
-        computed["HDMM"] = lambda: peers.hdmm(workload, noise)
+        computed["HDMM"] = lambda: hdmm(workload, noise)
     if law == "Gaussian":
-        computed["ResidualPlanner"] = lambda: peers.residual_planner(workload)
-        computed["Toeplitz square root"] = lambda: peers.square_root(workload)
+        computed["ResidualPlanner"] = lambda: residual_planner(workload)
+        computed["Toeplitz square root"] = lambda: square_root(workload)
         if size == _STREAMED[0]:
-            computed["jax-privacy, banded"] = lambda: peers.banded(workload)
+            computed["jax-privacy, banded"] = lambda: _banded(workload)
         if size in _STREAMED:
-            computed["jax-privacy, buffered"] = lambda: peers.buffered(workload)
+            computed["jax-privacy, buffered"] = lambda: _buffered(workload)
     for name, error in computed.items():
         value = error()
         found[name] = None if value is None else scale * value

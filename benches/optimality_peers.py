@@ -9,7 +9,7 @@ measured by 1 in the l2 norm (Gaussian), a scale of 1 where in the l1 norm (Lapl
   statistical queries under differential privacy", PVLDB 2018, and JPC 2023 for Gaussian noise.
 - ResidualPlanner: residuals of marginals, each with its own noise, in closed form; Xiao, He, Zhang & Kifer, "An optimal and
   scalable matrix mechanism for noisy marginals under convex loss functions", NeurIPS 2023.
-- jax-privacy's buffered factor for running sums; its Toeplitz factors, and square roots of filters.
+- Square roots of causal filters, lower triangular; Fichtenberger, Henzinger & Upadhyay, "Constant matters", ICML 2023.
 """
 
 import math
@@ -17,19 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.fft
 import scipy.optimize
-from jax_privacy.matrix_factorization import buffered_toeplitz, optimization, toeplitz
 from numpy.typing import NDArray
 
 import sordino as so
 from sordino import _core
 from sordino.workloads import Filter, Union, Workload
 
-__all__ = ["Law", "banded", "buffered", "hdmm", "residual_planner", "square_root", "tree"]
+__all__ = ["Law", "hdmm", "mean_error", "p_identity", "residual_planner", "root_taps", "square_root", "tree"]
 
 Array = NDArray[np.float64]
 Law = Literal["gaussian", "laplace"]
@@ -38,8 +35,7 @@ _BRANCHINGS = (2, 4, 8, 16)
 _DENSE = 512
 _STEPS = 300
 _ATTRIBUTES = 10
-_TAPS, _TOEPLITZ_STEPS = 32, 60
-_BUFFERS = 5
+_LARGEST = 1e3
 # Variance of a Laplace variable of scale 1.
 _LAPLACE = 2.0
 
@@ -94,8 +90,8 @@ def _squares(workload: Workload) -> Callable[[NDArray[np.int64]], float] | None:
             ends = np.arange(workload.steps) + 1
             return lambda starts: _squares_of_intervals(np.zeros_like(ends), ends, workload.steps, starts)
         case so.Matrix(A=np.ndarray() as A) if set(np.unique(A)) <= {0.0, 1.0} and (np.diff(A) > 0).sum(1).max() <= 1:
-            weights = workload.answer_weights()
-            own = np.ones(len(A)) if weights is None else weights
+            given = workload.answer_weights()
+            own = np.ones(len(A)) if given is None else given
             return lambda starts: float(own @ np.square(np.add.reduceat(A, starts, axis=1)).sum(axis=1))
         case _:
             return None
@@ -135,7 +131,7 @@ def hdmm(workload: Workload, law: Law) -> float | None:
     if max(sizes) > _DENSE or any([len(gram) for gram in grams] != sizes for _, grams in terms):
         return None
     if len(sizes) == 1:
-        terms = [(1.0, [sum(weight * grams[0] for weight, grams in terms)])]
+        terms = [(1.0, [np.sum([weight * grams[0] for weight, grams in terms], axis=0)])]
     total = min(
         _by_axis(terms, sizes, law),
         _by_part(terms, law) if len(terms) > 1 else math.inf,
@@ -173,50 +169,49 @@ def _terms(workload: Workload) -> Terms | None:
 def _gram(workload: Workload) -> Array:
     if isinstance(workload, so.AllRanges):
         places = np.arange(1.0, workload.length + 1.0)
-        return np.minimum.outer(places, places) * (workload.length + 1.0 - np.maximum.outer(places, places))
+        return np.asarray(np.minimum.outer(places, places) * (workload.length + 1.0 - np.maximum.outer(places, places)))
     A = np.asarray(_core.dense(workload.core))
     weights = workload.answer_weights()
     return np.asarray(A.T @ (A if weights is None else weights[:, None] * A))
 
 
-def _p_identity(W: Array, law: Law) -> tuple[float, Array]:
+def p_identity(W: Array, law: Law) -> tuple[float, Array]:
     """Return the least total squared error of p-identity strategies, and the Gram matrix of what it measures.
 
     The strategy is `[I; Theta] D`, `D` such that every column has norm 1.
     """
-    n = len(W)
+    n, gaussian = len(W), law == "gaussian"
+    own = 1.0 if gaussian else _LAPLACE
     if np.ptp(W) <= 1e-12 * W.max():  # totals alone
-        return float(W[0, 0]) * (1.0 if law == "gaussian" else _LAPLACE), np.ones((n, n))
-    rows, gaussian = max(n // 16, 1), law == "gaussian"
-    diagonal = np.diag(W).copy()
+        return own * float(W[0, 0]), np.ones((n, n))
+    rows, diagonal = max(n // 16, 1), np.diag(W).copy()
+    unit = float(diagonal.sum())
+
+    def norms(T: Array) -> Array:
+        return np.asarray(np.sqrt(1.0 + np.square(T).sum(axis=0)) if gaussian else 1.0 + T.sum(axis=0))
 
     def value(flat: Array) -> tuple[float, Array]:
         T = flat.reshape(rows, n)
-        s = np.sqrt(1.0 + np.square(T).sum(axis=0)) if gaussian else 1.0 + T.sum(axis=0)
+        s = norms(T)
         Z = np.linalg.solve(np.eye(rows) + T @ T.T, T)
         V = (Z * s) @ W * s
         shared = np.einsum("ij,ij->j", T, V)
         rise = 2.0 * (diagonal * s - shared / s)
         slope = rise * (T / s if gaussian else 1.0) - 2.0 * (V - V @ T.T @ Z)
-        return float(s**2 @ diagonal - shared.sum()), slope.ravel()
+        # Without the unit the first step ends where every sum is zero.
+        return float(s**2 @ diagonal - shared.sum()) / unit, slope.ravel() / unit
 
-    rng, unit, best = np.random.default_rng(1), float(diagonal.sum()), None
-
-    def scaled(flat: Array) -> tuple[float, Array]:  # else the first step ends where every sum is zero
-        total, slope = value(flat)
-        return total / unit, slope / unit
-
+    rng = np.random.default_rng(1)
+    least, T = math.inf, np.zeros((rows, n))
     for scale in (1.0, 1.0 / rows):
         start = scale * rng.random(rows * n)
         found = scipy.optimize.minimize(
-            scaled, start, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(start), options={"maxiter": _STEPS}
+            value, start, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(start), options={"maxiter": _STEPS}
         )
-        best = found if best is None or found.fun < best.fun else best
-    found = best
-    T = found.x.reshape(rows, n)
-    s = np.sqrt(1.0 + np.square(T).sum(axis=0)) if gaussian else 1.0 + T.sum(axis=0)
-    G = (np.eye(n) + T.T @ T) / np.outer(s, s)
-    return float(found.fun) * unit * (1.0 if gaussian else _LAPLACE), G
+        if found.fun < least:
+            least, T = float(found.fun), found.x.reshape(rows, n)
+    s = norms(T)
+    return own * least * unit, np.asarray((np.eye(n) + T.T @ T) / np.outer(s, s))
 
 
 def _by_axis(terms: Terms, sizes: Sequence[int], law: Law) -> float:
@@ -224,14 +219,14 @@ def _by_axis(terms: Terms, sizes: Sequence[int], law: Law) -> float:
     axes = range(len(sizes))
     unit = 1.0 if law == "gaussian" else _LAPLACE
     if len(terms) == 1:
-        return terms[0][0] * math.prod(_p_identity(gram, law)[0] / unit for gram in terms[0][1]) * unit
+        return terms[0][0] * math.prod(p_identity(gram, law)[0] / unit for gram in terms[0][1]) * unit
     errors = np.array([[np.trace(gram) for gram in grams] for _, grams in terms])
     own = np.array([weight for weight, _ in terms])
     least = math.inf
     for _ in range(3):
         for i in axes:
             others = own * np.prod(np.delete(errors, i, axis=1), axis=1)
-            _, G = _p_identity(sum(c * grams[i] for c, (_, grams) in zip(others, terms, strict=True)), law)
+            _, G = p_identity(sum(c * grams[i] for c, (_, grams) in zip(others, terms, strict=True)), law)
             inverse = np.linalg.pinv(G, hermitian=True)
             errors[:, i] = [np.sum(inverse * grams[i]) for _, grams in terms]
         least = min(least, float(own @ np.prod(errors, axis=1)))
@@ -310,89 +305,59 @@ def residual_planner(workload: Workload) -> float | None:
     parts = workload.parts if isinstance(workload, Union) else (workload,)
     scales = workload.weights if isinstance(workload, Union) else (1.0,)
     weights: dict[tuple[int, ...], float] = {}
+    levels: tuple[int, ...] = ()
     for part, scale in zip(parts, scales, strict=True):
         if not isinstance(part, so.Marginals):
             return None
+        levels = part.levels
         for chosen, weight in zip(part.sets, part.weights, strict=True):
-            cells = math.prod(part.levels[i] for i in chosen)
+            cells = math.prod(levels[i] for i in chosen)
             for k in range(len(chosen) + 1):
                 for below in combinations(chosen, k):
-                    rest = cells / math.prod(part.levels[i] for i in below)
+                    rest = cells / math.prod(levels[i] for i in below)
                     weights[below] = weights.get(below, 0.0) + scale * weight * cells / rest**2
-    levels = parts[0].levels
-    roots = (
+    total = sum(
         math.prod((levels[i] - 1) / levels[i] for i in chosen) * math.sqrt(weight) for chosen, weight in weights.items()
     )
-    return sum(roots) / math.sqrt(_weight(workload))
+    return float(total / math.sqrt(_weight(workload)))
 
 
-# Streams.
+# Filters.
 
 
-def _jax_in_doubles() -> None:
-    jax.config.update("jax_enable_x64", True)
-
-
-def _mean_error(strategy: Array, answers: Array) -> float:
+def mean_error(strategy: Array, answers: Array) -> float:
     """Return the error of a Toeplitz strategy from its taps and those of what multiplies the noise."""
     lags = np.arange(len(answers), 0, -1)
     return math.sqrt(float(np.square(answers) @ lags) / len(answers) * float(np.square(strategy).sum()))
 
 
-def buffered(workload: Workload) -> float | None:
-    """Return the mean error of jax-privacy's buffered factor, made for the largest error of so many running sums."""
-    if type(workload) is not so.RunningSum:
+def square_root(workload: Workload) -> float | None:
+    """Return the error of the Toeplitz square root of a causal filter; None where it has none that is of use."""
+    if not isinstance(workload, Filter) or workload.boundary != "causal":
         return None
-    _jax_in_doubles()
-    length = workload.steps
-    loss = buffered_toeplitz.LossFn.build_closed_form_single_participation(n=length)
-    factor, _ = buffered_toeplitz.optimize_loss(loss, num_buffers=_BUFFERS)
-    strategy = np.asarray(factor.toeplitz_coefs(length))
-    return _mean_error(strategy, np.cumsum(np.asarray(factor.inverse().toeplitz_coefs(length))))
+    root = root_taps(workload.kernel[: workload.steps], workload.steps)
+    return None if root is None else mean_error(root, root)
 
 
-def _root_taps(taps: Array, length: int) -> Array | None:
-    """Return the taps of the square root of a causal filter, by Newton's steps on power series of doubling length."""
+def root_taps(taps: Array, length: int) -> Array | None:
+    """Return the taps of the square root of a filter, by Newton's steps on power series of doubling length.
+
+    None where its inverse grows.
+    """
     if taps[0] <= 0.0:
         return None
-    root, known = np.array([math.sqrt(taps[0])]), 1
-    inverse = 1.0 / root
+    taps = np.pad(taps, (0, max(length - len(taps), 0)))
+    inverse, known = np.array([1.0 / math.sqrt(taps[0])]), 1
     while known < length:
         known = min(2 * known, length)
-        target = np.pad(taps, (0, max(known - len(taps), 0)))[:known]
-        inverse = 1.5 * np.pad(inverse, (0, known - len(inverse))) - 0.5 * _product(
-            target, _product(inverse, _product(inverse, inverse, known), known), known
-        )
-    root = _product(np.pad(taps, (0, max(length - len(taps), 0)))[:length], inverse, length)
-    return root if np.isfinite(root).all() and np.abs(root).max() < 1e6 * abs(root[0]) else None
+        inverse = np.pad(inverse, (0, known - len(inverse)))
+        cube = _product(inverse, _product(inverse, inverse, known), known)
+        inverse = 1.5 * inverse - 0.5 * _product(taps[:known], cube, known)
+        if np.abs(inverse).max() > _LARGEST * abs(inverse[0]):
+            return None  # where the filter has zeros inside the circle, taps grow without bound
+    return _product(taps[:length], inverse, length)
 
 
 def _product(one: Array, other: Array, length: int) -> Array:
     size = scipy.fft.next_fast_len(len(one) + len(other), real=True)
     return np.asarray(scipy.fft.irfft(scipy.fft.rfft(one, size) * scipy.fft.rfft(other, size), size)[:length])
-
-
-def square_root(workload: Workload) -> float | None:
-    """Return the mean error of the Toeplitz square root of a causal filter."""
-    if not isinstance(workload, Filter) or workload.boundary != "causal":
-        return None
-    root = _root_taps(workload.kernel[: workload.steps], workload.steps)
-    return None if root is None else _mean_error(root, root)
-
-
-def banded(workload: Workload) -> float | None:
-    """Return the mean error of jax-privacy's banded Toeplitz factor for a causal filter, found by its own optimiser."""
-    if not isinstance(workload, Filter) or workload.boundary != "causal":
-        return None
-    _jax_in_doubles()
-    length, taps = workload.steps, workload.kernel[: workload.steps]
-    filter_taps = jnp.asarray(np.pad(taps, (0, length - len(taps))))
-
-    def loss(strategy: jax.Array) -> jax.Array:
-        errors = toeplitz.per_query_error(strategy_coef=strategy, n=length, workload_coef=filter_taps, skip_checks=True)
-        return jnp.mean(errors) * toeplitz.sensitivity_squared(strategy, length)
-
-    bands = min(_TAPS, length)
-    start = toeplitz.optimal_max_error_strategy_coefs(bands)
-    strategy = optimization.optimize(loss, start, max_optimizer_steps=_TOEPLITZ_STEPS)
-    return math.sqrt(float(loss(strategy)))

@@ -63,7 +63,7 @@ def _rng() -> np.random.Generator:
 
 
 def _root(size: int, axes: int = 2) -> int:
-    return round(size ** (1.0 / axes))
+    return round(math.pow(size, 1.0 / axes))
 
 
 def _total(cells: int) -> Workload:

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import opendp.prelude as dp
 from jax_privacy import noise_addition
-from jax_privacy.matrix_factorization import buffered_toeplitz, dense
+from jax_privacy.matrix_factorization import buffered_toeplitz, dense, optimization, toeplitz
 from numpy.typing import NDArray
 
-__all__ = ["ENVIRONMENT", "JaxCounter", "TreeCounter", "TreeTable", "jax_buffered", "jax_dense"]
+__all__ = ["ENVIRONMENT", "JaxCounter", "TreeCounter", "TreeTable", "jax_banded", "jax_buffered", "jax_dense"]
 
 ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
 """Variables that keep jax to one thread."""
@@ -39,6 +39,22 @@ def jax_buffered(length: int, buffers: int, objective: str, deadline: float = ma
         loss, num_buffers=buffers, callback=lambda _: time.perf_counter() > end
     )
     return factor, float(found) ** 0.5
+
+
+def jax_banded(taps: NDArray[np.float64], bands: int, steps: int) -> float:
+    """Return the mean error at noise multiplier 1 of jax-privacy's banded Toeplitz factor for a causal filter.
+
+    Its own search is for running sums; this is the same search with its own error of any filter.
+    """
+    jax.config.update("jax_enable_x64", True)
+    length, workload = len(taps), jnp.asarray(taps)
+
+    def loss(strategy: jax.Array) -> jax.Array:
+        errors = toeplitz.per_query_error(strategy_coef=strategy, n=length, workload_coef=workload, skip_checks=True)
+        return jnp.mean(errors) * toeplitz.sensitivity_squared(strategy, length)
+
+    start = toeplitz.optimal_max_error_strategy_coefs(bands)
+    return float(loss(optimization.optimize(loss, start, max_optimizer_steps=steps))) ** 0.5
 
 
 def jax_dense(length: int, objective: str, steps: int) -> tuple[float, float]:
