@@ -1,21 +1,21 @@
-"""Errors of what `auto` takes for some seventy kinds of workloads, up to a million cells and under three laws of privacy.
+"""Errors of what `auto` takes for some seventy kinds of workloads, up to a million cells, under three laws of privacy.
 
 A row is one kind of workload at all its sizes. The laws differ in what noise there is, and in what is known of it:
 
-- Gaussian: `GaussianDP`, with the mu of (1, 1e-6). All Gaussian guarantees have the same strategies and the same ratios; the bound
-  (`plan.fit.bound`) is what no Gaussian mechanism gets below. The ratio is the worst error over it.
-- pure: epsilon 1, discrete Laplace noise where whole counts are measured. No bound is known; the ratio is the worst
-  error over that of the best peer at the same size.
-- either: `ApproxDP`, (1, 1e-6), where both kinds of noise may be had. The ratio is the worst error over that of the better of
-  the two plans above.
+- Gaussian: `GaussianDP`, with the mu of (1, 1e-6). All Gaussian guarantees have the same strategies and the same ratios. The
+  bound (`plan.fit.bound`) is what no Gaussian mechanism gets below; the ratio is the worst error over it.
+- pure: epsilon 1, discrete Laplace noise where whole counts are measured. No bound is known but for single counts; the
+  ratio is the worst error over that of the best peer at the same size.
+- either: `ApproxDP`, (1, 1e-6), where both kinds of noise may be had. The ratio is the worst error over that of the
+  better of the two plans above.
 
-A step is by how much the ratio to the bound changes from size to size; or the error over that of noise on the cells, from a
-size to one that is at most 1 % larger, where a search gives way to a closed form. Peers are in `optimality_py`; a library's or a paper's error
-is computed, not drawn, and given in units of ours. Noise on the cells and on the answers is what any library has. Planning
-is the first in a process, by two threads; memory what it takes at most. A size without a bound, or that is refused, is a goal missed.
-The picture is `pictures/optimality.png`.
+A step is by how much the ratio to the bound changes from size to size; or the error over that of noise on the cells, from
+a size to one that is at most 1 % larger, where a search gives way to a closed form. Peers are in `optimality_peers.py` and
+`peers.py`: what is shown is their errors over ours, computed and not drawn, at the sizes at which they can be had. Noise on
+the cells and on the answers is what any library has. Planning is by one thread, two processes at a time; memory is
+what it takes at most. A size that is refused, or without a bound, is a goal missed. The picture is `pictures/optimality.png`.
 
-Run `python benches/optimality.py`, or some families: `python benches/optimality.py --section unions`.
+Run `python benches/optimality.py`, or a family alone: `python benches/optimality.py --section unions`.
 """
 
 import ctypes
@@ -23,19 +23,22 @@ import gc
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from harness import Row, amount, in_process, main, quick, reported
+from numpy.typing import NDArray
 from optimality_peers import Law, hdmm, mean_error, residual_planner, square_root, tree
 from optimality_workloads import CATALOGUE, Series
 from peers import ENVIRONMENT, jax_banded, jax_buffered
 
 import sordino as so
-from sordino.plots.tables import ACCENT, MUTED, dress, heading, new_figure
+from sordino.plots.tables import ACCENT, MUTED, SIGNAL, dress, heading, new_figure
 from sordino.privacy.calibration import gaussian_mu
 from sordino.workloads.filters import Filter
 
@@ -52,10 +55,14 @@ _NEIGHBOURS = 1.01
 _STEP = 0.01
 # Mechanisms within 1 % of the least error are ties.
 _TIE = 1.01
-# Peers that search take seconds: they are run at these sizes only.
-_SEARCHED = (64, 512)
+# Both kinds of noise are planned up to here: beyond it each of them takes its time alone.
+_BOTH = 2**16
+# Peers that search take seconds: they are run up to this size, and at these.
+_SEARCHED = 2**14
 _STREAMED = (1024, 2**16, 2**20)
 _BUFFERS, _BANDS, _BAND_STEPS = 5, 32, 60
+# The picture: what is named, where sizes without a bound are marked, and ticks.
+_FAR, _LOST, _TICKS = 1.03, 9.0, (1.0, 1.01, 1.05, 1.2, 2.0, 5.0)
 _CELLS = "noise on the cells"
 _FAMILIES = tuple(dict.fromkeys(series.family for series in CATALOGUE))
 
@@ -167,7 +174,7 @@ def _peers(workload: so.workloads.Workload, size: int, law: str) -> dict[str, fl
         "noise on the answers": _named(workload, law, "output") if workload.core.answers_len <= 2**12 else None,
     }
     computed: dict[str, Callable[[], float | None]] = {"OpenDP's tree": lambda: tree(workload, noise)}
-    if size <= max(_SEARCHED):
+    if size <= _SEARCHED:
         computed["HDMM"] = lambda: hdmm(workload, noise)
     if law == "Gaussian":
         computed["ResidualPlanner"] = lambda: residual_planner(workload)
@@ -237,9 +244,9 @@ def _longest(curve: Curve) -> str:
     return f"planned in {amount(slow.seconds)} ({_size(slow.size)}), {large.megabytes:.0f} MB ({_size(large.size)})"
 
 
-def _what(series: Series, law: str) -> str:
-    sizes = series.run
-    return f"{series.name}, {_size(sizes[0])} to {_size(sizes[-1])} {series.counts}, {law}"
+def _what(series: Series, law: str, curve: Curve) -> str:
+    ends = dict.fromkeys(_size(point.size) for point in (curve[0], curve[-1]))
+    return f"{series.name}, {' to '.join(ends)} {series.counts}, {law}"
 
 
 def _sizes(points: list[Point]) -> str:
@@ -264,11 +271,11 @@ def _gaussian_row(series: Series, curve: Curve, others: Errors) -> Row:
     met = ratio is not None and ratio <= series.goal and step < _STEP and not missing
     other = f"{bounds}; {beside}" if beside else bounds
     return Row(
-        _what(series, "Gaussian"),
+        _what(series, "Gaussian", curve),
         "; ".join(filter(None, parts)),
         other,
         ratio,
-        f"≤ {series.goal:.4g}, steps < 0.01",
+        f"≤ {series.goal:.5g}, steps < 0.01",
         met,
     )
 
@@ -284,56 +291,68 @@ def _pure_row(series: Series, curve: Curve, others: Errors) -> Row:
         _chosen(curve),
         _longest(curve),
     ]
-    met = not refused and step < _STEP and not worst > 1.0 + 1e-6
+    met = not refused and step < _STEP and not worst > _TIE
     ratio = None if math.isnan(worst) else worst
-    return Row(_what(series, "pure"), "; ".join(filter(None, parts)), beside, ratio, "≤ 1, steps < 0.01", met)
+    return Row(_what(series, "pure", curve), "; ".join(filter(None, parts)), beside, ratio, "≤ 1.01, steps < 0.01", met)
 
 
 def _either_row(series: Series, curves: dict[str, Curve]) -> Row:
     curve, over = curves["either"], []
-    for own, *single in zip(curve, curves["Gaussian"], curves["pure"], strict=True):
-        least = float(np.nanmin([*(point.error for point in single), math.inf]))
-        over.append((own.error / least if own.mechanism else math.inf, own.size))
-    worst, at = max(over)
+    for own, *single in zip(curve, curves["Gaussian"], curves["pure"], strict=False):
+        if own.mechanism:
+            least = min(point.error for point in single if point.mechanism)
+            over.append((own.error / least, own.size))
+    worst, at = max(over, default=(math.nan, 0))
+    refused = len(over) < len(curve)
     ratios = [point.ratio for point in curve if not math.isnan(point.ratio)]
     beside = f"of the Gaussian bound {_span(min(ratios), max(ratios))}" if ratios else "no bound"
     where = f" at {_size(at)}" if worst > 1.0 + 1e-9 else ""
     shown = f"{worst:.4g}{where}; {_chosen(curve)}"
-    return Row(_what(series, "either"), shown, f"the better law alone; {beside}", worst, "≤ 1.01", bool(worst <= _TIE))
+    met = worst <= _TIE and not refused
+    return Row(_what(series, "either", curve), shown, f"the better law alone; {beside}", worst, "≤ 1.01", met)
 
 
-def _measured(series: Series) -> tuple[list[Row], dict[str, Curve]]:
+def _measured(name: str) -> tuple[dict[str, Curve], dict[str, Errors]]:
+    """Return the plans of one series under each law, and the errors of peers."""
+    series = next(series for series in CATALOGUE if series.name == name)
     curves: dict[str, Curve] = {law: [] for law in _LAWS}
     others: dict[str, Errors] = {"Gaussian": {}, "pure": {}}
     for size in series.run:
+        laws = [law for law in _LAWS if size <= _BOTH or law in others]
         try:
             workload = series.build(size)
         except so.SordinoError as error:
-            for curve in curves.values():
-                curve.append(Point(size, 0, refusal=type(error).__name__))
+            for law in laws:
+                curves[law].append(Point(size, 0, refusal=type(error).__name__))
             continue
-        for law in _LAWS:
+        for law in laws:
             curves[law].append(_point(workload, size, law))
             if law in others:
                 others[law][size] = _peers(workload, size, law)
+    return curves, others
+
+
+def _rows(series: Series, curves: dict[str, Curve], others: dict[str, Errors]) -> list[Row]:
     rows = [
         _gaussian_row(series, curves["Gaussian"], others["Gaussian"]),
         _pure_row(series, curves["pure"], others["pure"]),
         _either_row(series, curves),
     ]
-    return [reported(row) for row in rows], curves
+    return [reported(row) for row in rows]
 
 
 def _family(family: str) -> list[Row]:
-    return [row for series in CATALOGUE if series.family == family for row in _measured(series)[0]]
+    return [row for series in CATALOGUE if series.family == family for row in _rows(series, *_measured(series.name))]
 
 
 def _all() -> list[Row]:
     rows: list[Row] = []
     curves: Curves = {}
-    for series in CATALOGUE:
-        own, curves[series.name] = _measured(series)
-        rows += own
+    # What is measured is errors, and times only roughly: two processes share the work.
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        for series, (own, others) in zip(CATALOGUE, pool.map(_measured, (s.name for s in CATALOGUE)), strict=True):
+            curves[series.name] = own
+            rows += _rows(series, own, others)
     _draw(curves)
     return [*rows, *_longest_of_all(curves)]
 
@@ -363,39 +382,56 @@ def _longest_of_all(curves: Curves) -> list[Row]:
     ]
 
 
+def _spread(ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return heights in which a thousandth above 1 and a factor can both be seen."""
+    return np.asarray(np.log1p(100.0 * np.maximum(ratio - 1.0, -5e-3)))
+
+
+def _gathered(height: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1.0 + np.expm1(height) / 100.0)
+
+
 def _draw(curves: Curves) -> None:
-    """Draw the ratio of the Gaussian law against the cells, a panel a family; what is over 1.02 has its name."""
+    """Draw the ratio of the Gaussian law against the cells, a panel a family; what is far from the bound has its name."""
     if quick():
         return
-    figure = new_figure(12.0, 9.0)
+    figure = new_figure(12.0, 9.6)
     grid = figure.subplots(3, 3, sharex=True, sharey=True)
     for axes, family in zip(grid.ravel(), _FAMILIES, strict=True):
         for series in (each for each in CATALOGUE if each.family == family and each.counts == "cells"):
             points = [point for point in curves[series.name]["Gaussian"] if point.cells]
-            ratios = [point.ratio for point in points]
-            known = [ratio for ratio in ratios if not math.isnan(ratio)]
-            far = bool(known) and max(known) > 1.02
+            known = [point for point in points if not math.isnan(point.ratio)]
+            lost = [point for point in points if math.isnan(point.ratio)]
+            if not points:
+                continue
+            top = max(known, key=lambda point: point.ratio)
+            colour = ACCENT if top.ratio > _FAR else MUTED
             axes.plot(
-                [point.cells for point in points], ratios, marker="o", markersize=2.5, linewidth=1.2,
-                color=ACCENT if far else MUTED, alpha=1.0 if far else 0.7,
-            )  # fmt: skip
-            if far:
-                top = max((point for point in points if not math.isnan(point.ratio)), key=lambda point: point.ratio)
+                [p.cells for p in points], [p.ratio for p in points], "o-", color=colour, markersize=2.5, linewidth=1
+            )
+            axes.plot([p.cells for p in lost], [_LOST] * len(lost), "x", color=SIGNAL, markersize=4)
+            if top.ratio > _FAR:
+                # To the left of the last point, above others.
                 axes.annotate(
-                    series.name, (top.cells, top.ratio), (0, 5), textcoords="offset points", ha="center", fontsize=8
+                    series.name, (top.cells, top.ratio), (-4, 3), textcoords="offset points", ha="right", fontsize=8
                 )
         axes.set_xscale("log", base=2)
-        axes.set_xlim(2**5.5, 2**20.5)
+        axes.set_xlim(2.0**5.5, 2.0**20.5)
         axes.set_xticks([2.0**k for k in range(6, 21, 2)])
+        axes.set_yscale("function", functions=(_spread, _gathered))
+        axes.set_ylim(1.0 - 2e-3, 1.4 * _LOST)
+        axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+        axes.set_yticks([], minor=True)
         dress(axes, "cells" if axes in grid[-1] else "", "times the bound" if axes in grid[:, 0] else "")
         heading(axes, family, "")
+    grid[0, 0].annotate("no bound known", (64, _LOST), (0, -3), textcoords="offset points", fontsize=8, color=SIGNAL)
     _PICTURES.mkdir(exist_ok=True)
     figure.savefig(_PICTURES / "optimality.png", dpi=100)
 
 
 def figures() -> list[Row]:
     """Return all rows."""
-    return in_process(__file__, "all", threads=2, environment=ENVIRONMENT)
+    return in_process(__file__, "all", threads=1, environment=ENVIRONMENT)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from sordino.workloads.filters import Boundary
 __all__ = ["CATALOGUE", "Series"]
 
 _LINE = (64, 256, 257, 512, 513, 1024, 1025, 4096, 2**16, 2**20)
+_FILTERS = (*_LINE[:-1], 2**18)
 _SHORT = (64, 256, 257, 512, 513, 1024, 1025)
 _SQUARES = (64, 256, 1024, 4096, 2**14, 2**16, 2**20)
 _CUBES = (64, 512, 4096, 2**15, 2**18)
@@ -120,7 +121,7 @@ def _two_sided(length: int) -> Workload:
 
 
 def _random_ring(length: int) -> Workload:
-    return so.Convolution(_rng().normal(size=length))
+    return so.Convolution(_rng().normal(size=16), length)
 
 
 # Groups.
@@ -316,20 +317,24 @@ CATALOGUE: tuple[Series, ...] = (
     *_family(
         "causal filters",
         _LINE,
-        ("window of 7", lambda n: so.SlidingWindow(7, n), _SUMS),
         ("window of a root", partial(_average, "causal"), _SUMS),
+        ("decay over the whole", lambda n: _smoothed(1.0 - 4.0 / n, "causal", n), _SUMS),
+        ("1/root j", partial(PolynomialDecay, 0.5), _SUMS),
+    ),
+    *_family(
+        "causal filters",
+        _FILTERS,
+        ("window of 7", lambda n: so.SlidingWindow(7, n), _SUMS),
         ("window of a quarter", lambda n: so.SlidingWindow(n // 4, n), _SUMS),
         ("decay 0.9", partial(_smoothed, 0.9, "causal"), _SUMS),
         ("decay 0.99", partial(_smoothed, 0.99, "causal"), _SUMS),
-        ("decay over the whole", lambda n: _smoothed(1.0 - 4.0 / n, "causal", n), _SUMS),
         ("1/j", partial(PolynomialDecay, 1.0), _SUMS),
-        ("1/root j", partial(PolynomialDecay, 0.5), _SUMS),
         ("differences", Difference, _SUMS),
         ("autoregression of order 2", _autoregression, _SUMS),
     ),
     *_family(
         "other filters",
-        _LINE,
+        _FILTERS,
         ("centred window of a root", partial(_average, "same"), _SUMS),
         ("bell of width 5", _bell, _MATRIX),
         ("two-sided decay 0.9", _two_sided, _SUMS),
@@ -345,7 +350,7 @@ CATALOGUE: tuple[Series, ...] = (
         ("ring, window of a root", partial(_average, "circular"), _ATTAINED),
         ("ring, decay 0.9", partial(_smoothed, 0.9, "circular"), _ATTAINED),
         ("ring, band-pass", partial(BandPass, 0.1, 0.2), _ATTAINED),
-        ("ring, random taps", _random_ring, _ATTAINED),
+        ("ring, 16 random taps", _random_ring, _ATTAINED),
     ),
     *_family(
         "rings and groups",
@@ -424,7 +429,7 @@ CATALOGUE: tuple[Series, ...] = (
     *_family("matrices", (*_SHORT, 4096), ("ones below the diagonal", lambda n: so.Matrix(np.tri(n)), _SUMS)),
     *_family(
         "matrices",
-        (*_LINE[:-1], 2**18),
+        _FILTERS,
         ("64 rows of normals", partial(_normals, rows=64), _WIDE),
         ("64 sparse rows", _sparse, _WIDE),
         ("64 prefixes", _few_prefixes, _WIDE),
