@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 Law = Literal["gaussian", "laplace"]
 
 _BRANCHINGS = (2, 4, 8, 16)
-_DENSE = 512
+_DENSE = 256
 _STEPS = 300
 _ATTRIBUTES = 10
 _LARGEST = 1e3

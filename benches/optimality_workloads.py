@@ -54,8 +54,10 @@ class Series:
 
     @property
     def run(self) -> tuple[int, ...]:
-        """The sizes of this run: all of them, or the first one or two."""
-        return self.sizes[:2] if quick() and self.sizes[1] <= 256 else self.sizes[:1] if quick() else self.sizes
+        """The sizes of this run: all of them; in a short one the first, and the second if it is small."""
+        if not quick():
+            return self.sizes
+        return self.sizes[: 2 if self.counts == "cells" and self.sizes[1] <= 256 else 1]
 
 
 def _rng() -> np.random.Generator:

@@ -125,6 +125,7 @@ def test_filters_whose_root_grows_have_none():
     assert peers.square_root(so.Convolution([-1.0, 0.5], 40, boundary="causal")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("jax_privacy") is None, reason="it is in requirements/bench.txt")
 @pytest.mark.parametrize("family", ["ranges and sums", "products", "marginals", "unions"])
 def test_few_cells_are_near_the_bound(family):
