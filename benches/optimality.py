@@ -29,6 +29,7 @@ from functools import partial
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from harness import Row, amount, in_process, main, quick, reported
@@ -61,8 +62,9 @@ _BOTH = 2**16
 _SEARCHED = 2**14
 _STREAMED = (1024, 2**20)
 _BUFFERS, _BANDS, _BAND_STEPS = 5, 64, 60
-# The picture: what is named, where sizes without a bound are marked, and ticks.
+# The picture: what is named, where sizes without a bound are marked, and ticks; names are so far apart, on either side.
 _FAR, _LOST, _TICKS = 1.03, 9.0, (1.0, 1.01, 1.05, 1.2, 2.0, 5.0)
+_APART, _MIDDLE = 0.3, 2**13
 _CELLS = "noise on the cells"
 _FAMILIES = tuple(dict.fromkeys(series.family for series in CATALOGUE))
 
@@ -393,6 +395,17 @@ def _gathered(height: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(1.0 + np.expm1(height) / 100.0)
 
 
+def _name(axes: Any, tops: list[tuple[float, int, str]]) -> None:
+    """Write the names of curves at their highest points, the highest first; of those that would lie upon each other one."""
+    taken: list[float] = []
+    for ratio, cells, name in sorted(tops, reverse=True):
+        height = float(_spread(np.array(ratio)))
+        if all(abs(height - other) > _APART for other in taken):
+            taken.append(height)
+            side, shift = ("left", 5) if cells < _MIDDLE else ("right", -5)
+            axes.annotate(name, (cells, ratio), (shift, 2), textcoords="offset points", ha=side, fontsize=8, color=INK)
+
+
 def _draw(curves: Curves) -> None:
     """Draw the ratio of the Gaussian law against the cells, a panel a family; what is far from the bound has its name."""
     if quick():
@@ -400,31 +413,19 @@ def _draw(curves: Curves) -> None:
     figure = new_figure(12.0, 9.6)
     grid = figure.subplots(3, 3, sharex=True, sharey=True)
     for axes, family in zip(grid.ravel(), _FAMILIES, strict=True):
+        tops = []
         for series in (each for each in CATALOGUE if each.family == family and each.counts == "cells"):
             points = [point for point in curves[series.name]["Gaussian"] if point.cells]
             known = [point for point in points if not math.isnan(point.ratio)]
-            lost = [point for point in points if math.isnan(point.ratio)]
             top = max(known, key=lambda point: point.ratio, default=None)
             far = top is not None and top.ratio > _FAR
-            axes.plot(
-                [p.cells for p in points],
-                [p.ratio for p in points],
-                "o-",
-                color=ACCENT if far else MUTED,
-                markersize=2.5,
-                linewidth=1,
-            )
-            axes.plot([p.cells for p in lost], [_LOST] * len(lost), "x", color=SIGNAL, markersize=4)
+            colour = ACCENT if far else MUTED
+            axes.plot([p.cells for p in points], [p.ratio for p in points], "o-", color=colour, markersize=2.5, lw=1)
+            lost = [point.cells for point in points if math.isnan(point.ratio)]
+            axes.plot(lost, [_LOST] * len(lost), "x", color=SIGNAL, markersize=4)
             if top is not None and far:
-                axes.annotate(
-                    series.name,
-                    (top.cells, top.ratio),
-                    (-4, 3),
-                    textcoords="offset points",
-                    ha="right",
-                    fontsize=8,
-                    color=INK,
-                )
+                tops.append((top.ratio, top.cells, series.name))
+        _name(axes, tops)
         axes.set_xscale("log", base=2)
         axes.set_xlim(2.0**5.5, 2.0**20.5)
         axes.set_xticks([2.0**k for k in range(6, 21, 2)])

@@ -376,15 +376,20 @@ CATALOGUE: tuple[Series, ...] = (
     *_family(
         "hierarchies",
         _LINE,
-        ("groups of 16 of 16", lambda n: so.GroupBy(_equal(16, n)), _HIERARCHY),
-        ("pairs of pairs", lambda n: so.GroupBy(_equal(2, n)), _HIERARCHY),
         ("rising groups", lambda n: so.GroupBy(_ragged(n)), _HIERARCHY),
         ("random districts", lambda n: so.GroupBy(_districts(n)), _HIERARCHY),
         ("rising groups, weighed", lambda n: so.GroupBy(_ragged(n), weights=[1.0, 3.0, 10.0]), _HIERARCHY),
         ("cells and the total", partial(_weighed_total, so.Histogram), _HIERARCHY),
         ("random groups, twice", lambda n: so.GroupBy(_shuffled(n)), _UNION),
     ),
-    *_family("hierarchies", _SQUARES, ("crossing groups", lambda n: so.GroupBy(_crossing(n)), _UNION)),
+    *_family(
+        "hierarchies",
+        _SQUARES,
+        ("groups of 16 of 16", lambda n: so.GroupBy(_equal(16, n)), _HIERARCHY),
+        ("groups of 16, some not full", lambda n: so.GroupBy(_equal(16, n - n // 5)), _HIERARCHY),
+        ("pairs of pairs", lambda n: so.GroupBy(_equal(2, n)), _HIERARCHY),
+        ("crossing groups", lambda n: so.GroupBy(_crossing(n)), _UNION),
+    ),
     *_family(
         "marginals",
         _SQUARES,
