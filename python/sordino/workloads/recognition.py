@@ -9,6 +9,7 @@ from sordino.workloads.base import Array, Workload
 from sordino.workloads.filters import Convolution, RunningSum
 from sordino.workloads.histogram import Histogram
 from sordino.workloads.kronecker import Kronecker
+from sordino.workloads.marginals import Marginals
 from sordino.workloads.matrix import Matrix
 from sordino.workloads.ranges import AllRanges
 from sordino.workloads.union import Union
@@ -17,6 +18,8 @@ __all__ = ["recognised"]
 
 # Of a sparse matrix: more are not held dense.
 _MOST_ENTRIES = 2**24
+# Axes of a table that looks like records.
+_TABLE_AXES = 2
 
 
 def recognised(workload: Workload) -> Workload:
@@ -24,8 +27,9 @@ def recognised(workload: Workload) -> Workload:
 
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
     causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`. Products within products
-    are one product. Sparse matrices are looked at where they can be held dense. Equal weights of all queries are none.
-    A matrix whose queries have names keeps them, and stays as it is.
+    are one product, marginals of the same attributes that are joined are marginals. Sparse matrices are looked at where
+    they can be held dense. Equal weights of all queries are none. A matrix whose queries have names keeps them, and
+    stays as it is.
     """
     return _in_parts(_unweighted(workload))
 
@@ -47,9 +51,26 @@ def _in_parts(workload: Workload) -> Workload:
         case Kronecker(factors=factors):
             return _kept(workload, [part for factor in factors for part in _factors(_in_parts(factor))])
         case Union(parts=parts):
-            return _kept(workload, [_in_parts(part) for part in parts])
+            return _one_set_of_tables(workload) or _kept(workload, [_in_parts(part) for part in parts])
         case _:
             return workload
+
+
+def _one_set_of_tables(union: Union) -> Marginals | None:
+    """Return the marginals that all parts together are, table for table.
+
+    Of two attributes there are none: a table of counts of theirs looks like records.
+    """
+    first, *others = union.parts
+    if not isinstance(first, Marginals) or len(first.levels) == _TABLE_AXES or union.layout is not None:
+        return None
+    tables = [part for part in union.parts if isinstance(part, Marginals)]
+    alike = all(part.levels == first.levels and part.total_share == first.total_share for part in tables)
+    sets = [chosen for part in tables for chosen in part.sets]
+    if not others or len(tables) < len(union.parts) or not alike or len(set(sets)) < len(sets):
+        return None
+    weights = [weight * own for part, weight in zip(tables, union.weights, strict=True) for own in part.weights]
+    return Marginals(first.levels, sets=sets, weights=weights, total_share=first.total_share)
 
 
 def _kept(workload: Kronecker | Union, parts: list[Workload]) -> Workload:
