@@ -44,6 +44,9 @@ Effort = Literal["closed_form", "optimize"]
 
 # Inflation that the default domain may cost.
 _INFLATION = 1e-4
+# Records of one thing in a cell beyond which they are steps of an amount; bits of the largest default.
+_FEW = 2**8
+_MOST_BITS = 45
 # A simpler mechanism is preferred if it is at most this much worse.
 _TIE = 1.01
 # Degree or arity: the state grows with it.
@@ -511,16 +514,19 @@ _AnyDoor = TypeVar("_AnyDoor", bound=AnyDoor)
 
 
 def choose_domain(
-    fit_door: Callable[[Domain], _AnyDoor], max_value: int | None, bits: tuple[int, ...]
+    fit_door: Callable[[Domain], _AnyDoor], max_value: int | None, bits: tuple[int, ...], most: int = 1
 ) -> tuple[Domain, _AnyDoor]:
     """Return the declared domain, or the largest default one that costs at most 1e-4 of noise, and its door.
 
-    Defaults: `max_value` the largest power of two up to 2**24, and the first of the fractions' `bits`, that fit.
+    Defaults: `max_value` the largest power of two up to 2**24, and the first of the fractions' `bits`, that fit. Where one
+    thing may add an amount to a cell, not a few records, 2**24 counts things that add the `most`.
 
     Raises:
         InvalidParameterError: Nothing fits.
     """
-    values = (max_value,) if max_value is not None else tuple(2**b for b in range(24, -1, -1))
+    amounts = most.bit_length() - 1 if most > _FEW else 0
+    largest = min(24 + amounts, _MOST_BITS)
+    values = (max_value,) if max_value is not None else tuple(2**b for b in range(largest, -1, -1))
     refusal: InvalidParameterError | None = None
     fallback: tuple[Domain, _AnyDoor] | None = None
     for domain in (Domain(value, b) for value in values for b in bits):

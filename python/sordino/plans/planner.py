@@ -162,7 +162,7 @@ def plan(
         objective: 'mean' minimises `rmse`, 'max' minimises `max_stderr`; of a class of smooth queries what none of them
             is off by more than, 19 times of 20 (`fit.uniform_error(0.05)`).
         max_value: Public bound on the magnitude of a cell, or of an entry of an item; those beyond are clamped. The
-            largest power of two up to 2**24 that costs nothing if None.
+            largest power of two up to 2**24 that costs nothing if None; of amounts times what one unit may add.
         integral: Whether cells are integers; otherwise they are rounded to a fine public grid.
         constraint: What is publicly known about the input; `auto` then means 'sparse', which projects onto it.
         effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 256; up to 1,024 for what one

@@ -479,7 +479,9 @@ def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) ->
 
 def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
     bits = (0,) if request.integral else _FRACTION_BITS
-    return choose_domain(lambda domain: _door(strategy, request.unit, domain, ratio), request.max_value, bits)
+    unit = request.unit
+    most = min(getattr(unit, "per_cell", None) or unit.records, unit.records)
+    return choose_domain(lambda domain: _door(strategy, unit, domain, ratio), request.max_value, bits, most)
 
 
 def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain, _core.Door]:

@@ -1,6 +1,6 @@
 //! The workload of a stream: a causal filter of published increments, which is post-processing.
 
-use super::state::{Reader, Writer, replace};
+use super::state::{Reader, Writer, corrupt, replace};
 use crate::error::Error;
 
 /// What a stream answers at every step.
@@ -155,7 +155,11 @@ impl FilterState {
         replace(&mut self.sums, input.wide()?)?;
         replace(&mut self.reals, input.reals()?)?;
         replace(&mut self.ring, input.integers()?)?;
-        self.place = input.u64()? as usize;
+        let place = usize::try_from(input.u64()?).map_err(|_| corrupt())?;
+        if place != 0 && (place >= self.ring.len() || !place.is_multiple_of(self.dim)) {
+            return Err(corrupt());
+        }
+        self.place = place;
         Ok(())
     }
 
@@ -169,4 +173,25 @@ impl FilterState {
 #[inline]
 fn real(value: i128) -> f64 {
     i64::try_from(value).map_or(value as f64, |value| value as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A state whose place is beyond the ring, or between two steps, is refused, not read beyond its end.
+    #[test]
+    fn places_that_are_none_are_refused() {
+        let filter = Filter::Window { window: 3, factor: 1.0 };
+        let mut state = FilterState::new(&filter, 2);
+        let mut out = [0.0; 2];
+        state.push(&[5, 7], 1, 1.0, &mut out);
+        for (place, sound) in [(0, true), (2, true), (4, true), (1, false), (3, false), (6, false), (usize::MAX, false)]
+        {
+            let mut saved = Writer::default();
+            FilterState { place, ..state.clone() }.save(&mut saved);
+            let mut other = FilterState::new(&filter, 2);
+            assert_eq!(other.load(&mut Reader(saved.as_slice())).is_ok(), sound, "{place}");
+        }
+    }
 }
