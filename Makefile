@@ -120,11 +120,19 @@ release-check: $(VENV)/.ready ## Dry run of a release: versions agree, an index 
 	$(BIN)/python scripts/check_wheel.py target/release-check/*
 
 .PHONY: bench
-bench: $(VENV)/.ready ## All benchmarks, of the release build; figures go to benches/README.md
+bench: bench-ready ## All benchmarks, of the release build; figures go to benches/README.md
+	$(BIN)/python benches/figures.py
+
+# What `bench` and `compare` need: the release build, and peers.
+.PHONY: bench-ready
+bench-ready: $(VENV)/.ready
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
 	@rm -f $(EXTENSION)
 	$(PIP_INSTALL) requirements/bench.txt
-	$(BIN)/python benches/figures.py
+
+.PHONY: compare
+compare: bench-ready ## Twelve jobs by sordino and by other libraries, some ten minutes: docs/comparison.md
+	$(BIN)/python benches/comparison.py
 
 # Each lock names all of a package's files by their hashes, for all systems and Pythons; what is in dev.txt is the same
 # elsewhere. `make lock UPGRADE=` keeps the versions and takes in what the .in files say.

@@ -5,11 +5,8 @@ for its size. `SORDINO_BENCH_QUICK=1` makes a short run, which writes no file. T
 fails; times never fail.
 """
 
-import os
-import platform
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +26,6 @@ import geometry_errors
 import import_and_size
 import marginals
 import noise
-import numpy as np
 import optimality
 import paper_figures
 import services
@@ -37,43 +33,14 @@ import several_cells
 import smooth
 import smooth_errors
 import stream_errors
+from generated import machine, written
 from harness import Row, in_process, quick, table
 
 import geometry
-import sordino
 import streams
 import tables
 
 _HERE = Path(__file__).resolve().parent
-_START, _END = "<!-- figures: {} -->", "<!-- end: {} -->"
-
-
-def _machine() -> str:
-    """Return what ran, in one line."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "?"
-    facts = (
-        f"{datetime.now(UTC):%Y-%m-%d}",
-        model or platform.machine(),
-        f"{os.cpu_count()} cores",
-        f"load {load} at the start",
-        platform.system(),
-        f"Python {platform.python_version()}",
-        f"numpy {np.__version__}",
-        f"sordino {sordino.__version__}",
-    )
-    return ", ".join(facts)
-
-
-def _filled(text: str, name: str, figures: str) -> str:
-    """Return the text with the figures between their markers; unchanged if there are none."""
-    start, end = _START.format(name), _END.format(name)
-    if start not in text or end not in text:
-        return text
-    head, rest = text.split(start, 1)
-    return f"{head}{start}\n{figures}\n{end}{rest.split(end, 1)[1]}"
 
 
 def _main() -> int:
@@ -109,17 +76,17 @@ def _main() -> int:
     chosen = [argument for argument in sys.argv[1:] if argument != "--wheel"] or list(benches)
     if unknown := set(chosen) - set(benches):
         sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(benches)}")
-    machine = _machine()
+    ran = machine()
     readme = _HERE / "README.md"
-    parts = [f"# Figures\n\n{machine}"]
+    parts = [f"# Figures\n\n{ran}"]
     found: dict[str, list[Row]] = {}
     for name in chosen:
         found[name] = benches[name]()
         parts.append(f"## {name}\n\n{table(found[name])}")
         print(parts[-1], flush=True)
         if not quick():
-            figures = f"{machine}\n\n{table(found[name])}"
-            readme.write_text(_filled(readme.read_text(), name, figures))
+            figures = f"{ran}\n\n{table(found[name])}"
+            readme.write_text(written(readme.read_text(), name, figures))
     if not quick() and set(chosen) == set(benches):
         (_HERE / "figures.md").write_text("\n\n".join(parts) + "\n")
     missed = [row for rows in found.values() for row in rows if row.met is False]
