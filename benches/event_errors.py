@@ -721,7 +721,7 @@ def _episodes() -> list[Row]:
     off = np.abs(values - truth)
     if not quick():
         _draw_episodes(
-            workload, values, truth, width, (marks, np.array(noisy), np.array(true), plan.std(marks), followed)
+            workload, values, truth, width, (marks, np.array(noisy), np.array(true), plan.fit.std(marks), followed)
         )
     counts = ", ".join(f"{name} {int((log == i).sum()):,}" for i, name in enumerate(_EVENTS))
     return [

@@ -105,7 +105,7 @@ def _plan(mechanism: str, length: int, epsilon: float, dim: int = 1) -> so.Strea
 
 @cache
 def _deviations(mechanism: str, length: int, epsilon: float) -> Array:
-    return _plan(mechanism, length, epsilon).std(np.arange(1, length + 1))
+    return _plan(mechanism, length, epsilon).fit.std(np.arange(1, length + 1))
 
 
 @cache
