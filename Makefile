@@ -123,7 +123,7 @@ release-check: $(VENV)/.ready ## Dry run of a release: versions agree, an index 
 bench: bench-ready ## All benchmarks, of the release build; figures go to benches/README.md
 	$(BIN)/python benches/figures.py
 
-# What `bench` and `compare` need: the release build, and peers.
+# What `bench`, `compare` and `figures` need: the release build, and peers.
 .PHONY: bench-ready
 bench-ready: $(VENV)/.ready
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
@@ -133,6 +133,10 @@ bench-ready: $(VENV)/.ready
 .PHONY: compare
 compare: bench-ready ## Twelve jobs by sordino and by other libraries, some ten minutes: docs/comparison.md
 	$(BIN)/python benches/comparison.py
+
+.PHONY: figures
+figures: bench-ready ## Figures and tables of the five papers, made again: docs/reproduction.md
+	$(BIN)/python benches/reproduction.py
 
 # Each lock names all of a package's files by their hashes, for all systems and Pythons; what is in dev.txt is the same
 # elsewhere. `make lock UPGRADE=` keeps the versions and takes in what the .in files say.

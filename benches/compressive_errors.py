@@ -243,7 +243,7 @@ def _frequencies(sparsities: NDArray[np.int64], shares: Array) -> str:
 
 def _choice() -> list[Row]:
     """Which sparsity is chosen with a tenth of epsilon, and what it costs in error of the release."""
-    rows = []
+    rows, drawn_choices = [], []
     sparsities = 2 ** np.arange(7 if quick() else 10)
     for data in _datasets()[: 2 if quick() else 4]:
         n, basis = len(data.x), basis_of(data.basis)
@@ -273,7 +273,30 @@ def _choice() -> list[Row]:
                 f"{_frequencies(sparsities, uniform)}; least score {sparsities[np.argmin(printed)]}"
             )
             rows.append(Row(what, found, other, mine / theirs))
+            if epsilon == 1.0:
+                drawn_choices.append((data, errors, ours, paper))
+    _draw_choice(sparsities, drawn_choices)
     return rows
+
+
+def _draw_choice(sparsities: NDArray[np.int64], choices: list[tuple[_Data, Array, Array, Array]]) -> None:
+    """Draw errors against S above, and how often each S is chosen below."""
+    figure = new_figure(13.0, 6.0)
+    panels = figure.subplots(2, len(choices), sharex=True, squeeze=False)
+    at = np.arange(len(sparsities))
+    for (upper, lower), (data, errors, ours, paper) in zip(panels.T, choices, strict=True):
+        upper.plot(at, errors, color=INK, marker="o", markersize=4, linewidth=1.7)
+        upper.set_yscale("log")
+        heading(upper, data.name, f"{power(len(data.x))} cells, {data.basis}")
+        dress(upper, "", "l2 error of a release" if upper is panels[0, 0] else "")
+        lower.bar(at - 0.2, ours, width=0.4, color=ACCENT, label="one sensitivity for all S")
+        lower.bar(at + 0.2, paper, width=0.4, color=SIGNAL, label="weights as printed")
+        lower.set_xticks(at, [str(S) if i % 2 == 0 else "" for i, S in enumerate(sparsities)])
+        lower.set_ylim(0.0, 1.0)
+        dress(lower, "S", "share of choices" if lower is panels[1, 0] else "")
+    handles, labels = panels[1, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside lower center", ncols=2)
+    _save(figure, "compressive-choice.png")
 
 
 def _rms_of(errors: Array, shares: Array) -> float:
