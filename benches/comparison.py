@@ -91,7 +91,7 @@ _ENVIRONMENT = {
 }
 _MOST_SECONDS = 0.2 if quick() else 3.0
 _MOST_ROUNDS = 5 if quick() else 200
-_LEAST_ROUNDS = 1 if quick() else 5
+_LEAST_ROUNDS = 1 if quick() else 3
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,8 @@ def measured(name: str) -> list[Figure]:
 def _figure(name: str, key: str, runs: list[tuple[float, float, float]], count: int) -> Figure:
     seconds, squares, megabytes = zip(*runs, strict=True)
     error = math.sqrt(np.mean(squares))
-    doubt = float(np.std(squares, ddof=1) / math.sqrt(len(squares)) / (2.0 * error)) if error > 0.0 else 0.0
+    scatter = float(np.std(squares, ddof=1) / math.sqrt(len(squares)))
+    doubt = scatter / (2.0 * error) if scatter > 1e-9 * error**2 else 0.0
     return Figure(name, key, error, doubt, seconds[0], median(seconds[1:]), megabytes[0], count)
 
 
@@ -240,14 +241,14 @@ _HEADINGS = ("job", "by", "error", "of sordino's", "later calls", "first call", 
 
 
 def _rows(figures: list[Figure]) -> list[str]:
-    """Return the rows of a job; the least error, and what scatter does not tell from it, is bold."""
+    """Return the rows of a job; the least error is bold, with what is within two standard errors or a thousandth of it."""
     job = _job(figures[0].job)
     own = next(figure for figure in figures if figure.contestant == "sordino")
     best = min(figures, key=lambda figure: figure.error)
     rows = []
     for figure in figures:
         error = f"{figure.error:.3g}" + (f" ± {figure.doubt:.1g}" if figure.doubt > 0.0 else "")
-        if figure.error - best.error <= 2.0 * math.hypot(figure.doubt, best.doubt):
+        if figure.error - best.error <= max(2.0 * math.hypot(figure.doubt, best.doubt), 1e-3 * best.error):
             error = f"**{error}**"
         cells = (
             job.TITLE if figure is figures[0] else "",

@@ -52,27 +52,18 @@ def opendp() -> Any:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=int)
-
-    def four_levels(scale: float) -> dp.Measurement:
-        measured = dp.c.make_composition([dp.m.make_gaussian(*space, scale=scale)] * 4)
-        return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(measured), 1e-6)
-
-    scale = dp.binary_search_param(four_levels, d_in=1, d_out=(1.0, 1e-6), T=float)
-    noisy = dp.m.make_gaussian(*space, scale=scale)
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    noisy = dp.binary_search_chain(lambda scale: dp.m.make_laplace(*space, scale=scale), d_in=1, d_out=1.0 / 4.0)
     return lambda towns: [noisy(level.astype("int32")) for level in levels(towns)]
 
 
 def private_pgm(towns: NDArray[np.int64]) -> Any:
     import mbi
-    from dp_accounting.pld import common, privacy_loss_mechanism
     from mbi import estimation
 
-    privacy = common.DifferentialPrivacyParameters(1.0, 1e-6)
-    stddev = privacy_loss_mechanism.GaussianPrivacyLoss.from_privacy_guarantee(privacy, 2.0).standard_deviation
     sets, rng = [(0, 1, 2), (0, 1), (0,), ()], np.random.default_rng()
     measured = [
-        mbi.LinearMeasurement(level + rng.normal(scale=stddev, size=len(level)), s, stddev=stddev)
+        mbi.LinearMeasurement(level + rng.laplace(scale=4.0, size=len(level)), s, stddev=4.0 * 2.0**0.5)
         for level, s in zip(levels(towns), sets, strict=True)
     ]
     model = estimation.LBFGS().estimate(mbi.Domain([0, 1, 2], [len(towns) // 60, 5, 12]), measured, iters=1000)
