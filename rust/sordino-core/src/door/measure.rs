@@ -148,7 +148,8 @@ impl Door {
         }
         let geometry = strategy.geometry();
         let records = strategy.sensitivity(unit)?;
-        if records == Upper::ZERO {
+        // What is below is a zero that was rounded up.
+        if records.get() < f64::MIN_POSITIVE {
             return Err(Error::invalid("workload", "no record changes what is measured"));
         }
         if let Geometry::Body(body) = &geometry {

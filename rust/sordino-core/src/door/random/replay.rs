@@ -12,6 +12,7 @@ use super::tables::{
 use super::words::{ChaChaWords, Purpose, Words};
 use super::ziggurat::{Exponential, Gaussian, Law, MAX_QUARTER_UNITS, Scaled};
 use num_bigint::BigUint;
+use proptest::prelude::*;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
@@ -465,4 +466,39 @@ fn crafted_words() {
     }
     craft::<Gaussian>(&GAUSSIAN);
     craft::<Exponential>(&EXPONENTIAL);
+}
+
+/// Words as a fuzzer draws them: beside the thresholds of both laws, at the ends of a cell or a word, or any.
+fn any_word() -> impl Strategy<Value = u64> {
+    let beside =
+        (any::<u8>(), any::<bool>(), any::<bool>(), 0u8..4, -2i64..=2).prop_map(|(layer, sign, law, which, off)| {
+            let (accept, width) =
+                if law { (&GAUSSIAN_ACCEPT, &GAUSSIAN_WIDTH) } else { (&EXPONENTIAL_ACCEPT, &EXPONENTIAL_WIDTH) };
+            let u = match which {
+                0 => accept[usize::from(layer)],
+                1 => ((u128::from(width[1]) << 55) / u128::from(width[0])) as u64,
+                2 => 0,
+                _ => (1 << 55) - 1,
+            };
+            u64::from(layer) | u64::from(sign) << 8 | u.saturating_add_signed(off).min((1 << 55) - 1) << 9
+        });
+    let power = (0u32..64, -1i64..=1).prop_map(|(shift, off)| (1u64 << shift).wrapping_add_signed(off));
+    prop_oneof![3 => any::<u64>(), 4 => beside, 1 => power, 1 => Just(0), 1 => Just(u64::MAX)]
+}
+
+proptest! {
+    /// The sampler against the replay on any words; `PROPTEST_CASES` says how many, `make fuzz` more than the tests.
+    #[test]
+    fn any_words(
+        script in prop::collection::vec(any_word(), 1..8),
+        size in prop_oneof![1u64..20, 1u64..=MAX_QUARTER_UNITS, Just(MAX_QUARTER_UNITS)],
+        geometric in 0..GEOMETRIC.len(),
+        wide in any::<bool>(),
+    ) {
+        let recorder = || Recorder::new(9, 0, &script);
+        replay::<Gaussian>(&GAUSSIAN, size, wide, recorder(), 2, true);
+        replay::<Exponential>(&EXPONENTIAL, size, wide, recorder(), 2, true);
+        let (numerator, exponent) = GEOMETRIC[geometric];
+        replay_geometric(Geometric::at_least(numerator, exponent, 1).unwrap(), wide, recorder(), 2, true);
+    }
 }
