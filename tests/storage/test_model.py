@@ -52,6 +52,23 @@ def check_budget(store, processes):
         assert not process.left or [entry.request_id for entry in history] == [process.name]
 
 
+def asks_for_two(process, store):
+    """The second is charged by what is known of the ledger, which is not read."""
+    ledger = so.Ledger.open(store)
+    for request_id in (f"{process.name} 1", f"{process.name} 2"):
+        TABLE.release(COUNTS, ledger=ledger, request_id=request_id)
+        process.left.append(request_id)
+
+
+def check_three(store, processes):
+    """Four requests, and a total for three: what left was charged, and no more than the total."""
+    ledger = so.Ledger.open(store)
+    assert len(ledger.history) <= 3 and ledger.verify() == ledger.head
+    left = [request_id for process in processes for request_id in process.left]
+    assert set(left) <= {entry.request_id for entry in ledger.history}
+    assert len(left) + len(ledger.unanswered()) <= len(ledger.history)
+
+
 def asks_for_a_while(process, store):
     asks(process, store, keep_answers="30 min")
 
@@ -119,6 +136,7 @@ REQUESTS = {
     "one request": ([asks, asks], check_request, {"late": 1}),
     "one request, drawn anew": ([asks, asks], check_request, {"key": None, "late": 1}),
     "two requests, a total for one": ([asks_for_another, asks_for_another], check_budget, {"total": 1.0}),
+    "four requests, a total for three": ([asks_for_two] * 2, check_three, {"total": 3.0, "key": None}),
     "an answer that is forgotten": ([asks_for_a_while, forgets], check_forgotten, {"late": 1}),
 }
 STREAMS = {

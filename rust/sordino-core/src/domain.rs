@@ -81,6 +81,18 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// `⌊v·2^bits + ½⌋` in integers, clamped: of numbers with ten places more than the grid.
+        #[test]
+        fn cells_are_rounded_half_up_and_clamped(numerator in -(1i64 << 40)..1 << 40, bits in 0u32..20, max in 1u64..1 << 20) {
+            let domain = Domain::real(max, bits).unwrap();
+            let (places, limit) = (bits + 10, (max << bits) as i64);
+            let value = numerator as f64 * 2f64.powi(-(places as i32));
+            let exact = (numerator + (1 << 9)).div_euclid(1 << 10);
+            prop_assert_eq!(domain.steps(value), exact.clamp(-limit, limit));
+            let whole = numerator >> 10;
+            prop_assert_eq!(domain.integer_steps(whole), whole.clamp(-(max as i64), max as i64) << bits);
+        }
+
         #[test]
         fn rounding_moves_neighbours_by_no_more_than_a_whole_record(
             halves in -4000i32..4000, change in -1.0f64..=1.0, bits in 0u32..20,
@@ -93,5 +105,25 @@ mod tests {
                 prop_assert!(moved <= (1 << bits) + u64::from(bits > 0));
             }
         }
+    }
+
+    #[test]
+    fn ends_of_domains() {
+        assert!(Domain::integral(0).is_err() && Domain::real(0, 60).is_err() && Domain::real(1, 54).is_err());
+        assert!(Domain::integral((1 << 53) + 1).is_err() && Domain::real(3, 52).is_err());
+        for (max, bits) in [(1 << 53, 0), (1, 53), (2, 52), (1, 0)] {
+            let domain = Domain::real(max, bits).unwrap();
+            assert_eq!((domain.max_value(), domain.fraction_bits(), domain.max_steps()), (max, bits, max << bits));
+            let per_record = if bits == 0 { 1.0 } else { 2f64.powi(bits as i32) + 1.0 };
+            assert!(
+                domain.steps_per_record().get() >= per_record
+                    && domain.steps_per_record().get() <= per_record.next_up()
+            );
+        }
+        let halves = Domain::integral(9).unwrap();
+        assert_eq!([-1.5, -0.5, 0.5, 1.5, 0.49].map(|v| halves.steps(v)), [-1, 0, 1, 2, 0]);
+        // What is subnormal is zero, and what is infinite is at its end.
+        let values = [5e-324, -5e-324, f64::MIN_POSITIVE, -f64::MIN_POSITIVE, f64::INFINITY, f64::NEG_INFINITY];
+        assert_eq!(values.map(|v| halves.steps(v)), [0, 0, 0, 0, 9, -9]);
     }
 }

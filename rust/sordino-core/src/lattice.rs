@@ -51,6 +51,27 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Integers of 64 bits: any, small, or beside a power of two.
+    fn integer() -> impl Strategy<Value = i64> {
+        let beside = (0u32..63, -2i64..=2, any::<bool>());
+        let beside = beside.prop_map(|(e, off, plus)| if plus { (1 << e) + off } else { off - (1 << e) });
+        prop_oneof![any::<i64>(), -9i64..9, beside, Just(i64::MIN), Just(i64::MAX)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn conversion_is_that_of_wide_integers(value in integer(), e in -70i32..=63) {
+            let (wide, limit) = (i128::from(value), i128::from(VALUE_LIMIT));
+            let exact = match e {
+                ..-62 => wide.signum() << 62,
+                -62..=0 => wide << -e,
+                _ => (wide + (1 << (e - 1))).div_euclid(1 << e),
+            };
+            prop_assert_eq!(i128::from(integer_to_units(value, e)), exact.clamp(-limit, limit));
+        }
+    }
+
     proptest! {
         #[test]
         fn conversion_is_monotone_and_moves_neighbours_by_at_most_one_cell(
@@ -83,5 +104,8 @@ mod tests {
     fn huge_floats_are_clamped() {
         assert_eq!(float_to_units(1e300, 0), VALUE_LIMIT);
         assert_eq!(float_to_units(-1e300, -30), -VALUE_LIMIT);
+        assert_eq!((float_to_units(3.0, -2), float_to_units(-6.0, 2), float_to_units(5.0, 1)), (12, -2, 3));
+        let saturated = [add_noise(i64::MAX, i64::MAX), add_noise(i64::MIN, i64::MIN), add_noise(3, -5)];
+        assert_eq!(saturated, [OUTPUT_LIMIT, -OUTPUT_LIMIT, -2]);
     }
 }

@@ -126,6 +126,49 @@ impl Unit {
 #[cfg(test)]
 mod tests {
     use super::Unit;
+    use crate::changes::Changes;
+    use crate::upper::Upper;
+
+    #[test]
+    fn radii_of_units() {
+        let (added, moved) = (Unit::add_remove(5, None).unwrap(), Unit::replace_one(5).unwrap());
+        let capped = Unit::add_remove(5, Some(2)).unwrap();
+        assert_eq!((added.l1(), moved.l1(), capped.l1()), (5, 10, 5));
+        assert_eq!([1, 4, 5, 6, 99].map(|len| added.touched(len)), [1, 4, 5, 5, 5]);
+        assert_eq!([9, 10, 11].map(|len| moved.touched(len)), [9, 10, 10]);
+        assert_eq!([1, 2, 3, 4].map(|cells| capped.reach(cells)), [2, 4, 5, 5]);
+        assert_eq!([1, 2].map(|cells| added.reach(cells)), [5, 5]);
+        assert_eq!([1, 2].map(|cells| moved.reach(cells)), [5, 5]);
+    }
+
+    #[test]
+    fn a_cap_that_caps_nothing_is_none() {
+        for cap in [5, 6] {
+            assert_eq!(Unit::add_remove(5, Some(cap)).unwrap(), Unit::add_remove(5, None).unwrap());
+        }
+        let capped = Unit::add_remove(5, Some(4)).unwrap();
+        assert_eq!(capped.changes(), Some((4, Changes { most: 2, signed: true })));
+        assert_eq!(capped.one_signed().unwrap().changes(), Some((4, Changes { most: 2, signed: false })));
+        assert_eq!(Unit::add_remove(5, Some(5)).unwrap().changes(), None);
+        assert_eq!(Unit::replace_one(5).unwrap().changes(), None);
+        let full = Unit::AddRemove { records: 5, per_cell: Some(5), one_signed: false };
+        assert_eq!(full.changes(), None);
+        assert!(
+            Unit::replace_one(0).is_err()
+                && Unit::replace_one(1).is_ok()
+                && Unit::replace_one(1).unwrap().one_signed().is_err()
+        );
+    }
+
+    /// A moved record costs the farther of a column and a pair, and never more than two columns.
+    #[test]
+    fn sensitivities_from_columns() {
+        let cost =
+            |unit: Unit, column: f64, pair: f64| unit.from_columns(Upper::exact(column), || Upper::exact(pair)).get();
+        let (added, moved) = (Unit::add_remove(3, None).unwrap(), Unit::replace_one(3).unwrap());
+        assert_eq!(cost(added, 4.0, 100.0), 12.0);
+        assert_eq!([1.0, 6.0, 8.0, 9.0].map(|pair| cost(moved, 4.0, pair)), [12.0, 18.0, 24.0, 24.0]);
+    }
 
     #[test]
     fn l2_of_capped_contributions() {

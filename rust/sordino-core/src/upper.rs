@@ -105,17 +105,84 @@ mod tests {
         assert!(Upper::integer(u128::MAX).get() >= 2f64.powi(128));
     }
 
+    /// Numbers of 53 bits at some exponent: exact as doubles, and as integers of 128 bits.
+    fn number() -> impl Strategy<Value = u128> {
+        (prop_oneof![0u64..1 << 53, Just(1), Just((1 << 53) - 1)], 0u32..20).prop_map(|(a, e)| u128::from(a) << e)
+    }
+
+    /// Fails unless a bound is the smallest double that is not below an integer.
+    fn is_least(bound: Upper, exact: u128) -> Result<(), TestCaseError> {
+        let found = bound.get();
+        prop_assert!(found as u128 >= exact && found == found.trunc(), "{found} is below {exact}");
+        prop_assert!(found == 0.0 || (found.next_down() as u128) < exact, "{found} is not the least above {exact}");
+        Ok(())
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn operations_never_fall_below(a in 0u64..1 << 52, b in 0u64..1 << 52) {
-            let (x, y) = (Upper::integer(a.into()), Upper::integer(b.into()));
-            let product = u128::from(a) * u128::from(b);
-            prop_assert!((x * y).get() as u128 >= product);
-            prop_assert!((x + y).get() as u128 >= u128::from(a) + u128::from(b));
-            let root = x.sqrt().get();
-            // root^2 >= a, checked exactly: root has 53 bits, so compare in scaled integers.
-            let scaled = (root * 2f64.powi(26)).floor() as u128 + 1;
-            prop_assert!(scaled * scaled >= u128::from(a) << 52);
+        fn operations_round_up_to_the_next_double(a in number(), b in number(), any in any::<u128>(), bits in 0u32..128) {
+            let (x, y) = (Upper::integer(a), Upper::integer(b));
+            prop_assert_eq!(x.get() as u128, a);
+            is_least(x + y, a + b)?;
+            let (c, d) = (a >> 20, b >> 20);
+            is_least(Upper::integer(c) * Upper::integer(d), c * d)?;
+            is_least(Upper::integer(any >> bits >> 1), any >> bits >> 1)?;
+            prop_assert_eq!((x.max(y).get(), x.min(y).get()), (x.get().max(y.get()), x.get().min(y.get())));
         }
+
+        #[test]
+        fn roots_round_up_to_the_next_double(a in 1u64..1 << 53) {
+            // root = m·2^-s with 53 bits of m: squares are compared in integers.
+            let square = |root: f64| {
+                let s = 52 - i32::from((root.to_bits() >> 52) as i16 - 1023);
+                let m = (root * 2f64.powi(s)) as u128;
+                (m * m, u128::from(a) << (2 * s))
+            };
+            let root = Upper::integer(a.into()).sqrt().get();
+            let (above, exact) = square(root);
+            prop_assert!(above >= exact);
+            let (below, exact) = square(root.next_down());
+            prop_assert!(below < exact);
+        }
+    }
+
+    #[test]
+    fn steps_zeros_and_what_is_too_small() {
+        let one = Upper::exact(1.0);
+        assert_eq!([0, 1, 3].map(|ulps| Upper::rounded(1.0, ulps).get().to_bits() - 1f64.to_bits()), [0, 1, 3]);
+        assert_eq!(Upper::integer(u128::MAX).get(), 2f64.powi(128));
+        assert_eq!(Upper::integer((1 << 127) + 1).get(), 2f64.powi(127).next_up());
+        // A power of two is exact, unless what it makes is subnormal: then a step more.
+        assert_eq!((Upper::exact(3.0).scaled(4).get(), Upper::exact(3.0).scaled(-1).get()), (48.0, 1.5));
+        assert_eq!(one.scaled(-1022).get(), f64::MIN_POSITIVE);
+        assert_eq!(Upper::exact(1.0f64.next_up()).scaled(-1074).get(), 2.0 * 5e-324);
+        assert_eq!(Upper::exact(1e-300).scaled(-1000).get(), 5e-324);
+        assert_eq!(Upper::ZERO.scaled(-1074), Upper::ZERO);
+        // Products of zero are zero; others that underflow are not.
+        for (a, b) in [(Upper::ZERO, one), (one, Upper::ZERO), (Upper::ZERO, Upper::ZERO)] {
+            assert_eq!(a * b, Upper::ZERO);
+        }
+        let small = Upper::exact(1e-200);
+        assert_eq!((small * small).get(), 5e-324);
+        assert_eq!((Upper::exact(2f64.powi(-830)) * one).get(), 2f64.powi(-830));
+        assert!((Upper::exact(1e-160) * Upper::exact(1e-160)).get() > 1e-320);
+        let tiny = Upper::exact(2f64.powi(-900));
+        assert_eq!((tiny * one).get(), 2f64.powi(-900).next_up());
+        assert_eq!((Upper::ZERO + one, one + Upper::ZERO), (one, one));
+        assert_eq!((one + Upper::exact(2f64.powi(-60))).get(), 1f64.next_up());
+        assert_eq!(Upper::ZERO.sqrt(), Upper::ZERO);
+    }
+
+    #[test]
+    #[should_panic(expected = "non-negative")]
+    fn no_bound_is_negative() {
+        Upper::exact(-1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "finite")]
+    fn no_bound_is_infinite() {
+        Upper::rounded(f64::INFINITY, 1);
     }
 }

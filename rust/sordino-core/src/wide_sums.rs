@@ -154,6 +154,32 @@ mod tests {
         }
     }
 
+    /// Where 64 bits are nearly full, and across it; contents are told apart, and wiped.
+    #[test]
+    fn sums_at_the_end_of_64_bits() {
+        let mut sums = WideSums::new(2);
+        assert!(sums.len() == 2 && !sums.is_empty() && WideSums::new(0).is_empty());
+        for _ in 0..9 {
+            let most = LIMIT - 1;
+            sums.grow(most)[1] -= most as i64;
+        }
+        let most = 9 * i128::from(LIMIT - 1);
+        assert_eq!((sums.total(0), sums.total(1)), (0, -most));
+        for total in [LIMIT - 1, LIMIT, LIMIT + 1].map(i128::from) {
+            let mut read = WideSums::from_totals(vec![total, -total]).unwrap();
+            read.grow(LIMIT - 1)[0] += (LIMIT - 1) as i64;
+            assert_eq!((read.total(0), read.total(1)), (total + i128::from(LIMIT - 1), -total));
+        }
+        let mut added = WideSums::from_totals(vec![5, 7]).unwrap();
+        added.add(&WideSums::from_totals(vec![1, 2]).unwrap(), 3);
+        assert!(added == WideSums::from_totals(vec![8, 13]).unwrap());
+        assert!(
+            added != WideSums::from_totals(vec![8, 14]).unwrap() && added != WideSums::from_totals(vec![8]).unwrap()
+        );
+        sums.zeroize();
+        assert!(sums == WideSums::new(2) && sums.held == 0);
+    }
+
     #[test]
     fn totals_that_no_data_has_are_not_read() {
         assert!(WideSums::from_totals(vec![1 << 100]).is_none());

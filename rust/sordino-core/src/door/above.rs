@@ -200,6 +200,70 @@ mod tests {
         bytes
     }
 
+    /// The noise is never less than `2Δ/ε`, and hardly more; what cannot be drawn is refused.
+    #[test]
+    fn the_noise_covers_the_sensitivity() {
+        for (sensitivity, epsilon) in [(1, 1.0), (1, 0.3), (7, 0.1), (1000, 3.7), (1, 1e-6), (3, 40.0)] {
+            let (found, least) = (open(8, sensitivity, epsilon).unwrap().scale(), 2.0 * sensitivity as f64 / epsilon);
+            assert!(found >= least && found <= least + 2.0 * 2f64.powi(-22), "{found} for {least}");
+        }
+        assert_eq!(open(1, 1, 1e9).unwrap().scale(), 2f64.powi(-22));
+        assert!(open(1 << 40, 1, 1.0).is_ok() && open((1 << 40) + 1, 1, 1.0).is_err() && open(0, 1, 1.0).is_err());
+        // 2^46 quarters of 2^-20 are a scale of 2^24.
+        let end = 2f64.powi(-23);
+        assert!(open(1, 1, end).is_ok() && open(1, 1, end / 1.001).is_err());
+    }
+
+    fn open(threshold: u64, sensitivity: u64, epsilon: f64) -> Result<AboveThreshold, crate::error::Error> {
+        AboveThreshold::open(threshold, sensitivity, epsilon, Some(key(1)))
+    }
+
+    /// Items beyond 2^40 count as that, and the count goes no further.
+    #[test]
+    fn items_and_counts_are_clamped() {
+        let mut above = open(1 << 40, 1, 1e9).unwrap();
+        for item in [i64::MIN, i64::MIN, -1] {
+            assert_eq!(above.push(item).unwrap(), None);
+            assert_eq!(above.count, -super::MOST);
+        }
+        let mut twice = open(1 << 40, 1, 1e9).unwrap();
+        for _ in 0..2 {
+            twice.count = 0;
+            let ended = twice.push(i64::MAX).unwrap();
+            assert!(ended.is_none_or(|count| count == super::MOST) && twice.count <= super::MOST);
+        }
+    }
+
+    /// States that nobody's stream has are refused, though sealed under the key.
+    #[test]
+    fn states_of_no_stream_are_refused() {
+        let state = |count: i64, position: i64, len: usize| {
+            let mut bytes = vec![0; len];
+            bytes[..8].copy_from_slice(&count.to_le_bytes());
+            bytes[16..24].copy_from_slice(&position.to_le_bytes());
+            crate::sealing::seal(&[1; 32], b"here", &bytes).unwrap()
+        };
+        let most = super::MOST;
+        for (count, position, len, accepted) in [
+            (most, 0, 56, true),
+            (-most, 7, 56, true),
+            (most + 1, 0, 56, false),
+            (-most - 1, 0, 56, false),
+            (i64::MIN, 0, 56, false),
+            (0, -1, 56, false),
+            (0, 0, 55, false),
+            (0, 0, 57, false),
+        ] {
+            let mut above = open(8, 1, 1.0).unwrap();
+            assert_eq!(
+                above.go_on(&[1; 32], b"here", &state(count, position, len)).is_ok(),
+                accepted,
+                "{count} {position}"
+            );
+            assert!(above.go_on(&[2; 32], b"here", &state(0, 0, 56)).is_err());
+        }
+    }
+
     /// `P(Laplace of scale b − Laplace of scale b ≥ x)` for x ≥ 0.
     fn tail(x: f64, b: f64) -> f64 {
         (-x / b).exp() * (0.5 + x / (4.0 * b))

@@ -59,6 +59,28 @@ pub fn keep_keys(users: &[u64], thresholds: &[u128], key: Option<&Key>) -> Resul
 mod tests {
     use super::{keep_keys, publish_keys};
     use crate::door::Key;
+    use crate::door::random::WordsOfKey;
+
+    /// Next to no noise: what is above leaves, what is below or at the threshold stays, but for a few of those.
+    #[test]
+    fn weights_beside_the_threshold() {
+        let key = Key::deterministic([5; 32]);
+        assert_eq!(publish_keys(&[0, 2000, 900, 1100], 4, 1000, Some(&key)).unwrap(), [1, 3]);
+        // P(round(Z/4) > 0) = P(Z > 2) = 0.0228: 228 of 10,000, 5 standard errors are 75.
+        let leave = publish_keys(&[1000; 10_000], 1, 1000, Some(&key)).unwrap().len();
+        assert!(leave.abs_diff(228) < 75, "{leave}");
+    }
+
+    /// A key stays if its word of 96 bits is below the threshold: not if it is the threshold.
+    #[test]
+    fn words_of_96_bits_decide() {
+        let key = Key::deterministic([6; 32]);
+        let mut words = WordsOfKey::new(&key);
+        let word = u128::from(words.next()) << 32 | u128::from(words.next()) >> 32;
+        for (threshold, kept) in [(word, 0), (word + 1, 1)] {
+            assert_eq!(keep_keys(&[1], &[0, threshold], Some(&key)).unwrap().len(), kept);
+        }
+    }
 
     /// Half of the keys on the threshold leave, less those that fall on it: 5 standard errors, a fixed key.
     #[test]

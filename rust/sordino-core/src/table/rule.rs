@@ -150,3 +150,21 @@ impl Rule {
         weight * (sum / records) + (weight * (sum % records) + phase % records) / records
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PRIME, reduced};
+
+    #[test]
+    fn remainders_beside_multiples_of_the_prime() {
+        for multiple in [0, 1, 2, 3, PRIME - 1, PRIME, PRIME + 1, PRIME + 2] {
+            for off in -3i64..=3 {
+                let x = (multiple * PRIME).wrapping_add_signed(off);
+                if x < 1 << 63 {
+                    assert_eq!(reduced(x), x % PRIME, "{x}");
+                }
+            }
+        }
+        assert_eq!(reduced((1 << 63) - 1), ((1 << 63) - 1) % PRIME);
+    }
+}
