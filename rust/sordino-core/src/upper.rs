@@ -156,7 +156,8 @@ mod tests {
         // A power of two is exact, unless what it makes is subnormal: then a step more.
         assert_eq!((Upper::exact(3.0).scaled(4).get(), Upper::exact(3.0).scaled(-1).get()), (48.0, 1.5));
         assert_eq!(one.scaled(-1022).get(), f64::MIN_POSITIVE);
-        assert_eq!(Upper::exact(1.0f64.next_up()).scaled(-1074).get(), 2.0 * 5e-324);
+        let subnormal = 2f64.powi(-1000) * 2f64.powi(-30);
+        assert_eq!(Upper::exact(2f64.powi(-10).next_up()).scaled(-1020).get(), subnormal.next_up());
         assert_eq!(Upper::exact(1e-300).scaled(-1000).get(), 5e-324);
         assert_eq!(Upper::ZERO.scaled(-1074), Upper::ZERO);
         // Products of zero are zero; others that underflow are not.

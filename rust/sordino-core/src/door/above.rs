@@ -211,7 +211,7 @@ mod tests {
         assert!(open(1 << 40, 1, 1.0).is_ok() && open((1 << 40) + 1, 1, 1.0).is_err() && open(0, 1, 1.0).is_err());
         // 2^46 quarters of 2^-20 are a scale of 2^24.
         let end = 2f64.powi(-23);
-        assert!(open(1, 1, end).is_ok() && open(1, 1, end / 1.001).is_err());
+        assert!(open(1, 1, end * 1.001).is_ok() && open(1, 1, end / 1.001).is_err());
     }
 
     fn open(threshold: u64, sensitivity: u64, epsilon: f64) -> Result<AboveThreshold, crate::error::Error> {
