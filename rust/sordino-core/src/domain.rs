@@ -120,6 +120,7 @@ mod tests {
                     && domain.steps_per_record().get() <= per_record.next_up()
             );
         }
+        assert_eq!(Domain::real(4, 1).unwrap().steps_per_record().get(), 3.0);
         let halves = Domain::integral(9).unwrap();
         assert_eq!([-1.5, -0.5, 0.5, 1.5, 0.49].map(|v| halves.steps(v)), [-1, 0, 1, 2, 0]);
         // What is subnormal is zero, and what is infinite is at its end.

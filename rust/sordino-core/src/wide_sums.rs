@@ -171,7 +171,9 @@ mod tests {
             assert_eq!((read.total(0), read.total(1)), (total + i128::from(LIMIT - 1), -total));
         }
         let mut added = WideSums::from_totals(vec![5, 7]).unwrap();
-        added.add(&WideSums::from_totals(vec![1, 2]).unwrap(), 3);
+        let more = WideSums::from_totals(vec![1, 2]).unwrap();
+        added.add(&more, 1);
+        added.add(&more, 2);
         assert!(added == WideSums::from_totals(vec![8, 13]).unwrap());
         assert!(
             added != WideSums::from_totals(vec![8, 14]).unwrap() && added != WideSums::from_totals(vec![8]).unwrap()

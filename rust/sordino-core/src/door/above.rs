@@ -218,6 +218,18 @@ mod tests {
         AboveThreshold::open(threshold, sensitivity, epsilon, Some(key(1)))
     }
 
+    /// Many items at once end the segments that they end one by one.
+    #[test]
+    fn batches_are_items_in_turn() {
+        let items: Vec<i64> = (0..200).map(|i| i % 5).collect();
+        let (mut one, mut all) = (open(9, 1, 2.0).unwrap(), open(9, 1, 2.0).unwrap());
+        let expected: Vec<(u64, i64)> =
+            (0..).zip(&items).filter_map(|(place, item)| Some((place, one.push(*item).unwrap()?))).collect();
+        let (mut places, mut counts) = (Vec::new(), Vec::new());
+        all.push_all(&items, &mut places, &mut counts).unwrap();
+        assert!(expected.len() > 10 && places.into_iter().zip(counts).eq(expected));
+    }
+
     /// Items beyond 2^40 count as that, and the count goes no further.
     #[test]
     fn items_and_counts_are_clamped() {

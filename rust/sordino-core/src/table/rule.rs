@@ -153,7 +153,19 @@ impl Rule {
 
 #[cfg(test)]
 mod tests {
-    use super::{PRIME, reduced};
+    use super::{MANY, PRIME, Rule, Seed, reduced};
+    use crate::table::amount::{Amount, Sum};
+
+    /// Of more records than products take, what they hold on average is the same.
+    #[test]
+    fn averages_of_very_many_records() {
+        let rule = Rule::new(Seed::new([1; 6]).unwrap(), 3, 2, 4, 8, 10).unwrap();
+        for records in [1, 7, MANY - 1, MANY, 1 << 40, 1 << 58] {
+            assert_eq!(rule.high(4, Sum::of(records, 5 * records, &rule), 0), 20);
+            assert_eq!(rule.high(4, Sum::of(records, 30 * records, &rule), 0), 40, "no more than the largest amount");
+        }
+        assert_eq!(rule.high(4, Sum::of(0, 0, &rule), 0), 0);
+    }
 
     #[test]
     fn remainders_beside_multiples_of_the_prime() {
