@@ -176,7 +176,7 @@ lock: ## Freeze the Python tools anew
 	/tmp/sordino-lock/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
 	$(UV_LOCK) requirements/lock.in -o requirements/lock.txt
 	$(UV_LOCK) requirements/dev.in -o requirements/dev.txt
-	for name in build run service spark deny; do \
+	for name in build run service spark deny proof; do \
 		$(UV_LOCK) requirements/$$name.in -c requirements/dev.txt -o requirements/$$name.txt || exit 1; \
 	done
 	$(UV_LOCK) requirements/dev.in requirements/bench.in -c requirements/dev.txt -o requirements/bench.txt
