@@ -107,13 +107,18 @@ $(VENV)/.proof: $(VENV)/.ready requirements/proof.txt
 	@touch $@
 
 .PHONY: test-slow
-test-slow: build docs deny package fuzz $(VENV)/.spark $(VENV)/.service $(VENV)/.proof ## Slow markers, crates, fuzz targets, benches that compile, the site, packages alone
+test-slow: build docs deny package fuzz-known $(VENV)/.spark $(VENV)/.service $(VENV)/.proof ## Slow markers, crates, fuzz targets, benches that compile, the site, packages alone
 	cargo $(CARGO_TEST) $(IGNORED)
 	for crate in bench fuzz mutants; do \
 		CARGO_TARGET_DIR=target cargo clippy --manifest-path rust/sordino-$$crate/Cargo.toml --locked --all-targets -- -D warnings || exit 1; \
 	done
 	$(PYTEST) -m slow
 	@echo "all slow checks passed"
+
+.PHONY: fuzz-known
+fuzz-known: ## Fuzz targets on the same inputs at every run
+	CARGO_TARGET_DIR=target BOLERO_RANDOM_SEED=$(PROPTEST_RNG_SEED) BOLERO_RANDOM_ITERATIONS=2000 \
+		cargo test --manifest-path rust/sordino-fuzz/Cargo.toml --locked --quiet -- --test-threads 2
 
 .PHONY: fuzz
 fuzz: ## Fuzz targets of the core, FUZZ_SECONDS=600 in all

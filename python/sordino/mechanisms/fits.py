@@ -518,7 +518,7 @@ def choose_domain(
 ) -> tuple[Domain, _AnyDoor]:
     """Return the declared domain, or the largest default one that costs at most 1e-4 of noise, and its door.
 
-    Defaults: `max_value` the largest power of two up to 2**24, and the first of the fractions' `bits`, that fit. Where one
+    Defaults: `max_value` the largest power of two up to 2**24, and the first of the fractions' `bits`, that fit. If one
     thing may add an amount to a cell, not a few records, 2**24 counts things that add the `most`.
 
     Raises:

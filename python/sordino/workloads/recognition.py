@@ -12,7 +12,7 @@ from sordino.workloads.kronecker import Kronecker
 from sordino.workloads.marginals import Marginals
 from sordino.workloads.matrix import Matrix
 from sordino.workloads.ranges import AllRanges
-from sordino.workloads.union import Union
+from sordino.workloads.union import Union, joined, weighted
 
 __all__ = ["recognised"]
 
@@ -27,7 +27,8 @@ def recognised(workload: Workload) -> Workload:
 
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
     causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`. Products within products
-    are one product, marginals of the same attributes that are joined are marginals. Sparse matrices are looked at where
+    are one product, marginals of the same attributes that are joined are marginals,
+    unions within unions one union. Sparse matrices are looked at where
     they can be held dense. Equal weights of all queries are none. A matrix whose queries have names keeps them, and
     stays as it is.
     """
@@ -51,6 +52,8 @@ def _in_parts(workload: Workload) -> Workload:
         case Kronecker(factors=factors):
             return _kept(workload, [part for factor in factors for part in _factors(_in_parts(factor))])
         case Union(parts=parts):
+            if workload.layout is None and any(isinstance(part, Union) for part in parts):
+                return _in_parts(joined(*map(weighted, parts, workload.weights)))
             return _one_set_of_tables(workload) or _kept(workload, [_in_parts(part) for part in parts])
         case _:
             return workload

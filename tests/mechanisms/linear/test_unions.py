@@ -203,3 +203,31 @@ def test_marginals_joined_are_marginals():
     assert np.abs(release.values - np.concatenate([table.sum(1), table.sum(0), table.reshape(-1)])).max() < 0.01
     again = so.Marginals(levels, k=1) | so.Marginals(levels, k=1)
     assert so.plan(again, ONE).workload == again
+
+
+@pytest.mark.parametrize("kind", [so.AllRanges, so.RunningSum])
+def test_parts_may_measure_cells_and_products_of_many_units(kind):
+    """What one part measures has forty bits more than what the other does."""
+    for shape in ((3, 1), (64, 64), (128, 64)):
+        boxes, cells = so.Kronecker([kind(side) for side in shape]), so.Histogram(shape)
+        plan = so.plan(boxes | cells, ONE, mechanism="split")
+        errors = [p.core.answers_len * so.plan(p, ONE, effort="closed_form").rmse ** 2 for p in (boxes, cells)]
+        asked = boxes.core.answers_len + cells.core.answers_len
+        assert plan.rmse <= 1.01 * sum(map(math.sqrt, errors)) / math.sqrt(asked)
+
+
+def test_totals_along_other_axes_take_no_bits():
+    """Three margins of a cube of 64,000 cells: shares of a third each."""
+    side, axes = 40, range(3)
+    one = so.Kronecker([so.AllRanges(side), total(side), total(side)])
+    three = [so.Kronecker([so.AllRanges(side) if k == own else total(side) for k in axes]) for own in axes]
+    plan = so.plan(three[0] | three[1] | three[2], ONE)
+    assert plan.mechanism == "split-gaussian"
+    assert plan.rmse <= 1.01 * math.sqrt(3.0) * so.plan(one, ONE).rmse
+
+
+def test_unions_within_unions_are_one():
+    margin = margins(40, so.AllRanges)
+    cells = so.Histogram((40, 40))
+    within = so.workloads.Union([margin, cells], weights=[2.0, 3.0])
+    assert so.plan(within, ONE).digest == so.plan(2.0 * margin | 3.0 * cells, ONE).digest

@@ -145,9 +145,10 @@ class Mechanism(Entry):
 def _has_root(workload: Workload, within: bool = False) -> bool:
     """Return whether a product has closed forms along its axes, two beside cells; or ranges and running sums have."""
     if isinstance(workload, Kronecker):
-        roots = [factor for factor in workload.factors if type(factor) is not Histogram]
+        others = [factor for factor in workload.factors if type(factor) is not Histogram]
+        roots = [factor for factor in others if not _is_total(factor)]
         # Each takes bits of the others.
-        return 1 <= len(roots) <= _MOST_ROOTS and all(_has_root(root, within=True) for root in roots)
+        return bool(others) and len(roots) <= _MOST_ROOTS and all(_has_root(root, within=True) for root in others)
     if within and isinstance(workload, GroupBy):
         return workload.nested
     if within and isinstance(workload, Filter | GroupConvolution):
@@ -155,6 +156,10 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Union) and not within:
         return _has_line(workload)
     return isinstance(workload, AllRanges | RunningSum)
+
+
+def _is_total(workload: Workload) -> bool:
+    return isinstance(workload, GroupBy) and workload.core.answers_len == 1
 
 
 def _has_line(union: Union) -> bool:

@@ -67,7 +67,7 @@ mod tests {
         let key = Key::deterministic([5; 32]);
         assert_eq!(publish_keys(&[0, 2000, 900, 1100], 4, 1000, Some(&key)).unwrap(), [1, 3]);
         // P(round(Z/4) > 0) = P(Z > 2) = 0.0228: 228 of 10,000, 5 standard errors are 75.
-        let leave = publish_keys(&[1000; 10_000], 1, 1000, Some(&key)).unwrap().len();
+        let leave = publish_keys(&vec![1000; 10_000], 1, 1000, Some(&key)).unwrap().len();
         assert!(leave.abs_diff(228) < 75, "{leave}");
     }
 

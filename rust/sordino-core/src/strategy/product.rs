@@ -119,19 +119,24 @@ impl Product {
     pub(super) fn new(workload: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Self, Error> {
         let factors = workload.kronecker_factors();
         let cells = |factor: &Workload| matches!(factor, Workload::Histogram { .. });
-        let others = factors.iter().filter(|factor| !cells(factor)).count();
-        if others == 0 {
+        // A total needs a weight no more than cells do.
+        let total = |factor: &Workload| matches!(factor, Workload::Sparse { rows: 1, .. });
+        let others = factors.iter().filter(|factor| !cells(factor) && !total(factor)).count();
+        let roots = others.max(usize::from(factors.iter().any(total)));
+        if roots == 0 {
             return Err(Error::Unsupported("cells need no other strategy: measure them".into()));
         }
         // Bits of the factors add up.
-        let precision = if others == 1 { Precision::Full } else { Precision::Shared };
+        let precision = if others <= 1 { Precision::Full } else { Precision::Shared };
         let bits = match others {
-            1 => WEIGHT_BITS,
+            0 | 1 => WEIGHT_BITS,
             2 => 8,
             _ => 6,
         };
         let axis = |factor: &Workload| match factor {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
+            Workload::Sparse { rows: 1, .. } => Laminar::new(factor, geometry.clone(), None, 1..=1, unit, None)
+                .map(|groups| Axis::Groups(Box::new(groups))),
             Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), None, bits + 1..=bits + 1, unit, None)
                 .map(|groups| Axis::Groups(Box::new(groups))),
             Workload::Circular { .. } | Workload::Group { .. } if geometry == Geometry::L2 => filtered(factor),

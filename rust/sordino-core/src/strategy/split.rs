@@ -15,8 +15,10 @@ use std::sync::Arc;
 
 /// Multiple of the part with the least: shares are near the best ones, and bits are left for large cells.
 const LEAST_MULTIPLE: f64 = 32.0;
-/// Most that multiples may be apart.
-const MOST_MULTIPLE: f64 = 68_719_476_736.0;
+/// Most that multiples may be apart: one part may measure cells, another products of 2^40 units.
+const MOST_APART: f64 = 72_057_594_037_927_936.0;
+/// Bits of a multiple that count.
+const MULTIPLE_BITS: i32 = 24;
 /// Integers below this are measured as they are, larger ones as floats.
 const MOST_EXACT: u64 = 1 << 60;
 
@@ -68,18 +70,24 @@ pub fn split(
     }
     let least = multiples.iter().fold(f64::INFINITY, |least, m| least.min(*m));
     let apart = multiples.iter().fold(0.0f64, |most, m| most.max(*m)) / least;
-    if !(apart <= MOST_MULTIPLE) {
+    if apart.is_nan() || apart > MOST_APART {
         return Err(Error::Unsupported("the parts are too different to be measured on one lattice".into()));
     }
     let parts =
         parts.iter().zip(strategies).zip(multiples).zip(weights).map(|(((part, strategy), multiple), weight)| Part {
             strategy,
-            multiple: (LEAST_MULTIPLE * multiple / least).round() as u64,
+            multiple: rounded(LEAST_MULTIPLE * multiple / least),
             gain: 1.0,
             answers: part.answers_len(),
             weight: *weight,
         });
     Ok(Box::new(Split { parts: parts.collect(), geometry, factors: Vec::new() }))
+}
+
+/// The nearest integer of so many bits that a double holds it.
+fn rounded(multiple: f64) -> u64 {
+    let unit = 2f64.powi((multiple.log2().floor() as i32 + 1 - MULTIPLE_BITS).max(0));
+    ((multiple / unit).round() * unit) as u64
 }
 
 /// Mean variance of the answers of a strategy's own workload.
@@ -180,7 +188,10 @@ impl Strategy for Split {
             if own.is_empty() {
                 return Vec::new();
             }
-            runs.extend(own.into_iter().map(|run| Run { step: run.step * part.multiple, len: run.len }));
+            for run in own {
+                let Some(step) = run.step.checked_mul(part.multiple) else { return Vec::new() };
+                runs.push(Run { step, len: run.len });
+            }
         }
         runs
     }
@@ -211,8 +222,10 @@ impl Strategy for Split {
                 let mut rest = units;
                 for part in &self.parts {
                     let (own, after) = rest.split_at_mut(part.strategy.measured_len());
-                    part.strategy.encode(x, max_abs, Encoded::Exact(own))?;
-                    own.iter_mut().for_each(|unit| *unit *= part.multiple as i64);
+                    part.strategy.encode(x, max_abs, Encoded::Exact(&mut *own))?;
+                    for unit in own {
+                        *unit *= part.multiple as i64;
+                    }
                     rest = after;
                 }
             }
@@ -225,8 +238,10 @@ impl Strategy for Split {
                         part.strategy.encode(x, max_abs, Encoded::Exact(&mut units))?;
                         own.iter_mut().zip(units).for_each(|(slot, unit)| *slot = unit as f64 * part.scale());
                     } else {
-                        part.strategy.encode(x, max_abs, Encoded::Float(own))?;
-                        own.iter_mut().for_each(|value| *value *= part.scale());
+                        part.strategy.encode(x, max_abs, Encoded::Float(&mut *own))?;
+                        for value in own {
+                            *value *= part.scale();
+                        }
                     }
                     rest = after;
                 }
@@ -249,9 +264,11 @@ impl Strategy for Split {
         let mut rest = out;
         for part in &self.parts {
             let (variances, after) = rest.split_at_mut(part.answers);
-            part.strategy.variances(variances);
+            part.strategy.variances(&mut *variances);
             let square = part.square();
-            variances.iter_mut().for_each(|v| *v /= square);
+            for variance in variances {
+                *variance /= square;
+            }
             rest = after;
         }
     }
@@ -287,16 +304,13 @@ impl Strategy for Split {
     fn answer_weights(&self, answer: usize, row: &[f64]) -> Result<Vec<f64>, Error> {
         let (mut weights, mut rest) = (Vec::with_capacity(self.measured_len()), Some(answer));
         for part in &self.parts {
-            match rest.filter(|own| *own < part.answers) {
-                Some(own) => {
-                    let scale = part.scale();
-                    weights.extend(part.strategy.answer_weights(own, row)?.into_iter().map(|w| w / scale));
-                    rest = None;
-                }
-                None => {
-                    weights.resize(weights.len() + part.strategy.measured_len(), 0.0);
-                    rest = rest.map(|own| own - part.answers);
-                }
+            if let Some(own) = rest.filter(|own| *own < part.answers) {
+                let scale = part.scale();
+                weights.extend(part.strategy.answer_weights(own, row)?.into_iter().map(|w| w / scale));
+                rest = None;
+            } else {
+                weights.resize(weights.len() + part.strategy.measured_len(), 0.0);
+                rest = rest.map(|own| own - part.answers);
             }
         }
         Ok(weights)

@@ -311,8 +311,9 @@ impl Strategy for Balanced {
     }
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
-        let largest = self.parts().iter().map(|part| self.part_largest(part));
-        Some((self.mean_variance(), largest.fold(Some(0.0), |a, b| a.zip(b).map(|(a, b)| a.max(b)))))
+        let mut parts = self.parts().iter();
+        let largest = parts.try_fold(0.0, |most, part| Some(self.part_largest(part)?.max(most)));
+        Some((self.mean_variance(), largest))
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
