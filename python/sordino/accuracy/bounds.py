@@ -137,7 +137,7 @@ def diagonal_mean(workload: Workload) -> float:
             return max(_line_diagonal(workload), _parts_mean(workload))
         case Kronecker(factors=factors):
             return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * _SAFE
-        case Filter(boundary="causal" | "zero") if workload.steps > _DENSE:
+        case Filter(boundary="causal" | "same") if workload.steps > _DENSE:
             return _filter_diagonal(workload)
         case Filter(boundary="valid") if _is_short(workload):
             _, values, rows = np.linalg.svd(_core.dense(workload.core), full_matrices=False)

@@ -56,7 +56,7 @@ class Union(Workload):
         self._input_shape = next(iter(tables or shapes))
         if self.is_listed:
             check_weights(self._answer_weights)
-        elif any(part.answer_weights() is not None for part in self.parts):
+        elif any(map(_has_weights, self.parts)):
             raise InvalidParameterError("parts of unions of more than 2**26 answers have no weights inside")
         first, *others = (part.layout for part in self.parts)
         self.layout = None if first is None else first.joined(others)
@@ -131,6 +131,12 @@ class Union(Workload):
     def _shown(self) -> Mapping[str, Any]:
         shown: dict[str, Any] = {"parts": list(self.parts)}
         return shown if set(self.weights) == {1.0} else {**shown, "weights": list(self.weights)}
+
+
+def _has_weights(workload: Workload) -> bool:
+    if isinstance(workload, Union) and not workload.is_listed:
+        return not workload.is_even
+    return workload.answer_weights() is not None
 
 
 def joined(*workloads: Workload) -> Union:

@@ -146,8 +146,9 @@ class _Linear(Family):
         if not mechanism.factored if stored is not None else mechanism.searched(request.workload):
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")
         found = None if stored is None else Factorization.from_json(stored, request.workload, request.unit)
-        parts = tuple((str(name), int(option)) for name, option in record.get("parts", ()))
-        if bool(parts) != (mechanism.strategy == "split"):
+        parts = tuple((name, option) for name, option in record.get("parts", ()))
+        sound = all(type(name) is str and type(option) is int for name, option in parts)
+        if not sound or bool(parts) != (mechanism.strategy == "split"):
             raise PlanFileError("the plan's mechanism and its parts do not belong together")
         return fit_linear(request, mechanism, int(record["branching"]), found, parts=parts)
 

@@ -633,6 +633,8 @@ def _split(request: Request, law: Law, parts: tuple[tuple[str, int], ...]) -> _c
         mechanism = known.get(name)
         if mechanism is None or mechanism.projected or mechanism.recovered or mechanism.searched(part):
             raise UnsupportedMechanismError("a part of a union is measured by a closed form")
+        if branching not in mechanism.branchings(part):
+            raise UnsupportedMechanismError("a part of a union has an option that its mechanism does not take")
         own = replace(request, workload=part, constraint=None)
         _check_served(own, mechanism)
         strategies.append(_closed_form(own, mechanism, branching))

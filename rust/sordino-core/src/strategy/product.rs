@@ -148,20 +148,25 @@ impl Product {
         Ok(Self { axes, answers: factors.iter().map(Workload::answers_len).collect(), geometry, factors: Vec::new() })
     }
 
-    /// The strategies from the last axis to the first, each with the bound that the one before leaves; the last may leave
-    /// floats.
+    /// The strategies of the axes, each with the bound that the one before leaves; the last may leave floats. Filters, whose
+    /// sums must be short, come before the others.
     fn stages(&self, max_abs: u64) -> Result<(Vec<Stage<'_>>, Encoding), Error> {
-        let (mut inner, mut stages) = (1, Vec::new());
+        let filters = |k: &usize| matches!(self.axes[*k], Axis::Filter { .. });
+        let backwards = || (0..self.axes.len()).rev();
+        let order = backwards().filter(filters).chain(backwards().filter(|k| !filters(k)));
+        let mut sizes: Vec<usize> = self.axes.iter().map(Axis::cells).collect();
+        let mut stages = Vec::new();
         let mut encoding = Encoding::Exact { max_abs };
-        for axis in self.axes.iter().rev() {
+        for k in order {
+            let axis = &self.axes[k];
             if let Some(strategy) = axis.strategy() {
                 let Encoding::Exact { max_abs } = encoding else {
                     return Err(Error::Overflow("the sums of a product overflow; declare a smaller max_value".into()));
                 };
                 encoding = strategy.encoding(max_abs)?;
-                stages.push(Stage { axis, strategy, inner, max_abs });
+                stages.push(Stage { axis, strategy, inner: sizes[k + 1..].iter().product(), max_abs });
             }
-            inner *= axis.measured();
+            sizes[k] = axis.measured();
         }
         Ok((stages, encoding))
     }
