@@ -15,7 +15,7 @@ from sordino.workloads.base import Array, Spec, Workload, length_of, pieces_of, 
 
 __all__ = ["Marginals"]
 
-_MAX_SETS = 100_000
+_MAX_SETS = 2**18
 # A table of so many attributes of two values has as many cells as there may be; attributes of one value are rare.
 _MAX_ATTRIBUTES = 2**10
 

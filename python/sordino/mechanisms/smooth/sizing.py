@@ -256,7 +256,10 @@ class _Sizer:
         """Return the degrees whose bound over the whole class is least: rising by a third, until it rises twice."""
         best, degree, worse = (math.inf, 1), 1, 0
         while worse < 2 and degree**self.workload.dimension <= _AUTOMATIC:
-            bound = self._chebyshev((degree,) * self.workload.dimension, None).uniform_error(_BETA)
+            fit = self._chebyshev((degree,) * self.workload.dimension, None)
+            bound = fit.uniform_error(_BETA)
+            if fit.noise >= self.query_class.ceiling:
+                break  # and more polynomials have more noise
             # The same bound, that of the class, until something is known.
             worse = worse + (bound > best[0]) if bound >= best[0] else 0
             best = min(best, (bound, degree))

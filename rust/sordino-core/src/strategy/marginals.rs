@@ -109,11 +109,8 @@ impl Marginals {
                 return Err(Error::invalid("sets", "at most 30 attributes in one marginal"));
             }
             // Σ_{S ⊇ T} ω_S·(cells of S)·Π_T recovered·Π_{S∖T} n^-2.
-            for mask in 0u32..1 << set.len() {
-                let part = |bit: u32| -> Vec<usize> {
-                    set.iter().enumerate().filter(|(i, _)| (mask >> i & 1) == bit).map(|(_, a)| *a).collect()
-                };
-                let (inside, outside) = (part(1), part(0));
+            for inside in subsets(set) {
+                let outside: Vec<usize> = set.iter().filter(|i| !inside.contains(i)).copied().collect();
                 let gain = weight
                     * product(set, |a| a.0)
                     * product(&inside, Axis::recovered)
@@ -154,16 +151,24 @@ impl Marginals {
         if !direct && bits < 4.0 {
             return Err(Error::Overflow("the residuals of these marginals overflow: too many levels".into()));
         }
+        // The smallest wanted table that each piece is counted from.
+        let mut sources: BTreeMap<Vec<usize>, (usize, usize)> = BTreeMap::new();
+        for (s, set) in sets.iter().enumerate() {
+            let size = cells(radices, set);
+            for below in if direct { vec![set.clone()] } else { subsets(set) } {
+                let source = sources.entry(below).or_insert((size, s));
+                if size < source.0 {
+                    *source = (size, s);
+                }
+            }
+        }
         let mut offset = 0;
         let pieces: Vec<Piece> = raw
             .into_iter()
             .map(|(set, weight)| {
                 let len = if direct { cells(radices, &set) } else { set.iter().map(|i| axis(*i).rows()).product() };
                 let weight = if direct { 1 } else { ((weight / largest * bits.exp2()).round() as u64).max(1) };
-                let source = (0..sets.len())
-                    .filter(|s| subset(&set, &sets[*s]))
-                    .min_by_key(|s| cells(radices, &sets[*s]))
-                    .expect("every piece lies below a wanted set");
+                let (_, source) = sources[&set];
                 let piece = Piece { set, weight, offset, len, source };
                 offset += len;
                 piece
@@ -179,6 +184,20 @@ impl Marginals {
             workload: workload.clone(),
             factors: Vec::new(),
         })
+    }
+
+    /// Number of the piece of a set; pieces are in order of their sets.
+    fn piece(&self, set: &[usize]) -> usize {
+        self.pieces
+            .binary_search_by(|piece| piece.set.as_slice().cmp(set))
+            .expect("every set below a wanted one is measured")
+    }
+
+    /// Numbers of the pieces of all subsets, rising.
+    fn below(&self, set: &[usize]) -> Vec<usize> {
+        let mut found: Vec<usize> = subsets(set).iter().map(|below| self.piece(below)).collect();
+        found.sort_unstable();
+        found
     }
 
     fn axis(&self, attribute: usize) -> Axis {
@@ -314,8 +333,10 @@ impl Marginals {
     }
 }
 
-fn subset(inner: &[usize], outer: &[usize]) -> bool {
-    inner.iter().all(|i| outer.binary_search(i).is_ok())
+/// All subsets of a set, the empty one first.
+fn subsets(set: &[usize]) -> Vec<Vec<usize>> {
+    let of = |mask: u32| set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
+    (0u32..1 << set.len()).map(of).collect()
 }
 
 impl Strategy for Marginals {
@@ -434,14 +455,12 @@ impl Strategy for Marginals {
         slices.into_par_iter().for_each(|(table, set)| {
             table.fill(0.0);
             if self.direct {
-                let piece = self.pieces.iter().find(|piece| piece.set == *set).expect("measured directly");
+                let piece = &self.pieces[self.piece(set)];
                 table.copy_from_slice(&y[piece.offset..piece.offset + piece.len]);
                 return;
             }
-            for (piece, residual) in self.pieces.iter().zip(&residuals) {
-                if subset(&piece.set, set) {
-                    self.lift(residual, &piece.set, set, table);
-                }
+            for k in self.below(set) {
+                self.lift(&residuals[k], &self.pieces[k].set, set, table);
             }
         });
     }
@@ -454,11 +473,10 @@ impl Strategy for Marginals {
             let variance: f64 = if self.direct {
                 1.0
             } else {
-                self.pieces
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, piece)| subset(&piece.set, set))
-                    .map(|(k, piece)| {
+                self.below(set)
+                    .into_iter()
+                    .map(|k| {
+                        let piece = &self.pieces[k];
                         let less = self.factors.get(k).unwrap_or(&1.0);
                         let others: Vec<usize> = set.iter().filter(|i| !piece.set.contains(i)).copied().collect();
                         self.product(&piece.set, Axis::recovered) * self.product(&others, |a| a.0.powi(-2))
