@@ -117,7 +117,7 @@ test-slow: build docs deny package fuzz-known $(VENV)/.spark $(VENV)/.service $(
 
 .PHONY: fuzz-known
 fuzz-known: ## Fuzz targets on the same inputs at every run
-	CARGO_TARGET_DIR=target BOLERO_RANDOM_SEED=$(PROPTEST_RNG_SEED) BOLERO_RANDOM_ITERATIONS=2000 \
+	CARGO_TARGET_DIR=target BOLERO_RANDOM_SEED=$(PROPTEST_RNG_SEED) BOLERO_RANDOM_ITERATIONS=20000 \
 		cargo test --manifest-path rust/sordino-fuzz/Cargo.toml --locked --quiet -- --test-threads 2
 
 .PHONY: fuzz
