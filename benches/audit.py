@@ -65,6 +65,7 @@ def _workloads() -> list[so.workloads.Workload]:
         so.Marginals([2] * 4, k=2),
         so.SortedHistogram(16),
         so.GroupBy([np.arange(8) // 4, np.arange(8)]),
+        so.RunningSum(8) | so.Histogram(8),
     ]
     if quick():
         return few

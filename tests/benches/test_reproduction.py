@@ -33,7 +33,7 @@ def test_running_sums_are_not_answered_with_constant_error():
     ],
 )
 def test_every_figure_and_table_is_made(paper, places):
-    for library in ("matplotlib", "scipy", "sklearn"):
+    for library in ("jax", "matplotlib", "scipy", "sklearn"):
         pytest.importorskip(library)
     found = rows("reproduction.py", paper)
     assert places <= {row["place"] for row in found}
@@ -42,7 +42,8 @@ def test_every_figure_and_table_is_made(paper, places):
 
 @pytest.mark.slow
 def test_the_printed_bound_is_below_the_exact_norm():
-    pytest.importorskip("matplotlib")
+    for library in ("jax", "matplotlib", "scipy", "sklearn"):
+        pytest.importorskip(library)
     found = [row for row in rows("reproduction.py", "constant_matters") if "product of the norms" in row["what"]]
     assert len(found) == 3
     assert all(float(row["made"]) - float(row["paper"]) == pytest.approx(0.137, abs=0.001) for row in found)
