@@ -15,7 +15,7 @@ const KEY: [u8; 32] = [9; 32];
 
 /// What is read: these bytes with a few of them changed, or anything.
 fn bytes_of(food: &mut Food<'_>, own: Vec<u8>) -> Vec<u8> {
-    if food.byte() % 4 == 0 { food.rest().to_vec() } else { food.spoiled(own) }
+    if food.byte().is_multiple_of(4) { food.rest().to_vec() } else { food.spoiled(own) }
 }
 
 /// The words of `SplitMix64`, by which sketches and sums find that they are damaged.

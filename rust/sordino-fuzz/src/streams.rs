@@ -214,7 +214,7 @@ fn convolutions() {
                 stream.push(value);
                 past.push(value);
             }
-            if food.byte() % 4 == 0 {
+            if food.byte().is_multiple_of(4) {
                 stream = OnlineConvolution::restore(Arc::clone(&kernel), stream.state()).unwrap();
             }
         }
