@@ -359,7 +359,7 @@ REFUSED = [
     (lambda: so.Histogram((2, 3)) | so.Histogram((3, 2)), so.errors.InvalidParameterError),
     (lambda: so.workloads.Union([H], weights=[1.0, 2.0]), so.errors.InvalidParameterError),
     (lambda: so.workloads.Union([H], weights=["a"]), so.errors.DataTypeError),
-    (lambda: so.workloads.Union([so.AllRanges(11584)] * 2), so.errors.InvalidParameterError),
+    (lambda: so.workloads.Union([so.AllRanges(2**26)] * 2**12), so.errors.InvalidParameterError),
     (lambda: so.workloads.Union([so.Marginals([2] * 40, k=1)]), so.errors.InvalidParameterError),
     (lambda: nested(17), so.errors.InvalidParameterError),
     (lambda: 0 * H, so.errors.InvalidParameterError),
