@@ -5,6 +5,7 @@ of these places, in the code of the library alone.
 """
 
 import dis
+import gc
 import sys
 
 import sordino as so
@@ -18,7 +19,10 @@ class Interrupted(BaseException):
 
 
 def within(call, at, handler):
-    """Call, with a handler run at the `at`-th place where a signal may come in; return whether there were so many."""
+    """Call, with a handler run at the `at`-th place where a signal may come in; return whether there were so many.
+
+    No garbage is collected meanwhile: a finalizer of an object that another test left would be the place.
+    """
     seen, previous, done = 0, {}, False
 
     def trace(frame, event, _argument):
@@ -39,11 +43,15 @@ def within(call, at, handler):
             previous[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
         return trace
 
+    collecting = gc.isenabled()
+    gc.disable()
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(None)
+        if collecting:
+            gc.enable()
     return done
 
 
