@@ -130,19 +130,14 @@ def diagonal_mean(workload: Workload) -> float:
     """
     match workload:
         case AllRanges() | RunningSum():
-            s = _core.root_diagonal(workload.core)
-            # The transform is of a million terms at most where it counts; its error is far below this.
-            return math.sqrt(float(np.sum(s * s)) / workload.core.answers_len) * (1.0 - 1e-9)
+            return _line_diagonal(Union([workload]))
         case Union() if not _is_small(workload):
             return max(_line_diagonal(workload), _parts_mean(workload))
         case Kronecker(factors=factors):
             return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * _SAFE
         case Filter(boundary="causal" | "same") if workload.steps > _DENSE:
             return _filter_diagonal(workload)
-        case Filter(boundary="valid") if _is_short(workload):
-            _, values, rows = np.linalg.svd(_core.dense(workload.core), full_matrices=False)
-            return float(np.linalg.norm(values @ rows**2)) / math.sqrt(len(values)) * _SAFE
-        case _ if _is_small(workload):
+        case _ if _is_small(workload) or _is_short(workload):
             R, scale = condensed(workload)
             _, values, rows = np.linalg.svd(R, full_matrices=False)
             return float(np.linalg.norm(values @ rows**2)) * scale * _SAFE
@@ -171,6 +166,7 @@ def _line_diagonal(union: Union) -> float:
     except UnsupportedMechanismError:
         return 0.0
     asked = sum(weight * part.core.answers_len for part, weight in zip(union.parts, union.weights, strict=True))
+    # The transform is of a million terms at most where it counts; its error is far below this.
     return math.sqrt(float(np.sum(s * s)) / asked) * (1.0 - 1e-9)
 
 
@@ -189,8 +185,10 @@ def _parts_mean(union: Union) -> float:
     return math.sqrt(squares / asked) * _SAFE
 
 
-def _is_short(workload: Filter) -> bool:
-    """Return whether the answers of a filter without its warm-up are so few that their matrix is decomposed."""
+def _is_short(workload: Workload) -> bool:
+    """Return whether it is a filter without its warm-up whose few answers are written out."""
+    if not isinstance(workload, Filter) or workload.boundary != "valid":
+        return False
     answers = workload.core.answers_len
     return answers <= _CONDENSED and answers**2 * workload.steps <= _MOST_WORK
 
@@ -360,7 +358,7 @@ def one_signed_mean(workload: Workload, unit: AddRemove) -> float:
     with two sizes m at random it is attained by common noise (`sordino.mechanisms.linear.common_noise`).
     """
     d = math.prod(workload.input_shape)
-    cap = min(unit.per_cell or unit.records, unit.records)
+    cap = unit.most_per_cell
     most = min(unit.records // cap, d)
     if type(workload) is Histogram:
         # Rising up to (d + sqrt d)/2, then falling.

@@ -103,14 +103,19 @@ class AddRemove:
         return f"AddRemove(records={self.records}, per_cell={self.per_cell}{signed}, label={self.label!r})"
 
     @property
+    def most_per_cell(self) -> int:
+        """Records of one protected thing that one cell may take."""
+        return min(self.per_cell or self.records, self.records)
+
+    @property
     def raises_several(self) -> bool:
         """Whether several cells may rise together, and none falls: what common noise hides."""
-        return self.one_signed and min(self.per_cell or self.records, self.records) < self.records
+        return self.one_signed and self.most_per_cell < self.records
 
     @property
     def changes(self) -> Changes | None:
         """The changes of several cells at once; None if one cell may take all records."""
-        most = -(-self.records // min(self.per_cell or self.records, self.records))
+        most = -(-self.records // self.most_per_cell)
         return Changes(most, not self.one_signed, self.records) if most > 1 else None
 
     def relation(self) -> Relation:
@@ -137,7 +142,7 @@ class AddRemove:
             InvalidParameterError: Not from 1 to 2**63.
         """
         records = group_of(records)
-        return -(-records // min(self.per_cell or self.records, self.records))
+        return -(-records // self.most_per_cell)
 
     def least_norm(self, cells: int) -> float:
         """Return the l2 norm of a change of so many cells that this unit allows, whatever the strategy.
@@ -147,7 +152,7 @@ class AddRemove:
             InvalidParameterError: Below 1.
         """
         cells = integer("cells", cells, least=1)
-        cap = min(self.per_cell or self.records, self.records)
+        cap = self.most_per_cell
         # Of one sign the changes of several cells are not all that the norm of mixed signs stands for.
         return cap * (1.0 if self.one_signed else math.sqrt(min(self.records // cap, cells)))
 
@@ -179,6 +184,11 @@ class ReplaceOne:
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", _count("records", self.records))
         _label(self.label)
+
+    @property
+    def most_per_cell(self) -> int:
+        """Records of one protected thing that one cell may take."""
+        return self.records
 
     @property
     def changes(self) -> None:
@@ -257,6 +267,11 @@ class UserLevel:
         return self.max_participations * self.per_step
 
     @property
+    def most_per_cell(self) -> int:
+        """Records of one user that one step may take."""
+        return self.per_step
+
+    @property
     def changes(self) -> Changes | None:
         """The changes of several steps, in any of them: where they lie apart, more than a user can make."""
         several = self.bound().changes
@@ -329,10 +344,8 @@ def covers(plan: Unit, table: AddRemove | UserLevel) -> bool:
     if isinstance(plan, UserLevel):
         plan = AddRemove(plan.per_step) if plan.min_separation > 1 else plan.bound()
 
-    def cap(unit: AddRemove) -> int:
-        return min(unit.per_cell or unit.records, unit.records)
-
-    return table.records <= plan.records and cap(table) <= cap(plan) and (table.one_signed or not plan.one_signed)
+    signs = table.one_signed or not plan.one_signed
+    return table.records <= plan.records and table.most_per_cell <= plan.most_per_cell and signs
 
 
 _KINDS: dict[str, tuple[Callable[..., Unit], frozenset[str]]] = {

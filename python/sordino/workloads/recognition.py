@@ -27,10 +27,9 @@ def recognised(workload: Workload) -> Workload:
 
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
     causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`. Products within products
-    are one product, marginals of the same attributes that are joined are marginals,
-    unions within unions one union. Sparse matrices are looked at where
-    they can be held dense. Equal weights of all queries are none. A matrix whose queries have names keeps them, and
-    stays as it is.
+    are one product, unions within unions one union, and joined marginals of the same attributes are marginals. Sparse
+    matrices are looked at where they can be held dense. Equal weights of all queries are none. A matrix whose queries
+    have names keeps them, and stays as it is.
     """
     return _in_parts(_unweighted(workload))
 
@@ -64,13 +63,13 @@ def _one_set_of_tables(union: Union) -> Marginals | None:
 
     Of two attributes there are none: a table of counts of theirs looks like records.
     """
-    first, *others = union.parts
-    if not isinstance(first, Marginals) or len(first.levels) == _TABLE_AXES or union.layout is not None:
-        return None
     tables = [part for part in union.parts if isinstance(part, Marginals)]
+    if len(tables) < max(len(union.parts), 2) or union.layout is not None:
+        return None
+    first = tables[0]
     alike = all(part.levels == first.levels and part.total_share == first.total_share for part in tables)
     sets = [chosen for part in tables for chosen in part.sets]
-    if not others or len(tables) < len(union.parts) or not alike or len(set(sets)) < len(sets):
+    if not alike or len(first.levels) == _TABLE_AXES or len(set(sets)) < len(sets):
         return None
     weights = [weight * own for part, weight in zip(tables, union.weights, strict=True) for own in part.weights]
     return Marginals(first.levels, sets=sets, weights=weights, total_share=first.total_share)

@@ -111,7 +111,8 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
-    /// The parts of a union, each measured by its strategy with the best share for the weights of their squared errors.
+    /// The parts of a union, each measured by its strategy with the best share for the weights of their squared errors, or for
+    /// the largest error.
     #[staticmethod]
     fn split(
         py: Python<'_>,
@@ -119,11 +120,13 @@ impl Strategy {
         strategies: Vec<PyRef<'_, Self>>,
         weights: Vec<f64>,
         unit: UnitParts,
+        objective: names::Objective,
     ) -> PyResult<Self> {
         let unit = door_unit(unit).map_err(PyError::from)?;
         let strategies = strategies.iter().map(|part| Arc::clone(&part.core)).collect();
         let core = &workload.0;
-        let core = detached(py, || strategy::split(core, strategies, &weights, unit)).map_err(PyError::from)?;
+        let core =
+            detached(py, || strategy::split(core, strategies, &weights, unit, objective.0)).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }
 

@@ -263,3 +263,21 @@ def test_long_centred_filters_have_a_diagonal_bound():
     values, vectors = np.linalg.eigh(A.T @ A)
     exact = float(np.linalg.norm((vectors**2) @ np.sqrt(np.maximum(values, 0.0)))) / math.sqrt(600)
     assert 0.98 * exact <= bound <= exact * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("privacy", [ONE, PURE], ids=["gaussian", "pure"])
+def test_shares_for_the_largest_error_make_that_of_all_parts_equal(privacy):
+    first, second = so.Kronecker([so.RunningSum(64), total(8)]), so.Kronecker([total(64), so.AllRanges(8)])
+    mean, most = (so.plan(first | second, privacy, mechanism="split", objective=o) for o in ("mean", "max"))
+    assert most.max_stderr < mean.max_stderr and mean.rmse < most.rmse
+    largest = [stderr.max() for stderr in (first | second).split(most.fit.answers_stderr)]
+    assert largest[0] == pytest.approx(largest[1], rel=0.02)
+
+
+def test_amounts_have_room_in_tables_and_in_streams():
+    """As many people who add the most as people who are counted: 2**24, before the lattice asks for less."""
+    unit = so.AddRemove(12_800)
+    assert so.plan(so.Histogram(8), PURE, unit=unit).fit.domain.max_value == 2**24 * 2**13
+    steps = so.UserLevel(1, per_step=12_800)
+    stream = so.plan(so.Continual(so.RunningSum(64)), PURE, unit=steps)
+    assert stream.fit.domain.max_value > 2**24

@@ -54,11 +54,13 @@ from sordino.workloads import (
     Workload,
 )
 
-__all__ = ["MECHANISMS", "Mechanism", "of_ranges"]
+__all__ = ["MECHANISMS", "WRITTEN", "Mechanism", "of_ranges"]
+
+WRITTEN = 1024
+"""Cells up to which queries are written out for one decomposition."""
 
 _MOST_ROOTS = 2
-# Cells up to which queries are written out for a search, and entries of those that go beside ranges and running sums.
-_WRITTEN = 1024
+# Entries of the queries that go beside ranges and running sums.
 _MOST_ROWS = 2**22
 
 
@@ -171,7 +173,7 @@ def _has_line(union: Union) -> bool:
         return True  # they have modes in common
     rows = sum(part.core.answers_len for part in others)
     plain = all(part.answer_weights() is None for part in others)
-    return bool(lines) and plain and cells > _WRITTEN and rows * cells <= _MOST_ROWS
+    return bool(lines) and plain and cells > WRITTEN and rows * cells <= _MOST_ROWS
 
 
 def _has_trees(workload: Workload) -> bool:

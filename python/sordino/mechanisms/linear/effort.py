@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sordino.accuracy.factorizations import kronecker_factors
-from sordino.mechanisms.linear.catalogue import of_ranges
+from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
 from sordino.workloads import (
     AllRanges,
     Filter,
@@ -24,8 +24,6 @@ __all__ = ["affords", "improves"]
 _CELLS = {"gaussian": 512, "laplace": 256}
 # The same where the search starts from the blocks of a tree.
 _TREE_CELLS = 1024
-# Cells up to which a strategy that needs one decomposition is.
-_BALANCED_CELLS = 1024
 _WIDE_CELLS = 2**17
 _MAX_ENTRIES = 2**25
 # Multiplications for condensing many rows.
@@ -38,7 +36,7 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
         return False
     if strategy == "balanced" and (affords(request, law) or _attained(request.workload, request.objective)):
         return False
-    most = _BALANCED_CELLS if strategy == "balanced" else _CELLS[law]
+    most = WRITTEN if strategy == "balanced" else _CELLS[law]
     if strategy == "p-identity" and of_ranges(request.workload):
         most = _TREE_CELLS
     by_factor = law == "gaussian" and isinstance(request.workload, Kronecker)

@@ -12,10 +12,10 @@ from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMech
 from sordino.mechanisms.catalogue import named
 from sordino.mechanisms.family import Column, Family, Shown, none_serves
 from sordino.mechanisms.fits import Request, fit_all, least_error
-from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
+from sordino.mechanisms.linear.catalogue import MECHANISMS, WRITTEN, Mechanism
 from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
-from sordino.mechanisms.linear.fit import LinearFit, fit_linear, least_gaussian_error
+from sordino.mechanisms.linear.fit import LinearFit, best_option, fit_linear, least_gaussian_error
 from sordino.mechanisms.linear.search import Progress
 from sordino.mechanisms.linear.split import choose_parts
 from sordino.privacy.units import ReplaceOne
@@ -25,8 +25,7 @@ from sordino.workloads.recognition import recognised
 
 __all__ = ["LINEAR"]
 
-# Cells beyond which planning takes seconds, of unions and of others; an error over its bound that no tie betters.
-_WRITTEN = 2**10
+# Cells beyond which planning takes seconds; an error over its bound that no tie betters.
 _LONG = 2**17 - 1
 _SETTLED = 1.006
 # Bound of cells that is not given up for less error where none is declared.
@@ -212,7 +211,7 @@ def _check_certificate(found: Factorization, request: Request) -> None:
 
 def _near_the_bound(request: Request, automatic: list[Mechanism], progress: Progress | None) -> list[LinearFit]:
     """Return what is so near the bound that no other Gaussian mechanism betters it by a tie, where others take long."""
-    least = _WRITTEN if isinstance(request.workload, Union) else _LONG
+    least = WRITTEN if isinstance(request.workload, Union) else _LONG
     if (request.workload.core.input_len or 0) <= least or request.objective != "mean":
         return []
     fits, _ = _fits(request, [m for m in automatic if m.strategy == "balanced"], progress)
@@ -222,8 +221,7 @@ def _near_the_bound(request: Request, automatic: list[Mechanism], progress: Prog
 def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:
     if mechanism.strategy == "split":
         return fit_linear(request, mechanism, parts=choose_parts(request, mechanism.law))
-    options = [fit_linear(request, mechanism, b, progress=progress) for b in mechanism.branchings(request.workload)]
-    return min(options, key=lambda fit: fit.error(request.objective))
+    return best_option(request, mechanism, progress)
 
 
 def _fits(

@@ -47,7 +47,7 @@ from sordino.workloads import Filter, GroupBy, GroupConvolution, Histogram, Kron
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import PublicTotal
 
-__all__ = ["LinearFit", "fit_linear", "least_gaussian_error"]
+__all__ = ["LinearFit", "best_option", "fit_linear", "least_gaussian_error"]
 
 # Bits of a real cell's fraction that are tried.
 _FRACTION_BITS = (30, 25, 20, 17, 14)
@@ -479,9 +479,7 @@ def _door(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) ->
 
 def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
     bits = (0,) if request.integral else _FRACTION_BITS
-    unit = request.unit
-    most = min(getattr(unit, "per_cell", None) or unit.records, unit.records)
-    return choose_domain(lambda domain: _door(strategy, unit, domain, ratio), request.max_value, bits, most)
+    return choose_domain(lambda domain: _door(strategy, request.unit, domain, ratio), request, bits)
 
 
 def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain, _core.Door]:
@@ -598,6 +596,17 @@ def fit_linear(
     return fitted
 
 
+def best_option(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:
+    """Return the fit of least error of a mechanism's options.
+
+    Raises:
+        UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
+        InvalidParameterError: Public sizes do not fit.
+    """
+    fits = [fit_linear(request, mechanism, b, progress=progress) for b in mechanism.branchings(request.workload)]
+    return min(fits, key=lambda fit: fit.error(request.objective))
+
+
 def _closed_form(
     request: Request, mechanism: Mechanism, branching: int, parts: tuple[tuple[str, int], ...] = ()
 ) -> _core.Strategy:
@@ -640,7 +649,7 @@ def _split(request: Request, law: Law, parts: tuple[tuple[str, int], ...]) -> _c
         strategies.append(_closed_form(own, mechanism, branching))
         inner = part.answer_weights()
         weights.append(weight * (1.0 if inner is None else float(inner.mean())))
-    return _core.Strategy.split(workload.core, strategies, weights, request.unit.relation())
+    return _core.Strategy.split(workload.core, strategies, weights, request.unit.relation(), request.objective)
 
 
 def _is_nested(workload: Workload) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.fits import Request
+from sordino.mechanisms.fits import Request, fit_all
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
-from sordino.mechanisms.linear.fit import LinearFit, fit_linear
+from sordino.mechanisms.linear.fit import LinearFit, best_option
 from sordino.workloads import Union, Workload
 
 __all__ = ["choose_parts"]
@@ -26,29 +26,18 @@ def choose_parts(request: Request, law: Law) -> tuple[tuple[str, int], ...]:
     workload = request.workload
     if not isinstance(workload, Union) or len(workload.parts) == 1:
         raise UnsupportedMechanismError("parts are those of a union")
-    found: dict[Workload, tuple[str, int]] = {}
-    for part in workload.parts:
-        if part not in found:
-            found[part] = _best(replace(request, workload=part, constraint=None), law)
-    return tuple(found[part] for part in workload.parts)
+    best = {part: _best(replace(request, workload=part, constraint=None, noise=law)) for part in workload.parts}
+    return tuple((fit.mechanism.name, fit.branching) for fit in map(best.__getitem__, workload.parts))
 
 
-def _best(request: Request, law: Law) -> tuple[str, int]:
-    fits: list[LinearFit] = []
-    for mechanism in MECHANISMS:
-        if mechanism.law != law or not _serves(mechanism, request.workload):
-            continue
-        for branching in mechanism.branchings(request.workload):
-            try:
-                fit = fit_linear(request, mechanism, branching)
-            except (UnsupportedMechanismError, InvalidParameterError):
-                continue
-            if fit.strategy.geometry in {"l1", "l2"}:
-                fits.append(fit)
+def _best(request: Request) -> LinearFit:
+    serving = (mechanism for mechanism in MECHANISMS if _serves(mechanism, request.workload))
+    fits, _ = fit_all(serving, request, lambda mechanism: best_option(request, mechanism))
+    # Shares are of independent noise; others have a norm on blocks.
+    fits = [fit for fit in fits if fit.strategy.geometry in {"l1", "l2"}]
     if not fits:
         raise UnsupportedMechanismError("a part of the union has no closed form with this noise")
-    best = min(fits, key=lambda fit: fit.error(request.objective))
-    return best.mechanism.name, best.branching
+    return min(fits, key=lambda fit: fit.error(request.objective))
 
 
 def _serves(mechanism: Mechanism, workload: Workload) -> bool:

@@ -90,18 +90,10 @@ def _best(request: Request, fits: list[SmoothFit]) -> SmoothFit:
         raise UnsupportedMechanismError("no mechanism bounds its error over this class: ask fewer coordinates")
     if request.objective == "mean" or queries(request).declared is not None:
         return least_error(fits, "mean")
-    bounds = [(bound, fit) for fit in fits if (bound := _bound(fit)) is not None]
+    bounds = [(bound, fit) for fit in fits if (bound := fit.class_bound) is not None]
     if not bounds:
         raise UnsupportedMechanismError("no mechanism bounds its error over a whole class of these queries")
     return min(bounds, key=lambda pair: pair[0])[1]
-
-
-def _bound(fit: SmoothFit) -> float | None:
-    """Return what no query of the class is off by more than, 19 times of 20, if that is known."""
-    try:
-        return fit.uniform_error(0.05)
-    except UnsupportedMechanismError:
-        return None
 
 
 def _all_fits(request: Request) -> tuple[list[SmoothFit], dict[str, str]]:

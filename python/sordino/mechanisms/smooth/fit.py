@@ -134,6 +134,14 @@ class SmoothFit(DoorFit):
         """
         return uniform_error(self, open_unit("beta", beta))
 
+    @property
+    def class_bound(self) -> float | None:
+        """What no query of the whole class is off by more than, 19 times of 20; None if no bound is known."""
+        try:
+            return self.uniform_error(0.05)
+        except UnsupportedMechanismError:
+            return None
+
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common.
 
@@ -176,7 +184,5 @@ class SmoothFit(DoorFit):
         kind = self.workload.query_class
         if isinstance(kind, KernelQueries) or self.features.features > _JUDGED:
             return False
-        try:
-            return self.uniform_error(0.05) >= kind.ceiling
-        except UnsupportedMechanismError:
-            return False
+        bound = self.class_bound
+        return bound is not None and bound >= kind.ceiling

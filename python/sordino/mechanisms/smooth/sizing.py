@@ -38,8 +38,6 @@ _MOST_AXES = 31
 _LEAST_WEIGHT = 2.0**-24
 # Numerically known limit of 1 + kappa_t/t: the l1 sensitivity over the number of features, for choosing sizes only.
 _PURE_EXCESS = 1.21723
-# How often a bound over a whole class may fail where it is minimised.
-_BETA = 0.05
 # By how much the logarithm of a density is supposed to change per half width of the bounds, where cells blur it.
 _ROUGHNESS = 3.0
 # Bias of an answer by declared queries left out, as a share of its noise.
@@ -257,12 +255,13 @@ class _Sizer:
         best, degree, worse = (math.inf, 1), 1, 0
         while worse < 2 and degree**self.workload.dimension <= _AUTOMATIC:
             fit = self._chebyshev((degree,) * self.workload.dimension, None)
-            bound = fit.uniform_error(_BETA)
-            if fit.noise >= self.query_class.ceiling:
-                break  # and more polynomials have more noise
-            # The same bound, that of the class, until something is known.
-            worse = worse + (bound > best[0]) if bound >= best[0] else 0
-            best = min(best, (bound, degree))
+            bound = fit.class_bound
+            if bound is None or fit.noise >= self.query_class.ceiling:
+                break  # more polynomials have more noise
+            if bound < best[0]:
+                best, worse = (bound, degree), 0
+            elif bound > best[0]:  # equal is the bound of the class, until something is known
+                worse += 1
             degree = max(degree + 1, degree * 4 // 3)
         return (best[1],) * self.workload.dimension
 

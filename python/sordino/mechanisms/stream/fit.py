@@ -485,7 +485,7 @@ def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
     def fitted(common: tuple[float, int] | None) -> tuple[Domain, _core.StreamDoor]:
         return choose_domain(
             lambda domain: strategy.fit(changed, domain.max_value, domain.fraction_bits, ratio, common),
-            request.max_value,
+            request,
             (0,) if request.integral else _FRACTION_BITS,
         )
 

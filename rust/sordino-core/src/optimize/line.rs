@@ -95,10 +95,7 @@ impl Line {
     /// # Errors
     /// [`Error::Unsupported`] if neither ranges nor running sums are among them, or other queries are many.
     pub(crate) fn of(workload: &Workload, weights: Option<&[f64]>) -> Result<Self, Error> {
-        let parts = match workload {
-            Workload::Union { parts } => parts.as_slice(),
-            _ => std::slice::from_ref(workload),
-        };
+        let parts = workload.parts();
         let ones = vec![1.0; parts.len()];
         let weights = weights.unwrap_or(&ones);
         Error::check_len("weights", parts.len(), weights.len())?;

@@ -122,8 +122,7 @@ impl Product {
         // A total needs a weight no more than cells do.
         let total = |factor: &Workload| matches!(factor, Workload::Sparse { rows: 1, .. });
         let others = factors.iter().filter(|factor| !cells(factor) && !total(factor)).count();
-        let roots = others.max(usize::from(factors.iter().any(total)));
-        if roots == 0 {
+        if factors.iter().all(cells) {
             return Err(Error::Unsupported("cells need no other strategy: measure them".into()));
         }
         // Bits of the factors add up.
@@ -135,10 +134,11 @@ impl Product {
         };
         let axis = |factor: &Workload| match factor {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
-            Workload::Sparse { rows: 1, .. } => Laminar::new(factor, geometry.clone(), None, 1..=1, unit, None)
-                .map(|groups| Axis::Groups(Box::new(groups))),
-            Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), None, bits + 1..=bits + 1, unit, None)
-                .map(|groups| Axis::Groups(Box::new(groups))),
+            Workload::Sparse { .. } => {
+                let finest = if total(factor) { 1 } else { bits + 1 };
+                Laminar::new(factor, geometry.clone(), None, finest..=finest, unit, None)
+                    .map(|groups| Axis::Groups(Box::new(groups)))
+            }
             Workload::Circular { .. } | Workload::Group { .. } if geometry == Geometry::L2 => filtered(factor),
             Workload::Linear { .. } if geometry == Geometry::L2 && factor.running_sum().is_none() => filtered(factor),
             _ if geometry == Geometry::L1 => WeightedTree::new(factor, bits).map(|tree| Axis::Tree(Box::new(tree))),

@@ -2,11 +2,13 @@
 //!
 //! Noises of the parts are independent. With error `E_p` of part `p` where its strategy has the privacy alone, and shares
 //! `c_p` of the squared ℓ2 sensitivity (Gaussian) or of the ℓ1 sensitivity (Laplace), the error is `Σ E_p/c_p` or
-//! `Σ E_p/c_p²`: least for `c_p ∝ E_p^{1/2}` or `E_p^{1/3}`. Shares are whole multiples of what the parts measure. An answer
-//! is read off its own part; any other query off all parts that know it, by the inverse of their variances.
+//! `Σ E_p/c_p²`: least for `c_p ∝ E_p^{1/2}` or `E_p^{1/3}`. The largest variance is least where all parts
+//! have it. Shares are whole multiples of what the parts measure. An answer is read off its own part; any other query off
+//! all parts that know it, by the inverse of their variances.
 
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy};
 use crate::error::Error;
+use crate::objective::Objective;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -41,7 +43,8 @@ struct Split {
     factors: Vec<f64>,
 }
 
-/// The parts of a union, measured by these strategies with the best shares for `weights` of their squared errors.
+/// The parts of a union, measured by these strategies with the best shares for `weights` of their squared errors, or for the
+/// largest variance of an answer.
 ///
 /// # Errors
 /// [`Error::InvalidParameter`] if there are not as many strategies and weights as parts; [`Error::Unsupported`] if a
@@ -51,6 +54,7 @@ pub fn split(
     strategies: Vec<Arc<dyn Strategy>>,
     weights: &[f64],
     unit: Unit,
+    objective: Objective,
 ) -> Result<Box<dyn Strategy>, Error> {
     let Workload::Union { parts } = workload else {
         return Err(Error::Unsupported("parts are those of a union".into()));
@@ -61,14 +65,22 @@ pub fn split(
     if !matches!(geometry, Geometry::L2 | Geometry::L1) || strategies.iter().any(|part| part.geometry() != geometry) {
         return Err(Error::Unsupported("parts are measured with independent noise of one law".into()));
     }
-    let power = if geometry == Geometry::L2 { 0.25 } else { 1.0 / 3.0 };
+    let power = match objective {
+        Objective::Mean if geometry == Geometry::L2 => 0.25,
+        Objective::Mean => 1.0 / 3.0,
+        // All parts alike.
+        Objective::Max => 0.5,
+    };
     let mut multiples = Vec::new();
     for ((part, strategy), weight) in parts.iter().zip(&strategies).zip(weights) {
         let size = strategy.sensitivity(unit)?.get();
         let unknown = || Error::Unsupported("the error of a part is not known".into());
-        let (mean, _) = spread_of(&**strategy, part.answers_len()).ok_or_else(unknown)?;
-        let error = weight * part.answers_len() as f64 * mean * size * size;
-        multiples.push(error.powf(power) / size);
+        let (mean, largest) = spread_of(&**strategy, part.answers_len()).ok_or_else(unknown)?;
+        let variance = match objective {
+            Objective::Mean => weight * part.answers_len() as f64 * mean,
+            Objective::Max => largest.ok_or_else(unknown)?,
+        };
+        multiples.push((variance * size * size).powf(power) / size);
     }
     let least = multiples.iter().fold(f64::INFINITY, |least, m| least.min(*m));
     let apart = multiples.iter().fold(0.0f64, |most, m| most.max(*m)) / least;
@@ -110,6 +122,14 @@ impl Part {
         self.multiple as f64
     }
 
+    fn measured(&self) -> usize {
+        self.strategy.measured_len()
+    }
+
+    fn answers(&self) -> usize {
+        self.answers
+    }
+
     /// What variances of the strategy alone are divided by.
     fn square(&self) -> f64 {
         (self.scale() * self.gain).powi(2)
@@ -126,11 +146,15 @@ impl Part {
 }
 
 impl Split {
-    /// Each part with its piece of what is measured.
-    fn each<'a>(&'a self, y: &'a [f64]) -> impl Iterator<Item = (&'a Part, &'a [f64])> {
-        let mut rest = y;
+    /// Each part with its piece of an array, of so many entries.
+    fn pieces<'a, T>(
+        &'a self,
+        all: &'a mut [T],
+        len: impl Fn(&Part) -> usize + 'a,
+    ) -> impl Iterator<Item = (&'a Part, &'a mut [T])> {
+        let mut rest = all;
         self.parts.iter().map(move |part| {
-            let (own, after) = rest.split_at(part.strategy.measured_len());
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(len(part));
             rest = after;
             (part, own)
         })
@@ -139,7 +163,7 @@ impl Split {
 
 impl Strategy for Split {
     fn measured_len(&self) -> usize {
-        self.parts.iter().map(|part| part.strategy.measured_len()).sum()
+        self.parts.iter().map(Part::measured).sum()
     }
 
     fn geometry(&self) -> Geometry {
@@ -221,31 +245,25 @@ impl Strategy for Split {
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         match out {
             Encoded::Exact(units) => {
-                let mut rest = units;
-                for part in &self.parts {
-                    let (own, after) = rest.split_at_mut(part.strategy.measured_len());
+                for (part, own) in self.pieces(units, Part::measured) {
                     part.strategy.encode(x, max_abs, Encoded::Exact(&mut *own))?;
                     for unit in own {
                         *unit *= part.multiple as i64;
                     }
-                    rest = after;
                 }
             }
             Encoded::Float(values) => {
-                let mut rest = values;
-                for part in &self.parts {
-                    let (own, after) = rest.split_at_mut(part.strategy.measured_len());
+                for (part, own) in self.pieces(values, Part::measured) {
                     if let Encoding::Exact { .. } = part.strategy.encoding(max_abs)? {
                         let mut units = vec![0; own.len()];
                         part.strategy.encode(x, max_abs, Encoded::Exact(&mut units))?;
-                        own.iter_mut().zip(units).for_each(|(slot, unit)| *slot = unit as f64 * part.scale());
+                        own.iter_mut().zip(units).for_each(|(slot, unit)| *slot = unit as f64);
                     } else {
                         part.strategy.encode(x, max_abs, Encoded::Float(&mut *own))?;
-                        for value in own {
-                            *value *= part.scale();
-                        }
                     }
-                    rest = after;
+                    for value in own {
+                        *value *= part.scale();
+                    }
                 }
             }
         }
@@ -253,25 +271,22 @@ impl Strategy for Split {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        let mut rest = out;
-        for (part, own) in self.each(y) {
-            let (answers, after) = rest.split_at_mut(part.answers);
-            let scaled: Vec<f64> = own.iter().map(|v| v / part.scale()).collect();
-            part.strategy.decode(&scaled, answers);
-            rest = after;
+        let mut scaled = y.to_vec();
+        for ((part, own), (_, answers)) in self.pieces(&mut scaled, Part::measured).zip(self.pieces(out, Part::answers))
+        {
+            for value in &mut *own {
+                *value /= part.scale();
+            }
+            part.strategy.decode(own, answers);
         }
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let mut rest = out;
-        for part in &self.parts {
-            let (variances, after) = rest.split_at_mut(part.answers);
+        for (part, variances) in self.pieces(out, Part::answers) {
             part.strategy.variances(&mut *variances);
-            let square = part.square();
             for variance in variances {
-                *variance /= square;
+                *variance /= part.square();
             }
-            rest = after;
         }
     }
 
@@ -360,7 +375,7 @@ mod tests {
             })
             .collect();
         let weights: Vec<f64> = (1..=parts.len()).map(|k| k as f64).collect();
-        split(&Workload::Union { parts: parts.to_vec() }, strategies, &weights, unit).unwrap()
+        split(&Workload::Union { parts: parts.to_vec() }, strategies, &weights, unit, Objective::Mean).unwrap()
     }
 
     fn encoded(strategy: &dyn Strategy, x: &[i64], max_abs: u64) -> Vec<f64> {
@@ -499,9 +514,9 @@ mod tests {
         };
         let two = Workload::Union { parts: vec![cells(), cells()] };
         let (gauss, laplace) = (measured(NoiseLaw::Gaussian), measured(NoiseLaw::Laplace));
-        assert!(split(&two, vec![Arc::clone(&gauss)], &[1.0, 1.0], unit).is_err());
-        assert!(split(&two, vec![Arc::clone(&gauss), laplace], &[1.0, 1.0], unit).is_err());
-        assert!(split(&cells(), vec![Arc::clone(&gauss)], &[1.0], unit).is_err());
-        assert!(split(&two, vec![Arc::clone(&gauss), gauss], &[1.0, 1e90], unit).is_err());
+        assert!(split(&two, vec![Arc::clone(&gauss)], &[1.0, 1.0], unit, Objective::Mean).is_err());
+        assert!(split(&two, vec![Arc::clone(&gauss), laplace], &[1.0, 1.0], unit, Objective::Mean).is_err());
+        assert!(split(&cells(), vec![Arc::clone(&gauss)], &[1.0], unit, Objective::Mean).is_err());
+        assert!(split(&two, vec![Arc::clone(&gauss), gauss], &[1.0, 1e90], unit, Objective::Mean).is_err());
     }
 }

@@ -257,6 +257,14 @@ impl Workload {
         }
     }
 
+    /// The parts of a union; another workload is its only one.
+    pub(crate) fn parts(&self) -> &[Self] {
+        match self {
+            Self::Union { parts } => parts,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
     /// Length and tap, if every answer is a multiple of the sum of all cells up to its own.
     pub(crate) fn running_sum(&self) -> Option<(usize, f64)> {
         match self {

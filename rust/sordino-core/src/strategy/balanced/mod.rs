@@ -135,22 +135,16 @@ impl Balanced {
         self.weights.len()
     }
 
-    fn parts(&self) -> &[Workload] {
-        match &self.workload {
-            Workload::Union { parts } => parts,
-            workload => std::slice::from_ref(workload),
-        }
-    }
-
-    /// Mean variance of the answers, weighted as their parts.
-    fn mean_variance(&self) -> f64 {
-        if let [part] = self.parts() {
-            return self.part_mean(part);
+    /// Mean of what is known of each part, weighted as their answers are.
+    fn mean_of(&self, of_parts: impl Iterator<Item = f64>) -> f64 {
+        let parts = self.workload.parts();
+        if parts.len() == 1 {
+            return of_parts.sum();
         }
         let (mut sum, mut weights) = (0.0, 0.0);
-        for (k, part) in self.parts().iter().enumerate() {
+        for (k, (part, value)) in parts.iter().zip(of_parts).enumerate() {
             let weight = self.part_weights.get(k).unwrap_or(&1.0) * part.answers_len() as f64;
-            sum += weight * self.part_mean(part);
+            sum += weight * value;
             weights += weight;
         }
         sum / weights
@@ -158,7 +152,7 @@ impl Balanced {
 
     /// Mean squared error for one record: what symmetries are compared by.
     fn mean_square(&self) -> f64 {
-        self.mean_variance() * self.column_squared() as f64
+        self.mean_of(self.workload.parts().iter().map(|part| self.part_mean(part))) * self.column_squared() as f64
     }
 
     /// Largest `|b_j|²`, and how far `b_i·b_j` may fall below zero.
@@ -304,16 +298,13 @@ impl Strategy for Balanced {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        match &self.workload {
-            Workload::Union { parts } => each(parts, out, |part, piece| self.part_variances(part, piece)),
-            workload => self.part_variances(workload, out),
-        }
+        each(self.workload.parts(), out, |part, piece| self.part_variances(part, piece));
     }
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
-        let mut parts = self.parts().iter();
-        let largest = parts.try_fold(0.0, |most, part| Some(self.part_largest(part)?.max(most)));
-        Some((self.mean_variance(), largest))
+        let parts: Vec<_> = self.workload.parts().iter().map(|part| self.part_spread(part)).collect();
+        let largest = parts.iter().try_fold(0.0f64, |most, (_, own)| Some(most.max((*own)?)));
+        Some((self.mean_of(parts.iter().map(|(mean, _)| *mean)), largest))
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {

@@ -39,12 +39,13 @@ impl Balanced {
         if matches!(part, Workload::Ranges { .. }) { self.mean_range_variance() } else { self.listed_spread(part).0 }
     }
 
-    /// The largest variance of an answer of a part; that of many ranges is not known.
-    pub(super) fn part_largest(&self, part: &Workload) -> Option<f64> {
-        match part {
-            Workload::Ranges { .. } => part.is_listed().then(|| self.largest_range_variance()),
-            _ => Some(self.listed_spread(part).1),
+    /// That mean, and the largest variance; that of many ranges is not known.
+    pub(super) fn part_spread(&self, part: &Workload) -> (f64, Option<f64>) {
+        if let Workload::Ranges { .. } = part {
+            return (self.mean_range_variance(), part.is_listed().then(|| self.largest_range_variance()));
         }
+        let (mean, largest) = self.listed_spread(part);
+        (mean, Some(largest))
     }
 
     fn listed_spread(&self, part: &Workload) -> (f64, f64) {
