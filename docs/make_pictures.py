@@ -146,6 +146,16 @@ def draw_density() -> None:
     save(figure, "density.png")
 
 
+def draw_tree() -> None:
+    """A map of made-up places by a tree that grows where they are."""
+    places = np.random.default_rng(7).normal([60, 70], [9, 16], size=(100_000, 2)).round().astype(int)
+    grid = np.zeros((128, 128), dtype=int)
+    np.add.at(grid, tuple(places[((places >= 0) & (places < 128)).all(axis=1)].T), 1)
+    boxes = so.Kronecker([so.AllRanges(128), so.AllRanges(128)])
+    plan = so.plan(boxes, so.PureDP(epsilon=0.1), mechanism="path-budget-tree")
+    save(plan.release(grid).plot(), "tree-map.png")
+
+
 def main() -> None:
     ASSETS.mkdir(exist_ok=True)
     draw_release(daily_departures())
@@ -154,6 +164,7 @@ def main() -> None:
     draw_running_totals()
     draw_projection()
     draw_density()
+    draw_tree()
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ private data makes one *release*.
     'identity-laplace'
 
 What most people type is here; the rest is in `sordino.events`, `smooth`, `local`, `streams`, `sketches`, `optimal`,
-`workloads`, `privacy`, `tables` and `errors`.
+`adaptive`, `workloads`, `privacy`, `tables` and `errors`.
 """
 
 from sordino import (
+    adaptive,
     aio,
     errors,
     events,
@@ -106,6 +107,7 @@ __all__ = [
     "UserLevel",
     "ZeroConcentratedDP",
     "__version__",
+    "adaptive",
     "aio",
     "compare",
     "errors",

@@ -12,12 +12,14 @@ __all__ = [
     "Discrepancy",
     "Door",
     "GraphEvents",
+    "GrownTree",
     "KeyLists",
     "LazyStream",
     "LowerBounds",
     "Measured",
     "PanPrivateTree",
     "Participants",
+    "PathDoor",
     "PointFeatures",
     "PointSums",
     "Recovered",
@@ -343,6 +345,50 @@ class Door:
         """Publish cells, record codes, a sketch or sums of points under a fresh key, or a known one (not private)."""
     def published(self, units: NDArray[np.int64]) -> Measured:
         """Return what this door published before, in its units."""
+
+@final
+class PathDoor:
+    """A fitted lattice and noise for trees that grow where records are."""
+
+    @staticmethod
+    def fit(
+        shape: tuple[int, int],
+        growth: Literal["adaptive", "full"],
+        law: Literal["gaussian", "laplace"],
+        parts: _Relation,
+        max_value: int,
+        noise_ratio: float,
+    ) -> PathDoor: ...
+    @property
+    def grid(self) -> int: ...
+    @property
+    def quarter_units(self) -> int: ...
+    @property
+    def noise(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def sensitivity(self) -> tuple[float, float, float]: ...
+    def measure(
+        self, cells: NDArray[np.int64] | tuple[NDArray[np.int64], NDArray[np.int64]], key: bytes | None = None
+    ) -> Measured:
+        """Publish counts of a tree under a fresh key, or a known one (not private)."""
+    def published(self, units: NDArray[np.int64]) -> Measured: ...
+    def grown(self, measured: Measured) -> GrownTree:
+        """Return the tree that was published."""
+    def dense_square(self, axes: tuple[str, str]) -> float:
+        """Mean squared error of queries by noise alone, if the tree grows down to every cell."""
+
+@final
+class GrownTree:
+    """A tree that has grown."""
+
+    def regions(self) -> NDArray[np.int64]:
+        """First cell, and one behind the last, on two axes: four numbers a node."""
+    def depths(self) -> NDArray[np.int64]: ...
+    def last_measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def counts(self) -> NDArray[np.float64]: ...
+    def cells(self) -> NDArray[np.float64]: ...
 
 @final
 class Measured:

@@ -70,6 +70,13 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "sorted": (so.SortedHistogram(8), np.sort(COUNTS)),
 }
 SKETCH = so.sketches.Compression(measurements=6, sparsity=2)
+# Mechanisms that look, which are asked for by name alone.
+TREES: tuple[tuple[str, str, so.PureDP | so.ApproxDP], ...] = (
+    ("ranges", "path-budget-tree-laplace", PURE),
+    ("sums", "path-budget-tree-gaussian", APPROX),
+    ("grid", "path-budget-tree-laplace", PURE),
+    ("product", "full-tree-laplace", APPROX),
+)
 ASKED: dict[str, dict[str, Any]] = {
     "plain": {},
     "bound": {"constraint": so.optimal.PublicBound(40.0)},
@@ -218,6 +225,18 @@ RELEASES = [
         _released,
         np.sort(COUNTS),
         BAD_TABLES,
+    ),
+    *(
+        Spender(
+            f"{mechanism} of a {table}",
+            lambda table=table, mechanism=mechanism, privacy=privacy: so.plan(
+                TABLES[table][0], privacy, mechanism=mechanism
+            ),
+            _released,
+            TABLES[table][1],
+            BAD_TABLES,
+        )
+        for table, mechanism, privacy in TREES
     ),
     Spender("smooth", lambda: so.plan(SMOOTH, APPROX, unit=so.ReplaceOne(1)), _released, POINTS, (None, [[1, 2]])),
     Spender("smooth, pure", lambda: so.plan(SMOOTH, PURE), _released, POINTS, (None, [[1, 2]])),
@@ -482,6 +501,11 @@ FILES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "smooth plan": (smooth_plan, so.ReleasePlan.load),
     "smooth release": (lambda: smooth_plan().release(POINTS), so.smooth.SmoothRelease.load),
     "release": (lambda: so.plan(so.Histogram(8), APPROX).release(np.ones(8, dtype=int)), so.Release.load),
+    "tree plan": (lambda: so.plan(so.AllRanges(8), PURE, mechanism="path-budget-tree"), so.ReleasePlan.load),
+    "tree release": (
+        lambda: so.plan(so.AllRanges(8), PURE, mechanism="path-budget-tree").release(COUNTS),
+        so.adaptive.TreeRelease.load,
+    ),
     "local plan": (lambda: so.plan(SURVEY, APPROX), so.SurveyPlan.load),
     "sketch": (_sketch, so.sketches.Sketch.load),
     "sums of points": (

@@ -62,6 +62,8 @@ def said(thing):
 def record_of(thing):
     if isinstance(thing, so.Release):
         return [thing.fit.record(), thing.values.tolist(), thing.stderr.tolist(), thing.post_processing, thing.private]
+    if isinstance(thing, so.adaptive.TreeRelease):
+        return [thing.fit.record(), thing.cells.tolist(), thing.private]
     plan = thing.fit if isinstance(thing, so.smooth.SmoothRelease) else thing
     return plan.record() if hasattr(plan, "record") else plan.explain()
 

@@ -152,7 +152,15 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(
-    "load", [so.Plan.load, so.StreamPlan.load, so.SurveyPlan.load, so.ReleasePlan.load, so.smooth.SmoothRelease.load]
+    "load",
+    [
+        so.Plan.load,
+        so.StreamPlan.load,
+        so.SurveyPlan.load,
+        so.ReleasePlan.load,
+        so.smooth.SmoothRelease.load,
+        so.adaptive.TreeRelease.load,
+    ],
 )
 def test_files_of_strangers_raise_one_error(load, tmp_path):
     for number, content in enumerate(HOSTILE):

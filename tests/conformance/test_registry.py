@@ -6,6 +6,7 @@ import cases
 import pytest
 
 import sordino as so
+from sordino.mechanisms.adaptive.catalogue import ADAPTIVE_MECHANISMS
 from sordino.mechanisms.linear.catalogue import MECHANISMS
 from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
 from sordino.workloads.events.base import EventWorkload
@@ -14,7 +15,19 @@ from sordino.workloads.events.base import EventWorkload
 BASES = {"Continual", "Filter", "Workload"}
 
 
-SPACES = (so, so.events, so.local, so.optimal, so.privacy, so.sketches, so.smooth, so.streams, so.tables, so.workloads)
+SPACES = (
+    so,
+    so.adaptive,
+    so.events,
+    so.local,
+    so.optimal,
+    so.privacy,
+    so.sketches,
+    so.smooth,
+    so.streams,
+    so.tables,
+    so.workloads,
+)
 NAMES = {name: value for space in SPACES for name, value in vars(space).items() if inspect.isclass(value)}
 
 
@@ -34,6 +47,7 @@ def test_every_workload_is_planned():
 def test_every_mechanism_is_planned():
     planned = {mechanism for _, _, mechanism, _ in cases.table_mechanisms()}
     assert planned == {mechanism.name for mechanism in MECHANISMS}
+    assert {mechanism for _, mechanism, _ in cases.TREES} == {mechanism.name for mechanism in ADAPTIVE_MECHANISMS}
 
 
 def test_every_stream_mechanism_is_planned():

@@ -96,6 +96,7 @@ FUNCTION_SLOTS = {
     ("OrthonormalBasis", 2),
     ("GroupConvolution.from_predicate", 0),
     ("Release.query", 0),
+    ("TreeRelease.query", 0),
     ("tabulate", "progress"),
     ("EventStream.replay", 0),
     ("HistogramStream.estimate", "progress"),
@@ -105,7 +106,19 @@ FUNCTION_SLOTS = {
 }
 
 
-SPACES = (so, so.events, so.local, so.optimal, so.privacy, so.sketches, so.smooth, so.streams, so.tables, so.workloads)
+SPACES = (
+    so,
+    so.adaptive,
+    so.events,
+    so.local,
+    so.optimal,
+    so.privacy,
+    so.sketches,
+    so.smooth,
+    so.streams,
+    so.tables,
+    so.workloads,
+)
 
 
 def public(name):
@@ -352,6 +365,14 @@ def calls():
     add("Release.answer", release.answer, so.RunningSum(4))
     add("Release.query", release.query, np.sum)
     add("Release.sum", release.sum, [[0, 2]])
+    tree = so.plan(so.AllRanges(4), P, mechanism="path-budget-tree").release([1, 2, 3, 4])
+    add("TreeNodes.interval", tree.nodes.interval, 0.9, simultaneous=False)
+    add("TreeRelease.answer", tree.answer, so.RunningSum(4))
+    add("TreeRelease.sum", tree.sum, [[0, 2]])
+    add("TreeRelease.query", tree.query, np.sum)
+    add("TreeRelease.to_frame", tree.to_frame, library=None)
+    add("TreeRelease.save", tree.save, "tree")
+    add("TreeRelease.load", so.adaptive.TreeRelease.load, "none")
     add("BoxSums.interval", release.sum([[0, 2]]).interval, 0.9, simultaneous=False)
     sketched = so.plan(
         so.Histogram(64), A, compression=so.sketches.Compression(sparsity=4), mechanism="compressive-gaussian"
@@ -518,6 +539,7 @@ MADE = {
         "ReleasePlan",
     ),
     *("SmoothAnswers", "SmoothRelease", "RareStream", "Spectrum", "SurveyFit", "SurveyPlan", "TableFit"),
+    *("TreeFit", "TreeNodes", "TreeRelease"),
     *("StepEntry", "StepStore", "Stream", "StreamPlan", "StreamRelease", "Tabulated", "Workload", "Filter"),
     *("WordStream", "normal_tails.BoundedLog", "Haar", "Cosine", "Standard", "calibration.Noise"),
     # Contexts and functions of the caller; pictures need matplotlib; of GraphStream alone.

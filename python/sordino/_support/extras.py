@@ -16,6 +16,7 @@ _DRAWINGS = {
     "stream": "streams:plot_stream_plan",
     "comparison of stream": "streams:plot_stream_comparison",
     "density": "smooth:plot_density",
+    "tree": "trees:plot_tree",
 }
 
 

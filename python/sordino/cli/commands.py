@@ -291,13 +291,16 @@ def release_command(
     if not plan.workload.is_listed:
         raise InvalidParameterError("more than 2**26 answers are not written: release in Python, and ask for some")
     cells = source.cells_for(plan.workload)
+    shows_table = isinstance(plan.fit, so.adaptive.TreeFit) and not isinstance(plan.workload, so.Histogram)
+    if insecure_show_truth and shows_table:
+        raise InvalidParameterError("the picture of a tree shows its table: the truth is drawn beside a histogram's")
     truth = true_answers(plan, cells) if insecure_show_truth else None
     release = replace(plan.release(cells, ledger=account.ledger, request_id=account.request_id), index=source.labels)
     write_release(release, level, source, output)
     if save_plan is not None:
         plan.save(save_plan)
     if plot is not None:
-        figure = plot_release(release, level=level)
+        figure = plot_release(release, level=level) if isinstance(release, so.Release) else release.plot()
         if plan.workload.per_cell:
             figure.axes[0].set_xlabel(literal(source.axis))
         if truth is not None:

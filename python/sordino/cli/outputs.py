@@ -90,7 +90,7 @@ def plan_facts(plan: so.ReleasePlan) -> list[tuple[str, str]]:
         facts.append(("least of any Gaussian mechanism", f"{bound.value:.6g} ({bound.name})"))
     if ratio is not None:
         facts.append(("error over that", f"{ratio:.6g}"))
-    found = plan.fit.factorization
+    found = getattr(plan.fit, "factorization", None)
     if found is not None and found.gap is not None:
         facts.append(("search", f"within {found.gap:.2g} of the least error, after {found.iterations} iterations"))
     if plan.request.constraint is not None:

@@ -35,7 +35,8 @@ def write_release(
     """Write what is published, as JSON (to the standard output without a path), CSV or Parquet: the same columns.
 
     Names, values, standard errors, intervals. Answers that were projected or otherwise changed come with the unbiased
-    ones, which standard errors and intervals are about; tables recovered from a sketch have values only.
+    ones, which standard errors and intervals are about; tables recovered from a sketch, or read off a tree, have values
+    only.
 
     Args:
         release: What is published.
@@ -66,7 +67,7 @@ def write_release(
 
 
 def _numbers(release: so.Release, level: float) -> dict[str, Array]:
-    if release.fit.mechanism.strategy == "compressive":
+    if not release.fit.has_intervals:
         return {"value": release.values.reshape(-1)}
     interval = release.interval(level)
     found = (release.values, release.unbiased, release.stderr, interval.lower, interval.upper)
@@ -94,7 +95,7 @@ def write_columns(columns: dict[str, list[Any]], path: Path) -> None:
 
 
 def _release_record(release: so.Release) -> dict[str, Any]:
-    fit, projection = release.fit, release.projection
+    fit, projection = release.fit, getattr(release, "projection", None)
     request = fit.request
     record = {
         "workload": repr(request.workload),

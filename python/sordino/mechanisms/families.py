@@ -6,6 +6,8 @@ from typing import Any
 
 from sordino._support.records import SCHEMA
 from sordino.errors import DataTypeError, PlanFileError
+from sordino.mechanisms.adaptive.catalogue import ADAPTIVE_MECHANISMS
+from sordino.mechanisms.adaptive.family import ADAPTIVE
 from sordino.mechanisms.family import Family
 from sordino.mechanisms.fits import Fit, Request
 from sordino.mechanisms.linear.family import LINEAR
@@ -23,11 +25,14 @@ from sordino.workloads.smooth.base import SmoothQueries
 
 __all__ = ["FAMILIES", "family_of", "fit_of"]
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (LINEAR, STREAM, TABLE, RARE, SMOOTH, SURVEY)}
+_ALL = (LINEAR, ADAPTIVE, STREAM, TABLE, RARE, SMOOTH, SURVEY)
+FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
+# Asked for by name alone.
+_LOOKING = {name for each in ADAPTIVE_MECHANISMS for name in (each.name, each.strategy)}
 
 
-def family_of(workload: object) -> tuple[Family, Workload]:
-    """Return the family that serves a workload, and the workload as it reads it.
+def family_of(workload: object, mechanism: object = "auto") -> tuple[Family, Workload]:
+    """Return the family that serves a workload by such a mechanism, and the workload as it reads it.
 
     Raises:
         DataTypeError: No workload.
@@ -40,7 +45,8 @@ def family_of(workload: object) -> tuple[Family, Workload]:
         case SmoothQueries():
             return SMOOTH, workload
         case _ if not workload.continual:
-            return LINEAR, workload
+            looks = isinstance(mechanism, str) and mechanism in _LOOKING
+            return (ADAPTIVE if looks else LINEAR), workload
     asked = Continual.of(workload)
     match asked.workload:
         case RunningHistogram():
@@ -62,7 +68,7 @@ def fit_of(record: Any) -> Fit:
         raise PlanFileError("this is no plan, or it needs a newer sordino")
     domain = record["domain"]
     request = Request.rebuilt(record["request"], None if domain is None else domain["max_value"])
-    family, workload = family_of(request.workload)
+    family, workload = family_of(request.workload, request.mechanism)
     if family.name != record["family"] or workload != request.workload:
         raise PlanFileError("the plan's workload is of another family")
     fit = family.refit(family.check(request), record)

@@ -238,6 +238,8 @@ class Fit(ABC):
     """
 
     family: ClassVar[str]
+    # What a plan of it can do.
+    verb: ClassVar[Literal["release", "open", "encode"]] = "release"
     # What a sentence about the guarantee ends with, and what groups consist of.
     scope: ClassVar[str] = ""
     things: ClassVar[str] = "single records"
@@ -297,6 +299,11 @@ class Fit(ABC):
     def sensitivity(self) -> dict[str, float]:
         """Upper bounds of what neighbours differ by in the measured norm, by cause."""
         return dict(zip(("ideal", "encoding", "rounding"), self.doors[0].sensitivity, strict=True))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether answers are known without bias, so that there are intervals of them."""
+        return True
 
     def error(self, objective: Objective) -> float:
         """Return what is minimised."""

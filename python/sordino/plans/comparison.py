@@ -89,7 +89,8 @@ class Comparison:
             MissingDependencyError: matplotlib is not installed.
             UnsupportedMechanismError: There is no picture of such a comparison.
         """
-        figure = drawn(f"comparison of {family_of(self.request.workload)[0].name}", self, path, ax=ax)
+        family, _ = family_of(self.request.workload, self.request.mechanism)
+        figure = drawn(f"comparison of {family.name}", self, path, ax=ax)
         if figure is None:
             raise UnsupportedMechanismError("there is no picture of such a comparison")
         return figure
@@ -111,7 +112,7 @@ def _power(step: int) -> str:
 
 def compare_request(request: Request, progress: Progress | None = None) -> Comparison:
     """Return the comparison for a checked request."""
-    family, _ = family_of(request.workload)
+    family, _ = family_of(request.workload, request.mechanism)
     shown = family.shown(request, progress)
     rows = tuple({"mechanism": fit.name, **family.row(fit, shown)} for fit in shown.fits)
     return Comparison(

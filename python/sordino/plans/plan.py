@@ -16,7 +16,6 @@ from sordino._support.records import guarded, rebuilt, write_record
 from sordino.errors import HorizonError, InvalidParameterError, PlanFileError, ShapeError, UnsupportedMechanismError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.fits import Fit, Request
-from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.local.family import SurveyFit
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.mechanisms.stream.fit import StreamFit
@@ -58,7 +57,7 @@ class Plan:
 
     Attributes:
         fit: What was asked for and fitted: strategy, lattice and noise, with everything that is known of them. A
-            `LinearFit`, `SmoothFit`, `StreamFit`, `TableFit`, `RareFit` or `SurveyFit`; what all have is `Fit`.
+            `LinearFit`, `TreeFit`, `SmoothFit`, `StreamFit`, `TableFit`, `RareFit` or `SurveyFit`; all are a `Fit`.
         beside: What its charge does to the ledger beside which it was planned, in lines of text.
     """
 
@@ -245,7 +244,7 @@ class ReleasePlan(Plan):
             request_id: Name of the request, charged at most once.
 
         Returns:
-            A `Release`; a `SmoothRelease` for `SmoothQueries`.
+            A `Release`; a `SmoothRelease` for `SmoothQueries`, a `TreeRelease` for trees that look at the data.
 
         Raises:
             DataTypeError: The data is no array of numbers, or the ledger no ledger.
@@ -446,5 +445,5 @@ class SurveyPlan(Plan):
 
 def plan_of(fit: Fit, beside: tuple[str, ...] = ()) -> Plan:
     """Return the plan of a fit, by what can be done with it."""
-    kinds: dict[type[Fit], type[Plan]] = {LinearFit: ReleasePlan, SmoothFit: ReleasePlan, SurveyFit: SurveyPlan}
-    return kinds.get(type(fit), StreamPlan)(fit, beside)
+    kinds: dict[str, type[Plan]] = {"release": ReleasePlan, "open": StreamPlan, "encode": SurveyPlan}
+    return kinds[fit.verb](fit, beside)

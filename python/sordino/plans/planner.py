@@ -58,7 +58,7 @@ def _is_default(value: object, default: object) -> bool:
 
 def _asked(workload: object, privacy: object, unit: object, options: dict[str, Any]) -> tuple[Family, Request]:
     """Return a request and the family that serves it; options of other families are refused."""
-    family, asked = family_of(workload)
+    family, asked = family_of(workload, options.get("mechanism"))
     taken = {"mechanism", *family.takes(asked)}
     for name, value in options.items():
         if name not in taken and not _is_default(value, _DEFAULTS[name]):
@@ -350,7 +350,7 @@ def privacy_for(
         "max_value": max_value,
         "integral": integral,
     }
-    if "objective" not in family_of(workload)[0].options:
+    if "objective" not in family_of(workload, mechanism)[0].options:
         del options["objective"]
     family, request = _asked(workload, guarantee(1.0), unit, options)
     # Half widths are known to a few thousandths, and slow.

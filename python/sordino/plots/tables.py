@@ -296,7 +296,7 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
 
 def _half_widths(release: Release, level: float) -> Array:
     """Return half the length of each interval; zeros for a sketch, which has none."""
-    if release.fit.mechanism.strategy == "compressive":
+    if not release.fit.has_intervals:
         return np.zeros(release.values.size)
     interval = release.interval(level)
     return (interval.upper - interval.lower).reshape(-1) / 2.0

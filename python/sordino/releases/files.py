@@ -88,7 +88,7 @@ def _whole_record(release: Release) -> dict[str, Any]:
 def _shown(release: Release) -> dict[str, Any]:
     """Return what other programs read: the columns of `to_frame`, with the unbiased answers, without intervals."""
     layout = release.workload.layout
-    if release.fit.mechanism.strategy == "compressive":
+    if not release.fit.has_intervals:
         return label_columns(release) | {"value": release.values.reshape(-1)}
     if layout is not None and layout.channels is not None:
         return frame_columns(release, _LEVEL)
@@ -117,7 +117,7 @@ def _shown_digest(table: Any) -> str:
 def _columns(release: Release) -> dict[str, Array]:
     """Return the numbers of all answers."""
     found = {"value": release.values}
-    if release.fit.mechanism.strategy != "compressive":
+    if release.fit.has_intervals:
         if release.post_processing:
             found["unbiased"] = release.unbiased
         found["stderr"] = release.stderr
@@ -193,7 +193,7 @@ def _rebuild(record: dict[str, Any], table: Any, kind: type[Release]) -> Release
         raise PlanFileError("the release was made with another lattice than its plan says")
     done = _done_in(record)
     columns = {name: _reals(column) for name, column in record["answered"].items()}
-    sketched = fit.mechanism.strategy == "compressive"
+    sketched = not fit.has_intervals
     listed = fit.request.workload.is_listed or record["answers"] is not None
     expected = {"value"} if sketched else {"value", "stderr"} | ({"unbiased"} if done else set())
     if set(columns) != (expected if listed else set()):

@@ -10,17 +10,19 @@ import numpy as np
 
 from sordino._support.protocols import TableLike
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.adaptive.fit import TreeFit
 from sordino.mechanisms.fits import Fit
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.privacy.books import Charge
 from sordino.privacy.requests import Answering, NoiseKey, Prepared
+from sordino.releases.adaptive.file import TREE
+from sordino.releases.adaptive.tree import TreeRelease
 from sordino.releases.arrays import read_cells
 from sordino.releases.files import dump_release, read_release
 from sordino.releases.release import Release
 from sordino.releases.sketches import Sketch
-from sordino.releases.smooth.file import dump_release as dump_summary
-from sordino.releases.smooth.file import read_release as read_summary
+from sordino.releases.smooth.file import SUMMARY
 from sordino.releases.smooth.point_sums import PointSums
 from sordino.releases.smooth.release import SmoothRelease
 
@@ -74,6 +76,8 @@ def making(fit: Fit) -> Making:
             return _TABLES
         case SmoothFit():
             return _POINTS
+        case TreeFit():
+            return _TREES
     raise UnsupportedMechanismError("this plan has no release")
 
 
@@ -157,8 +161,33 @@ _POINTS = Making(
     _prepare_points,
     lambda release: release,
     _answered_points,
-    dump_summary,
-    lambda content: read_summary(content, SmoothRelease),
+    SUMMARY.dump,
+    lambda content: SUMMARY.read(content, SmoothRelease),
+)
+
+
+# Trees.
+
+
+def _prepare_tree(fit: TreeFit, data: object, accounted: bool) -> Prepared[TreeRelease]:
+    values, index = read_cells(data, fit.request.workload, integral=True, unit=fit.request.unit)
+
+    def measure(noise: NoiseKey) -> TreeRelease:
+        return TreeRelease(fit, fit.door.measure(values, noise.key), index, noise.private, accounted)
+
+    return Prepared(measure, lambda: data_digest(values))
+
+
+def _answered_tree(fit: TreeFit, record: object) -> TreeRelease | None:
+    return record if isinstance(record, TreeRelease) and fit.is_same(record.fit) else None
+
+
+_TREES = Making(
+    _prepare_tree,
+    lambda release: release,
+    _answered_tree,
+    TREE.dump,
+    lambda content: TREE.read(content, TreeRelease),
 )
 
 

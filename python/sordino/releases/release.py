@@ -92,7 +92,7 @@ class Release:
         values: Array | None = None
         if fit.request.workload.is_listed:
             shape = fit.request.workload.answers_shape
-            sketched = fit.mechanism.strategy == "compressive"
+            sketched = not fit.has_intervals
             values = np.full(shape, np.nan) if sketched else _core.decode(fit.strategy, measured).reshape(shape)
         return cls(fit, measured, values, index, private, accounted, asked=asked)
 
@@ -188,7 +188,7 @@ class Release:
         Raises:
             UnsupportedMechanismError: Only a sketch was measured: it has no unbiased answers.
         """
-        if self.fit.mechanism.strategy == "compressive":
+        if not self.fit.has_intervals:
             raise UnsupportedMechanismError("a sketch has no unbiased answers, and no intervals around them")
         return self.values if self._unbiased is None else self._unbiased
 
@@ -250,7 +250,7 @@ class Release:
         if not isinstance(workload, Workload):
             raise DataTypeError("answer takes a workload")
         fitted = self.fit
-        if fitted.mechanism.strategy == "compressive":
+        if not fitted.has_intervals:
             raise UnsupportedMechanismError("a sketch has no unbiased answers: use query(f) on the recovered table")
         if workload == self.fit.request.workload:
             values = None
@@ -292,7 +292,7 @@ class Release:
         )
 
     def _processed(self, values: Array, name: str) -> Release:
-        sketched = self.fit.mechanism.strategy == "compressive"
+        sketched = not self.fit.has_intervals
         unbiased = None if sketched else self.unbiased
         done = (*self.post_processing, name)
         return replace(self, _values=values, _unbiased=unbiased, post_processing=done, consistency=None)
@@ -633,7 +633,7 @@ class Release:
         if self.labels is not None:
             columns["index"] = arrow_column(pa, list(self.labels))
         columns["value"] = pa.array(self.values.reshape(-1))
-        if self.fit.mechanism.strategy != "compressive":
+        if self.fit.has_intervals:
             columns["stderr"] = pa.array(np.ascontiguousarray(self.stderr).reshape(-1))
         return pa.table(columns)
 
@@ -655,7 +655,7 @@ class Release:
             ("mechanism", self.fit.mechanism.name),
         ]
         facts += [("values", ", ".join(self.post_processing))] if self.post_processing else []
-        if self._values is None or self.fit.mechanism.strategy == "compressive":
+        if self._values is None or not self.fit.has_intervals:
             return card(repr(self.workload), facts)
         columns = frame_columns(self, 0.95)
         rows = [[_shown(column[k]) for column in columns.values()] for k in range(min(self.values.size, _ROWS))]

@@ -15,9 +15,11 @@ from sordino._support.records import parted
 from sordino.errors import SordinoError
 from sordino.privacy.costs import Cost
 from sordino.privacy.ledger import Ledger
+from sordino.releases.adaptive.file import TREE
+from sordino.releases.adaptive.tree import TreeRelease
 from sordino.releases.files import read_release
 from sordino.releases.release import Release
-from sordino.releases.smooth.file import read_release as read_summary
+from sordino.releases.smooth.file import SUMMARY
 from sordino.releases.smooth.release import SmoothRelease
 from sordino.storage import ledgers, streams
 
@@ -113,9 +115,14 @@ def _loaded(content: bytes) -> Any:
         kind = json.loads(parted(content)[0]).get("kind")
     except (ValueError, AttributeError):
         return None
-    if kind == "release":
-        return read_release(content, Release)
-    return read_summary(content, SmoothRelease) if kind == "smooth-release" else None
+    match kind:
+        case "release":
+            return read_release(content, Release)
+        case "smooth-release":
+            return SUMMARY.read(content, SmoothRelease)
+        case "tree-release":
+            return TREE.read(content, TreeRelease)
+    return None
 
 
 def _picture(release: Any) -> str:

@@ -30,6 +30,7 @@ mod minimize;
 pub mod objective;
 pub mod optimize;
 pub mod owner;
+pub mod path_tree;
 pub mod plan;
 mod polytope;
 mod scratch;

@@ -113,7 +113,7 @@ pub(crate) enum Cells<'py> {
 }
 
 impl Cells<'_> {
-    fn data(&self) -> PyResult<Data<'_>> {
+    pub(crate) fn data(&self) -> PyResult<Data<'_>> {
         Ok(match self {
             Self::Integers(cells) => Data::Integers(cells.as_slice()?),
             Self::Reals(cells) => Data::Reals(cells.as_slice()?),

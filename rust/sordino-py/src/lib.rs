@@ -14,6 +14,7 @@ mod interrupt;
 mod names;
 mod noise;
 mod optimize;
+mod path_tree;
 mod recovery;
 mod sealing;
 mod sketch;
@@ -51,6 +52,8 @@ mod _core {
         Searched, balanced_root, condensed, dense, dense_strategy, minimum_ellipsoid, optimize_strategy, p_identity,
         root_diagonal, several_strategy,
     };
+    #[pymodule_export]
+    use crate::path_tree::{GrownTree, PathDoor};
     #[pymodule_export]
     use crate::recovery::{Basis, Recovered, SparsityScores, isotonic, recover};
     #[pymodule_export]

@@ -9,6 +9,7 @@ use sordino_core::estimate::recovery::Algorithm;
 use sordino_core::events;
 use sordino_core::objective;
 use sordino_core::optimize::{self, Noise};
+use sordino_core::path_tree;
 use sordino_core::sketch;
 use sordino_core::smooth::Profile;
 use sordino_core::strategy;
@@ -60,6 +61,15 @@ pub(crate) enum Limits {
 named!(NoiseLaw(door::NoiseLaw), "noise law",
     "gaussian" => door::NoiseLaw::Gaussian,
     "laplace" => door::NoiseLaw::Laplace,
+);
+named!(Growth(path_tree::Growth), "way a tree grows",
+    "adaptive" => path_tree::Growth::Adaptive,
+    "full" => path_tree::Growth::Full,
+);
+named!(Axis(path_tree::Axis), "axis of queries",
+    "cells" => path_tree::Axis::Cells,
+    "sums" => path_tree::Axis::Sums,
+    "ranges" => path_tree::Axis::Ranges,
 );
 named!(SearchedNoise(Noise), "noise of a search", "gaussian" => Noise::Gaussian, "laplace" => Noise::Blocks);
 named!(Relation(Neighbours), "neighbouring relation",

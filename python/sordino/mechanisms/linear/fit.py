@@ -29,6 +29,7 @@ from sordino.accuracy.lattice_half_widths import (
 )
 from sordino.accuracy.staircase import Staircase
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.adaptive.fit import advice
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kind_of_error
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
@@ -131,6 +132,11 @@ class LinearFit(DoorFit):
         if self.mechanism.strategy == "compressive":
             raise UnsupportedMechanismError("what a sketch does to a single answer is not known, only the mean error")
         return self.stderr.reshape(self.request.workload.answers_shape)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether answers are known without bias: a sketch has none."""
+        return self.mechanism.strategy != "compressive"
 
     @property
     def proportional(self) -> bool:
@@ -338,7 +344,7 @@ class LinearFit(DoorFit):
             lines.insert(0, f"branching      {self.branching}")
         for number, (name, _) in enumerate(self.parts, 1):
             lines.insert(number - 1, f"part {number:<10}{name}")
-        lines += self._total_lines()
+        lines += [*self._total_lines(), *advice(self.request)]
         return [*lines, *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]
 
     def _total_lines(self) -> list[str]:

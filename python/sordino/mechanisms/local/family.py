@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class SurveyFit(Fit):
     """
 
     family: ClassVar[str] = "survey"
+    verb: ClassVar[Literal["release", "open", "encode"]] = "encode"
     scope: ClassVar[str] = ", by its report alone"
     things: ClassVar[str] = "clients"
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,7 @@ class StreamFit(DoorFit):
     """
 
     family: ClassVar[str] = "stream"
+    verb: ClassVar[Literal["release", "open", "encode"]] = "open"
 
     mechanism: StreamMechanism
     strategy: _core.StreamPlan = field(repr=False)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
@@ -50,6 +50,7 @@ class RareFit(Fit):
     """
 
     family: ClassVar[str] = "rare"
+    verb: ClassVar[Literal["release", "open", "encode"]] = "open"
     scope: ClassVar[str] = ", over all steps together"
 
     counters: StreamFit = field(repr=False)

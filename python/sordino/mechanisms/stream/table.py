@@ -66,6 +66,7 @@ class TableFit(Fit):
     """
 
     family: ClassVar[str] = "table"
+    verb: ClassVar[Literal["release", "open", "encode"]] = "open"
 
     representation: Representation
     counters: StreamFit = field(repr=False)

@@ -18,7 +18,7 @@ from sordino._support.extras import drawn
 from sordino.accuracy.half_widths import factor_of_variance, gaussian_half_width
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError, UnsupportedMechanismError
 from sordino.mechanisms.smooth.residuals import contraction
-from sordino.releases.smooth.file import load_release, save_release
+from sordino.releases.smooth.file import SUMMARY
 from sordino.releases.smooth.grid_measure import GridMeasure, project_summary
 from sordino.releases.smooth.readers import Coefficients, outer_products, reader_of
 from sordino.workloads.base import Array
@@ -413,7 +413,7 @@ class SmoothRelease:
             DataTypeError: `path` is no path.
             InputFileError: The file cannot be written.
         """
-        return save_release(self, path_of(path))
+        return SUMMARY.save(self, path_of(path))
 
     @staticmethod
     def load(path: str | Path) -> SmoothRelease:
@@ -424,7 +424,7 @@ class SmoothRelease:
             PlanFileError: The file is no summary, was altered, or does not fit its plan; or declared queries are
                 whitened otherwise on this machine.
         """
-        return load_release(path, SmoothRelease)
+        return SUMMARY.load(path, SmoothRelease)
 
     def _repr_html_(self) -> str:
         facts = [

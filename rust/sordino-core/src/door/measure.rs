@@ -106,6 +106,11 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// What another verb of the door has published.
+    pub(super) fn of(units: Vec<i64>, grid: i16) -> Self {
+        Self { units, grid }
+    }
+
     /// The published integers, in units of `2^grid`.
     pub fn units(&self) -> &[i64] {
         &self.units

@@ -1,14 +1,16 @@
 //! The door: the only place where a private value meets randomness.
 //!
 //! `measure` publishes lattice integers, all at once or step by step, `select` publishes one index, `above` that a count has come
-//! above a threshold, `publish_keys` and `keep_keys` which keys many have, and `noise` is noise alone. A reviewer who trusts this folder, `lattice.rs` and the sensitivities trusts
-//! the library: `random/` is private to it, and processes of streams get a source of noise that takes no value in.
+//! above a threshold, `publish_keys` and `keep_keys` which keys many have, `PathDoor` counts of nested boxes of which
+//! earlier ones decide on later ones, and `noise` is noise alone. A reviewer who trusts this folder, `lattice.rs` and the
+//! sensitivities trusts the library: `random/` is private to it, and processes of streams get a source of noise that takes no value in.
 
 mod above;
 mod keys;
 mod measure;
 mod noise;
 mod pan_private;
+mod paths;
 mod random;
 mod select;
 mod sparsity;
@@ -19,6 +21,7 @@ pub use keys::{keep_keys, publish_keys};
 pub use measure::{Data, DiscreteRows, Door, Measured, Sensitivity};
 pub use noise::noise;
 pub use pan_private::PanPrivateTree;
+pub use paths::PathDoor;
 pub(crate) use random::NoiseSource;
 pub use random::{Key, MAX_QUARTER_UNITS, NoiseLaw};
 pub use select::select;

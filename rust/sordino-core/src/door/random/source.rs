@@ -168,6 +168,14 @@ impl NoiseSource {
         }
     }
 
+    /// The next sample, of another law from now on.
+    pub(in crate::door) fn one(&mut self, law: SourceLaw, quarter_units: u64) -> i64 {
+        self.law = law;
+        let mut row = [0];
+        self.fill(&mut row, quarter_units);
+        row[0]
+    }
+
     /// Overwrites `row` with the next samples `round(quarter_units/4·Z)`.
     ///
     /// `quarter_units` is from 1 to [`super::MAX_QUARTER_UNITS`]: whoever fits a door has checked it.

@@ -1,0 +1,1 @@
+"""What mechanisms that look have published."""
