@@ -23,7 +23,7 @@ def _rebuild(record: dict[str, Any], kind: type[TreeRelease]) -> TreeRelease:
     except UnsupportedMechanismError:
         raise PlanFileError("no tree of this plan grows by these counts") from None
     if record["grid"] != measured.grid:
-        raise PlanFileError("the tree was made on another lattice than its plan's")
+        raise PlanFileError("the tree was made with other noise than its plan says")
     return kind(fit, measured, private=record["private"] is True, accounted=record["accounted"] is True)
 
 

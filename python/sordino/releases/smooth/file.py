@@ -29,7 +29,7 @@ def _rebuild(record: dict[str, Any], kind: type[SmoothRelease]) -> SmoothRelease
     if record["features"] != _mark(fit):
         raise PlanFileError("the features of the summary come out otherwise on this machine: ask where it was made")
     if record["grid"] != fit.door.grid:
-        raise PlanFileError("the summary was made on another lattice than its plan's")
+        raise PlanFileError("the summary was made with other noise than its plan says")
     if units.shape != (fit.strategy.measured_len,):
         raise PlanFileError("the summary has another number of sums than its plan")
     names = record["names"]
