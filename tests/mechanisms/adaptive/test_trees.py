@@ -32,7 +32,8 @@ def parts(first, end, fan):
 def grown_by_hand(published, shape, epsilon):
     """Return boxes, what each was measured with, and in what order: of Laplace noise."""
     numbers, found = iter(published), []
-    level = [(tuple((0, n) for n in shape), 0.05, 0.95)]
+    top = 0.02 if len(shape) > 1 and min(shape) > 1 else 0.05
+    level = [(tuple((0, n) for n in shape), top, 1.0 - top)]
     while level:
         below = []
         for box, share, left in level:
@@ -53,7 +54,7 @@ def grown_by_hand(published, shape, epsilon):
                 most = max(f for f in (2, 4, 8) if f <= max(min(8, 1.5 * k), 2))
             fans = [min(side, most) for side in sides]
             last = k < 1.5 * most or fans == sides
-            given = left if last else left * (0.15 if len(live) > 1 else 0.25)
+            given = left if last else left * (0.15 if len(live) > 1 else 0.3)
             cut = [parts(first, end, fan) for (first, end), fan in zip(box, fans, strict=True)]
             boxes = [(a,) for a in cut[0]] if len(cut) == 1 else [(a, b) for a in cut[0] for b in cut[1]]
             below += [(each, given, left - given) for each in boxes]

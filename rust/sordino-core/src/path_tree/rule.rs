@@ -8,8 +8,10 @@ pub(crate) const WHOLE: u64 = 1 << 40;
 /// No share is smaller.
 pub(crate) const LEAST_SHARE: u64 = WHOLE >> 20;
 
-/// Share of the top.
-const TOP: f64 = 0.05;
+/// Share of the top of a line, and of a plane.
+const TOP: [f64; 2] = [0.05, 0.02];
+/// What the parts of a node get of what is left, on a line and on a plane, if they are divided further.
+const BELOW: [f64; 2] = [0.3, 0.15];
 /// Records in a part, in units of its noise, from which it is worth dividing.
 const WORTH: f64 = 3.0;
 /// Most parts of a stretch.
@@ -70,7 +72,7 @@ impl Rule {
     /// Share of the top, zero if it is not measured.
     pub(crate) fn top(&self) -> u64 {
         match self.growth {
-            Growth::Adaptive => (TOP * WHOLE as f64) as u64,
+            Growth::Adaptive => (TOP[usize::from(self.shape[0].min(self.shape[1]) > 1)] * WHOLE as f64) as u64,
             Growth::Full => 0,
         }
     }
@@ -102,13 +104,7 @@ impl Rule {
         };
         let fan = sides.map(|side| side.min(most));
         let last = parts < 1.5 * f64::from(most) || fan == sides;
-        let share = if last {
-            1.0
-        } else if plane {
-            0.15
-        } else {
-            0.25
-        };
+        let share = if last { 1.0 } else { BELOW[usize::from(plane)] };
         Next::Divide { fan, share: part(left, share) }
     }
 

@@ -55,7 +55,7 @@ fn what_is_done_next() {
     for (k, fan, last) in
         [(1.6, 2, true), (2.6, 2, true), (2.7, 4, true), (5.9, 8, true), (11.9, 8, true), (12.1, 8, false)]
     {
-        let share = if last { WHOLE } else { WHOLE / 4 };
+        let share = if last { WHOLE } else { (WHOLE as f64 * 0.3) as u64 };
         assert_eq!(next(3.0 * k), Next::Divide { fan: [1, fan], share }, "{k}");
     }
     let single = Region { first: [0, 3], end: [1, 4] };
