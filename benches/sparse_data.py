@@ -48,7 +48,8 @@ def _plateaus(rng: Generator) -> Counts:
 
 def _smooth(rng: Generator) -> Counts:
     """Three waves around 25 records a cell."""
-    return rng.poisson(25.0 * (1.0 + 0.8 * np.sin(2.0 * np.pi * 3.0 * np.arange(CELLS) / CELLS)))
+    counts: Counts = rng.poisson(25.0 * (1.0 + 0.8 * np.sin(2.0 * np.pi * 3.0 * np.arange(CELLS) / CELLS)))
+    return counts
 
 
 def _lognormal(rng: Generator) -> Counts:
