@@ -55,7 +55,8 @@ def _smooth(rng: Generator) -> Counts:
 def _lognormal(rng: Generator) -> Counts:
     """100,000 records, lognormal without order."""
     rates = rng.lognormal(0.0, 1.5, CELLS)
-    return rng.poisson(100_000 * rates / rates.sum())
+    counts: Counts = rng.poisson(100_000 * rates / rates.sum())
+    return counts
 
 
 SERIES: dict[str, Callable[[Generator], Counts]] = {
