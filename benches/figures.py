@@ -14,6 +14,7 @@ import audit
 import audit_laws
 import audit_ledger
 import audit_streams
+import audit_trees
 import calibration
 import compressive
 import compressive_errors
@@ -32,6 +33,7 @@ import services
 import several_cells
 import smooth
 import smooth_errors
+import sparse
 import stream_errors
 from generated import machine, written
 from harness import Row, in_process, quick, table
@@ -59,6 +61,7 @@ def _main() -> int:
         "geometry": geometry.figures,
         "geometry_errors": geometry_errors.figures,
         "optimality": optimality.figures,
+        "sparse": sparse.figures,
         "compressive": compressive.figures,
         "compressive_errors": compressive_errors.figures,
         "smooth": smooth.figures,
@@ -71,6 +74,7 @@ def _main() -> int:
         "audit": audit.attacks,
         "audit_streams": partial(in_process, audit_streams.__file__, "all", threads=1),
         "audit_laws": audit_laws.figures,
+        "audit_trees": audit_trees.figures,
         "audit_ledger": partial(in_process, audit_ledger.__file__, "all", threads=1),
     }
     chosen = [argument for argument in sys.argv[1:] if argument != "--wheel"] or list(benches)

@@ -82,6 +82,8 @@ impl PathDoor {
     }
 }
 
+type Readings<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
 /// A tree that has grown.
 #[pyclass(frozen, module = "sordino._core")]
 pub(crate) struct GrownTree(path_tree::Grown);
@@ -102,6 +104,17 @@ impl GrownTree {
     fn last_measured<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
         let (values, variances): (Vec<f64>, Vec<f64>) = self.0.last_measured().unzip();
         (values.into_pyarray(py), variances.into_pyarray(py))
+    }
+
+    /// Everything that was measured: boxes as in `regions`, counts with noise, variances.
+    fn measured<'py>(&self, py: Python<'py>) -> Readings<'py> {
+        let (mut ends, mut values, mut variances) = (Vec::new(), Vec::new(), Vec::new());
+        for (region, value, variance) in self.0.measured() {
+            ends.extend([region.first, region.end].iter().flatten().copied().map(i64::from));
+            values.push(value);
+            variances.push(variance);
+        }
+        (ends.into_pyarray(py), values.into_pyarray(py), variances.into_pyarray(py))
     }
 
     /// Counts of the nodes: not negative, and adding up.
