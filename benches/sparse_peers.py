@@ -161,8 +161,7 @@ class _Node:
 
 def path_budget_tree(counts: Array, epsilon: float, rng: Generator) -> Array:
     """Return cells of the path-budget tree, node by node in plain Python."""
-    top = 0.02 if counts.ndim > 1 else 0.05
-    root = _Node(tuple((0, n) for n in counts.shape), top, 1.0 - top)
+    root = _Node(tuple((0, n) for n in counts.shape), 0.02, 0.98)
     order = [root]
     for node in order:
         exact = float(counts[tuple(slice(*ends) for ends in node.box)].sum())
@@ -188,7 +187,11 @@ def path_budget_tree(counts: Array, epsilon: float, rng: Generator) -> Array:
             most = max(fan for fan in (2, 4, 8) if fan <= max(1.5 * parts, 2.0))
         fans = [min(side, most) for side in sides]
         last = parts < 1.5 * most or fans == sides
-        share = node.left if last else node.left * (0.15 if plane else 0.3)
+        part = 0.4
+        if plane:
+            levels = next(n for n in range(1, 99) if most**n >= min(parts, max(sides)))
+            part = 1.0 / sum(4.0 ** (n / 3.0) for n in range(levels))
+        share = node.left if last else node.left * part
         cuts = [
             [first + k * (end - first) // fan for k in range(fan + 1)]
             for (first, end), fan in zip(node.box, fans, strict=True)

@@ -32,8 +32,7 @@ def parts(first, end, fan):
 def grown_by_hand(published, shape, epsilon):
     """Return boxes, what each was measured with, and in what order: of Laplace noise."""
     numbers, found = iter(published), []
-    top = 0.02 if len(shape) > 1 and min(shape) > 1 else 0.05
-    level = [(tuple((0, n) for n in shape), top, 1.0 - top)]
+    level = [(tuple((0, n) for n in shape), 0.02, 0.98)]
     while level:
         below = []
         for box, share, left in level:
@@ -54,7 +53,11 @@ def grown_by_hand(published, shape, epsilon):
                 most = max(f for f in (2, 4, 8) if f <= max(min(8, 1.5 * k), 2))
             fans = [min(side, most) for side in sides]
             last = k < 1.5 * most or fans == sides
-            given = left if last else left * (0.15 if len(live) > 1 else 0.3)
+            share = 0.4
+            if len(live) > 1:
+                levels = next(n for n in range(1, 99) if most**n >= min(k, max(sides)))
+                share = 1.0 / sum(4.0 ** (n / 3.0) for n in range(levels))
+            given = left if last else left * share
             cut = [parts(first, end, fan) for (first, end), fan in zip(box, fans, strict=True)]
             boxes = [(a,) for a in cut[0]] if len(cut) == 1 else [(a, b) for a in cut[0] for b in cut[1]]
             below += [(each, given, left - given) for each in boxes]

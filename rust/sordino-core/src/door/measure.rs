@@ -139,6 +139,59 @@ impl Measured {
     }
 }
 
+/// What `f` makes of private input, clamped to its domain.
+pub(super) fn with_input<R>(
+    domain: Domain,
+    input_len: usize,
+    data: Data<'_>,
+    f: impl FnOnce(Input<'_>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let mut cells;
+    let nonzero: Vec<usize>;
+    let input = match data {
+        Data::Integers(values) => {
+            Error::check_len("input", input_len, values.len())?;
+            cells = INTEGERS.take(values.len());
+            cells.par_chunks_mut(CHUNK).zip(values.par_chunks(CHUNK)).for_each(|(cells, values)| {
+                for (cell, value) in cells.iter_mut().zip(values) {
+                    *cell = domain.integer_steps(*value);
+                }
+            });
+            Input::Cells(&cells)
+        }
+        Data::Reals(values) => {
+            Error::check_len("input", input_len, values.len())?;
+            cells = INTEGERS.take(values.len());
+            for (cell, value) in cells.iter_mut().zip(values) {
+                *cell = domain.steps(*value);
+            }
+            Input::Cells(&cells)
+        }
+        Data::Sparse { cells: places, values } => {
+            Error::check_len("values", places.len(), values.len())?;
+            nonzero = places.iter().map(|place| usize::try_from(*place).unwrap_or(usize::MAX)).collect();
+            if nonzero.windows(2).any(|pair| pair[0] >= pair[1]) || nonzero.last().is_some_and(|j| *j >= input_len) {
+                return Err(Error::invalid("cells", "must be rising and below the number of cells"));
+            }
+            cells = INTEGERS.take(input_len);
+            cells.fill(0);
+            for (place, value) in nonzero.iter().zip(values) {
+                cells[*place] = domain.integer_steps(*value);
+            }
+            Input::Sparse { cells: &cells, nonzero: &nonzero }
+        }
+        Data::Codes(_) if domain.fraction_bits() > 0 => {
+            return Err(Error::Unsupported("records are counted in integers: declare integer cells".into()));
+        }
+        Data::Sums(_) if domain.fraction_bits() > 0 => {
+            return Err(Error::Unsupported("a sketch has sums of integers: declare integer cells".into()));
+        }
+        Data::Codes(codes) => Input::Codes(codes),
+        Data::Sums(sums) => Input::Sums(sums),
+    };
+    f(input)
+}
+
 impl Door {
     /// Chooses the largest lattice spacing whose rounding costs at most 1e-6 of the sensitivity and
     /// leaves at least 2^20 units of noise; integers get a spacing that divides 1, at no cost at all.
@@ -369,51 +422,12 @@ impl Door {
         if strategy.measured_len() != self.measured_len || strategy.geometry() != self.geometry {
             return Err(Error::Unsupported("this door was fitted to another strategy".into()));
         }
+        with_input(self.domain, input_len, data, |input| self.publish(strategy, input, key))
+    }
+
+    /// Encodes, rounds, adds noise.
+    fn publish(&self, strategy: &dyn Strategy, input: Input<'_>, key: &Key) -> Result<Measured, Error> {
         let domain = self.domain;
-        let mut cells;
-        let nonzero: Vec<usize>;
-        let input = match data {
-            Data::Integers(values) => {
-                Error::check_len("input", input_len, values.len())?;
-                cells = INTEGERS.take(values.len());
-                cells.par_chunks_mut(CHUNK).zip(values.par_chunks(CHUNK)).for_each(|(cells, values)| {
-                    for (cell, value) in cells.iter_mut().zip(values) {
-                        *cell = domain.integer_steps(*value);
-                    }
-                });
-                Input::Cells(&cells)
-            }
-            Data::Reals(values) => {
-                Error::check_len("input", input_len, values.len())?;
-                cells = INTEGERS.take(values.len());
-                for (cell, value) in cells.iter_mut().zip(values) {
-                    *cell = domain.steps(*value);
-                }
-                Input::Cells(&cells)
-            }
-            Data::Sparse { cells: places, values } => {
-                Error::check_len("values", places.len(), values.len())?;
-                nonzero = places.iter().map(|place| usize::try_from(*place).unwrap_or(usize::MAX)).collect();
-                if nonzero.windows(2).any(|pair| pair[0] >= pair[1]) || nonzero.last().is_some_and(|j| *j >= input_len)
-                {
-                    return Err(Error::invalid("cells", "must be rising and below the number of cells"));
-                }
-                cells = INTEGERS.take(input_len);
-                cells.fill(0);
-                for (place, value) in nonzero.iter().zip(values) {
-                    cells[*place] = domain.integer_steps(*value);
-                }
-                Input::Sparse { cells: &cells, nonzero: &nonzero }
-            }
-            Data::Codes(_) if domain.fraction_bits() > 0 => {
-                return Err(Error::Unsupported("records are counted in integers: declare integer cells".into()));
-            }
-            Data::Sums(_) if domain.fraction_bits() > 0 => {
-                return Err(Error::Unsupported("a sketch has sums of integers: declare integer cells".into()));
-            }
-            Data::Codes(codes) => Input::Codes(codes),
-            Data::Sums(sums) => Input::Sums(sums),
-        };
         poll()?;
         let grid = i32::from(self.lattice());
         let mut units = vec![0i64; strategy.measured_len()];

@@ -13,6 +13,7 @@ mod pan_private;
 mod paths;
 mod random;
 mod select;
+mod shares;
 mod sparsity;
 mod stream;
 
@@ -25,5 +26,6 @@ pub use paths::PathDoor;
 pub(crate) use random::NoiseSource;
 pub use random::{Key, MAX_QUARTER_UNITS, NoiseLaw};
 pub use select::select;
+pub(crate) use shares::{LEAST_SHARE, WHOLE, variance};
 pub use sparsity::{Cells, SparsityChoice};
 pub use stream::{StreamDoor, StreamShift};

@@ -10,12 +10,13 @@
 //!
 //! The meter below keeps what is left of every path in integers; nothing else says what is measured next.
 
-use super::measure::{Data, MIN_QUARTER_UNITS, Measured, Sensitivity, floor_log2};
-use super::random::{Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, NoiseSource, SourceLaw};
+use super::measure::{Data, Measured, Sensitivity, with_input};
+use super::random::{Key, NoiseLaw, NoiseSource};
+use super::shares::{ShareNoise, WHOLE, spend};
 use crate::domain::Domain;
 use crate::error::Error;
-use crate::lattice::{MAGNITUDE_LIMIT, add_noise, integer_to_units};
-use crate::path_tree::{Axis, Grown, Growth, LEAST_SHARE, Region, Rule, Source, WHOLE};
+use crate::path_tree::{Axis, Grown, Growth, Region, Rule, Source};
+use crate::strategy::table;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use zeroize::Zeroizing;
@@ -28,10 +29,7 @@ const MOST_CELLS: u64 = 1 << 26;
 pub struct PathDoor {
     shape: [u32; 2],
     growth: Growth,
-    law: NoiseLaw,
-    grid: i16,
-    quarter_units: u64,
-    sensitivity: Upper,
+    noise: ShareNoise,
     domain: Domain,
 }
 
@@ -50,9 +48,6 @@ impl PathDoor {
         max_value: u64,
         noise_ratio: f64,
     ) -> Result<Self, Error> {
-        if !noise_ratio.is_finite() || noise_ratio <= 0.0 {
-            return Err(Error::invalid("noise_ratio", "must be positive and finite"));
-        }
         let cells = u64::from(shape[0]) * u64::from(shape[1]);
         if cells == 0 || cells > MOST_CELLS {
             return Err(Error::invalid("cells", "must be from 1 to 2^26"));
@@ -63,80 +58,32 @@ impl PathDoor {
             NoiseLaw::Gaussian => two.sqrt(),
             NoiseLaw::Laplace => two,
         });
-        let noise = Upper::exact(noise_ratio) * sensitivity;
-        let fits = |grid: i32| max_value as f64 * cells as f64 * 2f64.powi(-grid) < MAGNITUDE_LIMIT;
-        let mut grid = floor_log2(noise.get() * 4.0 / MIN_QUARTER_UNITS).min(0);
-        if law == NoiseLaw::Laplace {
-            // Whole counts are published; the grid says how large the noise is.
-            grid = floor_log2(noise.get() * 8.0 / MAX_QUARTER_UNITS as f64);
-        } else {
-            while !fits(grid) && grid < 0 {
-                grid += 1;
-            }
-        }
-        let quarters = noise.scaled(2 - grid).get().ceil();
-        let most = MAX_QUARTER_UNITS as f64
-            / if law == NoiseLaw::Gaussian { ((WHOLE / LEAST_SHARE) as f64).sqrt() } else { 1.0 };
-        let refused = || {
-            Error::Overflow(
-                "this combination of privacy, size and max_value does not fit the lattice; declare a smaller max_value"
-                    .into(),
-            )
-        };
-        let magnitudes = fits(if law == NoiseLaw::Laplace { 0 } else { grid });
-        if !magnitudes || quarters > most || quarters < MIN_QUARTER_UNITS / 1024.0 {
-            return Err(refused());
-        }
-        let grid = i16::try_from(grid).map_err(|_| refused())?;
-        let door = Self { shape, growth, law, grid, quarter_units: quarters as u64, sensitivity, domain };
-        // What the smallest share asks for can be drawn.
-        door.noise_of(LEAST_SHARE).ok_or_else(refused)?;
-        Ok(door)
+        let noise = ShareNoise::fit(law, sensitivity, noise_ratio, max_value as f64 * cells as f64)?;
+        Ok(Self { shape, growth, noise, domain })
     }
 
     /// Exponent of the lattice that the noise is said on.
     pub fn grid(&self) -> i16 {
-        self.grid
+        self.noise.grid()
     }
 
     /// Four times the noise of a node that gets the whole budget, in lattice units.
     pub fn quarter_units(&self) -> u64 {
-        self.quarter_units
+        self.noise.quarter_units()
     }
 
     /// What neighbours differ by along the paths.
     pub fn sensitivity(&self) -> Sensitivity {
-        Sensitivity { ideal: self.sensitivity, encoding: Upper::ZERO, rounding: Upper::ZERO }
+        self.noise.sensitivity()
     }
 
     /// Gaussian standard deviation, or Laplace scale, of a node that gets the whole budget.
     pub fn scale(&self) -> f64 {
-        self.quarter_units as f64 * 2f64.powi(i32::from(self.grid) - 2)
-    }
-
-    /// Law and size of the noise for a share; none if it cannot be drawn.
-    fn noise_of(&self, share: u64) -> Option<(SourceLaw, u64)> {
-        match self.law {
-            NoiseLaw::Gaussian => {
-                let factor = Upper::rounded(WHOLE as f64 / share as f64, 1).sqrt();
-                let quarters = (factor * Upper::exact(self.quarter_units as f64)).get().ceil();
-                (quarters <= MAX_QUARTER_UNITS as f64).then_some((self.law.into(), quarters as u64))
-            }
-            NoiseLaw::Laplace => {
-                let exponent = i32::from(self.grid) - 2 + WHOLE.ilog2() as i32;
-                let size = Geometric::at_least(self.quarter_units, exponent, share)?;
-                Some((SourceLaw::Discrete { size, step: 1 }, 1))
-            }
-        }
-    }
-
-    /// Exponent of the spacing of what is published.
-    fn lattice(&self) -> i16 {
-        if self.law == NoiseLaw::Laplace { 0 } else { self.grid }
+        self.noise.scale()
     }
 
     fn rule(&self) -> Rule {
-        Rule { growth: self.growth, shape: self.shape, law: self.law, noise: self.scale() }
+        Rule { growth: self.growth, shape: self.shape, law: self.noise.law(), noise: self.scale() }
     }
 
     /// Publishes a tree of counts with noise, under a fresh key.
@@ -157,7 +104,7 @@ impl PathDoor {
             sums: self.sums(data)?,
             regions: vec![Region::whole(self.shape)],
             left: vec![WHOLE],
-            source: NoiseSource::new(key, self.law, 0),
+            source: NoiseSource::new(key, self.noise.law(), 0),
             published: Vec::new(),
         };
         Grown::grow(&self.rule(), &mut meter)?;
@@ -165,7 +112,7 @@ impl PathDoor {
     }
 
     fn as_measured(&self, units: Vec<i64>) -> Measured {
-        Measured::of(units, self.lattice())
+        Measured::of(units, self.noise.lattice())
     }
 
     /// What this door published before, from a file: it is as public as the file, whatever stands there.
@@ -184,10 +131,10 @@ impl PathDoor {
     /// If no tree grows that publishes so many numbers, or they are on another lattice.
     pub fn grown(&self, measured: &Measured) -> Result<Grown, Error> {
         let other = || Error::Unsupported("this was not published by such a tree".into());
-        if measured.grid() != self.lattice() {
+        if measured.grid() != self.noise.lattice() {
             return Err(other());
         }
-        let mut replay = Replay { units: measured.units().iter(), spacing: 2f64.powi(self.lattice().into()) };
+        let mut replay = Replay { units: measured.units().iter(), spacing: 2f64.powi(self.noise.lattice().into()) };
         let grown = Grown::grow(&self.rule(), &mut replay)?;
         if replay.units.next().is_some() { Err(other()) } else { Ok(grown) }
     }
@@ -203,24 +150,12 @@ impl PathDoor {
     /// Sums of the cells, clamped to counts, from the first one on: row by row, without a first row and column of zeros.
     fn sums(&self, data: Data<'_>) -> Result<Zeroizing<Vec<i64>>, Error> {
         let [rows, columns] = self.shape.map(|side| side as usize);
-        let most = self.domain.max_value() as i64;
-        let mut sums = Zeroizing::new(match data {
-            Data::Integers(cells) => {
-                Error::check_len("input", rows * columns, cells.len())?;
-                cells.iter().map(|cell| (*cell).clamp(0, most)).collect()
-            }
-            Data::Sparse { cells, values } => {
-                Error::check_len("values", cells.len(), values.len())?;
-                let mut dense = vec![0; rows * columns];
-                for (place, value) in cells.iter().zip(values) {
-                    let slot = usize::try_from(*place).ok().and_then(|place| dense.get_mut(place));
-                    *slot.ok_or_else(|| Error::invalid("cells", "must be below the number of cells"))? =
-                        (*value).clamp(0, most);
-                }
-                dense
-            }
-            _ => return Err(Error::Unsupported("a tree of counts takes whole cells".into())),
-        });
+        if !matches!(data, Data::Integers(_) | Data::Sparse { .. }) {
+            return Err(Error::Unsupported("a tree of counts takes whole cells".into()));
+        }
+        let mut sums: Zeroizing<Vec<i64>> = with_input(self.domain, rows * columns, data, |input| {
+            Ok(Zeroizing::new(table(input)?.iter().map(|cell| (*cell).max(0)).collect()))
+        })?;
         for row in sums.chunks_exact_mut(columns) {
             let mut sum = 0;
             for cell in row {
@@ -260,18 +195,11 @@ impl Meter<'_> {
 
 impl Source for Meter<'_> {
     fn measure(&mut self, node: usize, share: u64) -> Result<f64, Error> {
-        let left = self.left[node];
-        if share > left || share < LEAST_SHARE {
-            return Err(Error::Unsupported("a path has no such share left".into()));
-        }
-        self.left[node] = left - share;
-        let (law, quarter_units) =
-            self.door.noise_of(share).ok_or_else(|| Error::Overflow("a share is too small".into()))?;
-        let lattice = self.door.lattice();
-        let exact = integer_to_units(self.count(&self.regions[node]), lattice.into());
-        let unit = add_noise(exact, self.source.one(law, quarter_units));
-        self.published.push(unit);
-        Ok(unit as f64 * 2f64.powi(lattice.into()))
+        spend(&mut self.left[node], share)?;
+        let mut unit = [self.count(&self.regions[node])];
+        self.door.noise.publish(&mut unit, share, &mut self.source)?;
+        self.published.extend(unit);
+        Ok(unit[0] as f64 * 2f64.powi(self.door.noise.lattice().into()))
     }
 
     fn divide(&mut self, node: usize, fan: [u32; 2]) -> Result<(), Error> {
@@ -315,8 +243,8 @@ impl Source for Dense {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shares::LEAST_SHARE;
     use super::*;
-    use crate::path_tree::Rule;
     use proptest::prelude::*;
 
     const NOISES: [NoiseLaw; 2] = [NoiseLaw::Laplace, NoiseLaw::Gaussian];
@@ -336,7 +264,7 @@ mod tests {
             sums: door.sums(Data::Integers(&vec![1; cells])).unwrap(),
             regions: vec![Region::whole(door.shape)],
             left: vec![WHOLE],
-            source: NoiseSource::new(key(1), door.law, 0),
+            source: NoiseSource::new(key(1), door.noise.law(), 0),
             published: Vec::new(),
         }
     }
@@ -435,13 +363,15 @@ mod tests {
             let rule: Rule = door.rule();
             for share in [WHOLE, WHOLE / 3, WHOLE / 20, LEAST_SHARE] {
                 let mut source = NoiseSource::new(key(3), law, 0);
-                let (law, quarters) = door.noise_of(share).unwrap();
-                let spacing = 2f64.powi(door.lattice().into());
+                let (law, quarters) = door.noise.of(share).unwrap();
+                let spacing = 2f64.powi(door.noise.lattice().into());
                 let n = 20_000;
-                let squares: f64 = (0..n).map(|_| (source.one(law, quarters) as f64 * spacing).powi(2)).sum();
+                let mut drawn = vec![0; n];
+                source.fill_by(law, &mut drawn, quarters);
+                let squares: f64 = drawn.iter().map(|unit| (*unit as f64 * spacing).powi(2)).sum();
                 // 5 standard errors: kurtosis 6 of Laplace noise.
-                let ratio = squares / f64::from(n) / rule.variance(share);
-                assert!((ratio - 1.0).abs() < 5.0 * (5.0 / f64::from(n)).sqrt(), "{ratio} {share}");
+                let ratio = squares / n as f64 / rule.variance(share);
+                assert!((ratio - 1.0).abs() < 5.0 * (5.0 / n as f64).sqrt(), "{ratio} {share}");
             }
         }
     }

@@ -39,12 +39,16 @@ pub fn select(scores: &[f64], sensitivity: f64, epsilon: f64, key: Option<&Key>)
         Some(key) => sampler.add(&mut noise, key)?,
         None => sampler.add(&mut noise, &Key::from_entropy()?)?,
     }
-    // The magnitude of Laplace noise is exponential.
-    for (units, noise) in units.iter_mut().zip(noise) {
-        *units = units.saturating_add(noise.saturating_abs());
+    Ok(noisy_maximum(&mut units, &noise))
+}
+
+/// Index of the maximum of scores behind exponential noise, the magnitude of this Laplace noise; ties to the lower index.
+pub(super) fn noisy_maximum(scores: &mut [i64], noise: &[i64]) -> usize {
+    for (score, noise) in scores.iter_mut().zip(noise) {
+        *score = score.saturating_add(noise.saturating_abs());
     }
-    let best = units.iter().max().copied();
-    Ok(units.iter().position(|u| Some(*u) == best).unwrap_or(0))
+    let best = scores.iter().max().copied();
+    scores.iter().position(|score| Some(*score) == best).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::axis::Axis;
 use super::region::Region;
 use super::rule::{Next, Rule};
+use crate::door::WHOLE;
 use crate::error::Error;
 use crate::estimate::{Tree, top_down};
 use crate::interrupt::poll;
@@ -47,7 +48,7 @@ const PAUSE: usize = 1 << 12;
 impl Grown {
     /// Grows a tree from the top: what is measured next depends on what was published before, and on nothing else.
     pub(crate) fn grow(rule: &Rule, source: &mut impl Source) -> Result<Self, Error> {
-        let (whole, top) = (super::rule::WHOLE, rule.top());
+        let (whole, top) = (WHOLE, rule.top());
         let root =
             Node { region: Region::whole(rule.shape), depth: 0, share: top, left: whole - top, readings: [None; 2] };
         let (mut nodes, mut starts) = (vec![root], Vec::new());

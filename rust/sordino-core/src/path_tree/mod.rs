@@ -17,4 +17,4 @@ pub use grown::Grown;
 pub(crate) use grown::Source;
 pub use region::Region;
 pub use rule::Growth;
-pub(crate) use rule::{LEAST_SHARE, Rule, WHOLE};
+pub(crate) use rule::Rule;

@@ -1,19 +1,14 @@
 //! What is measured next, from what was published so far.
 
 use super::region::Region;
-use crate::door::NoiseLaw;
+use crate::door::{LEAST_SHARE, NoiseLaw, WHOLE, variance};
 
-/// The budget of a path, in shares: of epsilon for Laplace noise, of squares of the noise multiplier for Gaussian noise.
-pub(crate) const WHOLE: u64 = 1 << 40;
-/// No share is smaller.
-pub(crate) const LEAST_SHARE: u64 = WHOLE >> 20;
-
-/// Share of the top of a line, and of a plane.
-const TOP: [f64; 2] = [0.05, 0.02];
-/// What the parts of a node get of what is left, on a line and on a plane, if they are divided further.
-const BELOW: [f64; 2] = [0.3, 0.15];
+/// Share of the top.
+const TOP: f64 = 0.02;
 /// Records in a part, in units of its noise, from which it is worth dividing.
 const WORTH: f64 = 3.0;
+/// `4^(1/3)`, as a number: trees grow again alike on any machine.
+const CUBE_ROOT_OF_4: f64 = 1.587_401_051_968_199_4;
 /// Most parts of a stretch.
 const MOST_PARTS: u32 = 8;
 
@@ -50,14 +45,7 @@ pub(crate) enum Next {
 impl Rule {
     /// Variance of a measurement with a share of the budget.
     pub(crate) fn variance(&self, share: u64) -> f64 {
-        let part = share as f64 / WHOLE as f64;
-        match self.law {
-            NoiseLaw::Gaussian => self.noise * self.noise / part,
-            NoiseLaw::Laplace => {
-                let half = (0.5 * part / self.noise).min(250.0);
-                0.5 / half.sinh().powi(2)
-            }
-        }
+        variance(self.law, self.noise, share)
     }
 
     /// What a node that gets so much spends of epsilon; of Gaussian noise that of Laplace noise of the same variance.
@@ -72,7 +60,7 @@ impl Rule {
     /// Share of the top, zero if it is not measured.
     pub(crate) fn top(&self) -> u64 {
         match self.growth {
-            Growth::Adaptive => (TOP[usize::from(self.shape[0].min(self.shape[1]) > 1)] * WHOLE as f64) as u64,
+            Growth::Adaptive => (TOP * WHOLE as f64) as u64,
             Growth::Full => 0,
         }
     }
@@ -104,11 +92,36 @@ impl Rule {
         };
         let fan = sides.map(|side| side.min(most));
         let last = parts < 1.5 * f64::from(most) || fan == sides;
-        let share = if last { 1.0 } else { BELOW[usize::from(plane)] };
+        let share = if last {
+            1.0
+        } else if plane {
+            // As many levels below as parts can be told apart.
+            let reach = parts.min(f64::from(sides[0].max(sides[1])));
+            self.growing((1..).find(|levels| f64::from(most).powi(*levels) >= reach).unwrap_or(1))
+        } else {
+            self.line()
+        };
         Next::Divide { fan, share: part(left, share) }
     }
 
-    /// Least error of boxes: epsilon grows by the cube root of 4 from level to level.
+    /// Of what is left on a line, for the parts of a node, if they are divided further: running sums need all levels alike.
+    fn line(&self) -> f64 {
+        match self.law {
+            NoiseLaw::Laplace => 0.4,
+            NoiseLaw::Gaussian => 0.3,
+        }
+    }
+
+    /// The first of so many shares that grow from level to level. Least error of boxes: the more the deeper, epsilon by the
+    /// cube root of 4, squares by its square root.
+    fn growing(&self, levels: i32) -> f64 {
+        let growth = match self.law {
+            NoiseLaw::Laplace => CUBE_ROOT_OF_4,
+            NoiseLaw::Gaussian => 2.0,
+        };
+        1.0 / (0..levels).map(|level| growth.powi(level)).sum::<f64>()
+    }
+
     fn full(&self, region: &Region, depth: u32, left: u64) -> Next {
         let bits = u32::BITS - (self.shape[0].max(self.shape[1]) - 1).leading_zeros();
         let below = bits.div_ceil(2).saturating_sub(depth + 1);
@@ -116,10 +129,9 @@ impl Rule {
             return Next::Again;
         }
         let most = if depth == 0 && bits % 2 == 1 { 2 } else { 4 };
-        let weight: f64 = (0..=below).map(|level| 4f64.cbrt().powi(level as i32)).sum();
         Next::Divide {
             fan: [region.side(0).min(most), region.side(1).min(most)],
-            share: if below == 0 { left } else { part(left, 1.0 / weight) },
+            share: part(left, self.growing(below as i32 + 1)),
         }
     }
 }

@@ -1,6 +1,6 @@
 use super::rule::Next;
 use super::*;
-use crate::door::NoiseLaw;
+use crate::door::{NoiseLaw, WHOLE};
 use crate::error::Error;
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn what_is_done_next() {
     for (k, fan, last) in
         [(1.6, 2, true), (2.6, 2, true), (2.7, 4, true), (5.9, 8, true), (11.9, 8, true), (12.1, 8, false)]
     {
-        let share = if last { WHOLE } else { (WHOLE as f64 * 0.3) as u64 };
+        let share = if last { WHOLE } else { (WHOLE as f64 * 0.4) as u64 };
         assert_eq!(next(3.0 * k), Next::Divide { fan: [1, fan], share }, "{k}");
     }
     let single = Region { first: [0, 3], end: [1, 4] };
@@ -65,7 +65,8 @@ fn what_is_done_next() {
     let plane = rule([64, 64], Growth::Adaptive, NoiseLaw::Laplace, 1.0);
     let all = Region::whole([64, 64]);
     for (per_side, most, last) in [(1.6f64, 2, true), (2.9, 2, true), (3.1, 4, true), (5.9, 4, true), (6.1, 4, false)] {
-        let share = if last { WHOLE } else { (WHOLE as f64 * 0.15) as u64 };
+        // Two levels more.
+        let share = if last { WHOLE } else { (WHOLE as f64 / (1.0 + 4f64.cbrt())) as u64 };
         let found = plane.next(&all, 1, 3.0 * per_side * per_side, WHOLE);
         assert_eq!(found, Next::Divide { fan: [most, most], share }, "{per_side}");
     }

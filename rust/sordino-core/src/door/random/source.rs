@@ -168,12 +168,10 @@ impl NoiseSource {
         }
     }
 
-    /// The next sample, of another law from now on.
-    pub(in crate::door) fn one(&mut self, law: SourceLaw, quarter_units: u64) -> i64 {
+    /// The next samples, of another law from now on.
+    pub(in crate::door) fn fill_by(&mut self, law: SourceLaw, row: &mut [i64], quarter_units: u64) {
         self.law = law;
-        let mut row = [0];
-        self.fill(&mut row, quarter_units);
-        row[0]
+        self.fill(row, quarter_units);
     }
 
     /// Overwrites `row` with the next samples `round(quarter_units/4·Z)`.
