@@ -74,12 +74,13 @@ def _rooted(contestants: Mapping[str, Release], data: Any, errors: Any) -> dict[
     """Return root mean squared errors by contestant and case."""
     found: dict[str, dict[Any, Array]] = {name: {} for name in contestants}
     for epsilon in _EPSILONS:
-        for case, make in data.items():
+        for number, (case, make) in enumerate(data.items()):
             for name, release in contestants.items():
                 squares = []
                 for seed in range(_SEEDS):
                     counts = make(np.random.default_rng(seed)).astype(float)
-                    rng = np.random.default_rng(100 + seed)
+                    # Draws of their own for each case: means over cases are means over noise.
+                    rng = np.random.default_rng([seed, number, round(1000 * epsilon)])
                     squares += [errors(release(counts, epsilon, rng) - counts, rng) for _ in range(_DRAWS)]
                 found[name][case, epsilon] = np.sqrt(np.mean(squares, axis=0))
     return found
