@@ -32,6 +32,7 @@ __all__ = [
     "Stream",
     "StreamDoor",
     "StreamPlan",
+    "TableDoor",
     "Tally",
     "Words",
     "Workload",
@@ -378,6 +379,42 @@ class PathDoor:
         """Return the tree that was published."""
     def dense_square(self, axes: tuple[str, str]) -> float:
         """Mean squared error of queries by noise alone, if the tree grows down to every cell."""
+
+@final
+class TableDoor:
+    """A fitted lattice and noise for tables that are measured where an estimate is furthest off, with the candidates."""
+
+    @staticmethod
+    def fit(
+        strategy: Strategy,
+        levels: list[int],
+        sets: list[list[int]],
+        weights: list[float],
+        parts: _Relation,
+        max_value: int,
+        noise_ratio: float,
+    ) -> TableDoor: ...
+    @property
+    def grid(self) -> int: ...
+    @property
+    def quarter_units(self) -> int: ...
+    @property
+    def noise(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def sensitivity(self) -> tuple[float, float, float]: ...
+    def measure(
+        self, strategy: Strategy, cells: NDArray[np.int64 | np.uint8], key: bytes | None = None
+    ) -> Measured:
+        """Publish tables that a strategy counts, under a fresh key or a known one (not private)."""
+    def published(self, units: NDArray[np.int64]) -> Measured: ...
+    def looks(self, measured: Measured) -> list[tuple[int, NDArray[np.float64], float]]:
+        """What was published, table by table: number, cells with noise, their variance."""
+    def agreed(
+        self, measured: Measured, total: float | None, shrink: bool
+    ) -> tuple[NDArray[np.float64], float, float, int]:
+        """Tables that agree, of all candidates, with the gap over the noise, what was mixed in, and iterations."""
 
 @final
 class GrownTree:

@@ -17,6 +17,7 @@
 //! [`plan::Plan`] is the way from a workload to released answers in two calls, with an example.
 #![forbid(unsafe_code)]
 
+pub mod adaptive_tables;
 pub mod changes;
 pub mod domain;
 pub mod door;

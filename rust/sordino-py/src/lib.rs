@@ -3,6 +3,7 @@
 // PyO3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
+mod adaptive_tables;
 mod bounds;
 mod door;
 mod error;
@@ -32,6 +33,8 @@ mod _core {
     use numpy::PyArrayMethods;
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::adaptive_tables::TableDoor;
     #[pymodule_export]
     use crate::bounds::{Discrepancy, LowerBounds, discrepancy, lower_bounds};
     #[pymodule_export]

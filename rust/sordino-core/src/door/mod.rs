@@ -16,6 +16,7 @@ mod select;
 mod shares;
 mod sparsity;
 mod stream;
+mod tables;
 
 pub use above::AboveThreshold;
 pub use keys::{keep_keys, publish_keys};
@@ -29,3 +30,5 @@ pub use select::select;
 pub(crate) use shares::{LEAST_SHARE, WHOLE, variance};
 pub use sparsity::{Cells, SparsityChoice};
 pub use stream::{StreamDoor, StreamShift};
+pub use tables::TableDoor;
+pub(crate) use tables::{MOST_WEIGHT, Scores, TableMeter, other};

@@ -53,6 +53,7 @@ pub use isotonic::isotonic;
 pub use probability::{Factor, Measure, project_measure};
 pub use projection::{MAX_ITERATIONS, Projection, project};
 pub use residuals::Residuals;
+pub(crate) use tables::near_tables;
 pub use tables::{NearestProblem, NearestTables, nearest_tables};
 pub use top_down::{Tree, largest_remainders, top_down, whole_top_down};
 pub use whole::{unbiased_table, whole_table};

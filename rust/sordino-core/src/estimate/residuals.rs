@@ -30,6 +30,8 @@ pub struct Residuals {
     /// Where the residuals of each subset begin, and the end.
     pub(super) starts: Vec<usize>,
     pub(super) cells: usize,
+    attributes: Vec<Vec<usize>>,
+    levels: Vec<usize>,
 }
 
 impl Residuals {
@@ -65,11 +67,46 @@ impl Residuals {
             tables.push(Table { dims: set.iter().map(|i| levels[*i]).collect(), start: cells, len, residuals });
             cells = cells.checked_add(len).filter(|cells| *cells < 1 << 31).ok_or_else(wrong)?;
         }
-        Ok(Self { tables, starts, cells })
+        Ok(Self { tables, starts, cells, attributes: subsets.to_vec(), levels: levels.to_vec() })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.starts[self.starts.len() - 1]
+    }
+
+    /// Number of subsets.
+    pub(crate) fn subsets(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Where the residuals of a subset are.
+    pub(crate) fn range(&self, subset: usize) -> std::ops::Range<usize> {
+        self.starts[subset]..self.starts[subset + 1]
+    }
+
+    /// A subset's attributes.
+    pub(crate) fn attributes(&self, subset: usize) -> &[usize] {
+        &self.attributes[subset]
+    }
+
+    /// Levels of an attribute.
+    pub(crate) fn levels(&self, attribute: usize) -> usize {
+        self.levels[attribute]
+    }
+
+    /// The subset that each table is of, and where its cells are among all.
+    pub(crate) fn tables_of_subsets(&self) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> + '_ {
+        self.tables.iter().filter_map(|table| Some((*table.residuals.last()?, table.cells())))
+    }
+
+    /// Of a table its subsets, its centred means over the other axes, and how many cells those have.
+    pub(crate) fn parts_of(&self, table: usize, values: &[f64]) -> Vec<(usize, Vec<f64>, f64)> {
+        let table = &self.tables[table];
+        let of = |(number, part): (&usize, Vec<f64>)| {
+            let outside = table.len as f64 / part.len() as f64;
+            (*number, part, outside)
+        };
+        table.residuals.iter().zip(table.parted(values)).skip(1).map(of).collect()
     }
 
     fn of<'a>(&self, residuals: &'a [f64], number: usize) -> &'a [f64] {
@@ -105,16 +142,23 @@ impl Residuals {
         }
     }
 
-    /// `max_T (Σ_{S⊇T} 1/n_{S∖T})/w_T`.
-    pub(super) fn steepness(&self, weights: &[f64]) -> f64 {
-        let mut sums = vec![0.0; weights.len()];
-        for table in &self.tables {
+    /// `Σ_{S⊇T} ω_S/n_{S∖T}` of every subset.
+    pub(crate) fn over_outside(&self, weights: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut sums = vec![0.0; self.subsets()];
+        for (at, table) in self.tables.iter().enumerate() {
             for (bits, number) in table.residuals.iter().enumerate().skip(1) {
                 let outside = table.dims.iter().enumerate().filter(|(axis, _)| bits >> axis & 1 == 0);
-                sums[*number] += outside.map(|(_, n)| 1.0 / *n as f64).product::<f64>();
+                sums[*number] += weights(at) * outside.map(|(_, n)| 1.0 / *n as f64).product::<f64>();
             }
         }
-        sums.iter().zip(weights).map(|(sum, weight)| sum / weight).fold(0.0, f64::max)
+        sums
+    }
+
+    /// Of every table the largest `(Σ_{S⊇T} 1/n_{S∖T})/w_T` among its subsets.
+    pub(super) fn steepness(&self, weights: &[f64]) -> Vec<f64> {
+        let sums = self.over_outside(|_| 1.0);
+        let of = |number: &usize| sums[*number] / weights[*number];
+        self.tables.iter().map(|table| table.residuals.iter().skip(1).map(of).fold(0.0, f64::max)).collect()
     }
 }
 
@@ -166,7 +210,12 @@ fn centred(array: &mut [f64], n: usize, inner: usize) -> Vec<f64> {
 
 impl Table {
     pub(super) fn own<'a>(&self, tables: &'a [f64]) -> &'a [f64] {
-        &tables[self.start..self.start + self.len]
+        &tables[self.cells()]
+    }
+
+    /// Where its cells are among those of all tables.
+    pub(super) fn cells(&self) -> std::ops::Range<usize> {
+        self.start..self.start + self.len
     }
 
     /// The table: axis after axis, from the last, what has it and what has not become one.

@@ -5,8 +5,8 @@
 //!
 //! The dual is maximised by accelerated proximal gradients with an exact step. A multiplier `κ` of each cell is charged
 //! `l κ` where it is positive and `u κ` where it is not; with `(E*κ)_T = Σ_{S⊇T} Π_T(Σ_{S∖T} κ_S)/n_{S∖T}` the residuals are
-//! `y_T + (E*κ)_T/w_T`, and the gradient changes by at most `L = max_T (Σ_{S⊇T} 1/n_{S∖T})/w_T` times what `κ` does, since
-//! parts on different `T` are orthogonal. Residuals of infinite weight stay as they are. What comes out is mixed with tables
+//! `y_T + (E*κ)_T/w_T`. With `L_T = (Σ_{S⊇T} 1/n_{S∖T})/w_T` the dual is no steeper than `Σ_S D_S ‖κ_S‖²`,
+//! `D_S = max_{T⊆S} L_T`, since parts on different `T` are orthogonal: every table has a step of its own. Residuals of infinite weight stay as they are. What comes out is mixed with tables
 //! inside the limits until no cell is beyond them, so that it is feasible, and the duality gap says how far from the nearest
 //! it can be. Where a cell is fixed, `l = u`, tables are first brought there by conjugate gradients.
 
@@ -121,6 +121,28 @@ pub fn nearest_tables(problem: &NearestProblem<'_>, tolerance: f64, iterations: 
     Ok(NearestTables { tables, gap, mixed, iterations: done })
 }
 
+/// Tables near to the nearest ones, after so many iterations: how near is not said, and what is mixed in, so that no cell is
+/// negative, may differ from table to table.
+///
+/// # Errors
+/// As [`nearest_tables`].
+pub(crate) fn near_tables(problem: &NearestProblem<'_>, iterations: usize) -> Result<Vec<f64>, Error> {
+    check(problem)?;
+    let metric = Metric::new(problem);
+    let mut search = Search::new(&metric, problem.y);
+    (0..iterations).for_each(|_| search.step(problem.limits));
+    search.family(false);
+    let mut tables = search.tables;
+    for table in &problem.residuals.tables {
+        let uniform = problem.total / table.len as f64;
+        let own = &mut tables[table.cells()];
+        let lowest = own.iter().copied().fold(0.0_f64, f64::min);
+        let mixed = if lowest < 0.0 { lowest / (lowest - uniform) } else { 0.0 };
+        own.iter_mut().for_each(|cell| *cell = (*cell + mixed * (uniform - *cell)).max(0.0));
+    }
+    Ok(tables)
+}
+
 fn check(problem: &NearestProblem<'_>) -> Result<(), Error> {
     let NearestProblem { residuals, y, weights, total, limits } = *problem;
     Error::check_len("residuals", residuals.len(), y.len())?;
@@ -166,7 +188,8 @@ struct Metric<'a> {
     problem: &'a NearestProblem<'a>,
     /// Of each residual, 1/w.
     inverse: Vec<f64>,
-    /// Reciprocal of `L`.
+    /// Reciprocal of `D_S`, one a table, and the least of them.
+    steps: Vec<f64>,
     step: f64,
     /// Cells whose limits are the same.
     fixed: Vec<usize>,
@@ -180,11 +203,13 @@ impl<'a> Metric<'a> {
             .zip(residuals.starts.windows(2))
             .flat_map(|(weight, ends)| std::iter::repeat_n(1.0 / weight, ends[1] - ends[0]))
             .collect();
-        let steepness = residuals.steepness(weights);
+        let steps: Vec<f64> =
+            residuals.steepness(weights).iter().map(|d| if *d > 0.0 { 1.0 / d } else { 1.0 }).collect();
+        let step = steps.iter().copied().fold(f64::INFINITY, f64::min);
         let fixed = limits.map_or(Vec::new(), |(low, high)| {
             (0..low.len()).filter(|at| low[*at].total_cmp(&high[*at]).is_eq()).collect()
         });
-        Self { problem, inverse, step: if steepness > 0.0 { 1.0 / steepness } else { 1.0 }, fixed }
+        Self { problem, inverse, steps, step, fixed }
     }
 
     /// `½ Σ_T w_T ‖f_T − y_T‖²`, of what is not kept.
@@ -319,16 +344,20 @@ impl<'a> Search<'a> {
 
     fn step(&mut self, limits: Option<(&[f64], &[f64])>) {
         self.family(true);
-        let step = self.metric.step;
         let next = f64::midpoint(1.0, (1.0 + 4.0 * self.momentum * self.momentum).sqrt());
         let mut rising = 0.0;
-        for (at, ((dual, ahead), cell)) in self.dual.iter_mut().zip(&mut self.ahead).zip(&self.tables).enumerate() {
-            let (low, high) = limits_of(limits, at);
-            let reached = cell - *ahead / step;
-            let after = step * (reached.clamp(low, high) - reached);
-            let change = after - *dual;
-            rising += (*ahead - after) * change;
-            (*dual, *ahead) = (after, after + (self.momentum - 1.0) / next * change);
+        for (table, step) in self.metric.problem.residuals.tables.iter().zip(&self.metric.steps) {
+            let mut own = 0.0;
+            for at in table.cells() {
+                let (low, high) = limits_of(limits, at);
+                let (dual, ahead) = (&mut self.dual[at], &mut self.ahead[at]);
+                let reached = self.tables[at] - *ahead / step;
+                let after = step * (reached.clamp(low, high) - reached);
+                let change = after - *dual;
+                own += (*ahead - after) * change;
+                (*dual, *ahead) = (after, after + (self.momentum - 1.0) / next * change);
+            }
+            rising += own / step;
         }
         self.momentum = next;
         if rising > 0.0 {

@@ -97,7 +97,7 @@ impl Rule {
         } else if plane {
             // As many levels below as parts can be told apart.
             let reach = parts.min(f64::from(sides[0].max(sides[1])));
-            self.growing((1..).find(|levels| f64::from(most).powi(*levels) >= reach).unwrap_or(1))
+            self.growing((1..=i32::from(u8::MAX)).find(|levels| f64::from(most).powi(*levels) >= reach).unwrap_or(1))
         } else {
             self.line()
         };
