@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,8 +49,8 @@ class Run:
         core: Whether the core's mechanisms take part.
     """
 
-    draws: int = 2 if quick() else 10
-    seeds: int = 1 if quick() else 2
+    draws: int = 2 if quick() else 20
+    seeds: int = 1 if quick() else 4
     epsilons: tuple[float, ...] = (0.1,) if quick() else (0.01, 0.1, 1.0)
     core: bool = True
 
@@ -114,8 +114,8 @@ def _squares_of_map(off: Array, rng: np.random.Generator) -> Array:
 
 def _errors(
     run: Run,
-    contestants: dict[str, Release],
-    data: dict[str, Callable[[np.random.Generator], NDArray[np.int64]]],
+    contestants: Mapping[str, Release],
+    data: Mapping[str, Callable[[np.random.Generator], NDArray[np.int64]]],
     squares: Callable[[Array, np.random.Generator], Array],
 ) -> Errors:
     """Return root mean squared errors by contestant and case; all have the same tables, and the same queries of a draw."""

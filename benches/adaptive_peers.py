@@ -2,7 +2,7 @@
 
 Pure privacy, one record added or removed, noise of numpy: no private data. A series is a grid of one row; a node is a box, its first and
 last row, first and last column (ends excluded); a node of s cells along a side and a fan-out of f has min(f, s) parts along it,
-whose sizes differ by at most one.
+whose sizes differ by at most one. Fan-outs of both sides are the same until one is used up.
 """
 
 import math
@@ -78,7 +78,7 @@ class _Table:
         """Count some nodes of a level with Laplace noise, and return what was found."""
         top, bottom, left, right = level.boxes[which].T
         exact = self.sums[bottom, right] - self.sums[top, right] - self.sums[bottom, left] + self.sums[top, left]
-        found: Array = exact + self.rng.laplace(0.0, 1.0, len(exact)) / epsilons
+        found: Array = np.asarray(exact + self.rng.laplace(0.0, 1.0, len(exact)) / epsilons, dtype=float)
         level.join(found, epsilons**2 / 2.0, which)
         return found
 
@@ -278,41 +278,43 @@ class Rule:
     Attributes:
         c: Records of a part, in units of noise, from which it is worth dividing.
         root: Share of epsilon of the root.
-        share: Of what is left, for parts that may be divided again; None: the first of shares that grow by 4^(1/3) a
+        share: Of what is left, for parts that may be divided again; None: the first of shares that grow by `growth` a
             level, for as many levels as parts can be told apart.
-        most: Largest fan-out along a side; a power of two.
-        wide: Parts along a side of a map from which its fan-out is `most`, not 2.
+        growth: See `share`.
+        most: Largest fan-out of a line, also of one in a map; a power of two.
+        wide: Parts along each side of a box from which it is divided 4 x 4, not 2 x 2.
         least: Parts along a side below which a node is measured again.
         last: Parts a fan-out, along a side, below which parts are leaves.
-        square: A side is divided only if it is longer than this part of the other one.
+        finish: Longest node of a line that is divided into its cells at once, if it has parts for them; 0: none.
     """
 
     c: float = 3.0
     root: float = 0.05
     share: float | None = 0.25
+    growth: float = 4.0 ** (1.0 / 3.0)
     most: int = 8
     wide: float = 3.0
     least: float = 1.5
     last: float = 1.5
-    square: float = 0.0
+    finish: int = 0
 
 
 PAGE_SERIES = Rule()
-PAGE_POINTS = Rule(share=0.15, most=4)
+PAGE_POINTS = Rule(share=0.15)
 SHIPPED_SERIES = replace(PAGE_SERIES, root=0.02, share=0.4)
 SHIPPED_POINTS = replace(PAGE_POINTS, root=0.02, share=None)
 
 
-def _fans(rule: Rule, sides: Integers, worth: Array, *, plane: bool) -> tuple[Integers, Array, Array]:
-    """Return fan-outs of nodes along both sides, the larger one, and their parts along each side that is divided."""
-    longest = sides.max(axis=1, keepdims=True)
-    divided = (sides > 1) & (sides >= rule.square * longest)
-    both = divided.all(axis=1)
+def _fans(rule: Rule, sides: Integers, worth: Array) -> tuple[Integers, Array, Array]:
+    """Return fan-outs of nodes along both sides, the one of the rule, and parts along each side that is not used up."""
+    longest, both = sides.max(axis=1), (sides > 1).all(axis=1)
     parts = np.where(both, np.sqrt(worth), worth)
-    powers = 2.0 ** np.clip(np.floor(np.log2(np.maximum(1.5 * parts, 2.0))), 1.0, math.log2(rule.most))
-    wide = np.where((parts >= rule.wide) & (longest[:, 0] >= 4), float(rule.most), 2.0)
-    fan = (wide if plane else powers).astype(np.int64)
-    return np.where(divided, np.minimum(sides, fan[:, None]), 1), fan, parts
+    line = 2.0 ** np.clip(np.floor(np.log2(np.maximum(1.5 * parts, 2.0))), 1.0, math.log2(rule.most))
+    line = np.where((longest <= rule.finish) & (1.5 * parts >= longest), longest, line)
+    plane = np.where((parts >= rule.wide) & (longest >= 4), 4.0, 2.0)
+    fan = np.where(both, plane, line).astype(np.int64)
+    fans: Integers = np.minimum(sides, fan[:, None])
+    return fans, fan, parts
 
 
 def _shares(rule: Rule, fan: Integers, parts: Array, sides: Integers) -> Array:
@@ -321,14 +323,14 @@ def _shares(rule: Rule, fan: Integers, parts: Array, sides: Integers) -> Array:
         return np.full(len(fan), rule.share)
     reach = np.maximum(np.minimum(parts, sides.max(axis=1)), 1.0 + 1e-9)
     levels = np.ceil(np.log(reach) / np.log(fan) - 1e-9)
-    growth = 4.0 ** (1.0 / 3.0)
-    return np.asarray((growth - 1.0) / (growth**levels - 1.0))
+    return np.asarray(
+        1.0 / np.where(rule.growth == 1.0, levels, (rule.growth**levels - 1.0) / (rule.growth - 1.0 or 1.0))
+    )
 
 
 def path_budget_tree(counts: Array, epsilon: float, rng: Generator, rule: Rule | None = None) -> Array:
     """Return cells of the tree that is divided where records are; the page's rule unless another is given."""
-    plane = counts.ndim == 2
-    rule = rule or (PAGE_POINTS if plane else PAGE_SERIES)
+    rule = rule or (PAGE_POINTS if counts.ndim == 2 else PAGE_SERIES)
     table = _Table(counts, rng)
     levels = [table.root]
     spent = np.array([rule.root * epsilon])
@@ -336,7 +338,7 @@ def path_budget_tree(counts: Array, epsilon: float, rng: Generator, rule: Rule |
     while len(levels[-1].boxes):
         level = levels[-1]
         seen, sides = table.measure(level, spent), level.sides()
-        fans, fan, parts = _fans(rule, sides, np.maximum(seen, 0.0) * left / rule.c, plane=plane)
+        fans, fan, parts = _fans(rule, sides, np.maximum(seen, 0.0) * left / rule.c)
         more = left > 0.0
         again = more & ((sides.max(axis=1) == 1) | (parts < rule.least))
         table.measure(level, left[again], again)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import sordino as so
 from sordino import _core
-from sordino.mechanisms.adaptive.fit import TreeFit, table_shape
+from sordino.mechanisms.adaptive.trees import TreeFit, table_shape
 
 Array = NDArray[np.float64]
 

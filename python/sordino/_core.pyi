@@ -382,7 +382,7 @@ class PathDoor:
 
 @final
 class TableDoor:
-    """A fitted lattice and noise for tables that are measured where an estimate is furthest off, with the candidates."""
+    """A fitted lattice and noise for tables that are measured where an estimate is furthest off, and which they are."""
 
     @staticmethod
     def fit(
@@ -404,9 +404,7 @@ class TableDoor:
     def scale(self) -> float: ...
     @property
     def sensitivity(self) -> tuple[float, float, float]: ...
-    def measure(
-        self, strategy: Strategy, cells: NDArray[np.int64 | np.uint8], key: bytes | None = None
-    ) -> Measured:
+    def measure(self, strategy: Strategy, cells: NDArray[np.int64 | np.uint8], key: bytes | None = None) -> Measured:
         """Publish tables that a strategy counts, under a fresh key or a known one (not private)."""
     def published(self, units: NDArray[np.int64]) -> Measured: ...
     def looks(self, measured: Measured) -> list[tuple[int, NDArray[np.float64], float]]:

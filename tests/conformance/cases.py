@@ -71,11 +71,13 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
 }
 SKETCH = so.sketches.Compression(measurements=6, sparsity=2)
 # Mechanisms that look, which are asked for by name alone.
-TREES: tuple[tuple[str, str, so.PureDP | so.ApproxDP], ...] = (
+LOOKING: tuple[tuple[str, str, so.PureDP | so.ApproxDP], ...] = (
     ("ranges", "path-budget-tree-laplace", PURE),
     ("sums", "path-budget-tree-gaussian", APPROX),
     ("grid", "path-budget-tree-laplace", PURE),
     ("product", "full-tree-laplace", APPROX),
+    ("marginals", "adaptive-marginals-laplace", PURE),
+    ("marginals", "adaptive-marginals-gaussian", APPROX),
 )
 ASKED: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -234,9 +236,9 @@ RELEASES = [
             ),
             _released,
             TABLES[table][1],
-            BAD_TABLES,
+            (None, "text") if table == "marginals" else BAD_TABLES,
         )
-        for table, mechanism, privacy in TREES
+        for table, mechanism, privacy in LOOKING
     ),
     Spender("smooth", lambda: so.plan(SMOOTH, APPROX, unit=so.ReplaceOne(1)), _released, POINTS, (None, [[1, 2]])),
     Spender("smooth, pure", lambda: so.plan(SMOOTH, PURE), _released, POINTS, (None, [[1, 2]])),
@@ -505,6 +507,10 @@ FILES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "tree release": (
         lambda: so.plan(so.AllRanges(8), PURE, mechanism="path-budget-tree").release(COUNTS),
         so.adaptive.TreeRelease.load,
+    ),
+    "marginals release": (
+        lambda: so.plan(so.Marginals([2, 3, 2], k=2), APPROX, mechanism="adaptive-marginals").release(RECORDS),
+        so.adaptive.MarginalsRelease.load,
     ),
     "local plan": (lambda: so.plan(SURVEY, APPROX), so.SurveyPlan.load),
     "sketch": (_sketch, so.sketches.Sketch.load),

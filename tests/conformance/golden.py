@@ -161,13 +161,13 @@ def lines() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
                 f"large / {name} / {law}",
                 lambda w=workload, p=PRIVACIES[law], d=data: _table(so.plan(w, p), d),
             )
-    for table, mechanism, _ in cases.TREES:
+    for table, mechanism, _ in cases.LOOKING:
         for law in ("pure", "approx"):
             for name, unit in UNITS.items():
                 if law == "pure" and mechanism.endswith("gaussian"):
                     continue
                 yield (
-                    f"tree / {table} / {law} / {mechanism} / {name}",
+                    f"looking / {table} / {law} / {mechanism} / {name}",
                     lambda t=table, p=PRIVACIES[law], m=mechanism, u=unit: _table(
                         so.plan(cases.TABLES[t][0], p, mechanism=m, unit=u), cases.TABLES[t][1]
                     ),

@@ -160,6 +160,7 @@ HOSTILE = [
         so.ReleasePlan.load,
         so.smooth.SmoothRelease.load,
         so.adaptive.TreeRelease.load,
+        so.adaptive.MarginalsRelease.load,
     ],
 )
 def test_files_of_strangers_raise_one_error(load, tmp_path):

@@ -47,7 +47,7 @@ def test_every_workload_is_planned():
 def test_every_mechanism_is_planned():
     planned = {mechanism for _, _, mechanism, _ in cases.table_mechanisms()}
     assert planned == {mechanism.name for mechanism in MECHANISMS}
-    assert {mechanism for _, mechanism, _ in cases.TREES} == {mechanism.name for mechanism in ADAPTIVE_MECHANISMS}
+    assert {mechanism for _, mechanism, _ in cases.LOOKING} == {mechanism.name for mechanism in ADAPTIVE_MECHANISMS}
 
 
 def test_every_stream_mechanism_is_planned():

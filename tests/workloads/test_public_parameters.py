@@ -373,6 +373,13 @@ def calls():
     add("TreeRelease.to_frame", tree.to_frame, library=None)
     add("TreeRelease.save", tree.save, "tree")
     add("TreeRelease.load", so.adaptive.TreeRelease.load, "none")
+    looked = so.plan(so.Marginals([2, 2], k=2), A, mechanism="adaptive-marginals").release([[0, 1]])
+    add("MarginalsRelease.agreeing", looked.agreeing, total=3.0, shrink=True)
+    add("MarginalsRelease.records", looked.records, 3, seed=1)
+    add("MarginalsRelease.to_frame", looked.to_frame, library=None)
+    add("MarginalsRelease.save", looked.save, "marginals")
+    add("MarginalsRelease.load", so.adaptive.MarginalsRelease.load, "none")
+    add("MeasuredTable.interval", looked.looks[0].interval, 0.9, simultaneous=False)
     add("BoxSums.interval", release.sum([[0, 2]]).interval, 0.9, simultaneous=False)
     sketched = so.plan(
         so.Histogram(64), A, compression=so.sketches.Compression(sparsity=4), mechanism="compressive-gaussian"
@@ -539,7 +546,7 @@ MADE = {
         "ReleasePlan",
     ),
     *("SmoothAnswers", "SmoothRelease", "RareStream", "Spectrum", "SurveyFit", "SurveyPlan", "TableFit"),
-    *("TreeFit", "TreeNodes", "TreeRelease"),
+    *("TreeFit", "TreeNodes", "TreeRelease", "AdaptiveMarginalsFit", "MarginalsRelease", "MeasuredTable"),
     *("StepEntry", "StepStore", "Stream", "StreamPlan", "StreamRelease", "Tabulated", "Workload", "Filter"),
     *("WordStream", "normal_tails.BoundedLog", "Haar", "Cosine", "Standard", "calibration.Noise"),
     # Contexts and functions of the caller; pictures need matplotlib; of GraphStream alone.

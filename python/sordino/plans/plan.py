@@ -244,7 +244,8 @@ class ReleasePlan(Plan):
             request_id: Name of the request, charged at most once.
 
         Returns:
-            A `Release`; a `SmoothRelease` for `SmoothQueries`, a `TreeRelease` for trees that look at the data.
+            A `Release`; a `SmoothRelease` for `SmoothQueries`, a `TreeRelease` or
+            `MarginalsRelease` for mechanisms that look at the data.
 
         Raises:
             DataTypeError: The data is no array of numbers, or the ledger no ledger.

@@ -20,6 +20,7 @@ from sordino.workloads.base import Array
 from sordino.workloads.layout import Channels, Layout
 
 if TYPE_CHECKING:
+    from sordino.releases.adaptive.marginals import MarginalsRelease
     from sordino.releases.adaptive.tree import TreeRelease
     from sordino.releases.release import Release
 
@@ -65,7 +66,7 @@ def frame_columns(release: Release, level: float) -> dict[str, Any]:
     return label_columns(release) | numbers
 
 
-def label_columns(release: Release | TreeRelease) -> dict[str, Any]:
+def label_columns(release: Release | TreeRelease | MarginalsRelease) -> dict[str, Any]:
     """Return what answers are called: levels of a schema, attributes, ends of ranges, labels, or their places."""
     layout, workload = release.workload.layout, release.workload
     if layout is not None:

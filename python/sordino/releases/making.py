@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sordino._support.protocols import TableLike
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.mechanisms.adaptive.fit import TreeFit
+from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.adaptive.marginals import AdaptiveMarginalsFit
+from sordino.mechanisms.adaptive.trees import TreeFit
 from sordino.mechanisms.fits import Fit
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.privacy.books import Charge
 from sordino.privacy.requests import Answering, NoiseKey, Prepared
-from sordino.releases.adaptive.file import TREE
+from sordino.releases.adaptive.file import MARGINALS, TREE
+from sordino.releases.adaptive.marginals import MarginalsRelease
 from sordino.releases.adaptive.tree import TreeRelease
 from sordino.releases.arrays import read_cells
 from sordino.releases.files import dump_release, read_release
@@ -78,6 +80,8 @@ def making(fit: Fit) -> Making:
             return _POINTS
         case TreeFit():
             return _TREES
+        case AdaptiveMarginalsFit():
+            return _MARGINALS
     raise UnsupportedMechanismError("this plan has no release")
 
 
@@ -188,6 +192,33 @@ _TREES = Making(
     _answered_tree,
     TREE.dump,
     lambda content: TREE.read(content, TreeRelease),
+)
+
+
+# Marginals that are chosen.
+
+
+def _prepare_marginals(fit: AdaptiveMarginalsFit, data: object, accounted: bool) -> Prepared[MarginalsRelease]:
+    values, _ = read_cells(data, fit.workload, integral=True, unit=fit.request.unit)
+    if isinstance(values, tuple):
+        raise DataTypeError("the input must be records or a table")
+
+    def measure(noise: NoiseKey) -> MarginalsRelease:
+        return MarginalsRelease(fit, fit.door.measure(fit.strategy, values, noise.key), noise.private, accounted)
+
+    return Prepared(measure, lambda: data_digest(values))
+
+
+def _answered_marginals(fit: AdaptiveMarginalsFit, record: object) -> MarginalsRelease | None:
+    return record if isinstance(record, MarginalsRelease) and fit.is_same(record.fit) else None
+
+
+_MARGINALS = Making(
+    _prepare_marginals,
+    lambda release: release,
+    _answered_marginals,
+    MARGINALS.dump,
+    lambda content: MARGINALS.read(content, MarginalsRelease),
 )
 
 

@@ -21,6 +21,7 @@ from sordino.workloads import Marginals
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
+    from sordino.releases.adaptive.marginals import MarginalsRelease
     from sordino.releases.release import Release
 
 __all__ = ["Records", "records_of"]
@@ -100,7 +101,7 @@ class Records:
         }
 
 
-def records_of(release: Release, count: object, seed: object) -> Records:
+def records_of(release: Release | MarginalsRelease, count: object, seed: object) -> Records:
     """Return records with the one-way tables of a release, and tables of pairs that come near to its own.
 
     Raises:
@@ -108,7 +109,8 @@ def records_of(release: Release, count: object, seed: object) -> Records:
         DataTypeError: Count or seed are no integers.
         InvalidParameterError: They are out of range.
     """
-    workload, report = release.workload, release.consistency
+    workload: Any = release.workload
+    report = release.consistency
     if not isinstance(workload, Marginals) or report is None:
         raise UnsupportedMechanismError("records are made of consistent marginals: release.consistent().records()")
     if not any(len(s) == 2 for s in workload.sets) or any(len(s) > 2 for s in workload.sets):

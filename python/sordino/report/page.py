@@ -15,7 +15,8 @@ from sordino._support.records import parted
 from sordino.errors import SordinoError
 from sordino.privacy.costs import Cost
 from sordino.privacy.ledger import Ledger
-from sordino.releases.adaptive.file import TREE
+from sordino.releases.adaptive.file import MARGINALS, TREE
+from sordino.releases.adaptive.marginals import MarginalsRelease
 from sordino.releases.adaptive.tree import TreeRelease
 from sordino.releases.files import read_release
 from sordino.releases.release import Release
@@ -122,6 +123,8 @@ def _loaded(content: bytes) -> Any:
             return SUMMARY.read(content, SmoothRelease)
         case "tree-release":
             return TREE.read(content, TreeRelease)
+        case "marginals-release":
+            return MARGINALS.read(content, MarginalsRelease)
     return None
 
 

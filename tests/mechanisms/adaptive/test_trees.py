@@ -53,11 +53,11 @@ def grown_by_hand(published, shape, epsilon):
                 most = max(f for f in (2, 4, 8) if f <= max(min(8, 1.5 * k), 2))
             fans = [min(side, most) for side in sides]
             last = k < 1.5 * most or fans == sides
-            share = 0.4
+            part = 0.4
             if len(live) > 1:
                 levels = next(n for n in range(1, 99) if most**n >= min(k, max(sides)))
-                share = 1.0 / sum(4.0 ** (n / 3.0) for n in range(levels))
-            given = left if last else left * share
+                part = 1.0 / sum(4.0 ** (n / 3.0) for n in range(levels))
+            given = left if last else left * part
             cut = [parts(first, end, fan) for (first, end), fan in zip(box, fans, strict=True)]
             boxes = [(a,) for a in cut[0]] if len(cut) == 1 else [(a, b) for a in cut[0] for b in cut[1]]
             below += [(each, given, left - given) for each in boxes]

@@ -3,17 +3,18 @@
 A full name is `strategy-noise`, such as `path-budget-tree-laplace`; the strategy alone means Gaussian noise where the
 privacy allows it and Laplace noise under `PureDP`.
 
-==================  ===================================================================================================
-`path-budget-tree`  counts of nested stretches or boxes, divided further where records are
-`full-tree`         counts of nested boxes down to every cell, with budgets that grow; two axes, Laplace noise
-==================  ===================================================================================================
+====================  =================================================================================================
+`path-budget-tree`    counts of nested stretches or boxes, divided further where records are
+`full-tree`           counts of nested boxes down to every cell, with budgets that grow; two axes, Laplace noise
+`adaptive-marginals`  tables of attributes, measured where an estimate of all of them is furthest off
+====================  =================================================================================================
 """
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sordino.mechanisms.catalogue import Entry
-from sordino.workloads import AllRanges, Histogram, Kronecker, RunningSum, Workload
+from sordino.workloads import AllRanges, Histogram, Kronecker, Marginals, RunningSum, Workload
 
 __all__ = ["ADAPTIVE_MECHANISMS", "AdaptiveMechanism", "Axis", "axes_of"]
 
@@ -25,17 +26,19 @@ _AXES: dict[type[Workload], Axis] = {Histogram: "cells", RunningSum: "sums", All
 
 @dataclass(frozen=True)
 class AdaptiveMechanism(Entry):
-    """A way of growing a tree, with a law of noise."""
+    """A way of looking, with a law of noise."""
 
     automatic: bool = False
 
     @property
     def growth(self) -> Literal["adaptive", "full"]:
-        """How the tree grows."""
+        """How a tree grows."""
         return "full" if self.strategy == "full-tree" else "adaptive"
 
     def serves(self, workload: Workload) -> bool:
         """Return whether it is made for this workload."""
+        if self.strategy == "adaptive-marginals":
+            return isinstance(workload, Marginals)
         axes = axes_of(workload)
         return axes is not None and (self.growth == "adaptive" or len(axes) > 1)
 
@@ -57,5 +60,7 @@ ADAPTIVE_MECHANISMS: tuple[AdaptiveMechanism, ...] = (
     AdaptiveMechanism("path-budget-tree-laplace", "path-budget-tree", "laplace"),
     AdaptiveMechanism("path-budget-tree-gaussian", "path-budget-tree", "gaussian"),
     AdaptiveMechanism("full-tree-laplace", "full-tree", "laplace"),
+    AdaptiveMechanism("adaptive-marginals-laplace", "adaptive-marginals", "laplace"),
+    AdaptiveMechanism("adaptive-marginals-gaussian", "adaptive-marginals", "gaussian"),
 )
 """All of them."""

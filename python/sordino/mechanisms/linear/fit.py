@@ -29,7 +29,7 @@ from sordino.accuracy.lattice_half_widths import (
 )
 from sordino.accuracy.staircase import Staircase
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
-from sordino.mechanisms.adaptive.fit import advice
+from sordino.mechanisms.adaptive.trees import advice
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain, kind_of_error
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism

@@ -1,31 +1,54 @@
-"""Released trees as files: public, and verified when they are read."""
+"""What mechanisms that look have published, as files: public, and verified when they are read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from sordino import _core
 from sordino.errors import PlanFileError, UnsupportedMechanismError
-from sordino.mechanisms.adaptive.fit import TreeFit
+from sordino.mechanisms.adaptive.marginals import AdaptiveMarginalsFit
+from sordino.mechanisms.adaptive.trees import TreeFit
 from sordino.releases.record_files import RecordFile, common_record, fit_and_units
 
 if TYPE_CHECKING:
+    from sordino.releases.adaptive.marginals import MarginalsRelease
     from sordino.releases.adaptive.tree import TreeRelease
 
-__all__ = ["TREE"]
+__all__ = ["MARGINALS", "TREE"]
 
-_KIND = "tree-release"
+_TREE, _MARGINALS = "tree-release", "marginals-release"
+
+_Fit = TypeVar("_Fit", TreeFit, AdaptiveMarginalsFit)
 
 
-def _rebuild(record: dict[str, Any], kind: type[TreeRelease]) -> TreeRelease:
-    fit, units = fit_and_units(record, _KIND, TreeFit, "tree")
+def _published(record: dict[str, Any], kind: str, of: type[_Fit], what: str) -> tuple[_Fit, _core.Measured]:
+    fit, units = fit_and_units(record, kind, of, what)
     try:
         measured = fit.door.published(units)
     except UnsupportedMechanismError:
-        raise PlanFileError("no tree of this plan grows by these counts") from None
+        raise PlanFileError(f"no {what} of this plan publishes such numbers") from None
     if record["grid"] != measured.grid:
-        raise PlanFileError("the tree was made with other noise than its plan says")
+        raise PlanFileError(f"the {what} was made with other noise than its plan says")
+    return fit, measured
+
+
+def _tree(record: dict[str, Any], kind: type[TreeRelease]) -> TreeRelease:
+    fit, measured = _published(record, _TREE, TreeFit, "tree")
     return kind(fit, measured, private=record["private"] is True, accounted=record["accounted"] is True)
 
 
-TREE: RecordFile[TreeRelease] = RecordFile("tree", lambda release: common_record(release, _KIND), _rebuild)
+def _marginals(record: dict[str, Any], kind: type[MarginalsRelease]) -> MarginalsRelease:
+    fit, measured = _published(record, _MARGINALS, AdaptiveMarginalsFit, "marginals")
+    made = kind(fit, measured, private=record["private"] is True, accounted=record["accounted"] is True)
+    return made.agreeing(total=record["total"], shrink=record["shrunk"])
+
+
+TREE: RecordFile[TreeRelease] = RecordFile("tree", lambda release: common_record(release, _TREE), _tree)
 """How trees are written."""
+
+MARGINALS: RecordFile[MarginalsRelease] = RecordFile(
+    "marginals",
+    lambda release: common_record(release, _MARGINALS) | {"total": release.total, "shrunk": release.shrunk},
+    _marginals,
+)
+"""How marginals are written."""

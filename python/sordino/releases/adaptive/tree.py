@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sordino.mechanisms.adaptive.fit import TreeFit
+    from sordino.mechanisms.adaptive.trees import TreeFit
 
 __all__ = ["TreeNodes", "TreeRelease"]
 

@@ -161,8 +161,11 @@ impl Candidates {
     /// say, as far as their noise asks for.
     ///
     /// # Errors
-    /// If it was published by another door, for a total that is negative, or [`Error::Interrupted`].
+    /// If tables of one attribute are missing, for a total that is negative, or [`Error::Interrupted`].
     pub fn agreed(&self, looks: &[Look], total: Option<f64>, shrink: bool) -> Result<Agreed, Error> {
+        if self.singles.iter().any(|table| looks.iter().all(|look| look.table != *table)) {
+            return Err(other());
+        }
         let mut known = Known::new(&self.residuals);
         for look in looks {
             known.add(look.table, &look.values, look.variance);

@@ -65,8 +65,8 @@ impl TableDoor {
             let end = starts[starts.len() - 1].checked_add(*length).filter(|end| *length > 0 && *end < 1 << 31);
             starts.push(end.ok_or_else(|| Error::invalid("tables", "too large, or empty"))?);
         }
-        let exact = matches!(strategy.encoding(domain.max_steps())?, Encoding::Exact { .. });
-        if lengths.is_empty() || !exact || strategy.measured_len() != starts[starts.len() - 1] {
+        let Encoding::Exact { max_abs } = strategy.encoding(domain.max_steps())? else { return Err(other()) };
+        if lengths.is_empty() || strategy.measured_len() != starts[starts.len() - 1] {
             return Err(other());
         }
         let two = Upper::exact(2.0);
@@ -74,7 +74,7 @@ impl TableDoor {
             NoiseLaw::Gaussian => two.sqrt(),
             NoiseLaw::Laplace => two,
         });
-        let noise = ShareNoise::fit(law, sensitivity, noise_ratio, MOST_COUNT as f64)?;
+        let noise = ShareNoise::fit(law, sensitivity, noise_ratio, max_abs.min(MOST_COUNT as u64) as f64)?;
         Ok(Self { noise, moved: unit.l1(), domain, starts })
     }
 
