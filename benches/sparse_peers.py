@@ -159,6 +159,23 @@ class _Node:
         self.value = self.variance = self.count = 0.0
 
 
+def _divided(sides: Sequence[int], worth: float) -> tuple[list[int], float] | None:
+    """Return parts on each axis, and what they get of what is left; None if parts could not be told from noise."""
+    plane, side = min(sides) > 1 and len(sides) > 1, max(sides)
+    parts = math.sqrt(worth) if plane else worth
+    if side == 1 or parts < 1.5:
+        return None
+    if plane:
+        most = 4 if parts >= 3.0 and side >= 4 else 2
+        levels = next(n for n in range(1, 99) if most**n >= min(parts, side))
+        part = 1.0 / sum(4.0 ** (n / 3.0) for n in range(levels))
+    else:
+        most = side if side <= 16 and 1.5 * parts >= side else max(f for f in (2, 4, 8) if f <= max(1.5 * parts, 2.0))
+        part = 0.4
+    fans = [min(each, most) for each in sides]
+    return fans, 1.0 if parts < 1.5 * most or fans == list(sides) else part
+
+
 def path_budget_tree(counts: Array, epsilon: float, rng: Generator) -> Array:
     """Return cells of the path-budget tree, node by node in plain Python."""
     root = _Node(tuple((0, n) for n in counts.shape), 0.02, 0.98)
@@ -176,22 +193,12 @@ def path_budget_tree(counts: Array, epsilon: float, rng: Generator) -> Array:
         if node.left <= 0.0:
             continue
         sides = [end - first for first, end in node.box]
-        plane = min(sides) > 1 and len(sides) > 1
-        parts = math.sqrt(worth) if plane else worth
-        if max(sides) == 1 or parts < 1.5:
+        divided = _divided(sides, worth)
+        if divided is None:
             measure(node.left)
             continue
-        if plane:
-            most = 4 if parts >= 3.0 and max(sides) >= 4 else 2
-        else:
-            most = max(fan for fan in (2, 4, 8) if fan <= max(1.5 * parts, 2.0))
-        fans = [min(side, most) for side in sides]
-        last = parts < 1.5 * most or fans == sides
-        part = 0.4
-        if plane:
-            levels = next(n for n in range(1, 99) if most**n >= min(parts, max(sides)))
-            part = 1.0 / sum(4.0 ** (n / 3.0) for n in range(levels))
-        share = node.left if last else node.left * part
+        fans, part = divided
+        share = node.left * part
         cuts = [
             [first + k * (end - first) // fan for k in range(fan + 1)]
             for (first, end), fan in zip(node.box, fans, strict=True)

@@ -49,6 +49,8 @@ def grown_by_hand(published, shape, epsilon):
                 continue
             if len(live) > 1:
                 most = 4 if k >= 3 and max(sides) >= 4 else 2
+            elif max(sides) <= 16 and 1.5 * k >= max(sides):
+                most = max(sides)
             else:
                 most = max(f for f in (2, 4, 8) if f <= max(min(8, 1.5 * k), 2))
             fans = [min(side, most) for side in sides]

@@ -92,7 +92,7 @@ impl<'a> Known<'a> {
             }
             // Of a pair that the model is made of, the model says what was measured.
             let independent = forest.as_ref().is_none_or(|forest| forest.has(attributes));
-            let target = self.model(attributes, total, &shares, forest.as_ref().filter(|_| !independent));
+            let target = model(attributes, total, &shares, forest.as_ref().filter(|_| !independent));
             let own = &mut y[range];
             let distance: f64 = own.iter().zip(&target).map(|(y, p)| (y - p).powi(2)).sum();
             let kept = if distance > 0.0 { (1.0 - (free - 2.0) / (precision * distance)).max(0.0) } else { 0.0 };
@@ -112,7 +112,9 @@ impl<'a> Known<'a> {
         let mut shares: Vec<Vec<f64>> = Vec::new();
         for (subset, precision) in self.precisions.iter().enumerate().filter(|(_, precision)| **precision > 0.0) {
             let own = &mut y[self.residuals.range(subset)];
-            own.iter_mut().for_each(|value| *value /= precision);
+            for value in own.iter_mut() {
+                *value /= precision;
+            }
             if let [attribute] = self.residuals.attributes(subset) {
                 let uniform = total / own.len() as f64;
                 let margin: Vec<f64> = own.iter().map(|f| (f + uniform).max(LEAST_SHARE * total)).collect();
@@ -124,28 +126,28 @@ impl<'a> Known<'a> {
         let forest = (!self.tables.is_empty())
             .then(|| Forest::new(self.residuals, &self.precisions, &self.tables, shares.len()));
         for (subset, weight) in weights.iter_mut().enumerate().filter(|(_, weight)| **weight <= 0.0) {
-            let target = self.model(self.residuals.attributes(subset), total, &shares, forest.as_ref());
+            let target = model(self.residuals.attributes(subset), total, &shares, forest.as_ref());
             *weight = 1.0 / (1.0 + SPREAD * (total / target.len() as f64).powi(2));
             y[self.residuals.range(subset)].copy_from_slice(&target);
         }
         Expected { total, y, weights, shares, forest }
     }
+}
 
-    /// Residuals of some attributes: of a pair by the forest, if there is one, of others as if they were independent.
-    fn model(&self, attributes: &[usize], total: f64, shares: &[Vec<f64>], forest: Option<&Forest>) -> Vec<f64> {
-        if let ([i, j], Some(forest)) = (attributes, forest)
-            && let Some(joint) = forest.joint(*i, *j, shares)
-        {
-            return centred(&joint, shares[*j].len(), total);
-        }
-        let mut product = vec![total];
-        for attribute in attributes {
-            let uniform = 1.0 / shares[*attribute].len() as f64;
-            let apart = shares[*attribute].iter().map(|share| share - uniform);
-            product = product.iter().flat_map(|value| apart.clone().map(move |share| value * share)).collect();
-        }
-        product
+/// Residuals of some attributes: of a pair by the forest, if there is one, of others as if they were independent.
+fn model(attributes: &[usize], total: f64, shares: &[Vec<f64>], forest: Option<&Forest>) -> Vec<f64> {
+    if let ([i, j], Some(forest)) = (attributes, forest)
+        && let Some(joint) = forest.joint(*i, *j, shares)
+    {
+        return centred(&joint, shares[*j].len(), total);
     }
+    let mut product = vec![total];
+    for attribute in attributes {
+        let uniform = 1.0 / shares[*attribute].len() as f64;
+        let apart = shares[*attribute].iter().map(|share| share - uniform);
+        product = product.iter().flat_map(|value| apart.clone().map(move |share| value * share)).collect();
+    }
+    product
 }
 
 /// A table of two attributes, so many times, less its margins.

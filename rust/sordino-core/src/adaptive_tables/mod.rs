@@ -3,8 +3,7 @@
 //! All tables of one attribute are measured first. Then, round by round, the table whose estimate is furthest off is chosen and
 //! measured, and everything is estimated anew: by the nearest tables that agree, expecting of pairs that nobody measured what a
 //! forest of the measured ones says. Once a table says little more than its noise, later ones get more of the budget. Under
-//! Gaussian noise a last part of it levels what was measured. (The loop is that of McKenna, Mullins, Sheldon & Miklau 2022,
-//! `AIM`.) [`crate::door::TableDoor`] measures and chooses, and sees to it that no more than the budget is spent; what was
+//! Gaussian noise a last part of it levels what was measured. (The loop is that of `AIM`, `arXiv:2201.12677`.) [`crate::door::TableDoor`] measures and chooses, and sees to it that no more than the budget is spent; what was
 //! published says which tables were chosen, and with which shares.
 
 mod forest;
@@ -79,7 +78,9 @@ impl Candidates {
         // Attributes that a table has in common with wanted ones.
         let mut counts = vec![0.0; levels.len()];
         for (set, weight) in sets.iter().zip(wanted) {
-            set.iter().for_each(|i| counts[*i] += weight / heaviest);
+            for i in set {
+                counts[*i] += weight / heaviest;
+            }
         }
         let common: Vec<f64> = sets.iter().map(|set| set.iter().map(|i| counts[*i]).sum()).collect();
         let most = common.iter().copied().fold(0.0, f64::max);
@@ -193,7 +194,7 @@ impl Candidates {
             let left = meter.left() - rule.kept;
             let last = left < 2 * round;
             let spent = if last { left } else { round };
-            let choice = rule.choice(spent);
+            let choice = rule::choice(spent);
             let share = spent - choice;
             let noise = rule.mean_noise(share);
             let offsets = self.lengths.iter().map(|cells| noise * *cells as f64).collect();

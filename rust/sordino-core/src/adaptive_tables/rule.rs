@@ -38,10 +38,6 @@ impl Rule {
         (left - self.kept) / self.rounds
     }
 
-    pub(super) fn choice(&self, round: u64) -> u64 {
-        (round as f64 * CHOICE) as u64
-    }
-
     /// A larger round, if enough of them are left.
     pub(super) fn larger(&self, round: u64, left: u64) -> u64 {
         let growth = if self.law == NoiseLaw::Gaussian { GROWTH * GROWTH } else { GROWTH };
@@ -60,4 +56,9 @@ impl Rule {
             NoiseLaw::Laplace => (0.5 * variance).sqrt(),
         }
     }
+}
+
+/// What a round spends on its choice.
+pub(super) fn choice(round: u64) -> u64 {
+    (round as f64 * CHOICE) as u64
 }

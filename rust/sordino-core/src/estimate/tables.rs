@@ -138,7 +138,9 @@ pub(crate) fn near_tables(problem: &NearestProblem<'_>, iterations: usize) -> Re
         let own = &mut tables[table.cells()];
         let lowest = own.iter().copied().fold(0.0_f64, f64::min);
         let mixed = if lowest < 0.0 { lowest / (lowest - uniform) } else { 0.0 };
-        own.iter_mut().for_each(|cell| *cell = (*cell + mixed * (uniform - *cell)).max(0.0));
+        for cell in own {
+            *cell = (*cell + mixed * (uniform - *cell)).max(0.0);
+        }
     }
     Ok(tables)
 }

@@ -11,6 +11,8 @@ const WORTH: f64 = 3.0;
 const CUBE_ROOT_OF_4: f64 = 1.587_401_051_968_199_4;
 /// Most parts of a stretch.
 const MOST_PARTS: u32 = 8;
+/// Cells of a stretch that is divided into them at once, if they can be told apart.
+const FINISH: u32 = 16;
 
 /// How a tree grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +87,11 @@ impl Rule {
         if region.cells() == 1 || parts < 1.5 {
             return Next::Again;
         }
+        let side = sides[0].max(sides[1]);
         let most = if plane {
-            if parts >= 3.0 && sides[0].max(sides[1]) >= 4 { 4 } else { 2 }
+            if parts >= 3.0 && side >= 4 { 4 } else { 2 }
+        } else if side <= FINISH && f64::from(side) <= 1.5 * parts {
+            side
         } else {
             (2..=MOST_PARTS.ilog2()).rev().map(|bits| 1 << bits).find(|f| f64::from(*f) <= 1.5 * parts).unwrap_or(2)
         };
@@ -96,7 +101,7 @@ impl Rule {
             1.0
         } else if plane {
             // As many levels below as parts can be told apart.
-            let reach = parts.min(f64::from(sides[0].max(sides[1])));
+            let reach = parts.min(f64::from(side));
             self.growing((1..=i32::from(u8::MAX)).find(|levels| f64::from(most).powi(*levels) >= reach).unwrap_or(1))
         } else {
             self.line()
