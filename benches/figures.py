@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import adaptive_marginals
 import audit
 import audit_laws
 import audit_ledger
@@ -62,6 +63,7 @@ def _main() -> int:
         "geometry_errors": geometry_errors.figures,
         "optimality": optimality.figures,
         "sparse": sparse.figures,
+        "adaptive_marginals": adaptive_marginals.figures,
         "compressive": compressive.figures,
         "compressive_errors": compressive_errors.figures,
         "smooth": smooth.figures,

@@ -218,9 +218,9 @@ def path_budget_tree(counts: Array, epsilon: float, rng: Generator) -> Array:
     cells = np.zeros(counts.shape)
     for node in order:
         if node.parts:
-            values, spread = np.array([[part.value, part.variance] for part in node.parts]).T
-            for part, count in zip(node.parts, onto_simplex(values, spread, node.count), strict=True):
-                part.count = float(count)
+            values, spread = np.array([[below.value, below.variance] for below in node.parts]).T
+            for below, count in zip(node.parts, onto_simplex(values, spread, node.count), strict=True):
+                below.count = float(count)
         else:
             place = tuple(slice(*ends) for ends in node.box)
             cells[place] = node.count / cells[place].size
