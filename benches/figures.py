@@ -12,10 +12,10 @@ from pathlib import Path
 
 import adaptive_marginals
 import audit
+import audit_adaptive
 import audit_laws
 import audit_ledger
 import audit_streams
-import audit_trees
 import calibration
 import compressive
 import compressive_errors
@@ -76,7 +76,7 @@ def _main() -> int:
         "audit": audit.attacks,
         "audit_streams": partial(in_process, audit_streams.__file__, "all", threads=1),
         "audit_laws": audit_laws.figures,
-        "audit_trees": audit_trees.figures,
+        "audit_adaptive": audit_adaptive.figures,
         "audit_ledger": partial(in_process, audit_ledger.__file__, "all", threads=1),
     }
     chosen = [argument for argument in sys.argv[1:] if argument != "--wheel"] or list(benches)

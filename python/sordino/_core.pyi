@@ -421,7 +421,8 @@ class GrownTree:
     def regions(self) -> NDArray[np.int64]:
         """First cell, and one behind the last, on two axes: four numbers a node."""
     def depths(self) -> NDArray[np.int64]: ...
-    def last_measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def undecided(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The last measurement of every node on which nothing was decided, and its variance; else no numbers."""
     def measured(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
         """Everything that was measured: boxes as in `regions`, counts with noise, variances."""
     def counts(self) -> NDArray[np.float64]: ...

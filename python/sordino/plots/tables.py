@@ -272,8 +272,8 @@ def plot_release(release: Release, path: str | Path | None = None, *, level: flo
         InputFileError: The picture cannot be written.
     """
     half = _half_widths(release, level)
-    shown = f"{100 * level:g} % interval ± {float(half.max()):.3g}" if half.any() else "no intervals: from a sketch"
-    shown += "" if release.projection is None else " around the answers before projection"
+    shown = f"{100 * level:g} % interval ± {float(half.max()):.3g}" if half.any() else "no intervals"
+    shown += "" if getattr(release, "projection", None) is None else " around the answers before projection"
     if isinstance(release.workload, AllRanges):
         figure, axes = canvas_of(ax, 8.0, 6.0)
         values = release.values.reshape(-1)

@@ -34,8 +34,7 @@ impl TableDoor {
         noise_ratio: f64,
     ) -> Result<Self, PyError> {
         let candidates = Candidates::new(&levels, &sets, &weights)?;
-        let (strategy, lengths) = (&*strategy.core, candidates.lengths());
-        let door = door::TableDoor::fit(strategy, lengths, unit(parts)?, max_value, noise_ratio)?;
+        let door = candidates.door(&*strategy.core, unit(parts)?, max_value, noise_ratio)?;
         Ok(Self { door, candidates })
     }
 

@@ -100,9 +100,9 @@ impl GrownTree {
         self.0.depths().map(i64::from).collect::<Vec<i64>>().into_pyarray(py)
     }
 
-    /// The last measurement of every node, and its variance.
-    fn last_measured<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
-        let (values, variances): (Vec<f64>, Vec<f64>) = self.0.last_measured().unzip();
+    /// The last measurement of every node on which nothing was decided, and its variance; else no numbers.
+    fn undecided<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
+        let (values, variances): (Vec<f64>, Vec<f64>) = self.0.undecided().unzip();
         (values.into_pyarray(py), variances.into_pyarray(py))
     }
 

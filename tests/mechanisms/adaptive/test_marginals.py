@@ -155,12 +155,29 @@ def test_a_store_answers_again(tmp_path):
     first = plan.release(CODES, ledger=ledger, request_id="a")
     again = plan.release(CODES, ledger=ledger, request_id="a")
     assert np.array_equal(first.values, again.values) and len(ledger.history) == 1
+    assert "adaptive-marginals" in str(so.report(ledger))
+
+
+def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged():
+    workload = so.Marginals((3,) * 50, k=2)
+    for unit, epsilon in ((so.AddRemove(1000), 1e-3), (so.ReplaceOne(1000), 1e-3)):
+        with pytest.raises(so.errors.InvalidParameterError):
+            adaptive(workload, so.PureDP(epsilon=epsilon), unit=unit)
+    release = adaptive(workload, so.PureDP(epsilon=0.1), unit=so.AddRemove(10)).release(np.zeros((9, 50), dtype=int))
+    assert release.values.size == workload.core.answers_len
+
+
+def test_tables_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    release = adaptive(so.Marginals(LEVELS, k=2)).release(CODES)
+    assert release.plot(tmp_path / "tables.png").axes
 
 
 def test_what_a_plan_says():
     plan = adaptive(so.Marginals([4] * 12, k=2))
     assert "furthest off" in plan.explain() and "few attributes" not in plan.explain()
     assert "few attributes" in adaptive(so.Marginals(LEVELS, k=2)).explain()
+    assert "minutes" in adaptive(so.Marginals([30] * 26, k=2)).explain() and "minutes" not in plan.explain()
     assert plan.mechanism == "adaptive-marginals-gaussian" and plan.optimality is None
     assert plan.rmse == pytest.approx(plan.fit.door.noise * math.sqrt(66))
     assert {row["mechanism"] for row in plan.compare().rows} == {

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from sordino import _core
-from sordino.errors import UnsupportedMechanismError
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.adaptive.catalogue import ADAPTIVE_MECHANISMS, AdaptiveMechanism, Axis, axes_of
 from sordino.mechanisms.catalogue import named
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain
@@ -22,6 +22,12 @@ __all__ = ["TreeFit", "advice", "fit_tree", "table_shape"]
 
 # Records a cell, in units of the noise of a node that gets the whole budget, below which it pays to look.
 _SPARSE = 10.0
+
+
+_GROWS = {
+    "adaptive": "where records are: what was published decides what is divided",
+    "full": "down to every cell, with budgets that grow from level to level",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,7 +63,7 @@ class TreeFit(DoorFit):
 
     @property
     def rmse_kind(self) -> str:
-        """'noise only': how far the tree grows, and what it leaves out, depends on the data."""
+        """'noise only': what is not negative is biased, and how far a tree grows that looks depends on the data."""
         return "noise only"
 
     @property
@@ -73,16 +79,23 @@ class TreeFit(DoorFit):
         """Say what will be measured and how good that is."""
         law = "Gaussian" if self.mechanism.law == "gaussian" else "discrete Laplace"
         shape = " x ".join(map(str, self.request.workload.input_shape))
-        grows = "down to every cell, with budgets that grow from level to level"
-        if self.mechanism.growth == "adaptive":
-            grows = "where records are: what was published decides what is divided"
-        return [
-            f"tree           over {shape} cells; it grows {grows}",
+        lines = [
+            f"tree           over {shape} cells; it grows {_GROWS[self.mechanism.growth]}",
             f"noise          {law} on whole counts of nodes, {self.door.noise:.6g} for all of a path's budget",
             f"input          cells clamped to [0, {self.domain.max_value}], integers",
+        ]
+        if self.mechanism.growth == "full":
+            return [
+                *lines,
+                f"error          rmse {self.rmse:.6g} (noise only), before counts are made not negative, which",
+                "               leaves less and biases them; the release has intervals of the nodes",
+                "bound          none binds biased answers",
+            ]
+        return [
+            *lines,
             f"error          rmse {self.rmse:.6g} (noise only) where records are dense; with few records less noise,",
             "               and a bias by what is spread evenly: of that nothing is known beforehand;",
-            "               the release has intervals of the nodes that were measured",
+            "               the release has intervals of the nodes that were not divided",
             "bound          none binds answers that look at the data",
         ]
 
@@ -126,7 +139,10 @@ def advice(request: Request) -> list[str]:
     if axes is None or not isinstance(known, PublicTotal | PublicBound) or not request.integral:
         return []
     mechanism = named(ADAPTIVE_MECHANISMS, "path-budget-tree", request.privacy)
-    fit = fit_tree(replace(request, constraint=None), mechanism)
+    try:
+        fit = fit_tree(replace(request, constraint=None), mechanism)
+    except (InvalidParameterError, UnsupportedMechanismError):
+        return []
     rate = (math.sqrt(2.0) if fit.mechanism.law == "gaussian" else 1.0) / fit.door.noise
     if known.size * rate >= _SPARSE * math.prod(request.workload.input_shape):
         return []

@@ -8,6 +8,7 @@ from sordino import _core
 from sordino.errors import PlanFileError, UnsupportedMechanismError
 from sordino.mechanisms.adaptive.marginals import AdaptiveMarginalsFit
 from sordino.mechanisms.adaptive.trees import TreeFit
+from sordino.releases.labels import label_from_json, label_to_json
 from sordino.releases.record_files import RecordFile, common_record, fit_and_units
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ def _published(record: dict[str, Any], kind: str, of: type[_Fit], what: str) -> 
 
 def _tree(record: dict[str, Any], kind: type[TreeRelease]) -> TreeRelease:
     fit, measured = _published(record, _TREE, TreeFit, "tree")
-    return kind(fit, measured, private=record["private"] is True, accounted=record["accounted"] is True)
+    index = record["index"]
+    if index is not None:
+        if not isinstance(index, list) or len(index) != fit.request.workload.core.input_len:
+            raise PlanFileError("the tree's labels are not one a cell")
+        index = [label_from_json(label) for label in index]
+    return kind(fit, measured, index, private=record["private"] is True, accounted=record["accounted"] is True)
 
 
 def _marginals(record: dict[str, Any], kind: type[MarginalsRelease]) -> MarginalsRelease:
@@ -43,7 +49,12 @@ def _marginals(record: dict[str, Any], kind: type[MarginalsRelease]) -> Marginal
     return made.agreeing(total=record["total"], shrink=record["shrunk"])
 
 
-TREE: RecordFile[TreeRelease] = RecordFile("tree", lambda release: common_record(release, _TREE), _tree)
+def _record(release: TreeRelease) -> dict[str, Any]:
+    labels = None if release.index is None else [label_to_json(label) for label in release.index]
+    return common_record(release, _TREE) | {"index": labels}
+
+
+TREE: RecordFile[TreeRelease] = RecordFile("tree", _record, _tree)
 """How trees are written."""
 
 MARGINALS: RecordFile[MarginalsRelease] = RecordFile(

@@ -12,6 +12,7 @@ import numpy as np
 from sordino import _core
 from sordino._support.cards import card
 from sordino._support.checks import flag, real
+from sordino._support.extras import drawn
 from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.accuracy.lattice_half_widths import discrete_half_width
 from sordino.errors import InvalidParameterError
@@ -201,6 +202,21 @@ class MarginalsRelease:
             PlanFileError: It is no such release, was altered, or does not fit its plan.
         """
         return MARGINALS.load(path, cls)
+
+    def plot(self, path: str | Path | None = None, *, ax: Any = None) -> Any:
+        """Draw the tables, one after the other, without intervals.
+
+        Args:
+            path: Where to save the picture, None to only return it.
+            ax: matplotlib's axes to draw into, in place of a figure of its own.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        return drawn("release", self, path, ax=ax)
 
     def _repr_html_(self) -> str:
         facts = [

@@ -43,9 +43,10 @@ class TreeNodes:
         boxes: First and last cell on every axis, both included, shape (nodes, axes, 2).
         depths: Levels below the top, shape (nodes,).
         counts: What the table has in each: not negative, and adding up.
-        unbiased: The last count with noise of each, which alone is unbiased given where the tree has grown: earlier
-            ones decided on it. Not-a-number for a top that was not measured.
-        stderr: Standard deviation of its noise.
+        unbiased: The last count with noise of each node that was not divided, which alone is unbiased given where the
+            tree has grown: what decided on a division has none, since nodes are divided more often when their noise is
+            high. Not-a-number for the others; of a full tree, which decides on nothing, all have one but the top.
+        stderr: Standard deviation of its noise; not-a-number where there is none.
     """
 
     boxes: NDArray[np.int64]
@@ -56,7 +57,7 @@ class TreeNodes:
     _law: str = field(repr=False)
 
     def interval(self, level: float, *, simultaneous: bool = False) -> Interval:
-        """Return confidence intervals for the true counts of the nodes.
+        """Return confidence intervals for the true counts of the nodes that have an unbiased one; else not-a-number.
 
         Exact, given where the tree has grown, up to the clamping of cells.
 
@@ -69,7 +70,7 @@ class TreeNodes:
         """
         known = np.isfinite(self.stderr)
         answers = int(known.sum()) if flag("simultaneous", simultaneous) else 1
-        width = np.full(self.stderr.shape, np.inf)
+        width = np.full(self.stderr.shape, np.nan)
         if self._law == "gaussian":
             width[known] = gaussian_half_width(self.stderr[known], level, answers)
         else:
@@ -126,7 +127,7 @@ class TreeRelease:
         axes = len(self.fit.axes)
         ends = self._grown.regions().reshape(-1, 2, 2)  # node, first or end, axis
         boxes = np.stack([ends[:, 0], ends[:, 1] - 1], axis=2)[:, 2 - axes :]
-        unbiased, variances = self._grown.last_measured()
+        unbiased, variances = self._grown.undecided()
         law = self.fit.mechanism.law
         return TreeNodes(boxes, self._grown.depths(), self._grown.counts(), unbiased, np.sqrt(variances), law)
 
@@ -208,7 +209,7 @@ class TreeRelease:
         return made_frame(label_columns(self) | {"value": self.values.reshape(-1)}, library)
 
     def save(self, path: str | Path) -> Path:
-        """Write plan and tree as JSON, large arrays in an `.npz` beside it; labels of the input are not written.
+        """Write plan and tree as JSON, large arrays in an `.npz` beside it.
 
         Raises:
             InputFileError: The file cannot be written.

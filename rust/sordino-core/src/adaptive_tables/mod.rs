@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::estimate::{NearestTables, Residuals};
 use crate::interrupt::poll;
 use crate::strategy::Strategy;
+use crate::unit::Unit;
 use known::Known;
 use rule::Rule;
 
@@ -96,6 +97,25 @@ impl Candidates {
     /// Cells of each table.
     pub fn lengths(&self) -> &[usize] {
         &self.lengths
+    }
+
+    /// Fits a door for all candidates, which a strategy counts one after the other.
+    ///
+    /// # Errors
+    /// As [`TableDoor::fit`], or if the noise of a choice cannot be drawn.
+    pub fn door(
+        &self,
+        strategy: &dyn Strategy,
+        unit: Unit,
+        max_value: u64,
+        noise_ratio: f64,
+    ) -> Result<TableDoor, Error> {
+        let door = TableDoor::fit(strategy, &self.lengths, unit, max_value, noise_ratio)?;
+        let rule = Rule::of(&door, self.singles.len());
+        let left = WHOLE - rule.single * self.singles.len() as u64;
+        // Later rounds have no less.
+        door.choice_noise(MOST_WEIGHT, rule::choice(rule.first_round(left)))?;
+        Ok(door)
     }
 
     /// Publishes tables that a strategy counts, which has all candidates one after the other.

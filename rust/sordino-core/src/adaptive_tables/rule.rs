@@ -25,13 +25,14 @@ impl Rule {
     pub(super) fn of(door: &TableDoor, attributes: usize) -> Self {
         let several = attributes.max(1) as u64;
         // Precisions add up under Gaussian noise; under Laplace noise budget that is spent on a table twice is wasted in part.
-        let (singles, kept, each, last) = match door.law() {
-            NoiseLaw::Gaussian => (0.05, 0.25, 16, 8),
-            NoiseLaw::Laplace => (0.2, 0.0, 2, 1),
+        let (singles, kept, rounds, last) = match door.law() {
+            // More than eighty rounds gained nothing, and take time.
+            NoiseLaw::Gaussian => (0.05, 0.25, (16 * several).min(80.max(2 * several)), 8),
+            NoiseLaw::Laplace => (0.2, 0.0, 2 * several, 1),
         };
         let kept = (WHOLE as f64 * kept) as u64;
         let single = ((WHOLE - kept) as f64 * singles) as u64 / several;
-        Self { law: door.law(), scale: door.scale(), rounds: each * several, last, single, kept }
+        Self { law: door.law(), scale: door.scale(), rounds, last, single, kept }
     }
 
     pub(super) fn first_round(&self, left: u64) -> u64 {

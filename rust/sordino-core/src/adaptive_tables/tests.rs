@@ -1,7 +1,6 @@
 use super::*;
 use crate::door::NoiseLaw;
 use crate::strategy::{Codes, Mechanism, Recipe};
-use crate::unit::Unit;
 use crate::workload::Workload;
 use proptest::prelude::*;
 
@@ -28,7 +27,7 @@ fn made(levels: &[usize], law: NoiseLaw, unit: Unit, ratio: f64) -> Made {
     let workload = Workload::Marginals { radices: levels.to_vec(), sets: sets.clone(), weights, total_share: 0.0 };
     let strategy = Recipe { workload, mechanism: Mechanism::Output, law }.build().unwrap();
     let candidates = Candidates::new(levels, &sets, &wanted).unwrap();
-    let door = TableDoor::fit(&*strategy, candidates.lengths(), unit, 1000, ratio).unwrap();
+    let door = candidates.door(&*strategy, unit, 1000, ratio).unwrap();
     Made { strategy, candidates, door, sets }
 }
 
@@ -195,6 +194,11 @@ fn bad_calls_are_refused() {
     let fit = |lengths: &[usize], ratio| TableDoor::fit(&*made.strategy, lengths, one(), 9, ratio);
     assert!(fit(&[2, 4, 2], 1.0).is_ok() && fit(&[2, 4], 1.0).is_err() && fit(&[], 1.0).is_err());
     assert!(fit(&[2, 4, 2], 0.0).is_err() && fit(&[2, 4, 2], f64::INFINITY).is_err() && fit(&[2, 4, 2], 1e40).is_err());
+    // A table could be measured, a choice could not be made.
+    let laplace = self::made(&[2, 2], NoiseLaw::Laplace, one(), 1.0);
+    let of = |ratio| laplace.candidates.door(&*laplace.strategy, one(), 9, ratio);
+    assert!(of(1e5).is_ok() && of(1e7).is_err());
+    assert!(TableDoor::fit(&*laplace.strategy, laplace.candidates.lengths(), one(), 9, 1e7).is_ok());
     let codes = [0u8, 1, 1, 1];
     let measured = released(&made, &codes, 1);
     let mut units = measured.units().to_vec();

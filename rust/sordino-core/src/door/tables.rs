@@ -121,6 +121,19 @@ impl TableDoor {
             }
     }
 
+    /// Noise of scores with weights up to this, for a share of the budget, in quarters of their unit.
+    ///
+    /// # Errors
+    /// If it cannot be drawn.
+    pub(crate) fn choice_noise(&self, heaviest: u16, share: u64) -> Result<u64, Error> {
+        let moved = Upper::integer((u128::from(heaviest) * u128::from(self.moved)) << ESTIMATE_BITS);
+        let quarters = Upper::rounded(2.0 * moved.get() / self.epsilon(share), 2).scaled(2).get().ceil();
+        if quarters > MAX_QUARTER_UNITS as f64 {
+            return Err(Error::Overflow("the privacy is too strict for choices among so many tables".into()));
+        }
+        Ok(quarters as u64)
+    }
+
     /// Publishes what `process` asks for of the tables that the strategy counts, under a fresh key or a known one (not private).
     ///
     /// # Errors
@@ -230,14 +243,9 @@ impl TableMeter<'_> {
             exact.push(score.clamp(-(1 << 60), 1 << 60) as i64);
         }
         let heaviest = weights.iter().copied().max().unwrap_or(1).max(1);
-        let moved = Upper::integer((u128::from(heaviest) * u128::from(self.door.moved)) << ESTIMATE_BITS);
-        let scale = Upper::rounded(2.0 * moved.get() / self.door.epsilon(share), 2);
-        let quarters = scale.scaled(2).get().ceil();
-        if quarters > MAX_QUARTER_UNITS as f64 {
-            return Err(Error::Overflow("a share is too small for a choice".into()));
-        }
+        let quarters = self.door.choice_noise(heaviest, share)?;
         let mut noise = vec![0; exact.len()];
-        self.source.fill_by(SourceLaw::Continuous(NoiseLaw::Laplace), &mut noise, quarters as u64);
+        self.source.fill_by(SourceLaw::Continuous(NoiseLaw::Laplace), &mut noise, quarters);
         let table = noisy_maximum(&mut exact, &noise);
         self.published.push(table as i64);
         Ok(table)

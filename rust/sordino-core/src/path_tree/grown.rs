@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::region::Region;
-use super::rule::{Next, Rule};
+use super::rule::{Growth, Next, Rule};
 use crate::door::WHOLE;
 use crate::error::Error;
 use crate::estimate::{Tree, top_down};
@@ -40,6 +40,8 @@ pub struct Grown {
     nodes: Vec<Node>,
     /// The parts of node `v` are `starts[v]..starts[v + 1]`.
     starts: Vec<usize>,
+    /// Whether measurements decided on parts.
+    looks: bool,
 }
 
 /// Nodes between two looks at signals.
@@ -76,7 +78,7 @@ impl Grown {
             v += 1;
         }
         starts.push(nodes.len());
-        Ok(Self { nodes, starts })
+        Ok(Self { nodes, starts, looks: rule.growth == Growth::Adaptive })
     }
 
     fn parts(&self, v: usize) -> std::ops::Range<usize> {
@@ -103,12 +105,16 @@ impl Grown {
         self.nodes.iter().map(|node| node.depth)
     }
 
-    /// The last measurement of every node with its variance; no number where there is none.
+    /// The last measurement of every node with its variance, if nothing was decided on it; else no numbers.
     ///
-    /// Given where the tree has grown it alone is unbiased: earlier ones decided on it.
-    pub fn last_measured(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let last = |node: &Node| node.readings[1].or(node.readings[0]);
-        self.nodes.iter().map(move |node| last(node).map_or((f64::NAN, f64::NAN), |r| (r.value, r.variance)))
+    /// Given where the tree has grown these alone are unbiased. What decided on parts has none: a node is divided more often
+    /// when its noise is high.
+    pub fn undecided(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        (0..self.len()).map(|v| {
+            let decided = self.looks && !self.parts(v).is_empty();
+            let last = self.nodes[v].readings[1].or(self.nodes[v].readings[0]).filter(|_| !decided);
+            last.map_or((f64::NAN, f64::NAN), |reading| (reading.value, reading.variance))
+        })
     }
 
     /// Everything that was measured: cells, count with noise, variance; node by node.
