@@ -6,17 +6,16 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 
 from sordino import _core
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.adaptive.catalogue import AdaptiveMechanism
-from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain
+from sordino.mechanisms.adaptive.fit import AdaptiveFit
+from sordino.mechanisms.fits import Domain, Request, choose_domain
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
-from sordino.privacy.costs import Cost
 from sordino.workloads import Marginals
 
 __all__ = ["AdaptiveMarginalsFit", "fit_marginals"]
@@ -31,28 +30,17 @@ _MOST_AXES = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AdaptiveMarginalsFit(DoorFit):
-    """Candidates with their noise.
+class AdaptiveMarginalsFit(AdaptiveFit):
+    """Candidates with their noise: that of a table which gets the whole budget.
 
     Attributes:
-        mechanism: The law of its noise.
         strategy: What counts all candidates.
         sets: The candidates: sets of attributes, in order.
-        door: Lattice and noise of a table that gets the whole budget.
-        domain: Declared bounds of the input.
-        ratio: Noise over sensitivity that was asked for.
-        cost: What a release costs.
     """
 
-    family: ClassVar[str] = "adaptive"
-
-    mechanism: AdaptiveMechanism
+    door: _core.TableDoor = field(repr=False)
     strategy: _core.Strategy = field(repr=False)
     sets: tuple[tuple[int, ...], ...] = field(repr=False)
-    door: _core.TableDoor = field(repr=False)
-    domain: Domain
-    ratio: float
-    cost: Cost
 
     @property
     def workload(self) -> Marginals:
@@ -66,20 +54,6 @@ class AdaptiveMarginalsFit(DoorFit):
         if self.mechanism.law == "gaussian":
             return self.door.noise * math.sqrt(tables)
         return self.door.noise * tables * math.sqrt(2.0)
-
-    @property
-    def rmse_kind(self) -> str:
-        """'noise only': what is chosen, and how far off the other tables are, depends on the data."""
-        return "noise only"
-
-    @property
-    def max_stderr(self) -> None:
-        """Not known: answers are biased where tables were not measured."""
-
-    @property
-    def has_intervals(self) -> bool:
-        """Whether answers are known without bias: only measured tables are."""
-        return False
 
     def lines(self) -> list[str]:
         """Say what will be measured and how good that is."""
@@ -163,4 +137,4 @@ def fit_marginals(request: Request, mechanism: AdaptiveMechanism) -> AdaptiveMar
 
     domain, fitted = choose_domain(door, request, (0,))
     cost = calibrated_cost(request.privacy, mechanism.law)
-    return AdaptiveMarginalsFit(request, mechanism, strategy, sets, fitted, domain, ratio, cost)
+    return AdaptiveMarginalsFit(request, mechanism, fitted, domain, ratio, cost, strategy, sets)

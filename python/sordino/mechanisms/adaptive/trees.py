@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
 
 from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.adaptive.catalogue import ADAPTIVE_MECHANISMS, AdaptiveMechanism, Axis, axes_of
+from sordino.mechanisms.adaptive.fit import AdaptiveFit
 from sordino.mechanisms.catalogue import named
-from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain
+from sordino.mechanisms.fits import Domain, Request, choose_domain
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
-from sordino.privacy.costs import Cost
 from sordino.workloads import Workload
 from sordino.workloads.constraints import PublicBound, PublicTotal
 
@@ -31,24 +30,10 @@ _GROWS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TreeFit(DoorFit):
-    """A tree with its noise.
+class TreeFit(AdaptiveFit):
+    """A tree with its noise: that of a node which gets the whole budget."""
 
-    Attributes:
-        mechanism: How it grows, and the law of its noise.
-        door: Lattice and noise of a node that gets the whole budget.
-        domain: Declared bounds of the input.
-        ratio: Noise over sensitivity that was asked for.
-        cost: What a release costs.
-    """
-
-    family: ClassVar[str] = "adaptive"
-
-    mechanism: AdaptiveMechanism
     door: _core.PathDoor = field(repr=False)
-    domain: Domain
-    ratio: float
-    cost: Cost
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -60,20 +45,6 @@ class TreeFit(DoorFit):
         """Root mean squared error by noise if there are so many records that the tree grows down to every cell."""
         axes = self.axes
         return math.sqrt(self.door.dense_square(axes if len(axes) > 1 else ("cells", axes[0])))  # type: ignore[arg-type]
-
-    @property
-    def rmse_kind(self) -> str:
-        """'noise only': what is not negative is biased, and how far a tree grows that looks depends on the data."""
-        return "noise only"
-
-    @property
-    def max_stderr(self) -> None:
-        """Not known: answers are biased where the tree has not grown."""
-
-    @property
-    def has_intervals(self) -> bool:
-        """Whether answers are known without bias: only nodes are."""
-        return False
 
     def lines(self) -> list[str]:
         """Say what will be measured and how good that is."""
