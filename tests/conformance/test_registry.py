@@ -10,24 +10,12 @@ from sordino.mechanisms.adaptive.catalogue import ADAPTIVE_MECHANISMS
 from sordino.mechanisms.linear.catalogue import MECHANISMS
 from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
 from sordino.workloads.events.base import EventWorkload
+from spaces import SPACES
 
 # Base classes, and what is planned as another.
 BASES = {"Continual", "Filter", "Workload"}
 
 
-SPACES = (
-    so,
-    so.adaptive,
-    so.events,
-    so.local,
-    so.optimal,
-    so.privacy,
-    so.sketches,
-    so.smooth,
-    so.streams,
-    so.tables,
-    so.workloads,
-)
 NAMES = {name: value for space in SPACES for name, value in vars(space).items() if inspect.isclass(value)}
 
 

@@ -19,6 +19,7 @@ import pytest
 import sordino as so
 from sordino._support import normal_tails
 from sordino.privacy import calibration
+from spaces import SPACES
 
 P, A, G = so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=1.0, delta=1e-6), so.GaussianDP(mu=1.0)
 
@@ -104,21 +105,6 @@ FUNCTION_SLOTS = {
     ("SmoothRelease.projected", "progress"),
     ("factorize", "progress"),
 }
-
-
-SPACES = (
-    so,
-    so.adaptive,
-    so.events,
-    so.local,
-    so.optimal,
-    so.privacy,
-    so.sketches,
-    so.smooth,
-    so.streams,
-    so.tables,
-    so.workloads,
-)
 
 
 def public(name):

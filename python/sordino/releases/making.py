@@ -22,6 +22,7 @@ from sordino.releases.adaptive.marginals import MarginalsRelease
 from sordino.releases.adaptive.tree import TreeRelease
 from sordino.releases.arrays import read_cells
 from sordino.releases.files import dump_release, read_release
+from sordino.releases.record_files import RecordFile
 from sordino.releases.release import Release
 from sordino.releases.sketches import Sketch
 from sordino.releases.smooth.file import SUMMARY
@@ -137,6 +138,16 @@ _TABLES = Making(
 )
 
 
+# Releases that are finished as they are measured, and written as records.
+
+
+def _of_file(prepare: Callable[[Any, object, bool], Prepared[Any]], kind: type[Any], file: RecordFile[Any]) -> Making:
+    def answered_by(fit: Fit, record: object) -> Any:
+        return record if isinstance(record, kind) and fit.is_same(record.fit) else None
+
+    return Making(prepare, lambda release: release, answered_by, file.dump, lambda content: file.read(content, kind))
+
+
 # Points.
 
 
@@ -157,17 +168,7 @@ def _prepare_points(fit: SmoothFit, data: object, accounted: bool) -> Prepared[S
     return Prepared(measure, lambda: data_digest(sums.core))
 
 
-def _answered_points(fit: SmoothFit, record: object) -> SmoothRelease | None:
-    return record if isinstance(record, SmoothRelease) and fit.is_same(record.fit) else None
-
-
-_POINTS = Making(
-    _prepare_points,
-    lambda release: release,
-    _answered_points,
-    SUMMARY.dump,
-    lambda content: SUMMARY.read(content, SmoothRelease),
-)
+_POINTS = _of_file(_prepare_points, SmoothRelease, SUMMARY)
 
 
 # Trees.
@@ -182,17 +183,7 @@ def _prepare_tree(fit: TreeFit, data: object, accounted: bool) -> Prepared[TreeR
     return Prepared(measure, lambda: data_digest(values))
 
 
-def _answered_tree(fit: TreeFit, record: object) -> TreeRelease | None:
-    return record if isinstance(record, TreeRelease) and fit.is_same(record.fit) else None
-
-
-_TREES = Making(
-    _prepare_tree,
-    lambda release: release,
-    _answered_tree,
-    TREE.dump,
-    lambda content: TREE.read(content, TreeRelease),
-)
+_TREES = _of_file(_prepare_tree, TreeRelease, TREE)
 
 
 # Marginals that are chosen.
@@ -209,17 +200,7 @@ def _prepare_marginals(fit: AdaptiveMarginalsFit, data: object, accounted: bool)
     return Prepared(measure, lambda: data_digest(values))
 
 
-def _answered_marginals(fit: AdaptiveMarginalsFit, record: object) -> MarginalsRelease | None:
-    return record if isinstance(record, MarginalsRelease) and fit.is_same(record.fit) else None
-
-
-_MARGINALS = Making(
-    _prepare_marginals,
-    lambda release: release,
-    _answered_marginals,
-    MARGINALS.dump,
-    lambda content: MARGINALS.read(content, MarginalsRelease),
-)
+_MARGINALS = _of_file(_prepare_marginals, MarginalsRelease, MARGINALS)
 
 
 def data_digest(data: Any) -> bytes:

@@ -13,13 +13,12 @@ from sordino import _core
 from sordino._support.cards import card
 from sordino._support.checks import flag, real
 from sordino._support.extras import drawn
-from sordino.accuracy.half_widths import gaussian_half_width
-from sordino.accuracy.lattice_half_widths import discrete_half_width
 from sordino.errors import InvalidParameterError
 from sordino.releases.adaptive.file import MARGINALS
+from sordino.releases.adaptive.intervals import interval_of_counts
 from sordino.releases.consistent.report import Consistency
 from sordino.releases.frames import label_columns, made_frame
-from sordino.releases.interval import Interval, interval_around
+from sordino.releases.interval import Interval
 from sordino.releases.records import Records, records_of
 from sordino.workloads import Marginals
 from sordino.workloads.base import Array
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sordino.mechanisms.adaptive.marginals import AdaptiveMarginalsFit
+    from sordino.mechanisms.catalogue import Law
 
 __all__ = ["MarginalsRelease", "MeasuredTable"]
 
@@ -49,7 +49,7 @@ class MeasuredTable:
     attributes: tuple[int, ...]
     values: Array
     stderr: float
-    _law: str = field(repr=False)
+    _law: Law = field(repr=False)
 
     def interval(self, level: float, *, simultaneous: bool = False) -> Interval:
         """Return confidence intervals for the true cells: exact, given what was chosen before.
@@ -61,13 +61,8 @@ class MeasuredTable:
         Raises:
             InvalidParameterError: The level is out of range.
         """
-        answers = self.values.size if flag("simultaneous", simultaneous) else 1
-        if self._law == "gaussian":
-            width = float(gaussian_half_width(np.array([self.stderr]), level, answers)[0])
-        else:
-            width = discrete_half_width(2.0 * math.asinh(math.sqrt(0.5) / self.stderr), level, answers)
-        widths = np.full(self.values.shape, width)
-        return interval_around(self.values, widths, level, simultaneous, rounding=np.zeros(widths.shape))
+        stderr = np.full(self.values.shape, self.stderr)
+        return interval_of_counts(self.values, stderr, self._law, level, simultaneous)
 
 
 @dataclass(frozen=True, eq=False)

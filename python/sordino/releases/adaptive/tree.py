@@ -10,15 +10,13 @@ import numpy as np
 
 from sordino import _core
 from sordino._support.cards import card
-from sordino._support.checks import flag
 from sordino._support.extras import drawn
-from sordino.accuracy.half_widths import gaussian_half_width
-from sordino.accuracy.lattice_half_widths import discrete_half_width
 from sordino.errors import DataTypeError, ShapeError, UnsupportedMechanismError
 from sordino.releases.adaptive.file import TREE
+from sordino.releases.adaptive.intervals import interval_of_counts
 from sordino.releases.boxes import ends_of
 from sordino.releases.frames import label_columns, made_frame
-from sordino.releases.interval import Interval, interval_around
+from sordino.releases.interval import Interval
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sordino.mechanisms.adaptive.trees import TreeFit
+    from sordino.mechanisms.catalogue import Law
 
 __all__ = ["TreeNodes", "TreeRelease"]
 
@@ -54,7 +53,7 @@ class TreeNodes:
     counts: Array
     unbiased: Array
     stderr: Array
-    _law: str = field(repr=False)
+    _law: Law = field(repr=False)
 
     def interval(self, level: float, *, simultaneous: bool = False) -> Interval:
         """Return confidence intervals for the true counts of the nodes that have an unbiased one; else not-a-number.
@@ -68,16 +67,7 @@ class TreeNodes:
         Raises:
             InvalidParameterError: The level is out of range.
         """
-        known = np.isfinite(self.stderr)
-        answers = int(known.sum()) if flag("simultaneous", simultaneous) else 1
-        width = np.full(self.stderr.shape, np.nan)
-        if self._law == "gaussian":
-            width[known] = gaussian_half_width(self.stderr[known], level, answers)
-        else:
-            sizes, which = np.unique(self.stderr[known], return_inverse=True)
-            rates = 2.0 * np.arcsinh(np.sqrt(0.5) / sizes)
-            width[known] = np.array([discrete_half_width(float(rate), level, answers) for rate in rates])[which]
-        return interval_around(self.unbiased, width, level, simultaneous, rounding=np.zeros(width.shape))
+        return interval_of_counts(self.unbiased, self.stderr, self._law, level, simultaneous)
 
 
 @dataclass(frozen=True, eq=False)
