@@ -3,8 +3,9 @@
 //! All tables of one attribute are measured first. Then, round by round, the table whose estimate is furthest off is chosen and
 //! measured, and everything is estimated anew: by the nearest tables that agree, expecting of pairs that nobody measured what a
 //! forest of the measured ones says. Once a table says little more than its noise, later ones get more of the budget. Under
-//! Gaussian noise a last part of it levels what was measured. (The loop is that of `AIM`, `arXiv:2201.12677`.) [`crate::door::TableDoor`] measures and chooses, and sees to it that no more than the budget is spent; what was
-//! published says which tables were chosen, and with which shares.
+//! Gaussian noise a last part of it levels what was measured. (The loop is that of `AIM`, `arXiv:2201.12677`.)
+//! [`crate::door::TableDoor`] measures and chooses, and sees to it that no more than the budget is spent; what was published says
+//! which tables were chosen, and with which shares.
 
 mod forest;
 mod known;

@@ -2,7 +2,7 @@
 //!
 //! `measure` publishes lattice integers, all at once or step by step, `select` publishes one index, `above` that a count has come
 //! above a threshold, `publish_keys` and `keep_keys` which keys many have, `PathDoor` counts of nested boxes of which
-//! earlier ones decide on later ones, and `noise` is noise alone. A reviewer who trusts this folder, `lattice.rs` and the
+//! earlier ones decide on later ones, `TableDoor` tables that are chosen one after another, and `noise` is noise alone. A reviewer who trusts this folder, `lattice.rs` and the
 //! sensitivities trusts the library: `random/` is private to it, and processes of streams get a source of noise that takes no value in.
 
 mod above;

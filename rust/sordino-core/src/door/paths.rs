@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::path_tree::{Axis, Grown, Growth, Region, Rule, Source};
 use crate::strategy::table;
 use crate::unit::Unit;
-use crate::upper::Upper;
 use zeroize::Zeroizing;
 
 /// Most cells of a table.
@@ -53,12 +52,7 @@ impl PathDoor {
             return Err(Error::invalid("cells", "must be from 1 to 2^26"));
         }
         let domain = Domain::integral(max_value)?;
-        let two = Upper::exact(2.0);
-        let sensitivity = unit.from_columns(Upper::exact(1.0), || match law {
-            NoiseLaw::Gaussian => two.sqrt(),
-            NoiseLaw::Laplace => two,
-        });
-        let noise = ShareNoise::fit(law, sensitivity, noise_ratio, max_value as f64 * cells as f64)?;
+        let noise = ShareNoise::fit(law, unit, noise_ratio, max_value as f64 * cells as f64)?;
         Ok(Self { shape, growth, noise, domain })
     }
 

@@ -4,6 +4,7 @@ use super::measure::{MIN_QUARTER_UNITS, Sensitivity, floor_log2};
 use super::random::{Geometric, MAX_QUARTER_UNITS, NoiseLaw, NoiseSource, SourceLaw};
 use crate::error::Error;
 use crate::lattice::{MAGNITUDE_LIMIT, add_noise, integer_to_units};
+use crate::unit::Unit;
 use crate::upper::Upper;
 
 /// A whole budget, in shares: of epsilon for Laplace noise, of squares of the noise multiplier for Gaussian noise.
@@ -21,13 +22,18 @@ pub(super) struct ShareNoise {
 }
 
 impl ShareNoise {
-    /// Fits the noise for counts up to `max_abs`.
+    /// Fits the noise for counts up to `max_abs`, of which a record is in one at a time.
     ///
     /// `noise_ratio`: noise (Gaussian standard deviation, Laplace scale) over sensitivity.
-    pub(super) fn fit(law: NoiseLaw, sensitivity: Upper, noise_ratio: f64, max_abs: f64) -> Result<Self, Error> {
+    pub(super) fn fit(law: NoiseLaw, unit: Unit, noise_ratio: f64, max_abs: f64) -> Result<Self, Error> {
         if !noise_ratio.is_finite() || noise_ratio <= 0.0 {
             return Err(Error::invalid("noise_ratio", "must be positive and finite"));
         }
+        let two = Upper::exact(2.0);
+        let sensitivity = unit.from_columns(Upper::exact(1.0), || match law {
+            NoiseLaw::Gaussian => two.sqrt(),
+            NoiseLaw::Laplace => two,
+        });
         let noise = Upper::exact(noise_ratio) * sensitivity;
         let fits = |grid: i32| max_abs * 2f64.powi(-grid) < MAGNITUDE_LIMIT;
         let grid = match law {

@@ -69,12 +69,7 @@ impl TableDoor {
         if lengths.is_empty() || strategy.measured_len() != starts[starts.len() - 1] {
             return Err(other());
         }
-        let two = Upper::exact(2.0);
-        let sensitivity = unit.from_columns(Upper::exact(1.0), || match law {
-            NoiseLaw::Gaussian => two.sqrt(),
-            NoiseLaw::Laplace => two,
-        });
-        let noise = ShareNoise::fit(law, sensitivity, noise_ratio, max_abs.min(MOST_COUNT as u64) as f64)?;
+        let noise = ShareNoise::fit(law, unit, noise_ratio, max_abs.min(MOST_COUNT as u64) as f64)?;
         Ok(Self { noise, moved: unit.l1(), domain, starts })
     }
 
