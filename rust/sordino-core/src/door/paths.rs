@@ -15,7 +15,7 @@ use super::random::{Key, NoiseLaw, NoiseSource};
 use super::shares::{ShareNoise, WHOLE, spend};
 use crate::domain::Domain;
 use crate::error::Error;
-use crate::path_tree::{Axis, Grown, Growth, Region, Rule, Source};
+use crate::path_tree::{Axis, Grown, Growth, Region, Rule, Source, noise_square};
 use crate::strategy::table;
 use crate::unit::Unit;
 use zeroize::Zeroizing;
@@ -138,7 +138,7 @@ impl PathDoor {
     /// # Errors
     /// If it was asked to end early.
     pub fn dense_square(&self, axes: [Axis; 2]) -> Result<f64, Error> {
-        Ok(Grown::grow(&self.rule(), &mut Dense)?.noise_square(axes))
+        noise_square(&self.rule(), axes)
     }
 
     /// Sums of the cells, clamped to counts, from the first one on: row by row, without a first row and column of zeros.
@@ -215,19 +215,6 @@ impl Source for Replay<'_> {
         let unit = self.units.next();
         unit.map(|unit| *unit as f64 * self.spacing)
             .ok_or_else(|| Error::Unsupported("this was not published by such a tree".into()))
-    }
-
-    fn divide(&mut self, _: usize, _: [u32; 2]) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-/// More records than any noise hides.
-struct Dense;
-
-impl Source for Dense {
-    fn measure(&mut self, _: usize, _: u64) -> Result<f64, Error> {
-        Ok(f64::MAX.sqrt())
     }
 
     fn divide(&mut self, _: usize, _: [u32; 2]) -> Result<(), Error> {

@@ -1,6 +1,5 @@
 //! A tree that has grown: what was published of its nodes, and what follows from it.
 
-use super::axis::Axis;
 use super::region::Region;
 use super::rule::{Growth, Next, Rule};
 use crate::door::WHOLE;
@@ -163,32 +162,5 @@ impl Grown {
             }
         }
         cells
-    }
-
-    /// Mean squared error of queries by noise alone, as least squares leaves it: exact where all parts of a level are of
-    /// one size.
-    ///
-    /// Measuring a node with variance `V` adds `s/V` to the precision of what is constant on its `s` cells. So differences
-    /// between the parts of a node have the precision `λ`, that of a part and of all below it.
-    pub fn noise_square(&self, axes: [Axis; 2]) -> f64 {
-        let shape = self.nodes[0].region.end;
-        let mut precision = vec![0.0; self.len()];
-        let mut error = 0.0;
-        let form = |region: &Region| {
-            (0..2).map(|a| axes[a].mean_square(region.first[a], region.end[a], shape[a])).product::<f64>()
-                / region.cells() as f64
-        };
-        for v in (0..self.len()).rev() {
-            let (node, parts) = (&self.nodes[v], self.parts(v));
-            let own: f64 = node.readings.iter().flatten().map(|reading| 1.0 / reading.variance.max(1e-200)).sum();
-            let mut below = 0.0;
-            if !parts.is_empty() {
-                below = precision[parts.clone()].iter().sum::<f64>() / parts.len() as f64;
-                let apart: f64 = self.nodes[parts].iter().map(|part| form(&part.region)).sum();
-                error += (apart - form(&node.region)) / below;
-            }
-            precision[v] = own * node.region.cells() as f64 + below;
-        }
-        error + form(&self.nodes[0].region) / precision[0]
     }
 }

@@ -6,6 +6,7 @@
 //! grown, so that a [`Grown`] tree follows from it again.
 
 mod axis;
+mod dense;
 mod grown;
 mod region;
 mod rule;
@@ -13,6 +14,7 @@ mod rule;
 mod tests;
 
 pub use axis::Axis;
+pub(crate) use dense::noise_square;
 pub use grown::Grown;
 pub(crate) use grown::Source;
 pub use region::Region;

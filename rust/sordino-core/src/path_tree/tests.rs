@@ -136,7 +136,7 @@ fn errors_by_noise() {
             for axes in [[Axis::Ranges, Axis::Ranges], [Axis::Cells, Axis::Sums], [Axis::Sums, Axis::Ranges]] {
                 let asked = queries(axes[0], shape[0] as usize).kronecker(&queries(axes[1], shape[1] as usize));
                 let expected = (&asked * &covariance).component_mul(&asked).sum() / asked.nrows() as f64;
-                let found = tree.noise_square(axes);
+                let found = noise_square(&rule(shape, growth, law, 3.0), axes).unwrap();
                 assert!((found / expected - 1.0).abs() < 1e-6, "{shape:?} {growth:?} {axes:?}: {found} {expected}");
             }
         }
