@@ -10,7 +10,7 @@ private data makes one *release*.
     'identity-laplace'
 
 What most people type is here; the rest is in `sordino.events`, `smooth`, `local`, `streams`, `sketches`, `optimal`,
-`adaptive`, `workloads`, `privacy`, `tables` and `errors`.
+`adaptive`, `training`, `workloads`, `privacy`, `tables` and `errors`.
 """
 
 from sordino import (
@@ -27,6 +27,7 @@ from sordino import (
     streams,
     tables,
     testing,
+    training,
     workloads,
 )
 from sordino._core import __version__
@@ -128,5 +129,6 @@ __all__ = [
     "tables",
     "tabulate",
     "testing",
+    "training",
     "workloads",
 ]

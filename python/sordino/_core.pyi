@@ -438,7 +438,7 @@ class Measured:
     def grid(self) -> int: ...
     def values(self) -> NDArray[np.float64]: ...
 
-_Pattern: TypeAlias = tuple[int, int, int, int, int, int]
+_Pattern: TypeAlias = tuple[int, int, int, int, int, int, float | None]
 _Items: TypeAlias = NDArray[np.int64 | np.float64]
 
 @final
@@ -794,6 +794,9 @@ class SparsityScores:
     ) -> SparsityScores: ...
     def sensitivity(self, basis: Basis) -> float: ...
     def select(self, basis: Basis, cells: NDArray[np.int64 | np.float64], key: bytes | None = None) -> int: ...
+
+def clipped_sum(records: NDArray[np.float64 | np.float32], clip_norm: float) -> NDArray[np.float64]:
+    """Rows clipped to a Euclidean norm, and added up."""
 
 def recover(
     operator: SketchOperator,

@@ -521,18 +521,19 @@ _AnyDoor = TypeVar("_AnyDoor", bound=AnyDoor)
 
 
 def choose_domain(
-    fit_door: Callable[[Domain], _AnyDoor], request: Request, bits: tuple[int, ...]
+    fit_door: Callable[[Domain], _AnyDoor], request: Request, bits: tuple[int, ...], above: int = 0
 ) -> tuple[Domain, _AnyDoor]:
     """Return the declared domain, or the largest default one that costs at most 1e-4 of noise, and its door.
 
     Defaults: `max_value` the largest power of two up to 2**24, and the first of the fractions' `bits`, that fit. If one
-    thing may add an amount to a cell, not a few records, 2**24 counts things that add the most.
+    thing may add an amount to a cell, not a few records, 2**24 counts things that add the most; so it does for records
+    of `above` bits more than one.
 
     Raises:
         InvalidParameterError: Nothing fits.
     """
     most, declared = request.unit.most_per_cell, request.max_value
-    largest = min(24 + (most.bit_length() - 1 if most > _FEW else 0), _MOST_BITS)
+    largest = min(max(24 + above + (most.bit_length() - 1 if most > _FEW else 0), 0), _MOST_BITS)
     values = (declared,) if declared is not None else tuple(2**b for b in range(largest, -1, -1))
     refusal: InvalidParameterError | None = None
     fallback: tuple[Domain, _AnyDoor] | None = None

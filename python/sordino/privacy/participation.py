@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
 
-__all__ = ["Pattern", "patterns"]
+__all__ = ["Pattern", "patterns", "vectors"]
 
 
 class Pattern(NamedTuple):
@@ -17,6 +17,7 @@ class Pattern(NamedTuple):
         item_squared: Squared l2 norm of what a record changes.
         item_l1: l1 norm of what a record changes.
         touched: Coordinates that all its records together can touch.
+        norm: Euclidean norm of a record in any direction, in place of coordinates that change by one each.
     """
 
     times: int
@@ -25,6 +26,22 @@ class Pattern(NamedTuple):
     item_squared: int
     item_l1: int
     touched: int
+    norm: float | None = None
+
+
+def vectors(unit: Unit, dim: int, norm: float) -> tuple[Pattern, ...]:
+    """Return the pattern of records that are vectors of Euclidean norm at most `norm`, in any direction.
+
+    `||(C x I) d||^2 = sum_rs G_rs <v_r, v_s> <= norm^2 sum_rs |G_rs|`, `G = C^T C`: what bounds the patterns of numbers of
+    any sign bounds those of vectors. A replaced record leaves one vector and enters another: twice the norm.
+    """
+    match unit:
+        case AddRemove(records=records):
+            return (Pattern(1, records, 1, 1, 1, dim, norm),)
+        case ReplaceOne(records=records):
+            return (Pattern(1, records, 1, 4, 1, dim, norm),)
+        case UserLevel(max_participations=count, min_separation=separation, per_step=weight):
+            return (Pattern(count, weight, separation, 1, 1, dim, norm),)
 
 
 def patterns(unit: Unit, dim: int, cells: int, one_signed: bool, one_sign: bool) -> tuple[Pattern, ...]:

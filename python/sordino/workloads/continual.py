@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
 
-from sordino._support.checks import flag, integer, one_of
+from sordino._support.checks import flag, integer, one_of, positive
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.workloads.base import Spec, Workload, workload_from_spec
 from sordino.workloads.filters import RunningSum
@@ -15,7 +15,8 @@ __all__ = ["Continual", "Horizon", "Reads"]
 Horizon = Literal["hard", "soft", "unbounded"]
 Reads = Literal["auto", "dense", "lazy"]
 
-_MOST_DIM = 2**21
+_MOST_DIM = 2**28
+_LEAST_NORM, _MOST_NORM = 2.0**-24, 2.0**20
 
 
 class Continual(Workload):
@@ -25,7 +26,8 @@ class Continual(Workload):
     `cells_per_record` coordinates by at most 1 (sensitivity `k sqrt(cells_per_record)` times the column norm).
     `ReplaceOne(k)`: k records leave one item and enter the same or another (`k sqrt(2 cells_per_record)`, or
     `2 k sqrt(cells_per_record)` unless `one_signed`). `UserLevel`: at most `max_participations` items, at least
-    `min_separation` steps apart.
+    `min_separation` steps apart. With a `record_norm` a record changes an item by a vector of that Euclidean norm at most
+    (`k record_norm` times the column norm, replaced `2 k record_norm`), whatever its direction, at every step.
 
     Args:
         workload: `RunningSum`, `RunningAverage`, or a causal filter such as `ExponentialSmoothing`, `MovingAverage`,
@@ -37,6 +39,8 @@ class Continual(Workload):
         dim: Coordinates of an item: a live histogram of `dim` cells.
         cells_per_record: Coordinates that one record changes, at most.
         one_signed: Whether a record only raises entries; False if those of a record may be negative.
+        record_norm: Euclidean norm of what a record adds to an item, at most, if records are vectors of real numbers in
+            any direction, such as clipped gradients (`sordino.training`); in place of `cells_per_record`.
         common_noise: Whether coordinates may have noise in common, where a record raises several of them: less for
             each, more for their total.
         reads: Counts of events only. 'dense': every counter is published at every step. 'lazy': what would be published
@@ -62,6 +66,7 @@ class Continual(Workload):
         dim: int = 1,
         cells_per_record: int = 1,
         one_signed: bool = True,
+        record_norm: float | None = None,
         common_noise: bool = True,
         reads: Reads = "auto",
         pan_private: bool = False,
@@ -75,12 +80,18 @@ class Continual(Workload):
         self.cells_per_record = integer("cells_per_record", cells_per_record, least=1, most=self.dim)
         self.reads: Reads = one_of("reads", reads, get_args(Reads))
         self.pan_private = flag("pan_private", pan_private)
+        self.record_norm = None if record_norm is None else positive("record_norm", record_norm)
+        if self.record_norm is not None:
+            if (self.cells_per_record, self.one_signed) != (1, True):
+                raise InvalidParameterError("record_norm is in place of cells_per_record and one_signed")
+            if not _LEAST_NORM <= self.record_norm <= _MOST_NORM:
+                raise InvalidParameterError("record_norm must be from 2**-24 to 2**20: measure in another unit")
         if horizon is None:
             horizon = "unbounded" if self.length is None else "hard"
         self.horizon: Horizon = one_of("horizon", horizon, get_args(Horizon))
         if horizon != "unbounded" and self.length is None:
             raise InvalidParameterError(f"a {horizon} horizon needs a length, such as RunningSum(length=2**20)")
-        if workload.continual and (self.dim, self.cells_per_record, self.one_signed) != (1, 1, True):
+        if workload.continual and (self.dim, self.cells_per_record, self.one_signed, self.record_norm) != (1, 1, True, None):
             raise InvalidParameterError(f"a {type(workload).__name__} says itself what an item changes")
         if self.reads != "auto" and not workload.of_events:
             raise InvalidParameterError("reads belongs to counts of events")
@@ -121,7 +132,7 @@ class Continual(Workload):
         raise UnsupportedMechanismError("a Continual workload is answered by an open stream, not by a release")
 
     def _options(self) -> dict[str, Any]:
-        names = ("horizon", "dim", "cells_per_record", "one_signed", "common_noise", "reads", "pan_private")
+        names = ("horizon", "dim", "cells_per_record", "one_signed", "record_norm", "common_noise", "reads", "pan_private")
         return {name: getattr(self, name) for name in names}
 
     def spec(self) -> Spec:
@@ -144,7 +155,7 @@ class Continual(Workload):
 
     def _shown(self) -> Mapping[str, Any]:
         plain = {"dim": 1, "cells_per_record": 1, "reads": "auto", "pan_private": False}
-        plain |= {"one_signed": True, "common_noise": True}
+        plain |= {"one_signed": True, "record_norm": None, "common_noise": True}
         said = {name: value for name, value in self._options().items() if plain.get(name) != value}
         if said["horizon"] == ("unbounded" if self.length is None else "hard"):
             del said["horizon"]

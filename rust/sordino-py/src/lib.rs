@@ -68,7 +68,7 @@ mod _core {
     #[pymodule_export]
     use crate::strategy::{Strategy, answer, box_sums, decode, tree_blocks};
     #[pymodule_export]
-    use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header};
+    use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header, clipped_sum};
     #[pymodule_export]
     use crate::table::{KeyLists, Participants, Tally, key_weight};
     #[pymodule_export]

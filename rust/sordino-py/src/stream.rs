@@ -4,7 +4,7 @@ use crate::error::PyError;
 use crate::guarded::{Guarded, Shared};
 use crate::interrupt::detached;
 use crate::names::{self, Lasting, NoiseLaw};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sordino_core::domain::Domain;
@@ -34,11 +34,15 @@ fn filter(kind: &str, parameters: &[f64]) -> Result<Filter, Error> {
 }
 
 /// What one protected unit changes: count (0: an exchange), weight, separation, and of an item: squared norm, l1 norm,
-/// coordinates.
-type Pattern = (u64, u32, u64, u128, u64, u64);
+/// coordinates; the Euclidean norm of records that are vectors, whose square may be four times as large.
+type Pattern = (u64, u32, u64, u128, u64, u64, Option<f64>);
 
-fn pattern((count, weight, separation, squared, l1, touched): Pattern) -> Result<Participation, Error> {
-    let pattern = Participation::new(count.max(1), weight, separation)?.with_items(squared, l1, touched)?;
+fn pattern((count, weight, separation, squared, l1, touched, norm): Pattern) -> Result<Participation, Error> {
+    let pattern = Participation::new(count.max(1), weight, separation)?;
+    let pattern = match norm {
+        Some(norm) => pattern.with_vectors(norm, touched, squared > 1)?,
+        None => pattern.with_items(squared, l1, touched)?,
+    };
     Ok(if count == 0 { pattern.exchanged() } else { pattern })
 }
 
@@ -510,4 +514,31 @@ impl Stream {
 #[pyfunction]
 pub(crate) fn checkpoint_header<'py>(py: Python<'py>, checkpoint: &[u8]) -> Result<Bound<'py, PyBytes>, PyError> {
     Ok(PyBytes::new(py, stream::header(checkpoint)?))
+}
+
+/// Vectors of records, a row each.
+#[derive(FromPyObject)]
+pub(crate) enum Records<'py> {
+    Doubles(PyReadonlyArray2<'py, f64>),
+    Singles(PyReadonlyArray2<'py, f32>),
+}
+
+/// Rows clipped to a Euclidean norm, and added up.
+#[pyfunction]
+pub(crate) fn clipped_sum<'py>(
+    py: Python<'py>,
+    records: Records<'py>,
+    clip_norm: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let sums = match &records {
+        Records::Doubles(rows) => {
+            let (dim, rows) = (rows.shape()[1], rows.as_slice()?);
+            detached(py, || stream::clipped_sum(rows, dim, clip_norm))
+        }
+        Records::Singles(rows) => {
+            let (dim, rows) = (rows.shape()[1], rows.as_slice()?);
+            detached(py, || stream::clipped_sum(rows, dim, clip_norm))
+        }
+    };
+    Ok(sums.map_err(PyError::from)?.into_pyarray(py))
 }

@@ -376,8 +376,11 @@ def word_pairs(u, steps, unit):
         (so.events.SubstringCounts, 2, 2, 0.95),
         (so.events.SubstringCounts, 2, 3, 0.85),
         (so.events.SubstringCounts, 2, 4, 0.70),
-        (so.events.EpisodeCounts, 2, 2, 0.35),
-        (so.events.EpisodeCounts, 2, 3, 0.20),
+        (so.events.EpisodeCounts, 2, 1, 0.99),
+        (so.events.EpisodeCounts, 2, 2, 0.75),
+        (so.events.EpisodeCounts, 2, 3, 0.50),
+        (so.events.EpisodeCounts, 2, 4, 0.30),
+        (so.events.EpisodeCounts, 3, 2, 0.80),
     ],
 )
 def test_no_letter_changes_more_than_is_charged(kind, u, longest, least, unit):
@@ -392,6 +395,37 @@ def test_nor_where_letters_come_together(kind, longest, unit, ends):
     workload = kind(2, longest, N, batches=True)
     found = differences(workload, word_pairs(2, 6, unit), ends)
     check(workload, unit, found, mechanisms=["identity", "binary-tree", "output"])
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize(("u", "longest", "least"), [(3, 3, 0.5), (10, 3, 0.5), (4, 4, 0.2), (2, 6, 0.1), (26, 2, 0.7)])
+def test_letters_among_many_change_no_more_episodes(u, longest, least, replaced):
+    """Long texts of permutations of the alphabet, in which a letter changes most episodes that have it."""
+    workload = so.events.EpisodeCounts(u, longest, 1)
+    square, l1, touched = workload._bound(replaced)
+    rng, most = np.random.default_rng(u + longest), 0.0
+
+    def rises(letters):
+        ends = np.arange(1, len(letters) + 1, dtype=np.uint64)
+        return workload.encoder().rows(0, letters.astype(np.int64), ends).reshape(len(letters), -1)
+
+    for _ in range(40):
+        order = rng.permutation(u)
+        turns = [order, order[::-1], rng.permutation(u), rng.integers(u, size=u)]
+        picked = rng.integers(len(turns), size=2 * longest)
+        text = np.concatenate([turns[i] for i in picked[:longest]] + [[-1]] + [turns[i] for i in picked[longest:]])
+        place = longest * u
+        with_letter, other = text.copy(), text.copy()
+        with_letter[place] = rng.integers(u)
+        if replaced:
+            other[place] = (with_letter[place] + 1 + rng.integers(u - 1)) % u
+        moved = rises(with_letter).astype(np.int64) - rises(other)
+        changed = np.maximum(moved, 0).sum(axis=0) ** 2 + np.maximum(-moved, 0).sum(axis=0) ** 2
+        assert changed.sum() <= square
+        assert np.abs(moved).sum() <= l1
+        assert np.count_nonzero(np.abs(moved).sum(axis=0)) <= touched
+        most = max(most, np.abs(moved).sum() / l1)
+    assert most >= least, most
 
 
 def test_two_letters_are_charged_twice():
@@ -478,7 +512,8 @@ def test_sensitivities_have_their_closed_forms():
         (so.events.SpanningForestCost(n, 64, max_weight=5.0), math.sqrt(2.0) * 5.0),
         (so.events.WeightedGraph(n, 64, max_weight=3.0), 3.0),
         (so.events.SubstringCounts(4, 1, 64), 1.0),
-        (so.events.EpisodeCounts(4, 1, 64), math.sqrt(2.0)),
+        (so.events.EpisodeCounts(4, 1, 64), 1.0),
+        (so.events.EpisodeCounts(4, 2, 64), 3.0),
     ]
     for workload, value in expected:
         # Node-level histograms round a cross product up to an integer.
@@ -575,7 +610,7 @@ def test_many_letters_share_the_rounding():
     assert many == 8 * one
 
 
-@pytest.mark.parametrize(("u", "longest", "square"), [(2, 2, 36), (2, 3, 180), (2, 4, 692), (3, 2, 44), (3, 3, 296)])
+@pytest.mark.parametrize(("u", "longest", "square"), [(2, 2, 10), (2, 3, 52), (2, 4, 264), (3, 2, 14), (3, 3, 98)])
 def test_sensitivities_of_episodes(u, longest, square):
     assert times_a_column(so.events.EpisodeCounts(u, longest, 64), so.ReplaceOne(1)) == pytest.approx(math.sqrt(square))
 

@@ -56,7 +56,8 @@ class _Stream(Family):
         events = events_of(request)
         if events is not None and not events.streamed:
             raise UnsupportedMechanismError("a LocalSurvey is planned as it is: sordino.plan(survey, privacy)")
-        return request
+        # Vectors of a norm are real numbers.
+        return request if continual(request).record_norm is None else replace(request, integral=False)
 
     def choose(self, request: Request, progress: Progress | None = None) -> StreamFit:
         return best_stream(request) if events_of(request) is None else _best_events(request)

@@ -23,7 +23,7 @@ from sordino.mechanisms.stream.catalogue import StreamMechanism
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
 from sordino.privacy.costs import Cost
-from sordino.privacy.participation import Pattern, patterns
+from sordino.privacy.participation import Pattern, patterns, vectors
 from sordino.privacy.units import ReplaceOne
 from sordino.workloads import (
     ExponentialSmoothing,
@@ -43,6 +43,7 @@ __all__ = ["Steps", "StreamFit", "continual", "events_of", "fit_stream", "judged
 Steps: TypeAlias = "Sequence[int] | NDArray[Any]"
 
 _FRACTION_BITS = (24, 20, 16, 12)
+_FINE_BITS = (32, 28)
 # Errors over more steps than this are averaged over a stratified sample of steps.
 _ALL_STEPS = 2**16
 _MOST_TAPS = 2**16
@@ -194,7 +195,7 @@ class StreamFit(DoorFit):
     @property
     def relative_sensitivity(self) -> float:
         """Bound of what neighbours differ by in the measured norm, over the norm of one column of the strategy."""
-        single = self.strategy.sensitivity([(1, 1, 1, 1, 1, 1)])
+        single = self.strategy.sensitivity([Pattern(1, 1, 1, 1, 1, 1)])
         return self.door.sensitivity[0] / single * self.counted_unit
 
     @property
@@ -330,7 +331,7 @@ class StreamFit(DoorFit):
         certified = self.strategy.certificate
         if certified is None or bound is None:
             return bound
-        size = request.unit.least_norm(self.judged) * math.sqrt(asked.cells_per_record)
+        size = request.unit.least_norm(self.judged) * math.sqrt(asked.cells_per_record) * (asked.record_norm or 1.0)
         what = "rmse" if request.objective == "mean" else "largest standard error"
         return replace(bound, name=f"dual bound on the {what}", value=certified * self.ratio * size * (1.0 - 1e-11))
 
@@ -418,9 +419,13 @@ def rmse_bound(request: Request) -> Bound | None:
     if continual(request).workload.continual:
         return None
     asked = continual(request)
-    return stream_bound(
-        asked.workload, request.privacy, request.unit, (asked.dim, asked.cells_per_record), asked.one_signed
+    one_signed = asked.one_signed and asked.record_norm is None
+    bound = stream_bound(
+        asked.workload, request.privacy, request.unit, (asked.dim, asked.cells_per_record), one_signed
     )
+    if bound is None or asked.record_norm is None:
+        return bound
+    return replace(bound, value=bound.value * asked.record_norm)
 
 
 def _first_taps(workload: Filter, step: int) -> Array:
@@ -455,6 +460,14 @@ def _common(request: Request, mechanism: StreamMechanism, changed: tuple[Pattern
     return gaussian_ratio(asked.dim, asked.cells_per_record)
 
 
+def _fraction_bits(asked: Continual) -> tuple[int, ...]:
+    if asked.record_norm is None:
+        return _FRACTION_BITS
+    # The norm has so many bits: finer ones where rounding many coordinates would count.
+    above = math.floor(math.log2(asked.record_norm))
+    return tuple(max(bits - above, 1) for bits in (*_FINE_BITS, *_FRACTION_BITS))
+
+
 def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
     """Build the mechanism for the stream and fit lattice and noise.
 
@@ -476,7 +489,10 @@ def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
         request.degree,
     )
     if events is None:
-        single = patterns(request.unit, asked.dim, asked.cells_per_record, asked.one_signed, strategy.one_sign)
+        if asked.record_norm is None:
+            single = patterns(request.unit, asked.dim, asked.cells_per_record, asked.one_signed, strategy.one_sign)
+        else:
+            single = vectors(request.unit, asked.dim, asked.record_norm)
         found: tuple[tuple[Pattern, ...], ...] = tuple((pattern,) for pattern in single)
     else:
         found = events.changes(request.unit, strategy)
@@ -487,7 +503,8 @@ def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
         return choose_domain(
             lambda domain: strategy.fit(changed, domain.max_value, domain.fraction_bits, ratio, common),
             request,
-            (0,) if request.integral else _FRACTION_BITS,
+            (0,) if request.integral else _fraction_bits(asked),
+            0 if asked.record_norm is None else math.floor(math.log2(asked.record_norm)),
         )
 
     domain, door = fitted(None)

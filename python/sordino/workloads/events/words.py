@@ -16,10 +16,13 @@ is used for replaced letters; a letter may be missing from its step, whose other
 of j^2 + (j - 1)^2.
 
 **Episodes.** An episode is counted at every minimal occurrence: its letters in this order, others in between allowed,
-no shorter occurrence inside. One letter adds and takes away at most as many occurrences of an episode as it has that
-letter, so
+no shorter occurrence inside. Every place of a letter in an episode gives or takes one occurrence, or, of few
+episodes, both, so
 
-    replaced:  sum_{j <= l} (4 j u^(j-1) + 8 j (j - 1) u^(j-2)) n_1^2,        null: half of 4 and a quarter of 8.
+    replaced:  sum_{j <= l} (2 N_j + 2 Q_j + X_j) n_1^2,        null: sum_{j <= l} (N_j + Q_j) n_1^2,
+
+    N_j = j u^(j-1) for j <= 2,  N_3 = 3 u^2 + u (u - 1)/2,  N_j = (2 j - 3) u^(j-1) + u^(j-2) (u - 1)/2 beyond,
+    Q_j = 2 (j - 3)^2 u^(j-2) + 4 (j - 3) u^(j-3) for j >= 4,  X_j = 4 (j - 1)(j - 2) u^(j-2) for j >= 3, else 0.
 
 Inserting or deleting a letter, so that letters move to other steps, is not protected: it would change every later step.
 
@@ -226,8 +229,23 @@ class EpisodeCounts(WordCounts):
     def _bound(self, replaced: bool) -> tuple[int, int, int]:
         u, square, l1, touched = self.letters, 0, 0, 0
         for j in range(1, self.longest + 1):
-            same, pairs = j * u ** (j - 1), j * (j - 1) * u ** max(j - 2, 0)
-            square += 4 * same + 8 * pairs if replaced else 2 * (same + pairs)
-            l1 += (4 if replaced else 2) * same
-            touched += (2 if replaced else 1) * same
-        return square, l1, touched
+            once, twice, crossed = _changes(u, j)
+            square += 2 * (once + twice) + crossed if replaced else once + twice
+            l1 += 2 * once if replaced else once
+            touched += u**j - max(u - (2 if replaced else 1), 0) ** j
+        return square, l1, min(l1, touched)
+
+
+def _changes(u: int, j: int) -> tuple[int, int, int]:
+    """Return what a letter changes in the counts of episodes of j letters out of u.
+
+    That is: how often a count rises or falls, twice the pairs of rises of one count and of its falls, and for a letter
+    in place of another twice the pairs of a rise by one and a fall by the other, twice.
+    """
+    if j < 3:
+        return j * u ** (j - 1), 0, 0
+    crossed = 4 * (j - 1) * (j - 2) * u ** (j - 2)
+    if j == 3:
+        return 3 * u * u + u * (u - 1) // 2, 0, crossed
+    once = (2 * j - 3) * u ** (j - 1) + u ** (j - 3) * (u * (u - 1) // 2)
+    return once, 2 * (j - 3) ** 2 * u ** (j - 2) + 4 * (j - 3) * u ** (j - 3), crossed

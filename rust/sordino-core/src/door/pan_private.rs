@@ -153,7 +153,13 @@ mod tests {
 
     fn open() -> PanPrivateTree {
         // So much noise that no two sums are equal by chance.
-        let shift = StreamShift { ideal: Upper::exact(4.0e6), rounding: Upper::ZERO, largest_scale: 1.0, common: None };
+        let shift = StreamShift {
+            ideal: Upper::exact(4.0e6),
+            rounded: None,
+            rounding: Upper::ZERO,
+            largest_scale: 1.0,
+            common: None,
+        };
         let door = StreamDoor::fit(shift, Domain::integral(1000).unwrap(), NoiseLaw::Laplace, 1.0).unwrap();
         PanPrivateTree::open(door, STEPS, 2, Some([9; 32])).unwrap()
     }

@@ -39,8 +39,10 @@ pub struct StreamDoor {
 /// What neighbouring streams differ by, as the strategy says: at noise of scale 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamShift {
-    /// `Δ‖C‖`, for items that change a coordinate by at most 1.
+    /// `Δ‖C‖`, for items that change a coordinate by at most 1, or vectors of any direction.
     pub ideal: Upper,
+    /// Of vectors: what rounding them to steps of the domain adds, in these steps. Of whole coordinates the door knows.
+    pub rounded: Option<Upper>,
     /// `√κ‖e‖` in lattice units: what rounding the fed back noise adds.
     pub rounding: Upper,
     /// Largest noise of a step over the noise of scale 1.
@@ -63,10 +65,10 @@ impl StreamDoor {
         }
         let ideal = shift.ideal.scaled(domain.fraction_bits() as i32);
         let gridding = shift.ideal * domain.steps_per_record();
-        let encoding = if domain.fraction_bits() == 0 {
-            Upper::ZERO
-        } else {
-            Upper::rounded((gridding.get() - ideal.get()).max(0.0), 2)
+        let encoding = match shift.rounded {
+            Some(steps) => steps,
+            None if domain.fraction_bits() == 0 => Upper::ZERO,
+            None => Upper::rounded((gridding.get() - ideal.get()).max(0.0), 2),
         };
         let max_abs = domain.max_steps() as f64;
         let base = ideal.get();

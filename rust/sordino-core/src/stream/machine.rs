@@ -12,6 +12,9 @@ use crate::sealing::{seal, unseal};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
+/// Most coordinates of an item.
+const MOST_DIM: usize = 1 << 28;
+
 /// Items as they arrive: one row of `dim` numbers a step.
 #[derive(Debug, Clone, Copy)]
 pub enum Items<'a> {
@@ -71,8 +74,8 @@ impl Stream {
     pub fn open_with(plan: Arc<StreamPlan>, door: StreamDoor, dim: usize, key: Key) -> Result<Self, Error> {
         // Sample numbers stay below 2^63.
         let samples = plan.strategy().samples(plan.steps()).saturating_mul(dim as u64 + 1);
-        if dim == 0 || dim > 1 << 21 || samples >= 1 << 63 {
-            return Err(Error::invalid("dim", "must be from 1 to 2^21, and fewer for very many steps"));
+        if dim == 0 || dim > MOST_DIM || samples >= 1 << 63 {
+            return Err(Error::invalid("dim", "must be from 1 to 2^28, and fewer for very many steps"));
         }
         if door.common().is_some_and(|(_, all)| all != dim as u64) {
             return Err(Error::invalid("dim", "must be that of the common noise"));

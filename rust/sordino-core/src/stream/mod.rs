@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `filter.rs` | the workload: a causal filter of published increments |
 //! | `participation.rs` | who takes part how often |
+//! | `clip.rs` | vectors of records, clipped and added up |
 //! | `recipe.rs` | mechanism and horizon as data |
 //! | `strategy/` | sensitivity and error of a mechanism |
 //! | `process/` | its noise, step by step, in exact integers |
@@ -17,6 +18,7 @@
 //! the noise `A C^{-1} k` of the matrix mechanism.
 
 mod checkpoint;
+mod clip;
 mod filter;
 mod keyed;
 mod lazy;
@@ -31,6 +33,7 @@ mod strategy;
 mod tests;
 
 pub use checkpoint::header;
+pub use clip::clipped_sum;
 pub use filter::Filter;
 pub use lazy::LazyStream;
 pub use machine::{Items, Stream};

@@ -21,6 +21,8 @@ pub struct Participation {
     item_l1: u64,
     touched: u64,
     exchange: bool,
+    /// Euclidean norm of what a record adds in any direction, in place of coordinates.
+    vector: Option<f64>,
     /// Common noise over that of a coordinate, and the coordinates that have it.
     common: Option<(f64, u64)>,
 }
@@ -51,6 +53,18 @@ impl Participation {
         Ok(Self { item_squared, item_l1, touched, ..self })
     }
 
+    /// The same for records that change an item of `dim` coordinates by a vector of Euclidean norm at most `norm`, in any
+    /// direction; or, if they are replaced by others, of twice that.
+    ///
+    /// # Errors
+    /// If a number is not positive and finite.
+    pub fn with_vectors(self, norm: f64, dim: u64, replaced: bool) -> Result<Self, Error> {
+        if !norm.is_finite() || norm <= 0.0 || dim == 0 {
+            return Err(Error::invalid("record_norm", "must be positive and finite"));
+        }
+        Ok(Self { item_squared: if replaced { 4 } else { 1 }, touched: dim, vector: Some(norm), ..self })
+    }
+
     /// One record of one coordinate at one step.
     pub fn single() -> Self {
         Self {
@@ -61,6 +75,7 @@ impl Participation {
             item_l1: 1,
             touched: 1,
             exchange: false,
+            vector: None,
             common: None,
         }
     }
@@ -71,7 +86,7 @@ impl Participation {
     /// # Errors
     /// If records move, or a number is not positive.
     pub fn with_common(self, ratio: f64, dim: u64) -> Result<Self, Error> {
-        let raises = u128::from(self.item_l1) == self.item_squared && self.item_l1 <= dim;
+        let raises = u128::from(self.item_l1) == self.item_squared && self.item_l1 <= dim && self.vector.is_none();
         if self.exchange || !raises || !ratio.is_finite() || ratio <= 0.0 {
             return Err(Error::invalid("common noise", "is for records that raise coordinates by one"));
         }
@@ -109,7 +124,7 @@ impl Participation {
         self.touched
     }
 
-    /// Norm of one step's change: `weight·√item_squared`. With `G = CᵀC ≥ 0` entrywise, a pattern of items has at
+    /// Norm of one step's change: `weight·√item_squared`, times that of a vector. With `G = CᵀC ≥ 0` entrywise, a pattern of items has at
     /// most this times the norm of the pattern of ones: `⟨w_r, w_s⟩ ≤ item_squared` for any two records.
     ///
     /// With common noise the norm is that of the inverse covariance, and products are at most its square as well.
@@ -118,11 +133,24 @@ impl Participation {
             Some((ratio, dim)) => largest_square(ratio, dim, self.item_l1, 1),
             None => Upper::integer(self.item_squared),
         };
-        Upper::exact(f64::from(self.weight)) * square.sqrt()
+        Upper::exact(f64::from(self.weight) * self.vector.unwrap_or(1.0)) * square.sqrt()
     }
 
     /// The same in ℓ1, for Laplace noise.
     pub fn item_l1(&self) -> Upper {
-        Upper::exact(f64::from(self.weight)) * Upper::integer(self.item_l1.into())
+        match self.vector {
+            Some(_) => self.item_norm() * Upper::integer(self.touched.into()).sqrt(),
+            None => Upper::exact(f64::from(self.weight)) * Upper::integer(self.item_l1.into()),
+        }
+    }
+
+    /// Of vectors: norm, or ℓ1 norm, of what rounding items to steps of their domain adds to their change, in these steps.
+    ///
+    /// An item is rounded once and moves by a step at most in every coordinate; 1/32 is for the doubles that it comes in.
+    pub fn rounded(&self, l1: bool) -> Option<Upper> {
+        let (once, dim) =
+            (Upper::exact(f64::from(self.weight) * (1.0 + 1.0 / 32.0)), Upper::integer(self.touched.into()));
+        let steps = if l1 { dim } else { dim.sqrt() };
+        self.vector.map(|_| once * Upper::integer(self.item_squared).sqrt() * steps)
     }
 }

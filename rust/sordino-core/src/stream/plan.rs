@@ -60,14 +60,19 @@ impl StreamPlan {
     /// Upper bound of `‖C(x − x')‖`: ℓ2, or ℓ1 for Laplace noise; of all patterns together, which concern different
     /// coordinates.
     pub fn sensitivity(&self, patterns: &[Participation]) -> Upper {
+        self.together(patterns, |pattern, l1| if l1 { pattern.item_l1() } else { pattern.item_norm() })
+    }
+
+    /// Of patterns whose changes at one step have these norms, ℓ2 or ℓ1.
+    fn together(&self, patterns: &[Participation], norm: impl Fn(&Participation, bool) -> Upper) -> Upper {
         let l1 = self.recipe.law == NoiseLaw::Laplace;
         let parts = patterns.iter().map(|pattern| {
-            let norm = if pattern.is_exchange() {
+            let columns = if pattern.is_exchange() {
                 self.strategy.exchange_norm(self.steps(), l1)
             } else {
                 self.strategy.norm(pattern, self.steps())
             };
-            norm * if l1 { pattern.item_l1() } else { pattern.item_norm() }
+            columns * norm(pattern, l1)
         });
         match patterns.len() {
             1 => parts.fold(Upper::ZERO, |_, part| part),
@@ -100,7 +105,9 @@ impl StreamPlan {
             rounding = rounding + half * Upper::integer(self.steps().into()).sqrt();
             largest_scale *= ratio.max(1.0);
         }
-        let shift = StreamShift { ideal: self.sensitivity(patterns), rounding, largest_scale, common };
+        let vectors = patterns.iter().any(|pattern| pattern.rounded(false).is_some());
+        let rounded = vectors.then(|| self.together(patterns, |p, l1| p.rounded(l1).unwrap_or(Upper::ZERO)));
+        let shift = StreamShift { ideal: self.sensitivity(patterns), rounded, rounding, largest_scale, common };
         StreamDoor::fit(shift, domain, self.recipe.law, noise_ratio)
     }
 

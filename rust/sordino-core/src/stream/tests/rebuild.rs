@@ -3,7 +3,8 @@
 //! `C^{-1}` is what the process does with impulses, so it is the running code that is tested, not its tables.
 
 use super::*;
-use crate::stream::Participation;
+use crate::domain::Domain;
+use crate::stream::{Participation, clipped_sum};
 use crate::toeplitz::{self, BufferedProblem};
 
 /// Calls `f` with every set of at most `count` steps of `n` at least `separation` apart, and every sign.
@@ -233,4 +234,59 @@ fn items_in_several_coordinates() {
             }
         }
     }
+}
+
+/// Vectors of any directions that take part several times, and how their rounding moves them.
+#[test]
+fn items_that_are_vectors() {
+    use crate::split_mix::SplitMix;
+    let (n, dim) = (6usize, 3usize);
+    let mut draws = SplitMix(20_261_126);
+    let mut direction = |size: f64| -> Vec<f64> {
+        let v: Vec<f64> = (0..dim).map(|_| draws.uniform() - 0.5).collect();
+        let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
+        v.iter().map(|x| size * x / norm).collect()
+    };
+    for plan in square_plans(n as u64) {
+        let (_, c) = strategy_matrix(&plan, n);
+        let norm = |changes: &[(usize, Vec<f64>)]| -> f64 {
+            let square = |t: usize, i: usize| changes.iter().map(|(s, v)| c.at(t, *s) * v[i]).sum::<f64>().powi(2);
+            (0..n).flat_map(|t| (0..dim).map(move |i| (t, i))).map(|(t, i)| square(t, i)).sum::<f64>().sqrt()
+        };
+        for (count, separation) in [(1, 1), (2, 1), (3, 2), (2, 3)] {
+            let pattern = |size: f64, replaced: bool| {
+                let pattern = Participation::new(count as u64, 1, separation as u64).unwrap();
+                pattern.with_vectors(size, dim as u64, replaced).unwrap()
+            };
+            let bound = |size: f64| plan.sensitivity(&[pattern(size, false)]).get();
+            assert!((plan.sensitivity(&[pattern(0.7, true)]).get() / bound(0.7) - 2.0).abs() < 1e-9);
+            patterns(n, count, separation, &mut |steps| {
+                let changes: Vec<_> = steps.iter().map(|(step, _)| (*step, direction(0.7))).collect();
+                assert!(norm(&changes) <= bound(0.7) * (1.0 + 1e-11), "{:?} {changes:?}", plan.recipe());
+                // On a grid of quarters: what neighbours differ by there.
+                let moved: Vec<_> = changes
+                    .iter()
+                    .map(|(step, v)| {
+                        let base = direction(3.0);
+                        let grid = |x: f64| (4.0 * x + 0.5).floor();
+                        (*step, base.iter().zip(v).map(|(b, v)| grid(b + v) - grid(*b)).collect::<Vec<_>>())
+                    })
+                    .collect();
+                let domain = Domain::real(8, 2).unwrap();
+                let door = plan.fit(&[pattern(0.7, false)], domain, 1.0).unwrap();
+                let charged = door.sensitivity().ideal.get() + door.sensitivity().encoding.get();
+                assert!(norm(&moved) <= charged, "{:?} {moved:?} {charged}", plan.recipe());
+            });
+        }
+    }
+}
+
+/// The clipped sums of batches that differ by a record are as far apart as the plan says, on the door's own grid.
+#[test]
+fn clipped_records_are_vectors() {
+    let (clip, dim) = (0.3, 4usize);
+    let records: Vec<f64> = (0..48).map(|i| f64::from(i % 11) - 5.0).collect();
+    let (all, without) = (clipped_sum(&records, dim, clip).unwrap(), clipped_sum(&records[dim..], dim, clip).unwrap());
+    let change = all.iter().zip(&without).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    assert!(change <= clip && change > clip * (1.0 - 1e-7));
 }
