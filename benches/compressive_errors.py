@@ -436,7 +436,7 @@ def _as_printed(x: Table, epsilon: float) -> list[float]:
     for t in _times():
         noise = scale * math.sqrt(2.0 * t.bit_count())
         found = [
-            recover(operator, so.sketches.Haar(), released[t - 1], noise, "cosamp", sparsity).values
+            recover(operator, so.sketches.Haar(), released[t - 1], noise, "laplace", "cosamp", sparsity).values
             for sparsity in _SPARSITIES
         ]
         errors.append(min(_distance(_prefix(x, t), np.where(np.arange(len(x)) < t, e, 0.0)) for e in found))
@@ -539,7 +539,7 @@ def _recovered(n: int, k: int, sparsity: int, algorithm: str, trial: int) -> boo
     c[rng.choice(n, sparsity, replace=False)] = rng.normal(size=sparsity)
     y = operator.apply(basis.synthesize(c))
     # The iterations of a plan, but those of basis pursuit, which end at the sparsest answers later.
-    found = _core.recover(operator, basis, y, algorithm, sparsity, 0.0, min(ITERATIONS[algorithm], 300), None)
+    found = _core.recover(operator, basis, y, algorithm, sparsity, 0.0, min(ITERATIONS[algorithm], 300), None, None)
     c[found.support] -= found.coefficients
     return float(np.linalg.norm(c)) <= _FOUND * float(np.linalg.norm(y))
 

@@ -101,7 +101,7 @@ def _records() -> Callable[[], object]:
 def _recovery(algorithm: str) -> Callable[[], object]:
     operator, basis = so.sketches.Sketch(_LENGTH, 256).operator, _core.Basis.named("haar", _LENGTH)
     y = operator.apply(np.repeat(np.arange(8.0), _LENGTH // 8))
-    return lambda: _core.recover(operator, basis, y, algorithm, 8, 0.1, 300, None)
+    return lambda: _core.recover(operator, basis, y, algorithm, 8, 0.1, 300, None, None)
 
 
 def _isotonic() -> Callable[[], object]:

@@ -455,6 +455,7 @@ class StreamPlan:
         length: int,
         objective: Literal["mean", "max"],
         option: int | None = None,
+        participations: tuple[int, int] = (1, 1),
     ) -> StreamPlan: ...
     @property
     def steps(self) -> int: ...
@@ -806,6 +807,7 @@ def recover(
     sparsity: int | None,
     noise: float,
     iterations: int,
+    threshold: tuple[float, bool] | None,
     progress: Callable[[int, float], object] | None,
 ) -> Recovered: ...
 def nearest_tables(

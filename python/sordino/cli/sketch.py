@@ -26,8 +26,6 @@ __all__ = ["sketch_group"]
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _FILE = click.Path(path_type=Path)
-# Noise alone leaves about the noise level: twice as much is no chance.
-_UNEXPLAINED = 2.0
 _MECHANISMS = ("compressive", "compressive-laplace", "compressive-gaussian")
 
 _BUILD_EXAMPLES = """\b
@@ -266,14 +264,15 @@ def release_command(
     found = release.recovery
     assert found is not None
     facts = {
-        name: getattr(found, name) for name in ("algorithm", "residual", "noise_level", "iterations", "converged")
+        name: getattr(found, name)
+        for name in ("algorithm", "residual", "noise_level", "noise_bound", "explained", "iterations", "converged")
     } | {"coefficients": len(found.support)}
     write_release(release, 0.95, source, output, {"explanation": plan.explain().splitlines(), "recovery": facts})
     if output is not None:
         click.echo(plan.explain())
-    if found.residual > _UNEXPLAINED * found.noise_level:
+    if not found.explained:
         click.echo(
-            "sordino: the recovered table leaves far more unexplained than the noise does: "
+            "sordino: the recovered table leaves more unexplained than the noise does: "
             "the data is not so sparse in this basis",
             err=True,
         )

@@ -413,7 +413,8 @@ class Release:
         fitted = self.fit
         if fitted.mechanism.measures != "identity" or self.other is not None:
             raise UnsupportedMechanismError("only noisy cells can be thresholded")
-        return self._recovered(hard_threshold(self.measured.values(), basis_of(basis), self._noise), "thresholded")
+        law = self.fit.mechanism.law
+        return self._recovered(hard_threshold(self.measured.values(), basis_of(basis), self._noise, law), "thresholded")
 
     def reconstructed(
         self, compression: Compression | None = None, *, progress: RecoveryProgress | None = None
@@ -438,7 +439,7 @@ class Release:
         cells = int(np.prod(self.fit.request.workload.input_shape, dtype=np.int64))
         if own.operator(cells) != planned.operator(cells):
             raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")
-        found = recover_sketch(own, cells, self.measured.values(), self._noise, progress)
+        found = recover_sketch(own, cells, self.measured.values(), self._noise, fitted.mechanism.law, progress)
         return self._recovered(found, "recovered")
 
     @property

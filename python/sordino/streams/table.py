@@ -193,16 +193,16 @@ class HistogramStream(OverCounters):
             raise DataTypeError("compression must be a sordino.sketches.Compression")
         if self.step == 0:
             raise InvalidParameterError("nothing was published yet")
-        cells = fit.workload.cells
+        cells, law = fit.workload.cells, fit.counters.mechanism.law
         if fit.representation == "compressive":
             own = compression or fit.compression
             assert own is not None
             if own.operator(cells) != fit.operator:
                 raise InvalidParameterError("recover with the sketch that was measured: same kind, seed and size")
             own = own if basis is None else replace(own, basis=basis_of(basis))
-            return recover_sketch(own, cells, self.sums, fit.noise_at(self.step), progress)
+            return recover_sketch(own, cells, self.sums, fit.noise_at(self.step), law, progress)
         chosen = fit.request.basis if basis is None else basis_of(basis)
-        return hard_threshold(self.noisy(), chosen, fit.noise_of_cells(self.step))
+        return hard_threshold(self.noisy(), chosen, fit.noise_of_cells(self.step), law)
 
     def top(self, count: int) -> tuple[NDArray[np.int64], Array]:
         """Return the cells with the largest noisy counts, and these, the largest first: free, as often as wanted.

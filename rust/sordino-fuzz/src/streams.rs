@@ -17,7 +17,7 @@ const BOUND: i64 = 1 << 12;
 
 fn plan(filter: Filter, mechanism: StreamMechanism, law: NoiseLaw) -> Result<StreamPlan, sordino_core::error::Error> {
     let (horizon, objective) = (Horizon::Hard(STEPS), Objective::Max);
-    StreamPlan::new(StreamRecipe { filter, mechanism, law, horizon, objective })
+    StreamPlan::new(StreamRecipe { filter, mechanism, law, horizon, objective, participations: (1, 1) })
 }
 
 /// One plan of every mechanism.

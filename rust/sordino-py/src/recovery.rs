@@ -13,7 +13,7 @@ use sordino_core::door::Key;
 use sordino_core::door::{self, SparsityChoice};
 use sordino_core::error::Error;
 use sordino_core::estimate;
-use sordino_core::estimate::recovery::{self, Target};
+use sordino_core::estimate::recovery::{self, Target, Threshold};
 use sordino_core::sketch::Measuring;
 use sordino_core::transform::{self, BasisFunction, GivenBasis, NamedBasis};
 use sordino_core::unit::Unit;
@@ -135,10 +135,12 @@ pub(crate) fn recover(
     sparsity: Option<usize>,
     noise: f64,
     iterations: usize,
+    threshold: Option<(f64, bool)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Recovered> {
     let y = y.as_slice()?;
-    let target = Target { sparsity, noise, iterations };
+    let threshold = threshold.map(|(above, keep_first)| Threshold { above, keep_first });
+    let target = Target { sparsity, noise, iterations, threshold };
     let (operator, basis) = (&*operator, &*basis);
     let mut reporter = Reporter::new(progress);
     let found = detached(py, || {

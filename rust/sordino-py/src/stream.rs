@@ -53,7 +53,7 @@ fn patterns(patterns: Vec<Pattern>) -> Result<Vec<Participation>, Error> {
 #[pymethods]
 impl StreamPlan {
     #[new]
-    #[pyo3(signature = (filter, parameters, mechanism, law, horizon, length, objective, option=None))]
+    #[pyo3(signature = (filter, parameters, mechanism, law, horizon, length, objective, option=None, participations=(1, 1)))]
     #[allow(clippy::too_many_arguments)] // the recipe, once
     fn new(
         py: Python<'_>,
@@ -65,6 +65,7 @@ impl StreamPlan {
         length: u64,
         objective: names::Objective,
         option: Option<u32>,
+        participations: (u64, u64),
     ) -> PyResult<Self> {
         let recipe = StreamRecipe {
             filter: self::filter(filter, &parameters).map_err(PyError::from)?,
@@ -76,6 +77,7 @@ impl StreamPlan {
                 Lasting::Unbounded => Horizon::Unbounded,
             },
             objective: objective.0,
+            participations,
         };
         let mut interrupted = None;
         #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime

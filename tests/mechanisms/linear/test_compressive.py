@@ -19,7 +19,7 @@ import sordino as so
 from live import plan_live
 from sordino import _core
 from sordino.mechanisms.linear.compression import compression_from_json, measurements_for, sparsity_for
-from sordino.mechanisms.linear.recoveries import recover
+from sordino.mechanisms.linear.recoveries import hard_threshold, noise_bound, recover
 from sordino.privacy.calibration import mu_of_pure
 
 PURE = so.PureDP(epsilon=1.0)
@@ -327,7 +327,7 @@ def test_without_noise_sparse_tables_are_recovered_exactly(kind, basis, algorith
         c[rng.choice(n, s, replace=False)] = rng.choice([-1.0, 1.0], s) * rng.uniform(1.0, 3.0, s)
         x = BASES[basis].synthesize(c)
         operator = _core.SketchOperator(kind, n, k, seed, 8)
-        found = recover(operator, BASES[basis], operator.apply(x), 0.0, algorithm, s)
+        found = recover(operator, BASES[basis], operator.apply(x), 0.0, "laplace", algorithm, s)
         np.testing.assert_allclose(found.values, x, atol=1e-10 * np.linalg.norm(x))
         assert np.array_equal(found.support, np.flatnonzero(c))
         assert found.residual <= 1e-10 * np.linalg.norm(x)
@@ -336,16 +336,93 @@ def test_without_noise_sparse_tables_are_recovered_exactly(kind, basis, algorith
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_recoveries_of_nothing_and_of_everything_too_much(algorithm):
     operator = _core.SketchOperator("sparse", 64, 32, 0, 4)
-    found = recover(operator, so.sketches.Haar(), np.zeros(32), 1.0, algorithm, 4)
+    found = recover(operator, so.sketches.Haar(), np.zeros(32), 1.0, "laplace", algorithm, 4)
     assert np.array_equal(found.values, np.zeros(64))
     # White noise cannot be explained: the residual says so.
     y = np.random.default_rng(1).normal(size=32) * 1000.0
-    found = recover(operator, so.sketches.Haar(), y, 0.01, algorithm, 2)
+    found = recover(operator, so.sketches.Haar(), y, 0.01, "gaussian", algorithm, 2)
     assert np.isfinite(found.values).all()
     assert found.residual > 100 * found.noise_level
+    assert not found.explained
+    assert not found.converged
     for bad in (np.full(32, np.nan), np.full(32, np.inf), np.zeros(31)):
         with pytest.raises(so.SordinoError):
-            recover(operator, so.sketches.Haar(), bad, 1.0, algorithm, 2)
+            recover(operator, so.sketches.Haar(), bad, 1.0, "laplace", algorithm, 2)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.parametrize("count", [8, 32, 128, 1024])
+def test_what_noise_leaves_at_most(law, count):
+    """Against chi-square, and simulated norms: below 1e-6 had the seed been random (16 of 10,000 expected at most)."""
+    bound = noise_bound(count, 3.0, law)
+    if law == "gaussian":
+        assert bound == pytest.approx(3.0 * math.sqrt(scipy.stats.chi2.ppf(0.999, count)), rel=0.003)
+    rng = np.random.default_rng(count)
+    draw = rng.normal if law == "gaussian" else lambda size: rng.laplace(scale=math.sqrt(0.5), size=size)
+    norms = 3.0 * np.sqrt(sum((draw(size=10_000) ** 2 for _ in range(count)), np.zeros(10_000)))
+    assert scipy.stats.binom.sf(int((norms > bound).sum()) - 1, 10_000, 0.0016) > 1e-6
+
+
+def _noisy(seed, n, k, coefficients, law, size):
+    rng = np.random.default_rng(seed)
+    c = np.zeros(n)
+    c[rng.choice(n, coefficients, replace=False)] = rng.choice([-1.0, 1.0], coefficients) * size
+    operator = _core.SketchOperator("sparse", n, k, seed, 4)
+    noise = rng.normal(size=k) if law == "gaussian" else rng.laplace(scale=math.sqrt(0.5), size=k)
+    return c, operator, operator.apply(c) + noise
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_recovery_says_whether_it_explains(algorithm, law):
+    """As sparse as is looked for: at most 2 of 60 are called unexplained (0.06 expected). Four times as many: none
+    converged."""
+    n, s = 1024, 8
+    k = 2 * measurements_for(s, n)
+    basis, doubted = so.sketches.Standard(), 0
+    for seed in range(60):
+        c, operator, y = _noisy(seed, n, k, s, law, 40.0)
+        found = recover(operator, basis, y, 1.0, law, algorithm, s)
+        doubted += not found.explained
+        assert not found.explained or np.linalg.norm(found.values - c) < 4.0 * math.sqrt(2.0 * s)
+        _, operator, y = _noisy(seed, n, k, 4 * s, law, 40.0)
+        assert not recover(operator, basis, y, 1.0, law, algorithm, s).converged
+    assert doubted <= 2
+
+
+@pytest.mark.parametrize("algorithm", ["cosamp", "hard-thresholding"])
+def test_what_is_above_the_noise_is_fitted_again(algorithm):
+    """Looked for are eight times as many coefficients as there are: the error is that of those, alone."""
+    n, k, s = 2048, 512, 64
+    errors = []
+    for seed in range(12):
+        c, operator, y = _noisy(seed, n, k, 8, "gaussian", 60.0)
+        found = recover(operator, so.sketches.Standard(), y, 1.0, "gaussian", algorithm, s)
+        columns_of = np.column_stack([operator.column(int(j)) for j in found.support]) / math.sqrt(operator.column_entries)
+        expected, *_ = np.linalg.lstsq(columns_of, y, rcond=None)
+        np.testing.assert_allclose(found.coefficients, expected, atol=1e-3)
+        assert found.residual == pytest.approx(np.linalg.norm(y - columns_of @ expected), rel=1e-6)
+        errors.append(np.linalg.norm(found.values - c))
+    assert math.sqrt(np.mean(np.square(errors))) < 1.5 * math.sqrt(8 * k / (k - 8))
+
+
+def test_a_basis_pursuit_that_is_cut_has_not_converged():
+    c, operator, y = _noisy(3, 1024, 256, 24, "gaussian", 40.0)
+    basis = so.sketches.Standard()
+    assert not recover(operator, basis, y, 1.0, "gaussian", "basis-pursuit", 8).converged
+    found = recover(operator, basis, y, 1.0, "gaussian", "basis-pursuit", None)
+    assert found.converged
+    assert set(np.flatnonzero(c)) <= set(found.support.tolist())
+
+
+def test_thresholds_say_when_they_drop_more_than_noise():
+    """Many cells just below the threshold are lost together, and the residual says so."""
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=4096)
+    basis = so.sketches.Standard()
+    assert hard_threshold(noise, basis, 1.0, "gaussian").converged
+    assert not hard_threshold(noise + 2.0, basis, 1.0, "gaussian").converged
 
 
 def test_progress_is_told_and_can_end_a_recovery(known_noise):

@@ -24,7 +24,7 @@ from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
 from sordino.privacy.costs import Cost
 from sordino.privacy.participation import Pattern, patterns, vectors
-from sordino.privacy.units import ReplaceOne
+from sordino.privacy.units import ReplaceOne, UserLevel
 from sordino.workloads import (
     ExponentialSmoothing,
     Filter,
@@ -460,6 +460,14 @@ def _common(request: Request, mechanism: StreamMechanism, changed: tuple[Pattern
     return gaussian_ratio(asked.dim, asked.cells_per_record)
 
 
+def _participations(request: Request) -> tuple[int, int]:
+    """Return how often a unit takes part, and how far apart: what the least error is sought for."""
+    unit = request.unit
+    if isinstance(unit, UserLevel) and events_of(request) is None:
+        return unit.max_participations, unit.min_separation
+    return 1, 1
+
+
 def _fraction_bits(asked: Continual) -> tuple[int, ...]:
     if asked.record_norm is None:
         return _FRACTION_BITS
@@ -487,6 +495,7 @@ def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
         asked.length or 0,
         request.objective,
         request.degree,
+        _participations(request),
     )
     if events is None:
         if asked.record_norm is None:

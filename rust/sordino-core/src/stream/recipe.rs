@@ -108,6 +108,8 @@ pub struct StreamRecipe {
     pub horizon: Horizon,
     /// Which error is minimised.
     pub objective: Objective,
+    /// For units that take part so often at most, so many steps apart at least; they are private however often they do.
+    pub participations: (u64, u64),
 }
 
 impl StreamRecipe {
@@ -182,19 +184,38 @@ impl StreamRecipe {
         let Some(design) = self.horizon.design() else {
             return Buffered::new(&toeplitz::unbounded(degree.unwrap_or(8))?, true);
         };
-        let degree = degree.unwrap_or(match design {
+        let degree = degree.unwrap_or_else(|| self.buffers(design));
+        let endless = matches!(self.horizon, Horizon::Soft(_));
+        let problem = BufferedProblem {
+            sensitivity_steps: (!endless).then_some(design),
+            participations: self.participations,
+            ..BufferedProblem::counting(degree, design, self.objective)
+        };
+        Buffered::new(&toeplitz::optimize(&problem)?.0, endless)
+    }
+
+    /// Buffers with which the error is within some thousandths of the least.
+    fn buffers(&self, design: u64) -> usize {
+        let once = match design {
             0..=1024 => 3,
             1025..=4096 => 4,
             4097..=65536 => 5,
             65537..=1_048_576 => 6,
             _ => 8,
-        });
-        let endless = matches!(self.horizon, Horizon::Soft(_));
-        let problem = BufferedProblem {
-            sensitivity_steps: (!endless).then_some(design),
-            ..BufferedProblem::counting(degree, design, self.objective)
         };
-        Buffered::new(&toeplitz::optimize(&problem)?.0, endless)
+        let (count, apart) = self.participations;
+        // Behind the last participation a column goes on as that of one.
+        if count == 1 || count.saturating_mul(apart) < design / 2 {
+            return once;
+        }
+        // What lasts longer than from one participation to the next costs more than it gives.
+        let several = match apart {
+            0..=300 => 2,
+            301..=3000 => 3,
+            3001..=30_000 => 4,
+            _ => 5,
+        };
+        once.min(several + usize::from(self.objective == Objective::Max))
     }
 
     fn decaying(&self, decay: f64, degree: Option<usize>) -> Result<Buffered, Error> {
@@ -202,7 +223,8 @@ impl StreamRecipe {
         let endless = !matches!(self.horizon, Horizon::Hard(_));
         let steps = self.horizon.design().filter(|_| !endless);
         let objective = self.objective;
-        let problem = BufferedProblem { degree, steps, sensitivity_steps: steps, decay, objective };
+        let participations = self.participations;
+        let problem = BufferedProblem { degree, steps, sensitivity_steps: steps, decay, objective, participations };
         Buffered::new(&toeplitz::optimize(&problem)?.0, endless)
     }
 }

@@ -129,31 +129,12 @@ impl BufferedToeplitz {
         let count = n.map_or(weights.len(), |n| weights.len().min(n.div_ceil(separation) as usize));
         let weights = &weights[..count];
         let largest = weights.iter().fold(0.0f64, |most, w| most.max(w.abs()));
-        let Some(last) = count.checked_sub(1).filter(|_| largest > 0.0) else {
+        if largest == 0.0 {
             return Upper::ZERO;
-        };
-        let tail = self.tail();
-        let between = tail.gram(Some(separation - 1));
-        let after = tail.gram(n.map(|n| n - 1 - last as u64 * separation));
-        let powers = tail.powers_above(separation - 1);
-        let (poles, omega): (Vec<f64>, Vec<f64>) =
-            self.mu.iter().zip(&self.omega).map(|(m, w)| (1.0 - m.value(), w.value())).unzip();
-
-        let mut state = vec![0.0; self.degree()];
-        let mut square = 0.0;
-        for (j, weight) in weights.iter().enumerate() {
-            // In units of the largest weight, nothing that underflows matters.
-            let weight = weight.abs() / largest;
-            let output: f64 = weight + state.iter().zip(&omega).map(|(a, w)| a * w).sum::<f64>();
-            square += output * output;
-            for (a, pole) in state.iter_mut().zip(&poles) {
-                *a = *a * pole + weight;
-            }
-            square += form(if j == last { &after } else { &between }, &state);
-            for (a, power) in state.iter_mut().zip(&powers) {
-                *a *= power;
-            }
         }
+        // In units of the largest weight, nothing that underflows matters.
+        let relative: Vec<f64> = weights.iter().map(|weight| weight.abs() / largest).collect();
+        let square = self.tail().pattern_square(n, &relative, separation);
         // All terms are positive: four roundings a participation in the state, one in the sum.
         let slack = SLACK + 16.0 * f64::EPSILON * count as f64;
         (Upper::exact(square) * Upper::exact(slack)).sqrt() * Upper::exact(largest)
@@ -187,14 +168,6 @@ impl BufferedToeplitz {
 
 fn values(parameters: &[Dyadic]) -> Vec<f64> {
     parameters.iter().map(|p| p.value()).collect()
-}
-
-/// `vᵀ G v`.
-fn form(gram: &[f64], v: &[f64]) -> f64 {
-    gram.chunks_exact(v.len().max(1))
-        .zip(v)
-        .map(|(row, a)| a * row.iter().zip(v).map(|(g, b)| g * b).sum::<f64>())
-        .sum()
 }
 
 #[cfg(test)]

@@ -115,6 +115,32 @@ impl Exponentials {
         sum
     }
 
+    /// Square of the norm of `Σ_j w_j x_{js}`, `x_i` the column `1, a, ap, …` that begins at step i, over `n` steps; only
+    /// as many weights as begin there.
+    ///
+    /// The state behind the columns is carried from one to the next, with one geometric sum in between: O(degree²) each.
+    pub(super) fn pattern_square(&self, n: Option<u64>, weights: &[f64], separation: u64) -> f64 {
+        let count = n.map_or(weights.len(), |n| weights.len().min(n.div_ceil(separation) as usize));
+        let Some(last) = count.checked_sub(1) else { return 0.0 };
+        let between = self.gram(Some(separation - 1));
+        let after = self.gram(n.map(|n| n - 1 - last as u64 * separation));
+        let powers = self.powers_above(separation - 1);
+        let mut state = vec![0.0; self.0.len()];
+        let mut square = 0.0;
+        for (j, weight) in weights[..count].iter().enumerate() {
+            let output: f64 = weight + state.iter().zip(&self.0).map(|(a, mode)| a * mode.amplitude).sum::<f64>();
+            square += output * output;
+            for (a, mode) in state.iter_mut().zip(&self.0) {
+                *a = *a * mode.pole() + weight;
+            }
+            square += form(if j == last { &after } else { &between }, &state);
+            for (a, power) in state.iter_mut().zip(&powers) {
+                *a *= power;
+            }
+        }
+        square
+    }
+
     /// The matrix `a_i a_j Σ_{k<steps} (p_i p_j)^k`, row by row: the form whose value at a state is the
     /// sum of squares that follows it.
     pub(super) fn gram(&self, steps: Option<u64>) -> Vec<f64> {
@@ -131,6 +157,14 @@ impl Exponentials {
         };
         self.0.iter().map(above).collect()
     }
+}
+
+/// `vᵀ G v`.
+fn form(gram: &[f64], v: &[f64]) -> f64 {
+    gram.chunks_exact(v.len().max(1))
+        .zip(v)
+        .map(|(row, a)| a * row.iter().zip(v).map(|(g, b)| g * b).sum::<f64>())
+        .sum()
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@
 //!     }
 //! }
 //!
-//! let target = Target { sparsity: Some(1), noise: 0.0, iterations: 100 };
+//! let target = Target { sparsity: Some(1), noise: 0.0, iterations: 100, threshold: None };
 //! let found = recover(&Pair, &[3.0, 3.0], Algorithm::Cosamp, target, &mut |_, _| ControlFlow::Continue(()))?;
 //! assert_eq!(found.support, [2]);
 //! assert!((found.values[0] - 18f64.sqrt()).abs() < 1e-9);
@@ -83,6 +83,18 @@ pub struct Target {
     pub noise: f64,
     /// Iterations after which the best so far is returned.
     pub iterations: usize,
+    /// What noise alone may reach beside the others: entries that are not above it are dropped, and the rest is fitted
+    /// again.
+    pub threshold: Option<Threshold>,
+}
+
+/// Which fitted entries stay.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// Those whose magnitude is above this.
+    pub above: f64,
+    /// And the first column, whatever its value.
+    pub keep_first: bool,
 }
 
 /// The result of [`recover`].
@@ -90,7 +102,7 @@ pub struct Target {
 pub struct Recovery {
     /// Where `θ` is not zero, rising.
     pub support: Vec<usize>,
-    /// `θ` there: least squares on the support.
+    /// `θ` there: least squares on the support, what was dropped left out.
     pub values: Vec<f64>,
     /// `‖y − A θ‖₂`.
     pub residual: f64,
@@ -159,7 +171,7 @@ pub fn recover(
             (_, sparsity) => basis_pursuit::basis_pursuit(&mut problem, sparsity, rule, progress),
         }
     };
-    finish(&mut problem, found)
+    finish(&mut problem, found, target.threshold)
 }
 
 fn check(a: &dyn Operator, y: &[f64], algorithm: Algorithm, target: Target) -> Result<(), Error> {
@@ -189,19 +201,30 @@ fn check(a: &dyn Operator, y: &[f64], algorithm: Algorithm, target: Target) -> R
     Ok(())
 }
 
-/// Least squares on the support, without what is zero but for rounding.
-fn finish(problem: &mut LeastSquares<'_>, found: Found) -> Result<Recovery, Error> {
+/// Least squares on the support, without what is zero but for rounding; and again on what is above the threshold.
+fn finish(problem: &mut LeastSquares<'_>, found: Found, threshold: Option<Threshold>) -> Result<Recovery, Error> {
     let Found { mut support, mut values, iterations, converged } = found;
-    if !support.is_empty() {
-        problem.evaluate(&support, &values);
+    let mut fit = |support: &mut Vec<usize>, values: &mut Vec<f64>, threshold: Option<Threshold>| {
+        if support.is_empty() {
+            return false;
+        }
+        problem.evaluate(support, values);
         problem.differentiate();
-        problem.solve(&support, &mut values, Depth::Exact);
-        let least = ROUNDING * largest_magnitude(&values);
-        let kept: Vec<bool> = values.iter().map(|value| value.abs() > least).collect();
+        problem.solve(support, values, Depth::Exact);
+        let least = ROUNDING * largest_magnitude(values);
+        let stays = |(column, value): (&usize, &f64)| match threshold {
+            Some(threshold) => value.abs() > least.max(threshold.above) || threshold.keep_first && *column == 0,
+            None => value.abs() > least,
+        };
+        let kept: Vec<bool> = support.iter().zip(&*values).map(stays).collect();
         let mut keep = kept.iter();
         support.retain(|_| keep.next() == Some(&true));
         let mut keep = kept.iter();
         values.retain(|_| keep.next() == Some(&true));
+        kept.contains(&false)
+    };
+    if fit(&mut support, &mut values, threshold) && threshold.is_some() {
+        fit(&mut support, &mut values, None);
     }
     let residual = problem.evaluate(&support, &values);
     if !residual.is_finite() {

@@ -164,7 +164,7 @@ fn image(a: &dyn Operator, theta: &[f64]) -> Vec<f64> {
 }
 
 fn target(sparsity: Option<usize>, noise: f64) -> Target {
-    Target { sparsity, noise, iterations: 3000 }
+    Target { sparsity, noise, iterations: 3000, threshold: None }
 }
 
 fn run(a: &dyn Operator, y: &[f64], algorithm: Algorithm, target: Target) -> Recovery {
@@ -480,7 +480,7 @@ proptest! {
         let a = Dense { rows, entries };
         let sparsity = 1 + (share * rows as f64) as usize;
         for algorithm in ALL {
-            let limit = Target { sparsity: Some(sparsity), noise, iterations: 60 };
+            let limit = Target { sparsity: Some(sparsity), noise, iterations: 60, threshold: None };
             let found = run(&a, &y, algorithm, limit);
             prop_assert!(found.residual <= length(&y) * (1.0 + 1e-9));
         }
@@ -521,6 +521,37 @@ fn speed() {
                 );
                 assert!(found.converged);
             }
+        }
+    }
+}
+
+/// What noise reaches is dropped, and the others are least squares on their own columns, whatever was fitted beside them.
+#[test]
+fn what_stays_is_fitted_again() {
+    let mut random = Random(5);
+    let (n, rows, noise) = (400, 160, 1.0);
+    let a = Dense::bernoulli(rows, n, &mut random);
+    let theta = sparse_vector(n, 4, &mut random, |random| 40.0 * random.sign());
+    let mut y = vec![0.0; rows];
+    a.apply(&theta, &mut y);
+    y.iter_mut().for_each(|y| *y += noise * random.gaussian());
+    let above = 2.0 * (2.0 * (n as f64).ln()).sqrt();
+    for algorithm in ALL {
+        for keep_first in [false, true] {
+            let threshold = Some(Threshold { above, keep_first });
+            let wanted = Target { threshold, ..target(Some(30), noise) };
+            let found = recover(&a, &y, algorithm, wanted, &mut |_, _| ControlFlow::Continue(())).unwrap();
+            let truth: Vec<usize> = (0..n).filter(|j| theta[*j] != 0.0).collect();
+            let others: Vec<usize> = found.support.iter().copied().filter(|j| *j > 0 || theta[0] != 0.0).collect();
+            assert_eq!(others, truth, "{algorithm:?}");
+            // Nothing is left in the direction of a column that stays.
+            let (mut image, mut back) = (y.clone(), vec![0.0; n]);
+            for (j, value) in found.support.iter().zip(&found.values) {
+                image.iter_mut().zip(&a.entries[j * rows..]).for_each(|(y, entry)| *y -= value * entry);
+            }
+            a.adjoint(&image, &mut back);
+            assert!(found.support.iter().all(|j| back[*j].abs() < 1e-3), "{algorithm:?}");
+            assert!((image.iter().map(|y| y * y).sum::<f64>().sqrt() / found.residual - 1.0).abs() < 1e-9);
         }
     }
 }

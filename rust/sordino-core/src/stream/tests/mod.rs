@@ -25,7 +25,7 @@ fn plan(
     horizon: Horizon,
     objective: Objective,
 ) -> StreamPlan {
-    StreamPlan::new(StreamRecipe { filter, mechanism, law, horizon, objective }).unwrap()
+    StreamPlan::new(StreamRecipe { filter, mechanism, law, horizon, objective, participations: (1, 1) }).unwrap()
 }
 
 /// Every Gaussian strategy with a square `C`, on every filter that it serves, for `n` steps.

@@ -13,5 +13,7 @@ pub(crate) fn plan(
     horizon: Horizon,
     objective: Objective,
 ) -> Arc<StreamPlan> {
-    Arc::new(StreamPlan::new(StreamRecipe { filter, mechanism, law, horizon, objective }).unwrap())
+    Arc::new(
+        StreamPlan::new(StreamRecipe { filter, mechanism, law, horizon, objective, participations: (1, 1) }).unwrap(),
+    )
 }
