@@ -33,7 +33,7 @@ LAYERS = {
     "cli": "the command line",
 }
 # What users type: names of other layers, nothing of their own.
-FACADES = {"__init__", "adaptive", "aio", "events", "smooth", "local", "sketches", "optimal", "noise"}
+FACADES = {"__init__", "adaptive", "aio", "events", "smooth", "local", "sketches", "optimal", "noise", "training"}
 OPEN = "<!-- made by scripts/house.py -->"
 
 

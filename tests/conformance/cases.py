@@ -342,6 +342,14 @@ STREAMS = [
     ),
     Open("unbounded", so.Continual(so.RunningSum()), lambda s: s.update([3, 4]), _value, 7),
     Open(
+        "vectors",
+        so.Continual(so.RunningSum(64), dim=2, record_norm=5.0),
+        lambda s: s.update([[1.0, 2.0], [3.0, 4.0]]),
+        _value,
+        10,
+        {"unit": so.UserLevel(max_participations=4, min_separation=10)},
+    ),
+    Open(
         "rare",
         so.events.RareCount(64, 64),
         lambda s: s.update([3, 3]),

@@ -56,6 +56,11 @@ def _options() -> list[Callable[[_Command], _Command]]:
             "--cells-per-record", type=int, help="Numbers of a line that one record changes, at most.  [default: 1]"
         ),
         click.option("--signed", is_flag=True, help="A record may make numbers smaller, too."),
+        click.option(
+            "--record-norm",
+            type=float,
+            help="Records are vectors of real numbers of this Euclidean norm at most, in any direction.",
+        ),
     ]
 
 
@@ -79,6 +84,7 @@ class StreamChoices(Guarantee):
     dim: int | None = None
     cells_per_record: int | None = None
     signed: bool = False
+    record_norm: float | None = None
 
     def build_workload(self) -> so.workloads.Workload:
         """Return what is published.
@@ -124,6 +130,7 @@ class StreamChoices(Guarantee):
             dim=1 if self.dim is None else self.dim,
             cells_per_record=1 if self.cells_per_record is None else self.cells_per_record,
             one_signed=not self.signed,
+            record_norm=self.record_norm,
         )
 
     def build_plan(self) -> so.StreamPlan:

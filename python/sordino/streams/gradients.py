@@ -8,7 +8,7 @@ import numpy as np
 
 from sordino import _core
 from sordino._support.checks import positive
-from sordino._support.private_numbers import entries_of
+from sordino._support.private_numbers import array_of
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.mechanisms.stream.fit import continual
 from sordino.streams.counter import Stream
@@ -43,7 +43,9 @@ def clipped_sum(gradients: object, clip_norm: float) -> Array:
         InvalidParameterError: The norm is out of range.
     """
     norm = positive("clip_norm", clip_norm)
-    array = entries_of(_WHAT, gradients)
+    array = array_of(_WHAT, gradients)
+    if array.dtype.name == "bfloat16":  # of jax, which numpy does not count among numbers
+        array = array.astype(np.float32)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ShapeError(f"{_WHAT} must have shape (records, dim)")
     if array.dtype.kind not in "iubf":

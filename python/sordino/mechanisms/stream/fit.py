@@ -348,7 +348,7 @@ class StreamFit(DoorFit):
         lines = [
             f"horizon        {self._horizon_words()}",
             f"noise          {self._noise_words()}",
-            f"input          {self.dim} coordinate{'s' if self.dim > 1 else ''}, entries clamped to "
+            f"input          {self.dim} coordinate{'s' if self.dim > 1 else ''}, {self._record_words()}entries clamped to "
             f"[-{self.domain.max_value}, {self.domain.max_value}], "
             + ("integers" if self.request.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
             f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}, {length}",
@@ -358,6 +358,10 @@ class StreamFit(DoorFit):
             lines.append(f"bound          {self.bound.value:.6g} ({self.bound.name}; {self.bound.mechanisms})")
             lines.append(f"optimality     at most {self.optimality:.6g} times the least of any Gaussian mechanism")
         return lines
+
+    def _record_words(self) -> str:
+        norm = continual(self.request).record_norm
+        return "" if norm is None else f"records of norm {norm:g} in any direction, "
 
     def _noise_words(self) -> str:
         if self.door.discrete is not None:
