@@ -14,7 +14,17 @@ from jax_privacy import noise_addition
 from jax_privacy.matrix_factorization import buffered_toeplitz, dense, optimization, toeplitz
 from numpy.typing import NDArray
 
-__all__ = ["ENVIRONMENT", "JaxCounter", "TreeCounter", "TreeTable", "jax_banded", "jax_buffered", "jax_dense"]
+__all__ = [
+    "ENVIRONMENT",
+    "JaxCounter",
+    "JaxTraining",
+    "TreeCounter",
+    "TreeTable",
+    "jax_banded",
+    "jax_buffered",
+    "jax_clipped_sum",
+    "jax_dense",
+]
 
 ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
 """Variables that keep jax to one thread."""
@@ -122,6 +132,64 @@ class JaxCounter:
                 np.asarray(total)
 
         return run
+
+
+def _clipped(rows: Any) -> Any:
+    factor = jnp.minimum(1.0, 1.0 / jnp.linalg.norm(rows, axis=1))
+    return factor @ rows
+
+
+def jax_clipped_sum(gradients: NDArray[np.float32]) -> Callable[[], object]:
+    """Return a call that adds up rows clipped to norm 1, compiled, on the host at the end."""
+    rows, clipped = jnp.asarray(gradients), jax.jit(_clipped)
+    return lambda: np.asarray(clipped(rows))
+
+
+class JaxTraining:
+    """Training with jax-privacy: its buffered factor for units that take part several times, and its privatizer.
+
+    Attributes:
+        decays: Decays of the buffers of the strategy.
+        gains: Their weights.
+    """
+
+    def __init__(  # noqa: PLR0917 - the problem, in its order
+        self, steps: int, times: int, apart: int, objective: str, buffers: int, dim: int = 1
+    ) -> None:
+        """Search for the factor, with so many buffers at most, and compile a step for `dim` numbers in 32 bits."""
+        jax.config.update("jax_enable_x64", True)
+        found = buffered_toeplitz.optimize(
+            n=steps, min_sep=apart, max_participations=times, error=objective, min_buffers=1, max_buffers=buffers
+        )
+        self.decays, self.gains = np.asarray(found.buf_decay), np.asarray(found.output_scale)
+        jax.config.update("jax_enable_x64", False)
+        strategy = buffered_toeplitz.BufferedToeplitz.build(
+            buf_decay=self.decays, output_scale=self.gains, dtype=jnp.float32
+        )
+        privatizer = noise_addition.matrix_factorization_privatizer(
+            strategy.inverse_as_streaming_matrix(), stddev=_STDDEV, prng_key=1
+        )
+        self._total = jnp.ones(dim, jnp.float32)
+        self._fresh = self._state = privatizer.init(self._total)
+        self._update = jax.jit(privatizer.update)
+
+    def kernel(self, steps: int) -> NDArray[np.float64]:
+        """Return the first column of the strategy."""
+        powers = self.decays[:, None] ** np.arange(steps - 1)
+        return np.concatenate([[1.0], self.gains @ powers])
+
+    def step(self) -> object:
+        """Add the noise of the next step, and fetch the sum as an optimizer on the host does."""
+        noisy, self._state = self._update(self._total, self._state)
+        return np.asarray(noisy)
+
+    def train(self, gradients: Callable[[Any, int], Any], steps: int, batch: int) -> NDArray[np.float64]:
+        """Return parameters after so many steps of descent, gradients clipped to norm 1."""
+        clipped, state, theta = jax.jit(_clipped), self._fresh, np.zeros(len(self._total))
+        for step in range(steps):
+            noisy, state = self._update(clipped(jnp.asarray(gradients(theta, step))), state)
+            theta -= np.asarray(noisy) / batch
+        return theta
 
 
 class TreeCounter:

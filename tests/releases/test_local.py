@@ -469,3 +469,16 @@ def test_no_report_is_merged_twice():
     assert one.accepted == 2
     with pytest.raises(so.errors.ForkError):
         copy.copy(one)
+
+
+def test_a_survey_that_is_not_enough_says_so():
+    """A half is within a half of every share: where intervals are wider, the plan says how many clients it takes."""
+    survey = so.local.LocalSurvey(clients=10_000, bounds=(0.0, 1.0), intervals=100)
+    plan = so.plan(survey, so.PureDP(epsilon=1.0))
+    width = plan.fit.largest_half_width(0.95)
+    assert width > 0.5
+    (line,) = [line for line in plan.explain().splitlines() if line.startswith("not enough")]
+    clients = int(line.split("about ")[1].split(" ")[0].replace(",", ""))
+    assert plan.fit.half_width(0.95, clients).max() == pytest.approx(0.1, rel=0.3)
+    enough = so.plan(so.local.LocalSurvey(clients=clients, bounds=(0.0, 1.0), intervals=100), so.PureDP(epsilon=1.0))
+    assert "not enough" not in enough.explain()

@@ -438,3 +438,16 @@ def test_more_samples_than_one_key_has_are_refused_by_the_plan() -> None:
     with pytest.raises(so.errors.InvalidParameterError, match="declare fewer steps"):
         so.plan(so.events.WeightedGraph(10_000), privacy)  # no length: 2^40 steps
     assert so.plan(so.events.WeightedGraph(10_000, 2**30), privacy).workload.reads == "lazy"
+
+
+@pytest.mark.parametrize("vertices", [15, 40])
+def test_cuts_of_small_released_graphs_are_proved_best(vertices):
+    plan = so.plan(so.Continual(so.events.WeightedGraph(vertices, 16)), so.ZeroConcentratedDP(rho=1.0))
+    with plan.open() as stream:
+        stream.update([0], [1])
+        graph = stream.graph()
+    for cut in (graph.minimum_cut(), graph.maximum_cut(), graph.sparsest_cut()):
+        assert cut.exact
+    for side in (np.arange(vertices // 2), np.arange(0, vertices, 3)):
+        weight = graph.cut(side).value
+        assert graph.minimum_cut().cut.value - 1e-9 <= weight <= graph.maximum_cut().cut.value + 1e-9

@@ -68,12 +68,15 @@ def test_records_that_are_no_vectors():
 
 
 @pytest.mark.parametrize("norm", [2.0**-20, 0.3, 1.0, 1000.0])
-@pytest.mark.parametrize("privacy", [APPROX, so.PureDP(epsilon=1.0), so.ZeroConcentratedDP(rho=0.1)], ids=["a", "p", "z"])
+@pytest.mark.parametrize(
+    "privacy", [APPROX, so.PureDP(epsilon=1.0), so.ZeroConcentratedDP(rho=0.1)], ids=["a", "p", "z"]
+)
 def test_a_vector_is_charged_for_its_norm(norm, privacy):
     """As a number of that size; in l1 for all its coordinates; a replaced one twice."""
     dim, laplace = 50, isinstance(privacy, so.PureDP)
     for mechanism in ("identity", "binary-tree") if laplace else ("blt", "two-diagonals", "identity", "honaker-tree"):
         for unit, twice in ((so.AddRemove(2), 1.0), (so.ReplaceOne(1), 2.0), (EPOCHS, 1.0)):
+
             def planned(unit=unit, mechanism=mechanism, **options):
                 return so.plan(so.Continual(so.RunningSum(100), **options), privacy, unit=unit, mechanism=mechanism).fit
 

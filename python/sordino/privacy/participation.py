@@ -32,8 +32,8 @@ class Pattern(NamedTuple):
 def vectors(unit: Unit, dim: int, norm: float) -> tuple[Pattern, ...]:
     """Return the pattern of records that are vectors of Euclidean norm at most `norm`, in any direction.
 
-    `||(C x I) d||^2 = sum_rs G_rs <v_r, v_s> <= norm^2 sum_rs |G_rs|`, `G = C^T C`: what bounds the patterns of numbers of
-    any sign bounds those of vectors. A replaced record leaves one vector and enters another: twice the norm.
+    `||(C x I) d||^2 = sum_rs G_rs <v_r, v_s> <= norm^2 sum_rs |G_rs|`, `G = C^T C`: what bounds the patterns of numbers
+    of any sign bounds those of vectors. A replaced record leaves one vector and enters another: twice the norm.
     """
     match unit:
         case AddRemove(records=records):

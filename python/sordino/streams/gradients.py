@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from sordino.streams.counter import Stream
 from sordino.workloads.filters import RunningSum
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sordino.workloads.base import Array
 
 __all__ = ["clipped_sum", "noisy_sum"]
@@ -50,9 +52,9 @@ def clipped_sum(gradients: object, clip_norm: float) -> Array:
         raise ShapeError(f"{_WHAT} must have shape (records, dim)")
     if array.dtype.kind not in "iubf":
         raise DataTypeError(f"{_WHAT} must be real numbers")
-    wanted = np.float32 if array.dtype in (np.float32, np.float16) else np.float64
+    single = array.dtype in (np.float32, np.float16)
     with np.errstate(all="ignore"):
-        rows = np.ascontiguousarray(array, dtype=wanted)
+        rows: NDArray[Any] = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
     return _core.clipped_sum(rows, norm)
 
 
@@ -63,7 +65,8 @@ def noisy_sum(sums: Stream, gradients: object) -> Array:
     optimizer with momentum takes in place of a gradient. Divide by the public number of records that a step expects.
 
     Args:
-        sums: An open stream of `Continual(RunningSum(steps), dim=dim, record_norm=...)`; vectors are clipped to that norm.
+        sums: An open stream of `Continual(RunningSum(steps), dim=dim, record_norm=...)`; vectors are clipped to that
+            norm.
         gradients: As for `clipped_sum`.
 
     Returns:

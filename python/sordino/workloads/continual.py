@@ -26,8 +26,8 @@ class Continual(Workload):
     `cells_per_record` coordinates by at most 1 (sensitivity `k sqrt(cells_per_record)` times the column norm).
     `ReplaceOne(k)`: k records leave one item and enter the same or another (`k sqrt(2 cells_per_record)`, or
     `2 k sqrt(cells_per_record)` unless `one_signed`). `UserLevel`: at most `max_participations` items, at least
-    `min_separation` steps apart. With a `record_norm` a record changes an item by a vector of that Euclidean norm at most
-    (`k record_norm` times the column norm, replaced `2 k record_norm`), whatever its direction, at every step.
+    `min_separation` steps apart. With a `record_norm` a record changes an item by a vector of that Euclidean norm at
+    most (`k record_norm` times the column norm, replaced `2 k record_norm`), whatever its direction, at every step.
 
     Args:
         workload: `RunningSum`, `RunningAverage`, or a causal filter such as `ExponentialSmoothing`, `MovingAverage`,
@@ -91,7 +91,12 @@ class Continual(Workload):
         self.horizon: Horizon = one_of("horizon", horizon, get_args(Horizon))
         if horizon != "unbounded" and self.length is None:
             raise InvalidParameterError(f"a {horizon} horizon needs a length, such as RunningSum(length=2**20)")
-        if workload.continual and (self.dim, self.cells_per_record, self.one_signed, self.record_norm) != (1, 1, True, None):
+        if workload.continual and (self.dim, self.cells_per_record, self.one_signed, self.record_norm) != (
+            1,
+            1,
+            True,
+            None,
+        ):
             raise InvalidParameterError(f"a {type(workload).__name__} says itself what an item changes")
         if self.reads != "auto" and not workload.of_events:
             raise InvalidParameterError("reads belongs to counts of events")
@@ -132,7 +137,16 @@ class Continual(Workload):
         raise UnsupportedMechanismError("a Continual workload is answered by an open stream, not by a release")
 
     def _options(self) -> dict[str, Any]:
-        names = ("horizon", "dim", "cells_per_record", "one_signed", "record_norm", "common_noise", "reads", "pan_private")
+        names = (
+            "horizon",
+            "dim",
+            "cells_per_record",
+            "one_signed",
+            "record_norm",
+            "common_noise",
+            "reads",
+            "pan_private",
+        )
         return {name: getattr(self, name) for name in names}
 
     def spec(self) -> Spec:

@@ -399,7 +399,9 @@ def test_what_is_above_the_noise_is_fitted_again(algorithm):
     for seed in range(12):
         c, operator, y = _noisy(seed, n, k, 8, "gaussian", 60.0)
         found = recover(operator, so.sketches.Standard(), y, 1.0, "gaussian", algorithm, s)
-        columns_of = np.column_stack([operator.column(int(j)) for j in found.support]) / math.sqrt(operator.column_entries)
+        columns_of = np.column_stack([operator.column(int(j)) for j in found.support]) / math.sqrt(
+            operator.column_entries
+        )
         expected, *_ = np.linalg.lstsq(columns_of, y, rcond=None)
         np.testing.assert_allclose(found.coefficients, expected, atol=1e-3)
         assert found.residual == pytest.approx(np.linalg.norm(y - columns_of @ expected), rel=1e-6)

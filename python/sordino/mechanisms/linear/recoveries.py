@@ -67,7 +67,7 @@ class RecoveryResult:
 
         If the table has no coefficients but these, `residual <= ||w|| <= noise_bound` with probability 0.999, whichever
         were chosen: least squares leave the less, the more columns they have. If not, it has others: of data with more
-        coefficients than are looked for little is recovered. A coefficient far below `noise_bound` may be missing still.
+        coefficients than are looked for little is recovered. One far below `noise_bound` may be missing still.
         """
         return self.residual <= self.noise_bound
 
@@ -77,7 +77,7 @@ class RecoveryResult:
         return self.ended and self.explained
 
 
-def recover_sketch(
+def recover_sketch(  # noqa: PLR0917 - the problem, in its order
     compression: Compression,
     cells: int,
     sketch: Array,
@@ -170,8 +170,8 @@ def recover(  # noqa: PLR0917 - the problem, in its order
 def noise_bound(count: int, noise: float, law: Law) -> float:
     """Return what the l2 norm of so many numbers of noise stays below with probability 0.999, about.
 
-    The sum of squares has mean `count`, variance `v count`, and the quantile of Cornish and Fisher to third order: within
-    0.0003 of its level for Gaussian noise, and 0.001 for Laplace noise.
+    The sum of squares has mean `count`, variance `v count`, and the quantile of Cornish and Fisher to third order:
+    within 0.0003 of its level for Gaussian noise, and 0.001 for Laplace noise.
 
     Args:
         count: Numbers.

@@ -32,6 +32,8 @@ __all__ = ["SURVEY", "SurveyFit"]
 
 # Of the budget (its square, for Gaussian noise), for the loss at the lower bound: it needs one number.
 _LEVEL_SHARE = 0.1
+# One half is no further from any share; and what most people would call an answer.
+_GUESS, _USEFUL, _LEVEL = 0.5, 0.1, 0.95
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,12 +156,20 @@ class SurveyFit(Fit):
     def lines(self) -> list[str]:
         """Say what is sent and how good that is."""
         n, w = self.survey.clients, self.survey.intervals
-        return [
+        lines = [
             f"counters       one running sum of {w} steps a client",
             f"message        {self.numbers} numbers, {self.message_bytes} bytes",
             f"error          standard error of a share at most {self.max_stderr:.4g} by noise, "
             f"{0.5 / math.sqrt(n):.2g} by sampling, grid 1/{w}",
         ]
+        width = self.largest_half_width(_LEVEL)
+        if width >= _GUESS:
+            enough = float(f"{n * (width / _USEFUL) ** 2:.1g}")
+            lines.append(
+                f"not enough     shares are within ±{width:.2g} at 95 %, and one half for each of them is within ±0.5: "
+                f"about {enough:,.0f} clients have ±{_USEFUL}"
+            )
+        return lines
 
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common."""

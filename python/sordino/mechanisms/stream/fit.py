@@ -348,8 +348,8 @@ class StreamFit(DoorFit):
         lines = [
             f"horizon        {self._horizon_words()}",
             f"noise          {self._noise_words()}",
-            f"input          {self.dim} coordinate{'s' if self.dim > 1 else ''}, {self._record_words()}entries clamped to "
-            f"[-{self.domain.max_value}, {self.domain.max_value}], "
+            f"input          {self.dim} coordinate{'s' if self.dim > 1 else ''}, {self._record_words()}entries clamped "
+            f"to [-{self.domain.max_value}, {self.domain.max_value}], "
             + ("integers" if self.request.integral else f"rounded to 2^-{self.domain.fraction_bits}"),
             f"error          rmse {self.rmse:.6g}, largest standard error {self.max_stderr:.6g}, {length}",
             f"state          {self.memory} bytes, {self.operations:.0f} operations a step and coordinate",
@@ -424,9 +424,7 @@ def rmse_bound(request: Request) -> Bound | None:
         return None
     asked = continual(request)
     one_signed = asked.one_signed and asked.record_norm is None
-    bound = stream_bound(
-        asked.workload, request.privacy, request.unit, (asked.dim, asked.cells_per_record), one_signed
-    )
+    bound = stream_bound(asked.workload, request.privacy, request.unit, (asked.dim, asked.cells_per_record), one_signed)
     if bound is None or asked.record_norm is None:
         return bound
     return replace(bound, value=bound.value * asked.record_norm)

@@ -1,20 +1,21 @@
 //! Cuts read from a weighted graph that was released.
 //!
 //! `w(S) = Σ_{i ∈ S, j ∉ S} w_ij`, for a symmetric matrix of weights that may be negative, as noise makes them: then the
-//! least cut is as hard as the greatest. Up to [`EXACT_VERTICES`] vertices every cut is looked at. Beyond, candidates
-//! are single vertices, sweeps along the extreme eigenvectors of the Laplacian, for the least cut that of the positive
+//! least cut is as hard as the greatest. Candidates are single vertices, sweeps along the extreme eigenvectors of the Laplacian, for the least cut that of the positive
 //! weights (Stoer & Wagner 1997), and public pseudo-random halves; each is improved by passes of single moves (Fiduccia
-//! & Mattheyses 1982) and by swaps (Kernighan & Lin 1970). The same matrix always gives the same cut.
+//! & Mattheyses 1982) and by swaps (Kernighan & Lin 1970). A search of all cuts
+//! with bounds then finds a better one, or that there is none, within a fixed amount of work. The same matrix always gives
+//! the same cut.
 //!
 //! | file | what |
 //! |---|---|
 //! | `graph.rs` | symmetric weights, and the weight of a cut |
-//! | `enumeration.rs` | every cut |
+//! | `branch_and_bound.rs` | whether a cut is the best of all |
 //! | `local_search.rs` | passes and swaps from all starts |
 //! | `sweeps.rs` | eigenvectors of the Laplacian, swept |
 //! | `stoer_wagner.rs` | the least cut of the positive weights |
 
-mod enumeration;
+mod branch_and_bound;
 mod graph;
 mod local_search;
 mod stoer_wagner;
@@ -24,9 +25,6 @@ mod tests;
 
 use crate::error::Error;
 use graph::Graph;
-
-/// The largest graph of which every cut is looked at.
-pub const EXACT_VERTICES: usize = 20;
 
 /// What a cut should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +66,7 @@ pub struct FoundCut {
 ///
 /// # Errors
 ///
-/// If `n < 2`, the matrix is not `n × n`, symmetric and zero on its diagonal, or the sum of its absolute values is not
+/// If it was asked to end early, `n < 2`, the matrix is not `n × n`, symmetric and zero on its diagonal, or the sum of its absolute values is not
 /// finite.
 ///
 /// ```
@@ -81,8 +79,7 @@ pub struct FoundCut {
 /// ```
 pub fn search(weights: &[f64], n: usize, goal: CutGoal) -> Result<FoundCut, Error> {
     let graph = Graph::new(weights, n)?;
-    let exact = n <= EXACT_VERTICES;
-    let mut side = if exact { graph.enumerate(goal) } else { graph.improve(goal) };
+    let (mut side, exact) = graph.certify(goal, graph.improve(goal))?;
     let size = side.iter().filter(|inside| **inside).count();
     if 2 * size > n || (2 * size == n && !side[0]) {
         for inside in &mut side {
