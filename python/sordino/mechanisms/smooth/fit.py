@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 from sordino import _core
@@ -11,7 +12,9 @@ from sordino._support.checks import open_unit
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.fits import DoorFit, Request
 from sordino.mechanisms.smooth.catalogue import SmoothMechanism
+from sordino.mechanisms.smooth.guess import guess_error
 from sordino.mechanisms.smooth.kernel_axes import KernelAxis
+from sordino.mechanisms.smooth.known_total import KnownTotal
 from sordino.mechanisms.smooth.uniform import uniform_error
 from sordino.privacy.costs import Cost
 from sordino.privacy.units import ReplaceOne, Unit
@@ -62,6 +65,7 @@ class SmoothFit(DoorFit):
         truncation: Root mean square of what queries of the class lose by being cut off: a public estimate. For
             `KSmooth` a bound over the whole class; for a histogram for points of a smooth density.
         stderr: Standard deviations of the estimated sums, shape (features,), and of the number of points if measured.
+        known_total: What a public number of points says of sums that were measured without it, if it says anything.
     """
 
     family: ClassVar[str] = "smooth"
@@ -79,6 +83,7 @@ class SmoothFit(DoorFit):
     noise: float
     truncation: float
     stderr: Array = field(repr=False)
+    known_total: KnownTotal | None = field(default=None, repr=False)
 
     @property
     def workload(self) -> SmoothQueries:
@@ -175,9 +180,29 @@ class SmoothFit(DoorFit):
         ]
         if self.mechanism.strategy == "kernel":
             lines.append("               the same noise for every kernel query, whatever the number of coordinates")
+        lines += self._guess_lines()
         if self._uninformative():
             lines.append("               no information for all queries of the class at once: answering 0 is as good")
         return lines
+
+    @cached_property
+    def guess(self) -> float | None:
+        """What answering as if points were spread evenly is off by, in the root mean square over the queries, at most.
+
+        On average over every distribution of points that are uniform one by one; None if it is not known.
+        """
+        return guess_error(self.workload)
+
+    def _guess_lines(self) -> list[str]:
+        guess = self.guess
+        if guess is None or self.rmse < guess:
+            return []
+        best = math.sqrt(guess**2 - self.truncation**2) if self.truncation < guess else 0.0
+        enough = f"about {self.workload.points * self.noise / best:,.2g} points" if best else "more points do not help"
+        return [
+            f"guess          answering as if points were spread evenly is off by {guess:.4g}: on average this",
+            f"               summary is no better; wider kernels or fewer coordinates help; {enough}",
+        ]
 
     def _uninformative(self) -> bool:
         """Return whether the bound over the whole class is no better than that of the answer 0, 19 times of 20."""
@@ -185,4 +210,4 @@ class SmoothFit(DoorFit):
         if isinstance(kind, KernelQueries) or self.features.features > _JUDGED:
             return False
         bound = self.class_bound
-        return bound is not None and bound >= kind.ceiling
+        return (self.rmse if bound is None else bound) >= kind.ceiling

@@ -15,6 +15,7 @@ from sordino.mechanisms.fits import Request
 from sordino.mechanisms.smooth.catalogue import SmoothMechanism
 from sordino.mechanisms.smooth.fit import SmoothFit, count_is_public, queries
 from sordino.mechanisms.smooth.kernel_axes import KernelAxis, kernel_axis, stored_axis
+from sordino.mechanisms.smooth.known_total import KnownTotal, total_of_cells, total_of_kernel
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
 from sordino.workloads.base import Array
@@ -114,6 +115,7 @@ class _Sizer:
         sizes: tuple[int, ...],
         indices: Indices | None = None,
         axes: tuple[KernelAxis, ...] = (),
+        known_total: KnownTotal | None = None,
     ) -> SmoothFit:
         """Fit the door; `noise` makes the error of a sum from the variances of the features."""
         strategy = _core.Strategy.summed(features, weights, self.mechanism.law, count_weight)
@@ -133,6 +135,7 @@ class _Sizer:
             noise=noise(variances) / self.workload.points,
             truncation=truncation,
             stderr=np.sqrt(variances),
+            known_total=known_total,
         )
 
     # Chebyshev sums: chebyshev, weighted, moments.
@@ -349,12 +352,20 @@ class _Sizer:
         mean = math.prod(axis.mean for axis in kernels.axes(self.cube))
         count_weight = 0.0 if self.replace else math.sqrt(mean)
 
-        def noise(variances: Array) -> float:
-            return math.sqrt(float(variances[0]) + (0.0 if self.replace else mean**2 * float(variances[-1])))
-
         growth = math.prod(1.0 + axis.error for axis in axes) - 1.0
+        known = None
+        if self.replace:
+            # A moved point changes two unit vectors of features.
+            known = total_of_kernel(axes, math.sqrt(2.0) * self.ratio * self.records / self.workload.points)
+            growth += known.lost
+
+        def noise(variances: Array) -> float:
+            if known is not None:
+                return math.sqrt(known.share * float(variances[0]))
+            return math.sqrt(float(variances[0]) + mean**2 * float(variances[-1]))
+
         found = tuple(len(axis.eigenvalues) for axis in axes)
-        return self.fitted(features, [], count_weight, noise, growth, found, axes=axes)
+        return self.fitted(features, [], count_weight, noise, growth, found, axes=axes, known_total=known)
 
     def _kernel_axes(self, kernels: KernelClass, scales: Array) -> tuple[KernelAxis, ...]:
         degrees = self._explicit()
@@ -412,7 +423,8 @@ class _Sizer:
         def noise(variances: Array) -> float:
             return math.sqrt(noise_square * float(variances[0]))
 
-        return self.fitted(features, [], 0.0, noise, truncation, cells)
+        known = total_of_cells(cells) if self.replace else None
+        return self.fitted(features, [], 0.0, noise, truncation, cells, known_total=known)
 
     def _cells(self, sizes: tuple[int, ...] | None) -> tuple[tuple[int, ...], float, float]:
         """Return cells an axis, the summed mean squares of a query over cells, and what cells blur.
@@ -424,16 +436,19 @@ class _Sizer:
         if isinstance(kernels, KernelClass):
             known = kernels.axes(self.cube)
             squares, slopes = [axis.square for axis in known], [axis.slope for axis in known]
+            # A public number of points takes the mean of a query off its noise.
+            constant = math.prod(axis.guess for axis in known) if self.replace else 0.0
         else:
             size = kernels.bound if isinstance(kernels, KSmooth) else math.sqrt(float((kernels.sizes**2).sum()))
             squares, slopes = [size ** (2.0 / dimension)] * dimension, [size**2] * dimension
+            constant = 0.0
         product = math.prod(squares)
 
         def judged(cells: tuple[int, ...]) -> tuple[float, float]:
             blurred = sum(
                 slopes[j] * product / squares[j] * (1.0 / (3.0 * cells[j] ** 2)) ** 2 for j in range(dimension)
             )
-            return math.prod(cells) * product, _ROUGHNESS * math.sqrt(blurred)
+            return math.prod(cells) * (product - constant), _ROUGHNESS * math.sqrt(blurred)
 
         chosen = self._explicit() if sizes is None else sizes
         if chosen is not None:

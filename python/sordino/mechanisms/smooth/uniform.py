@@ -51,7 +51,10 @@ def _kernel(fitted: SmoothFit, beta: float) -> float:
         intervals = _FINENESS * max(axis.degree - 1, 1)
         points *= intervals + 1
         overshoot /= math.cos(math.pi * (axis.degree - 1) / (2 * intervals))
-    deviation = float(fitted.stderr[0]) * math.sqrt(math.prod(1.0 + axis.error for axis in fitted.axes))
+    known = fitted.known_total
+    # Without what is known of the total, at the least.
+    share = math.prod(1.0 + axis.error for axis in fitted.axes) - (0.0 if known is None else 1.0 - known.share)
+    deviation = float(fitted.stderr[0]) * math.sqrt(share)
     public = fitted.count_is_public
     answers = points + (0 if public else 1)
     width = gaussian_half_width(deviation, 1.0 - beta, answers) * overshoot

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from sordino.mechanisms.linear.search import Progress
     from sordino.mechanisms.smooth.fit import SmoothFit
+    from sordino.mechanisms.smooth.known_total import KnownTotal
 
 __all__ = ["SmoothAnswers", "SmoothRelease"]
 
@@ -209,9 +210,9 @@ class SmoothRelease:
 
         found = reader.function(asked, samples)
         assert found.full is not None
-        values, variances = self._of_full(found.full)
+        values, variances, lost = self._of_full(found.full)
         single = dimensions == [1]
-        return self._answers(values, variances, self._shared(found.full), found.truncation, single=single)
+        return self._answers(values, variances, self._shared(found.full), found.truncation + lost, single=single)
 
     def _products(self, query: SeparableQueries, blocks: Iterator[Coefficients]) -> SmoothAnswers:
         """Answer queries that are sums of products: one weighted sum each, its noise from the summed coefficients."""
@@ -224,8 +225,8 @@ class SmoothRelease:
         for found in blocks:
             if found.axes is None:
                 assert found.full is not None
-                values, variances = self._of_full(found.full)
-                parts.append((values, variances, self._shared(found.full), found.truncation))
+                values, variances, lost = self._of_full(found.full)
+                parts.append((values, variances, self._shared(found.full), found.truncation + lost))
                 continue
             features = self.fit.features
             if self.fit.mechanism.strategy == "histogram":
@@ -235,8 +236,9 @@ class SmoothRelease:
                 shared = math.prod((axis[:, 0] for axis in found.axes), start=np.ones(1))
             else:
                 shared = np.zeros(len(found.axes[0]))
-            values = features.contract(self.sums, found.axes)
-            parts.append((values, self._of_squares(features, found.axes), shared, found.truncation))
+            values = features.contract(self._corrected, found.axes)
+            lost = self._lost(None if self._known is None else self._known.along_axes(found.axes))
+            parts.append((values, self._of_squares(features, found.axes), shared, found.truncation + lost))
         values, variances, shared, truncation = (np.concatenate(column) for column in zip(*parts, strict=True))
         lost = np.abs(scale) * truncation
         return self._answers(scale * values, scale**2 * variances, scale * shared, lost, single=False)
@@ -245,11 +247,15 @@ class SmoothRelease:
         """Return the variances of products of coefficients: in closed form where all sums have the same noise."""
         squares = [np.ascontiguousarray(axis**2) for axis in axes]
         if self._level is None:
-            return features.contract(self.variances, squares)
-        total: Array = math.prod((square.sum(axis=1) for square in squares), start=np.ones(1))
-        if self._constant:
-            total = np.maximum(total - math.prod((square[:, 0] for square in squares), start=np.ones(1)), 0.0)
-        return self._level * total
+            variances = features.contract(self.variances, squares)
+        else:
+            total: Array = math.prod((square.sum(axis=1) for square in squares), start=np.ones(1))
+            if self._constant:
+                total = total - math.prod((square[:, 0] for square in squares), start=np.ones(1))
+            variances = self._level * total
+        if self._known is not None:
+            variances = variances - float(self.variances[0]) * self._known.along_axes(axes) ** 2 / self._known.square
+        return np.maximum(variances, 0.0)
 
     @cached_property
     def _level(self) -> float | None:
@@ -267,7 +273,8 @@ class SmoothRelease:
             first += len(own)
             summed = np.einsum("qc,qcm->qm", own, full.reshape(*own.shape, -1))
             lost = (np.abs(own) * truncation.reshape(own.shape)).sum(axis=1)
-            parts.append((*self._of_full(summed), self._shared(summed), lost))
+            answered, noise, more = self._of_full(summed)
+            parts.append((answered, noise, self._shared(summed), lost + more))
         values, variances, shared, lost = (np.concatenate(column) for column in zip(*parts, strict=True))
         return self._answers(values, variances, shared, lost, single=False)
 
@@ -275,8 +282,29 @@ class SmoothRelease:
     def _cells(self) -> _core.PointFeatures:
         return contraction(self.fit.sizes)
 
-    def _of_full(self, full: Array) -> tuple[Array, Array]:
-        return full @ self.sums, full**2 @ self.variances
+    @property
+    def _known(self) -> KnownTotal | None:
+        return self.fit.known_total
+
+    @cached_property
+    def _corrected(self) -> Array:
+        """The sums, without what a public number of points shows to be noise."""
+        return self.sums if self._known is None else self._known.corrected(self.sums, self.points)
+
+    def _lost(self, along: Array | None) -> Array | float:
+        """Return how far averages may be moved by what is nearly known, for coefficients along it."""
+        if self._known is None or along is None:
+            return 0.0
+        return np.abs(along) * self._known.error / self._known.square
+
+    def _of_full(self, full: Array) -> tuple[Array, Array, Array | float]:
+        """Return sums of queries, the variances of their noise, and how far what is nearly known may move averages."""
+        values, variances = full @ self._corrected, full**2 @ self.variances
+        if self._known is None:
+            return values, variances, 0.0
+        along = self._known.along(full)
+        level = float(self.variances[0])
+        return values, np.maximum(variances - level * along**2 / self._known.square, 0.0), self._lost(along)
 
     def _shared(self, full: Array) -> Array:
         """Return the covariances of query sums with the number of points, over the variance of that."""
@@ -317,7 +345,7 @@ class SmoothRelease:
         if decoding is None:
             raise UnsupportedMechanismError("no queries were declared: ask release.query")
         matrix, lost = decoding
-        values, variances = self._of_full(matrix)
+        values, variances, _ = self._of_full(matrix)
         return self._answers(values, variances, np.zeros(len(values)), np.sqrt(lost), single=False)
 
     def density(self, points: object, *, bandwidth: object = None, axes: Sequence[int] | None = None) -> SmoothAnswers:

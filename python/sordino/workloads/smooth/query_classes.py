@@ -85,6 +85,7 @@ class _Axis:
     mean: float  # E k(x, y) for uniform x, y
     square: float  # E k(x, y)^2
     slope: float  # E (dk/dx)^2
+    guess: float  # E_y (E_x k(x, y))^2
 
 
 @lru_cache(maxsize=256)
@@ -100,6 +101,7 @@ def _axis(profile: str, scale: float) -> _Axis:
         mean=float(kernel.mean()),
         square=float((kernel**2).mean()),
         slope=float((np.diff(kernel, axis=0) ** 2).mean()) * 400.0**2,
+        guess=float((kernel.mean(axis=0) ** 2).mean()),
     )
 
 
