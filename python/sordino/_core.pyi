@@ -166,6 +166,9 @@ class Strategy:
     @staticmethod
     def sketched(workload: Workload, operator: SketchOperator, law: str, sparsity: int) -> Strategy: ...
     @staticmethod
+    def keyed(operator: SketchOperator, law: Literal["gaussian", "laplace"]) -> Strategy:
+        """The sums of a sketch of keys that nobody lists."""
+    @staticmethod
     def summed(
         features: PointFeatures,
         weights: NDArray[np.float64] | list[list[float]],
@@ -810,6 +813,20 @@ def recover(
     threshold: tuple[float, bool] | None,
     progress: Callable[[int, float], object] | None,
 ) -> Recovered: ...
+def recover_keys(
+    operator: SketchOperator,
+    keys: NDArray[np.uint64],
+    y: NDArray[np.float64],
+    algorithm: str,
+    sparsity: int | None,
+    noise: float,
+    iterations: int,
+    threshold: float | None = None,
+    robust: float | None = None,
+) -> Recovered: ...
+def key_columns(operator: SketchOperator, keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """`2 row + 1` for a plus, `2 row` for a minus: of every entry of the columns of keys, column by column."""
+
 def nearest_tables(
     levels: Sequence[int],
     sets: Sequence[Sequence[int]],

@@ -10,6 +10,7 @@ from sordino.mechanisms.adaptive.catalogue import ADAPTIVE_MECHANISMS
 from sordino.mechanisms.adaptive.family import ADAPTIVE
 from sordino.mechanisms.family import Family
 from sordino.mechanisms.fits import Fit, Request
+from sordino.mechanisms.keyed.family import KEYED
 from sordino.mechanisms.linear.family import LINEAR
 from sordino.mechanisms.local.family import SURVEY
 from sordino.mechanisms.smooth.family import SMOOTH
@@ -19,13 +20,14 @@ from sordino.mechanisms.stream.table import TABLE
 from sordino.workloads import RunningHistogram
 from sordino.workloads.base import Workload
 from sordino.workloads.continual import Continual
+from sordino.workloads.keys import Keys
 from sordino.workloads.local.survey import LocalSurvey
 from sordino.workloads.rare import RareCount
 from sordino.workloads.smooth.base import SmoothQueries
 
 __all__ = ["FAMILIES", "family_of", "fit_of"]
 
-_ALL = (LINEAR, ADAPTIVE, STREAM, TABLE, RARE, SMOOTH, SURVEY)
+_ALL = (LINEAR, ADAPTIVE, KEYED, STREAM, TABLE, RARE, SMOOTH, SURVEY)
 FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
 # Asked for by name alone.
 _LOOKING = {name for each in ADAPTIVE_MECHANISMS for name in (each.name, each.strategy)}
@@ -44,6 +46,8 @@ def family_of(workload: object, mechanism: object = "auto") -> tuple[Family, Wor
             return SURVEY, workload
         case SmoothQueries():
             return SMOOTH, workload
+        case Keys():
+            return KEYED, workload
         case _ if not workload.continual:
             looks = isinstance(mechanism, str) and mechanism in _LOOKING
             return (ADAPTIVE if looks else LINEAR), workload

@@ -13,6 +13,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMech
 from sordino.mechanisms.adaptive.marginals import AdaptiveMarginalsFit
 from sordino.mechanisms.adaptive.trees import TreeFit
 from sordino.mechanisms.fits import Fit
+from sordino.mechanisms.keyed.fit import KeyFit
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.privacy.books import Charge
@@ -22,6 +23,8 @@ from sordino.releases.adaptive.marginals import MarginalsRelease
 from sordino.releases.adaptive.tree import TreeRelease
 from sordino.releases.arrays import read_cells
 from sordino.releases.files import dump_release, read_release
+from sordino.releases.keyed.file import SKETCH
+from sordino.releases.keyed.release import KeyRelease
 from sordino.releases.record_files import RecordFile
 from sordino.releases.release import Release
 from sordino.releases.sketches import Sketch
@@ -83,6 +86,8 @@ def making(fit: Fit) -> Making:
             return _TREES
         case AdaptiveMarginalsFit():
             return _MARGINALS
+        case KeyFit():
+            return _KEYS
     raise UnsupportedMechanismError("this plan has no release")
 
 
@@ -95,6 +100,8 @@ def empty_sketch(fit: Fit) -> Sketch:
     Raises:
         UnsupportedMechanismError: The mechanism measures no sketch, or its sparsity is chosen from the table.
     """
+    if isinstance(fit, KeyFit):
+        return Sketch.of(fit.workload.operator)
     compression = fit.request.compression
     if not isinstance(fit, LinearFit) or fit.mechanism.strategy != "compressive" or compression is None:
         raise UnsupportedMechanismError("only a compressive plan measures a sketch")
@@ -201,6 +208,30 @@ def _prepare_marginals(fit: AdaptiveMarginalsFit, data: object, accounted: bool)
 
 
 _MARGINALS = _of_file(_prepare_marginals, MarginalsRelease, MARGINALS)
+
+
+# Keys.
+
+
+def _prepare_keys(fit: KeyFit, data: object, accounted: bool) -> Prepared[KeyRelease]:
+    if isinstance(data, TableLike):
+        raise DataTypeError("the input must be a sketch, or keys: tables have cells")
+    if isinstance(data, Sketch):
+        if data.operator != fit.workload.operator:
+            raise InvalidParameterError("the sketch was made with another kind, seed or size than the plan's")
+        sketch = data
+    else:
+        sketch = empty_sketch(fit)
+        sketch.update(data)
+
+    def measure(noise: NoiseKey) -> KeyRelease:
+        measured = fit.door.measure(fit.strategy, sketch.core, noise.key)
+        return KeyRelease(fit, measured, noise.private, accounted)
+
+    return Prepared(measure, lambda: data_digest(sketch.core))
+
+
+_KEYS = _of_file(_prepare_keys, KeyRelease, SKETCH)
 
 
 def data_digest(data: Any) -> bytes:

@@ -58,7 +58,7 @@ mod _core {
     #[pymodule_export]
     use crate::path_tree::{GrownTree, PathDoor};
     #[pymodule_export]
-    use crate::recovery::{Basis, Recovered, SparsityScores, isotonic, recover};
+    use crate::recovery::{Basis, Recovered, SparsityScores, isotonic, key_columns, recover, recover_keys};
     #[pymodule_export]
     use crate::sealing::{seal, unseal};
     #[pymodule_export]

@@ -14,7 +14,7 @@ use sordino_core::door::{self, SparsityChoice};
 use sordino_core::error::Error;
 use sordino_core::estimate;
 use sordino_core::estimate::recovery::{self, Target, Threshold};
-use sordino_core::sketch::Measuring;
+use sordino_core::sketch::{Candidates, Measuring, Robust};
 use sordino_core::transform::{self, BasisFunction, GivenBasis, NamedBasis};
 use sordino_core::unit::Unit;
 use std::ops::ControlFlow;
@@ -151,7 +151,10 @@ pub(crate) fn recover(
     });
     basis.check()?;
     let interrupted = reporter.interrupted(py)?;
-    let found = found.map_err(PyError::from)?;
+    recovered(py, found.map_err(PyError::from)?, interrupted)
+}
+
+fn recovered(py: Python<'_>, found: recovery::Recovery, interrupted: bool) -> PyResult<Recovered> {
     Ok(Recovered {
         support: found.support.iter().map(|i| *i as i64).collect::<Vec<_>>().into_pyarray(py).unbind(),
         coefficients: found.values.into_pyarray(py).unbind(),
@@ -160,6 +163,57 @@ pub(crate) fn recover(
         converged: found.converged,
         interrupted,
     })
+}
+
+/// Keys that may have counts, and the columns of a sketch that are theirs.
+fn listed(keys: &PyReadonlyArray1<'_, u64>) -> PyResult<Vec<u64>> {
+    Ok(keys.as_slice()?.to_vec())
+}
+
+/// Recovers the counts of keys from a normalised sketch; with `robust` beside numbers that something else has spoilt, which
+/// come behind the keys: columns of that norm.
+#[pyfunction]
+#[pyo3(signature = (operator, keys, y, algorithm, sparsity, noise, iterations, threshold=None, robust=None))]
+#[allow(clippy::too_many_arguments)] // the problem, once
+pub(crate) fn recover_keys(
+    py: Python<'_>,
+    operator: PyRef<'_, SketchOperator>,
+    keys: PyReadonlyArray1<'_, u64>,
+    y: PyReadonlyArray1<'_, f64>,
+    algorithm: names::Recovery,
+    sparsity: Option<usize>,
+    noise: f64,
+    iterations: usize,
+    threshold: Option<f64>,
+    robust: Option<f64>,
+) -> PyResult<Recovered> {
+    let (keys, y) = (listed(&keys)?, y.as_slice()?);
+    let threshold = threshold.map(|above| Threshold { above, keep_first: false });
+    let target = Target { sparsity, noise, iterations, threshold };
+    let operator = &*operator;
+    let mut reporter = Reporter::new(None);
+    let found = detached(py, || {
+        let candidates = Candidates::new(&operator.0, &keys)?;
+        let report = &mut |iteration, residual| reporter.report(iteration, residual);
+        match robust {
+            Some(size) => recovery::recover(&Robust::new(&candidates, size), y, algorithm.0, target, report),
+            None => recovery::recover(&candidates, y, algorithm.0, target, report),
+        }
+    });
+    let interrupted = reporter.interrupted(py)?;
+    recovered(py, found.map_err(PyError::from)?, interrupted)
+}
+
+/// `2·row + 1` for a plus, `2·row` for a minus: of every entry of the columns of keys, column by column.
+#[pyfunction]
+pub(crate) fn key_columns<'py>(
+    py: Python<'py>,
+    operator: PyRef<'_, SketchOperator>,
+    keys: PyReadonlyArray1<'py, u64>,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let (keys, operator) = (listed(&keys)?, &*operator);
+    let entries = detached(py, || Ok(Candidates::new(&operator.0, &keys)?.entries().to_vec()));
+    Ok(entries.map_err(|error: Error| PyError::from(error))?.into_pyarray(py))
 }
 
 /// The non-decreasing sequence nearest to these values.

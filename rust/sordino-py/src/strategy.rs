@@ -184,6 +184,14 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// The sums of a sketch of keys that nobody lists.
+    #[staticmethod]
+    fn keyed(operator: PyRef<'_, SketchOperator>, law: NoiseLaw) -> Self {
+        let core = strategy::keyed_sketch(Arc::clone(&operator.0), law.0);
+        let answers_len = core.measured_len();
+        Self { core: Arc::from(core), input_len: None, answers_len, listed: true }
+    }
+
     /// Sums of the features of points: with weights of the axes, one a feature, or none; `count_weight` is that of the
     /// number of points, 0 if it is not measured.
     #[staticmethod]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sordino.workloads.base import Array
     from sordino.workloads.bases import Basis
 
-__all__ = ["RecoveryResult", "hard_threshold", "noise_bound", "recover", "recover_sketch"]
+__all__ = ["ITERATIONS", "RecoveryResult", "hard_threshold", "noise_bound", "recover", "recover_sketch", "universal"]
 
 Progress: TypeAlias = Callable[[int, float], bool | None]
 
@@ -146,7 +146,7 @@ def recover(  # noqa: PLR0917 - the problem, in its order
     threshold = None
     if sparsity is not None and algorithm != "basis-pursuit":
         beside = noise * math.sqrt(len(y) / max(len(y) - sparsity, 1))
-        threshold = (_universal(beside, core.len), _has_mean(basis))
+        threshold = (universal(beside, core.len), _has_mean(basis))
     found = _core.recover(
         operator, core, np.ascontiguousarray(y), algorithm, sparsity, noise, ITERATIONS[algorithm], threshold, progress
     )
@@ -186,7 +186,8 @@ def noise_bound(count: int, noise: float, law: Law) -> float:
     return noise * math.sqrt(count + math.sqrt(variance * count) * quantile)
 
 
-def _universal(noise: float, count: int) -> float:
+def universal(noise: float, count: int) -> float:
+    """Return what the largest of so many numbers of noise hardly exceeds."""
     return noise * math.sqrt(2.0 * math.log(max(count, 2)))
 
 
@@ -213,7 +214,7 @@ def hard_threshold(values: Array, basis: Basis, noise: float, law: Law) -> Recov
     coefficients = basis.analyze(values)
     if not math.isfinite(noise):
         raise InvalidParameterError("noise must be finite")
-    kept = np.abs(coefficients) > _universal(noise, len(coefficients))
+    kept = np.abs(coefficients) > universal(noise, len(coefficients))
     kept[0] |= _has_mean(basis)
     dropped = float(np.linalg.norm(coefficients[~kept]))
     sparse = np.where(kept, coefficients, 0.0)

@@ -7,7 +7,7 @@
 //! | `hadamard.rs` | subsampled randomised Hadamard transform |
 //! | `sparse.rs` | a few signs a column |
 //! | `accumulator.rs` | [`Sketch`]: integer sums that grow, merge and travel |
-//! | `measuring.rs` | [`Measuring`]: a sketch of a signal given by its coefficients in a basis |
+//! | `measuring.rs` | [`Measuring`]: a sketch of a signal given by its coefficients in a basis; [`Candidates`]: of some cells alone |
 //!
 //! In integers every entry is 1, −1 or 0, and all columns have the same number `c` of entries that are not zero: `k` for
 //! dense signs and for Hadamard rows, `s` for sparse columns. So for `‖x − x'‖₁ ≤ 1` the sums of neighbours differ by at
@@ -28,7 +28,7 @@ mod tests;
 mod words;
 
 pub use accumulator::Sketch;
-pub use measuring::Measuring;
+pub use measuring::{Candidates, Measuring, Robust};
 pub use words::VERSION;
 
 use crate::error::Error;
@@ -37,6 +37,8 @@ use crate::upper::Upper;
 use crate::workload::MAX_LEN;
 use bernoulli::Number;
 
+/// Most cells of a sparse sketch, which nobody lists.
+const MOST_KEYS: usize = 1 << 53;
 /// Most entries of a sparse column.
 const MOST_NONZEROS: u32 = 64;
 /// Most numbers of a sketch.
@@ -90,11 +92,13 @@ impl Operator {
     /// The operator of a public seed.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for no cells or more than 2^26, no measurements or more than cells or 2^22, or a
+    /// [`Error::InvalidParameter`] for no cells or more than 2^26 (2^53 of a sparse sketch), no measurements or more than cells or 2^22, or a
     /// number of entries a column that is not from 1 to 64 or above the measurements.
     pub fn new(kind: Kind, cells: usize, measurements: usize, seed: u64) -> Result<Self, Error> {
-        if cells == 0 || cells > MAX_LEN {
-            return Err(Error::invalid("cells", "must be from 1 to 2^26"));
+        // Columns of few signs are made one by one; the others are products with whole tables.
+        let most = if matches!(kind, Kind::Sparse { .. }) { MOST_KEYS } else { MAX_LEN };
+        if cells == 0 || cells > most {
+            return Err(Error::invalid("cells", "must be from 1 to 2^26, or 2^53 keys of a sparse sketch"));
         }
         if measurements == 0 || measurements > cells.min(MOST_MEASUREMENTS) {
             return Err(Error::invalid("measurements", "must be at least 1, at most the number of cells and 2^22"));

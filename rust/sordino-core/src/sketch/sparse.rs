@@ -15,6 +15,11 @@ pub(super) struct Stored {
 }
 
 impl Stored {
+    /// Place and sign of every entry, column by column.
+    pub(super) fn entries(&self) -> &[u32] {
+        &self.entries
+    }
+
     /// `out = Σ_j column_j·x_j`.
     pub(super) fn forward(&self, x: &[f64], out: &mut [f64]) {
         out.fill(0.0);
@@ -110,6 +115,16 @@ impl Columns {
                 });
             }
         });
+        Stored { entries, nonzeros }
+    }
+
+    /// The same of listed columns.
+    pub(super) fn stored_of(&self, cells: &[u64]) -> Stored {
+        let nonzeros = self.starts.len() - 1;
+        let mut entries = Vec::with_capacity(cells.len() * nonzeros);
+        for cell in cells {
+            self.column(*cell as usize, |row, plus| entries.push(2 * row as u32 + u32::from(plus)));
+        }
         Stored { entries, nonzeros }
     }
 

@@ -1,0 +1,1 @@
+"""Counts of keys that nobody lists, by a sketch."""

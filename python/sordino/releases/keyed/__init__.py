@@ -1,0 +1,1 @@
+"""Released sketches of keys, and the counts that are read off them."""

@@ -1,0 +1,30 @@
+"""Released sketches of keys as files: public, and verified when they are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sordino.errors import PlanFileError
+from sordino.mechanisms.keyed.fit import KeyFit
+from sordino.releases.record_files import RecordFile, common_record, fit_and_units
+
+if TYPE_CHECKING:
+    from sordino.releases.keyed.release import KeyRelease
+
+__all__ = ["SKETCH"]
+
+_KIND = "key-release"
+
+
+def _rebuild(record: dict[str, Any], kind: type[KeyRelease]) -> KeyRelease:
+    fit, units = fit_and_units(record, _KIND, KeyFit, "sketch")
+    if record["grid"] != fit.door.grid:
+        raise PlanFileError("the sketch was made with other noise than its plan says")
+    if units.shape != (fit.strategy.measured_len,):
+        raise PlanFileError("the sketch has another number of sums than its plan")
+    published = fit.door.published(units)
+    return kind(fit, published, private=record["private"] is True, accounted=record["accounted"] is True)
+
+
+SKETCH: RecordFile[KeyRelease] = RecordFile("sketch", lambda release: common_record(release, _KIND), _rebuild)
+"""How released sketches are written."""

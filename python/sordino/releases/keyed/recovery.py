@@ -1,0 +1,177 @@
+"""Counts of candidate keys from a noisy sketch: post-processing."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino import _core
+from sordino.mechanisms.catalogue import Law
+from sordino.mechanisms.linear.recoveries import ITERATIONS, noise_bound, universal
+from sordino.workloads.base import Array
+
+__all__ = ["Found", "counts_of_keys"]
+
+# Where Huber's loss begins to be linear, in units of the noise; and from where on a number is left out at the end.
+_HUBER, _SPOILT = 3.0, 5.0
+# Rounds in which keys come back, and in which numbers are left out.
+_ROUNDS, _FITS = 6, 4
+# Of a normal distribution: the standard deviation over the median of magnitudes.
+_MEDIAN = 1.4826
+
+
+class Found(NamedTuple):
+    """What was found.
+
+    Attributes:
+        support: Places of the candidates that were found, rising.
+        counts: Their counts.
+        residual: What is left of every number, in units of a key alone.
+        noise: Standard deviation of noise in a number, in the same units: planned, or of what is spread over all of them.
+        spoilt: Numbers that were left out, because something else is in them.
+        ended: Whether the search ended by itself.
+    """
+
+    support: NDArray[np.int64]
+    counts: Array
+    residual: Array
+    noise: float
+    spoilt: int
+    ended: bool
+
+
+class _Columns:
+    """The columns of the candidates, with norm 1."""
+
+    def __init__(self, operator: _core.SketchOperator, keys: NDArray[np.uint64]) -> None:
+        self.numbers, self.nonzeros = operator.description[2], operator.column_entries
+        entries = _core.key_columns(operator, keys).reshape(len(keys), self.nonzeros)
+        self.rows = (entries >> 1).astype(np.intp)
+        self.signs = np.where(entries & 1, 1.0, -1.0)
+        self.size = math.sqrt(self.nonzeros)
+
+    def applied(self, support: NDArray[np.int64], counts: Array) -> Array:
+        """Return what these keys add to the numbers."""
+        shares = self.signs[support] * (counts / self.size)[:, None]
+        return np.bincount(self.rows[support].reshape(-1), shares.reshape(-1), self.numbers)
+
+    def said(self, support: NDArray[np.int64], left: Array) -> Array:
+        """Return what each number of a key says of it, shape (keys, s)."""
+        said: Array = self.signs[support] * left[self.rows[support]] * self.size
+        return said
+
+    def fitted(self, support: NDArray[np.int64], y: Array, use: NDArray[np.bool_]) -> Array:
+        """Return least squares of these keys by the numbers that are used."""
+        if not len(support):
+            return np.zeros(0)
+        dense = np.zeros((self.numbers, len(support)))
+        dense[self.rows[support], np.arange(len(support))[:, None]] = self.signs[support] / self.size
+        dense = dense[use]
+        gram = dense.T @ dense
+        gram[np.diag_indices(len(support))] += 1e-10
+        return np.asarray(np.linalg.solve(gram, dense.T @ y[use]))
+
+
+def counts_of_keys(  # noqa: PLR0917 - the problem, in its order
+    operator: _core.SketchOperator, keys: NDArray[np.uint64], y: Array, noise: float, law: Law, sparsity: int
+) -> Found:
+    """Recover the counts of candidates from `y = Phi x + w`, `Phi` with unit columns, x of all keys.
+
+    Hard thresholding on the columns of the candidates, and least squares on what is above the universal threshold of so
+    many. If noise does not explain what is left, some other key is in the sums: numbers that a heavy one has spoilt are
+    told from the others by Huber's loss (basis pursuit beside the identity), keys whose own numbers were all taken for
+    spoilt come back if most of their numbers say so, and least squares leave spoilt numbers out.
+
+    Args:
+        operator: The sketch.
+        keys: Candidates, different ones.
+        y: Shape (k,).
+        noise: Standard deviation of each entry of w.
+        law: Of w.
+        sparsity: Most keys that are looked for.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+    """
+    numbers, wanted = len(y), min(sparsity, len(keys))
+    above = universal(noise * math.sqrt(numbers / max(numbers - wanted, 1)), len(keys))
+    steps = ITERATIONS["hard-thresholding"]
+    plain = _core.recover_keys(operator, keys, y, "hard-thresholding", wanted, noise, steps, above)
+    _check(plain)
+    columns = _Columns(operator, keys)
+    left = y - columns.applied(plain.support, plain.coefficients)
+    first = Found(plain.support, plain.coefficients, left, noise, 0, plain.converged)
+    if float(np.linalg.norm(left)) <= noise_bound(numbers, noise, law):
+        return first
+    return _robust(operator, keys, columns, y, noise, wanted)
+
+
+def _check(found: _core.Recovered) -> None:
+    if found.interrupted:
+        raise KeyboardInterrupt
+
+
+def _robust(  # noqa: PLR0917 - the problem, in its order
+    operator: _core.SketchOperator, keys: NDArray[np.uint64], columns: _Columns, y: Array, noise: float, wanted: int
+) -> Found:
+    numbers, count = len(y), len(keys)
+    level = math.sqrt(2.0 * math.log(max(count + numbers, 2)))
+    found = _core.recover_keys(
+        operator, keys, y, "basis-pursuit", None, noise, ITERATIONS["basis-pursuit"], None, level / _HUBER
+    )
+    _check(found)
+    here = found.support < count
+    support, counts = _largest(found.support[here], found.coefficients[here], wanted)
+    use, ended = np.ones(numbers, dtype=bool), found.converged
+    spread = noise
+    for _ in range(_ROUNDS):
+        before = support
+        left = y - columns.applied(support, counts)
+        spread = max(noise, _MEDIAN * float(np.median(np.abs(left))))
+        support, counts = _with_missed(columns, support, counts, left, spread, wanted)
+        for _ in range(_FITS):
+            left = y - columns.applied(support, counts)
+            spread = max(noise, _MEDIAN * float(np.median(np.abs(left))))
+            use = np.abs(left) <= _SPOILT * spread
+            counts = columns.fitted(support, y, use)
+        above = universal(spread * math.sqrt(numbers / max(numbers - wanted, 1)), count)
+        stays = np.abs(counts) > above
+        support = support[stays]
+        counts = columns.fitted(support, y, use)
+        if np.array_equal(support, before):
+            break
+    left = y - columns.applied(support, counts)
+    return Found(support, counts, left, spread, int(numbers - use.sum()), ended)
+
+
+def _with_missed(  # noqa: PLR0917 - the problem, in its order
+    columns: _Columns, support: NDArray[np.int64], counts: Array, left: Array, noise: float, wanted: int
+) -> tuple[NDArray[np.int64], Array]:
+    """Return keys with those that most of their own numbers speak for; of each what the median of its numbers says."""
+    every = np.arange(len(columns.rows), dtype=np.int64)
+    said = columns.said(every, left)
+    middle = np.median(said, axis=1)
+    middle[support] = 0.0
+    missed = np.flatnonzero(np.abs(middle) > 0.7 * universal(noise, len(every)) * columns.size)
+    if len(missed):
+        agree = np.sort(said[missed] * np.sign(middle[missed])[:, None], axis=1)[:, columns.nonzeros // 4]
+        missed = missed[agree > 0.5 * np.abs(middle[missed])]
+        missed, _ = _largest(missed, middle[missed], wanted)
+    together = np.union1d(support, missed).astype(np.int64)
+    started = np.zeros(len(together))
+    started[np.searchsorted(together, support)] = counts
+    started[np.searchsorted(together, missed)] = middle[missed]
+    for _ in range(3):
+        rest = columns.said(together, -columns.applied(together, started) + (left + columns.applied(support, counts)))
+        started = np.median(rest + started[:, None], axis=1) if len(together) else started
+    return together, started
+
+
+def _largest(support: NDArray[np.int64], counts: Array, most: int) -> tuple[NDArray[np.int64], Array]:
+    if len(support) <= most:
+        return support, counts
+    kept = np.sort(np.argsort(-np.abs(counts), kind="stable")[:most])
+    return support[kept], counts[kept]
