@@ -66,6 +66,8 @@ def record_of(thing):
         return [thing.fit.record(), thing.cells.tolist(), thing.private]
     if isinstance(thing, so.adaptive.MarginalsRelease):
         return [thing.fit.record(), thing.measured.units.tolist(), thing.total, thing.shrunk, thing.private]
+    if isinstance(thing, so.sketches.KeyRelease):
+        return [thing.fit.record(), thing.measured.units.tolist(), thing.private]
     plan = thing.fit if isinstance(thing, so.smooth.SmoothRelease) else thing
     return plan.record() if hasattr(plan, "record") else plan.explain()
 

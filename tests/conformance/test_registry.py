@@ -27,7 +27,7 @@ def test_every_workload_is_planned():
     planned = {type(workload) for workload, _ in cases.TABLES.values()}
     planned |= {type(workload) for workload in cases.FILTERS.values()}
     live = [so.Continual.of(case.workload) for case in cases.STREAMS]
-    planned |= {type(asked.workload) for asked in live} | {type(cases.SMOOTH), type(cases.SURVEY)}
+    planned |= {type(asked.workload) for asked in live} | {type(cases.SMOOTH), type(cases.SURVEY), type(cases.KEYS)}
     assert {name for name, kind in public(so.workloads.Workload).items() if kind not in planned} <= BASES
     assert set(public(EventWorkload).values()) <= planned
 

@@ -401,6 +401,12 @@ def calls():
     add("Stream.checkpoint", planned.open(store=so.streams.InMemoryStepStore()).checkpoint, bytes(32))
     new("restore", b"", bytes(32), so.streams.InMemoryStepStore(), replay=False)
     new("FileStepStore", "steps")
+    new("KeyCounts", 2**40, 8, nonzeros=2, seed=3)
+    keyed = so.plan(so.sketches.KeyCounts(2**40, 8, nonzeros=2), A).release([5, 6])
+    add("KeyRelease.counts", keyed.counts, [5, 6], sparsity=2)
+    add("CandidateCounts.top", keyed.counts([5, 6]).top, 1)
+    add("KeyRelease.save", keyed.save, "keys")
+    add("KeyRelease.load", so.sketches.KeyRelease.load, "none")
     vectors = so.plan(so.Continual(so.RunningSum(4), dim=2, record_norm=1.0), A).open()
     add("training.clipped_sum", so.training.clipped_sum, [[1.0, 2.0]], 1.0)
     add("training.noisy_sum", so.training.noisy_sum, vectors, [[1.0, 2.0]])
@@ -535,6 +541,7 @@ MADE = {
         "ReleasePlan",
     ),
     *("SmoothAnswers", "SmoothRelease", "RareStream", "Spectrum", "SurveyFit", "SurveyPlan", "TableFit"),
+    *("CandidateCounts", "KeyFit", "KeyRelease"),
     *("TreeFit", "TreeNodes", "TreeRelease", "AdaptiveMarginalsFit", "MarginalsRelease", "MeasuredTable"),
     *("StepEntry", "StepStore", "Stream", "StreamPlan", "StreamRelease", "Tabulated", "Workload", "Filter"),
     *("WordStream", "normal_tails.BoundedLog", "Haar", "Cosine", "Standard", "calibration.Noise"),

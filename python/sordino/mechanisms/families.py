@@ -20,7 +20,7 @@ from sordino.mechanisms.stream.table import TABLE
 from sordino.workloads import RunningHistogram
 from sordino.workloads.base import Workload
 from sordino.workloads.continual import Continual
-from sordino.workloads.keys import Keys
+from sordino.workloads.key_counts import KeyCounts
 from sordino.workloads.local.survey import LocalSurvey
 from sordino.workloads.rare import RareCount
 from sordino.workloads.smooth.base import SmoothQueries
@@ -46,7 +46,7 @@ def family_of(workload: object, mechanism: object = "auto") -> tuple[Family, Wor
             return SURVEY, workload
         case SmoothQueries():
             return SMOOTH, workload
-        case Keys():
+        case KeyCounts():
             return KEYED, workload
         case _ if not workload.continual:
             looks = isinstance(mechanism, str) and mechanism in _LOOKING

@@ -239,13 +239,13 @@ class ReleasePlan(Plan):
             data: Table of shape `workload.input_shape` (array, list or column), or record codes for marginals; for a
                 compressive plan also a `Sketch` that was made with the same compression. For `SmoothQueries` points,
                 shape (n, d) in data units, a table of d columns, an iterable of batches of them, or `PointSums` of this
-                plan; points outside the bounds are moved to the nearest inside. For `Keys` a `Sketch` of this plan, or
-                keys, one a record; others than exist are null items.
+                plan; points outside the bounds are moved to the nearest inside. For `KeyCounts` a `Sketch` of this
+                plan, or keys, one a record; others than exist are null items.
             ledger: Where the cost is charged; None leaves the release unaccounted.
             request_id: Name of the request, charged at most once.
 
         Returns:
-            A `Release`; a `SmoothRelease` for `SmoothQueries`, a `KeyRelease` for `Keys`, a `TreeRelease` or
+            A `Release`; a `SmoothRelease` for `SmoothQueries`, a `KeyRelease` for `KeyCounts`, a `TreeRelease` or
             `MarginalsRelease` for mechanisms that look at the data.
 
         Raises:

@@ -214,8 +214,8 @@ _MARGINALS = _of_file(_prepare_marginals, MarginalsRelease, MARGINALS)
 
 
 def _prepare_keys(fit: KeyFit, data: object, accounted: bool) -> Prepared[KeyRelease]:
-    if isinstance(data, TableLike):
-        raise DataTypeError("the input must be a sketch, or keys: tables have cells")
+    if data is None or isinstance(data, TableLike | str | bytes):
+        raise DataTypeError("the input must be a sketch, or keys, one a record")
     if isinstance(data, Sketch):
         if data.operator != fit.workload.operator:
             raise InvalidParameterError("the sketch was made with another kind, seed or size than the plan's")

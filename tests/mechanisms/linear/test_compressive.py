@@ -331,6 +331,7 @@ def test_without_noise_sparse_tables_are_recovered_exactly(kind, basis, algorith
         np.testing.assert_allclose(found.values, x, atol=1e-10 * np.linalg.norm(x))
         assert np.array_equal(found.support, np.flatnonzero(c))
         assert found.residual <= 1e-10 * np.linalg.norm(x)
+        assert found.explained
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -13,7 +13,7 @@ from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
 from sordino.privacy.costs import Cost
-from sordino.workloads.keys import Keys
+from sordino.workloads.key_counts import KeyCounts
 
 __all__ = ["KEYED_MECHANISMS", "KeyFit", "fit_keys"]
 
@@ -50,10 +50,10 @@ class KeyFit(DoorFit):
     cost: Cost
 
     @property
-    def workload(self) -> Keys:
+    def workload(self) -> KeyCounts:
         """Keys and sketch."""
         workload = self.request.workload
-        assert isinstance(workload, Keys)
+        assert isinstance(workload, KeyCounts)
         return workload
 
     @property
@@ -89,7 +89,7 @@ class KeyFit(DoorFit):
         asked = self.workload
         law = "Gaussian" if self.mechanism.law == "gaussian" else "Laplace"
         return [
-            f"sketch         {asked.measurements} sums of {asked.keys} keys, each key in {asked.nonzeros}, seed {asked.seed}",
+            f"sketch         {asked.measurements} sums of {asked.keys} keys, each key in {asked.nonzeros}",
             f"noise          {law}, {self.noise:.6g} in a sum",
             f"input          sums clamped to [-{self.domain.max_value}, {self.domain.max_value}], integers",
             f"error          {self.rmse:.6g} in the count of a key alone (noise only); with S keys of counts far above",
@@ -107,7 +107,7 @@ def fit_keys(request: Request, mechanism: Entry) -> KeyFit:
     """
     mechanism.require(request.privacy)
     workload = request.workload
-    assert isinstance(workload, Keys)
+    assert isinstance(workload, KeyCounts)
     if not request.integral:
         raise UnsupportedMechanismError("a sketch has sums of integers: plan with integral=True")
     strategy = _core.Strategy.keyed(workload.operator, mechanism.law)

@@ -20,13 +20,24 @@ if TYPE_CHECKING:
     from sordino.workloads.base import Array
     from sordino.workloads.bases import Basis
 
-__all__ = ["ITERATIONS", "RecoveryResult", "hard_threshold", "noise_bound", "recover", "recover_sketch", "universal"]
+__all__ = [
+    "ITERATIONS",
+    "RecoveryResult",
+    "hard_threshold",
+    "noise_bound",
+    "recover",
+    "recover_sketch",
+    "unexplained",
+    "universal",
+]
 
 Progress: TypeAlias = Callable[[int, float], bool | None]
 
 ITERATIONS = {"cosamp": 60, "hard-thresholding": 300, "basis-pursuit": 1000}
 """Iterations after which the best so far is returned."""
 
+# Relative to what was measured: what rounding may leave of it.
+_ROUNDING = 1e-11
 _NORMAL_999 = 3.090232306167813
 # Of the square of a number of noise with variance 1: variance, skewness, excess of the kurtosis.
 _SQUARES: dict[Law, tuple[float, float, float]] = {
@@ -160,11 +171,16 @@ def recover(  # noqa: PLR0917 - the problem, in its order
         coefficients=found.coefficients,
         residual=found.residual,
         noise_level=noise * math.sqrt(max(len(y) - len(found.support), 0)),
-        noise_bound=noise_bound(len(y), noise, law),
+        noise_bound=unexplained(y, noise, law),
         iterations=found.iterations,
         ended=found.converged,
         algorithm=algorithm,
     )
+
+
+def unexplained(y: Array, noise: float, law: Law) -> float:
+    """Return what noise leaves of measured numbers at most, with probability 0.999, or the rounding of doubles."""
+    return max(noise_bound(len(y), noise, law), _ROUNDING * float(np.linalg.norm(y)))
 
 
 def noise_bound(count: int, noise: float, law: Law) -> float:
@@ -225,7 +241,7 @@ def hard_threshold(values: Array, basis: Basis, noise: float, law: Law) -> Recov
         coefficients=coefficients[support],
         residual=dropped,
         noise_level=noise * math.sqrt(len(coefficients) - len(support)),
-        noise_bound=noise_bound(len(coefficients), noise, law),
+        noise_bound=unexplained(coefficients, noise, law),
         iterations=0,
         ended=True,
         algorithm="hard-threshold",

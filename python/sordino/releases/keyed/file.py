@@ -18,11 +18,11 @@ _KIND = "key-release"
 
 def _rebuild(record: dict[str, Any], kind: type[KeyRelease]) -> KeyRelease:
     fit, units = fit_and_units(record, _KIND, KeyFit, "sketch")
-    if record["grid"] != fit.door.grid:
-        raise PlanFileError("the sketch was made with other noise than its plan says")
     if units.shape != (fit.strategy.measured_len,):
         raise PlanFileError("the sketch has another number of sums than its plan")
     published = fit.door.published(units)
+    if record["grid"] != published.grid:
+        raise PlanFileError("the sketch was made with other noise than its plan says")
     return kind(fit, published, private=record["private"] is True, accounted=record["accounted"] is True)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.linear.recoveries import ITERATIONS, noise_bound, universal
+from sordino.mechanisms.linear.recoveries import ITERATIONS, unexplained, universal
 from sordino.workloads.base import Array
 
 __all__ = ["Found", "counts_of_keys"]
@@ -30,7 +30,7 @@ class Found(NamedTuple):
         support: Places of the candidates that were found, rising.
         counts: Their counts.
         residual: What is left of every number, in units of a key alone.
-        noise: Standard deviation of noise in a number, in the same units: planned, or of what is spread over all of them.
+        noise: Standard deviation of noise in a number, in the same units: planned, or of what is spread over all.
         spoilt: Numbers that were left out, because something else is in them.
         ended: Whether the search ended by itself.
     """
@@ -56,7 +56,8 @@ class _Columns:
     def applied(self, support: NDArray[np.int64], counts: Array) -> Array:
         """Return what these keys add to the numbers."""
         shares = self.signs[support] * (counts / self.size)[:, None]
-        return np.bincount(self.rows[support].reshape(-1), shares.reshape(-1), self.numbers)
+        added: Array = np.bincount(self.rows[support].reshape(-1), shares.reshape(-1), self.numbers).astype(np.float64)
+        return added
 
     def said(self, support: NDArray[np.int64], left: Array) -> Array:
         """Return what each number of a key says of it, shape (keys, s)."""
@@ -104,7 +105,7 @@ def counts_of_keys(  # noqa: PLR0917 - the problem, in its order
     columns = _Columns(operator, keys)
     left = y - columns.applied(plain.support, plain.coefficients)
     first = Found(plain.support, plain.coefficients, left, noise, 0, plain.converged)
-    if float(np.linalg.norm(left)) <= noise_bound(numbers, noise, law):
+    if float(np.linalg.norm(left)) <= unexplained(y, noise, law):
         return first
     return _robust(operator, keys, columns, y, noise, wanted)
 

@@ -14,7 +14,7 @@ from sordino import _core
 from sordino._support.checks import integer, integers, path_of
 from sordino.errors import InvalidParameterError
 from sordino.mechanisms.linear.compression import sparsity_for
-from sordino.mechanisms.linear.recoveries import noise_bound
+from sordino.mechanisms.linear.recoveries import unexplained
 from sordino.releases.keyed.file import SKETCH
 from sordino.releases.keyed.recovery import counts_of_keys
 from sordino.workloads.base import Array
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from sordino.mechanisms.keyed.fit import KeyFit
 
-__all__ = ["KeyCounts", "KeyRelease"]
+__all__ = ["CandidateCounts", "KeyRelease"]
 
 _MOST_CANDIDATES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class KeyCounts:
+class CandidateCounts:
     """Counts of candidate keys that explain a released sketch.
 
     Attributes:
@@ -56,7 +56,7 @@ class KeyCounts:
 
     @property
     def explained(self) -> bool:
-        """Whether noise alone may have left the residual: then hardly anything is elsewhere, and nothing large missed."""
+        """Whether noise alone may have left the residual: then hardly anything is elsewhere, or missed."""
         return self.residual <= self.noise_bound
 
     @property
@@ -97,12 +97,12 @@ class KeyRelease:
         """The sums with noise, shape (measurements,)."""
         return self.fit.strategy.decode(self.measured.values())
 
-    def counts(self, candidates: object, *, sparsity: int | None = None) -> KeyCounts:
+    def counts(self, candidates: object, *, sparsity: int | None = None) -> CandidateCounts:
         """Return the counts of candidate keys: free, as often as wanted.
 
-        What is found are the keys that explain the sums; a candidate whose count noise could have made has zero. Keys that
-        are no candidates may have counts as well: few heavy ones are told from the others, since they spoil single sums,
-        and many light ones are like noise; `explained` and `elsewhere` say so. Which keys are candidates must not
+        What is found are the keys that explain the sums; a candidate whose count noise could have made has zero. Keys
+        that are no candidates may have counts as well: few heavy ones are told from the others, since they spoil single
+        sums, and many light ones are like noise; `explained` and `elsewhere` say so. Which keys are candidates must not
         depend on the private data but by this release.
 
         Counts have no intervals: those that are found were chosen for their size. Without keys elsewhere the error of S
@@ -134,16 +134,17 @@ class KeyRelease:
             wanted = integer("sparsity", sparsity, least=1, most=half)
         scale = math.sqrt(workload.nonzeros)
         noise, law, numbers = self.fit.noise / scale, self.fit.mechanism.law, workload.measurements
-        found = counts_of_keys(workload.operator, keys, self.sums / scale, noise, law, wanted)
+        y = self.sums / scale
+        found = counts_of_keys(workload.operator, keys, y, noise, law, wanted)
         values = np.zeros(len(keys))
         values[found.support] = found.counts
         square, left = float(found.residual @ found.residual), max(numbers - len(found.support), 1)
-        return KeyCounts(
+        return CandidateCounts(
             keys=keys,
             values=values,
             residual=math.sqrt(square),
             noise_level=noise * math.sqrt(left),
-            noise_bound=noise_bound(numbers, noise, law),
+            noise_bound=unexplained(y, noise, law),
             spoilt=found.spoilt,
             elsewhere=math.sqrt(max(square * numbers / left - numbers * noise**2, 0.0)),
             ended=found.ended,

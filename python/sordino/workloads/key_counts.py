@@ -10,14 +10,14 @@ from sordino._support.checks import integer
 from sordino.errors import UnsupportedMechanismError
 from sordino.workloads.base import Spec, Workload
 
-__all__ = ["Keys"]
+__all__ = ["KeyCounts"]
 
 _MOST_KEYS = 2**53
 _MOST_SUMS = 2**22
 _MOST_NONZEROS = 64
 
 
-class Keys(Workload):
+class KeyCounts(Workload):
     """How often each key occurs, of so many possible keys that no table of them is made: hashes, addresses, words.
 
     Records are added to a sketch of k sums, which is released once; the counts of candidate keys are read off it, as
@@ -34,7 +34,7 @@ class Keys(Workload):
         InvalidParameterError: An argument is out of range.
     """
 
-    kind: ClassVar[str] = "keys"
+    kind: ClassVar[str] = "key_counts"
     linear: ClassVar[bool] = False
 
     def __init__(self, keys: int, measurements: int, *, nonzeros: int = 8, seed: int = 0) -> None:
