@@ -135,7 +135,7 @@ def _loop() -> list[Row]:
     def gradients(theta: Array, step: int) -> NDArray[np.float32]:
         rows = slice(step % _BATCHES * _BATCH, (step % _BATCHES + 1) * _BATCH)
         x = inputs[rows]
-        wrong = 1.0 / (1.0 + np.exp(-x @ theta.astype(np.float32))) - labels[rows]
+        wrong = 1.0 / (1.0 + np.exp(-np.clip(x @ theta.astype(np.float32), -50.0, 50.0))) - labels[rows]
         found: NDArray[np.float32] = wrong.astype(np.float32)[:, None] * x
         return found
 

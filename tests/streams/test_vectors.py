@@ -62,7 +62,9 @@ def test_records_that_are_no_vectors():
     ):
         with pytest.raises(error):
             so.training.clipped_sum(bad, 1.0)
-    for norm in (0.0, -1.0, math.nan, math.inf, 1e300):
+    listed = so.training.clipped_sum([[1.0, 0.0], [3.0, 10**400], [None, 1.0]], 1.0)
+    np.testing.assert_allclose(listed, [1.0, 1.0], atol=1e-8)
+    for norm in (0.0, -1.0, math.nan, math.inf, 1e300, 2.0**-25, 2.0**21):
         with pytest.raises(so.errors.InvalidParameterError):
             so.training.clipped_sum(rows, norm)
 

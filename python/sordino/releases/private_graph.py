@@ -31,9 +31,9 @@ class ExtremeCut:
         side: Vertices on one side, by name if they have names.
         cut: Its noisy weight.
         ratio: Weight over `|S| |V - S|`.
-        exact: Whether no cut of the released graph is better. That is proved by a search of all others within a fixed
-            amount of work: up to 40 vertices always, up to some hundreds for least cuts of graphs that are not mere
-            noise.
+        exact: Whether no cut of the released graph is better, but for rounding: by more than 2e-12 of the sum of all
+            weights. That is proved by a search of all others within a fixed amount of work: up to 25 vertices always,
+            mostly up to 40, up to some hundreds for least cuts of graphs that are not mere noise.
     """
 
     side: tuple[Any, ...]

@@ -8,10 +8,11 @@ import numpy as np
 
 from sordino import _core
 from sordino._support.checks import positive
-from sordino._support.private_numbers import array_of
+from sordino._support.private_numbers import array_of, reals_or
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.mechanisms.stream.fit import continual
 from sordino.streams.counter import Stream
+from sordino.workloads.continual import LEAST_NORM, MOST_NORM
 from sordino.workloads.filters import RunningSum
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def clipped_sum(gradients: object, clip_norm: float) -> Array:
     """Return the sum of vectors, each clipped to a Euclidean norm: `sum_i v_i min(1, clip_norm/||v_i||)`.
 
     Two sums that differ by one record differ by a vector of norm at most `clip_norm`, exactly: every clipped vector is
-    rounded towards zero to whole numbers of a fixed step, below `clip_norm/2^29`, whose norm is looked at in whole
-    numbers, and these are added. No order of summation, and no thread, changes the sum.
+    rounded to whole numbers of a fixed step, below `clip_norm/2^29`, with room for that rounding in its norm, and these
+    are added; beyond 2**53 of them a sum is clamped. No order of summation, and no thread, changes the sum.
 
     Args:
         gradients: Shape (records, dim), a row for each record: float32, float64, or what numpy can make of it. A row
@@ -45,11 +46,16 @@ def clipped_sum(gradients: object, clip_norm: float) -> Array:
         InvalidParameterError: The norm is out of range.
     """
     norm = positive("clip_norm", clip_norm)
+    if not LEAST_NORM <= norm <= MOST_NORM:
+        raise InvalidParameterError("clip_norm must be from 2**-24 to 2**20: measure in another unit")
     array = array_of(_WHAT, gradients)
     if array.dtype.name == "bfloat16":  # of jax, which numpy does not count among numbers
         array = array.astype(np.float32)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ShapeError(f"{_WHAT} must have shape (records, dim)")
+    if array.dtype.kind == "O" and not all(isinstance(value, str | bytes) for value in array.flat):
+        # Whether a number is too large, or missing, must not show.
+        array = reals_or(_WHAT, array.reshape(-1)).reshape(array.shape)
     if array.dtype.kind not in "iubf":
         raise DataTypeError(f"{_WHAT} must be real numbers")
     single = array.dtype in (np.float32, np.float16)

@@ -202,7 +202,10 @@ class HistogramStream(OverCounters):
             own = own if basis is None else replace(own, basis=basis_of(basis))
             return recover_sketch(own, cells, self.sums, fit.noise_at(self.step), law, progress)
         chosen = fit.request.basis if basis is None else basis_of(basis)
-        return hard_threshold(self.noisy(), chosen, fit.noise_of_cells(self.step), law)
+        # Differences of a tree: a node is in two of them, one is made of log n nodes, so that the largest eigenvalue of
+        # their covariance is at most so many times their mean variance.
+        independent = cells // (cells.bit_length() + 2) if fit.representation == "differenced" else None
+        return hard_threshold(self.noisy(), chosen, fit.noise_of_cells(self.step), law, independent)
 
     def top(self, count: int) -> tuple[NDArray[np.int64], Array]:
         """Return the cells with the largest noisy counts, and these, the largest first: free, as often as wanted.

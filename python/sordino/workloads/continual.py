@@ -10,13 +10,13 @@ from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMech
 from sordino.workloads.base import Spec, Workload, workload_from_spec
 from sordino.workloads.filters import RunningSum
 
-__all__ = ["Continual", "Horizon", "Reads"]
+__all__ = ["LEAST_NORM", "MOST_NORM", "Continual", "Horizon", "Reads"]
 
 Horizon = Literal["hard", "soft", "unbounded"]
 Reads = Literal["auto", "dense", "lazy"]
 
 _MOST_DIM = 2**28
-_LEAST_NORM, _MOST_NORM = 2.0**-24, 2.0**20
+LEAST_NORM, MOST_NORM = 2.0**-24, 2.0**20
 
 
 class Continual(Workload):
@@ -84,7 +84,7 @@ class Continual(Workload):
         if self.record_norm is not None:
             if (self.cells_per_record, self.one_signed) != (1, True):
                 raise InvalidParameterError("record_norm is in place of cells_per_record and one_signed")
-            if not _LEAST_NORM <= self.record_norm <= _MOST_NORM:
+            if not LEAST_NORM <= self.record_norm <= MOST_NORM:
                 raise InvalidParameterError("record_norm must be from 2**-24 to 2**20: measure in another unit")
         if horizon is None:
             horizon = "unbounded" if self.length is None else "hard"

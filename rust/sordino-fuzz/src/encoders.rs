@@ -116,7 +116,7 @@ fn change(food: &mut Food<'_>, unit: Unit, cells: usize) -> Vec<i64> {
 
 fn strategy(food: &mut Food<'_>, workload: &Workload, unit: Unit) -> Option<Box<dyn Strategy>> {
     let law = food.of(&[NoiseLaw::Gaussian, NoiseLaw::Laplace]);
-    let mechanism = match food.byte() % 18 {
+    let mechanism = match food.byte() % 19 {
         0 => Mechanism::Identity,
         1 | 2 => Mechanism::Output,
         3 | 4 => Mechanism::Fourier,
@@ -131,7 +131,8 @@ fn strategy(food: &mut Food<'_>, workload: &Workload, unit: Unit) -> Option<Box<
         13 => Mechanism::WeightedTree,
         14 => return common(workload, CommonNoise::Gaussian(f64::from(food.byte()) / 16.0)).ok(),
         15 => return common(workload, CommonNoise::Laplace(u32::from(food.byte()))).ok(),
-        16 => return laminar(workload, law, None, food.coin().then_some(unit), None).ok(),
+        16 => Mechanism::Boxes,
+        17 => return laminar(workload, law, None, food.coin().then_some(unit), None).ok(),
         _ => return nested_product(workload, unit).ok(),
     };
     Recipe { workload: workload.clone(), mechanism, law }.build().ok()
@@ -149,6 +150,15 @@ fn norm(geometry: &Geometry, v: &[f64]) -> Option<f64> {
                 let (block, tail) = rest.split_at(len as usize);
                 rest = tail;
                 squares(block).sqrt()
+            };
+            lens.iter().map(|len| block(*len)).sum()
+        }
+        Geometry::Boxes(lens) => {
+            let mut rest = v;
+            let mut block = |len: u32| {
+                let (block, tail) = rest.split_at(len as usize);
+                rest = tail;
+                block.iter().fold(0.0, |most: f64, x| most.max(x.abs()))
             };
             lens.iter().map(|len| block(*len)).sum()
         }

@@ -252,6 +252,7 @@ impl Strategy {
             Geometry::L2 => "l2",
             Geometry::L1 => "l1",
             Geometry::Blocks(_) => "blocks",
+            Geometry::Boxes(_) => "boxes",
             Geometry::Body(_) => "body",
             Geometry::Common(_) => "common",
         }

@@ -9,6 +9,7 @@ privacy allows it and Laplace noise under `PureDP`.
 `output`               noise on every answer
 `fourier`              optimal weights in the Fourier basis of the line, ring or group, and for marginals
 `fourier-uniform`      marginals with the same noise on every character
+`boxes`                marginals of few levels: noise in the norm of the largest residual, pure
 `tree`                 tree of counts with least squares, best branching
 `haar`                 Haar wavelet with optimal level weights
 `square-root`          square root of a causal filter, lower triangular (Gaussian noise)
@@ -128,7 +129,7 @@ class Mechanism(Entry):
                 return isinstance(workload, Filter) and workload.boundary in {"causal", "valid"}
             case "split":
                 return isinstance(workload, Union) and len(workload.parts) > 1
-            case "fourier-uniform":
+            case "fourier-uniform" | "boxes":
                 return isinstance(workload, Marginals)
             case "fourier-composed" | "fourier-planar" | "fourier-grouped":
                 return isinstance(workload, Filter)
@@ -228,6 +229,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *_pair("haar"),
     Mechanism("square-root-gaussian", "square-root", "gaussian"),
     *_pair("fourier-uniform", automatic=False),
+    Mechanism("boxes-laplace", "boxes", "laplace"),
     Mechanism("fourier-planar", "fourier-planar", "laplace"),
     Mechanism("fourier-grouped", "fourier-grouped", "laplace"),
     Mechanism("fourier-composed", "fourier-composed", "laplace", automatic=False),

@@ -57,7 +57,13 @@ _MAX_COMPOSED = 512
 _LARGE = 64.0
 # Counts of a cell that there is room for where nothing is declared.
 _COUNTS = 2**24
-_NOISES = {"l2": "Gaussian", "l1": "Laplace", "blocks": "norm of blocks", "body": "K-norm"}
+_NOISES = {
+    "l2": "Gaussian",
+    "l1": "Laplace",
+    "blocks": "norm of blocks",
+    "boxes": "norm of the largest of a block",
+    "body": "K-norm",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -178,9 +178,11 @@ def recover(  # noqa: PLR0917 - the problem, in its order
     )
 
 
-def unexplained(y: Array, noise: float, law: Law) -> float:
+def unexplained(y: Array, noise: float, law: Law, independent: int | None = None) -> float:
     """Return what noise leaves of measured numbers at most, with probability 0.999, or the rounding of doubles."""
-    return max(noise_bound(len(y), noise, law), _ROUNDING * float(np.linalg.norm(y)))
+    numbers = len(y) if independent is None else max(min(independent, len(y)), 1)
+    bound = noise_bound(numbers, noise, law) * math.sqrt(len(y) / numbers)
+    return max(bound, _ROUNDING * float(np.linalg.norm(y)))
 
 
 def noise_bound(count: int, noise: float, law: Law) -> float:
@@ -212,7 +214,9 @@ def _has_mean(basis: Basis) -> bool:
     return basis.name in {"haar", "cosine"}
 
 
-def hard_threshold(values: Array, basis: Basis, noise: float, law: Law) -> RecoveryResult:
+def hard_threshold(
+    values: Array, basis: Basis, noise: float, law: Law, independent: int | None = None
+) -> RecoveryResult:
     """Keep the coefficients above `noise sqrt(2 ln n)`, and the first (the mean, in the bases built in).
 
     Source: Donoho and Johnstone 1994, Section 2.2 (universal threshold).
@@ -222,6 +226,8 @@ def hard_threshold(values: Array, basis: Basis, noise: float, law: Law) -> Recov
         basis: In which the table is sparse.
         noise: Standard deviation of each.
         law: Of the noise of each.
+        independent: As many independent numbers at least have the variance of the squared norm of their noise; None for
+            all of them.
 
     Raises:
         InvalidParameterError: The basis is for another number of cells.
@@ -241,7 +247,7 @@ def hard_threshold(values: Array, basis: Basis, noise: float, law: Law) -> Recov
         coefficients=coefficients[support],
         residual=dropped,
         noise_level=noise * math.sqrt(len(coefficients) - len(support)),
-        noise_bound=unexplained(coefficients, noise, law),
+        noise_bound=unexplained(coefficients, noise, law, independent),
         iterations=0,
         ended=True,
         algorithm="hard-threshold",

@@ -164,10 +164,11 @@ class SurveyFit(Fit):
         ]
         width = self.largest_half_width(_LEVEL)
         if width >= _GUESS:
-            enough = float(f"{n * (width / _USEFUL) ** 2:.1g}")
+            enough = n * (width / _USEFUL) ** 2
+            digit = 10.0 ** math.floor(math.log10(enough))
             lines.append(
                 f"not enough     shares are within ±{width:.2g} at 95 %, and one half for each of them is within ±0.5: "
-                f"about {enough:,.0f} clients have ±{_USEFUL}"
+                f"{math.ceil(enough / digit) * digit:,.0f} clients have ±{_USEFUL} with intervals={w}"
             )
         return lines
 

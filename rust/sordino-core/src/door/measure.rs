@@ -11,7 +11,7 @@
 //! `σ`, whose variance is `(sinh(e_i/2)/(e_i/2))²` times larger.
 
 use super::random::{
-    BlockNoise, BodyNoise, Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler, Staircase, Steps, add_steps,
+    BlockNoise, BodyNoise, BoxNoise, Geometric, Key, MAX_QUARTER_UNITS, NoiseLaw, Sampler, Staircase, Steps, add_steps,
     scaled_quarters,
 };
 use crate::domain::Domain;
@@ -456,6 +456,7 @@ impl Door {
                 None => add_steps(&self.steps, &mut units, key)?,
             },
             Geometry::Blocks(blocks) => BlockNoise::new(self.quarter_units)?.add(&mut units, blocks, key),
+            Geometry::Boxes(boxes) => BoxNoise::new(self.quarter_units)?.add(&mut units, boxes, key),
             Geometry::Body(body) => {
                 let (polytope, exponent) = body.polytope();
                 BodyNoise::new(self.quarter_units, polytope, exponent)?.add(&mut units, key);

@@ -47,7 +47,7 @@ impl Walk<'_> {
     /// `left` then.
     fn precision(&mut self, region: &Region, depth: u32, share: u64, left: u64) -> Result<f64, Error> {
         self.seen += 1;
-        if self.seen % PAUSE == 0 {
+        if self.seen.is_multiple_of(PAUSE) {
             poll()?;
         }
         let cells = region.cells() as f64;

@@ -37,6 +37,10 @@ fn norm(geometry: &Geometry, mut values: impl Iterator<Item = f64>) -> f64 {
         Geometry::L2 => values.map(|v| v * v).sum::<f64>().sqrt(),
         Geometry::L1 => values.map(f64::abs).sum(),
         Geometry::Body(_) | Geometry::Common(_) => f64::INFINITY, // never asked
+        Geometry::Boxes(boxes) => boxes
+            .iter()
+            .map(|len| values.by_ref().take(*len as usize).fold(0.0, |most: f64, v| most.max(v.abs())))
+            .sum(),
         Geometry::Blocks(blocks) => {
             blocks.iter().map(|len| values.by_ref().take(*len as usize).map(|v| v * v).sum::<f64>().sqrt()).sum()
         }

@@ -35,6 +35,8 @@ pub(super) enum Shares {
     Uniform,
     /// The wanted tables themselves, with equal noise.
     Direct,
+    /// Least mean squared error under noise in the norm of the largest residual, of one order or of a few together.
+    Boxes,
 }
 
 /// One measured residual table.
@@ -86,17 +88,78 @@ impl Axis {
     fn spread(self) -> f64 {
         self.recovered() * self.0 / (self.0 - 1.0)
     }
+    /// Largest entry of a column: an integer.
+    fn largest(self) -> f64 {
+        if self.binary() { 1.0 } else { self.0 - 1.0 }
+    }
     /// Rows of the operator.
     fn rows(self) -> usize {
         if self.binary() { 1 } else { self.0 as usize }
     }
 }
 
+/// Orders of residuals that share a box, and how large their columns are.
+struct Boxed {
+    /// Order from which on, coordinates, size of the largest entry of a column.
+    boxes: Vec<(usize, usize, f64)>,
+}
+
+/// Orders whose ways to be put together are all tried.
+const MOST_ORDERS: usize = 10;
+
+impl Boxed {
+    /// The boxes of least mean squared error, of order, gain, largest entry and coordinates of each set.
+    ///
+    /// A box of D coordinates has noise of variance `(D + 1)(D + 2)/3`, so that with sizes c the error is
+    /// `Σ a/c²`, `a = (D + 1)(D + 2)/3·Σ gain·entry²`, for a sensitivity of `Σ c`: at best `(Σ a^⅓)³`, `c ∝ a^⅓`.
+    fn best(sets: impl Iterator<Item = (usize, f64, f64, usize)>) -> Self {
+        let mut orders: BTreeMap<usize, (f64, usize)> = BTreeMap::new();
+        for (order, gain, entry, len) in sets {
+            let (sum, dimension) = orders.entry(order).or_default();
+            (*sum, *dimension) = (*sum + gain * entry * entry, *dimension + len);
+        }
+        let orders: Vec<(usize, (f64, usize))> = orders.into_iter().collect();
+        let ways = 1usize << (orders.len().min(MOST_ORDERS) - 1);
+        let made = |way: usize| {
+            let mut boxes: Vec<(usize, usize, f64)> = Vec::new();
+            for (i, (order, (sum, len))) in orders.iter().enumerate() {
+                match boxes.last_mut() {
+                    Some((_, dimension, total)) if way >> i.wrapping_sub(1) & 1 == 1 => {
+                        (*dimension, *total) = (*dimension + len, *total + sum);
+                    }
+                    _ => boxes.push((*order, *len, *sum)),
+                }
+            }
+            for (_, dimension, size) in &mut boxes {
+                let d = *dimension as f64;
+                *size = ((d + 1.0) * (d + 2.0) / 3.0 * *size).cbrt();
+            }
+            boxes
+        };
+        let error = |boxes: &[(usize, usize, f64)]| boxes.iter().map(|(.., size)| size).sum::<f64>();
+        let tried = (0..ways).map(made).min_by(|a, b| error(a).total_cmp(&error(b)));
+        Self { boxes: tried.unwrap_or_default() }
+    }
+
+    /// Size of the largest entry of a column in the box of an order.
+    fn size(&self, order: usize) -> f64 {
+        self.boxes.iter().rev().find(|(first, ..)| *first <= order).map_or(1.0, |(.., size)| *size)
+    }
+
+    fn lens(&self) -> Vec<u32> {
+        self.boxes.iter().map(|(_, len, _)| *len as u32).collect()
+    }
+}
+
 impl Marginals {
+    #[allow(clippy::too_many_lines)] // from gains to weights to pieces, in order
     pub(super) fn new(workload: &Workload, geometry: Geometry, shares: Shares) -> Result<Self, Error> {
         let Workload::Marginals { radices, sets, weights, total_share } = workload else {
             return Err(Error::Unsupported("this mechanism serves marginals".into()));
         };
+        if shares == Shares::Boxes && *total_share > 0.0 {
+            return Err(Error::Unsupported("the noise of boxes has no share for the total".into()));
+        }
         let axis = |i: usize| Axis(radices[i] as f64);
         let product = |set: &[usize], f: fn(Axis) -> f64| set.iter().map(|i| f(axis(*i))).product::<f64>();
         let mut gains: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
@@ -122,10 +185,19 @@ impl Marginals {
             }
         }
         let direct = shares == Shares::Direct;
+        let dimension = |set: &[usize]| set.iter().map(|i| axis(*i).rows()).product::<usize>();
+        let boxed = (shares == Shares::Boxes).then(|| {
+            let of = |(set, gain): (&Vec<usize>, &f64)| (set.len(), *gain, product(set, Axis::largest), dimension(set));
+            Boxed::best(gains.iter().map(of))
+        });
         let mut raw: Vec<(Vec<usize>, f64)> = gains
             .into_iter()
             .map(|(set, gain)| {
                 let weight = match (shares, &geometry) {
+                    // The largest entry of a column is that of its box.
+                    (Shares::Boxes, _) => {
+                        boxed.as_ref().map_or(1.0, |boxed| boxed.size(set.len())) / product(&set, Axis::largest)
+                    }
                     (Shares::Direct, _) => 1.0,
                     (Shares::Uniform, _) => product(&set, |a| if a.binary() { 1.0 } else { 1.0 / a.0 }),
                     (Shares::Optimal, Geometry::L2) => (gain / product(&set, Axis::column2)).powf(0.25),
@@ -162,6 +234,9 @@ impl Marginals {
                 }
             }
         }
+        if boxed.is_some() {
+            raw.sort_by_key(|(set, _)| set.len()); // stable: sets of one order stay in theirs
+        }
         let mut offset = 0;
         let pieces: Vec<Piece> = raw
             .into_iter()
@@ -174,6 +249,7 @@ impl Marginals {
                 piece
             })
             .collect();
+        let geometry = boxed.map_or(geometry, |boxed| Geometry::Boxes(boxed.lens()));
         Ok(Self {
             radices: radices.clone(),
             sets: sets.clone(),
@@ -186,10 +262,16 @@ impl Marginals {
         })
     }
 
+    fn boxes(&self) -> bool {
+        matches!(self.geometry, Geometry::Boxes(_))
+    }
+
     /// Number of the piece of a set; pieces are in order of their sets.
     fn piece(&self, set: &[usize]) -> usize {
+        // In boxes those of one order stand together.
+        let order = |set: &[usize]| if self.boxes() { set.len() } else { 0 };
         self.pieces
-            .binary_search_by(|piece| piece.set.as_slice().cmp(set))
+            .binary_search_by(|piece| order(&piece.set).cmp(&order(set)).then_with(|| piece.set.as_slice().cmp(set)))
             .expect("every set below a wanted one is measured")
     }
 
@@ -353,6 +435,22 @@ impl Strategy for Marginals {
             let column = Upper::integer(self.pieces.iter().map(|piece| self.column(piece, 1, Axis::column1)).sum());
             return Ok(unit.from_columns(column, || column + column));
         }
+        if let Geometry::Boxes(boxes) = &self.geometry {
+            // The largest entry in each box; two columns differ by twice that at most.
+            let mut ends = boxes.iter().scan(0, |end, len| {
+                *end += *len as usize;
+                Some(*end)
+            });
+            let (mut end, mut sum, mut largest) = (ends.next().unwrap_or(0), 0, 0);
+            for piece in &self.pieces {
+                if piece.offset >= end {
+                    (sum, largest, end) = (sum + largest, 0, ends.next().unwrap_or(usize::MAX));
+                }
+                largest = largest.max(self.column(piece, 1, Axis::largest));
+            }
+            let column = Upper::integer(sum + largest);
+            return Ok(unit.from_columns(column, || column + column));
+        }
         let square: u128 = self.pieces.iter().map(|piece| self.column2(piece)).sum();
         let column = Upper::integer(square).sqrt();
         let pair = || match self.least_product() {
@@ -466,7 +564,8 @@ impl Strategy for Marginals {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let noise = self.geometry.white();
+        let unit = if self.boxes() { self.unit_variances() } else { Vec::new() };
+        let noise = if self.boxes() { 1.0 } else { self.geometry.white() };
         let mut rest = out;
         for set in &self.sets {
             let (table, tail) = rest.split_at_mut(cells(&self.radices, set));
@@ -479,7 +578,8 @@ impl Strategy for Marginals {
                         let piece = &self.pieces[k];
                         let less = self.factors.get(k).unwrap_or(&1.0);
                         let others: Vec<usize> = set.iter().filter(|i| !piece.set.contains(i)).copied().collect();
-                        self.product(&piece.set, Axis::recovered) * self.product(&others, |a| a.0.powi(-2))
+                        let own = unit.get(piece.offset).unwrap_or(&1.0);
+                        own * self.product(&piece.set, Axis::recovered) * self.product(&others, |a| a.0.powi(-2))
                             / (piece.weight as f64 * less).powi(2)
                     })
                     .sum()

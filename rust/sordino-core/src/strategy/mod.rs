@@ -68,6 +68,8 @@ pub enum Geometry {
     L1,
     /// Spherical Laplace noise on consecutive blocks, sensitivity `Σ ‖block‖₂`.
     Blocks(Vec<u32>),
+    /// Noise in the norm `Σ ‖block‖_∞` of consecutive blocks, which is that of the sensitivity.
+    Boxes(Vec<u32>),
     /// K-norm noise, sensitivity in the norm of the hull of the columns.
     Body(Body),
     /// Noise on every coordinate and one on all of them together; sensitivity by that covariance.
@@ -88,6 +90,7 @@ impl Geometry {
             Self::Blocks(blocks) => {
                 blocks.iter().fold(Upper::ZERO, |sum, len| sum + Upper::integer(u128::from(*len)).sqrt())
             }
+            Self::Boxes(boxes) => Upper::integer(boxes.len() as u128),
             Self::Body(body) => Upper::integer(touched as u128).sqrt() * body.largest_on_the_ball(),
             // In whole steps nothing is rounded; on a lattice the common noise moves by half a step more, at best.
             Self::Common(CommonNoise::Laplace(_)) => Upper::ZERO,
@@ -103,7 +106,7 @@ impl Geometry {
         match self {
             Self::L2 | Self::Common(_) => Upper::exact(1.0), // of common noise nothing is encoded in floating point
             Self::L1 => Upper::integer(len as u128).sqrt(),
-            Self::Blocks(blocks) => Upper::integer(blocks.len() as u128).sqrt(),
+            Self::Blocks(blocks) | Self::Boxes(blocks) => Upper::integer(blocks.len() as u128).sqrt(),
             Self::Body(body) => body.largest_on_the_ball(),
         }
     }
@@ -307,6 +310,10 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
             Geometry::L1 => each_row(&self.steps(), self.factors()).iter().map(|less| 2.0 / (less * less)).collect(),
             Geometry::Blocks(blocks) => {
                 blocks.iter().flat_map(|len| vec![f64::from(*len) + 1.0; *len as usize]).collect()
+            }
+            Geometry::Boxes(boxes) => {
+                let of = |len: &u32| (f64::from(*len) + 1.0) * (f64::from(*len) + 2.0) / 3.0;
+                boxes.iter().flat_map(|len| vec![of(len); *len as usize]).collect()
             }
             // |⟨w, z⟩| ≤ ‖w‖₂·radius on the body, whatever the direction.
             Geometry::Body(body) => vec![body.variance(body.radius().get()); self.measured_len()],

@@ -41,6 +41,8 @@ pub enum Mechanism {
     FourierGrouped,
     /// The same noise on every character of the marginals.
     FourierUniform,
+    /// Residuals of marginals under noise in the largest of those of one order.
+    Boxes,
     /// A tree of counts with least squares.
     Tree {
         /// Children of a node.
@@ -113,6 +115,9 @@ impl Recipe {
             }
             (Mechanism::FourierUniform, Workload::Marginals { .. }) => {
                 Box::new(Marginals::new(&workload, geometry, Shares::Uniform)?)
+            }
+            (Mechanism::Boxes, Workload::Marginals { .. }) if !gaussian => {
+                Box::new(Marginals::new(&workload, geometry, Shares::Boxes)?)
             }
             (Mechanism::Fourier, Workload::Group { radices, kernel }) if radices.iter().all(|n| *n == 2) => {
                 Box::new(Z2::new(kernel, geometry))

@@ -10,10 +10,12 @@ use zeroize::Zeroize;
 
 /// Bits of the norm: sums of fewer than `2^23` records are exact doubles.
 const BITS: i32 = 29;
+/// Largest sum: doubles have all whole numbers up to it.
+const LARGEST: i64 = 1 << 53;
 /// Records whose whole numbers are added up as doubles.
 const EXACT: usize = 1 << 22;
 /// Records of a part, which has sums of its own.
-const PART: usize = 64;
+const PART: usize = 8;
 /// Numbers that are added up side by side.
 const LANES: usize = 8;
 /// A number plus this less this is the nearest whole number, if it is below `2^51`.
@@ -21,7 +23,8 @@ const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// `Σ clip(v)` over the rows of `records`, each a vector of `dim` numbers; a row that is not finite counts as zeros.
 ///
-/// Exact: multiples of `2^-b`, `2^b` about `2^29/norm`, for fewer than `2^23` records; beyond, rounded to doubles.
+/// Exact: multiples of `2^-b`, `2^b` about `2^29/norm`. Sums beyond `2^53` of them, of more than `2^23` records, are clamped,
+/// which brings no two further apart.
 ///
 /// # Errors
 /// If `norm` is not positive or finite, or rows are not full.
@@ -53,7 +56,7 @@ pub fn clipped_sum<T: Copy + Into<f64> + Sync>(records: &[T], dim: usize, norm: 
                 a
             },
         );
-    Ok(sums.into_iter().map(|sum| sum as f64 * 2f64.powi(-clip.bits)).collect())
+    Ok(sums.into_iter().map(|sum| sum.clamp(-LARGEST, LARGEST) as f64 * 2f64.powi(-clip.bits)).collect())
 }
 
 struct Clip {
@@ -170,6 +173,19 @@ mod tests {
         {
             assert!(clipped_sum(records, dim, norm).is_err());
         }
+    }
+
+    /// Sums beyond all doubles are at their end: neighbours are no further apart than elsewhere.
+    #[test]
+    fn more_records_than_doubles_count() {
+        let (clip, records) = (0.3, vec![1.0f32; (1 << 24) + 3]);
+        let (all, without) =
+            (clipped_sum(&records, 1, clip).unwrap()[0], clipped_sum(&records[1..], 1, clip).unwrap()[0]);
+        assert!(all == without && all >= clip * f64::from(1 << 23) * 0.99);
+        let few = (1 << 23) - 1;
+        let apart =
+            clipped_sum(&records[..few], 1, clip).unwrap()[0] - clipped_sum(&records[1..few], 1, clip).unwrap()[0];
+        assert!(apart <= clip && apart > clip * (1.0 - 1e-8));
     }
 
     /// However many parts and threads: whole numbers have one sum.

@@ -146,10 +146,10 @@ impl Participation {
 
     /// Of vectors: norm, or ℓ1 norm, of what rounding items to steps of their domain adds to their change, in these steps.
     ///
-    /// An item is rounded once and moves by a step at most in every coordinate; 1/32 is for the doubles that it comes in.
+    /// An item is rounded once and moves by a step at most in every coordinate; a quarter is for the doubles that it comes
+    /// in: steps are whole numbers up to 2^53, whose halves are rounded beyond 2^52, and their quarters beyond 2^51.
     pub fn rounded(&self, l1: bool) -> Option<Upper> {
-        let (once, dim) =
-            (Upper::exact(f64::from(self.weight) * (1.0 + 1.0 / 32.0)), Upper::integer(self.touched.into()));
+        let (once, dim) = (Upper::exact(f64::from(self.weight) * 1.25), Upper::integer(self.touched.into()));
         let steps = if l1 { dim } else { dim.sqrt() };
         self.vector.map(|_| once * Upper::integer(self.item_squared).sqrt() * steps)
     }

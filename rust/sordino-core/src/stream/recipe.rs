@@ -205,7 +205,8 @@ impl StreamRecipe {
         };
         let (count, apart) = self.participations;
         // Behind the last participation a column goes on as that of one.
-        if count == 1 || count.saturating_mul(apart) < design / 2 {
+        let within = if matches!(self.horizon, Horizon::Hard(_)) { design.div_ceil(apart) } else { u64::MAX };
+        if count.min(within) == 1 || count.saturating_mul(apart) < design / 2 {
             return once;
         }
         // What lasts longer than from one participation to the next costs more than it gives.
@@ -213,7 +214,9 @@ impl StreamRecipe {
             0..=300 => 2,
             301..=3000 => 3,
             3001..=30_000 => 4,
-            _ => 5,
+            30_001..=300_000 => 5,
+            300_001..=3_000_000 => 6,
+            _ => 8,
         };
         once.min(several + usize::from(self.objective == Objective::Max))
     }

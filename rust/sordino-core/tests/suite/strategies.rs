@@ -99,7 +99,8 @@ fn mechanisms() -> Vec<(Mechanism, NoiseLaw)> {
     ];
     let mut all: Vec<(Mechanism, NoiseLaw)> =
         both.into_iter().flat_map(|m| [(m, NoiseLaw::Gaussian), (m, NoiseLaw::Laplace)]).collect();
-    for mechanism in [Mechanism::FourierComposed, Mechanism::FourierPlanar, Mechanism::FourierGrouped] {
+    for mechanism in [Mechanism::FourierComposed, Mechanism::FourierPlanar, Mechanism::FourierGrouped, Mechanism::Boxes]
+    {
         all.push((mechanism, NoiseLaw::Laplace));
     }
     all

@@ -11,6 +11,7 @@ mod block;
 mod body;
 #[cfg(test)]
 mod body_distribution;
+mod boxes;
 mod cell;
 #[cfg(test)]
 mod certificates;
@@ -33,6 +34,7 @@ mod ziggurat;
 
 pub(in crate::door) use block::BlockNoise;
 pub(crate) use body::BodyNoise;
+pub(in crate::door) use boxes::BoxNoise;
 pub(in crate::door) use generator::WordsOfKey;
 pub(in crate::door) use geometric::{Geometric, Steps, add_steps};
 pub use key::Key;

@@ -152,7 +152,7 @@ impl Partial {
         let Some(work) = self.work.checked_sub((n - depth) as u64 + 4) else { return Ok(false) };
         self.work = work;
         self.seen += 1;
-        if self.seen % PAUSE == 0 {
+        if self.seen.is_multiple_of(PAUSE) {
             poll()?;
         }
         if depth == n {

@@ -20,6 +20,16 @@ pub(crate) fn norm(geometry: &Geometry, v: &[f64]) -> f64 {
                 })
                 .sum()
         }
+        Geometry::Boxes(lens) => {
+            let mut rest = v;
+            lens.iter()
+                .map(|len| {
+                    let (block, tail) = rest.split_at(*len as usize);
+                    rest = tail;
+                    block.iter().fold(0.0, |most: f64, x| most.max(x.abs()))
+                })
+                .sum()
+        }
         Geometry::Body(_) | Geometry::Common(_) => panic!("these norms have their own tests"),
     }
 }
