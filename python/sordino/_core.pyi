@@ -41,6 +41,7 @@ __all__ = [
     "balanced_root",
     "box_sums",
     "checkpoint_header",
+    "clipped_sum",
     "condensed",
     "decode",
     "dense",
@@ -52,6 +53,7 @@ __all__ = [
     "gaussian_noise",
     "isotonic",
     "keep_keys",
+    "key_columns",
     "key_weight",
     "laplace_noise",
     "lower_bounds",
@@ -63,6 +65,7 @@ __all__ = [
     "project_measure",
     "publish_keys",
     "recover",
+    "recover_keys",
     "renew_owner",
     "root_diagonal",
     "seal",
@@ -458,7 +461,7 @@ class StreamPlan:
         length: int,
         objective: Literal["mean", "max"],
         option: int | None = None,
-        participations: tuple[int, int] = (1, 1),
+        participations: tuple[int, int] = ...,
     ) -> StreamPlan: ...
     @property
     def steps(self) -> int: ...

@@ -237,10 +237,11 @@ class _LaplaceSum(SumLaw):
 def factor_of_variance(level: float, answers: int = 1) -> float:
     """Half width over standard deviation that holds for any combination of symmetric log-concave noise.
 
-    Such as that of (spherical) Laplace variates, or of boxes: a combination of the coordinates of a log-concave vector is
+    Such as that of (spherical) Laplace variates, or of boxes: a combination of coordinates of a log-concave vector is
     log-concave (Prekopa), and `log(E |X|^p/Gamma(p + 1))` is concave in p (Barlow, Marshall and Proschan 1963), 0 at
-    p = 0: so `E |X|^p <= Gamma(p + 1) (V/2)^(p/2)` for p >= 2, V the variance, the moments of one Laplace variate. So the
-    moment generating function is at most 1/(1 - s²V/2). Chernoff's bound 2 e^(-sq)/(1 - s²V/2) is minimised over s.
+    p = 0: so `E |X|^p <= Gamma(p + 1) (V/2)^(p/2)` for p >= 2, V the variance: the moments of one Laplace variate.
+    Therefore the moment generating function is at most 1/(1 - s²V/2). Chernoff's bound 2 e^(-sq)/(1 - s²V/2) is
+    minimised over s.
     """
     log_p = log_tail(level, answers)
     best = math.inf
