@@ -112,6 +112,11 @@ class _Target:
         geometry: str = self.plan.fit.strategy.geometry
         return geometry
 
+    def _sizes(self, values: Array) -> Array:
+        """Return the norm of each row of a block: Euclidean, of a box the largest magnitude."""
+        sizes: Array = np.linalg.norm(values, axis=1, ord=np.inf if self.law == "boxes" else 2)
+        return sizes
+
     def loss(self, values: Array) -> Array:
         """Return the log-likelihood ratio of `x = e_j` over `x = 0` at each release, shape (draws,)."""
         d, b = self.difference, self.noise
@@ -128,7 +133,7 @@ class _Target:
                 for length in self.blocks:
                     part = values[:, start : start + length]
                     moved = part - d[start : start + length]
-                    losses += (np.linalg.norm(part, axis=1) - np.linalg.norm(moved, axis=1)) / b
+                    losses += (self._sizes(part) - self._sizes(moved)) / b
                     start += length
         return losses
 
@@ -158,7 +163,7 @@ class _Target:
                 return _epsilon(delta, float(losses.max()))
 
     def _reference(self) -> Array:
-        """Return releases of `x = e_j` with spherical Laplace or K-norm noise in floating point."""
+        """Return releases of `x = e_j` with spherical Laplace, box or K-norm noise in floating point."""
         rng = np.random.default_rng(7)
         rank = len(self.difference)
         count = _REFERENCE // rank
@@ -171,8 +176,10 @@ class _Target:
             return points * rng.gamma(rank, self.noise, (count, 1)) + self.difference
         parts = []
         for length in self.blocks:
-            direction = rng.normal(size=(count, length))
-            direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+            direction = (
+                rng.normal(size=(count, length)) if self.law == "blocks" else rng.uniform(-1, 1, (count, length))
+            )
+            direction /= self._sizes(direction)[:, None]
             parts.append(direction * rng.gamma(length, self.noise, (count, 1)))
         noise: Array = np.concatenate(parts, axis=1).astype(np.float64)
         return noise + self.difference
@@ -247,10 +254,11 @@ def _target(plan: so.Plan) -> _Target:
     """Find the worst neighbour."""
     strategy, door = plan.fit.strategy, plan.fit.door
     zero: NDArray[np.int64] = np.zeros(plan.workload.core.input_len or 0, dtype=np.int64)
-    lengths = [round(variance) - 1 for variance in strategy.unit_variances()]
+    variances = strategy.unit_variances()  # of blocks m + 1, of boxes (m + 1) (m + 2)/3
+    lengths = np.rint(variances - 1.0 if strategy.geometry == "blocks" else np.sqrt(3.0 * variances + 0.25) - 1.5)
     blocks: list[int] = []
-    while strategy.geometry == "blocks" and sum(blocks) < len(lengths):
-        blocks.append(lengths[sum(blocks)])
+    while strategy.geometry in {"blocks", "boxes"} and sum(blocks) < len(lengths):
+        blocks.append(int(lengths[sum(blocks)]))
     worst, cells = -1.0, zero
     difference: Array = np.zeros(0)
     hull = None
@@ -270,7 +278,8 @@ def _target(plan: so.Plan) -> _Target:
             case "body":
                 size = 1.0
             case _:
-                size = float(sum(np.linalg.norm(part) for part in np.split(d, np.cumsum(blocks)[:-1])))
+                order = np.inf if strategy.geometry == "boxes" else 2
+                size = float(sum(np.linalg.norm(part, ord=order) for part in np.split(d, np.cumsum(blocks)[:-1])))
         if size > worst * (1.0 + 1e-9):
             worst, cells, difference = size, _one(len(zero), j), d
     return _Target(plan, cells, difference, tuple(blocks), hull)

@@ -234,87 +234,121 @@ def _draw_static() -> None:
 # The choice of a sparsity.
 
 _CHOICES = 50 if quick() else 1000
+# The paper's sketch, whose transform is quick, and four signs a column.
+_SKETCHES = {"dense signs": "hadamard", "4 signs": "sparse"}
 
 
-def _frequencies(sparsities: NDArray[np.int64], shares: Array) -> str:
-    order = np.argsort(-shares)[:3]
-    return ", ".join(f"{sparsities[i]} ({shares[i]:.2f})" for i in order if shares[i] >= 0.05)
+@dataclass(frozen=True)
+class _Choices:
+    """Errors with every S, and how often each is chosen."""
+
+    sparsities: NDArray[np.int64]
+    errors: Array
+    ours: Array
+    paper: Array
+
+    @property
+    def best(self) -> int:
+        return int(self.sparsities[np.argmin(self.errors)])
+
+    def error(self, shares: Array) -> float:
+        """Return the error of a release whose S is chosen with these shares."""
+        return math.sqrt(float(shares @ self.errors**2))
+
+    def frequencies(self, shares: Array) -> str:
+        order = np.argsort(-shares)[:3]
+        return ", ".join(f"{self.sparsities[i]} ({shares[i]:.2f})" for i in order if shares[i] >= 0.05)
+
+
+def _searched() -> tuple[_Data, ...]:
+    """Return the paper's data of Figure 3 where they are, else others of their size."""
+    if quick():
+        return _datasets()[:2]
+    stand_ins = {
+        "social_network": signals.power_law(11_342, total=100_000, ordered=True),
+        "nettrace": signals.network_trace(2**16),
+        "search_logs": signals.power_law(2**15),
+    }
+    found = {name: signals.hay(name) for name in stand_ins}
+    return tuple(
+        _Data(f"{name.replace('_', ' ')} (stand-in)", stand_ins[name])
+        if x is None
+        else _Data(name.replace("_", " "), x)
+        for name, x in found.items()
+    )
 
 
 def _choice() -> list[Row]:
-    """Which sparsity is chosen with a tenth of epsilon, and what it costs in error of the release."""
-    rows, drawn_choices = [], []
-    sparsities = 2 ** np.arange(7 if quick() else 10)
-    for data in _datasets()[: 2 if quick() else 4]:
-        n, basis = len(data.x), basis_of(data.basis)
-        for epsilon in _EPSILONS[-2:]:
-            chooser = so.sketches.ChosenSparsity(share=0.1, candidates=tuple(sparsities.tolist()))
-            asked = so.sketches.Compression(sparsity=chooser, basis=data.basis)
-            plan = so.plan(
-                so.Histogram(n), _privacy("laplace", epsilon), mechanism="compressive-laplace", compression=asked
+    """Which sparsity is chosen with a tenth of epsilon 1, and what it costs in error of the release."""
+    rows, drawn = [], []
+    for data in _searched():
+        found = {name: _choices(data, kind) for name, kind in _SKETCHES.items()}
+        drawn.append((data, found))
+        for name, choices in found.items():
+            ours, paper = (choices.error(shares) for shares in (choices.ours, choices.paper))
+            rows.append(
+                Row(
+                    f"choice of S, {data.name}, {len(data.x):,} cells, {name}; error least at {choices.best}",
+                    f"{choices.frequencies(choices.ours)}: error {ours:.3g}, at best {choices.errors.min():.3g}",
+                    f"the paper's: {choices.frequencies(choices.paper)}: error {paper:.3g}",
+                    ours / paper,
+                )
             )
-            scores = SparsityChoice(asked).scores(plan.fit)
-            drawn = [scores.select(basis.core(n), data.x, _key(data.name, epsilon, i)) for i in range(_CHOICES)]
-            ours = np.bincount(drawn, minlength=len(sparsities)) / _CHOICES
-
-            printed = cb.sparsity_scores(basis.analyze(data.x), sparsities, epsilon)
-            sensitivity = cb.transform_sensitivity(n, "haar" if data.basis == "haar" else "dct")
-            paper, uniform = (
-                cb.sparsity_probabilities(printed, sparsities, 0.1 * epsilon, sensitivity, uniform=shared)
-                for shared in (False, True)
-            )
-            errors = np.array([_fixed(data, int(S), epsilon) for S in sparsities])
-            best = int(sparsities[np.argmin(errors)])
-            what = f"choice of S, {data.name}, {data.basis}, epsilon {epsilon:g}; error least at {best}"
-            mine, theirs = (_rms_of(errors, shares) for shares in (ours, paper))
-            found = f"{_frequencies(sparsities, ours)}: error {mine:.3g}, at best {errors.min():.3g}"
-            other = (
-                f"the paper's: {_frequencies(sparsities, paper)}: error {theirs:.3g}; one sensitivity for all: "
-                f"{_frequencies(sparsities, uniform)}; least score {sparsities[np.argmin(printed)]}"
-            )
-            rows.append(Row(what, found, other, mine / theirs))
-            if epsilon == 1.0:
-                drawn_choices.append((data, errors, ours, paper))
-    _draw_choice(sparsities, drawn_choices)
+    _draw_choice(drawn)
     return rows
 
 
-def _draw_choice(sparsities: NDArray[np.int64], choices: list[tuple[_Data, Array, Array, Array]]) -> None:
+def _choices(data: _Data, kind: str) -> _Choices:
+    n, basis = len(data.x), basis_of(data.basis)
+    sparsities = 2 ** np.arange(min((n // 8).bit_length(), 13))
+    chooser = so.sketches.ChosenSparsity(share=0.1, candidates=tuple(sparsities.tolist()))
+    asked = so.sketches.Compression(sparsity=chooser, basis=data.basis, sketch=kind)  # type: ignore[arg-type]
+    plan = so.plan(so.Histogram(n), so.PureDP(epsilon=1.0), mechanism="compressive-laplace", compression=asked)
+    scores = SparsityChoice(asked).scores(plan.fit)
+    drawn = [scores.select(basis.core(n), data.x, _key(data.name, kind, i)) for i in range(_CHOICES)]
+    ours = np.bincount(drawn, minlength=len(sparsities)) / _CHOICES
+
+    coefficients = basis.analyze(np.pad(data.x, (0, (1 << (n - 1).bit_length()) - n)).astype(np.float64))
+    printed = cb.sparsity_scores(coefficients, sparsities, 1.0)
+    sensitivity = cb.transform_sensitivity(len(coefficients), data.basis)
+    paper = cb.sparsity_probabilities(printed, sparsities, 0.1, sensitivity, uniform=False)
+    return _Choices(sparsities, np.array([_fixed(data, kind, int(S)) for S in sparsities]), ours, paper)
+
+
+def _draw_choice(drawn: list[tuple[_Data, dict[str, _Choices]]]) -> None:
     """Draw errors against S above, and how often each S is chosen below."""
     figure = new_figure(13.0, 6.0)
-    panels = figure.subplots(2, len(choices), sharex=True, squeeze=False)
-    at = np.arange(len(sparsities))
-    for (upper, lower), (data, errors, ours, paper) in zip(panels.T, choices, strict=True):
-        upper.plot(at, errors, color=INK, marker="o", markersize=4, linewidth=1.7)
+    panels = figure.subplots(2, len(drawn), sharex="col", squeeze=False)
+    for (upper, lower), (data, found) in zip(panels.T, drawn, strict=True):
+        bars = [("weights as printed", found["dense signs"].paper, SIGNAL)]
+        for (name, choices), color in zip(found.items(), (INK, ACCENT), strict=True):
+            at = np.arange(len(choices.sparsities))
+            upper.plot(at, choices.errors, color=color, marker="o", markersize=4, linewidth=1.7, label=f"error, {name}")
+            bars.append((f"ours, {name}", choices.ours, color))
         upper.set_yscale("log")
-        heading(upper, data.name, f"{power(len(data.x))} cells, {data.basis}")
+        heading(upper, data.name, f"{len(data.x):,} cells, {data.basis}")
         dress(upper, "", "l2 error of a release" if upper is panels[0, 0] else "")
-        lower.bar(at - 0.2, ours, width=0.4, color=ACCENT, label="one sensitivity for all S")
-        lower.bar(at + 0.2, paper, width=0.4, color=SIGNAL, label="weights as printed")
-        lower.set_xticks(at, [str(S) if i % 2 == 0 else "" for i, S in enumerate(sparsities)])
+        for place, (name, shares, color) in enumerate(bars):
+            lower.bar(at + 0.27 * (place - 1), shares, width=0.27, color=color, label=name)
+        lower.set_xticks(at, [str(S) if i % 2 == 0 else "" for i, S in enumerate(choices.sparsities)])
         lower.set_ylim(0.0, 1.0)
         dress(lower, "S", "share of choices" if lower is panels[1, 0] else "")
-    handles, labels = panels[1, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside lower center", ncols=2)
+    handles = {
+        label: handle for axes in panels[:, 0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(list(handles.values()), list(handles), frameon=False, fontsize=9, loc="outside lower center", ncols=5)
     _save(figure, "compressive-choice.png")
 
 
-def _rms_of(errors: Array, shares: Array) -> float:
-    return math.sqrt(float(shares @ errors**2))
-
-
-def _fixed(data: _Data, sparsity: int, epsilon: float) -> float:
-    """Return the error of a release that spends nine tenths of epsilon with this sparsity, sparse signs, CoSaMP."""
-    asked = so.sketches.Compression(sparsity=sparsity, basis=data.basis)
+def _fixed(data: _Data, kind: str, sparsity: int) -> float:
+    """Return the error of a release that spends nine tenths of epsilon 1 with this sparsity and sketch, CoSaMP."""
+    asked = so.sketches.Compression(sparsity=sparsity, basis=data.basis, sketch=kind)  # type: ignore[arg-type]
     plan = so.plan(
-        so.Histogram(len(data.x)),
-        _privacy("laplace", 0.9 * epsilon),
-        mechanism="compressive-laplace",
-        compression=asked,
+        so.Histogram(len(data.x)), so.PureDP(epsilon=0.9), mechanism="compressive-laplace", compression=asked
     )
     errors = []
     for draw in range(_DRAWS):
-        with deterministic_noise(_key(data.name, sparsity, epsilon, draw)):
+        with deterministic_noise(_key(data.name, kind, sparsity, draw)):
             errors.append(_distance(data.x, plan.release(data.x).values))
     return _rms(errors)
 

@@ -1,4 +1,4 @@
-"""Li, Zhang, Winslett & Yang: Figures 3 to 6. Their data are not handed on; see the page for what stands in their place."""
+"""Li, Zhang, Winslett & Yang: Figures 3 to 6. Three of their files may be read but not handed on: `signals.hay`."""
 
 import compressive_errors
 from harness import Row, in_process

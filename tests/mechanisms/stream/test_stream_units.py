@@ -55,13 +55,13 @@ def _known(known_noise):
 
 
 @cache
-def strategy(workload, mechanism, objective="mean"):
+def strategy(workload, mechanism, unit=None):
     """C with noise of scale 1, from what streams of zeros publish: `C v = k`, k from the stream with `C = I`.
 
     256 coordinates are as many equations for every row; the residual says how well a linear C explains them.
     """
     dim = 256
-    plan = so.plan(so.Continual(workload, dim=dim), GAUSSIAN, mechanism=mechanism, objective=objective)
+    plan = so.plan(so.Continual(workload, dim=dim), GAUSSIAN, unit=unit, mechanism=mechanism)
     white = so.plan(so.Continual(so.SlidingWindow(1, N), dim=dim), GAUSSIAN, mechanism="identity")
     store, plain = so.streams.InMemoryStepStore(), so.streams.InMemoryStepStore()
     for p, kept in ((plan, store), (white, plain)):
@@ -140,7 +140,8 @@ def largest(C, unit, norm):
 @pytest.mark.parametrize(("workload", "mechanism"), FED_BACK)
 def test_no_neighbour_is_further_than_the_sensitivity(workload, mechanism, unit):
     plan = so.plan(so.Continual(workload), GAUSSIAN, unit=unit, mechanism=mechanism)
-    C = strategy(workload, mechanism)
+    # What a user does several times decides which C is fitted.
+    C = strategy(workload, mechanism, unit if isinstance(unit, so.UserLevel) else None)
     assert np.abs(C - np.tril(C)).max() == 0.0
     found = largest(C, unit, 2)
     assert found <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-5)
@@ -252,8 +253,8 @@ NAMES = ["identity", "output", "blt", "two-diagonals", "binary-tree", "square-ro
     weight=st.integers(1, 3),
     touched=st.integers(1, 3),
 )
-def test_sensitivities_grow_with_what_a_unit_may_do(mechanism, count, separation, weight, touched):
-    def sensitivity(count=count, separation=separation, weight=weight, touched=touched):
+def test_errors_grow_with_what_a_unit_may_do(mechanism, count, separation, weight, touched):
+    def rmse(count=count, separation=separation, weight=weight, touched=touched):
         unit = so.UserLevel(count, separation, weight)
         plan = so.plan(
             so.Continual(so.RunningSum(20), dim=4, cells_per_record=touched, common_noise=False),
@@ -261,14 +262,14 @@ def test_sensitivities_grow_with_what_a_unit_may_do(mechanism, count, separation
             unit=unit,
             mechanism=mechanism,
         )
-        return plan.fit.sensitivity["ideal"]
+        return plan.rmse
 
-    base, slack = sensitivity(), 1.0 + 1e-9
-    assert sensitivity(count=count + 1) * slack >= base
-    assert sensitivity(separation=separation + 1) <= base * slack
-    assert sensitivity(weight=weight + 1) == pytest.approx(base * (weight + 1) / weight, rel=1e-9)
-    assert sensitivity(touched=touched + 1) == pytest.approx(base * math.sqrt((touched + 1) / touched), rel=1e-9)
-    assert base <= sensitivity(count=1) * count * slack
+    base, slack = rmse(), 1.001  # a `blt` is fitted to the unit, nearly as well for each
+    assert rmse(count=count + 1) * slack >= base
+    assert rmse(separation=separation + 1) <= base * slack
+    assert rmse(weight=weight + 1) == pytest.approx(base * (weight + 1) / weight, rel=1e-6)
+    assert rmse(touched=touched + 1) == pytest.approx(base * math.sqrt((touched + 1) / touched), rel=1e-6)
+    assert base <= rmse(count=1) * count * slack
 
 
 @given(records=st.integers(1, 30), cap=st.integers(1, 30))
@@ -296,7 +297,7 @@ def test_bounds_hold_for_units_that_cannot_use_up_their_records():
 
 
 def test_units_that_no_stream_can_have():
-    for arguments in ({"dim": 0}, {"cells_per_record": 0}, {"dim": 2, "cells_per_record": 3}, {"dim": 2**21 + 1}):
+    for arguments in ({"dim": 0}, {"cells_per_record": 0}, {"dim": 2, "cells_per_record": 3}, {"dim": 2**28 + 1}):
         with pytest.raises(so.errors.InvalidParameterError):
             plan_live(so.RunningSum(4), GAUSSIAN, **arguments)
     for arguments in (
