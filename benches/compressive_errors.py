@@ -235,7 +235,7 @@ def _draw_static() -> None:
 
 _CHOICES = 50 if quick() else 1000
 # The paper's sketch, whose transform is quick, and four signs a column.
-_SKETCHES = {"dense signs": "hadamard", "4 signs": "sparse"}
+_SIGNS = {"dense signs": "hadamard", "4 signs": "sparse"}
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def _choice() -> list[Row]:
     """Which sparsity is chosen with a tenth of epsilon 1, and what it costs in error of the release."""
     rows, drawn = [], []
     for data in _searched():
-        found = {name: _choices(data, kind) for name, kind in _SKETCHES.items()}
+        found = {name: _choices(data, kind) for name, kind in _SIGNS.items()}
         drawn.append((data, found))
         for name, choices in found.items():
             ours, paper = (choices.error(shares) for shares in (choices.ours, choices.paper))
