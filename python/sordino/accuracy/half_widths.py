@@ -18,6 +18,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 
 __all__ = [
     "equal_laplace_half_width",
+    "factor_of_boxes",
     "factor_of_variance",
     "gaussian_half_width",
     "k_norm_half_width",
@@ -249,3 +250,25 @@ def factor_of_variance(level: float, answers: int = 1) -> float:
     for s in np.linspace(0.01, 0.9999, 4000):
         best = min(best, (math.log(2.0) - math.log1p(-s * s) - log_p) / s)
     return best / math.sqrt(2.0)
+
+
+def factor_of_boxes(coordinates: int, level: float, answers: int = 1) -> float:
+    """Half width over standard deviation that holds for any combination of box noise, of so many coordinates at least.
+
+    An answer is `X = sum_b rho_b S_b`, `rho_b` Gamma(m_b + 1), `S_b` a sum of weighted uniform variates on [-1, 1],
+    whose even moments are at most those of normal ones, `1/(2j + 1) <= (2j - 1)!!/3^j`. So, by Minkowski's inequality,
+    `E X^p <= (p - 1)!! V^(p/2) Gamma(m + 1 + p)/(Gamma(m + 1) ((m + 1) (m + 2))^(p/2))`, V the variance, p even, m the
+    least of all `m_b`. X is symmetric and unimodal: `P(|X| >= x) <= (p/(p + 1))^p E X^p/x^p` and, where that is above
+    `1/(p + 1)`, `1 - x/((p + 1) E X^p)^(1/p)` (Gauss; Winkler 1866). The least over p is taken.
+    """
+    m, log_p = coordinates, log_tail(level, answers)
+    best = math.log(factor_of_variance(level, answers))
+    for p in range(2, 402, 2):
+        log_moment = math.lgamma(p + 1) - 0.5 * p * math.log(2.0) - math.lgamma(0.5 * p + 1)
+        log_moment += math.lgamma(m + 1 + p) - math.lgamma(m + 1) - 0.5 * p * math.log((m + 1.0) * (m + 2.0))
+        if log_p <= -math.log(p + 1.0):
+            width = math.log(p / (p + 1.0)) + (log_moment - log_p) / p
+        else:
+            width = math.log(-math.expm1(log_p)) + (math.log(p + 1.0) + log_moment) / p
+        best = min(best, width)
+    return math.exp(best) * (1.0 + 1e-9)

@@ -151,18 +151,18 @@ pub(crate) fn recover(
     });
     basis.check()?;
     let interrupted = reporter.interrupted(py)?;
-    recovered(py, found.map_err(PyError::from)?, interrupted)
+    Ok(recovered(py, found.map_err(PyError::from)?, interrupted))
 }
 
-fn recovered(py: Python<'_>, found: recovery::Recovery, interrupted: bool) -> PyResult<Recovered> {
-    Ok(Recovered {
+fn recovered(py: Python<'_>, found: recovery::Recovery, interrupted: bool) -> Recovered {
+    Recovered {
         support: found.support.iter().map(|i| *i as i64).collect::<Vec<_>>().into_pyarray(py).unbind(),
         coefficients: found.values.into_pyarray(py).unbind(),
         residual: found.residual,
         iterations: found.iterations,
         converged: found.converged,
         interrupted,
-    })
+    }
 }
 
 /// Keys that may have counts, and the columns of a sketch that are theirs.
@@ -201,7 +201,7 @@ pub(crate) fn recover_keys(
         }
     });
     let interrupted = reporter.interrupted(py)?;
-    recovered(py, found.map_err(PyError::from)?, interrupted)
+    Ok(recovered(py, found.map_err(PyError::from)?, interrupted))
 }
 
 /// `2·row + 1` for a plus, `2·row` for a minus: of every entry of the columns of keys, column by column.

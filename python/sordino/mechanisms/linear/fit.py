@@ -15,6 +15,7 @@ from sordino.accuracy.bounds import Bound, gaussian_bound, spectral_bound, spect
 from sordino.accuracy.count_bounds import count_bound
 from sordino.accuracy.factorizations import MOST_ENTRIES, Factorization
 from sordino.accuracy.half_widths import (
+    factor_of_boxes,
     factor_of_variance,
     gaussian_half_width,
     k_norm_half_width,
@@ -229,6 +230,9 @@ class LinearFit(DoorFit):
             return k_norm_half_width(stderr / math.sqrt((rank + 1) * (rank + 2) / 3.0), rank, level, answers)
         if self.staircase is not None:
             return stderr * (self.staircase.half_width(level, answers) / (math.sqrt(2.0) * self.door.noise))
+        if self.strategy.geometry == "boxes":
+            least = float(self.strategy.unit_variances().min())  # (m + 1) (m + 2)/3
+            return stderr * factor_of_boxes(round(math.sqrt(3.0 * least + 0.25) - 1.5), level, answers)
         rates = self.door.discrete[1]
         if self.strategy.geometry != "common":
             return stderr * (_gain(rates) * factor_of_variance(level, answers))

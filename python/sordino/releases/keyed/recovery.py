@@ -17,6 +17,8 @@ __all__ = ["Found", "counts_of_keys"]
 
 # Where Huber's loss begins to be linear, in units of the noise; and from where on a number is left out at the end.
 _HUBER, _SPOILT = 3.0, 5.0
+# Below which, in standard deviations, a count is never told from noise.
+_FEW = 3.0
 # Rounds in which keys come back, and in which numbers are left out.
 _ROUNDS, _FITS = 6, 4
 # Of a normal distribution: the standard deviation over the median of magnitudes.
@@ -98,7 +100,7 @@ def counts_of_keys(  # noqa: PLR0917 - the problem, in its order
         KeyboardInterrupt: Ctrl-C.
     """
     numbers, wanted = len(y), min(sparsity, len(keys))
-    above = universal(noise * math.sqrt(numbers / max(numbers - wanted, 1)), len(keys))
+    above = _above(noise * math.sqrt(numbers / max(numbers - wanted, 1)), len(keys))
     steps = ITERATIONS["hard-thresholding"]
     plain = _core.recover_keys(operator, keys, y, "hard-thresholding", wanted, noise, steps, above)
     _check(plain)
@@ -138,9 +140,9 @@ def _robust(  # noqa: PLR0917 - the problem, in its order
             spread = max(noise, _MEDIAN * float(np.median(np.abs(left))))
             use = np.abs(left) <= _SPOILT * spread
             counts = columns.fitted(support, y, use)
-        above = universal(spread * math.sqrt(numbers / max(numbers - wanted, 1)), count)
+        above = _above(spread * math.sqrt(numbers / max(numbers - wanted, 1)), count)
         stays = np.abs(counts) > above
-        support = support[stays]
+        support, _ = _largest(support[stays], counts[stays], wanted)
         counts = columns.fitted(support, y, use)
         if np.array_equal(support, before):
             break
@@ -169,6 +171,11 @@ def _with_missed(  # noqa: PLR0917 - the problem, in its order
         rest = columns.said(together, -columns.applied(together, started) + (left + columns.applied(support, counts)))
         started = np.median(rest + started[:, None], axis=1) if len(together) else started
     return together, started
+
+
+def _above(noise: float, count: int) -> float:
+    """Return what counts of noise alone hardly exceed: of few candidates, three standard deviations."""
+    return max(universal(noise, count), _FEW * noise)
 
 
 def _largest(support: NDArray[np.int64], counts: Array, most: int) -> tuple[NDArray[np.int64], Array]:

@@ -35,7 +35,7 @@ class CandidateCounts:
 
     Attributes:
         keys: The candidates, as they were given.
-        values: Their counts; zero where noise could have made what was measured.
+        values: Their counts; zero where they were not found.
         residual: l2 norm of what is left unexplained, in units of the count of a key alone.
         noise_level: What noise alone would leave, about.
         noise_bound: What noise alone leaves with probability 0.999 at most, whichever keys were found.
@@ -100,10 +100,11 @@ class KeyRelease:
     def counts(self, candidates: object, *, sparsity: int | None = None) -> CandidateCounts:
         """Return the counts of candidate keys: free, as often as wanted.
 
-        What is found are the keys that explain the sums; a candidate whose count noise could have made has zero. Keys
-        that are no candidates may have counts as well: few heavy ones are told from the others, since they spoil single
-        sums, and many light ones are like noise; `explained` and `elsewhere` say so. Which keys are candidates must not
-        depend on the private data but by this release.
+        What is found are the keys that explain the sums. A candidate below what the largest of so many numbers of
+        noise is expected to be, `noise sqrt(2 ln m)`, and three standard deviations at least, has zero; noise alone
+        exceeds that at times. Keys that are no candidates may have counts as well: few heavy ones are told from the
+        others, since they spoil single sums, and many light ones are like noise; `explained` and `elsewhere` say
+        so. Which keys are candidates must not depend on the private data but by this release.
 
         Counts have no intervals: those that are found were chosen for their size. Without keys elsewhere the error of S
         keys together is about `fit.rmse sqrt(S k/(k - S))`, k the sums.

@@ -48,6 +48,13 @@ impl Compression {
     }
 }
 
+/// Sensitivity of a sketch whose entries are 1, -1 and 0.
+pub(super) fn sensitivity(operator: &Operator, geometry: &Geometry, unit: Unit) -> Upper {
+    let l1 = *geometry == Geometry::L1;
+    let column = Upper::integer(operator.column_entries() as u128);
+    unit.from_columns(if l1 { column } else { column.sqrt() }, || operator.pair_norm(l1))
+}
+
 #[derive(Debug)]
 struct Compressive {
     workload: Workload,
@@ -66,9 +73,7 @@ impl Strategy for Compressive {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        let l1 = self.geometry == Geometry::L1;
-        let column = Upper::integer(self.operator.column_entries() as u128);
-        Ok(unit.from_columns(if l1 { column } else { column.sqrt() }, || self.operator.pair_norm(l1)))
+        Ok(sensitivity(&self.operator, &self.geometry, unit))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

@@ -1,6 +1,6 @@
 //! The sums of a sketch themselves, of keys that nobody lists: what is counted is read off them by the caller.
 
-use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, compressive, integers};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::sketch::Operator;
@@ -30,9 +30,7 @@ impl Strategy for KeyedSketch {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        let l1 = self.geometry == Geometry::L1;
-        let column = Upper::integer(self.operator.column_entries() as u128);
-        Ok(unit.from_columns(if l1 { column } else { column.sqrt() }, || self.operator.pair_norm(l1)))
+        Ok(compressive::sensitivity(&self.operator, &self.geometry, unit))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

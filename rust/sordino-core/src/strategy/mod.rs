@@ -82,6 +82,17 @@ impl Geometry {
         if matches!(self, Self::L1 | Self::Common(CommonNoise::Laplace(_))) { 2.0 } else { 1.0 }
     }
 
+    /// What noise in this norm hardly exceeds, in scales: the radius that `m` coordinates share is Gamma distributed, and
+    /// beyond `2m + 128` less often than once in `e^40`.
+    pub(crate) fn reach(&self) -> f64 {
+        match self {
+            Self::Blocks(lengths) | Self::Boxes(lengths) => {
+                2.0 * f64::from(lengths.iter().max().copied().unwrap_or(0)) + 128.0
+            }
+            _ => 0.0,
+        }
+    }
+
     /// Bound of this norm for a vector of `touched` entries, each at most 1 in magnitude.
     pub(crate) fn of_ones(&self, touched: usize) -> Upper {
         match self {

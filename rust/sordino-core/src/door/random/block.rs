@@ -8,13 +8,12 @@
 use super::Key;
 use super::cell::Cell;
 use super::interval::{norm_f64, norm_wide, round_f64};
+use super::pieces::add_in_pieces;
 use super::slow;
-use super::words::{ChaChaWords, Purpose, Words};
+use super::words::{Purpose, Words};
 use super::ziggurat::{Gaussian, check_quarter_units};
 use crate::error::Error;
-use crate::lattice::add_noise;
 use num_bigint::BigUint;
-use rayon::prelude::*;
 
 /// Exact spherical Laplace noise of radius scale `quarter_units/4` lattice units.
 pub(crate) struct BlockNoise {
@@ -30,20 +29,7 @@ impl BlockNoise {
 
     /// Adds noise to consecutive blocks of the given lengths; block `i` uses `ChaCha` stream `i`.
     pub(crate) fn add(&self, units: &mut [i64], blocks: &[u32], key: &Key) {
-        let mut rest = units;
-        let mut pieces = Vec::with_capacity(blocks.len());
-        for len in blocks {
-            let (piece, tail) = rest.split_at_mut(*len as usize);
-            pieces.push(piece);
-            rest = tail;
-        }
-        pieces.into_par_iter().enumerate().for_each(|(stream, piece)| {
-            let mut words = ChaChaWords::new(key, stream as u64);
-            let noise = self.draw(piece.len(), &mut words);
-            for (unit, k) in piece.iter_mut().zip(noise) {
-                *unit = add_noise(*unit, k);
-            }
-        });
+        add_in_pieces(units, blocks, key, |len, words| self.draw(len, words));
     }
 
     /// One block of noise.
@@ -105,6 +91,7 @@ impl BlockNoise {
 
 #[cfg(test)]
 mod tests {
+    use super::super::words::ChaChaWords;
     use super::BlockNoise;
     use crate::door::Key;
 
@@ -146,7 +133,7 @@ mod tests {
         }
         let noise = BlockNoise::new(4 << 20).unwrap();
         for seed in 0..200u8 {
-            let mut words = super::ChaChaWords::new(&Key::deterministic([seed; 32]), 1);
+            let mut words = ChaChaWords::new(&Key::deterministic([seed; 32]), 1);
             let cells: Vec<_> = (0..7)
                 .map(|_| {
                     let word = super::Words::next(&mut words, super::Purpose::Layer);

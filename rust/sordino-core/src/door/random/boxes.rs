@@ -7,13 +7,12 @@
 use super::Key;
 use super::cell::{Bits, Cell, FIRST_BITS};
 use super::interval::round_f64;
+use super::pieces::add_in_pieces;
 use super::slow::{self, split};
-use super::words::{ChaChaWords, Purpose, Words};
+use super::words::{Purpose, Words};
 use super::ziggurat::{Exponential, check_quarter_units};
 use crate::error::Error;
-use crate::lattice::add_noise;
 use num_bigint::BigUint;
-use rayon::prelude::*;
 
 /// Bits after the binary point, at first, in wide arithmetic.
 const WIDE_BITS: u64 = 192;
@@ -58,20 +57,7 @@ impl BoxNoise {
 
     /// Adds noise to consecutive boxes of the given lengths; box `i` uses `ChaCha` stream `i`.
     pub(crate) fn add(&self, units: &mut [i64], boxes: &[u32], key: &Key) {
-        let mut rest = units;
-        let mut pieces = Vec::with_capacity(boxes.len());
-        for len in boxes {
-            let (piece, tail) = rest.split_at_mut(*len as usize);
-            pieces.push(piece);
-            rest = tail;
-        }
-        assert!(rest.is_empty(), "every lattice value is in a box: some would get no noise");
-        pieces.into_par_iter().enumerate().for_each(|(stream, piece)| {
-            let noise = self.draw(piece.len(), &mut ChaChaWords::new(key, stream as u64));
-            for (unit, k) in piece.iter_mut().zip(noise) {
-                *unit = add_noise(*unit, k);
-            }
-        });
+        add_in_pieces(units, boxes, key, |len, words| self.draw(len, words));
     }
 
     /// The noise of one box.
@@ -126,6 +112,7 @@ impl BoxNoise {
 
 #[cfg(test)]
 mod tests {
+    use super::super::words::ChaChaWords;
     use super::*;
 
     const SCALE: f64 = 4096.0;

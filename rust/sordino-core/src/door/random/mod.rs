@@ -22,6 +22,7 @@ mod generator;
 mod geometric;
 mod interval;
 mod key;
+mod pieces;
 #[cfg(test)]
 mod replay;
 mod slow;

@@ -534,7 +534,9 @@ fn what_stays_is_fitted_again() {
     let theta = sparse_vector(n, 4, &mut random, |random| 40.0 * random.sign());
     let mut y = vec![0.0; rows];
     a.apply(&theta, &mut y);
-    y.iter_mut().for_each(|y| *y += noise * random.gaussian());
+    for y in &mut y {
+        *y += noise * random.gaussian();
+    }
     let above = 2.0 * (2.0 * (n as f64).ln()).sqrt();
     for algorithm in ALL {
         for keep_first in [false, true] {
