@@ -55,13 +55,13 @@ def _known(known_noise):
 
 
 @cache
-def strategy(workload, mechanism, unit=None):
+def strategy(workload, mechanism, objective="mean", unit=None):
     """C with noise of scale 1, from what streams of zeros publish: `C v = k`, k from the stream with `C = I`.
 
     256 coordinates are as many equations for every row; the residual says how well a linear C explains them.
     """
     dim = 256
-    plan = so.plan(so.Continual(workload, dim=dim), GAUSSIAN, unit=unit, mechanism=mechanism)
+    plan = so.plan(so.Continual(workload, dim=dim), GAUSSIAN, unit=unit, mechanism=mechanism, objective=objective)
     white = so.plan(so.Continual(so.SlidingWindow(1, N), dim=dim), GAUSSIAN, mechanism="identity")
     store, plain = so.streams.InMemoryStepStore(), so.streams.InMemoryStepStore()
     for p, kept in ((plan, store), (white, plain)):
@@ -141,7 +141,7 @@ def largest(C, unit, norm):
 def test_no_neighbour_is_further_than_the_sensitivity(workload, mechanism, unit):
     plan = so.plan(so.Continual(workload), GAUSSIAN, unit=unit, mechanism=mechanism)
     # What a user does several times decides which C is fitted.
-    C = strategy(workload, mechanism, unit if isinstance(unit, so.UserLevel) else None)
+    C = strategy(workload, mechanism, unit=unit if isinstance(unit, so.UserLevel) else None)
     assert np.abs(C - np.tril(C)).max() == 0.0
     found = largest(C, unit, 2)
     assert found <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-5)
