@@ -27,9 +27,9 @@ def recognised(workload: Workload) -> Workload:
 
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
     causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`. Products within products
-    are one product, unions within unions one union, a union of one workload is that workload, and joined marginals of
-    the same attributes are marginals. Sparse matrices are looked at where they can be held dense. Equal weights of all
-    queries are none. A matrix whose queries have names keeps them, and stays as it is.
+    are one product, unions within unions one union, and joined or weighted marginals of the same attributes are
+    marginals. Sparse matrices are looked at where they can be held dense. Equal weights of all queries are none. A
+    matrix whose queries have names keeps them, and stays as it is.
     """
     return _in_parts(_unweighted(workload))
 
@@ -53,8 +53,6 @@ def _in_parts(workload: Workload) -> Workload:
         case Union(parts=parts):
             if workload.layout is None and any(isinstance(part, Union) for part in parts):
                 return _in_parts(joined(*map(weighted, parts, workload.weights)))
-            if len(parts) == 1 and not isinstance(parts[0], Marginals):  # these alone take records
-                return _in_parts(_unweighted(parts[0]))
             return _one_set_of_tables(workload) or _kept(workload, [_in_parts(part) for part in parts])
         case _:
             return workload

@@ -499,14 +499,9 @@ def test_finer_weights_of_groups_leave_the_room_that_coarse_ones_had(integral):
     assert so.GroupBy([[-1, -1], [0, 1]]).answers_shape == (2,)
 
 
-@pytest.mark.parametrize(
-    "workload",
-    [so.RunningSum(300), so.Kronecker([so.RunningSum(300), so.Histogram(20)]), so.Marginals([2, 3, 2, 2], k=1)],
-    ids=["running sum", "product", "marginals"],
-)
-def test_a_weight_of_everything_changes_nothing(workload):
+def test_a_weight_of_all_marginals_changes_nothing():
+    workload = so.Marginals([2, 3, 2, 2], k=1)
     alone, weighted = (so.plan(asked, so.PureDP(epsilon=1.0)) for asked in (workload, 3 * workload))
     assert weighted.mechanism == alone.mechanism
     assert weighted.rmse == alone.rmse
-    table = np.arange(np.prod(weighted.workload.input_shape)).reshape(weighted.workload.input_shape)
-    assert weighted.release(table).values.size == np.prod(alone.workload.answers_shape)
+    assert weighted.release(np.arange(24).reshape(2, 3, 2, 2)).values.size == np.prod(workload.answers_shape)
