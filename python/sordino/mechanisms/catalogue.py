@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
 from sordino.privacy.guarantees import Privacy, PureDP
 
-__all__ = ["Entry", "Law", "named"]
+__all__ = ["Entry", "Law", "named", "recorded"]
 
 Law = Literal["gaussian", "laplace"]
 
@@ -65,4 +65,16 @@ def named(mechanisms: Sequence[_Any], name: str, privacy: Privacy, noise: Law | 
                 raise UnsupportedMechanismError(f"{name} has no {noise} noise")
             raise UnsupportedMechanismError(f"{name} has Gaussian noise, which cannot give PureDP")
         raise InvalidParameterError(f"unknown mechanism; choose 'auto' or one of {', '.join(families)}")
+    return found
+
+
+def recorded(mechanisms: Sequence[_Any], name: object) -> _Any:
+    """Return the mechanism that a plan's file names.
+
+    Raises:
+        PlanFileError: No such name.
+    """
+    found = next((mechanism for mechanism in mechanisms if mechanism.name == name), None)
+    if found is None:
+        raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
     return found

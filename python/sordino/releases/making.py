@@ -123,14 +123,18 @@ def _prepare_table(fit: LinearFit, data: object, accounted: bool) -> Prepared[Re
     return Prepared(measure, lambda: data_digest(values))
 
 
+def _require_own(fit: Fit, sketch: Sketch) -> None:
+    if sketch.operator != empty_sketch(fit).operator:
+        raise InvalidParameterError("the sketch was made with another kind, seed or size than the plan's")
+
+
 def _read_table(fit: LinearFit, data: object) -> tuple[Any, Any]:
     """Return what the door takes, checked, and labels of the input."""
     request = fit.request
     if not isinstance(data, Sketch):
         counted = fit.mechanism.factored or fit.mechanism.strategy == "compressive"
         return read_cells(data, request.workload, request.integral, request.unit, counted=counted)
-    if data.operator != empty_sketch(fit).operator:
-        raise InvalidParameterError("the sketch was made with another kind, seed or size than the plan's")
+    _require_own(fit, data)
     if not request.integral:
         raise InvalidParameterError("a sketch has sums of integers: plan with integral=True")
     return data.core, None
@@ -217,8 +221,7 @@ def _prepare_keys(fit: KeyFit, data: object, accounted: bool) -> Prepared[KeyRel
     if data is None or isinstance(data, TableLike | str | bytes):
         raise DataTypeError("the input must be a sketch, or keys, one a record")
     if isinstance(data, Sketch):
-        if data.operator != fit.workload.operator:
-            raise InvalidParameterError("the sketch was made with another kind, seed or size than the plan's")
+        _require_own(fit, data)
         sketch = data
     else:
         sketch = empty_sketch(fit)

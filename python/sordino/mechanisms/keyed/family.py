@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from sordino.errors import PlanFileError
-from sordino.mechanisms.catalogue import named
+from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
 from sordino.mechanisms.fits import Request, fit_all, least_error
 from sordino.mechanisms.keyed.fit import KEYED_MECHANISMS, KeyFit, fit_keys
@@ -33,10 +32,7 @@ class _Keyed(Family):
         return {"rmse": fit.rmse, "noise": fit.noise}
 
     def refit(self, request: Request, record: Mapping[str, Any]) -> KeyFit:
-        mechanism = next((m for m in KEYED_MECHANISMS if m.name == record["fitted"]), None)
-        if mechanism is None:
-            raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
-        return fit_keys(request, mechanism)
+        return fit_keys(request, recorded(KEYED_MECHANISMS, record["fitted"]))
 
 
 def _all(request: Request) -> tuple[list[KeyFit], dict[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from sordino.accuracy.factorizations import Factorization, certify
 from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
-from sordino.mechanisms.catalogue import named
+from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Shown, none_serves
 from sordino.mechanisms.fits import Request, fit_all, least_error
 from sordino.mechanisms.linear.catalogue import MECHANISMS, WRITTEN, Mechanism
@@ -136,9 +136,7 @@ class _Linear(Family):
         }
 
     def refit(self, request: Request, record: Mapping[str, Any]) -> LinearFit:
-        mechanism = next((m for m in MECHANISMS if m.name == record["fitted"]), None)
-        if mechanism is None:
-            raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
+        mechanism = recorded(MECHANISMS, record["fitted"])
         if mechanism.strategy == "threshold" and record["request"]["basis"] == "custom":
             raise PlanFileError("a basis given by functions is in no file")
         stored = record["factorization"]

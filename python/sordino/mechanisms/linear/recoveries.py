@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ITERATIONS",
+    "Explaining",
     "RecoveryResult",
     "hard_threshold",
     "noise_bound",
@@ -46,8 +47,32 @@ _SQUARES: dict[Law, tuple[float, float, float]] = {
 }
 
 
+class Explaining:
+    """What says whether noise explains what it leaves: `residual`, `noise_bound` and `ended` decide."""
+
+    residual: float
+    noise_bound: float
+    ended: bool
+
+    @property
+    def explained(self) -> bool:
+        """Whether noise alone may have left the residual.
+
+        If there is nothing but what was found, `residual <= ||w|| <= noise_bound` with probability 0.999, whichever
+        were chosen: least squares leave the less, the more columns they have. If not, there is more: of data with more
+        coefficients than are looked for little is recovered, and keys may be elsewhere. What is far below `noise_bound`
+        may be missing still.
+        """
+        return self.residual <= self.noise_bound
+
+    @property
+    def converged(self) -> bool:
+        """Whether the search ended by itself, with what explains the measurements."""
+        return self.ended and self.explained
+
+
 @dataclass(frozen=True, eq=False)
-class RecoveryResult:
+class RecoveryResult(Explaining):
     """A sparse table that explains what was measured.
 
     Attributes:
@@ -71,21 +96,6 @@ class RecoveryResult:
     iterations: int
     ended: bool
     algorithm: str
-
-    @property
-    def explained(self) -> bool:
-        """Whether noise alone may have left the residual.
-
-        If the table has no coefficients but these, `residual <= ||w|| <= noise_bound` with probability 0.999, whichever
-        were chosen: least squares leave the less, the more columns they have. If not, it has others: of data with more
-        coefficients than are looked for little is recovered. One far below `noise_bound` may be missing still.
-        """
-        return self.residual <= self.noise_bound
-
-    @property
-    def converged(self) -> bool:
-        """Whether the algorithm ended by itself, with a table that explains what was measured."""
-        return self.ended and self.explained
 
 
 def recover_sketch(  # noqa: PLR0917 - the problem, in its order

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sordino.errors import PlanFileError, UnsupportedMechanismError
-from sordino.mechanisms.catalogue import named
+from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
 from sordino.mechanisms.fits import Request, fit_all, least_error
 from sordino.mechanisms.smooth.catalogue import SMOOTH_MECHANISMS
@@ -54,9 +54,7 @@ class _Smooth(Family):
 
     def refit(self, request: Request, record: Mapping[str, Any]) -> SmoothFit:
         workload, sizes, mixings = queries(request), record["sizes"], record["mixings"]
-        mechanism = next((m for m in SMOOTH_MECHANISMS if m.name == record["fitted"]), None)
-        if mechanism is None:
-            raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
+        mechanism = recorded(SMOOTH_MECHANISMS, record["fitted"])
         asked = request.mechanism
         if asked != "auto" and named(SMOOTH_MECHANISMS, asked, request.privacy, request.noise) is not mechanism:
             raise PlanFileError("the plan's mechanism is not the one that was asked for")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from sordino import _core
 from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
-from sordino.mechanisms.catalogue import named
+from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
 from sordino.mechanisms.fits import Request, fit_all, least_error
 from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS, StreamMechanism
@@ -98,9 +98,7 @@ class _Stream(Family):
         }
 
     def refit(self, request: Request, record: Mapping[str, Any]) -> StreamFit:
-        mechanism = next((m for m in STREAM_MECHANISMS if m.name == record["fitted"]), None)
-        if mechanism is None:
-            raise PlanFileError("the plan's mechanism is unknown; it may need a newer sordino")
+        mechanism = recorded(STREAM_MECHANISMS, record["fitted"])
         fit = fit_stream(request, mechanism)
         if [record["doors"][0]["grid"]] != [door.grid for door in fit.doors]:
             raise PlanFileError("the plan's lattice is not what its privacy needs")

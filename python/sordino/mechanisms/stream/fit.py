@@ -470,12 +470,15 @@ def _participations(request: Request) -> tuple[int, int]:
     return 1, 1
 
 
+def _bits_of_norm(asked: Continual) -> int:
+    return 0 if asked.record_norm is None else math.floor(math.log2(asked.record_norm))
+
+
 def _fraction_bits(asked: Continual) -> tuple[int, ...]:
     if asked.record_norm is None:
         return _FRACTION_BITS
-    # The norm has so many bits: finer ones where rounding many coordinates would count.
-    above = math.floor(math.log2(asked.record_norm))
-    return tuple(max(bits - above, 1) for bits in (*_FINE_BITS, *_FRACTION_BITS))
+    # Finer ones where rounding many coordinates would count.
+    return tuple(max(bits - _bits_of_norm(asked), 1) for bits in (*_FINE_BITS, *_FRACTION_BITS))
 
 
 def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
@@ -515,7 +518,7 @@ def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
             lambda domain: strategy.fit(changed, domain.max_value, domain.fraction_bits, ratio, common),
             request,
             (0,) if request.integral else _fraction_bits(asked),
-            0 if asked.record_norm is None else math.floor(math.log2(asked.record_norm)),
+            _bits_of_norm(asked),
         )
 
     domain, door = fitted(None)

@@ -34,7 +34,6 @@ class Found(NamedTuple):
         support: Places of the candidates that were found, rising.
         counts: Their counts.
         residual: What is left of every number, in units of a key alone.
-        noise: Standard deviation of noise in a number, in the same units: planned, or of what is spread over all.
         spoilt: Numbers that were left out, because something else is in them.
         ended: Whether the search ended by itself.
     """
@@ -42,7 +41,6 @@ class Found(NamedTuple):
     support: NDArray[np.int64]
     counts: Array
     residual: Array
-    noise: float
     spoilt: int
     ended: bool
 
@@ -63,7 +61,7 @@ class _Columns:
         added: Array = np.bincount(self.rows[support].reshape(-1), shares.reshape(-1), self.numbers).astype(np.float64)
         return added
 
-    def said(self, support: NDArray[np.int64], left: Array) -> Array:
+    def said(self, support: NDArray[np.int64] | slice, left: Array) -> Array:
         """Return what each number of a key says of it, shape (keys, s)."""
         said: Array = self.signs[support] * left[self.rows[support]] * self.size
         return said
@@ -115,9 +113,8 @@ def counts_of_keys(  # noqa: PLR0917 - the problem, in its order
     _check(plain)
     columns = _Columns(operator, keys)
     left = y - columns.applied(plain.support, plain.coefficients)
-    first = Found(plain.support, plain.coefficients, left, noise, 0, plain.converged)
     if float(np.linalg.norm(left)) <= unexplained(y, noise, law):
-        return first
+        return Found(plain.support, plain.coefficients, left, 0, plain.converged)
     return _robust(operator, keys, columns, y, noise, wanted)
 
 
@@ -137,16 +134,18 @@ def _robust(  # noqa: PLR0917 - the problem, in its order
     _check(found)
     here = found.support < count
     support, counts = _largest(found.support[here], found.coefficients[here], wanted)
-    use, ended = np.ones(numbers, dtype=bool), found.converged
-    spread = noise
+    use = np.ones(numbers, dtype=bool)
+
+    def unexplained_now() -> tuple[Array, float]:
+        left = y - columns.applied(support, counts)
+        return left, max(noise, _MEDIAN * float(np.median(np.abs(left))))
+
     for _ in range(_ROUNDS):
         before = support
-        left = y - columns.applied(support, counts)
-        spread = max(noise, _MEDIAN * float(np.median(np.abs(left))))
-        support, counts = _with_missed(columns, support, counts, left, spread, wanted)
+        left, spread = unexplained_now()
+        support, counts = _with_missed(columns, support, counts, y, left, spread, wanted)
         for _ in range(_FITS):
-            left = y - columns.applied(support, counts)
-            spread = max(noise, _MEDIAN * float(np.median(np.abs(left))))
+            left, spread = unexplained_now()
             use = np.abs(left) <= _SPOILT * spread
             counts = columns.fitted(support, y, use)
         above = _above(spread * math.sqrt(numbers / max(numbers - wanted, 1)), count)
@@ -155,19 +154,17 @@ def _robust(  # noqa: PLR0917 - the problem, in its order
         counts = columns.fitted(support, y, use)
         if np.array_equal(support, before):
             break
-    left = y - columns.applied(support, counts)
-    return Found(support, counts, left, spread, int(numbers - use.sum()), ended)
+    return Found(support, counts, unexplained_now()[0], int(numbers - use.sum()), found.converged)
 
 
 def _with_missed(  # noqa: PLR0917 - the problem, in its order
-    columns: _Columns, support: NDArray[np.int64], counts: Array, left: Array, noise: float, wanted: int
+    columns: _Columns, support: NDArray[np.int64], counts: Array, y: Array, left: Array, noise: float, wanted: int
 ) -> tuple[NDArray[np.int64], Array]:
     """Return keys with those that most of their own numbers speak for; of each what the median of its numbers says."""
-    every = np.arange(len(columns.rows), dtype=np.int64)
-    said = columns.said(every, left)
+    said = columns.said(slice(None), left)
     middle = np.median(said, axis=1)
     middle[support] = 0.0
-    missed = np.flatnonzero(np.abs(middle) > 0.7 * universal(noise, len(every)) * columns.size)
+    missed = np.flatnonzero(np.abs(middle) > 0.7 * universal(noise, len(said)) * columns.size)
     if len(missed):
         agree = np.sort(said[missed] * np.sign(middle[missed])[:, None], axis=1)[:, columns.nonzeros // 4]
         missed = missed[agree > 0.5 * np.abs(middle[missed])]
@@ -177,7 +174,7 @@ def _with_missed(  # noqa: PLR0917 - the problem, in its order
     started[np.searchsorted(together, support)] = counts
     started[np.searchsorted(together, missed)] = middle[missed]
     for _ in range(3):
-        rest = columns.said(together, -columns.applied(together, started) + (left + columns.applied(support, counts)))
+        rest = columns.said(together, y - columns.applied(together, started))
         started = np.median(rest + started[:, None], axis=1) if len(together) else started
     return together, started
 

@@ -14,7 +14,7 @@ from sordino import _core
 from sordino._support.checks import integer, integers, path_of
 from sordino.errors import InvalidParameterError
 from sordino.mechanisms.linear.compression import sparsity_for
-from sordino.mechanisms.linear.recoveries import unexplained
+from sordino.mechanisms.linear.recoveries import Explaining, unexplained
 from sordino.releases.keyed.file import SKETCH
 from sordino.releases.keyed.recovery import counts_of_keys
 from sordino.workloads.base import Array
@@ -30,7 +30,7 @@ _MOST_CANDIDATES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class CandidateCounts:
+class CandidateCounts(Explaining):
     """Counts of candidate keys that explain a released sketch.
 
     Attributes:
@@ -53,16 +53,6 @@ class CandidateCounts:
     spoilt: int
     elsewhere: float
     ended: bool
-
-    @property
-    def explained(self) -> bool:
-        """Whether noise alone may have left the residual: then hardly anything is elsewhere, or missed."""
-        return self.residual <= self.noise_bound
-
-    @property
-    def converged(self) -> bool:
-        """Whether the search ended by itself, with counts that explain what was measured."""
-        return self.ended and self.explained
 
     def top(self, count: int) -> tuple[NDArray[np.uint64], Array]:
         """Return the candidates with the largest counts, and these, the largest first.

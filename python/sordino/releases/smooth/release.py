@@ -237,8 +237,9 @@ class SmoothRelease:
             else:
                 shared = np.zeros(len(found.axes[0]))
             values = features.contract(self._corrected, found.axes)
-            lost = self._lost(None if self._known is None else self._known.along_axes(found.axes))
-            parts.append((values, self._of_squares(features, found.axes), shared, found.truncation + lost))
+            along = None if self._known is None else self._known.along_axes(found.axes)
+            variances = self._less(self._of_squares(features, found.axes), along)
+            parts.append((values, variances, shared, found.truncation + self._lost(along)))
         values, variances, shared, truncation = (np.concatenate(column) for column in zip(*parts, strict=True))
         lost = np.abs(scale) * truncation
         return self._answers(scale * values, scale**2 * variances, scale * shared, lost, single=False)
@@ -247,15 +248,11 @@ class SmoothRelease:
         """Return the variances of products of coefficients: in closed form where all sums have the same noise."""
         squares = [np.ascontiguousarray(axis**2) for axis in axes]
         if self._level is None:
-            variances = features.contract(self.variances, squares)
-        else:
-            total: Array = math.prod((square.sum(axis=1) for square in squares), start=np.ones(1))
-            if self._constant:
-                total = total - math.prod((square[:, 0] for square in squares), start=np.ones(1))
-            variances = self._level * total
-        if self._known is not None:
-            variances = variances - float(self.variances[0]) * self._known.along_axes(axes) ** 2 / self._known.square
-        return np.maximum(variances, 0.0)
+            return features.contract(self.variances, squares)
+        total: Array = math.prod((square.sum(axis=1) for square in squares), start=np.ones(1))
+        if self._constant:
+            total = np.maximum(total - math.prod((square[:, 0] for square in squares), start=np.ones(1)), 0.0)
+        return self._level * total
 
     @cached_property
     def _level(self) -> float | None:
@@ -291,6 +288,12 @@ class SmoothRelease:
         """The sums, without what a public number of points shows to be noise."""
         return self.sums if self._known is None else self._known.corrected(self.sums, self.points)
 
+    def _less(self, variances: Array, along: Array | None) -> Array:
+        """Return variances without that of what is known, for coefficients along it."""
+        if self._known is None or along is None:
+            return variances
+        return np.maximum(variances - float(self.variances[0]) * along**2 / self._known.square, 0.0)
+
     def _lost(self, along: Array | None) -> Array | float:
         """Return how far averages may be moved by what is nearly known, for coefficients along it."""
         if self._known is None or along is None:
@@ -299,12 +302,8 @@ class SmoothRelease:
 
     def _of_full(self, full: Array) -> tuple[Array, Array, Array | float]:
         """Return sums of queries, the variances of their noise, and how far what is nearly known may move averages."""
-        values, variances = full @ self._corrected, full**2 @ self.variances
-        if self._known is None:
-            return values, variances, 0.0
-        along = self._known.along(full)
-        level = float(self.variances[0])
-        return values, np.maximum(variances - level * along**2 / self._known.square, 0.0), self._lost(along)
+        along = None if self._known is None else self._known.along(full)
+        return full @ self._corrected, self._less(full**2 @ self.variances, along), self._lost(along)
 
     def _shared(self, full: Array) -> Array:
         """Return the covariances of query sums with the number of points, over the variance of that."""
