@@ -251,7 +251,7 @@ def _recovery(kind: str) -> list[Row]:
     operator, basis = _sketch(kind, _LONG, _KEPT).operator, _core.Basis.named("haar", _LONG)
     y = operator.apply(x) + w
     ours: dict[str, Callable[[], Any]] = {
-        name: partial(_core.recover, operator, basis, y, name, _SPARSITY, deviation, ITERATIONS[name], None)
+        name: partial(_core.recover, operator, basis, y, name, _SPARSITY, deviation, ITERATIONS[name], None, None)
         for name in _RECOVERIES
     }
 
@@ -314,7 +314,7 @@ def _growth() -> list[Row]:
         sparsity = min(_SPARSITY, n // 64)
         operator, basis = _sketch("sparse", n, min(k, n // 2)).operator, _core.Basis.named("haar", n)
         y = operator.apply(haar_sparse(n, sparsity).astype(np.float64)) + _normals(operator.description[2])
-        run = partial(_core.recover, operator, basis, y, "cosamp", sparsity, 1.0, ITERATIONS["cosamp"], None)
+        run = partial(_core.recover, operator, basis, y, "cosamp", sparsity, 1.0, ITERATIONS["cosamp"], None, None)
         seconds, found = once(run)
         what = f"CoSaMP, sparse sketch, {power(n)} cells, {sparsity} coefficients, {found.iterations} iterations"
         each = seconds * 1e9 / n / found.iterations
