@@ -295,7 +295,16 @@ def _local() -> list[Row]:
         Row(f"{name}, auto ({best.mechanism})", f"{ours:.4g}", f"{label}: {value:.4g}", ours / value)
         for label, value in paper.items()
     ]
-    mechanisms = ("identity", "binary-tree", "output", "blt", "square-root", "two-diagonals", "optimal")
+    mechanisms = (
+        "identity",
+        "binary-tree",
+        "output",
+        "subset-selection",
+        "blt",
+        "square-root",
+        "two-diagonals",
+        "optimal",
+    )
     for mechanism in mechanisms[: 4 if quick() else None]:
         other = 2.0 * so.plan(survey, _PRIVACY, mechanism=mechanism).max_stderr * root
         rows.append(Row(f"{name}, auto ({best.mechanism})", f"{ours:.4g}", f"{mechanism}: {other:.4g}", ours / other))
@@ -314,7 +323,10 @@ def _surveys() -> list[Row]:
     clients, draws = 20_000 if quick() else 200_000, 2 if quick() else 5
     values = np.random.default_rng(8).beta(2.0, 5.0, clients)
     rows = []
-    for privacy, mechanism in ((_PRIVACY, "auto"), (_PRIVACY, "binary-tree"), (_PRIVACY, "identity"), (_PURE, "auto")):
+    for privacy, mechanism in (
+        *((_PRIVACY, name) for name in ("auto", "blt", "binary-tree", "identity")),
+        *((_PURE, name) for name in ("auto", "subtraction-tree")),
+    ):
         plan = so.plan(so.local.LocalSurvey(clients), privacy, mechanism=mechanism)
         grid = plan.fit.survey.grid
         truth = np.searchsorted(np.sort(values), grid, side="right") / clients

@@ -380,7 +380,7 @@ def _local() -> list[Row]:
     sizes = (10**4,) if quick() else (10**4, 200_000, 10**6)
     return [
         row
-        for size, name in itertools.product(sizes, ("auto", "identity", "binary-tree"))
+        for size, name in itertools.product(sizes, ("waves", "blt", "identity", "binary-tree"))
         for row in _survey(size, name)
     ]
 

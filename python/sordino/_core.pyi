@@ -89,6 +89,20 @@ _Names: TypeAlias = NDArray[np.int64] | tuple[NDArray[np.int64], NDArray[np.uint
 _Relation: TypeAlias = tuple[str, int, int | None, bool]
 
 @final
+class Waves:
+    """The waves of a circle of twice so many steps."""
+
+    def __new__(cls, steps: int) -> Waves: ...
+    @property
+    def variance(self) -> float: ...
+    @property
+    def largest(self) -> float: ...
+    @property
+    def codes(self) -> int: ...
+    def tell(self, rows: NDArray[np.int64], bits: int, flips: int, key: bytes | None = None) -> NDArray[np.uint64]: ...
+    def sums(self, codes: NDArray[np.uint64]) -> NDArray[np.int64]: ...
+    def distribution(self, means: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
 class Workload:
     """A validated workload."""
 
@@ -947,6 +961,11 @@ def seal(key: _Bytes, place: _Bytes, message: _Bytes) -> bytes:
 
 def unseal(key: _Bytes, place: _Bytes, sealed: _Bytes) -> bytes:
     """What was sealed."""
+
+def tell_subset(
+    rows: NDArray[np.int64], size: int, bits: int, flips: int, key: bytes | None = None
+) -> NDArray[np.uint32]:
+    """Messages of clients: sets of places, a row each."""
 
 def select(scores: NDArray[np.float64], sensitivity: float, epsilon: float, key: bytes | None = None) -> int:
     """Index of the noisy maximum."""

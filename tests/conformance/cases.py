@@ -186,6 +186,8 @@ def _opened(plan: Any, _data: Any, ledger: so.Ledger | None, request_id: str | N
 POINTS = np.array([[-0.5], [0.0], [0.25], [0.9]])
 SMOOTH = so.smooth.SmoothQueries(1, points=4, bounds=(-1.0, 1.0), query_class=so.smooth.GaussianKernels(0.5))
 SURVEY = so.local.LocalSurvey(100, (0.0, 1.0), intervals=4)
+# Reports of every kind.
+LOCAL_MECHANISMS = ("waves", "subset-selection", "identity-laplace", "blt")
 KEYS = so.sketches.KeyCounts(2**40, 32, nonzeros=4)
 SOME_KEYS = 2**39 + np.arange(30) % 7
 BAD_TABLES = (None, "text", [1, 2], np.full(8, np.nan), np.full(8, 1j), object(), [[1] * 8, [2]])
@@ -246,13 +248,16 @@ RELEASES = [
     Spender("smooth, pure", lambda: so.plan(SMOOTH, PURE), _released, POINTS, (None, [[1, 2]])),
     Spender("keys", lambda: so.plan(KEYS, PURE), _released, SOME_KEYS, (None, "text")),
     Spender("keys, Gaussian", lambda: so.plan(KEYS, APPROX, noise="gaussian"), _released, SOME_KEYS, (None, "text")),
-    Spender(
-        "local",
-        lambda: so.plan(SURVEY, PURE),
-        lambda plan, data, ledger, _: plan.encode_clients(data, ledger=ledger),
-        np.array([0.2, 0.7]),
-        ("text", [[0.1]]),
-        named=False,
+    *(
+        Spender(
+            f"local, {mechanism}",
+            lambda mechanism=mechanism: so.plan(SURVEY, APPROX, mechanism=mechanism),
+            lambda plan, data, ledger, _: plan.encode_clients(data, ledger=ledger),
+            np.array([0.2, 0.7]),
+            ("text", [[0.1]]),
+            named=False,
+        )
+        for mechanism in LOCAL_MECHANISMS
     ),
     Spender(
         "local, one client",
@@ -526,7 +531,13 @@ FILES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     ),
     "key plan": (lambda: so.plan(KEYS, APPROX), so.ReleasePlan.load),
     "key release": (lambda: so.plan(KEYS, APPROX).release(SOME_KEYS), so.sketches.KeyRelease.load),
-    "local plan": (lambda: so.plan(SURVEY, APPROX), so.SurveyPlan.load),
+    **{
+        f"local plan, {mechanism}": (
+            lambda mechanism=mechanism: so.plan(SURVEY, APPROX, mechanism=mechanism),
+            so.SurveyPlan.load,
+        )
+        for mechanism in LOCAL_MECHANISMS
+    },
     "sketch": (_sketch, so.sketches.Sketch.load),
     "sums of points": (
         lambda: smooth_plan().sums().update(POINTS),

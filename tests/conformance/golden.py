@@ -132,7 +132,7 @@ def _local(plan: Any) -> dict[str, Any]:
         messages = plan.encode_clients(np.array([0.1, 0.4, 0.7, 2.0]))
     return {
         "mechanism": plan.mechanism,
-        "door": _door(plan.fit.sums.door),
+        "door": _door(plan.fit.doors[0]),
         "cost": plan.cost.to_json(),
         "max_stderr": _float(plan.max_stderr),
         "released": _hash(messages),
@@ -207,7 +207,12 @@ def lines() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
                         ),
                     )
     for law, privacy in PRIVACIES.items():
-        yield f"local / {law}", lambda p=privacy: _local(so.plan(cases.SURVEY, p))
+        for mechanism in ("auto", *cases.LOCAL_MECHANISMS):
+            if (mechanism, law) != ("blt", "pure"):
+                yield (
+                    f"local / {law} / {mechanism}",
+                    lambda p=privacy, m=mechanism: _local(so.plan(cases.SURVEY, p, mechanism=m)),
+                )
 
 
 def made() -> dict[str, dict[str, Any]]:

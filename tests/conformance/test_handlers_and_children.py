@@ -173,7 +173,7 @@ def test_two_streams_of_events_never_share_their_counters(tmp_path):
 
 
 def test_servers_take_turns():
-    plan = so.plan(cases.SURVEY, cases.PURE)
+    plan = so.plan(cases.SURVEY, cases.PURE, mechanism="identity")
     reports = plan.encode_clients(np.full(400, 0.3))
     server = plan.server()
     threads = [

@@ -1,8 +1,11 @@
 """Reports of clients: exact small answers, losses, what servers ignore, files, accuracy end to end."""
 
 import copy
+import decimal
+import itertools
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,11 +14,13 @@ from hypothesis import strategies as st
 
 import sordino as so
 from sordino._support.records import record_digest
+from sordino.privacy.calibration import flips_of_pure, gaussian_mu, pure_epsilon
 
 # Noise that rounds away.
 LOUD = so.GaussianDP(mu=1e6)
 APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
 PURE = so.PureDP(epsilon=1.0)
+PURES = ("waves", "subset-selection", "identity")
 SIX = [0.05, 0.3, 0.3, 0.55, 0.9, 0.95]
 
 
@@ -67,13 +72,14 @@ def test_six_clients():
             found.risk_at(theta)
 
 
-@pytest.mark.parametrize("privacy", [LOUD, so.PureDP(epsilon=1e5)], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", ["blt", "identity-laplace", "subset-selection"])
 @given(values=st.lists(st.floats(-9.0, 30.0), min_size=1, max_size=12), w=st.integers(1, 17))
-def test_shares_are_those_at_or_below_each_point(privacy, values, w):
-    """Within any bounds; values beyond are clamped, also those exactly on the grid."""
+def test_shares_are_those_at_or_below_each_point(mechanism, values, w):
+    """Within any bounds; values beyond are clamped, also those exactly on the grid. Of waves, the noise never ends."""
     survey = so.local.LocalSurvey(len(values), (-2.0, 14.0), intervals=w)
     on_grid = [*values, *survey.grid.tolist(), -2.0, 14.0]
-    found = estimated(so.plan(survey, privacy), on_grid)
+    privacy = LOUD if mechanism == "blt" else so.PureDP(epsilon=1e5)
+    found = estimated(so.plan(survey, privacy, mechanism=mechanism), on_grid)
     clamped = np.clip(on_grid, -2.0, 14.0)
     expected = [(clamped <= theta).mean() for theta in survey.grid]
     np.testing.assert_allclose(found.shares, expected, atol=0.01)
@@ -173,7 +179,9 @@ def test_no_value_is_refused():
         np.array([math.nan, 0.0, math.inf])
     )
     assert level.tolist()[:2] == [0, 0]
-    assert so.plan(so.local.LocalSurvey(9), APPROX).encode_client(math.nan).shape == (3,)
+    for mechanism, numbers in (("waves", 1), ("subset-selection", 1), ("blt", 3)):
+        plan = so.plan(so.local.LocalSurvey(9), APPROX, mechanism=mechanism)
+        assert plan.encode_client(math.nan).shape == (numbers,)
 
 
 @given(
@@ -203,20 +211,24 @@ def test_increments_are_a_mixture_of_single_ones(values, w, knots):
 
 
 def test_the_budget_of_a_loss_with_a_level_is_that_of_both_parts():
-    for privacy in (APPROX, so.GaussianDP(mu=0.5), PURE):
-        plan = so.plan(so.local.LocalSurvey(100, loss=so.local.LocalLoss.huber(0.3)), privacy)
-        one, two = plan.fit.sums.request.privacy, plan.fit.level.request.privacy
-        if isinstance(privacy, so.PureDP):
-            assert one.epsilon + two.epsilon == pytest.approx(privacy.epsilon, rel=1e-12)
-            assert one.epsilon + two.epsilon <= privacy.epsilon
-            assert plan.cost == so.privacy.PureCost(1.0)
-        else:
-            from sordino.privacy.calibration import gaussian_mu
-
+    survey = so.local.LocalSurvey(100, loss=so.local.LocalLoss.huber(0.3), intervals=20)
+    guarantees = (APPROX, so.GaussianDP(mu=0.5), so.ZeroConcentratedDP(rho=0.1), PURE)
+    for privacy, mechanism in itertools.product(guarantees, ("blt", "identity-laplace", "waves", "subset-selection")):
+        if isinstance(privacy, so.PureDP) and mechanism == "blt":
+            continue
+        plan = so.plan(survey, privacy, mechanism=mechanism)
+        one, two = (part.cost for part in plan.fit.parts)
+        if mechanism == "blt":
             assert math.hypot(one.mu, two.mu) <= gaussian_mu(privacy)
             assert math.hypot(one.mu, two.mu) == pytest.approx(gaussian_mu(privacy), rel=1e-9)
-        # Another value changes the level by at most one client: a number from 0 to 1.
-        assert plan.fit.level.door.sensitivity[0] == plan.fit.survey.largest
+        else:
+            # Under Gaussian guarantees as well: two pure reports cost what their sum costs, which the ledger is told.
+            assert plan.cost == so.privacy.PureCost(pure_epsilon(privacy))
+            assert Fraction(one.epsilon) + Fraction(two.epsilon) <= Fraction(plan.cost.epsilon)
+            assert one.epsilon + two.epsilon == pytest.approx(plan.cost.epsilon, rel=1e-12)
+        if plan.fit.level.name.startswith("identity"):
+            # Another value changes the level by at most one client: a number from 0 to 1.
+            assert plan.fit.level.fit.door.sensitivity[0] == plan.fit.survey.largest
         assert plan.fit.survey.starts(np.array([-9.0, 0.0, 0.5, 1.0, 9.0])).max() <= plan.fit.survey.largest
 
 
@@ -244,7 +256,7 @@ def test_reports_are_charged_to_the_client():
 
 def test_clients_have_noise_of_their_own():
     """Also beyond one chunk, and the level's noise is another than that of the sum."""
-    plan = so.plan(so.local.LocalSurvey(100, loss=so.local.LocalLoss.huber(0.3), intervals=2), APPROX)
+    plan = so.plan(so.local.LocalSurvey(100, loss=so.local.LocalLoss.huber(0.3), intervals=2), APPROX, mechanism="blt")
     messages = plan.encode_clients(np.full(2**14 + 50, 0.5))
     assert len(np.unique(messages, axis=0)) == len(messages)
     one, two = messages[: 2**14, 0], messages[: 2**14, 2]
@@ -335,8 +347,9 @@ def test_servers_merge():
 
 @pytest.mark.parametrize("privacy", [APPROX, PURE, so.GaussianDP(mu=0.1)], ids=lambda p: type(p).__name__)
 @pytest.mark.parametrize("loss", [None, so.local.LocalLoss.huber(0.3)], ids=["absolute", "huber"])
-def test_no_honest_report_is_left_out(privacy, loss):
-    plan = so.plan(so.local.LocalSurvey(1000, loss=loss), privacy)
+@pytest.mark.parametrize("mechanism", ["waves", "subset-selection", "identity"])
+def test_no_honest_report_is_left_out(privacy, loss, mechanism):
+    plan = so.plan(so.local.LocalSurvey(1000, loss=loss), privacy, mechanism=mechanism)
     server = plan.server()
     server.add_many(plan.encode_clients(np.linspace(0, 1, 3000)))
     assert server.accepted == 3000
@@ -345,10 +358,10 @@ def test_no_honest_report_is_left_out(privacy, loss):
 # Files
 
 
-@pytest.mark.parametrize("privacy", [APPROX, PURE], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize(("privacy", "mechanism"), [(APPROX, "blt"), *((PURE, m) for m in PURES)])
 @pytest.mark.parametrize("loss", [None, so.local.LocalLoss.huber(0.7)], ids=["absolute", "huber"])
-def test_plans_go_through_files(privacy, loss, tmp_path):
-    plan = so.plan(so.local.LocalSurvey(400, (-1.0, 3.0), loss=loss), privacy)
+def test_plans_go_through_files(privacy, mechanism, loss, tmp_path):
+    plan = so.plan(so.local.LocalSurvey(400, (-1.0, 3.0), loss=loss), privacy, mechanism=mechanism)
     again = so.SurveyPlan.load(plan.save(tmp_path / "plan.json"))
     assert again.explain() == plan.explain()
     assert again.privacy == privacy
@@ -361,12 +374,15 @@ def test_plans_go_through_files(privacy, loss, tmp_path):
     assert server.accepted == 9
 
 
-def test_altered_plans_are_refused(tmp_path):
+@pytest.mark.parametrize("mechanism", ["blt", *PURES])
+def test_altered_plans_are_refused(mechanism, tmp_path):
     """Whoever sends the file cannot make clients take less noise than the guarantee in it asks for."""
-    plan = so.plan(so.local.LocalSurvey(400, loss=so.local.LocalLoss.huber(0.3), intervals=16), APPROX)
+    plan = so.plan(
+        so.local.LocalSurvey(400, loss=so.local.LocalLoss.huber(0.3), intervals=16), APPROX, mechanism=mechanism
+    )
     path = plan.save(tmp_path / "plan.json")
     record = json.loads(path.read_text())
-    weaker = so.plan(plan.fit.survey, so.ApproxDP(epsilon=5.0, delta=1e-6))
+    weaker = so.plan(plan.fit.survey, so.ApproxDP(epsilon=5.0, delta=1e-6), mechanism=mechanism)
     other = json.loads(weaker.save(tmp_path / "weaker.json").read_text())
     altered = [
         record | {"request": other["request"], "digest": record["digest"]},
@@ -474,12 +490,143 @@ def test_no_report_is_merged_twice():
 def test_a_survey_that_is_not_enough_says_so():
     """A half is within a half of every share: where intervals are wider, the plan says how many clients it takes."""
     survey = so.local.LocalSurvey(clients=10_000, bounds=(0.0, 1.0), intervals=100)
-    plan = so.plan(survey, so.PureDP(epsilon=1.0))
+    plan = so.plan(survey, PURE, mechanism="identity")
     width = plan.fit.largest_half_width(0.95)
     assert width > 0.5
     (line,) = [line for line in plan.explain().splitlines() if line.startswith("not enough")]
     clients = int(line.split("±0.5: ")[1].split(" ")[0].replace(",", ""))
     assert "intervals=100" in line
     assert 0.05 < plan.fit.half_width(0.95, clients).max() <= 0.1
-    enough = so.plan(so.local.LocalSurvey(clients=clients, bounds=(0.0, 1.0), intervals=100), so.PureDP(epsilon=1.0))
+    asked = so.local.LocalSurvey(clients=clients, bounds=(0.0, 1.0), intervals=100)
+    enough = so.plan(asked, PURE, mechanism="identity")
     assert "not enough" not in enough.explain()
+
+
+# Randomised response
+
+
+def row_of(place, steps):
+    """A client's shares: one at a place, or none."""
+    return (np.arange(steps) == place).astype(np.int64)[None]
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 5.0, 20.0, 27.7, 40.0, 800.0])
+@pytest.mark.parametrize("odds", [Fraction(1), Fraction(1, 3), Fraction(8192, 5)])
+def test_lies_are_as_likely_as_they_must_be(epsilon, odds):
+    """Never fewer than e^-epsilon asks for, by decimals of 60 digits, and hardly more."""
+    with decimal.localcontext(prec=60):
+        least = decimal.Decimal(odds.numerator) / odds.denominator
+        least = least / (decimal.Decimal(epsilon).exp() + least) * 2**40
+        found = flips_of_pure(epsilon, odds)
+        assert least <= found <= least * (1 + decimal.Decimal(2) ** -47) + 1
+
+
+@pytest.mark.parametrize(("steps", "epsilon"), [(1, 1.0), (2, 0.5), (3, 1.0), (5, 2.0), (6, 4.0)])
+@pytest.mark.parametrize("mechanism", ["waves", "subset-selection"])
+def test_messages_tell_values_apart_by_no_more_than_epsilon(mechanism, steps, epsilon):
+    """Frequencies of every message from every place, against the plan's epsilon; 5 standard errors, a fixed key."""
+    plan = so.plan(so.local.LocalSurvey(10, intervals=steps), so.PureDP(epsilon=epsilon), mechanism=mechanism)
+    clients, places = 120_000, [*(plan.fit.survey.grid - 0.5 / steps), math.nan]
+    told = [np.unique(plan.encode_clients(np.full(clients, x)), axis=0, return_counts=True) for x in places]
+    counts = [dict(zip(map(tuple, messages.tolist()), found.tolist(), strict=True)) for messages, found in told]
+    worst = 0.0
+    for message in set().union(*counts):
+        seen = np.array([found.get(message, 0) for found in counts], dtype=float)
+        # The larger one less 5 errors, the smaller one more: enough for a few thousand comparisons.
+        assert seen.max() - 5.0 * math.sqrt(seen.max()) <= math.exp(epsilon) * (
+            seen.min() + 5.0 * math.sqrt(seen.min() + 1.0)
+        )
+        worst = max(worst, seen.max() / max(seen.min(), 1.0))
+    assert worst > 0.8 * math.exp(epsilon)  # the budget is used
+
+
+@pytest.mark.parametrize("mechanism", PURES)
+@pytest.mark.parametrize("loss", [None, so.local.LocalLoss.huber(0.3)], ids=["absolute", "huber"])
+@pytest.mark.parametrize(("steps", "epsilon"), [(1, 1.0), (4, 0.7), (9, 3.0), (30, 1.5)])
+def test_estimates_have_the_error_that_is_said(mechanism, loss, steps, epsilon):
+    """Means and variances over 4,000 surveys of three clients; 6 standard errors."""
+    runs, values = 4000, np.array([0.07, 0.42, 0.93])
+    survey = so.local.LocalSurvey(3, loss=loss, intervals=steps)
+    plan = so.plan(survey, so.PureDP(epsilon=epsilon), mechanism=mechanism)
+    truth = np.cumsum(survey.increments(values).mean(axis=0)) / survey.largest
+    reports = plan.encode_clients(np.tile(values, runs)).reshape(runs, 3, plan.fit.numbers)
+    found, levels = [], []
+    for three in reports:
+        server = plan.server()
+        server.add_many(three)
+        estimate = server.estimate()
+        found.append(estimate.shares)
+        levels.append(estimate.level)
+    errors, said = np.array(found) - truth, plan.fit.std(3)
+    assert np.abs(errors.mean(axis=0)).max() <= 6.0 * said.max() / math.sqrt(runs)
+    seen, slack = np.var(errors, axis=0) / said**2, 6.0 * math.sqrt(8.0 / runs)
+    assert seen.max() <= 1.0 + slack
+    if mechanism == "waves" and loss is None:
+        assert seen.min() >= 1.0 - slack  # exact, whatever the values
+    if loss is not None:
+        level, spread = survey.starts(values).mean() / 2**16, np.std(levels) / math.sqrt(runs)
+        assert abs(np.mean(levels) - level) <= 6.0 * spread
+
+
+def test_waves_and_subsets_have_less_error():
+    """Page figures: 10,000 clients, largest standard error of a share; what is taken, and how far behind the others are."""
+    for epsilon, steps, name, error, times in (
+        (0.5, 50, "waves", 0.0704, 3.2),
+        (1.0, 16, "waves", 0.0291, 3.3),
+        (1.0, 100, "waves", 0.0419, 3.1),
+        (2.0, 16, "subset-selection", 0.0164, 3.0),
+        (4.0, 16, "subset-selection", 0.00551, 4.0),
+    ):
+        survey = so.local.LocalSurvey(10_000, intervals=steps)
+        plan = so.plan(survey, so.ApproxDP(epsilon=epsilon, delta=1e-6))
+        assert plan.mechanism == name
+        assert plan.max_stderr == pytest.approx(error, rel=2e-3)
+        others = [
+            row["max_stderr"] for row in plan.compare().rows if row["mechanism"] not in {"waves", "subset-selection"}
+        ]
+        assert min(others) > times * plan.max_stderr
+        assert plan.cost == so.privacy.PureCost(epsilon)
+
+
+@pytest.mark.parametrize("mechanism", ["waves", "subset-selection"])
+def test_intervals_of_responses_cover(mechanism):
+    """Bernstein's are valid for one client as for many: none of 300 surveys may miss more often than 5 %."""
+    for clients in (1, 5, 400):
+        survey = so.local.LocalSurvey(clients, intervals=6)
+        plan = so.plan(survey, so.PureDP(epsilon=1.5), mechanism=mechanism)
+        values = np.linspace(0.05, 0.95, clients)
+        truth = (values[:, None] <= survey.grid).mean(axis=0)
+        missed = 0
+        for _ in range(300):
+            interval = estimated(plan, values).interval(0.95)
+            missed += not ((interval.lower <= truth) & (truth <= interval.upper)).all()
+        assert missed <= 15
+
+
+def test_what_no_client_tells():
+    """Codes beyond the last, sets out of order or with a place twice, places that are not there."""
+    survey = so.local.LocalSurvey(9, intervals=5)
+    waves = so.plan(survey, PURE, mechanism="waves").server()
+    for bad in ([-1], [waves.fit.report.core.codes], [0.5], [1, 2], [2**62]):
+        waves.add(bad)
+    assert waves.accepted == 0
+    waves.add([waves.fit.report.core.codes - 1])
+    assert waves.accepted == 1
+    plan = so.plan(so.local.LocalSurvey(9, intervals=9), PURE, mechanism="subset-selection")
+    size, server = plan.fit.numbers, plan.server()
+    assert size > 1
+    good = list(range(10 - size, 10))
+    for bad in (good[::-1], [*good[:-1], good[-2]], [*good[:-1], 10], [-1, *good[1:]]):
+        server.add(bad)
+    assert server.accepted == 0
+    server.add(good)
+    assert server.accepted == 1
+
+
+def test_responses_that_cannot_be():
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="too small"):
+        so.plan(so.local.LocalSurvey(9, intervals=5), so.PureDP(epsilon=2e-12), mechanism="waves")
+    with pytest.raises(so.errors.InvalidParameterError, match="waves, subset-selection"):
+        so.plan(so.local.LocalSurvey(9), PURE, mechanism="wave")
+    plan = so.plan(so.local.LocalSurvey(100_000, intervals=1000), APPROX, noise="gaussian")
+    assert plan.mechanism == "blt-gaussian"

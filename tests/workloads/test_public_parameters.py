@@ -192,6 +192,7 @@ def calls():
         ("pure_of_rho", (1.0,)),
         ("rho_of_pure", (1.0,)),
         ("pure_epsilon", (A,)),
+        ("flips_of_pure", (1.0,)),
         ("noise_ratio", (A, "laplace")),
         ("cost", (A, "laplace")),
         ("laplace_composition_ratio", ([[1.0, 2.0]], A)),

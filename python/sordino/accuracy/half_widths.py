@@ -17,6 +17,7 @@ from sordino.accuracy.sums import SumLaw, log_tail, product_of_inverses, quantil
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 
 __all__ = [
+    "bernstein_half_width",
     "equal_laplace_half_width",
     "factor_of_boxes",
     "factor_of_variance",
@@ -63,6 +64,29 @@ def gaussian_half_width(stderr: float | _Vector, level: float, answers: int = 1)
     """
     level, answers = open_unit("level", level), integer("answers", answers, least=1)
     return stderr * -normal_quantile(-0.5 * math.expm1(math.log(level) / answers))
+
+
+def bernstein_half_width(stderr: _Vector, largest: float, level: float, answers: int) -> _Vector:
+    """Return half widths of intervals for means of independent numbers of known variance and range.
+
+    Bernstein's inequality for both sides, P(|error| > t) <= 2 exp(-t**2/(2 (stderr**2 + largest t/3))), and the union
+    bound over the answers.
+
+    Args:
+        stderr: Standard deviations of the means.
+        largest: How far one number moves the mean from its expectation at most.
+        level: Strictly between 0 and 1.
+        answers: How many intervals must hold together.
+
+    Returns:
+        The half widths, with the shape of `stderr`.
+
+    Raises:
+        InvalidParameterError: `level` is out of range.
+    """
+    log = math.log(2.0 * answers / (1.0 - open_unit("level", level)))
+    linear = largest * log / 3.0
+    return (linear + np.sqrt(linear**2 + 2.0 * log * np.square(stderr))) * (1.0 + 1e-12)
 
 
 @overload

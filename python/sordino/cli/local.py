@@ -54,7 +54,9 @@ def local_group() -> None:
 @click.option("--delta", type=float, help="For approximate privacy.")
 @click.option("--rho", type=float, help="Zero-concentrated privacy.")
 @click.option("--mu", type=float, help="Gaussian privacy.")
-@click.option("--mechanism", default="auto", show_default=True, help="A mechanism of running sums by name.")
+@click.option(
+    "--mechanism", default="auto", show_default=True, help="waves, subset-selection, or a mechanism of running sums."
+)
 @click.option("--output", type=_FILE, help="The plan, a .json file.")
 def plan_command(
     *,

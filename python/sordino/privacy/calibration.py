@@ -22,6 +22,7 @@ __all__ = [
     "cost",
     "delta_of_mu",
     "epsilon_of_mu",
+    "flips_of_pure",
     "gaussian_mu",
     "laplace_composition_ratio",
     "mu_of_pure",
@@ -40,6 +41,8 @@ _ROOT_EIGHTH = math.sqrt(0.125)
 _CLOSED_FORM_SLACK = 1e-13
 # tanh(x) and x agree to the last place of a float below this.
 _SMALL = 1e-8
+# More makes no difference to probabilities in units of 2^-40.
+_LARGE = 100.0
 
 
 def _log_target(delta: float) -> float:
@@ -253,6 +256,29 @@ def pure_of_rho(rho: float | Fraction) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rho_of_pure(middle) <= rho else (low, middle)
     return low
+
+
+def flips_of_pure(epsilon: float, odds: Fraction = Fraction(1)) -> int:
+    """Return with which probability a randomised response lies, in units of 2**-40, rounded up.
+
+    `odds/(exp(epsilon) + odds)`: then a message that is true is at most `exp(epsilon)` times as likely as where it is a
+    lie.
+
+    Args:
+        epsilon: Positive, in nats.
+        odds: Messages that are lies over those that are true, all of them as likely as each other: 1 for two answers.
+
+    Returns:
+        At least 1.
+
+    Raises:
+        InvalidParameterError: `epsilon` is not positive and finite.
+        DataTypeError: `epsilon` is not a real number.
+    """
+    epsilon = positive("epsilon", epsilon)
+    # The exponential is off by a few units in the last place at most.
+    least = Fraction(math.exp(min(epsilon, _LARGE))) * (1 - Fraction(1, 2**48))
+    return math.ceil(2**40 * odds / (least + odds))
 
 
 def pure_epsilon(privacy: Privacy) -> float:

@@ -46,5 +46,6 @@ pub mod toeplitz;
 pub mod transform;
 pub mod unit;
 pub mod upper;
+pub mod waves;
 mod wide_sums;
 pub mod workload;

@@ -23,6 +23,7 @@ mod smooth;
 mod strategy;
 mod stream;
 mod table;
+mod waves;
 mod workload;
 
 use pyo3::prelude::*;
@@ -71,6 +72,8 @@ mod _core {
     use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header, clipped_sum};
     #[pymodule_export]
     use crate::table::{KeyLists, Participants, Tally, key_weight};
+    #[pymodule_export]
+    use crate::waves::{Waves, tell_subset};
     #[pymodule_export]
     use crate::workload::Workload;
 

@@ -638,7 +638,7 @@ def exchange(C, order=2):
 @pytest.mark.parametrize(("w", "column", "printed"), EXCHANGES)
 def test_norms_of_exchanges(w, column, printed):
     plan = so.plan(so.local.LocalSurvey(100, intervals=w), MU, mechanism="square-root")
-    charged = plan.fit.sums.door.sensitivity[0]
+    charged = plan.fit.report.fit.door.sensitivity[0]
     assert charged == pytest.approx(printed, abs=6e-5)
     C = oracles.square_root_factor(w)
     assert np.linalg.norm(C[:, 0]) == pytest.approx(column, abs=6e-5)
@@ -655,7 +655,7 @@ def test_no_other_value_changes_a_report_by_more_than_is_charged():
                 continue
             C = measured(mechanism, "max")
             plan = so.plan(so.local.LocalSurvey(100, intervals=N), privacy, mechanism=mechanism)
-            charged = plan.fit.sums.door.sensitivity[0]
+            charged = plan.fit.report.fit.door.sensitivity[0]
             assert exchange(C, order) <= charged * (1.0 + 1e-5)
             # Exact where all columns are one column, shifted; two columns without common rows elsewhere.
             exact = mechanism in ("identity", "output", "square-root", "blt")
@@ -667,5 +667,5 @@ def test_no_other_value_changes_a_report_by_more_than_is_charged():
             assert (found.sum(axis=1) <= 1.0).all()
             moved = np.linalg.norm((found[:, None] - found[None]) @ C.T, ord=order, axis=2)
             # The budget of the sum is a part of the whole: only its sensitivity counts here.
-            split = so.plan(huber, privacy, mechanism=mechanism).fit.sums.door.sensitivity[0] / huber.largest
+            split = so.plan(huber, privacy, mechanism=mechanism).fit.report.fit.door.sensitivity[0] / huber.largest
             assert moved.max() <= split * (1.0 + 1e-5)

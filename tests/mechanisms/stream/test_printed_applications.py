@@ -185,7 +185,7 @@ def test_each_half_of_a_printed_report_costs_more_than_half(w):
     assert spent.mu > half * 1.1
     # One running sum at the whole budget, charged for the exchange.
     plan = so.plan(so.local.LocalSurvey(10**6, intervals=w), APPROX, mechanism="square-root")
-    assert plan.fit.sums.door.sensitivity[0] == pytest.approx(worst, rel=1e-6)
+    assert plan.fit.report.fit.door.sensitivity[0] == pytest.approx(worst, rel=1e-6)
     assert plan.fit.numbers == w
 
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from sordino._support.checks import integer
-from sordino.accuracy.half_widths import gaussian_half_width
-from sordino.errors import InvalidParameterError, PlanFileError
-from sordino.mechanisms.catalogue import named
+from sordino._support.checks import integer, open_unit, text
+from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
+from sordino.mechanisms.catalogue import Law, named
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
 from sordino.mechanisms.fits import AnyDoor, Fit, Request, fit_all
-from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
+from sordino.mechanisms.local.part import SurveyPart
+from sordino.mechanisms.local.response import Response
+from sordino.mechanisms.local.running_sums import RunningSums
+from sordino.mechanisms.local.subsets import Subsets
+from sordino.mechanisms.local.waves import Waves
+from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS, StreamMechanism
 from sordino.mechanisms.stream.family import best_stream
-from sordino.mechanisms.stream.fit import StreamFit, fit_stream
+from sordino.mechanisms.stream.fit import fit_stream
 from sordino.privacy.calibration import cost as calibrated_cost
-from sordino.privacy.calibration import gaussian_mu
+from sordino.privacy.calibration import gaussian_mu, pure_epsilon
 from sordino.privacy.costs import Cost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit
@@ -35,14 +40,17 @@ _LEVEL_SHARE = 0.1
 # One half is no further from any share; and what most people would call an answer.
 _GUESS, _USEFUL, _LEVEL = 0.5, 0.1, 0.95
 
+_RESPONSES: Mapping[str, Callable[[float, int, int], Response]] = {Waves.name: Waves, Subsets.name: Subsets.best}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyFit(Fit):
     """How every client reports its value.
 
     Attributes:
-        sums: One client's running sum.
-        level: The loss at the lower bound, for losses that have one.
+        law: Law of the noise; that of pure privacy for randomised response.
+        report: What a client sends of its distribution function, or of the derivative of its loss.
+        level: What it sends of the loss at the lower bound, for losses that have one.
     """
 
     family: ClassVar[str] = "survey"
@@ -50,8 +58,9 @@ class SurveyFit(Fit):
     scope: ClassVar[str] = ", by its report alone"
     things: ClassVar[str] = "clients"
 
-    sums: StreamFit = field(repr=False)
-    level: StreamFit | None = field(default=None, repr=False)
+    law: Law
+    report: SurveyPart = field(repr=False)
+    level: SurveyPart | None = field(default=None, repr=False)
 
     @property
     def survey(self) -> LocalSurvey:
@@ -62,17 +71,22 @@ class SurveyFit(Fit):
     @property
     def name(self) -> str:
         """Full name of the mechanism."""
-        return self.sums.name
+        return self.report.name
+
+    @property
+    def parts(self) -> tuple[SurveyPart, ...]:
+        """What a client sends, in this order."""
+        return (self.report,) if self.level is None else (self.report, self.level)
 
     @property
     def cost(self) -> Cost:
         """What one report costs its client."""
-        return calibrated_cost(self.request.privacy, self.sums.mechanism.law)
+        return calibrated_cost(self.request.privacy, self.law)
 
     @property
     def doors(self) -> tuple[AnyDoor, ...]:
-        """Lattice and noise of the running sum, and of the level."""
-        return self.sums.doors + (() if self.level is None else self.level.doors)
+        """Lattice and noise of the report, and of the level."""
+        return tuple(door for part in self.parts for door in part.doors)
 
     @property
     def subject(self) -> str:
@@ -86,8 +100,8 @@ class SurveyFit(Fit):
 
     @property
     def numbers(self) -> int:
-        """Numbers in a message: the steps of the grid, and one for the level."""
-        return self.survey.intervals + (self.level is not None)
+        """Numbers in a message."""
+        return sum(part.numbers for part in self.parts)
 
     @property
     def message_bytes(self) -> int:
@@ -104,7 +118,7 @@ class SurveyFit(Fit):
             DataTypeError: The number is no integer.
             InvalidParameterError: The number is below 1.
         """
-        return self.sums.std(np.arange(1, self.survey.intervals + 1)) / math.sqrt(self._number(clients))
+        return self.report.std() / math.sqrt(self._number(clients))
 
     def _number(self, clients: int | None) -> int:
         return self.survey.clients if clients is None else integer("clients", clients, least=1, most=MOST_CLIENTS)
@@ -119,20 +133,7 @@ class SurveyFit(Fit):
         Raises:
             InvalidParameterError: The level is out of range.
         """
-        answers, deviations = self.survey.intervals, self.std(clients)
-        if self.sums.mechanism.law == "gaussian":
-            return gaussian_half_width(deviations, level, answers)
-        number = self._number(clients)
-        noise = self.sums.laplace.times(self.survey.counted_unit / number)
-        known: dict[int, float] = {}
-
-        def width(deviation: float) -> float:
-            variates = max(math.ceil(deviation**2 / (2.0 * noise.scale**2) - 1e-6), 1)
-            if variates not in known:
-                known[variates] = noise.of_equal(variates, level, answers)
-            return known[variates]
-
-        return np.array([width(float(d)) for d in deviations])
+        return self.report.half_width(open_unit("level", level), self._number(clients))
 
     def largest_half_width(self, level: float) -> float:
         """Return the half width of the intervals, all grid points together."""
@@ -157,8 +158,8 @@ class SurveyFit(Fit):
         """Say what is sent and how good that is."""
         n, w = self.survey.clients, self.survey.intervals
         lines = [
-            f"counters       one running sum of {w} steps a client",
-            f"message        {self.numbers} numbers, {self.message_bytes} bytes",
+            f"report         {self.report.said.format(w)}",
+            f"message        {self.numbers} number{'s' * (self.numbers > 1)}, {self.message_bytes} bytes",
             f"error          standard error of a share at most {self.max_stderr:.4g} by noise, "
             f"{0.5 / math.sqrt(n):.2g} by sampling, grid 1/{w}",
         ]
@@ -174,7 +175,7 @@ class SurveyFit(Fit):
 
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common."""
-        return {"parameters": self.sums.details()["parameters"]}
+        return {"parameters": self.report.parameters}
 
 
 class _Survey(Family):
@@ -196,26 +197,41 @@ class _Survey(Family):
         return replace(request, workload=survey, objective="max")
 
     def choose(self, request: Request, progress: Progress | None = None) -> SurveyFit:
-        """Take the mechanism of a running sum with the least largest error of an estimated share."""
-        return _with_level(request, best_stream(_sums(request)))
-
-    def shown(self, request: Request, progress: Progress | None = None) -> Shown:
-        asked = _sums(replace(request, mechanism="auto"))
-        filters = RunningSum(asked.workload.length)  # type: ignore[attr-defined]
-        serving = [m for m in STREAM_MECHANISMS if m.automatic and m.serves(filters, "hard")]
-        fits, refused = fit_all(serving, asked, lambda mechanism: fit_stream(asked, mechanism))
+        """Take the mechanism with the least largest error of an estimated share."""
+        if request.mechanism in _RESPONSES:
+            return _response(request, request.mechanism)
+        if request.mechanism != "auto":
+            mechanism = _named(request)
+            return _running_sums(request, mechanism.law, mechanism)
+        ways: list[Callable[[], SurveyFit]] = [partial(_running_sums, request, law) for law in _laws(request)]
+        if request.noise is None:
+            ways += [partial(_response, request, name) for name in _RESPONSES]
+        fits, refused = [], {}
+        for way in ways:
+            try:
+                fits.append(way())
+            except (UnsupportedMechanismError, InvalidParameterError) as error:
+                refused[str(error)] = str(error)
         if not fits:
             raise none_serves(refused, "survey")
-        chosen = self.choose(replace(request, mechanism="auto")).name
-        ordered = sorted((_with_level(request, fit) for fit in fits), key=lambda fit: fit.max_stderr)
-        return Shown(ordered, chosen, refused)
+        return min(fits, key=_largest_error)
+
+    def shown(self, request: Request, progress: Progress | None = None) -> Shown:
+        survey = request.workload
+        assert isinstance(survey, LocalSurvey)
+        serving = [m for m in STREAM_MECHANISMS if m.automatic and m.serves(RunningSum(survey.intervals), "hard")]
+        best = self.choose(replace(request, mechanism="auto"))
+        fits, refused = fit_all(serving, request, lambda mechanism: _running_sums(request, mechanism.law, mechanism))
+        others = [] if request.noise is not None else [_response(request, name) for name in _RESPONSES]
+        ordered = sorted([*fits, *others], key=_largest_error)
+        return Shown(ordered, best.name, refused)
 
     def row(self, fit: SurveyFit, shown: Shown) -> dict[str, Any]:
         return {"max_stderr": fit.max_stderr, "rmse": fit.rmse}
 
     def refit(self, request: Request, record: Mapping[str, Any]) -> SurveyFit:
-        mechanism = named(STREAM_MECHANISMS, record["fitted"], request.privacy)
-        fit = _with_level(request, fit_stream(_sums(request), mechanism))
+        fit = self.choose(replace(request, mechanism=text("fitted", record["fitted"])))
+        fit = replace(fit, request=request)
         if record["parameters"] != fit.details()["parameters"]:
             raise PlanFileError("this machine or version finds other parameters for the mechanism: plan anew, here")
         return fit
@@ -224,35 +240,69 @@ class _Survey(Family):
 SURVEY = _Survey()
 
 
-def _sums(request: Request) -> Request:
-    """Return the request of one client's running sum."""
-    survey = request.workload
-    assert isinstance(survey, LocalSurvey)
-    main = _split(request.privacy)[0] if survey.loss.level else request.privacy
-    return replace(request, workload=Continual(survey), privacy=main, max_value=survey.largest)
+def _largest_error(fit: SurveyFit) -> float:
+    return fit.max_stderr
 
 
-def _with_level(request: Request, sums: StreamFit) -> SurveyFit:
+def _laws(request: Request) -> list[Law]:
+    laws: list[Law] = ["laplace"] if isinstance(request.privacy, PureDP) else ["gaussian", "laplace"]
+    return [law for law in laws if request.noise in {None, law}]
+
+
+def _named(request: Request) -> StreamMechanism:
+    """Return the mechanism of running sums that a user means.
+
+    Raises:
+        SordinoError: As `named`.
+    """
+    if not any(request.mechanism in {m.name, m.strategy} for m in STREAM_MECHANISMS):
+        strategies = sorted({m.strategy for m in STREAM_MECHANISMS})
+        raise InvalidParameterError(
+            f"unknown mechanism; choose 'auto' or one of {', '.join([*_RESPONSES, *strategies])}"
+        )
+    return named(STREAM_MECHANISMS, request.mechanism, request.privacy, request.noise)
+
+
+def _running_sums(request: Request, law: Law, mechanism: StreamMechanism | None = None) -> SurveyFit:
+    """Return reports of running sums, by a mechanism or by the best with this law."""
     survey = request.workload
     assert isinstance(survey, LocalSurvey)
-    if not survey.loss.level:
-        return SurveyFit(request, sums)
+    main, rest = _split(request.privacy, law) if survey.loss.level else (request.privacy, None)
+    asked = replace(
+        request, workload=Continual(survey), privacy=main, max_value=survey.largest, mechanism="auto", noise=law
+    )
+    sums = best_stream(asked) if mechanism is None else fit_stream(asked, mechanism)
+    report = RunningSums(sums, survey.intervals, survey.largest)
+    if rest is None:
+        return SurveyFit(request, law, report)
     # The loss at the lower bound is one number from 0 to 2^16 units: another value changes it by as much, not by twice.
-    level = replace(
+    one = replace(
         sums.request,
         workload=Continual(RunningSum(1)),
-        privacy=_split(request.privacy)[1],
+        privacy=rest,
         unit=AddRemove(survey.largest, label="one report"),
-        mechanism=f"identity-{sums.mechanism.law}",
+        mechanism=f"identity-{law}",
     )
-    return SurveyFit(request, sums, best_stream(level))
+    return SurveyFit(request, law, report, RunningSums(best_stream(one), 1, survey.largest))
 
 
-def _split(privacy: Privacy) -> tuple[Privacy, Privacy]:
-    """Return guarantees of two reports that together are this one."""
-    if isinstance(privacy, PureDP):
+def _response(request: Request, name: str) -> SurveyFit:
+    """Return reports by randomised response, which is pure, whatever the guarantee."""
+    survey, make = request.workload, _RESPONSES[name]
+    assert isinstance(survey, LocalSurvey)
+    if not survey.loss.level:
+        return SurveyFit(request, "laplace", make(pure_epsilon(request.privacy), survey.intervals, survey.largest))
+    main, rest = (pure_epsilon(part) for part in _split(request.privacy, "laplace"))
+    report = make(main, survey.intervals, survey.largest)
+    return SurveyFit(request, "laplace", report, Waves(rest, 1, survey.largest))
+
+
+def _split(privacy: Privacy, law: Law) -> tuple[Privacy, Privacy]:
+    """Return guarantees of two reports that together cost what one of this guarantee and law costs."""
+    if law == "laplace":
         # Rounded down: together they are no more than the whole.
-        rest = math.nextafter(privacy.epsilon * _LEVEL_SHARE, 0.0)
-        return PureDP(epsilon=math.nextafter(privacy.epsilon - rest, 0.0)), PureDP(epsilon=rest)
+        epsilon = pure_epsilon(privacy)
+        rest = math.nextafter(epsilon * _LEVEL_SHARE, 0.0)
+        return PureDP(epsilon=math.nextafter(epsilon - rest, 0.0)), PureDP(epsilon=rest)
     mu = gaussian_mu(privacy) * (1.0 - 1e-12)
     return GaussianDP(mu=mu * math.sqrt(1.0 - _LEVEL_SHARE)), GaussianDP(mu=mu * math.sqrt(_LEVEL_SHARE))

@@ -11,15 +11,18 @@ from sordino import _core
 from sordino._support.private_numbers import reals_or
 from sordino.errors import ShapeError
 from sordino.mechanisms.local.family import SurveyFit
-from sordino.mechanisms.stream.fit import StreamFit
+from sordino.mechanisms.local.part import SurveyPart
+from sordino.mechanisms.local.running_sums import RunningSums
+from sordino.mechanisms.local.subsets import Subsets
+from sordino.mechanisms.local.waves import Waves
 from sordino.privacy.books import Charge
 from sordino.privacy.requests import Answering, NoiseKey, Prepared
 from sordino.workloads.base import Array
 
 __all__ = ["reports_of", "values_of"]
 
-# Clients that are encoded at once: their noise is a stream of so many coordinates.
-_CHUNK = 2**14
+# Clients, and steps of all of them, that are encoded at once.
+_CHUNK, _STEPS = 2**14, 2**24
 
 
 def values_of(values: object, ndim: int) -> Array:
@@ -40,14 +43,15 @@ def reports_of(fit: SurveyFit, values: Array) -> Answering[NDArray[np.int64]]:
     out = np.empty((len(values), fit.numbers), dtype=np.int64)
 
     def encode(noise: NoiseKey) -> NDArray[np.int64]:
-        survey, w = fit.survey, fit.survey.intervals
-        for part, first in enumerate(range(0, len(values), _CHUNK)):
-            chunk = slice(first, first + _CHUNK)
+        survey, at_once = fit.survey, min(_CHUNK, _STEPS // fit.survey.intervals)
+        for part, first in enumerate(range(0, len(values), at_once)):
+            chunk = slice(first, first + at_once)
             rows = survey.increments(values[chunk])
-            out[chunk, :w] = _noisy(fit.sums, rows.T, _derived(noise, 2 * part)).T
+            end = fit.report.numbers
+            out[chunk, :end] = _noisy(fit.report, rows, _derived(noise, 2 * part))
             if fit.level is not None:
-                starts = survey.starts(values[chunk])
-                out[chunk, w] = _noisy(fit.level, starts[None, :], _derived(noise, 2 * part + 1))[0]
+                starts = survey.starts(values[chunk])[:, None]
+                out[chunk, end:] = _noisy(fit.level, starts, _derived(noise, 2 * part + 1))
         return out
 
     unit = fit.request.unit
@@ -62,17 +66,23 @@ def reports_of(fit: SurveyFit, values: Array) -> Answering[NDArray[np.int64]]:
     )
 
 
-def _noisy(fit: StreamFit, rows: NDArray[np.int64], key: bytes | None) -> NDArray[np.int64]:
-    """Return the lattice increments that streams of these items publish, a column each."""
-    stream = _core.Stream(fit.strategy, fit.door, rows.shape[1], key)
+def _noisy(part: SurveyPart, rows: NDArray[np.int64], key: bytes | None) -> NDArray[np.int64]:
+    """Return what clients with these rows of shares send, shape (clients, part.numbers)."""
+    if isinstance(part, Waves):
+        return part.core.tell(rows, part.bits, part.flips, key).astype(np.int64)[:, None]
+    if isinstance(part, Subsets):
+        return _core.tell_subset(rows, part.size, part.bits, part.flips, key).astype(np.int64).reshape(-1, part.size)
+    assert isinstance(part, RunningSums)
+    # A stream whose coordinates are the clients.
+    stream = _core.Stream(part.fit.strategy, part.fit.door, len(rows), key)
     try:
-        stream.prepare(np.ascontiguousarray(rows).reshape(-1))
+        stream.prepare(np.ascontiguousarray(rows.T).reshape(-1))
         held = stream.held()
     finally:
         stream.close()
     assert held is not None
-    units: NDArray[np.int64] = held[3].reshape(rows.shape)
-    return units
+    units: NDArray[np.int64] = held[3].reshape(rows.shape[::-1])
+    return units.T
 
 
 def _derived(noise: NoiseKey, part: int) -> bytes | None:

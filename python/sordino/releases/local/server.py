@@ -19,18 +19,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sordino.mechanisms.local.family import SurveyFit
+    from sordino.mechanisms.local.part import SurveyPart
     from sordino.workloads.base import Array
 
 __all__ = ["LocalServer"]
-
-# No honest report is further off, in standard deviations: less likely than e^-800, for Laplace noise e^-40.
-_FURTHEST = 40.0
 
 _MERGED_BEFORE = "these reports were added before: a server is merged once, and not with itself"
 
 
 class _Reports(NamedTuple):
-    """What was added up: replaced as a whole, so that an exception leaves it before or after a report."""
+    """What was added up, part by part: replaced as a whole, so that an exception leaves it before or after a report."""
 
     sums: Array
     accepted: int
@@ -55,15 +53,9 @@ class LocalServer(Uncopied):
 
     def __init__(self, fit: SurveyFit) -> None:
         self.fit = fit
-        self._reports = _Reports(np.zeros(fit.numbers), 0, set(), frozenset({secrets.token_bytes(16)}))
+        steps = sum(part.steps for part in fit.parts)
+        self._reports = _Reports(np.zeros(steps), 0, set(), frozenset({secrets.token_bytes(16)}))
         self._guard = Turn("this server belongs to another process: both would count the same reports")
-        fitted = [fit.sums] * fit.survey.intervals + ([fit.level] if fit.level else [])
-        widest = fit.sums.strategy.variances(np.arange(1, fit.survey.intervals + 1, dtype=np.uint64)).max()
-        # An increment is a difference of two sums.
-        units = [f.door.quarter_units / 4.0 for f in fitted]
-        spread = [2.0 * float(np.sqrt(widest)) * u for u in units]
-        clients = [fit.survey.largest * 2.0**-f.door.grid for f in fitted]
-        self._limit = np.array([_FURTHEST * s + c for s, c in zip(spread, clients, strict=True)])
 
     @property
     def accepted(self) -> int:
@@ -83,7 +75,7 @@ class LocalServer(Uncopied):
         with self._guard():
             clients = self._named()  # also where nobody is named: the last one may be written over
             if client is None or self._is_new(client, clients):
-                self._add(found, 1, client)
+                self._add(found[None, :], client)
 
     @staticmethod
     def _is_new(client: Hashable, clients: set[Hashable]) -> bool:
@@ -100,9 +92,18 @@ class LocalServer(Uncopied):
             self._reports.clients.add(self._reports.last)
         return self._reports.clients
 
-    def _add(self, sums: Array, count: int, client: Hashable = None) -> None:
-        reports = self._reports
-        self._reports = reports._replace(sums=reports.sums + sums, accepted=reports.accepted + count, last=client)
+    def _add(self, found: Array, client: Hashable = None) -> None:
+        reports, sums = self._reports, [part.sums(numbers) for part, numbers in self._parts_of(found)]
+        self._reports = reports._replace(
+            sums=reports.sums + np.concatenate(sums), accepted=reports.accepted + len(found), last=client
+        )
+
+    def _parts_of(self, numbers: Array) -> Iterator[tuple[SurveyPart, Array]]:
+        """Yield the parts of messages, with their numbers."""
+        first = 0
+        for part in self.fit.parts:
+            yield part, numbers[..., first : first + part.numbers]
+            first += part.numbers
 
     def add_many(self, messages: object, clients: Iterable[Hashable] | None = None) -> None:
         """Add many reports, shape (reports, numbers): row by row as `add`.
@@ -128,7 +129,7 @@ class LocalServer(Uncopied):
         if found is not None and found.ndim == 2:
             with self._guard():
                 self._named()
-                self._add(found.sum(axis=0), len(found))
+                self._add(found)
             return
         for message in _rows(messages):
             self.add(message)
@@ -148,9 +149,11 @@ class LocalServer(Uncopied):
             return None
         if array.dtype.kind not in "biuf" or array.ndim not in {1, 2} or array.shape[-1] != self.fit.numbers:
             return None
-        numbers = array.astype(np.float64)
-        sound = (np.abs(numbers) <= self._limit) & (numbers == np.floor(numbers))  # integers, also beside a missing one
-        return numbers if sound.all() else None
+        with np.errstate(over="ignore"):  # numbers beyond floats are no client's
+            numbers = array.astype(np.float64)
+        whole = numbers == np.floor(numbers)  # integers, also beside a missing one
+        honest = [part.are_honest(theirs) for part, theirs in self._parts_of(numbers)]
+        return numbers if whole.all() and all(honest) else None
 
     def merge(self, other: LocalServer) -> None:
         """Add what another server of the same plan has added up.
@@ -187,13 +190,11 @@ class LocalServer(Uncopied):
         if accepted == 0:
             raise InvalidParameterError("there are no reports yet")
         fit, w = self.fit, self.fit.survey.intervals
-        spacing = 2.0**fit.sums.door.grid * fit.survey.counted_unit
-        shares = np.cumsum(sums[:w]) * spacing / accepted
+        shares = fit.report.estimate(sums[:w], accepted)
         level = None
         if fit.level is not None:
             low, high = fit.survey.bounds
-            units = sums[w] * 2.0**fit.level.door.grid * fit.survey.counted_unit
-            level = float(units) / accepted * (high - low)
+            level = float(fit.level.estimate(sums[w:], accepted)[0]) * (high - low)
         return LocalEstimate(fit, accepted, shares, level)
 
     def __repr__(self) -> str:

@@ -1,0 +1,70 @@
+"""What a client sends of one row of shares, and what a server makes of many."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sordino.mechanisms.fits import AnyDoor
+from sordino.privacy.costs import Cost
+from sordino.workloads.base import Array
+
+__all__ = ["SurveyPart"]
+
+
+class SurveyPart(ABC):
+    """How clients report a row of shares that sum to at most one.
+
+    Attributes:
+        steps: Running sums of the row that are estimated.
+    """
+
+    steps: int
+
+    # What is said of it, for a row of so many steps.
+    said: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str:
+            """Full name of the mechanism."""
+
+        @property
+        def numbers(self) -> int:
+            """Numbers that a client sends."""
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What they cost the client."""
+
+    @property
+    @abstractmethod
+    def doors(self) -> tuple[AnyDoor, ...]:
+        """Lattice and noise."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Any:
+        """What a file says so that the same is fitted again."""
+
+    @abstractmethod
+    def std(self) -> Array:
+        """Return the standard deviation, by noise alone, of an estimate from one client, shape (steps,)."""
+
+    @abstractmethod
+    def half_width(self, level: float, clients: int) -> Array:
+        """Return half widths of intervals for the estimates from so many clients, all steps together."""
+
+    @abstractmethod
+    def are_honest(self, reports: Array) -> bool:
+        """Return whether honest clients may have sent all of these numbers, shape (..., numbers)."""
+
+    @abstractmethod
+    def sums(self, reports: Array) -> Array:
+        """Return what is added up of honest reports, shape (reports, numbers): whole numbers, shape (steps,)."""
+
+    @abstractmethod
+    def estimate(self, sums: Array, clients: int) -> Array:
+        """Return the estimated mean of the running sums, shape (steps,), without bias."""

@@ -1,0 +1,107 @@
+"""What randomised responses have in common: they lie with a known probability, and their cost is pure."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sordino.accuracy.half_widths import bernstein_half_width
+from sordino.mechanisms.fits import AnyDoor
+from sordino.mechanisms.local.part import SurveyPart
+from sordino.privacy.calibration import flips_of_pure
+from sordino.privacy.costs import Cost, PureCost
+from sordino.workloads.base import Array
+
+__all__ = ["Response"]
+
+
+@dataclass(frozen=True)
+class _Flips:
+    """Randomised response as a door: the noise is the probability of a lie."""
+
+    quarter_units: int
+
+    # Probabilities are in units of 2^-40.
+    grid: ClassVar[int] = -40
+    # What is told is true or not.
+    sensitivity: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 0.0)
+
+    @property
+    def noise(self) -> float:
+        return self.quarter_units * 2.0**self.grid
+
+    @property
+    def scale(self) -> float:
+        return self.noise
+
+
+@dataclass(frozen=True, eq=False)
+class Response(SurveyPart):
+    """Reports that lie with a known probability.
+
+    Attributes:
+        epsilon: What a report costs.
+        steps: Steps of the row.
+        whole: Units of one client.
+    """
+
+    epsilon: float
+    steps: int
+    whole: int
+
+    @property
+    @abstractmethod
+    def odds(self) -> Fraction:
+        """Odds of a lie where nothing is said of the value."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """How far an estimate from one client is off at most."""
+
+    @cached_property
+    def _flips(self) -> _Flips:
+        return _Flips(flips_of_pure(self.epsilon, self.odds))
+
+    @property
+    def flips(self) -> int:
+        """Probability of a lie, in units of 2^-40."""
+        return self._flips.quarter_units
+
+    @property
+    def lie(self) -> float:
+        """Probability of a lie."""
+        return self._flips.noise
+
+    @property
+    def cost(self) -> Cost:
+        """What a report costs its client."""
+        return PureCost(self.epsilon)
+
+    @property
+    def doors(self) -> tuple[AnyDoor, ...]:
+        """The probability of a lie."""
+        return (self._flips,)
+
+    @property
+    def parameters(self) -> Any:
+        """Nothing: all of it follows from the request."""
+        return None
+
+    @property
+    def bits(self) -> int:
+        """Bits of a share."""
+        return self.whole.bit_length() - 1
+
+    def half_width(self, level: float, clients: int) -> Array:
+        """Return half widths of intervals, all steps together.
+
+        An estimate is a mean of independent numbers of which variance and range are known.
+        """
+        deviations = self.std() / np.sqrt(clients)
+        return bernstein_half_width(deviations, self.largest / clients, level, self.steps)
