@@ -137,7 +137,7 @@ mutants: build ## Mutation testing of door, sensitivities and composition (hours
 
 .PHONY: docs
 docs: build ## Build the documentation site, strictly
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 .PHONY: package
 package: $(VENV)/.ready ## Build wheel and sdist, install each into an empty environment, run the examples

@@ -42,6 +42,7 @@ from harness import Row, in_process, quick, table
 import geometry
 import streams
 import tables
+import training
 
 _HERE = Path(__file__).resolve().parent
 
@@ -68,6 +69,7 @@ def _main() -> int:
         "compressive_errors": compressive_errors.figures,
         "smooth": smooth.figures,
         "smooth_errors": smooth_errors.figures,
+        "training": training.figures,
         "event_streams": event_streams.figures,
         "event_errors": event_errors.figures,
         "services": services.figures,

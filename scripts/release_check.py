@@ -36,7 +36,10 @@ def faults(root: Path = ROOT, tag: str | None = None) -> list[str]:
     dependencies = _toml(root / "Cargo.toml")["workspace"]["dependencies"]
     stated = {
         "sordino-core in Cargo.toml": dependencies["sordino-core"]["version"].removeprefix("="),
-        "rust/sordino-bench/Cargo.toml": _toml(root / "rust/sordino-bench/Cargo.toml")["package"]["version"],
+        **{
+            f"rust/{crate}/Cargo.toml": _toml(root / "rust" / crate / "Cargo.toml")["package"]["version"]
+            for crate in ("sordino-bench", "sordino-fuzz", "sordino-mutants")
+        },
         "CITATION.cff": _cited((root / "CITATION.cff").read_text(encoding="utf-8"), "version"),
     }
     for package in _toml(root / "Cargo.lock")["package"]:

@@ -34,6 +34,7 @@ __all__ = [
     "StreamPlan",
     "TableDoor",
     "Tally",
+    "Waves",
     "Words",
     "Workload",
     "__version__",
@@ -72,6 +73,7 @@ __all__ = [
     "search_cut",
     "select",
     "several_strategy",
+    "tell_subset",
     "top_down",
     "tree_blocks",
     "unbiased_table",
@@ -103,6 +105,7 @@ class Waves:
     def sums(self, codes: NDArray[np.uint64]) -> NDArray[np.int64]: ...
     def distribution(self, means: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
+@final
 class Workload:
     """A validated workload."""
 

@@ -5,7 +5,11 @@ import yaml
 from shipped import ROOT, script, text
 
 release_check = script("release_check")
-FILES = ("CHANGELOG.md", "CITATION.cff", "Cargo.lock", "Cargo.toml", "pyproject.toml", "rust/sordino-bench/Cargo.toml")
+CRATES = ("sordino-bench", "sordino-fuzz", "sordino-mutants")
+FILES = (
+    *("CHANGELOG.md", "CITATION.cff", "Cargo.lock", "Cargo.toml", "pyproject.toml"),
+    *(f"rust/{crate}/Cargo.toml" for crate in CRATES),
+)
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ def test_they_agree():
         ("CITATION.cff", '\nversion: "'),
         ("Cargo.lock", 'name = "sordino-core"\nversion = "'),
         ("Cargo.toml", 'path = "rust/sordino-core", version = "='),
-        ("rust/sordino-bench/Cargo.toml", 'name = "sordino-bench"\nversion = "'),
+        *((f"rust/{crate}/Cargo.toml", f'name = "{crate}"\nversion = "') for crate in CRATES),
     ],
 )
 def test_one_that_differs_is_found(tree, name, before):

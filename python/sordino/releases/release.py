@@ -517,7 +517,7 @@ class Release:
                 tables of three attributes that overlap.
 
         Source: Mullins and others 2024 for the problem in the norm of the noise; Cox 1987 for whole numbers by chance;
-        [consistent tables](../consistent.md).
+        [consistent tables](consistent.md).
         """
         wishes = wishes_of(
             self,

@@ -165,8 +165,7 @@ impl Waves {
             Complex::new(1.0, -cos / sin) / (2.0 * steps * self.power[m / 2])
         });
         circle.truncate(self.steps);
-        circle.iter_mut().for_each(|value| *value += 0.5);
-        Ok(circle)
+        Ok(circle.into_iter().map(|value| value + 0.5).collect())
     }
 }
 

@@ -237,6 +237,7 @@ class _Table(Family):
         Column("numbers", 10, ""),
         Column("memory", 14, "", "bytes"),
     )
+    scales: ClassVar[bool] = False
 
     def check(self, request: Request) -> Request:
         asked, table = continual(request), table_of(request)
