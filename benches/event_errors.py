@@ -125,7 +125,7 @@ def _sensitivities() -> list[Row]:
         "edges": so.events.EdgeCount,
     }.items():
         enforced = so.plan(so.Continual(made(1000, steps, max_degree=30)), _PRIVACY, mechanism="blt")
-        promised = so.plan(so.Continual(made(1000, steps, max_degree=30, promised=True)), _PRIVACY, mechanism="blt")
+        promised = so.plan(so.Continual(made(1000, steps, max_degree=30, unchecked=True)), _PRIVACY, mechanism="blt")
         row(
             f"{name}, degrees ≤ 30 enforced",
             enforced,

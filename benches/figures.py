@@ -36,13 +36,13 @@ import smooth
 import smooth_errors
 import sparse
 import stream_errors
+import training
 from generated import machine, written
 from harness import Row, in_process, quick, table
 
 import geometry
 import streams
 import tables
-import training
 
 _HERE = Path(__file__).resolve().parent
 

@@ -289,7 +289,7 @@ def _merging() -> list[Row]:
         plan = _plan("kernel", 569, d, "auto")
         release = plan.release(_points(569, d))
         seconds = race({"ours": release.projected}, 3)["ours"]
-        found = release.projected().measure
+        found = release.projected().grid_measure
         assert found is not None
         cells = " x ".join(map(str, found.sizes))
         what = f"projection of a kernel summary onto measures on {cells} points, {found.iterations} iterations"

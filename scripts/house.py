@@ -64,6 +64,22 @@ def imported(path: Path) -> list[tuple[str, bool, int]]:
     return [entry for entry in found if not entry[0].startswith("_core")]
 
 
+def circles() -> list[list[str]]:
+    """Return modules that reach each other by imports, those for annotations and inside of functions too."""
+    known = {module for module in modules() if not is_facade(module)}
+    reached = {module: {target for target, _, _ in imported(modules()[module])} & known for module in known}
+    for between in sorted(known):
+        for targets in reached.values():
+            if between in targets:
+                targets.update(reached[between])
+    within = sorted(module for module in known if module in reached[module])
+    found: list[list[str]] = []
+    for module in within:
+        if not any(module in circle for circle in found):
+            found.append([other for other in within if other in reached[module] and module in reached[other]])
+    return found
+
+
 def lines_of_code(path: Path) -> int:
     """Return the lines that are neither blank, nor comment, nor docstring."""
     text = path.read_text(encoding="utf-8")

@@ -71,7 +71,6 @@ __all__ = [
     "root_diagonal",
     "seal",
     "search_cut",
-    "select",
     "several_strategy",
     "tell_subset",
     "top_down",
@@ -477,7 +476,7 @@ class StreamPlan:
         horizon: Literal["hard", "soft", "unbounded"],
         length: int,
         objective: Literal["mean", "max"],
-        option: int | None = None,
+        degree: int | None = None,
         participations: tuple[int, int] = ...,
     ) -> StreamPlan: ...
     @property
@@ -487,7 +486,7 @@ class StreamPlan:
     @property
     def operations(self) -> float: ...
     @property
-    def one_sign(self) -> bool:
+    def no_negative_products(self) -> bool:
         """Whether no product of two columns of the strategy is negative."""
     @property
     def falling_products(self) -> bool:
@@ -549,7 +548,6 @@ class SketchOperator:
     def column_entries(self) -> int: ...
     def column(self, cell: int) -> NDArray[np.int64]: ...
     def apply(self, x: NDArray[np.float64]) -> NDArray[np.float64]: ...
-    def adjoint(self, y: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
 
@@ -969,9 +967,6 @@ def tell_subset(
     rows: NDArray[np.int64], size: int, bits: int, flips: int, key: bytes | None = None
 ) -> NDArray[np.uint32]:
     """Messages of clients: sets of places, a row each."""
-
-def select(scores: NDArray[np.float64], sensitivity: float, epsilon: float, key: bytes | None = None) -> int:
-    """Index of the noisy maximum."""
 
 def watch_forks(byte: memoryview) -> None:
     """Say where a byte is that the system empties in a child; it is 1 otherwise."""

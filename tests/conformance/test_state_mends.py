@@ -29,7 +29,7 @@ EVENTS = {
     ),
     "edges": (so.events.EdgeCount(40, 64), lambda n: (list(range(n)), [39] * n), lambda s: s.value),
     "degrees": (
-        so.events.DegreeHistogram(40, 64, max_degree=3, promised=True),
+        so.events.DegreeHistogram(40, 64, max_degree=3, unchecked=True),
         lambda n: (list(range(0, 2 * n, 2))[:n], list(range(1, 2 * n + 1, 2))[:n]),
         lambda s: s.value,
     ),

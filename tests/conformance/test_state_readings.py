@@ -135,7 +135,7 @@ def test_surveys_with_other_parts_are_refused(tmp_path):
 
 
 def test_groups_are_told_the_same_conditions():
-    node = so.events.EdgeCount(8, 30, max_degree=3, level="node", promised=True)
+    node = so.events.EdgeCount(8, 30, max_degree=3, level="node", unchecked=True)
     said = so.plan(node, so.PureDP(epsilon=1.0), unit=so.AddRemove(3)).guarantee(5)
     assert "vertices" in said
     assert "a promise that is not checked" in said

@@ -415,10 +415,10 @@ def test_projections_are_probability_measures(mechanism, unit):
     plan = made(300, mechanism=mechanism, unit=unit, degree=5 if "histogram" in mechanism else "auto")
     release = plan.release(points(300))
     projected = release.projected() if "histogram" in mechanism else release.projected(grid=20)
-    weights = projected.measure.weights
+    weights = projected.grid_measure.weights
     assert (weights >= 0).all() and weights.sum() == pytest.approx(1, abs=1e-9)
     assert projected.post_processing == ("projected",) and release.post_processing == ()
-    nodes = [10 + 5 * (projected.measure.nodes[0] + 1), -3 + 2 * (projected.measure.nodes[1] + 1)]
+    nodes = [10 + 5 * (projected.grid_measure.nodes[0] + 1), -3 + 2 * (projected.grid_measure.nodes[1] + 1)]
     queries = KERNELS.at(points(4, seed=8))
     grid = np.stack(np.meshgrid(*nodes, indexing="ij"), axis=-1).reshape(-1, 2)
     values = np.exp(-0.5 * (((grid[:, None] - queries.centres[:, 0]) / [4, 1.6]) ** 2).sum(axis=-1))
@@ -439,7 +439,7 @@ def test_a_projection_is_nearest():
     """Against non-negative least squares, in the noise's own metric."""
     plan = made(60, d=1, mechanism="chebyshev-gaussian", degree=6, query_class=so.smooth.GaussianKernels(4.0))
     release = plan.release(points(60, 1))
-    measure = release.projected(grid=12).measure
+    measure = release.projected(grid=12).grid_measure
     phi = oracles.monomials(measure.nodes[0][:, None], np.arange(6)[:, None]).T
     y = release.sums / 60
     weights = np.array([0.0, *np.ones(5)])

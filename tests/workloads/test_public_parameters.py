@@ -229,7 +229,7 @@ def calls():
     add("Union.split", so.workloads.Union(parts).split, [1.0, 2.0, 3.0, 4.0])
     new("RunningHistogram", 4, 4, once=False)
     new("RareCount", 9, 9)
-    graph = {"max_degree": 2, "level": "edge", "promised": False}
+    graph = {"max_degree": 2, "level": "edge", "unchecked": False}
     for name in ("EdgeCount", "TriangleCount", "DegreeHistogram"):
         new(name, 4, 4, **graph)
     new("StarCount", 2, 4, 4, **graph)

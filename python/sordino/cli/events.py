@@ -24,7 +24,7 @@ _FILE = click.Path(path_type=Path)
 _FUNCTIONS = ("edges", "triangles", "stars", "degrees", "forest")
 _WORDS = ("substrings", "episodes")
 # What only some counts take.
-_OF_GRAPHS = ("vertices", "source", "target", "weight", "max_degree", "promised", "node", "k", "max_weight", "side")
+_OF_GRAPHS = ("vertices", "source", "target", "weight", "max_degree", "unchecked", "node", "k", "max_weight", "side")
 _OF_WORDS = ("alphabet", "longest", "column", "word", "threshold")
 _WEIGHT_BITS = 8
 
@@ -48,7 +48,7 @@ class _Choices(Guarantee):
     target: str | None = None
     weight: str | None = None
     max_degree: int | None = None
-    promised: bool = False
+    unchecked: bool = False
     node: bool = False
     k: int | None = None
     max_weight: float | None = None
@@ -92,12 +92,12 @@ class _Choices(Guarantee):
         if kind not in {"cuts", "forest"}:
             self.refuse(("weight", "max_weight"), kind)
         if kind == "cuts":
-            self.refuse(("max_degree", "promised", "node", "k"), kind)
+            self.refuse(("max_degree", "unchecked", "node", "k"), kind)
             bits = 0 if self.weight is None else _WEIGHT_BITS
             return so.events.WeightedGraph(vertices, length, max_weight=self.most_weight, weight_bits=bits)
         self.refuse(("side",), kind)
         level: Any = "node" if self.node else "edge"
-        options: dict[str, Any] = {"max_degree": self.max_degree, "promised": self.promised, "level": level}
+        options: dict[str, Any] = {"max_degree": self.max_degree, "unchecked": self.unchecked, "level": level}
         if kind == "stars":
             return so.events.StarCount(2 if self.k is None else self.k, vertices, length, **options)
         self.refuse(("k",), kind)
@@ -172,8 +172,12 @@ def _options(command: Any) -> Any:
             click.option("--weight", help="Column of weights: of cuts and forests."),
             click.option("--max-weight", type=float, help="Largest weight; others count nowhere.  [default: 1]"),
             click.option("--max-degree", type=int, help="Edges beyond it at a vertex are left out."),
-            click.option("--promised", is_flag=True, help="No vertex has more: nothing is charged for leaving out."),
-            click.option("--node", is_flag=True, help="Protect a vertex with all its edges; --promised."),
+            click.option(
+                "--unchecked",
+                is_flag=True,
+                help="You promise that no vertex has more: nothing is charged for leaving out.",
+            ),
+            click.option("--node", is_flag=True, help="Protect a vertex with all its edges; --unchecked."),
             click.option("--k", type=int, help="Edges of a star.  [default: 2]"),
             click.option("--side", multiple=True, metavar="A,B,...", help="Of cuts: vertices against all others."),
             click.option("--alphabet", help="Letters of a text; with --column names, with commas. Public."),

@@ -44,12 +44,12 @@ def vectors(unit: Unit, dim: int, norm: float) -> tuple[Pattern, ...]:
             return (Pattern(count, weight, separation, 1, 1, dim, norm),)
 
 
-def patterns(unit: Unit, dim: int, cells: int, one_signed: bool, one_sign: bool) -> tuple[Pattern, ...]:
+def patterns(unit: Unit, dim: int, cells: int, one_signed: bool, no_negative_products: bool) -> tuple[Pattern, ...]:
     """Return patterns each of which bounds what the unit can change; the least sensitivity counts.
 
     A record changes one item in at most b = `cells` coordinates, each by at most 1: squared norm b. A replaced
     record leaves one item (-1 in b coordinates) and enters the same or another (+1 in b coordinates): 2b where
-    columns of the strategy have no negative products (`one_sign`), 4b in any case; where a record is not
+    columns of the strategy have no negative products (`no_negative_products`), 4b in any case; where a record is not
     `one_signed`, entries may go from -1 to 1: 4b. k records at any steps are covered by k at one step (triangle
     inequality).
 
@@ -58,7 +58,7 @@ def patterns(unit: Unit, dim: int, cells: int, one_signed: bool, one_sign: bool)
         dim: Coordinates of an item.
         cells: b, coordinates that one record changes.
         one_signed: Whether entries of a record are not negative.
-        one_sign: Whether all products of columns of the strategy are non-negative.
+        no_negative_products: Whether all products of columns of the strategy are non-negative.
     """
     match unit:
         case AddRemove(records=records, per_cell=per_cell):
@@ -67,7 +67,7 @@ def patterns(unit: Unit, dim: int, cells: int, one_signed: bool, one_sign: bool)
                 return (together,)
             return together, Pattern(-(-records // per_cell), per_cell, 1, 1, 1, 1)
         case ReplaceOne(records=records):
-            squared = 2 * cells if one_sign and one_signed else 4 * cells
+            squared = 2 * cells if no_negative_products and one_signed else 4 * cells
             return (Pattern(1, records, 1, squared, 2 * cells, min(dim, 2 * records * cells)),)
         case UserLevel(max_participations=count, min_separation=separation, per_step=weight):
             return (Pattern(count, weight, separation, cells, cells, min(dim, count * weight * cells)),)

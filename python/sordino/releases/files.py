@@ -7,7 +7,7 @@ import hashlib
 import io
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sordino.errors import PlanFileError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.recoveries import RecoveryResult
+from sordino.releases.answers import Answers
 from sordino.releases.consistent.report import Consistency
 from sordino.releases.frames import answer_weights, format_of, frame_columns, label_columns, write_table
 from sordino.releases.labels import label_from_json, label_to_json
@@ -26,10 +27,9 @@ from sordino.workloads import Workload
 from sordino.workloads.base import Array, laid_out, specs_of, workloads_from_specs
 from sordino.workloads.layout import Layout
 
-if TYPE_CHECKING:
-    from sordino.releases.release import Release
-
 __all__ = ["dump_release", "load_release", "read_release", "save_release"]
+
+_Release = TypeVar("_Release", bound=Answers)
 
 _KIND = "release"
 _WHAT = "release"
@@ -41,7 +41,7 @@ _TEXT, _ARRAYS = b"sordino", b"sordino.arrays"
 _LONGEST = 2**31 - 1
 
 
-def save_release(release: Release, path: str | Path) -> Path:
+def save_release(release: Answers, path: str | Path) -> Path:
     """Write a release.
 
     Raises:
@@ -58,7 +58,7 @@ def save_release(release: Release, path: str | Path) -> Path:
     return write_table(path, _shown(release), described, _WHAT)
 
 
-def dump_release(release: Release) -> bytes:
+def dump_release(release: Answers) -> bytes:
     """Return a release as bytes: what a store keeps of it.
 
     Raises:
@@ -67,7 +67,7 @@ def dump_release(release: Release) -> bytes:
     return joined(*packed_record(_whole_record(release)))
 
 
-def read_release(content: bytes, kind: type[Release]) -> Release:
+def read_release(content: bytes, kind: type[_Release]) -> _Release:
     """Return the release that `dump_release` made bytes of.
 
     Raises:
@@ -76,7 +76,7 @@ def read_release(content: bytes, kind: type[Release]) -> Release:
     return rebuilt_from(*parted(content), lambda record: _rebuild(record, None, kind), _WHAT)
 
 
-def _whole_record(release: Release) -> dict[str, Any]:
+def _whole_record(release: Answers) -> dict[str, Any]:
     """Return all that `_rebuild` needs: the answers too, as they are before anything is shown of them."""
     columns = _columns(release) if release.workload.is_listed else {}
     index = release.index
@@ -85,7 +85,7 @@ def _whole_record(release: Release) -> dict[str, Any]:
     return {**_record(release), "index": index, "answered": columns}
 
 
-def _shown(release: Release) -> dict[str, Any]:
+def _shown(release: Answers) -> dict[str, Any]:
     """Return what other programs read: the columns of `to_frame`, with the unbiased answers, without intervals."""
     layout = release.workload.layout
     if not release.fit.has_intervals:
@@ -114,7 +114,7 @@ def _shown_digest(table: Any) -> str:
     return found.hexdigest()
 
 
-def _columns(release: Release) -> dict[str, Array]:
+def _columns(release: Answers) -> dict[str, Array]:
     """Return the numbers of all answers."""
     found = {"value": release.values}
     if release.fit.has_intervals:
@@ -124,7 +124,7 @@ def _columns(release: Release) -> dict[str, Array]:
     return {name: np.ascontiguousarray(column, dtype=np.float64).reshape(-1) for name, column in found.items()}
 
 
-def _record(release: Release) -> dict[str, Any]:
+def _record(release: Answers) -> dict[str, Any]:
     fit, report = release.fit, release.consistency
     return {
         "schema": SCHEMA,
@@ -155,7 +155,7 @@ def _reported(report: Consistency) -> dict[str, Any]:
     return {**asdict(report), "shrunk": [[list(s), factor] for s, factor in report.shrunk.items()]}
 
 
-def load_release(path: str | Path, kind: type[Release]) -> Release:
+def load_release(path: str | Path, kind: type[_Release]) -> _Release:
     """Read a release, fit its plan again, and see that they belong together.
 
     Raises:
@@ -182,7 +182,7 @@ def load_release(path: str | Path, kind: type[Release]) -> Release:
     return rebuilt_from(text, arrays, lambda record: _rebuild(record, table, kind), _WHAT)
 
 
-def _rebuild(record: dict[str, Any], table: Any, kind: type[Release]) -> Release:
+def _rebuild(record: dict[str, Any], table: Any, kind: type[_Release]) -> _Release:
     if record.get("kind") != _KIND:
         raise PlanFileError("the file is not a saved release")
     if table is not None and record["shown"] != _shown_digest(table):

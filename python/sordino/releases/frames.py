@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,14 +15,10 @@ from sordino._support.checks import one_of, path_of
 from sordino._support.extras import arrow_of
 from sordino._support.files import atomic_write
 from sordino.errors import InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
-from sordino.workloads import AllRanges, Histogram, Kronecker, Marginals, Matrix
+from sordino.releases.answers import Answers
+from sordino.workloads import AllRanges, Histogram, Kronecker, Marginals, Matrix, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.layout import Channels, Layout
-
-if TYPE_CHECKING:
-    from sordino.releases.adaptive.marginals import MarginalsRelease
-    from sordino.releases.adaptive.tree import TreeRelease
-    from sordino.releases.release import Release
 
 __all__ = [
     "NUMBERS",
@@ -46,7 +42,27 @@ NUMBERS = ("value", "unbiased", "stderr", "lower", "upper")
 """What columns of numbers are called, there or not: files add to what frames have."""
 
 
-def frame_of(release: Release, level: float, library: str | None) -> Any:
+class Labelled(Protocol):
+    """Whatever has answers that are called something."""
+
+    @property
+    def workload(self) -> Workload:
+        """What the answers answer."""
+
+    @property
+    def index(self) -> Any:
+        """Labels of the cells, None where there are none."""
+
+    @property
+    def values(self) -> Array:
+        """The answers."""
+
+    @property
+    def labels(self) -> Any:
+        """Labels of the answers, None where there are none."""
+
+
+def frame_of(release: Answers, level: float, library: str | None) -> Any:
     """Return the answers as a frame of a library, the first that is installed if None.
 
     Raises:
@@ -55,7 +71,7 @@ def frame_of(release: Release, level: float, library: str | None) -> Any:
     return made_frame(frame_columns(release, level), library)
 
 
-def frame_columns(release: Release, level: float) -> dict[str, Any]:
+def frame_columns(release: Answers, level: float) -> dict[str, Any]:
     """Return the answers column by column."""
     layout = release.workload.layout
     if layout is not None and layout.channels is not None:
@@ -66,7 +82,7 @@ def frame_columns(release: Release, level: float) -> dict[str, Any]:
     return label_columns(release) | numbers
 
 
-def label_columns(release: Release | TreeRelease | MarginalsRelease) -> dict[str, Any]:
+def label_columns(release: Labelled) -> dict[str, Any]:
     """Return what answers are called: levels of a schema, attributes, ends of ranges, labels, or their places."""
     layout, workload = release.workload.layout, release.workload
     if layout is not None:
@@ -86,7 +102,7 @@ def label_columns(release: Release | TreeRelease | MarginalsRelease) -> dict[str
     return {"index": list(places) if release.labels is None else list(release.labels)}
 
 
-def answer_weights(release: Release) -> Array:
+def answer_weights(release: Answers) -> Array:
     """Return what each answer was multiplied by: weights of levels; ones elsewhere."""
     layout = release.workload.layout
     if layout is None:
@@ -116,14 +132,14 @@ def _codes(workload: Marginals) -> dict[str, Any]:
     return columns
 
 
-def _answers(release: Release, level: float) -> dict[str, Array]:
+def _answers(release: Answers, level: float) -> dict[str, Array]:
     over = 1.0 / answer_weights(release)
     interval = release.interval(level)
     found = {"value": release.values, "stderr": release.stderr, "lower": interval.lower, "upper": interval.upper}
     return {name: np.asarray(values).reshape(-1) * over for name, values in found.items()}
 
 
-def _of_amounts(release: Release, layout: Layout, channels: Channels) -> dict[str, Any]:
+def _of_amounts(release: Answers, layout: Layout, channels: Channels) -> dict[str, Any]:
     """Return counts, sums and means, from what is missing to the largest amounts and the amounts.
 
     With both numbers `a` and `b` of a group: count `(a + b)/H`, sum `low·count + step·b`, mean their ratio, whose

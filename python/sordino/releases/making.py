@@ -15,6 +15,7 @@ from sordino.mechanisms.adaptive.trees import TreeFit
 from sordino.mechanisms.fits import Fit
 from sordino.mechanisms.keyed.fit import KeyFit
 from sordino.mechanisms.linear.fit import LinearFit
+from sordino.mechanisms.linear.fitting import with_chosen_sparsity
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.privacy.books import Charge
 from sordino.privacy.requests import Answering, NoiseKey, Prepared
@@ -116,7 +117,7 @@ def _prepare_table(fit: LinearFit, data: object, accounted: bool) -> Prepared[Re
         fit.open_choice.try_basis(fit.request, values)
 
     def measure(noise: NoiseKey) -> Release:
-        chosen = fit.chosen(values, noise.of("choice"))
+        chosen = with_chosen_sparsity(fit, values, noise.of("choice"))
         measured = chosen.door.measure(chosen.strategy, values, noise.key)
         return Release.of_measured(chosen, measured, index, noise.private, accounted, fit)
 
@@ -152,7 +153,7 @@ _TABLES = Making(
 # Releases that are finished as they are measured, and written as records.
 
 
-def _of_file(prepare: Callable[[Any, object, bool], Prepared[Any]], kind: type[Any], file: RecordFile[Any]) -> Making:
+def _of_file(prepare: Callable[[Any, object, bool], Prepared[Any]], kind: type[Any], file: RecordFile) -> Making:
     def answered_by(fit: Fit, record: object) -> Any:
         return record if isinstance(record, kind) and fit.is_same(record.fit) else None
 

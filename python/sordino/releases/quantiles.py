@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,10 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._support.checks import numbers, open_unit, real
 from sordino.errors import InvalidParameterError, ShapeError, UnsupportedMechanismError
+from sordino.releases.answers import Answers
 from sordino.workloads import Matrix, RunningSum
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import PublicTotal
-
-if TYPE_CHECKING:
-    from sordino.releases.release import Release
 
 __all__ = ["Moments", "Quantile", "moments_of", "quantile_of"]
 
@@ -81,7 +78,7 @@ class Moments:
         return math.sqrt(self.variance)
 
 
-def quantile_of(release: Release, share: object, level: object, edges: object, total: object) -> Quantile:
+def quantile_of(release: Answers, share: object, level: object, edges: object, total: object) -> Quantile:
     """Return where a share of all records is reached.
 
     The true cell is the first with `c_i - share * c_n >= 0`, for running sums `c`, and these rise: cells with an upper
@@ -115,7 +112,7 @@ def quantile_of(release: Release, share: object, level: object, edges: object, t
     return Quantile(q, cell, lower, upper, level, value, (float(bins[lower]), float(bins[upper + 1])))
 
 
-def _over(release: Release, sums: Release, q: float, level: float, known: float | None) -> tuple[Array, Array]:
+def _over(release: Answers, sums: Answers, q: float, level: float, known: float | None) -> tuple[Array, Array]:
     """Return `c_i - q c_n` and the half widths of intervals around it."""
     if known is not None:
         interval = sums.interval(level)
@@ -133,7 +130,7 @@ def _over(release: Release, sums: Release, q: float, level: float, known: float 
     return sums.values - q * sums.values[-1], width + q * width[-1]
 
 
-def moments_of(release: Release, level: object, edges: object, values: object) -> Moments:
+def moments_of(release: Answers, level: object, edges: object, values: object) -> Moments:
     """Return mean and variance of the values of cells.
 
     A mean `m` is in the interval if `Σ (v_i - m) x_i = 0` is within that sum's own interval (Fieller 1954). The
@@ -179,7 +176,7 @@ def moments_of(release: Release, level: object, edges: object, values: object) -
     )
 
 
-def _ratio(release: Release, values: Array, level: float) -> tuple[float, float]:
+def _ratio(release: Answers, values: Array, level: float) -> tuple[float, float]:
     """Return an interval for `Σ v_i x_i / Σ x_i`, within the values' range: a hundredth wider than needed."""
     least, most = float(values.min()), float(values.max())
     if least == most:
@@ -209,7 +206,7 @@ def _ratio(release: Release, values: Array, level: float) -> tuple[float, float]
     return min(max(low, least), most), max(min(high, most), least)
 
 
-def _cells_of(release: Release) -> int:
+def _cells_of(release: Answers) -> int:
     layout = release.fit.request.workload.layout
     if layout is not None and layout.channels is not None:
         raise UnsupportedMechanismError("amounts stand in two numbers a cell: quantiles are of counts in bins")
@@ -228,7 +225,7 @@ def _edges(edges: object, cells: int) -> NDArray[np.float64]:
     return found
 
 
-def _known(release: Release, total: object) -> float | None:
+def _known(release: Answers, total: object) -> float | None:
     if total is not None:
         found = real("total", total)
         if not 0.0 <= found < math.inf:

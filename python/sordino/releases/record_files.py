@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ __all__ = ["RecordFile", "common_record", "fit_and_units"]
 _T = TypeVar("_T")
 
 
-class RecordFile(NamedTuple, Generic[_T]):
+class RecordFile(NamedTuple):
     """A kind of release that is written as a record.
 
     Attributes:
@@ -29,10 +29,10 @@ class RecordFile(NamedTuple, Generic[_T]):
     """
 
     what: str
-    record: Callable[[_T], dict[str, Any]]
-    rebuild: Callable[[dict[str, Any], type[_T]], _T]
+    record: Callable[[Any], dict[str, Any]]
+    rebuild: Callable[[dict[str, Any], Callable[..., Any]], Any]
 
-    def save(self, release: _T, path: str | Path) -> Path:
+    def save(self, release: Any, path: str | Path) -> Path:
         """Write the plan and what was published.
 
         Raises:
@@ -40,7 +40,7 @@ class RecordFile(NamedTuple, Generic[_T]):
         """
         return write_record(self.record(release), path, self.what)
 
-    def dump(self, release: _T) -> bytes:
+    def dump(self, release: Any) -> bytes:
         """Return a release as bytes: what a store keeps of it."""
         return joined(*packed_record(self.record(release)))
 
@@ -50,7 +50,8 @@ class RecordFile(NamedTuple, Generic[_T]):
         Raises:
             PlanFileError: It did not, or what is there does not fit its plan.
         """
-        return rebuilt_from(*parted(content), lambda record: self.rebuild(record, kind), self.what)
+        found: _T = rebuilt_from(*parted(content), lambda record: self.rebuild(record, kind), self.what)
+        return found
 
     def load(self, path: str | Path, kind: type[_T]) -> _T:
         """Read a release, fit its plan again, and see that they belong together.
@@ -59,7 +60,8 @@ class RecordFile(NamedTuple, Generic[_T]):
             InputFileError: The file cannot be read.
             PlanFileError: The file is no such release, was altered, or does not fit its plan.
         """
-        return rebuilt(path, lambda record: self.rebuild(record, kind), self.what)
+        found: _T = rebuilt(path, lambda record: self.rebuild(record, kind), self.what)
+        return found
 
 
 def common_record(release: Any, kind: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._support.checks import integer
 from sordino.errors import UnsupportedMechanismError
+from sordino.releases.consistent.report import Consistency
 from sordino.releases.consistent.whole import whole_pairs, whole_total
 from sordino.releases.frames import made_frame, write_table
-from sordino.workloads import Marginals
+from sordino.workloads import Marginals, Workload
 from sordino.workloads.base import Array
-
-if TYPE_CHECKING:
-    from sordino.releases.adaptive.marginals import MarginalsRelease
-    from sordino.releases.release import Release
 
 __all__ = ["Records", "records_of"]
 
@@ -101,7 +98,23 @@ class Records:
         }
 
 
-def records_of(release: Release | MarginalsRelease, count: object, seed: object) -> Records:
+class ConsistentTables(Protocol):
+    """Whatever has marginal tables that agree."""
+
+    @property
+    def workload(self) -> Workload:
+        """What was asked."""
+
+    @property
+    def consistency(self) -> Consistency | None:
+        """How they were made consistent, None if they were not."""
+
+    @property
+    def tables(self) -> dict[tuple[int, ...], Array]:
+        """Tables by their attributes."""
+
+
+def records_of(release: ConsistentTables, count: object, seed: object) -> Records:
     """Return records with the one-way tables of a release, and tables of pairs that come near to its own.
 
     Raises:

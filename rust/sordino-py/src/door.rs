@@ -178,21 +178,6 @@ pub(crate) fn fit(
     Ok(Door { core })
 }
 
-/// Index of the noisy maximum.
-#[pyfunction]
-#[pyo3(signature = (scores, sensitivity, epsilon, key=None))]
-pub(crate) fn select(
-    py: Python<'_>,
-    scores: PyReadonlyArray1<'_, f64>,
-    sensitivity: f64,
-    epsilon: f64,
-    key: Option<[u8; 32]>,
-) -> PyResult<usize> {
-    let scores = scores.as_slice()?;
-    let key = key.map(Key::deterministic);
-    Ok(detached(py, || door::select(scores, sensitivity, epsilon, key.as_ref())).map_err(PyError::from)?)
-}
-
 /// Indices of the keys whose weight with Gaussian noise is above a threshold.
 #[pyfunction]
 #[pyo3(signature = (weights, quarter_units, threshold, key=None))]

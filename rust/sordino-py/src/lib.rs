@@ -39,7 +39,7 @@ mod _core {
     #[pymodule_export]
     use crate::bounds::{Discrepancy, LowerBounds, discrepancy, lower_bounds};
     #[pymodule_export]
-    use crate::door::{Door, Measured, fit, keep_keys, publish_keys, select};
+    use crate::door::{Door, Measured, fit, keep_keys, publish_keys};
     #[pymodule_export]
     use crate::estimate::{
         exchange, nearest_tables, project, project_measure, search_cut, top_down, unbiased_table, whole_table,

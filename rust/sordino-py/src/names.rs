@@ -14,6 +14,7 @@ use sordino_core::sketch;
 use sordino_core::smooth::Profile;
 use sordino_core::strategy;
 use sordino_core::stream;
+use sordino_core::transform;
 
 /// A value of the core that Python calls by name.
 macro_rules! named {
@@ -156,4 +157,22 @@ named!(Recovery(Algorithm), "recovery",
     "cosamp" => Algorithm::Cosamp,
     "hard-thresholding" => Algorithm::HardThresholding,
     "basis-pursuit" => Algorithm::BasisPursuit,
+);
+named!(BasisName(transform::BasisName), "basis",
+    "standard" => transform::BasisName::Standard,
+    "haar" => transform::BasisName::Haar,
+    "cosine" => transform::BasisName::Cosine,
+);
+named!(FilterKind(fn(&[f64]) -> Option<stream::Filter>), "filter",
+    "running_sum" => |_| Some(stream::Filter::RunningSum),
+    "running_average" => |_| Some(stream::Filter::RunningAverage),
+    "decay" => |parameters| match *parameters {
+        [decay, factor] => Some(stream::Filter::Decay { decay, factor }),
+        _ => None,
+    },
+    "window" => |parameters| match *parameters {
+        [window, factor] => Some(stream::Filter::Window { window: window as usize, factor }),
+        _ => None,
+    },
+    "taps" => |taps| Some(stream::Filter::Taps(taps.to_vec())),
 );

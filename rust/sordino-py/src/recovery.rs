@@ -68,10 +68,10 @@ impl Basis {
 
 #[pymethods]
 impl Basis {
-    /// "standard", "haar" or "cosine" with so many elements.
+    /// A basis that is built in, with so many elements.
     #[staticmethod]
-    fn named(name: &str, len: usize) -> Result<Self, PyError> {
-        Ok(Self(Kind::Named(NamedBasis::named(name, len)?)))
+    fn named(name: names::BasisName, len: usize) -> Result<Self, PyError> {
+        Ok(Self(Kind::Named(NamedBasis::new(name.0, len)?)))
     }
 
     /// A basis given by its two functions, a bound on the l1 norm of a cell's coefficients, and its accuracy.

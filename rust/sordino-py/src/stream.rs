@@ -12,7 +12,7 @@ use sordino_core::door;
 use sordino_core::door::Key;
 use sordino_core::error::Error;
 use sordino_core::interrupt;
-use sordino_core::stream::{self, Filter, Horizon, Items, Participation, StreamRecipe};
+use sordino_core::stream::{self, Horizon, Items, Participation, StreamRecipe};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -20,18 +20,6 @@ use zeroize::Zeroize;
 /// A built mechanism for a stream.
 #[pyclass(frozen, module = "sordino._core")]
 pub(crate) struct StreamPlan(pub Arc<stream::StreamPlan>);
-
-/// Filter by name, with its parameters.
-fn filter(kind: &str, parameters: &[f64]) -> Result<Filter, Error> {
-    Ok(match (kind, parameters) {
-        ("running_sum", _) => Filter::RunningSum,
-        ("running_average", _) => Filter::RunningAverage,
-        ("decay", [decay, factor]) => Filter::Decay { decay: *decay, factor: *factor },
-        ("window", [window, factor]) => Filter::Window { window: *window as usize, factor: *factor },
-        ("taps", taps) => Filter::Taps(taps.to_vec()),
-        _ => return Err(Error::Unsupported("unknown filter".into())),
-    })
-}
 
 /// What one protected unit changes: count (0: an exchange), weight, separation, and of an item: squared norm, l1 norm,
 /// coordinates; the Euclidean norm of records that are vectors, whose square may be four times as large.
@@ -53,23 +41,24 @@ fn patterns(patterns: Vec<Pattern>) -> Result<Vec<Participation>, Error> {
 #[pymethods]
 impl StreamPlan {
     #[new]
-    #[pyo3(signature = (filter, parameters, mechanism, law, horizon, length, objective, option=None, participations=(1, 1)))]
+    #[pyo3(signature = (filter, parameters, mechanism, law, horizon, length, objective, degree=None, participations=(1, 1)))]
     #[allow(clippy::too_many_arguments)] // the recipe, once
     fn new(
         py: Python<'_>,
-        filter: &str,
+        filter: names::FilterKind,
         parameters: Vec<f64>,
         mechanism: names::StreamMechanism,
         law: NoiseLaw,
         horizon: names::Horizon,
         length: u64,
         objective: names::Objective,
-        option: Option<u32>,
+        degree: Option<u32>,
         participations: (u64, u64),
     ) -> PyResult<Self> {
         let recipe = StreamRecipe {
-            filter: self::filter(filter, &parameters).map_err(PyError::from)?,
-            mechanism: mechanism.0(option),
+            filter: filter.0(&parameters)
+                .ok_or_else(|| PyError::from(Error::Unsupported("the filter has other parameters".into())))?,
+            mechanism: mechanism.0(degree),
             law: law.0,
             horizon: match horizon.0 {
                 Lasting::Hard => Horizon::Hard(length),
@@ -113,8 +102,8 @@ impl StreamPlan {
 
     /// Whether no product of two columns of the strategy is negative.
     #[getter]
-    fn one_sign(&self) -> bool {
-        self.0.one_sign()
+    fn no_negative_products(&self) -> bool {
+        self.0.no_negative_products()
     }
 
     /// Whether products of columns never grow with their distance.

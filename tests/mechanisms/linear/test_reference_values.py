@@ -14,7 +14,7 @@ from laplace_noise import of_laplace_noise
 from sordino.accuracy.bounds import singular_mean
 from sordino.mechanisms.fits import Request
 from sordino.mechanisms.linear.catalogue import MECHANISMS
-from sordino.mechanisms.linear.fit import fit_linear as fit
+from sordino.mechanisms.linear.fitting import fit_linear as fit
 from sordino.privacy.calibration import gaussian_mu
 
 PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)

@@ -78,8 +78,8 @@ def test_mixed_signs(name, most):
     true = largest(found.matrix, all_changes(8, most, signed=True))
     assert true <= plan.fit.sensitivity["ideal"] <= true * (1 + 1e-6)
     assert found.gap < 1e-3
-    one_sign = so.optimal.factorize(workload, unit=raises(most))
-    assert one_sign.certificate.lower <= found.certificate.lower * (1 + found.gap)
+    no_negative_products = so.optimal.factorize(workload, unit=raises(most))
+    assert no_negative_products.certificate.lower <= found.certificate.lower * (1 + found.gap)
     users = so.plan(workload, so.GaussianDP(mu=1.0), unit=so.UserLevel(most), factorization=found)
     assert users.rmse == plan.rmse
     if name == "histogram":  # independent noise

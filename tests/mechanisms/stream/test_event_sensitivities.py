@@ -185,16 +185,16 @@ def replaced_pairs(n, steps, promised=None):
 
 EDGE_LEVEL = [
     (so.events.EdgeCount, {}, (4, 5, True), 1.0),
-    (so.events.EdgeCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.events.EdgeCount, {"max_degree": 2, "unchecked": True}, (5, 5, True), 1.0),
     (so.events.EdgeCount, {"max_degree": 2}, (6, 6, False), 1.0),
     (so.events.TriangleCount, {}, (4, 6, False), 1.0),
-    (so.events.TriangleCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.events.TriangleCount, {"max_degree": 2, "unchecked": True}, (5, 5, True), 1.0),
     (so.events.TriangleCount, {"max_degree": 2}, (5, 6, False), 0.44),
     (so.events.StarCount, {}, (4, 6, False), 1.0),
-    (so.events.StarCount, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.events.StarCount, {"max_degree": 2, "unchecked": True}, (5, 5, True), 1.0),
     (so.events.StarCount, {"max_degree": 2}, (6, 6, False), 1.0),
-    (so.events.DegreeHistogram, {"max_degree": 3, "promised": True}, (4, 6, False), 1.0),
-    (so.events.DegreeHistogram, {"max_degree": 2, "promised": True}, (5, 5, True), 1.0),
+    (so.events.DegreeHistogram, {"max_degree": 3, "unchecked": True}, (4, 6, False), 1.0),
+    (so.events.DegreeHistogram, {"max_degree": 2, "unchecked": True}, (5, 5, True), 1.0),
     (so.events.DegreeHistogram, {"max_degree": 2}, (6, 6, False), 0.66),
     (so.events.DegreeHistogram, {"max_degree": 1}, (6, 5, True), 1.0),
 ]
@@ -207,7 +207,7 @@ def made(kind, n, options, k=None):
 
 
 def promise(options):
-    return options["max_degree"] if options.get("promised") else None
+    return options["max_degree"] if options.get("unchecked") else None
 
 
 @pytest.mark.parametrize(("kind", "options", "size", "least"), EDGE_LEVEL)
@@ -237,7 +237,7 @@ def test_no_edge_in_place_of_another_changes_more_than_is_charged(kind, options,
 
 def test_three_stars():
     """A 3-star needs degree 3: five vertices, a promised bound, and one that is enforced."""
-    for options, least in (({}, 0.3), ({"max_degree": 3, "promised": True}, 0.7), ({"max_degree": 3}, 0.3)):
+    for options, least in (({}, 0.3), ({"max_degree": 3, "unchecked": True}, 0.7), ({"max_degree": 3}, 0.3)):
         workload = so.events.StarCount(3, 5, N, **options)
         pairs = edge_pairs(5, 6, False, promise(options))
         check(workload, so.AddRemove(1), differences(workload, pairs), least)
@@ -259,7 +259,7 @@ def test_three_stars():
 )
 def test_no_vertex_changes_more_than_is_charged(kind, bound, least):
     """A vertex with all its edges, where no vertex has more than the promised number of them."""
-    workload = made(kind, 5, {"max_degree": bound, "promised": True, "level": "node"})
+    workload = made(kind, 5, {"max_degree": bound, "unchecked": True, "level": "node"})
     pairs = node_pairs(5, 5, True, bound) if bound == 2 else node_pairs(5, 6, False, bound)
     check(workload, so.AddRemove(1), differences(workload, pairs), least)
     for ends in BATCHES[1:]:
@@ -269,7 +269,7 @@ def test_no_vertex_changes_more_than_is_charged(kind, bound, least):
 @pytest.mark.parametrize("k", [2, 3])
 def test_units_of_several_edges_are_charged_together(k):
     """So many edges with all their events: brute force by leaving out sets of them."""
-    workload = so.events.DegreeHistogram(4, N, max_degree=3, promised=True)
+    workload = so.events.DegreeHistogram(4, N, max_degree=3, unchecked=True)
     pairs = []
     for stream in graphs(4, 5, repeats=False):
         for gone in itertools.combinations(stream, k):
@@ -306,7 +306,7 @@ def forests(level):
 def test_no_weighted_edge_changes_the_forest_by_more_than_is_charged(level, least, ends):
     options = {"max_weight": 4.0, "weight_bits": 2}
     if level == "node":
-        options |= {"level": "node", "max_degree": 3, "promised": True}
+        options |= {"level": "node", "max_degree": 3, "unchecked": True}
         if ends != SINGLE:
             return
     workload = so.events.SpanningForestCost(4, N, **options)
@@ -457,7 +457,7 @@ def test_users_of_several_events(separation):
         other = [None if t in (a, b) else letter for t, letter in enumerate(text)]
         pairs.append((text, tuple(other)))
     check(words, unit, differences(words, pairs), 0.6)
-    functions = so.events.TriangleCount(4, N, max_degree=3, promised=True)
+    functions = so.events.TriangleCount(4, N, max_degree=3, unchecked=True)
     pairs = [
         (stream, tuple(None if item in gone else item for item in stream))
         for stream in graphs(4, 6, repeats=False)
@@ -471,7 +471,7 @@ def test_streams_without_an_end_are_charged_for_all_that_follows():
     C = strategy(so.RunningSum(), "blt")
     cases = [
         (so.events.TriangleCount(5, max_degree=2), so.AddRemove(1), edge_pairs(5, 5, True)),
-        (so.events.DegreeHistogram(5, max_degree=2, promised=True), so.AddRemove(1), edge_pairs(5, 5, True, 2)),
+        (so.events.DegreeHistogram(5, max_degree=2, unchecked=True), so.AddRemove(1), edge_pairs(5, 5, True, 2)),
         (so.events.SubstringCounts(2, 3), so.ReplaceOne(1), word_pairs(2, 6, so.ReplaceOne(1))),
         (so.events.EpisodeCounts(2, 2), so.AddRemove(1), word_pairs(2, 6, so.AddRemove(1))),
     ]
@@ -493,7 +493,7 @@ def times_a_column(workload, unit=None, mechanism="square-root", privacy=MU):
 def test_sensitivities_have_their_closed_forms():
     """Over the norm of one column of the square root, whose columns have products that fall with the distance."""
     n, D, k = 100, 10, 3
-    promised = {"max_degree": D, "promised": True}
+    promised = {"max_degree": D, "unchecked": True}
     node = promised | {"level": "node"}
     root = math.sqrt(6 * D - 4)
     expected = [
@@ -519,7 +519,7 @@ def test_sensitivities_have_their_closed_forms():
         # Node-level histograms round a cross product up to an integer.
         assert times_a_column(workload) == pytest.approx(value, rel=1e-3 if "node" in repr(workload) else 1e-9)
         assert times_a_column(workload) >= value * (1.0 - 1e-9)
-    forest = so.events.SpanningForestCost(n, 64, max_weight=5.0, level="node", max_degree=D, promised=True)
+    forest = so.events.SpanningForestCost(n, 64, max_weight=5.0, level="node", max_degree=D, unchecked=True)
     assert times_a_column(forest) == pytest.approx(math.sqrt(2.0) * 5.0 * D)
 
 
@@ -591,7 +591,9 @@ def test_a_letter_that_is_missing_from_its_step(longest):
 
 def test_events_of_a_vertex_that_come_again():
     """On the node level the forest's bound is on events, and the plan says so."""
-    plan = so.plan(so.events.SpanningForestCost(4, 9, max_degree=2, level="node", promised=True), so.GaussianDP(mu=1.0))
+    plan = so.plan(
+        so.events.SpanningForestCost(4, 9, max_degree=2, level="node", unchecked=True), so.GaussianDP(mu=1.0)
+    )
     assert "more than 2 events" in plan.guarantee()
 
 

@@ -15,7 +15,8 @@ from sordino.mechanisms.fits import Request, fit_all, least_error
 from sordino.mechanisms.linear.catalogue import MECHANISMS, WRITTEN, Mechanism
 from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
-from sordino.mechanisms.linear.fit import LinearFit, best_option, fit_linear, least_gaussian_error
+from sordino.mechanisms.linear.fit import LinearFit, least_gaussian_error
+from sordino.mechanisms.linear.fitting import fit_linear, with_best_branching
 from sordino.mechanisms.linear.search import Progress
 from sordino.mechanisms.linear.split import choose_parts
 from sordino.privacy.units import ReplaceOne
@@ -219,7 +220,7 @@ def _near_the_bound(request: Request, automatic: list[Mechanism], progress: Prog
 def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:
     if mechanism.strategy == "split":
         return fit_linear(request, mechanism, parts=choose_parts(request, mechanism.law))
-    return best_option(request, mechanism, progress)
+    return with_best_branching(request, mechanism, progress)
 
 
 def _fits(

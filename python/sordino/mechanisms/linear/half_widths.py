@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +14,9 @@ from sordino.accuracy.lattice_half_widths import (
     discrete_sum_half_width,
     standard_deviation,
 )
+from sordino.mechanisms.linear.measurement import LinearMeasurement
 from sordino.workloads import Filter, GroupConvolution, Histogram, RunningSum, Workload
 from sordino.workloads.base import Array
-
-if TYPE_CHECKING:
-    from sordino.mechanisms.linear.fit import LinearFit
 
 __all__ = ["answer_half_widths", "largest_half_width"]
 
@@ -34,7 +31,9 @@ _LOOKED_AT = 8
 _LEAST = 1e-12
 
 
-def answer_half_widths(fitted: LinearFit, workload: Workload, stderr: Array, level: float, answers: int) -> Array:
+def answer_half_widths(
+    fitted: LinearMeasurement, workload: Workload, stderr: Array, level: float, answers: int
+) -> Array:
     """Return the half width of each answer's interval, shape (answers,).
 
     Args:
@@ -69,7 +68,7 @@ def answer_half_widths(fitted: LinearFit, workload: Workload, stderr: Array, lev
     return fitted.half_widths(stderr, level, answers)
 
 
-def largest_half_width(fitted: LinearFit, level: float) -> float:
+def largest_half_width(fitted: LinearMeasurement, level: float) -> float:
     """Return the half width of the widest interval; of more than 8 answers of those looked at, with large errors.
 
     Raises:
@@ -85,16 +84,16 @@ def largest_half_width(fitted: LinearFit, level: float) -> float:
     return float(_by_weights(fitted, workload, near, stderr[near], level, 1).max())
 
 
-def _own(fitted: LinearFit, workload: Workload) -> bool:
+def _own(fitted: LinearMeasurement, workload: Workload) -> bool:
     return workload == fitted.request.workload
 
 
-def _weighs(fitted: LinearFit, workload: Workload) -> bool:
+def _weighs(fitted: LinearMeasurement, workload: Workload) -> bool:
     """Whether the weights of an answer can be listed: not of queries of a domain beyond all memory."""
     return fitted.strategy.geometry in {"l1", "common"} and workload.core.input_len is not None
 
 
-def _of_weights(fitted: LinearFit, weights: Array, level: float, answers: int) -> float:
+def _of_weights(fitted: LinearMeasurement, weights: Array, level: float, answers: int) -> float:
     """Half width of an answer that weighs the measured numbers by these magnitudes."""
     kept = np.flatnonzero(weights > _LEAST * weights.max(initial=0.0))
     if not len(kept):
@@ -105,7 +104,7 @@ def _of_weights(fitted: LinearFit, weights: Array, level: float, answers: int) -
     return discrete_sum_half_width(weights[kept] * steps[kept], rates[kept], level, answers)
 
 
-def _of_output(fitted: LinearFit, stderr: Array, level: float, answers: int) -> Array:
+def _of_output(fitted: LinearMeasurement, stderr: Array, level: float, answers: int) -> Array:
     """Half widths for answers that are measured themselves: each has the noise of one number."""
     _, rates, lengths = fitted.door.discrete
     if not len(rates):
@@ -115,7 +114,7 @@ def _of_output(fitted: LinearFit, stderr: Array, level: float, answers: int) -> 
     return stderr * (widths[0] if (rates == rates[0]).all() else np.repeat(widths, lengths))
 
 
-def _nested(fitted: LinearFit, steps: int, level: float, answers: int) -> Array:
+def _nested(fitted: LinearMeasurement, steps: int, level: float, answers: int) -> Array:
     """Half widths for sums of 1, 2, ... equal variates: those of the next number on a grid of 1 %."""
     grid = [1]
     while grid[-1] < steps:
@@ -135,7 +134,7 @@ def _is_ring(workload: GroupConvolution | Filter) -> bool:
     return isinstance(workload, GroupConvolution) or workload.boundary == "circular"
 
 
-def _few_laws(fitted: LinearFit, workload: Workload) -> bool:
+def _few_laws(fitted: LinearMeasurement, workload: Workload) -> bool:
     """Whether an identity strategy under a filter with ends gives few different sets of weights."""
     return (
         fitted.mechanism.measures == "identity"
@@ -145,7 +144,7 @@ def _few_laws(fitted: LinearFit, workload: Workload) -> bool:
 
 
 def _by_weights(  # noqa: PLR0917 - which answers, and for how many intervals
-    fitted: LinearFit, workload: Workload, which: NDArray[np.int64], stderr: Array, level: float, answers: int
+    fitted: LinearMeasurement, workload: Workload, which: NDArray[np.int64], stderr: Array, level: float, answers: int
 ) -> Array:
     """Exact weights of each answer; equal ones are evaluated once."""
     known: dict[bytes, float] = {}

@@ -14,6 +14,7 @@ import numpy as np
 
 from sordino import _core
 from sordino.accuracy.factorizations import condensed, dense
+from sordino.mechanisms.linear.measurement import LinearMeasurement
 from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.guarantees import ApproxDP
 from sordino.workloads.base import Array
@@ -21,7 +22,6 @@ from sordino.workloads.base import Array
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sordino.mechanisms.linear.fit import LinearFit
     from sordino.workloads.constraints import Constraint
 
 __all__ = ["Projection", "project", "universal_bound", "zero_is_better"]
@@ -50,7 +50,7 @@ class Projection:
     iterations: int
 
 
-def project(fitted: LinearFit, constraint: Constraint, measured: Array) -> tuple[Array, Projection]:
+def project(fitted: LinearMeasurement, constraint: Constraint, measured: Array) -> tuple[Array, Projection]:
     """Return the answers of the projected estimate, shape (answers,), and how it was found."""
     assert fitted.factorization is not None
     matrix = fitted.factorization.matrix
@@ -80,7 +80,7 @@ def project(fitted: LinearFit, constraint: Constraint, measured: Array) -> tuple
     return answers, Projection(cells, weights, gap / expected, iterations)
 
 
-def _metric(fitted: LinearFit, matrix: Array, noise: Array) -> tuple[NDArray[np.intp], Array]:
+def _metric(fitted: LinearMeasurement, matrix: Array, noise: Array) -> tuple[NDArray[np.intp], Array]:
     """Return the measured rows that are projected, and the linear map whose Euclidean norm is minimised."""
     every = np.arange(len(matrix))
     match fitted.mechanism.name:
@@ -100,14 +100,14 @@ def _metric(fitted: LinearFit, matrix: Array, noise: Array) -> tuple[NDArray[np.
             return every, np.diag(1.0 / noise)
 
 
-def _answers_map(fitted: LinearFit) -> Array:
+def _answers_map(fitted: LinearMeasurement) -> Array:
     """Return T with `‖T z‖` the (weighted) norm of the answers `A B⁺ z`."""
     assert fitted.factorization is not None
     mapped: Array = condensed(fitted.request.workload)[0] @ fitted.factorization.inverse
     return mapped
 
 
-def universal_bound(fitted: LinearFit) -> float:
+def universal_bound(fitted: LinearMeasurement) -> float:
     """Return an upper bound on the rmse of Gaussian noise of one radius, projected onto the constraint.
 
     For data within the constraint `‖ŷ - y‖² <= 2 n max_j |⟨a_j, w⟩| + g` (Lemma 1, by the duality gap g), and
@@ -126,7 +126,7 @@ def universal_bound(fitted: LinearFit) -> float:
     return math.sqrt(min(projected, alone)) * condensed(fitted.request.workload)[1]
 
 
-def zero_is_better(fitted: LinearFit) -> bool:
+def zero_is_better(fitted: LinearMeasurement) -> bool:
     """Whether answering zero to all queries has a smaller error than the noise, for every input within the constraint.
 
     `|y_i| <= n max_j |a_ij|`; the rms of that against the rms of the noise.

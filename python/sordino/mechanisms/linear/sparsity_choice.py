@@ -10,11 +10,11 @@ import numpy as np
 
 from sordino import _core
 from sordino.errors import InvalidParameterError
+from sordino.mechanisms.linear.measurement import LinearMeasurement
 
 if TYPE_CHECKING:
     from sordino.mechanisms.fits import Request
     from sordino.mechanisms.linear.compression import Compression
-    from sordino.mechanisms.linear.fit import LinearFit
 
 __all__ = ["SparsityChoice"]
 
@@ -29,7 +29,7 @@ class SparsityChoice:
 
     compression: Compression
 
-    def scores(self, fitted: LinearFit) -> _core.SparsityScores:
+    def scores(self, fitted: LinearMeasurement) -> _core.SparsityScores:
         """Return what is public about the choice: candidates, errors by noise, sensitivity, epsilon.
 
         The noise of a candidate is what its sketch has on S coefficients, `sqrt(S log2(n/S) k/(k - S))` times the
@@ -47,7 +47,7 @@ class SparsityChoice:
             list(options), penalties, request.unit.relation(), domain.max_value, domain.fraction_bits, epsilon
         )
 
-    def _penalty(self, fitted: LinearFit, cells: int, option: int) -> float:
+    def _penalty(self, fitted: LinearMeasurement, cells: int, option: int) -> float:
         operator = self.compression.chosen(option).operator(cells)
         measurements = operator.description[2]
         law = fitted.mechanism.law
@@ -80,7 +80,7 @@ class SparsityChoice:
         table[cells[0]] = cells[1]
         return table
 
-    def select(self, fitted: LinearFit, cells: Any, key: bytes | None) -> int:
+    def select(self, fitted: LinearMeasurement, cells: Any, key: bytes | None) -> int:
         """Return the chosen sparsity: the one look at the data before it is measured."""
         size = fitted.request.workload.core.input_len or 0
         table = self._table(fitted.request, cells)

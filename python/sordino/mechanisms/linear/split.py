@@ -8,7 +8,8 @@ from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Request, fit_all
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
-from sordino.mechanisms.linear.fit import LinearFit, best_option
+from sordino.mechanisms.linear.fit import LinearFit
+from sordino.mechanisms.linear.fitting import with_best_branching
 from sordino.workloads import Union, Workload
 
 __all__ = ["choose_parts"]
@@ -32,7 +33,7 @@ def choose_parts(request: Request, law: Law) -> tuple[tuple[str, int], ...]:
 
 def _best(request: Request) -> LinearFit:
     serving = (mechanism for mechanism in MECHANISMS if _serves(mechanism, request.workload))
-    fits, _ = fit_all(serving, request, lambda mechanism: best_option(request, mechanism))
+    fits, _ = fit_all(serving, request, lambda mechanism: with_best_branching(request, mechanism))
     # Shares are of independent noise; others have a norm on blocks.
     fits = [fit for fit in fits if fit.strategy.geometry in {"l1", "l2"}]
     if not fits:

@@ -12,7 +12,8 @@ from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Progress, Shown, none_serves
 from sordino.mechanisms.fits import Request, fit_all, least_error
 from sordino.mechanisms.smooth.catalogue import SMOOTH_MECHANISMS
-from sordino.mechanisms.smooth.fit import SmoothFit, queries
+from sordino.mechanisms.smooth.fit import SmoothFit
+from sordino.mechanisms.smooth.measurement import queries
 from sordino.mechanisms.smooth.sizing import fit_smooth
 from sordino.privacy.guarantees import PureDP
 from sordino.privacy.units import AddRemove, Unit

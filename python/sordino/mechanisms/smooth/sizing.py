@@ -13,9 +13,10 @@ from sordino._support.checks import integer
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.fits import Request
 from sordino.mechanisms.smooth.catalogue import SmoothMechanism
-from sordino.mechanisms.smooth.fit import SmoothFit, count_is_public, queries
+from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.mechanisms.smooth.kernel_axes import KernelAxis, kernel_axis, stored_axis
 from sordino.mechanisms.smooth.known_total import KnownTotal, total_of_cells, total_of_kernel
+from sordino.mechanisms.smooth.measurement import count_is_public, queries
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
 from sordino.workloads.base import Array

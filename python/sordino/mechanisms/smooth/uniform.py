@@ -6,17 +6,14 @@ Of the answer, or of 0 where that is surer: what no query exceeds is a bound tha
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.errors import UnsupportedMechanismError
+from sordino.mechanisms.smooth.measurement import SmoothMeasurement
 from sordino.workloads.base import Array
 from sordino.workloads.smooth.queries import KernelQueries
-
-if TYPE_CHECKING:
-    from sordino.mechanisms.smooth.fit import SmoothFit
 
 __all__ = ["uniform_error"]
 
@@ -24,7 +21,7 @@ __all__ = ["uniform_error"]
 _FINENESS = 4
 
 
-def uniform_error(fitted: SmoothFit, beta: float) -> float:
+def uniform_error(fitted: SmoothMeasurement, beta: float) -> float:
     """Return a bound for all queries of the class together that fails with probability at most `beta`.
 
     Chebyshev sums: `|f - Pf|` by Jackson's theorem or bounds of summed coefficients, and the noise `|sum c_m z_m|/n` by
@@ -45,7 +42,7 @@ def uniform_error(fitted: SmoothFit, beta: float) -> float:
             raise UnsupportedMechanismError(f"{fitted.mechanism.strategy} has no bound over a whole class of queries")
 
 
-def _kernel(fitted: SmoothFit, beta: float) -> float:
+def _kernel(fitted: SmoothMeasurement, beta: float) -> float:
     points, overshoot = 1, 1.0
     for axis in fitted.axes:
         intervals = _FINENESS * max(axis.degree - 1, 1)
@@ -64,7 +61,7 @@ def _kernel(fitted: SmoothFit, beta: float) -> float:
     return width / fitted.workload.points + fitted.truncation
 
 
-def _chebyshev(fitted: SmoothFit, beta: float) -> float:
+def _chebyshev(fitted: SmoothMeasurement, beta: float) -> float:
     workload = fitted.workload
     indices = fitted.features.indices()
     assert indices is not None

@@ -504,7 +504,9 @@ def fit_stream(request: Request, mechanism: StreamMechanism) -> StreamFit:
     )
     if events is None:
         if asked.record_norm is None:
-            single = patterns(request.unit, asked.dim, asked.cells_per_record, asked.one_signed, strategy.one_sign)
+            single = patterns(
+                request.unit, asked.dim, asked.cells_per_record, asked.one_signed, strategy.no_negative_products
+            )
         else:
             single = vectors(request.unit, asked.dim, asked.record_norm)
         found: tuple[tuple[Pattern, ...], ...] = tuple((pattern,) for pattern in single)

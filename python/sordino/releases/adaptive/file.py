@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from sordino import _core
 from sordino.errors import PlanFileError, UnsupportedMechanismError
@@ -10,10 +11,6 @@ from sordino.mechanisms.adaptive.marginals import AdaptiveMarginalsFit
 from sordino.mechanisms.adaptive.trees import TreeFit
 from sordino.releases.labels import label_from_json, label_to_json
 from sordino.releases.record_files import RecordFile, common_record, fit_and_units
-
-if TYPE_CHECKING:
-    from sordino.releases.adaptive.marginals import MarginalsRelease
-    from sordino.releases.adaptive.tree import TreeRelease
 
 __all__ = ["MARGINALS", "TREE"]
 
@@ -33,7 +30,7 @@ def _published(record: dict[str, Any], kind: str, of: type[_Fit], what: str) -> 
     return fit, measured
 
 
-def _tree(record: dict[str, Any], kind: type[TreeRelease]) -> TreeRelease:
+def _tree(record: dict[str, Any], kind: Callable[..., Any]) -> Any:
     fit, measured = _published(record, _TREE, TreeFit, "tree")
     index = record["index"]
     if index is not None:
@@ -43,21 +40,21 @@ def _tree(record: dict[str, Any], kind: type[TreeRelease]) -> TreeRelease:
     return kind(fit, measured, index, private=record["private"] is True, accounted=record["accounted"] is True)
 
 
-def _marginals(record: dict[str, Any], kind: type[MarginalsRelease]) -> MarginalsRelease:
+def _marginals(record: dict[str, Any], kind: Callable[..., Any]) -> Any:
     fit, measured = _published(record, _MARGINALS, AdaptiveMarginalsFit, "marginals")
     made = kind(fit, measured, private=record["private"] is True, accounted=record["accounted"] is True)
     return made.agreeing(total=record["total"], shrink=record["shrunk"])
 
 
-def _record(release: TreeRelease) -> dict[str, Any]:
+def _record(release: Any) -> dict[str, Any]:
     labels = None if release.index is None else [label_to_json(label) for label in release.index]
     return common_record(release, _TREE) | {"index": labels}
 
 
-TREE: RecordFile[TreeRelease] = RecordFile("tree", _record, _tree)
+TREE: RecordFile = RecordFile("tree", _record, _tree)
 """How trees are written."""
 
-MARGINALS: RecordFile[MarginalsRelease] = RecordFile(
+MARGINALS: RecordFile = RecordFile(
     "marginals",
     lambda release: common_record(release, _MARGINALS) | {"total": release.total, "shrunk": release.shrunk},
     _marginals,

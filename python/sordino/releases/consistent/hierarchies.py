@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.releases.answers import Answers
 from sordino.releases.consistent.report import Consistency, Wishes
 from sordino.releases.consistent.whole import whole_total
 from sordino.workloads import AllRanges, GroupBy
 from sordino.workloads.base import Array
-
-if TYPE_CHECKING:
-    from sordino.releases.release import Release
 
 __all__ = ["consistent_groups", "consistent_ranges"]
 
@@ -84,7 +81,7 @@ def _numbered(parent: NDArray[np.int64], depth: NDArray[np.int64], rest: NDArray
     return _Tree(starts, np.concatenate(nodes), rest)
 
 
-def consistent_groups(release: Release, workload: GroupBy, wishes: Wishes) -> tuple[Array, Consistency]:
+def consistent_groups(release: Answers, workload: GroupBy, wishes: Wishes) -> tuple[Array, Consistency]:
     """Return sums over nested groups: none negative, those within a group no more than it."""
     if not workload.nested:
         raise UnsupportedMechanismError("groups that cross have no top: consistent() serves nested ones")
@@ -133,7 +130,7 @@ def _tree_over(cells: int) -> tuple[list[int], NDArray[np.int64]]:
     return levels, np.concatenate(starts)
 
 
-def consistent_ranges(release: Release, workload: AllRanges, wishes: Wishes) -> tuple[Array, Consistency]:
+def consistent_ranges(release: Answers, workload: AllRanges, wishes: Wishes) -> tuple[Array, Consistency]:
     """Return sums over ranges of cells that are not negative: estimated cells, made so in a tree of blocks of eight."""
     levels, starts = _tree_over(workload.length)
     sums = [np.ascontiguousarray(release.cells).reshape(-1)]

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sordino import _core
 from sordino.errors import UnsupportedMechanismError
+from sordino.releases.answers import Answers
 from sordino.releases.consistent.known import kept_residuals, limits_of
 from sordino.releases.consistent.parts import Sizes, below_of, centred, margin_of, within
 from sordino.releases.consistent.report import Consistency, Norm, Set, Wishes
 from sordino.releases.consistent.whole import whole_tables
 from sordino.workloads import Marginals
 from sordino.workloads.base import Array
-
-if TYPE_CHECKING:
-    from sordino.releases.release import Release
 
 __all__ = ["consistent_tables"]
 
@@ -33,7 +30,7 @@ _LEAST_WEIGHT = 1e-100
 
 
 def _measured(
-    release: Release, workload: Marginals, below: list[Set], wishes: Wishes
+    release: Answers, workload: Marginals, below: list[Set], wishes: Wishes
 ) -> tuple[float, dict[Set, Array], Array]:
     """Return the total, the residuals of all sets as they were measured, and the variances of their entries.
 
@@ -68,7 +65,7 @@ def _measured(
 
 
 def _of_tables(
-    release: Release, workload: Marginals, below: list[Set], norm: Norm
+    release: Answers, workload: Marginals, below: list[Set], norm: Norm
 ) -> tuple[float, dict[Set, Array], Array]:
     """Return the same of tables that were measured one by one: the nearest that agree, in the same norm."""
     sizes, errors = Sizes(workload.levels), workload.split(release.stderr)
@@ -129,7 +126,7 @@ def _metric(sizes: Sizes, workload: Marginals, below: list[Set], norm: Norm, var
     return found
 
 
-def consistent_tables(release: Release, workload: Marginals, wishes: Wishes) -> tuple[Array, Consistency]:
+def consistent_tables(release: Answers, workload: Marginals, wishes: Wishes) -> tuple[Array, Consistency]:
     """Return the tables that agree, are as was wished and are nearest to the released ones."""
     if any(len(s) > _MOST_AXES for s in workload.sets):
         raise UnsupportedMechanismError(f"consistent() serves tables of at most {_MOST_AXES} attributes")

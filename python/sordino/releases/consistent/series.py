@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from sordino import _core
+from sordino.releases.answers import Answers
 from sordino.releases.consistent.report import Consistency, Wishes
 from sordino.releases.consistent.whole import whole_total
 from sordino.workloads import Histogram, RunningSum
 from sordino.workloads.base import Array
 
-if TYPE_CHECKING:
-    from sordino.releases.release import Release
-
 __all__ = ["consistent_cells", "consistent_sums"]
 
 
-def consistent_sums(release: Release, workload: RunningSum, wishes: Wishes) -> tuple[Array, Consistency]:
+def consistent_sums(release: Answers, workload: RunningSum, wishes: Wishes) -> tuple[Array, Consistency]:
     """Return running sums that never fall, from 0 to the total: the nearest, which are never further from the truth."""
     flat, given = np.ascontiguousarray(release.unbiased).reshape(-1), wishes.total
     if given is None:
@@ -36,7 +32,7 @@ def consistent_sums(release: Release, workload: RunningSum, wishes: Wishes) -> t
     return whole, Consistency(float(whole[-1]), whole=largest, never_worse=True)
 
 
-def consistent_cells(release: Release, workload: Histogram, wishes: Wishes) -> tuple[Array, Consistency]:
+def consistent_cells(release: Answers, workload: Histogram, wishes: Wishes) -> tuple[Array, Consistency]:
     """Return the nearest cells that are not negative and add up to the total."""
     cells = np.ascontiguousarray(release.unbiased).reshape(-1)
     total = max(float(cells.sum()), 0.0) if wishes.total is None else wishes.total

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from sordino._support.checks import flag, integer, one_of, real
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
+from sordino.releases.answers import Answers
 from sordino.releases.consistent.hierarchies import consistent_groups, consistent_ranges
 from sordino.releases.consistent.marginals import consistent_tables
 from sordino.releases.consistent.report import Consistency, Known, Norm, Shrink, Whole, Wishes
@@ -18,16 +19,13 @@ from sordino.workloads import AllRanges, GroupBy, Histogram, Marginals, RunningS
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import PublicTotal, SignedBound
 
-if TYPE_CHECKING:
-    from sordino.releases.release import Release
-
 __all__ = ["consistent_values", "wishes_of"]
 
 _MOST_RECORDS = 2.0**53
 
 
 def wishes_of(
-    release: Release,
+    release: Answers,
     *,
     total: object,
     shrink: Shrink | None,
@@ -68,7 +66,7 @@ def _known(name: str, value: object) -> Known:
     return value
 
 
-def _total(release: Release, total: object) -> float | None:
+def _total(release: Answers, total: object) -> float | None:
     """Return a public number of records, if one is known."""
     if isinstance(release.fit.request.constraint, SignedBound):
         raise UnsupportedMechanismError("cells that may be negative have no consistent counts")
@@ -85,7 +83,7 @@ def _total(release: Release, total: object) -> float | None:
     return constraint.total if isinstance(constraint, PublicTotal) else None
 
 
-def consistent_values(release: Release, wishes: Wishes) -> tuple[Array, Consistency]:
+def consistent_values(release: Answers, wishes: Wishes) -> tuple[Array, Consistency]:
     """Return the values, and how they were made.
 
     Raises:

@@ -18,7 +18,7 @@ __all__ = ["shares", "whole_pairs", "whole_tables", "whole_total"]
 # Beyond, the two nearest whole numbers are not told apart well enough.
 _MOST_WHOLE = 2**40
 
-_NO_PROMISE = (
+_NOT_WHOLE = (
     "tables of three attributes and more that overlap may have no whole numbers with common margins: records() gives "
     "whole tables, at a stated distance"
 )
@@ -73,7 +73,7 @@ def whole_tables(
     elif wishes.whole == "unbiased":
         raise UnsupportedMechanismError("whole numbers by chance are for running sums, histograms and one table")
     elif len(largest) > 2:
-        raise UnsupportedMechanismError(_NO_PROMISE)
+        raise UnsupportedMechanismError(_NOT_WHOLE)
     else:
         whole = whole_pairs(tables, count, empty)
     return np.concatenate([np.asarray(whole[s], dtype=np.float64).reshape(-1) for s in tables])

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from sordino.errors import PlanFileError
 from sordino.mechanisms.keyed.fit import KeyFit
 from sordino.releases.record_files import RecordFile, common_record, fit_and_units
-
-if TYPE_CHECKING:
-    from sordino.releases.keyed.release import KeyRelease
 
 __all__ = ["SKETCH"]
 
 _KIND = "key-release"
 
 
-def _rebuild(record: dict[str, Any], kind: type[KeyRelease]) -> KeyRelease:
+def _rebuild(record: dict[str, Any], kind: Callable[..., Any]) -> Any:
     fit, units = fit_and_units(record, _KIND, KeyFit, "sketch")
     if units.shape != (fit.strategy.measured_len,):
         raise PlanFileError("the sketch has another number of sums than its plan")
@@ -26,5 +24,5 @@ def _rebuild(record: dict[str, Any], kind: type[KeyRelease]) -> KeyRelease:
     return kind(fit, published, private=record["private"] is True, accounted=record["accounted"] is True)
 
 
-SKETCH: RecordFile[KeyRelease] = RecordFile("sketch", lambda release: common_record(release, _KIND), _rebuild)
+SKETCH: RecordFile = RecordFile("sketch", lambda release: common_record(release, _KIND), _rebuild)
 """How released sketches are written."""

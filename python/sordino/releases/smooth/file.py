@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from sordino.errors import PlanFileError
 from sordino.mechanisms.smooth.fit import SmoothFit
 from sordino.releases.record_files import RecordFile, common_record, fit_and_units
-
-if TYPE_CHECKING:
-    from sordino.releases.smooth.release import SmoothRelease
 
 __all__ = ["SUMMARY"]
 
 _KIND = "smooth-release"
 
 
-def _record(release: SmoothRelease) -> dict[str, Any]:
+def _record(release: Any) -> dict[str, Any]:
     return {
         **common_record(release, _KIND),
         "features": _mark(release.fit),
@@ -24,7 +22,7 @@ def _record(release: SmoothRelease) -> dict[str, Any]:
     }
 
 
-def _rebuild(record: dict[str, Any], kind: type[SmoothRelease]) -> SmoothRelease:
+def _rebuild(record: dict[str, Any], kind: Callable[..., Any]) -> Any:
     fit, units = fit_and_units(record, _KIND, SmoothFit, "summary")
     if record["features"] != _mark(fit):
         raise PlanFileError("the features of the summary come out otherwise on this machine: ask where it was made")
@@ -49,5 +47,5 @@ def _mark(fit: SmoothFit) -> str:
     return fit.features.mark.to_bytes(8, "little").hex()
 
 
-SUMMARY: RecordFile[SmoothRelease] = RecordFile("summary", _record, _rebuild)
+SUMMARY: RecordFile = RecordFile("summary", _record, _rebuild)
 """How summaries are written."""

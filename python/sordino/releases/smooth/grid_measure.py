@@ -18,7 +18,7 @@ from sordino.workloads.smooth.queries import ProductQueries, Query, values_of
 
 if TYPE_CHECKING:
     from sordino.mechanisms.linear.search import Progress
-    from sordino.releases.smooth.release import SmoothRelease
+    from sordino.mechanisms.smooth.fit import SmoothFit
 
 __all__ = ["GridMeasure", "project_summary"]
 
@@ -78,8 +78,10 @@ class GridMeasure:
         return cube.data(np.clip(u + jitter, -1.0, 1.0))
 
 
-def project_summary(release: SmoothRelease, grid: int | None, progress: Progress | None) -> GridMeasure:
-    """Return the measure on a grid whose feature averages are nearest to the released ones.
+def project_summary(
+    fitted: SmoothFit, averages: Array, variances: Array, grid: int | None, progress: Progress | None
+) -> GridMeasure:
+    """Return the measure on a grid whose feature averages are nearest to the released ones, with their variances.
 
     `min sum_m ((F w)_m - S_m/n)^2/var_m` over `w >= 0, sum w = 1`.
 
@@ -87,7 +89,6 @@ def project_summary(release: SmoothRelease, grid: int | None, progress: Progress
         UnsupportedMechanismError: Only declared queries were measured.
         InvalidParameterError: The grid is too large.
     """
-    fitted = release.fit
     if fitted.workload.declared is not None:
         raise UnsupportedMechanismError("declared queries do not describe a measure")
     dimension = fitted.workload.dimension
@@ -115,11 +116,11 @@ def project_summary(release: SmoothRelease, grid: int | None, progress: Progress
         raise InvalidParameterError("the summary has too many features to be projected")
     target, weights = np.zeros(hull), np.zeros(hull)
     places = (slice(None),) * dimension if fitted.indices is None else tuple(fitted.indices.T)
-    shape = hull if fitted.indices is None else (len(release.sums),)
+    shape = hull if fitted.indices is None else (len(averages),)
     # The constant is that of every probability measure.
-    known = release.variances > 0.0
-    deviation = np.sqrt(np.where(known, release.variances, 1.0))
-    target[places] = (release.sums / release.points).reshape(shape)
+    known = variances > 0.0
+    deviation = np.sqrt(np.where(known, variances, 1.0))
+    target[places] = averages.reshape(shape)
     weights[places] = np.where(known, deviation[known].min() / deviation, 0.0).reshape(shape)
     found, gap, iterations = _core.project_measure(
         [np.ascontiguousarray(factor) for factor in factors],

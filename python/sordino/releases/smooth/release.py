@@ -107,7 +107,7 @@ class SmoothRelease:
         private: False only under `sordino.testing.deterministic_noise`.
         accounted: Whether a ledger was charged.
         post_processing: What was done to the summary, in order.
-        measure: The probability measure it was projected onto, if it was.
+        grid_measure: The probability measure it was projected onto, if it was.
         names: What the coordinates are called, if they have names: public.
     """
 
@@ -116,7 +116,7 @@ class SmoothRelease:
     private: bool = True
     accounted: bool = False
     post_processing: tuple[str, ...] = ()
-    measure: GridMeasure | None = field(default=None, repr=False)
+    grid_measure: GridMeasure | None = field(default=None, repr=False)
     names: tuple[str, ...] | None = None
 
     @cached_property
@@ -191,7 +191,7 @@ class SmoothRelease:
             UnsupportedMechanismError: Only declared queries were measured.
             DataTypeError: No query.
         """
-        if self.measure is not None:
+        if self.grid_measure is not None:
             return self._of_measure(query)
         reader = reader_of(self.fit.workload, self.fit, self._noise_level)
         if isinstance(query, ProductQueries):
@@ -402,13 +402,13 @@ class SmoothRelease:
             UnsupportedMechanismError: Only declared queries were measured.
             InvalidParameterError: The grid is too large.
         """
-        measure = project_summary(self, grid, progress)
-        return replace(self, measure=measure, post_processing=(*self.post_processing, "projected"))
+        measure = project_summary(self.fit, self.sums / self.points, self.variances, grid, progress)
+        return replace(self, grid_measure=measure, post_processing=(*self.post_processing, "projected"))
 
     def _of_measure(self, query: Query) -> SmoothAnswers:
-        assert self.measure is not None
-        plain = replace(self, measure=None).query(query)
-        values = self.measure.query(query, self.fit.workload.cube).reshape(plain.values.shape)
+        assert self.grid_measure is not None
+        plain = replace(self, grid_measure=None).query(query)
+        values = self.grid_measure.query(query, self.fit.workload.cube).reshape(plain.values.shape)
         return replace(plain, values=values, unprojected=plain.values)
 
     def sample(self, count: int, generator: np.random.Generator | None = None) -> Array:
@@ -424,10 +424,10 @@ class SmoothRelease:
         Raises:
             UnsupportedMechanismError: The release was not projected.
         """
-        if self.measure is None:
+        if self.grid_measure is None:
             raise UnsupportedMechanismError("sample from a measure: release.projected().sample(...)")
         count = integer("count", count, least=1)
-        return self.measure.sample(
+        return self.grid_measure.sample(
             count, np.random.default_rng() if generator is None else generator, self.fit.workload.cube
         )
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sordino.errors import InputFileError, InvalidParameterError
 from sordino.tables.engines.sql import Dialect, statement
 from sordino.tables.schema import Schema
+from sordino.tables.tally import Tally
 
 __all__ = ["SparkDialect", "is_spark", "partial_tables", "table_of_spark"]
 
@@ -117,8 +118,6 @@ def partial_tables(schema: Schema, request_id: str) -> Callable[[Iterator[Any]],
 
     def partial(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415 - on an executor
-
-        from sordino.tables.tally import Tally  # noqa: PLC0415
 
         tally = Tally(schema, request_id=request_id)
         for batch in batches:

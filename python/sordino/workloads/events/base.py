@@ -117,7 +117,7 @@ def counted(unit: Unit, one: str, many: str) -> str:
     return f"Whether the stream has {what}"
 
 
-def change(*, rises: int, falls: int, l1: int, touched: int, weight: int, one_sign: bool) -> Change:
+def change(*, rises: int, falls: int, l1: int, touched: int, weight: int, no_negative_products: bool) -> Change:
     """Return the pattern of a change.
 
     Args:
@@ -126,6 +126,6 @@ def change(*, rises: int, falls: int, l1: int, touched: int, weight: int, one_si
         l1: Sum of all changes.
         touched: Counters that differ.
         weight: How many such changes there are; they add up (triangle inequality).
-        one_sign: Whether the strategy has no negative products of columns; otherwise all of `l1` is charged.
+        no_negative_products: Of columns of the strategy; otherwise all of `l1` is charged.
     """
-    return (Pattern(1, weight, 1, rises + falls if one_sign else l1 * l1, l1, touched),)
+    return (Pattern(1, weight, 1, rises + falls if no_negative_products else l1 * l1, l1, touched),)

@@ -75,8 +75,9 @@ class GraphFunction(EventWorkload):
         length: Number of steps, None if it is not known.
         max_degree: D. On the edge level it is enforced by leaving out edges; without it D = vertices - 1.
         level: 'edge': the unit is an edge. 'node': the unit is a vertex, and `max_degree` must be promised.
-        promised: Whether the caller promises that no vertex has more than D distinct edges: then nothing is charged for
-            enforcing it. If the promise is broken, edges beyond it are left out, and privacy is not what the plan says.
+        unchecked: Whether the caller promises that no vertex has more than D distinct edges: then nothing is charged
+            for enforcing it. If the promise is broken, edges beyond it are left out, and privacy is less than the plan
+            says.
 
     Raises:
         DataTypeError: An argument is of the wrong type.
@@ -90,19 +91,19 @@ class GraphFunction(EventWorkload):
         *,
         max_degree: int | None = None,
         level: Level = "edge",
-        promised: bool = False,
+        unchecked: bool = False,
     ) -> None:
         self.vertices, self.names = names_of("vertices", vertices, least=2, most=_MOST_VERTICES)
         self.length = steps_of("length", length)
         most = self.vertices - 1
         self.max_degree = None if max_degree is None else integer("max_degree", max_degree, least=1, most=most)
         self.level: Level = one_of("level", level, get_args(Level))
-        self.promised = flag("promised", promised)
-        if self.promised and self.max_degree is None:
-            raise InvalidParameterError("promised says that max_degree holds: give max_degree")
-        if self.level == "node" and not self.promised:
+        self.unchecked = flag("unchecked", unchecked)
+        if self.unchecked and self.max_degree is None:
+            raise InvalidParameterError("unchecked says that max_degree holds: give max_degree")
+        if self.level == "node" and not self.unchecked:
             raise InvalidParameterError(
-                "node level takes a promised degree bound only: max_degree=..., promised=True. One vertex more can "
+                "node level takes a promised degree bound only: max_degree=..., unchecked=True. One vertex more can "
                 "change all edges that a rule keeps"
             )
 
@@ -114,7 +115,7 @@ class GraphFunction(EventWorkload):
     @property
     def enforced(self) -> bool:
         """Whether the degree bound is enforced by leaving out edges."""
-        return self.max_degree is not None and not self.promised
+        return self.max_degree is not None and not self.unchecked
 
     @property
     def coordinates(self) -> int:
@@ -153,13 +154,13 @@ class GraphFunction(EventWorkload):
                 l1=rises + falls,
                 touched=1,
                 weight=times(unit),
-                one_sign=counters.one_sign,
+                no_negative_products=counters.no_negative_products,
             ),
         )
 
     def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
-        return "no negative products of columns" if counters.one_sign else "general"
+        return "no negative products of columns" if counters.no_negative_products else "general"
 
     def protected(self, unit: Unit) -> str:
         """Say what is protected, as the subject of a sentence."""
@@ -170,7 +171,7 @@ class GraphFunction(EventWorkload):
     @property
     def condition(self) -> str:
         """Return what the guarantee rests on that nobody checks, as the end of a sentence."""
-        if not self.promised:
+        if not self.unchecked:
             return ""
         return f", as long as no vertex has more than {self.degree} distinct edges, a promise that is not checked"
 
@@ -190,7 +191,7 @@ class GraphFunction(EventWorkload):
             "length": self.length,
             "max_degree": self.max_degree,
             "level": self.level,
-            "promised": self.promised,
+            "unchecked": self.unchecked,
         }
 
 
@@ -202,7 +203,7 @@ class EdgeCount(GraphFunction):
         length: Number of steps, None if it is not known.
         max_degree: Bound on degrees; not needed on the edge level.
         level: 'edge' or 'node'.
-        promised: Whether `max_degree` is promised.
+        unchecked: Whether `max_degree` is promised, and not checked.
     """
 
     kind: ClassVar[str] = "edge_count"
@@ -216,7 +217,7 @@ class TriangleCount(GraphFunction):
         length: Number of steps, None if it is not known.
         max_degree: Bound on degrees: an edge is in at most D - 1 triangles.
         level: 'edge' or 'node'.
-        promised: Whether `max_degree` is promised.
+        unchecked: Whether `max_degree` is promised, and not checked.
     """
 
     kind: ClassVar[str] = "triangle_count"
@@ -237,7 +238,7 @@ class StarCount(GraphFunction):
         length: Number of steps, None if it is not known.
         max_degree: Bound on degrees: an edge is in at most 2 C(D - 1, k - 1) stars.
         level: 'edge' or 'node'.
-        promised: Whether `max_degree` is promised.
+        unchecked: Whether `max_degree` is promised, and not checked.
     """
 
     kind: ClassVar[str] = "star_count"
@@ -250,12 +251,12 @@ class StarCount(GraphFunction):
         *,
         max_degree: int | None = None,
         level: Level = "edge",
-        promised: bool = False,
+        unchecked: bool = False,
     ) -> None:
         self.k = integer("k", k, least=2)
         if self.k > 64:
             raise InvalidParameterError("k must be at most 64")
-        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
+        super().__init__(vertices, length, max_degree=max_degree, level=level, unchecked=unchecked)
         _ = self._edge(), self._vertex() if self.level == "node" else 0
 
     def _edge(self) -> int:
@@ -278,7 +279,7 @@ class DegreeHistogram(GraphFunction):
         length: Number of steps, None if it is not known.
         max_degree: D, the last degree; needed.
         level: 'edge' or 'node'.
-        promised: Whether `max_degree` is promised.
+        unchecked: Whether `max_degree` is promised, and not checked.
     """
 
     kind: ClassVar[str] = "degree_histogram"
@@ -290,9 +291,9 @@ class DegreeHistogram(GraphFunction):
         *,
         max_degree: int | None = None,
         level: Level = "edge",
-        promised: bool = False,
+        unchecked: bool = False,
     ) -> None:
-        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
+        super().__init__(vertices, length, max_degree=max_degree, level=level, unchecked=unchecked)
         if self.max_degree is None:
             raise InvalidParameterError("a degree histogram needs max_degree")
 
@@ -315,12 +316,14 @@ class DegreeHistogram(GraphFunction):
         """Return what the unit changes: at either end of an edge a shift of the degrees from then on."""
         d, weight = self.degree, times(unit) * (2 if isinstance(unit, ReplaceOne) else 1)
         # One end: D - 1 counters go +1, -2, +1 and two change once.
-        end = 6 * d - 4 if counters.falling_products else 8 * d - 6 if counters.one_sign else (4 * d - 2) ** 2
+        end = (
+            6 * d - 4 if counters.falling_products else 8 * d - 6 if counters.no_negative_products else (4 * d - 2) ** 2
+        )
         if self.level == "edge":
             weight *= 3 if self.enforced else 1
             return ((Pattern(1, weight, 1, 4 * end, 8 * d - 4, d + 1),),)
         own, l1 = 2 * d + 1, d * (4 * d - 2) + 2 * d
-        if not counters.one_sign:
+        if not counters.no_negative_products:
             own = (2 * d) ** 2
         square = d * d * end + own + 2 * (math.isqrt(d * d * end * own) + 1)
         return ((Pattern(1, weight, 1, square, l1, d + 1),),)
@@ -344,7 +347,7 @@ class SpanningForestCost(GraphFunction):
         max_degree: Bound on the number of events of a vertex, edges counted as often as they come, for the node level;
             promised, and not checked.
         level: 'edge' (the unit is one event) or 'node'.
-        promised: Whether `max_degree` is promised.
+        unchecked: Whether `max_degree` is promised, and not checked.
     """
 
     kind: ClassVar[str] = "spanning_forest_cost"
@@ -358,10 +361,10 @@ class SpanningForestCost(GraphFunction):
         weight_bits: int = 16,
         max_degree: int | None = None,
         level: Level = "edge",
-        promised: bool = False,
+        unchecked: bool = False,
     ) -> None:
         self.max_weight, self.weight_bits = weight_grid(max_weight, weight_bits)
-        super().__init__(vertices, length, max_degree=max_degree, level=level, promised=promised)
+        super().__init__(vertices, length, max_degree=max_degree, level=level, unchecked=unchecked)
         if self.max_degree is not None and self.level == "edge":
             raise InvalidParameterError("the forest needs no degree bound on the edge level")
 
@@ -379,7 +382,16 @@ class SpanningForestCost(GraphFunction):
         """Return what the unit changes: rises and falls of W each."""
         weight = times(unit) * (self.degree if self.level == "node" else 1) * (2 if isinstance(unit, ReplaceOne) else 1)
         one = self.largest
-        return (change(rises=one**2, falls=one**2, l1=2 * one, touched=1, weight=weight, one_sign=counters.one_sign),)
+        return (
+            change(
+                rises=one**2,
+                falls=one**2,
+                l1=2 * one,
+                touched=1,
+                weight=weight,
+                no_negative_products=counters.no_negative_products,
+            ),
+        )
 
     def protected(self, unit: Unit) -> str:
         """Say what is protected, as the subject of a sentence."""

@@ -89,7 +89,7 @@ class WeightedGraph(EventWorkload):
 
     def changes(self, unit: Unit, counters: _core.StreamPlan) -> tuple[Change, ...]:
         """Return what the unit changes: events of one counter each."""
-        found = patterns(unit, self.coordinates, 1, self.one_signed, counters.one_sign)
+        found = patterns(unit, self.coordinates, 1, self.one_signed, counters.no_negative_products)
         scale = self.largest
         return tuple(
             (p._replace(item_squared=p.item_squared * scale * scale, item_l1=p.item_l1 * scale),) for p in found
@@ -97,7 +97,7 @@ class WeightedGraph(EventWorkload):
 
     def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
-        return "no negative products of columns" if counters.one_sign else "general"
+        return "no negative products of columns" if counters.no_negative_products else "general"
 
     def protected(self, unit: Unit) -> str:
         """Say what is protected, as the subject of a sentence."""

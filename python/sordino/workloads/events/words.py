@@ -147,11 +147,20 @@ class WordCounts(EventWorkload):
         square, l1, touched = self._bound(isinstance(unit, ReplaceOne))
         weight = times(unit)
         touched = min(touched * weight, self.coordinates)
-        return (change(rises=square, falls=0, l1=l1, touched=touched, weight=weight, one_sign=counters.one_sign),)
+        return (
+            change(
+                rises=square,
+                falls=0,
+                l1=l1,
+                touched=touched,
+                weight=weight,
+                no_negative_products=counters.no_negative_products,
+            ),
+        )
 
     def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
-        return "no negative products of columns" if counters.one_sign else "general"
+        return "no negative products of columns" if counters.no_negative_products else "general"
 
     def protected(self, unit: Unit) -> str:
         """Say what is protected, as the subject of a sentence."""
@@ -203,7 +212,7 @@ class SubstringCounts(WordCounts):
     def changes(self, unit: Unit, counters: _core.StreamPlan) -> tuple[Change, ...]:
         """Return what the unit changes: by norms of columns in a row, where every letter is a step."""
         general = super().changes(unit, counters)
-        if self.batches or not counters.one_sign:
+        if self.batches or not counters.no_negative_products:
             return general
         weight, lengths = times(unit), range(1, self.longest + 1)
         touched = {j: min(j * weight, self.coordinates) for j in lengths}

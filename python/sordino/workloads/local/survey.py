@@ -126,7 +126,7 @@ class LocalSurvey(EventWorkload):
 
     def assumes(self, counters: _core.StreamPlan) -> Property:
         """Say which property of the strategy the sensitivity uses."""
-        return "no negative products of columns" if counters.one_sign else "general"
+        return "no negative products of columns" if counters.no_negative_products else "general"
 
     def protected(self, unit: Unit) -> str:
         """Say what is protected, as the subject of a sentence."""

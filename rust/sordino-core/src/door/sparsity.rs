@@ -132,7 +132,7 @@ mod tests {
     use super::{Cells, SparsityChoice, tails};
     use crate::domain::Domain;
     use crate::door::Key;
-    use crate::transform::{Basis, NamedBasis};
+    use crate::transform::{Basis, BasisName, NamedBasis};
     use crate::unit::Unit;
 
     const CANDIDATES: [usize; 4] = [1, 2, 4, 8];
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn no_record_moves_a_score_further_than_the_bound() {
-        for name in ["haar", "cosine", "standard"] {
-            let basis = NamedBasis::named(name, 64).unwrap();
+        for name in [BasisName::Haar, BasisName::Cosine, BasisName::Standard] {
+            let basis = NamedBasis::new(name, 64).unwrap();
             let bound = choice(1.0).sensitivity(&basis).unwrap().get();
             let mut moved = 0.0f64;
             for seed in 0..20i64 {
@@ -169,7 +169,7 @@ mod tests {
                     cells[j] -= 1;
                 }
             }
-            assert!(moved <= bound && bound < 1.5 * moved + 1.0, "{name}: {moved} of {bound}");
+            assert!(moved <= bound && bound < 1.5 * moved + 1.0, "{name:?}: {moved} of {bound}");
         }
     }
 
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_best_is_found_when_privacy_allows() {
-        let basis = NamedBasis::named("haar", 64).unwrap();
+        let basis = NamedBasis::new(BasisName::Haar, 64).unwrap();
         // Four plateaus of 16 cells: four coefficients say all.
         let cells: Vec<i64> = (0..64).map(|i| [900, -300, 500, 20][i / 16]).collect();
         let key = Key::deterministic([5; 32]);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn bad_choices_are_refused() {
-        let basis = NamedBasis::named("haar", 8).unwrap();
+        let basis = NamedBasis::new(BasisName::Haar, 8).unwrap();
         let good = choice(1.0);
         for bad in [
             SparsityChoice { candidates: &[], penalties: &[], ..good },

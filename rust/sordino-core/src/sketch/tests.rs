@@ -2,7 +2,7 @@ use super::{Kind, Measuring, Operator, Sketch};
 use crate::door::NoiseLaw;
 use crate::estimate::recovery::Operator as _;
 use crate::strategy::Compression;
-use crate::transform::NamedBasis;
+use crate::transform::{BasisName, NamedBasis};
 use crate::unit::Unit;
 use crate::workload::Workload;
 use proptest::prelude::*;
@@ -89,7 +89,7 @@ fn stored_columns_are_the_columns() {
         [(Kind::Sparse { nonzeros: 3 }, 300, 40), (Kind::Hadamard, 300, 40), (Kind::Bernoulli, 90, 9)]
     {
         let operator = Operator::new(kind, cells, k, 2).unwrap();
-        let basis = NamedBasis::named("standard", operator.padded()).unwrap();
+        let basis = NamedBasis::new(BasisName::Standard, operator.padded()).unwrap();
         let measuring = Measuring::new(&operator, &basis).unwrap();
         let x: Vec<f64> = (0..operator.padded()).map(|j| (j as f64 * 0.37).sin()).collect();
         let y: Vec<f64> = (0..k).map(|r| (r as f64 * 0.77).cos()).collect();
@@ -102,7 +102,7 @@ fn stored_columns_are_the_columns() {
         operator.adjoint(&y, &mut direct);
         assert!(back.iter().zip(&direct).all(|(a, b)| (a - b).abs() < 1e-12));
     }
-    let other = NamedBasis::named("standard", 299).unwrap();
+    let other = NamedBasis::new(BasisName::Standard, 299).unwrap();
     assert!(Measuring::new(&Operator::new(Kind::Hadamard, 300, 40, 2).unwrap(), &other).is_err());
 }
 

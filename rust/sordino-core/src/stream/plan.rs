@@ -123,8 +123,8 @@ impl StreamPlan {
     }
 
     /// Whether no product of two columns of the strategy is negative.
-    pub fn one_sign(&self) -> bool {
-        self.strategy.one_sign()
+    pub fn no_negative_products(&self) -> bool {
+        self.strategy.no_negative_products()
     }
 
     /// Whether no product of a column with a later one grows with their distance.

@@ -43,21 +43,31 @@ pub enum NamedBasis {
     Cosine(Cosine),
 }
 
+/// The name of a basis that is built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BasisName {
+    /// [`NamedBasis::Standard`].
+    Standard,
+    /// [`NamedBasis::Haar`].
+    Haar,
+    /// [`NamedBasis::Cosine`].
+    Cosine,
+}
+
 impl NamedBasis {
-    /// `"standard"`, `"haar"` or `"cosine"` with this many elements.
+    /// The basis of this name with this many elements.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for another name or a number of elements that the basis does not have.
-    pub fn named(name: &str, len: usize) -> Result<Self, Error> {
+    /// [`Error::InvalidParameter`] for a number of elements that the basis does not have.
+    pub fn new(name: BasisName, len: usize) -> Result<Self, Error> {
         if len == 0 {
             return Err(Error::invalid("cells", "must be at least 1"));
         }
         match name {
-            "standard" => Ok(Self::Standard(len)),
-            "haar" if len.is_power_of_two() => Ok(Self::Haar(len)),
-            "haar" => Err(Error::invalid("cells", "Haar wavelets come in powers of two")),
-            "cosine" => Ok(Self::Cosine(Cosine::new(len))),
-            _ => Err(Error::invalid("basis", "must be standard, haar or cosine")),
+            BasisName::Standard => Ok(Self::Standard(len)),
+            BasisName::Haar if len.is_power_of_two() => Ok(Self::Haar(len)),
+            BasisName::Haar => Err(Error::invalid("cells", "Haar wavelets come in powers of two")),
+            BasisName::Cosine => Ok(Self::Cosine(Cosine::new(len))),
         }
     }
 }
@@ -107,14 +117,14 @@ impl Basis for NamedBasis {
 
 #[cfg(test)]
 mod tests {
-    use super::{Basis, NamedBasis};
+    use super::{Basis, BasisName, NamedBasis};
     use proptest::prelude::*;
 
     /// Dense matrices of the definitions, row `i` the `i`-th element of the basis.
-    fn dense(name: &str, n: usize) -> Vec<Vec<f64>> {
+    fn dense(name: BasisName, n: usize) -> Vec<Vec<f64>> {
         let norm = |k: usize| if k == 0 { (1.0 / n as f64).sqrt() } else { (2.0 / n as f64).sqrt() };
         match name {
-            "haar" => {
+            BasisName::Haar => {
                 let mut rows = vec![vec![(1.0 / n as f64).sqrt(); n]];
                 let mut width = n;
                 while width > 1 {
@@ -129,7 +139,7 @@ mod tests {
                 }
                 rows
             }
-            "cosine" => (0..n)
+            BasisName::Cosine => (0..n)
                 .map(|k| {
                     let angle = |j: usize| std::f64::consts::PI * k as f64 * (2 * j + 1) as f64 / (2 * n) as f64;
                     (0..n).map(|j| norm(k) * angle(j).cos()).collect()
@@ -141,11 +151,18 @@ mod tests {
 
     #[test]
     fn transforms_are_their_definitions() {
-        for (name, n) in [("haar", 1), ("haar", 2), ("haar", 64), ("cosine", 1), ("cosine", 2), ("cosine", 7)]
-            .into_iter()
-            .chain([("cosine", 60), ("cosine", 64), ("standard", 5)])
+        for (name, n) in [
+            (BasisName::Haar, 1),
+            (BasisName::Haar, 2),
+            (BasisName::Haar, 64),
+            (BasisName::Cosine, 1),
+            (BasisName::Cosine, 2),
+            (BasisName::Cosine, 7),
+        ]
+        .into_iter()
+        .chain([(BasisName::Cosine, 60), (BasisName::Cosine, 64), (BasisName::Standard, 5)])
         {
-            let basis = NamedBasis::named(name, n).unwrap();
+            let basis = NamedBasis::new(name, n).unwrap();
             let matrix = dense(name, n);
             let mut most = 0.0f64;
             for j in 0..n {
@@ -153,45 +170,50 @@ mod tests {
                 x[j] = 1.0;
                 basis.analyze(&mut x);
                 for (k, c) in x.iter().enumerate() {
-                    assert!((c - matrix[k][j]).abs() < 1e-14, "{name} {n}: {c} for {}", matrix[k][j]);
+                    assert!((c - matrix[k][j]).abs() < 1e-14, "{name:?} {n}: {c} for {}", matrix[k][j]);
                 }
                 most = most.max(x.iter().map(|c| c.abs()).sum());
             }
             let bound = basis.column_l1().get();
-            assert!(bound >= most && bound < most * (1.0 + 1e-9), "{name} {n}: {bound} for {most}");
+            assert!(bound >= most && bound < most * (1.0 + 1e-9), "{name:?} {n}: {bound} for {most}");
         }
     }
 
     /// Published values: 2.3921 and 2.4087 for Haar, 57.6 and 230.5 for cosines.
     #[test]
     fn column_bounds_at_large_sizes() {
-        let bound = |name, n| NamedBasis::named(name, n).unwrap().column_l1().get();
-        assert!((bound("haar", 1 << 12) - 2.3921).abs() < 1e-4);
-        assert!((bound("haar", 1 << 16) - 2.4087).abs() < 1e-4);
-        assert!((bound("cosine", 1 << 12) - 57.6).abs() < 0.05);
-        assert!((bound("cosine", 1 << 16) - 230.5).abs() < 0.05);
+        let bound = |name, n| NamedBasis::new(name, n).unwrap().column_l1().get();
+        assert!((bound(BasisName::Haar, 1 << 12) - 2.3921).abs() < 1e-4);
+        assert!((bound(BasisName::Haar, 1 << 16) - 2.4087).abs() < 1e-4);
+        assert!((bound(BasisName::Cosine, 1 << 12) - 57.6).abs() < 0.05);
+        assert!((bound(BasisName::Cosine, 1 << 16) - 230.5).abs() < 0.05);
     }
 
     #[test]
     #[ignore = "seconds; run by `make test-slow`"]
     fn large_transforms_invert_to_1e_13() {
-        for (name, n) in [("haar", 1usize << 20), ("cosine", 1 << 20), ("cosine", 1_000_003), ("cosine", 999_999)] {
-            let basis = NamedBasis::named(name, n).unwrap();
+        for (name, n) in [
+            (BasisName::Haar, 1usize << 20),
+            (BasisName::Cosine, 1 << 20),
+            (BasisName::Cosine, 1_000_003),
+            (BasisName::Cosine, 999_999),
+        ] {
+            let basis = NamedBasis::new(name, n).unwrap();
             let x: Vec<f64> = (0..n).map(|i| ((i * 7919) % 1009) as f64 / 500.0 - 1.0).collect();
             let mut c = x.clone();
             basis.analyze(&mut c);
             let energy = |v: &[f64]| v.iter().map(|a| a * a).sum::<f64>();
-            assert!((energy(&c) / energy(&x) - 1.0).abs() < 1e-10, "{name} {n}");
+            assert!((energy(&c) / energy(&x) - 1.0).abs() < 1e-10, "{name:?} {n}");
             basis.synthesize(&mut c);
             let error = c.iter().zip(&x).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-            assert!(error < 1e-13, "{name} {n}: {error}");
+            assert!(error < 1e-13, "{name:?} {n}: {error}");
         }
     }
 
     #[test]
     fn bad_sizes_are_refused() {
-        for (name, n) in [("haar", 12), ("haar", 0), ("cosine", 0), ("fourier", 8)] {
-            assert!(NamedBasis::named(name, n).is_err());
+        for (name, n) in [(BasisName::Haar, 12), (BasisName::Haar, 0), (BasisName::Cosine, 0)] {
+            assert!(NamedBasis::new(name, n).is_err());
         }
     }
 
@@ -202,7 +224,7 @@ mod tests {
             if haar {
                 x.resize(x.len().next_power_of_two(), 0.0);
             }
-            let basis = NamedBasis::named(if haar { "haar" } else { "cosine" }, x.len()).unwrap();
+            let basis = NamedBasis::new(if haar { BasisName::Haar } else { BasisName::Cosine }, x.len()).unwrap();
             let mut c = x.clone();
             basis.synthesize(&mut c);
             let dot: f64 = {

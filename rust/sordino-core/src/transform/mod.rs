@@ -11,6 +11,6 @@ mod haar;
 pub(crate) mod hadamard;
 pub(crate) mod wide;
 
-pub use basis::{Basis, NamedBasis};
+pub use basis::{Basis, BasisName, NamedBasis};
 pub use cosine::Cosine;
 pub use given::{BasisFunction, GivenBasis};

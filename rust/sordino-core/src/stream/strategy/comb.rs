@@ -149,7 +149,7 @@ impl StreamStrategy for Comb {
         pattern_norm(&self.kernel, self.tail, norm, pattern, steps)
     }
 
-    fn one_sign(&self) -> bool {
+    fn no_negative_products(&self) -> bool {
         false
     }
 

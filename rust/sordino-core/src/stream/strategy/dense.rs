@@ -115,7 +115,7 @@ impl StreamStrategy for Dense {
         Upper::rounded(worst * slack, 1).sqrt()
     }
 
-    fn one_sign(&self) -> bool {
+    fn no_negative_products(&self) -> bool {
         self.rows.entries.iter().all(|c| *c >= 0)
     }
 

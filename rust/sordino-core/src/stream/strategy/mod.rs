@@ -33,7 +33,7 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
 
     /// Upper bound of `‖C(e_a − e_b)‖` and `‖C e_a‖` over all steps a and b.
     fn exchange_norm(&self, steps: u64, l1: bool) -> Upper {
-        let square = Upper::exact(if self.one_sign() && !l1 { 2.0 } else { 4.0 });
+        let square = Upper::exact(if self.no_negative_products() && !l1 { 2.0 } else { 4.0 });
         self.norm(&Participation::single(), steps) * square.sqrt()
     }
 
@@ -59,7 +59,7 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
     }
 
     /// Whether no product of two columns of `C` is negative: entries of `C` are not.
-    fn one_sign(&self) -> bool {
+    fn no_negative_products(&self) -> bool {
         true
     }
 

@@ -65,7 +65,7 @@ impl StreamStrategy for Series {
         pattern_norm(&kernel, 0.0, single, pattern, steps)
     }
 
-    fn one_sign(&self) -> bool {
+    fn no_negative_products(&self) -> bool {
         self.kernel.taps().iter().all(|k| *k >= 0)
     }
 
@@ -82,7 +82,7 @@ impl StreamStrategy for Series {
                 exchange_norm(&kernel)
             }
             _ => {
-                let square = if self.one_sign() { 2.0 } else { 4.0 };
+                let square = if self.no_negative_products() { 2.0 } else { 4.0 };
                 self.norm(&Participation::single(), steps) * Upper::exact(square).sqrt()
             }
         }

@@ -54,10 +54,14 @@ pub(super) fn check_products(plan: &StreamPlan, c: &Matrix) {
     let product = |a: usize, b: usize| (0..c.rows()).map(|i| c.at(i, a) * c.at(i, b)).sum::<f64>();
     for j in 0..n {
         let products: Vec<f64> = (0..=j).map(|i| product(i, j)).collect();
-        assert!(!plan.one_sign() || products.iter().all(|g| *g >= -1e-9), "{:?} {products:?}", plan.recipe());
+        assert!(
+            !plan.no_negative_products() || products.iter().all(|g| *g >= -1e-9),
+            "{:?} {products:?}",
+            plan.recipe()
+        );
         let earlier = &products[..j];
         let falls = earlier.is_sorted_by(|further, nearer| *further <= nearer + 1e-9);
-        assert!(!plan.falling_products() || (falls && plan.one_sign()), "{:?} {products:?}", plan.recipe());
+        assert!(!plan.falling_products() || (falls && plan.no_negative_products()), "{:?} {products:?}", plan.recipe());
     }
 }
 
@@ -192,7 +196,8 @@ fn items_in_several_coordinates() {
     };
     for plan in square_plans(n as u64) {
         let (_, c) = strategy_matrix(&plan, n);
-        let one_sign = (0..n).all(|i| (0..n).all(|j| (0..n).map(|t| c.at(t, i) * c.at(t, j)).sum::<f64>() >= -1e-12));
+        let no_negative_products =
+            (0..n).all(|i| (0..n).all(|j| (0..n).map(|t| c.at(t, i) * c.at(t, j)).sum::<f64>() >= -1e-12));
         let norm = |records: &[(usize, f64, &[f64])]| -> f64 {
             let square = |t: usize, i: usize| {
                 records.iter().map(|(s, sign, item)| sign * c.at(t, *s) * item[i]).sum::<f64>().powi(2)
@@ -226,7 +231,7 @@ fn items_in_several_coordinates() {
             }
             assert!(null <= bound(b, b) * (1.0 + 1e-11));
             assert!(signed <= bound(4 * b, 2 * b) * (1.0 + 1e-11));
-            assert!(replaced <= bound(if one_sign { 2 * b } else { 4 * b }, 2 * b) * (1.0 + 1e-11));
+            assert!(replaced <= bound(if no_negative_products { 2 * b } else { 4 * b }, 2 * b) * (1.0 + 1e-11));
             // Two disjoint supports fit: √(2b) is attained where √b is; opposite signs: 2√b.
             if exact(&plan).0 {
                 assert!(null >= bound(b, b) * (1.0 - 1e-9));

@@ -6,19 +6,21 @@
 //! least-error Gaussian strategy for (weighted) marginals (Xiao et al. 2023, `ResidualPlanner`; Lebeda,
 //! Nikolov & Tang 2025, weighted Fourier factorizations). All of it is exact in integers.
 
+mod axis;
+mod boxed;
+mod build;
+mod residuals;
+
 use super::records::{BitSets, count};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space, table};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, cells, marginal};
+use axis::Axis;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
-/// Bits of the largest weight, where the numbers of levels allow.
-const WEIGHT_BITS: f64 = 18.0;
-/// Bits of the largest weighted residual of one record.
-const WEIGHTED_BITS: f64 = 24.0;
 /// Records (as codes) that one release can hold: residuals stay exact below this, and saturate above.
 const MAX_RECORDS: u64 = 1 << 31;
 /// Attribute counts up to this get the exact replacement sensitivity.
@@ -28,7 +30,7 @@ const BITSET_CELLS: usize = 64;
 
 /// How the budget is shared among residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shares {
+pub(in crate::strategy) enum Shares {
     /// Least mean squared error.
     Optimal,
     /// The same for every character (Barak et al. 2007).
@@ -52,7 +54,7 @@ struct Piece {
 
 /// Residuals, or the tables themselves, of all wanted marginals.
 #[derive(Debug, Clone)]
-pub(super) struct Marginals {
+pub(in crate::strategy) struct Marginals {
     radices: Vec<usize>,
     sets: Vec<Vec<usize>>,
     direct: bool,
@@ -64,204 +66,7 @@ pub(super) struct Marginals {
     factors: Vec<f64>,
 }
 
-/// Per-attribute constants of the residual operator.
-#[derive(Clone, Copy)]
-struct Axis(f64);
-
-impl Axis {
-    fn binary(self) -> bool {
-        self.0 == 2.0
-    }
-    /// Squared ℓ2 norm of a column: an integer.
-    fn column2(self) -> f64 {
-        if self.binary() { 1.0 } else { self.0 * (self.0 - 1.0) }
-    }
-    /// ℓ1 norm of a column: an integer.
-    fn column1(self) -> f64 {
-        if self.binary() { 1.0 } else { 2.0 * (self.0 - 1.0) }
-    }
-    /// Variance of a recovered cell at unit noise.
-    fn recovered(self) -> f64 {
-        if self.binary() { 0.25 } else { (self.0 - 1.0) / self.0.powi(3) }
-    }
-    /// Variance of a recovered cell at unit noise, over the share of variance that centring leaves.
-    fn spread(self) -> f64 {
-        self.recovered() * self.0 / (self.0 - 1.0)
-    }
-    /// Largest entry of a column: an integer.
-    fn largest(self) -> f64 {
-        if self.binary() { 1.0 } else { self.0 - 1.0 }
-    }
-    /// Rows of the operator.
-    fn rows(self) -> usize {
-        if self.binary() { 1 } else { self.0 as usize }
-    }
-}
-
-/// Orders of residuals that share a box, and how large their columns are.
-struct Boxed {
-    /// Order from which on, coordinates, size of the largest entry of a column.
-    boxes: Vec<(usize, usize, f64)>,
-}
-
-/// Orders whose ways to be put together are all tried.
-const MOST_ORDERS: usize = 10;
-
-impl Boxed {
-    /// The boxes of least mean squared error, of order, gain, largest entry and coordinates of each set.
-    ///
-    /// A box of D coordinates has noise of variance `(D + 1)(D + 2)/3`, so that with sizes c the error is
-    /// `Σ a/c²`, `a = (D + 1)(D + 2)/3·Σ gain·entry²`, for a sensitivity of `Σ c`: at best `(Σ a^⅓)³`, `c ∝ a^⅓`.
-    fn best(sets: impl Iterator<Item = (usize, f64, f64, usize)>) -> Self {
-        let mut orders: BTreeMap<usize, (f64, usize)> = BTreeMap::new();
-        for (order, gain, entry, len) in sets {
-            let (sum, dimension) = orders.entry(order).or_default();
-            (*sum, *dimension) = (*sum + gain * entry * entry, *dimension + len);
-        }
-        let orders: Vec<(usize, (f64, usize))> = orders.into_iter().collect();
-        let ways = 1usize << (orders.len().min(MOST_ORDERS) - 1);
-        let made = |way: usize| {
-            let mut boxes: Vec<(usize, usize, f64)> = Vec::new();
-            for (i, (order, (sum, len))) in orders.iter().enumerate() {
-                match boxes.last_mut() {
-                    Some((_, dimension, total)) if way >> i.wrapping_sub(1) & 1 == 1 => {
-                        (*dimension, *total) = (*dimension + len, *total + sum);
-                    }
-                    _ => boxes.push((*order, *len, *sum)),
-                }
-            }
-            for (_, dimension, size) in &mut boxes {
-                let d = *dimension as f64;
-                *size = ((d + 1.0) * (d + 2.0) / 3.0 * *size).cbrt();
-            }
-            boxes
-        };
-        let error = |boxes: &[(usize, usize, f64)]| boxes.iter().map(|(.., size)| size).sum::<f64>();
-        let tried = (0..ways).map(made).min_by(|a, b| error(a).total_cmp(&error(b)));
-        Self { boxes: tried.unwrap_or_default() }
-    }
-
-    /// Size of the largest entry of a column in the box of an order.
-    fn size(&self, order: usize) -> f64 {
-        self.boxes.iter().rev().find(|(first, ..)| *first <= order).map_or(1.0, |(.., size)| *size)
-    }
-
-    fn lens(&self) -> Vec<u32> {
-        self.boxes.iter().map(|(_, len, _)| *len as u32).collect()
-    }
-}
-
 impl Marginals {
-    #[allow(clippy::too_many_lines)] // from gains to weights to pieces, in order
-    pub(super) fn new(workload: &Workload, geometry: Geometry, shares: Shares) -> Result<Self, Error> {
-        let Workload::Marginals { radices, sets, weights, total_share } = workload else {
-            return Err(Error::Unsupported("this mechanism serves marginals".into()));
-        };
-        if shares == Shares::Boxes && *total_share > 0.0 {
-            return Err(Error::Unsupported("the noise of boxes has no share for the total".into()));
-        }
-        let axis = |i: usize| Axis(radices[i] as f64);
-        let product = |set: &[usize], f: fn(Axis) -> f64| set.iter().map(|i| f(axis(*i))).product::<f64>();
-        let mut gains: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
-        for (set, weight) in sets.iter().zip(weights) {
-            if shares == Shares::Direct {
-                *gains.entry(set.clone()).or_default() += weight * product(set, |a| a.0);
-                continue;
-            }
-            if set.len() > 30 {
-                return Err(Error::invalid("sets", "at most 30 attributes in one marginal"));
-            }
-            // Σ_{S ⊇ T} ω_S·(cells of S)·Π_T recovered·Π_{S∖T} n^-2.
-            for inside in subsets(set) {
-                let outside: Vec<usize> = set.iter().filter(|i| !inside.contains(i)).copied().collect();
-                let gain = weight
-                    * product(set, |a| a.0)
-                    * product(&inside, Axis::recovered)
-                    * product(&outside, |a| a.0.powi(-2));
-                *gains.entry(inside).or_default() += gain;
-            }
-            if gains.len() > 1 << 22 {
-                return Err(Error::invalid("sets", "too many attribute sets below the wanted marginals"));
-            }
-        }
-        let direct = shares == Shares::Direct;
-        let dimension = |set: &[usize]| set.iter().map(|i| axis(*i).rows()).product::<usize>();
-        let boxed = (shares == Shares::Boxes).then(|| {
-            let of = |(set, gain): (&Vec<usize>, &f64)| (set.len(), *gain, product(set, Axis::largest), dimension(set));
-            Boxed::best(gains.iter().map(of))
-        });
-        let mut raw: Vec<(Vec<usize>, f64)> = gains
-            .into_iter()
-            .map(|(set, gain)| {
-                let weight = match (shares, &geometry) {
-                    // The largest entry of a column is that of its box.
-                    (Shares::Boxes, _) => {
-                        boxed.as_ref().map_or(1.0, |boxed| boxed.size(set.len())) / product(&set, Axis::largest)
-                    }
-                    (Shares::Direct, _) => 1.0,
-                    (Shares::Uniform, _) => product(&set, |a| if a.binary() { 1.0 } else { 1.0 / a.0 }),
-                    (Shares::Optimal, Geometry::L2) => (gain / product(&set, Axis::column2)).powf(0.25),
-                    (Shares::Optimal, _) => (gain / product(&set, Axis::column1)).cbrt(),
-                };
-                (set, weight)
-            })
-            .collect();
-        if *total_share > 0.0 && !direct {
-            let squared = geometry == Geometry::L2;
-            let spent = |set: &[usize], w: f64| {
-                if squared { w * w * product(set, Axis::column2) } else { w * product(set, Axis::column1) }
-            };
-            let others: f64 = raw.iter().filter(|(set, _)| !set.is_empty()).map(|(set, w)| spent(set, *w)).sum();
-            let least = total_share / (1.0 - total_share) * others;
-            for (_, weight) in raw.iter_mut().filter(|(set, _)| set.is_empty()) {
-                *weight = weight.max(if squared { least.sqrt() } else { least });
-            }
-        }
-        let largest = raw.iter().fold(0.0f64, |m, (_, w)| m.max(*w));
-        let growth = raw.iter().fold(0.0f64, |m, (set, w)| m.max(w / largest * product(set, Axis::column1)));
-        let bits = WEIGHT_BITS.min((WEIGHTED_BITS - growth.log2()).floor());
-        if !direct && bits < 4.0 {
-            return Err(Error::Overflow("the residuals of these marginals overflow: too many levels".into()));
-        }
-        // The smallest wanted table that each piece is counted from.
-        let mut sources: BTreeMap<Vec<usize>, (usize, usize)> = BTreeMap::new();
-        for (s, set) in sets.iter().enumerate() {
-            let size = cells(radices, set);
-            for below in if direct { vec![set.clone()] } else { subsets(set) } {
-                let source = sources.entry(below).or_insert((size, s));
-                if size < source.0 {
-                    *source = (size, s);
-                }
-            }
-        }
-        if boxed.is_some() {
-            raw.sort_by_key(|(set, _)| set.len()); // stable: sets of one order stay in theirs
-        }
-        let mut offset = 0;
-        let pieces: Vec<Piece> = raw
-            .into_iter()
-            .map(|(set, weight)| {
-                let len = if direct { cells(radices, &set) } else { set.iter().map(|i| axis(*i).rows()).product() };
-                let weight = if direct { 1 } else { ((weight / largest * bits.exp2()).round() as u64).max(1) };
-                let (_, source) = sources[&set];
-                let piece = Piece { set, weight, offset, len, source };
-                offset += len;
-                piece
-            })
-            .collect();
-        let geometry = boxed.map_or(geometry, |boxed| Geometry::Boxes(boxed.lens()));
-        Ok(Self {
-            radices: radices.clone(),
-            sets: sets.clone(),
-            direct,
-            pieces,
-            geometry,
-            measured_len: offset,
-            workload: workload.clone(),
-            factors: Vec::new(),
-        })
-    }
-
     fn boxes(&self) -> bool {
         matches!(self.geometry, Geometry::Boxes(_))
     }
@@ -346,79 +151,9 @@ impl Marginals {
             .collect()
     }
 
-    /// Applies the residual operator of `set` to its table.
-    fn residual(&self, table: &[i64], set: &[usize]) -> Vec<i128> {
-        let mut values: Vec<i128> = table.iter().map(|v| i128::from(*v)).collect();
-        let mut stride = 1;
-        for attribute in set.iter().rev() {
-            let n = self.radices[*attribute];
-            if n == 2 {
-                values = values
-                    .chunks_exact(2 * stride)
-                    .flat_map(|block| (0..stride).map(|i| block[i] - block[i + stride]).collect::<Vec<_>>())
-                    .collect();
-                continue; // this axis has shrunk to one row
-            }
-            for block in values.chunks_exact_mut(n * stride) {
-                for start in 0..stride {
-                    let sum: i128 = (0..n).map(|i| block[start + i * stride]).sum();
-                    for i in 0..n {
-                        block[start + i * stride] = n as i128 * block[start + i * stride] - sum;
-                    }
-                }
-            }
-            stride *= n;
-        }
-        values
-    }
-
-    /// Recovers the part of the table of `set` that lies in its residual space, from `B`-values.
-    fn recover(&self, measured: &[f64], piece: &Piece) -> Vec<f64> {
-        let mut values: Vec<f64> = measured.iter().map(|v| v / piece.weight as f64).collect();
-        let mut stride = 1;
-        for attribute in piece.set.iter().rev() {
-            let n = self.radices[*attribute];
-            if n == 2 {
-                values = values
-                    .chunks_exact(stride)
-                    .flat_map(|block| {
-                        block.iter().map(|v| v / 2.0).chain(block.iter().map(|v| -v / 2.0)).collect::<Vec<_>>()
-                    })
-                    .collect();
-            } else {
-                for block in values.chunks_exact_mut(n * stride) {
-                    for start in 0..stride {
-                        let mean: f64 = (0..n).map(|i| block[start + i * stride]).sum::<f64>() / n as f64;
-                        for i in 0..n {
-                            block[start + i * stride] = (block[start + i * stride] - mean) / n as f64;
-                        }
-                    }
-                }
-            }
-            stride *= n;
-        }
-        values
-    }
-
-    /// Adds a residual of `T` to a table of `S ⊇ T`, spread over the other attributes.
-    fn lift(&self, residual: &[f64], inner: &[usize], set: &[usize], out: &mut [f64]) {
-        let radices: Vec<usize> = set.iter().map(|i| self.radices[*i]).collect();
-        let positions: Vec<usize> = inner.iter().map(|i| set.iter().position(|j| i == j).expect("a subset")).collect();
-        let share = residual.len() as f64 / out.len() as f64;
-        for (index, slot) in out.iter_mut().enumerate() {
-            *slot += share * residual[crate::workload::project(index, &radices, &positions)];
-        }
-    }
-
     fn bitset_tables(&self, bits: &BitSets) -> BTreeMap<Vec<usize>, Vec<i64>> {
         self.sets.par_iter().map(|set| (set.clone(), bits.count(&self.radices, set))).collect()
     }
-}
-
-/// All subsets of a set, the empty one first.
-fn subsets(set: &[usize]) -> Vec<Vec<usize>> {
-    let of = |mask: u32| set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
-    (0u32..1 << set.len()).map(of).collect()
 }
 
 impl Strategy for Marginals {
@@ -667,4 +402,10 @@ impl Strategy for Marginals {
         let square: u128 = self.pieces.iter().map(|piece| self.column2(piece)).sum();
         (self.geometry == Geometry::L2).then(|| total / count * square as f64)
     }
+}
+
+/// All subsets of a set, the empty one first.
+fn subsets(set: &[usize]) -> Vec<Vec<usize>> {
+    let of = |mask: u32| set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
+    (0u32..1 << set.len()).map(of).collect()
 }

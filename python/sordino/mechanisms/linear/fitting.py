@@ -1,0 +1,325 @@
+"""From public facts to a fitted strategy: recipe, lattice, noise and error. Touches no data."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sordino import _core
+from sordino.accuracy.factorizations import MOST_ENTRIES, Factorization
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.catalogue import Law
+from sordino.mechanisms.fits import Domain, Request, choose_domain
+from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
+from sordino.mechanisms.linear.common_noise import common_noise
+from sordino.mechanisms.linear.fit import LinearFit
+from sordino.mechanisms.linear.measurement import door_of
+from sordino.mechanisms.linear.projections import universal_bound
+from sordino.mechanisms.linear.search import Progress, factorize
+from sordino.privacy.calibration import cost as calibrated_cost
+from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
+from sordino.privacy.costs import ApproxCost, Cost
+from sordino.privacy.guarantees import ApproxDP
+from sordino.privacy.units import AddRemove
+from sordino.workloads import GroupBy, Histogram, Kronecker, Union, Workload
+from sordino.workloads.base import Array
+from sordino.workloads.constraints import PublicTotal
+
+__all__ = ["fit_linear", "with_best_branching", "with_chosen_sparsity"]
+
+# Bits of a real cell's fraction that are tried.
+_FRACTION_BITS = (30, 25, 20, 17, 14)
+_MAX_COMPOSED = 512
+# Counts of a cell that there is room for where nothing is declared.
+_COUNTS = 2**24
+
+
+def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
+    bits = (0,) if request.integral else _FRACTION_BITS
+    return choose_domain(lambda domain: door_of(strategy, request.unit, domain, ratio), request, bits)
+
+
+def _composed(strategy: _core.Strategy, request: Request) -> tuple[float, Domain, _core.Door]:
+    """Fit independent Laplace noise so that its composition over all coordinates gives (epsilon, delta).
+
+    Lattice and encode move a coordinate of neighbours apart by up to `r = g + 2e` (g the grid, e the error bound
+    of the encode). Noise in proportion to an l1 norm would not cover that in a composition, so `r` is added to
+    every coordinate before calibrating, and the fit is repeated until its noise covers its own `r`.
+
+    Raises:
+        UnsupportedMechanismError: The privacy, unit, data or size is not served.
+        InvalidParameterError: Public sizes do not fit.
+    """
+    privacy, cells = request.privacy, request.workload.core.input_len
+    if not isinstance(privacy, ApproxDP) or request.unit != AddRemove(1, label=request.unit.label):
+        raise UnsupportedMechanismError("fourier-composed is calibrated for ApproxDP and AddRemove(1) only")
+    if cells is None or cells > _MAX_COMPOSED or not request.integral:
+        raise UnsupportedMechanismError(f"fourier-composed is calibrated for at most {_MAX_COMPOSED} integer cells")
+    columns = np.stack([column for j in range(cells) if (column := strategy.column(j)) is not None])
+    measured = strategy.measured_len
+    moved = 0.0
+    for _ in range(4):
+        needed = laplace_composition_ratio(columns + moved, privacy) * (1.0 + 2.0**-40)
+        ratio = needed / door_of(strategy, request.unit, Domain(1, 0), 1.0).sensitivity[0]
+        domain, door = _choose_domain(strategy, request, ratio)
+        _, encoding, rounding = door.sensitivity
+        own = rounding / measured + encoding / math.sqrt(measured)
+        if own <= moved and door.scale >= needed:
+            return ratio, domain, door
+        moved = 1.01 * own
+    raise UnsupportedMechanismError("fourier-composed does not fit the lattice here")
+
+
+def fit_linear(
+    request: Request,
+    mechanism: Mechanism,
+    branching: int = 2,
+    factorization: Factorization | None = None,
+    progress: Progress | None = None,
+    *,
+    whole: bool | None = None,
+    parts: tuple[tuple[str, int], ...] = (),
+) -> LinearFit:
+    """Build the mechanism's strategy for the workload and fit the door to it.
+
+    Args:
+        request: What is asked for.
+        mechanism: Which mechanism.
+        branching: Its option.
+        factorization: What it measures, if it was searched for before.
+        progress: Told about the search.
+        whole: Whether of whole counts whole numbers are measured, whose noise is discrete; what is better if None.
+        parts: Of 'split' the mechanisms of the parts and their options.
+
+    Raises:
+        UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
+        InvalidParameterError: Public sizes do not fit.
+    """
+    workload = request.workload
+    _check_served(request, mechanism)
+    if mechanism.strategy == "compressive":
+        strategy = _sketched(request, mechanism)
+    elif factorization is None and not mechanism.searched(workload):
+        if mechanism.strategy == "threshold":
+            request.basis.core(workload.core.input_len or 0)
+        strategy = _closed_form(request, mechanism, branching, parts)
+    elif factorization is not None:
+        _check_factorization(mechanism, factorization)
+        if whole is None and mechanism.strategy == "p-identity" and request.integral:
+            either = [fit_linear(request, mechanism, branching, factorization, whole=False)]
+            with suppress(InvalidParameterError):  # large counts leave no room for whole numbers
+                either.append(fit_linear(request, mechanism, branching, factorization, whole=True))
+            return min(either, key=lambda fitted: fitted.error(request.objective))
+        strategy = factorization.build(workload, bool(whole))
+    else:
+        found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
+        fits = (fit_linear(request, mechanism, branching, each) for each in found)
+        return min(fits, key=lambda fitted: fitted.error(request.objective))
+    ratio, cost = _ratio_and_cost(request, mechanism)
+    if mechanism.strategy == "fourier-composed":
+        ratio, domain, door = _composed(strategy, request)
+    else:
+        ratio *= 1.0 if factorization is None else factorization.excess
+        domain, door = _choose_domain(strategy, request, ratio)
+    if isinstance(request.constraint, PublicTotal):
+        _check_total(request.constraint.total, workload, domain)
+    strategy = strategy.refined(door) or strategy
+    variances, mean_square, largest = _variances(strategy, workload, mechanism)
+    ideal_square = strategy.ideal_mean_square
+    ideal = ratio * door.sensitivity[0] * door.noise / door.scale
+    if ideal_square is None:
+        ideal_rmse = ideal * math.sqrt(mean_square)
+    else:
+        single = door_of(strategy, AddRemove(1), domain, ratio).sensitivity[0]
+        ideal_rmse = ideal / single * math.sqrt(ideal_square)
+    fitted = LinearFit(
+        request=request,
+        mechanism=mechanism,
+        branching=branching,
+        strategy=strategy,
+        door=door,
+        domain=domain,
+        ratio=ratio,
+        rmse=door.noise * math.sqrt(mean_square),
+        ideal_rmse=ideal_rmse,
+        cost=cost,
+        max_stderr=None if largest is None or mechanism.strategy == "compressive" else door.noise * math.sqrt(largest),
+        _stderr=None if variances is None else door.noise * np.sqrt(variances),
+        factorization=factorization,
+        parts=parts,
+    )
+    if mechanism.name == "universal-gaussian":
+        return replace(fitted, rmse=universal_bound(fitted))
+    return fitted
+
+
+def with_best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:
+    """Return the fit of least error of a mechanism's options.
+
+    Raises:
+        UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
+        InvalidParameterError: Public sizes do not fit.
+    """
+    fits = [fit_linear(request, mechanism, b, progress=progress) for b in mechanism.branchings(request.workload)]
+    return min(fits, key=lambda fit: fit.error(request.objective))
+
+
+def _closed_form(
+    request: Request, mechanism: Mechanism, branching: int, parts: tuple[tuple[str, int], ...] = ()
+) -> _core.Strategy:
+    workload = request.workload
+    if mechanism.strategy == "split":
+        return _split(request, mechanism.law, parts)
+    if mechanism.strategy == "identity-common":
+        ratio, _ = _ratio_and_cost(request, mechanism)
+        return common_noise(workload, request.unit, mechanism, ratio)
+    if mechanism.strategy == "laminar":
+        unit = None if request.unit.changes is None else request.unit.relation()
+        # Reals are counted in fractions, whose number is not known yet.
+        most = (request.max_value or _COUNTS) if request.integral else None
+        return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit, most)
+    if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
+        return _core.Strategy.nested_product(workload.core, request.unit.relation())
+    if mechanism.strategy == "balanced" and isinstance(workload, Union):
+        return _core.Strategy.balanced_union(workload.core, list(workload.weights))
+    return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
+
+
+def _split(request: Request, law: Law, parts: tuple[tuple[str, int], ...]) -> _core.Strategy:
+    """Return the strategy that measures each part of a union by the mechanism that is named.
+
+    Raises:
+        UnsupportedMechanismError: They are not those of the parts.
+    """
+    workload, known = request.workload, {m.name: m for m in MECHANISMS if m.law == law}
+    if not isinstance(workload, Union) or len(parts) != len(workload.parts):
+        raise UnsupportedMechanismError("'split' measures the parts of a union")
+    strategies, weights = [], []
+    for (name, branching), part, weight in zip(parts, workload.parts, workload.weights, strict=True):
+        mechanism = known.get(name)
+        if mechanism is None or mechanism.projected or mechanism.recovered or mechanism.searched(part):
+            raise UnsupportedMechanismError("a part of a union is measured by a closed form")
+        if branching not in mechanism.branchings(part):
+            raise UnsupportedMechanismError("a part of a union has an option that its mechanism does not take")
+        own = replace(request, workload=part, constraint=None)
+        _check_served(own, mechanism)
+        strategies.append(_closed_form(own, mechanism, branching))
+        inner = part.answer_weights()
+        weights.append(weight * (1.0 if inner is None else float(inner.mean())))
+    return _core.Strategy.split(workload.core, strategies, weights, request.unit.relation(), request.objective)
+
+
+def _is_nested(workload: Workload) -> bool:
+    """Return whether a product is one of groups and cells alone."""
+    return isinstance(workload, Kronecker) and all(isinstance(f, GroupBy | Histogram) for f in workload.factors)
+
+
+def _variances(
+    strategy: _core.Strategy, workload: Workload, mechanism: Mechanism
+) -> tuple[Array | None, float, float | None]:
+    """Return the variances of all answers at unit noise, if they are listed, their mean and the largest, if known.
+
+    Raises:
+        UnsupportedMechanismError: They are not listed, and their mean is not known otherwise.
+    """
+    if workload.is_listed:
+        variances = strategy.variances()
+        return variances, float(np.average(variances, weights=workload.answer_weights())), float(variances.max())
+    weighted = isinstance(workload, Union) and not workload.is_even
+    spread = None if weighted and mechanism.strategy not in {"balanced", "split"} else strategy.spread()
+    if spread is None:
+        raise UnsupportedMechanismError("this mechanism lists its answers: there are more than 2**26")
+    return None, *spread
+
+
+def _ratio_and_cost(request: Request, mechanism: Mechanism) -> tuple[float, Cost]:
+    """Return noise over sensitivity as the privacy asks for, and what a release costs."""
+    privacy = request.privacy
+    if mechanism.strategy == "compressive" and request.compression is not None:
+        _, ratio, cost = request.compression.shares(privacy, mechanism.law)
+        return ratio, cost
+    if mechanism.strategy == "fourier-composed" and isinstance(privacy, ApproxDP):
+        return noise_ratio(privacy, mechanism.law), ApproxCost(privacy.epsilon, privacy.delta)
+    return noise_ratio(privacy, mechanism.law), calibrated_cost(privacy, mechanism.law)
+
+
+def _sketched(request: Request, mechanism: Mechanism) -> _core.Strategy:
+    """Return the strategy that measures a sketch.
+
+    Raises:
+        UnsupportedMechanismError: There is no compression, or the workload has no table or sorts it.
+    """
+    if request.compression is None:
+        raise UnsupportedMechanismError(
+            "a compressive mechanism needs compression=sordino.sketches.Compression(...), or memory="
+        )
+    cells = request.workload.core.input_len
+    if cells is None or not mechanism.serves(request.workload):
+        raise UnsupportedMechanismError("a sketch is of a table of cells at their places")
+    # A basis of other cells would be found out when the budget is spent.
+    request.compression.transform.core(cells)
+    operator = request.compression.operator(cells)
+    sparsity = request.compression.sizes(cells)[1]
+    return _core.Strategy.sketched(request.workload.core, operator, mechanism.law, sparsity)
+
+
+def _check_served(request: Request, mechanism: Mechanism) -> None:
+    if mechanism.projected and request.constraint is None:
+        raise UnsupportedMechanismError(f"{mechanism.name} projects: it needs a constraint, such as PublicBound(1000)")
+    if request.constraint is not None and not mechanism.projected:
+        raise UnsupportedMechanismError(f"{mechanism.name} does not use a constraint; 'sparse' does")
+    if mechanism.strategy == "isotonic" and not mechanism.serves(request.workload):
+        raise UnsupportedMechanismError("isotonic regression is for cells in order: plan a SortedHistogram")
+    if (mechanism.projected or mechanism.recovered) and not request.workload.is_listed:
+        raise UnsupportedMechanismError(f"{mechanism.name} lists its answers: there are more than 2**26")
+    mechanism.require(request.privacy)
+
+
+def _check_total(total: float, workload: Workload, domain: Domain) -> None:
+    if total > math.prod(workload.input_shape) * domain.max_value:
+        raise InvalidParameterError(
+            f"cells are clamped to max_value={domain.max_value}: so many cells never have this public total"
+        )
+
+
+def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> None:
+    """Refuse what the mechanism does not measure: another law of noise would not give the privacy that is stated.
+
+    Raises:
+        UnsupportedMechanismError: Kind, law or noise do not belong to the mechanism.
+    """
+    if not mechanism.factored:
+        raise UnsupportedMechanismError(f"{mechanism.name} measures no factorization: leave it out")
+    kind, blocks = factorization.kind, factorization.blocks
+    rows = math.prod(len(factor) for factor in factorization.factors)
+    if (
+        kind not in mechanism.searches
+        or factorization.law != mechanism.law
+        or factorization.body != (kind == "k-norm")
+        or (blocks is not None) != (kind.startswith("dense") or (kind == "ellipsoid" and mechanism.law == "laplace"))
+        or (blocks is not None and (sum(blocks) != rows or min(blocks, default=0) < 1))
+        or (factorization.excess != 1.0 and not kind.endswith("printed"))
+        or not 1.0 <= factorization.excess < math.inf
+    ):
+        raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
+    if mechanism.projected and factorization.entries > MOST_ENTRIES:
+        raise UnsupportedMechanismError("the measured matrix is too large to project onto; use its factors unprojected")
+
+
+def _search(request: Request, kind: str, law: Law, progress: Progress | None) -> Factorization:
+    return factorize(
+        request.workload, kind=kind, law=law, objective=request.objective, progress=progress, unit=request.unit
+    )
+
+
+def with_chosen_sparsity(fit: LinearFit, values: Any, key: bytes | None) -> LinearFit:
+    """Return the fit with its sparsity chosen from the data, if it is to be: the first half of a release."""
+    choice, compression = fit.open_choice, fit.request.compression
+    if choice is None or compression is None:
+        return fit
+    sparsity = choice.select(fit, values, key)
+    return fit_linear(replace(fit.request, compression=compression.chosen(sparsity)), fit.mechanism)
