@@ -11,6 +11,7 @@ import io
 import sys
 import tokenize
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +36,27 @@ LAYERS = {
 # What users type: names of other layers, nothing of their own.
 FACADES = {"__init__", "adaptive", "aio", "events", "smooth", "local", "sketches", "optimal", "noise", "training"}
 OPEN = "<!-- made by scripts/house.py -->"
+# From a call to what leaves: module, what is defined there, and what it does.
+WAYS = {
+    "release": [
+        ("plans.planner", "plan", "asks who serves the workload"),
+        ("mechanisms.families", "family_of", "finds the family"),
+        ("mechanisms.family", "Family", "checks the request, chooses a fit"),
+        ("plans.plan", "ReleasePlan", "release(data, ledger=...)"),
+        ("privacy.spending", "released", "read, charge, measure, attach, finish"),
+        ("releases.making", "making", "how this fit reads, measures, finishes"),
+        ("releases.release", "Release", "answers, and what follows for free"),
+    ],
+    "stream": [
+        ("plans.planner", "plan", "as for a release"),
+        ("mechanisms.stream.family", "best_stream", "chooses a fit of the stream"),
+        ("plans.plan", "StreamPlan", "open(ledger, store=...)"),
+        ("privacy.spending", "opened", "build all that can fail, charge"),
+        ("streams.opening", "opened_stream", "which class publishes what"),
+        ("streams.base", "OpenStream", "update: read the items of a step"),
+        ("streams.counter", "Stream", "prepare, store, commit: the core"),
+    ],
+}
 
 
 def name(path: Path) -> str:
@@ -138,10 +160,30 @@ def picture() -> str:
     return "\n".join([OPEN, "```mermaid", "flowchart BT", *boxes, *strong, "```", ""])
 
 
+def way(what: str) -> str:
+    """Return a way as a diagram.
+
+    Raises:
+        LookupError: Something on it is not where it is said to be.
+    """
+    boxes = []
+    for number, (module, what_is_there, does) in enumerate(WAYS[what]):
+        tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+        kinds = ast.FunctionDef | ast.ClassDef
+        if not any(isinstance(node, kinds) and node.name == what_is_there for node in tree.body):
+            raise LookupError(f"{module} has no {what_is_there}")
+        place = module.replace(".", "/")
+        boxes.append(f'  {what}{number}["<b>{place}.py</b><br/>{what_is_there}: {does}"]')
+    arrows = "  " + " --> ".join(f"{what}{number}" for number in range(len(boxes)))
+    return "\n".join([f"<!-- {what}, {OPEN[5:]}", "```mermaid", "flowchart LR", *boxes, arrows, "```", ""])
+
+
 def written(text: str) -> str:
-    """Return CONTRIBUTING.md with the picture as it is now."""
-    before, rest = text.split(OPEN, 1)
-    return before + picture() + rest.split("```\n", 1)[1]
+    """Return CONTRIBUTING.md with the pictures as they are now."""
+    for mark, picture_now in ((OPEN, picture), *((f"<!-- {what}, {OPEN[5:]}", partial(way, what)) for what in WAYS)):
+        before, rest = text.split(mark, 1)
+        text = before + picture_now() + rest.split("```\n", 1)[1]
+    return text
 
 
 if __name__ == "__main__":

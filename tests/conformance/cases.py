@@ -273,7 +273,6 @@ RELEASES = [
         _released,
         COUNTS,
         (None, "text", np.arange(9), np.zeros((2, 2, 2))),
-        answered=False,
     ),
 ]
 

@@ -57,6 +57,8 @@ def same(one, other):
         units = np.array_equal(np.asarray(one.measured.units), np.asarray(other.measured.units))
         listed = getattr(one, "_values", None) is not None
         return units and (not listed or np.array_equal(one.values, other.values, equal_nan=True))
+    if hasattr(one, "values"):
+        return np.array_equal(one.values, other.values) and np.array_equal(one.stderr, other.stderr)
     return one == other
 
 

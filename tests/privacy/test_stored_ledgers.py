@@ -99,7 +99,7 @@ def test_the_same_noise_for_the_same_data_alone(where, monkeypatch):
         return measure(door, strategy, values, key)
 
     proxy = type("Door", (), {"measure": lambda self, *args: seen(PLAN.fit.door, *args)})()
-    monkeypatch.setattr("sordino.releases.making.LinearFit.chosen", lambda fit, values, key: _with_door(fit, proxy))
+    monkeypatch.setattr("sordino.releases.making.with_chosen_sparsity", lambda fit, values, key: _with_door(fit, proxy))
     dead(monkeypatch, ledger)
     with pytest.raises(so.errors.InputChangedError) as refused:
         released(ledger_at(where, KEY), data=COUNTS + 1)
@@ -196,7 +196,7 @@ def test_a_computed_answer_waits_for_the_store(where, monkeypatch):
         released(ledger)
     assert unknown.value.charged and unknown.value.request_id == "a"
     monkeypatch.setattr(engine, "write", write)
-    monkeypatch.setattr(type(PLAN.fit), "chosen", None)  # would be drawn with
+    monkeypatch.setattr("sordino.releases.making.with_chosen_sparsity", None)  # would be drawn with
     assert released(ledger).values.shape == (6,)
 
 

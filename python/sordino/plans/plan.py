@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from sordino._support.cards import card, facts_of
 from sordino._support.extras import drawn
-from sordino._support.protocols import TableLike
 from sordino._support.records import guarded, rebuilt, write_record
-from sordino.errors import HorizonError, InvalidParameterError, PlanFileError, ShapeError, UnsupportedMechanismError
+from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
 from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.fits import Fit, Request
 from sordino.mechanisms.local.family import SurveyFit
-from sordino.mechanisms.smooth.fit import SmoothFit
-from sordino.mechanisms.stream.fit import StreamFit
 from sordino.plans.comparison import Comparison, compare_request
 from sordino.privacy.books import Charge
 from sordino.privacy.costs import Cost
@@ -26,10 +23,9 @@ from sordino.privacy.guarantees import Privacy
 from sordino.privacy.ledger import Ledger
 from sordino.privacy.spending import noise_beside, opened, released
 from sordino.privacy.units import Unit
-from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.local.encoding import reports_of, values_of
 from sordino.releases.local.server import LocalServer
-from sordino.releases.making import empty_sketch, making
+from sordino.releases.making import empty_sketch, empty_sums, making
 from sordino.releases.sketches import Sketch
 from sordino.releases.smooth.point_sums import PointSums
 from sordino.storage.store import Store, store_of
@@ -37,7 +33,7 @@ from sordino.streams.base import OpenStream
 from sordino.streams.counter import Stream
 from sordino.streams.opening import attached, check_store, opened_stream
 from sordino.streams.stored import StoredOpening, open_stored
-from sordino.streams.whole import StreamRelease
+from sordino.streams.whole import StreamRelease, whole_stream
 from sordino.testing import current_key
 from sordino.workloads.base import Workload
 
@@ -279,9 +275,7 @@ class ReleasePlan(Plan):
         Raises:
             UnsupportedMechanismError: The plan is not of `SmoothQueries`.
         """
-        if not isinstance(self.fit, SmoothFit):
-            raise UnsupportedMechanismError("only points are summed: plan SmoothQueries")
-        made = PointSums(self.fit)
+        made = empty_sums(self.fit)
         return made if points is None else made.update(points)
 
 
@@ -349,12 +343,12 @@ class StreamPlan(Plan):
         return stream
 
     def release(self, items: object, *, ledger: Ledger | None = None, request_id: str | None = None) -> StreamRelease:
-        """Publish a whole stream of numbers at once, by the same recursion.
+        """Publish a whole stream of numbers at once, by the same recursion; a repeated request has the same answer.
 
         Args:
             items: Shape (n,), or (n, dim), at most `fit.steps` steps.
             ledger: As in `open`.
-            request_id: As in `open`.
+            request_id: Name of the request, charged at most once.
 
         Raises:
             ShapeError: Another shape.
@@ -362,19 +356,7 @@ class StreamPlan(Plan):
             UnsupportedMechanismError: The stream is none of numbers.
             SordinoError: As `open` and `Stream.update`.
         """
-        fit = self.fit
-        if not isinstance(fit, StreamFit) or fit.events is not None:
-            raise UnsupportedMechanismError("only a stream of numbers is released as a whole: open this one")
-        if isinstance(items, TableLike):
-            items = counts_of(items, self.unit, fit.request.workload, None)
-        rows, shape = read_items(items, fit.dim, fit.request.integral)
-        if len(shape) != (1 if fit.dim == 1 else 2) or shape[0] == 0:
-            raise ShapeError("a whole stream has one row a step, and at least one step")
-        if shape[0] > fit.steps:
-            raise HorizonError(f"the stream has {fit.steps} steps, fewer than the input; nothing was released")
-        with self.open(ledger, request_id=request_id) as stream:
-            values = stream.update(rows.reshape(shape))
-        return StreamRelease(fit, values, private=stream.private, accounted=stream.accounted)
+        return released(ledger, whole_stream(self.fit, items, request_id, ledger is not None))
 
     def attach(self, counters: object, replay: object = None) -> Any:
         """Go on with counters that `sordino.restore` brought back, for streams that make items of something else.

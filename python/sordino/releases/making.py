@@ -33,7 +33,7 @@ from sordino.releases.smooth.file import SUMMARY
 from sordino.releases.smooth.point_sums import PointSums
 from sordino.releases.smooth.release import SmoothRelease
 
-__all__ = ["Making", "data_digest", "empty_sketch", "making"]
+__all__ = ["Making", "data_digest", "empty_sketch", "empty_sums", "making"]
 
 
 class Making(NamedTuple):
@@ -109,6 +109,17 @@ def empty_sketch(fit: Fit) -> Sketch:
     if fit.open_choice is not None:
         raise UnsupportedMechanismError("a sparsity chosen from the data needs the table: give it as a number")
     return Sketch.of(compression.operator(fit.request.workload.core.input_len or 0))
+
+
+def empty_sums(fit: Fit) -> PointSums:
+    """Return empty sums of points for a plan of smooth queries.
+
+    Raises:
+        UnsupportedMechanismError: The plan is of something else.
+    """
+    if not isinstance(fit, SmoothFit):
+        raise UnsupportedMechanismError("only points are summed: plan SmoothQueries")
+    return PointSums(fit)
 
 
 def _prepare_table(fit: LinearFit, data: object, accounted: bool) -> Prepared[Release]:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino._support.checks import flag
+from sordino._support.protocols import TableLike
+from sordino._support.records import SCHEMA
+from sordino.errors import HorizonError, PlanFileError, ShapeError, UnsupportedMechanismError
+from sordino.mechanisms.families import fit_of
+from sordino.mechanisms.fits import Fit
 from sordino.mechanisms.stream.fit import StreamFit
+from sordino.privacy.books import Charge
+from sordino.privacy.requests import Answering, NoiseKey, Prepared
+from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.interval import Interval, interval_around
+from sordino.releases.record_files import RecordFile
+from sordino.streams.counter import open_stream
 from sordino.workloads.base import Array
 
-__all__ = ["StreamRelease"]
+__all__ = ["StreamRelease", "whole_stream"]
+
+_KIND = "stream-release"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,3 +71,81 @@ class StreamRelease:
         if self.fit.dim > 1:
             width = width[:, None]
         return interval_around(self.values, width, level, simultaneous, rounding=self.fit.rounding)
+
+
+def whole_stream(fit: Fit, items: object, request_id: str | None, accounted: bool) -> Answering[StreamRelease]:
+    """Return how a whole stream of numbers is charged and published, by the same recursion as step by step.
+
+    Raises:
+        UnsupportedMechanismError: The stream is none of numbers.
+    """
+    if not isinstance(fit, StreamFit) or fit.events is not None:
+        raise UnsupportedMechanismError("only a stream of numbers is released as a whole: open this one")
+    unit = fit.request.unit
+
+    def prepare() -> Prepared[StreamRelease]:
+        rows = _read(fit, items)
+
+        def measure(noise: NoiseKey) -> StreamRelease:
+            with open_stream(fit, None, noise.key) as stream:
+                return StreamRelease(fit, stream.update(rows), noise.private, accounted)
+
+        return Prepared(measure, lambda: hashlib.sha256(np.ascontiguousarray(rows).tobytes()).digest())
+
+    def answered(record: object) -> StreamRelease | None:
+        return record if isinstance(record, StreamRelease) and fit.is_same(record.fit) else None
+
+    return Answering(
+        Charge(fit.cost, request_id, unit.label, unit),
+        fit.request.asked,
+        answered,
+        prepare,
+        lambda release: release,
+        _FILE.dump,
+        lambda content: _FILE.read(content, StreamRelease),
+    )
+
+
+def _read(fit: StreamFit, items: object) -> NDArray[Any]:
+    """Return the items of all steps, shape (n,) or (n, dim).
+
+    Raises:
+        ShapeError: Another shape.
+        HorizonError: More steps than the horizon has.
+        SordinoError: As `Stream.update`.
+    """
+    if isinstance(items, TableLike):
+        items = counts_of(items, fit.request.unit, fit.request.workload, None)
+    rows, shape = read_items(items, fit.dim, fit.request.integral)
+    if len(shape) != (1 if fit.dim == 1 else 2) or shape[0] == 0:
+        raise ShapeError("a whole stream has one row a step, and at least one step")
+    if shape[0] > fit.steps:
+        raise HorizonError(f"the stream has {fit.steps} steps, fewer than the input; nothing was released")
+    return rows.reshape(shape)
+
+
+def _record(release: StreamRelease) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "kind": _KIND,
+        "plan": release.fit.record(),
+        "values": np.asarray(release.values, dtype=np.float64),
+        "private": release.private,
+        "accounted": release.accounted,
+    }
+
+
+def _rebuild(record: dict[str, Any], kind: Any) -> StreamRelease:
+    if record.get("kind") != _KIND:
+        raise PlanFileError("this is not a published stream")
+    fit, values = fit_of(record["plan"]), record["values"]
+    if not isinstance(fit, StreamFit) or fit.events is not None or not isinstance(values, np.ndarray):
+        raise PlanFileError("this is not a published stream of numbers")
+    shaped = values.ndim == 1 if fit.dim == 1 else values.ndim == 2 and values.shape[1] == fit.dim
+    if not shaped or not 0 < len(values) <= fit.steps or values.dtype.kind != "f" or not np.isfinite(values).all():
+        raise PlanFileError("the stream has other answers than its plan")
+    found: StreamRelease = kind(fit, values, record["private"] is True, record["accounted"] is True)
+    return found
+
+
+_FILE = RecordFile("stream", _record, _rebuild)

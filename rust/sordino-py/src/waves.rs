@@ -2,10 +2,19 @@
 
 use crate::error::PyError;
 use crate::interrupt::detached;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use sordino_core::door::{self, Key};
+use sordino_core::error::Error;
 use sordino_core::waves;
+
+/// Rows of so many shares, one behind the other.
+fn shares<'a>(rows: &'a PyReadonlyArray2<'_, i64>, steps: usize) -> Result<&'a [i64], PyError> {
+    match rows.as_array().to_slice() {
+        Some(found) if rows.shape()[1] == steps => Ok(found),
+        _ => Err(Error::Unsupported("shares are rows of the steps, in C order".into()).into()),
+    }
+}
 
 /// The waves of a circle.
 #[pyclass(frozen, module = "sordino._core")]
@@ -43,7 +52,7 @@ impl Waves {
         flips: u64,
         key: Option<[u8; 32]>,
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let rows = rows.as_slice()?;
+        let rows = shares(&rows, self.0.steps())?;
         let key = key.map(Key::deterministic);
         let messages = detached(py, || door::tell_sign(&self.0, rows, bits, flips, key));
         Ok(messages.map_err(PyError::from)?.into_pyarray(py))
@@ -80,7 +89,8 @@ pub(crate) fn tell_subset<'py>(
     flips: u64,
     key: Option<[u8; 32]>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    let (steps, rows) = (rows.as_array().ncols(), rows.as_slice()?);
+    let steps = rows.shape()[1];
+    let rows = shares(&rows, steps)?;
     let key = key.map(Key::deterministic);
     let messages = detached(py, || door::tell_subset(steps, size, rows, bits, flips, key));
     Ok(messages.map_err(PyError::from)?.into_pyarray(py))

@@ -25,7 +25,7 @@ from sordino.mechanisms.stream.family import best_stream
 from sordino.mechanisms.stream.fit import fit_stream
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import gaussian_mu, pure_epsilon
-from sordino.privacy.costs import Cost
+from sordino.privacy.costs import Cost, PureCost
 from sordino.privacy.guarantees import ApproxDP, GaussianDP, Privacy, PureDP
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit
 from sordino.workloads import RunningSum
@@ -48,17 +48,17 @@ class SurveyFit(Fit):
     """How every client reports its value.
 
     Attributes:
-        law: Law of the noise; that of pure privacy for randomised response.
+        cost: What one report costs its client.
         report: What a client sends of its distribution function, or of the derivative of its loss.
         level: What it sends of the loss at the lower bound, for losses that have one.
     """
 
-    family: ClassVar[str] = "survey"
+    family: ClassVar[str] = "local"
     verb: ClassVar[Literal["release", "open", "encode"]] = "encode"
     scope: ClassVar[str] = ", by its report alone"
     things: ClassVar[str] = "clients"
 
-    law: Law
+    cost: Cost
     report: SurveyPart = field(repr=False)
     level: SurveyPart | None = field(default=None, repr=False)
 
@@ -77,11 +77,6 @@ class SurveyFit(Fit):
     def parts(self) -> tuple[SurveyPart, ...]:
         """What a client sends, in this order."""
         return (self.report,) if self.level is None else (self.report, self.level)
-
-    @property
-    def cost(self) -> Cost:
-        """What one report costs its client."""
-        return calibrated_cost(self.request.privacy, self.law)
 
     @property
     def doors(self) -> tuple[AnyDoor, ...]:
@@ -165,13 +160,19 @@ class SurveyFit(Fit):
         ]
         width = self.largest_half_width(_LEVEL)
         if width >= _GUESS:
-            enough = n * (width / _USEFUL) ** 2
-            digit = 10.0 ** math.floor(math.log10(enough))
             lines.append(
                 f"not enough     shares are within ±{width:.2g} at 95 %, and one half for each of them is within ±0.5: "
-                f"{math.ceil(enough / digit) * digit:,.0f} clients have ±{_USEFUL} with intervals={w}"
+                f"{self._enough():,} clients have ±{_USEFUL} with intervals={w}"
             )
         return lines
+
+    def _enough(self) -> int:
+        """Return how many clients would do, to one digit and rounded up."""
+        for power in range(16):
+            for digit in range(1, 10):
+                if float(self.half_width(_LEVEL, digit * 10**power).max()) <= _USEFUL:
+                    return int(digit * 10**power)
+        return MOST_CLIENTS
 
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common."""
@@ -179,7 +180,7 @@ class SurveyFit(Fit):
 
 
 class _Survey(Family):
-    name: ClassVar[str] = "survey"
+    name: ClassVar[str] = "local"
     options: ClassVar[frozenset[str]] = frozenset(("noise",))
     unit: ClassVar[Unit] = ReplaceOne(label="one report")
     columns: ClassVar[tuple[Column, ...]] = (Column("max_stderr", 14, ".4g", "max stderr"), Column("rmse", 14, ".4g"))
@@ -199,6 +200,8 @@ class _Survey(Family):
     def choose(self, request: Request, progress: Progress | None = None) -> SurveyFit:
         """Take the mechanism with the least largest error of an estimated share."""
         if request.mechanism in _RESPONSES:
+            if request.noise is not None:
+                raise UnsupportedMechanismError(f"{request.mechanism} lies in place of noise: leave out noise=")
             return _response(request, request.mechanism)
         if request.mechanism != "auto":
             mechanism = _named(request)
@@ -222,15 +225,22 @@ class _Survey(Family):
         serving = [m for m in STREAM_MECHANISMS if m.automatic and m.serves(RunningSum(survey.intervals), "hard")]
         best = self.choose(replace(request, mechanism="auto"))
         fits, refused = fit_all(serving, request, lambda mechanism: _running_sums(request, mechanism.law, mechanism))
-        others = [] if request.noise is not None else [_response(request, name) for name in _RESPONSES]
-        ordered = sorted([*fits, *others], key=_largest_error)
+        for name in _RESPONSES if request.noise is None else ():
+            try:
+                fits.append(_response(request, name))
+            except UnsupportedMechanismError as error:
+                refused[name] = str(error)
+        if best.name not in {fit.name for fit in fits}:
+            fits.append(best)  # what is solved for a few steps
+        ordered = sorted(fits, key=_largest_error)
         return Shown(ordered, best.name, refused)
 
     def row(self, fit: SurveyFit, shown: Shown) -> dict[str, Any]:
         return {"max_stderr": fit.max_stderr, "rmse": fit.rmse}
 
     def refit(self, request: Request, record: Mapping[str, Any]) -> SurveyFit:
-        fit = self.choose(replace(request, mechanism=text("fitted", record["fitted"])))
+        fitted = text("fitted", record["fitted"])
+        fit = self.choose(replace(request, mechanism=fitted) if request.mechanism == "auto" else request)
         fit = replace(fit, request=request)
         if record["parameters"] != fit.details()["parameters"]:
             raise PlanFileError("this machine or version finds other parameters for the mechanism: plan anew, here")
@@ -272,9 +282,9 @@ def _running_sums(request: Request, law: Law, mechanism: StreamMechanism | None 
         request, workload=Continual(survey), privacy=main, max_value=survey.largest, mechanism="auto", noise=law
     )
     sums = best_stream(asked) if mechanism is None else fit_stream(asked, mechanism)
-    report = RunningSums(sums, survey.intervals, survey.largest)
+    report, cost = RunningSums(sums, survey.intervals, survey.largest), calibrated_cost(request.privacy, law)
     if rest is None:
-        return SurveyFit(request, law, report)
+        return SurveyFit(request, cost, report)
     # The loss at the lower bound is one number from 0 to 2^16 units: another value changes it by as much, not by twice.
     one = replace(
         sums.request,
@@ -283,18 +293,20 @@ def _running_sums(request: Request, law: Law, mechanism: StreamMechanism | None 
         unit=AddRemove(survey.largest, label="one report"),
         mechanism=f"identity-{law}",
     )
-    return SurveyFit(request, law, report, RunningSums(best_stream(one), 1, survey.largest))
+    return SurveyFit(request, cost, report, RunningSums(best_stream(one), 1, survey.largest))
 
 
 def _response(request: Request, name: str) -> SurveyFit:
     """Return reports by randomised response, which is pure, whatever the guarantee."""
     survey, make = request.workload, _RESPONSES[name]
     assert isinstance(survey, LocalSurvey)
+    epsilon = pure_epsilon(request.privacy)
+    cost = PureCost(epsilon)
     if not survey.loss.level:
-        return SurveyFit(request, "laplace", make(pure_epsilon(request.privacy), survey.intervals, survey.largest))
+        return SurveyFit(request, cost, make(epsilon, survey.intervals, survey.largest))
     main, rest = (pure_epsilon(part) for part in _split(request.privacy, "laplace"))
     report = make(main, survey.intervals, survey.largest)
-    return SurveyFit(request, "laplace", report, Waves(rest, 1, survey.largest))
+    return SurveyFit(request, cost, report, Waves(rest, 1, survey.largest))
 
 
 def _split(privacy: Privacy, law: Law) -> tuple[Privacy, Privacy]:

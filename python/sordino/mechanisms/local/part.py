@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sordino.mechanisms.fits import AnyDoor
-from sordino.privacy.costs import Cost
 from sordino.workloads.base import Array
 
 __all__ = ["SurveyPart"]
@@ -33,11 +32,6 @@ class SurveyPart(ABC):
         @property
         def numbers(self) -> int:
             """Numbers that a client sends."""
-
-    @property
-    @abstractmethod
-    def cost(self) -> Cost:
-        """What they cost the client."""
 
     @property
     @abstractmethod

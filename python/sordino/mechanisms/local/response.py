@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,15 +14,16 @@ from sordino.accuracy.half_widths import bernstein_half_width
 from sordino.mechanisms.fits import AnyDoor
 from sordino.mechanisms.local.part import SurveyPart
 from sordino.privacy.calibration import flips_of_pure
-from sordino.privacy.costs import Cost, PureCost
 from sordino.workloads.base import Array
 
-__all__ = ["Response"]
+__all__ = ["TOO_SMALL", "Response"]
+
+TOO_SMALL = "epsilon is too small for randomised response"
 
 
 @dataclass(frozen=True)
 class _Flips:
-    """Randomised response as a door: the noise is the probability of a lie."""
+    """Randomised response as a door: in the place of an amount of noise, the probability of a lie in units of 2^-40."""
 
     quarter_units: int
 
@@ -79,19 +80,9 @@ class Response(SurveyPart):
         return self._flips.noise
 
     @property
-    def cost(self) -> Cost:
-        """What a report costs its client."""
-        return PureCost(self.epsilon)
-
-    @property
     def doors(self) -> tuple[AnyDoor, ...]:
         """The probability of a lie."""
         return (self._flips,)
-
-    @property
-    def parameters(self) -> Any:
-        """Nothing: all of it follows from the request."""
-        return None
 
     @property
     def bits(self) -> int:
@@ -103,5 +94,5 @@ class Response(SurveyPart):
 
         An estimate is a mean of independent numbers of which variance and range are known.
         """
-        deviations = self.std() / np.sqrt(clients)
-        return bernstein_half_width(deviations, self.largest / clients, level, self.steps)
+        widths = bernstein_half_width(self.std() / np.sqrt(clients), self.largest / clients, level, self.steps)
+        return np.minimum(widths, self.largest)

@@ -13,8 +13,6 @@ from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.mechanisms.fits import AnyDoor
 from sordino.mechanisms.local.part import SurveyPart
 from sordino.mechanisms.stream.fit import StreamFit
-from sordino.privacy.calibration import cost as calibrated_cost
-from sordino.privacy.costs import Cost
 from sordino.workloads.base import Array
 
 __all__ = ["RunningSums"]
@@ -48,11 +46,6 @@ class RunningSums(SurveyPart):
     def numbers(self) -> int:
         """Numbers that a client sends."""
         return self.steps
-
-    @property
-    def cost(self) -> Cost:
-        """What a report costs its client."""
-        return calibrated_cost(self.fit.request.privacy, self.fit.mechanism.law)
 
     @property
     def doors(self) -> tuple[AnyDoor, ...]:

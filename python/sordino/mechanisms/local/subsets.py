@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sordino.mechanisms.local.response import Response
+from sordino.errors import UnsupportedMechanismError
+from sordino.mechanisms.local.response import TOO_SMALL, Response
 from sordino.workloads.base import Array
 
 __all__ = ["Subsets"]
@@ -37,12 +38,29 @@ class Subsets(Response):
 
     @staticmethod
     def best(epsilon: float, steps: int, whole: int) -> Subsets:
-        """Return the size with the least largest error."""
+        """Return the size with the least largest error.
+
+        Raises:
+            UnsupportedMechanismError: The lies of every size would be as likely as without a value.
+        """
         # The best for single places, which is near.
         likely = (steps + 1) / (1.0 + math.exp(min(epsilon, 100.0)))
         last = min(steps, 2 * math.ceil(likely) + 2)
         sizes = np.unique(np.linspace(1, last, min(last, _TRIED)).astype(int)).tolist()
-        return min((Subsets(epsilon, steps, whole, size) for size in sizes), key=lambda found: found.std().max())
+        found = [made for size in sizes if (made := Subsets(epsilon, steps, whole, size))._says_something]
+        if not found:
+            raise UnsupportedMechanismError(TOO_SMALL)
+        return min(found, key=lambda made: made.std().max())
+
+    @property
+    def _says_something(self) -> bool:
+        """Whether the own place is told more often than others."""
+        return self.flips * (self.steps + 1) < (self.steps + 1 - self.size) * 2**40
+
+    @property
+    def parameters(self) -> Any:
+        """How many places are told."""
+        return {"size": self.size}
 
     @property
     def odds(self) -> Fraction:

@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sordino import _core
 from sordino.errors import UnsupportedMechanismError
-from sordino.mechanisms.local.response import Response
+from sordino.mechanisms.local.response import TOO_SMALL, Response
 from sordino.workloads.base import Array
 
 __all__ = ["Waves"]
@@ -35,12 +35,17 @@ class Waves(Response):
 
     def __post_init__(self) -> None:
         if self.flips >= 2**39:
-            raise UnsupportedMechanismError("epsilon is too small for randomised response")
+            raise UnsupportedMechanismError(TOO_SMALL)
 
     @cached_property
     def core(self) -> _core.Waves:
         """Frequencies and their probabilities."""
         return _core.Waves(self.steps)
+
+    @property
+    def parameters(self) -> Any:
+        """How probable frequencies are: who adds up must know it."""
+        return {"frequencies": "totient"}
 
     @property
     def _contrast(self) -> float:

@@ -136,6 +136,8 @@ class LocalServer(Uncopied):
 
     def _well_formed(self, messages: object) -> Array | None:
         """Return reports as numbers if all of them are well formed."""
+        if isinstance(messages, np.ma.MaskedArray):
+            return None  # what is under a mask was not sent
         if isinstance(messages, np.ndarray) and messages.dtype.kind == "O":
             messages = messages.tolist()  # of a table in which something else stands
         plain = is_integers(messages) or (isinstance(messages, list | tuple) and all(map(is_integers, messages)))
@@ -147,7 +149,7 @@ class LocalServer(Uncopied):
             if of_a_handler(error, messages):
                 raise
             return None
-        if array.dtype.kind not in "biuf" or array.ndim not in {1, 2} or array.shape[-1] != self.fit.numbers:
+        if array.dtype.kind not in "iuf" or array.ndim not in {1, 2} or array.shape[-1] != self.fit.numbers:
             return None
         with np.errstate(over="ignore"):  # numbers beyond floats are no client's
             numbers = array.astype(np.float64)

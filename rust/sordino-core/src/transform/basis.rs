@@ -145,7 +145,7 @@ mod tests {
                     (0..n).map(|j| norm(k) * angle(j).cos()).collect()
                 })
                 .collect(),
-            _ => (0..n).map(|k| (0..n).map(|j| f64::from(u8::from(j == k))).collect()).collect(),
+            BasisName::Standard => (0..n).map(|k| (0..n).map(|j| f64::from(u8::from(j == k))).collect()).collect(),
         }
     }
 

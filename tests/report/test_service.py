@@ -18,7 +18,7 @@ import pytest
 import sordino as so
 
 httpx = pytest.importorskip("httpx", reason="pip install -r requirements/service.txt")
-FOLDER = Path(__file__).parent.parent / "examples" / "service"
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "service"
 PAGES = ("home", "search", "article", "cart", "account")
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="process groups")]

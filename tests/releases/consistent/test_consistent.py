@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marginal_tables import LEVELS, agrees, records, truth_of
 
 import sordino as so
+from marginal_tables import LEVELS, agrees, records, truth_of
 from sordino.releases.consistent.marginals import _measured
 from sordino.releases.consistent.parts import below_of
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marginal_tables import LEVELS, agrees, records, truth_of
 
 import sordino as so
+from marginal_tables import LEVELS, agrees, records, truth_of
 
 APPROX = so.ApproxDP(epsilon=0.5, delta=1e-6)
 PURE = so.PureDP(epsilon=0.5)
