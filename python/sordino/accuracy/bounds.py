@@ -135,7 +135,7 @@ def diagonal_mean(workload: Workload) -> float:
             return max(_line_diagonal(workload), _parts_mean(workload))
         case Kronecker(factors=factors):
             return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * _SAFE
-        case Filter(boundary="causal" | "same") if workload.steps > _DENSE:
+        case Filter(boundary="causal" | "same") if workload.steps > _CONDENSED:
             return _filter_diagonal(workload)
         case _ if _is_small(workload) or _is_short(workload):
             R, scale = condensed(workload)
@@ -186,9 +186,11 @@ def _parts_mean(union: Union) -> float:
 
 
 def _is_short(workload: Workload) -> bool:
-    """Return whether it is a filter without its warm-up whose few answers are written out."""
-    if not isinstance(workload, Filter) or workload.boundary != "valid":
+    """Return whether it is a filter with ends whose few answers are written out."""
+    if not isinstance(workload, Filter) or workload.boundary == "circular":
         return False
+    if workload.boundary != "valid" and workload.steps <= _DENSE:
+        return False  # there the singular values alone are a bound as good
     answers = workload.core.answers_len
     return answers <= _CONDENSED and answers**2 * workload.steps <= _MOST_WORK
 

@@ -7,6 +7,7 @@ import numpy as np
 from sordino import _core
 from sordino.workloads.base import Array, Workload
 from sordino.workloads.filters import Convolution, RunningSum
+from sordino.workloads.group_by import GroupBy
 from sordino.workloads.histogram import Histogram
 from sordino.workloads.kronecker import Kronecker
 from sordino.workloads.marginals import Marginals
@@ -26,10 +27,11 @@ def recognised(workload: Workload) -> Workload:
     """Return the workload that a matrix is, entry for entry, or the workload itself; of products and unions each part.
 
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
-    causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`. Products within products
-    are one product, unions within unions one union, and joined or weighted marginals of the same attributes are
-    marginals. Sparse matrices are looked at where they can be held dense. Equal weights of all queries are none. A
-    matrix whose queries have names keeps them, and stays as it is.
+    causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`, and a row of ones along an
+    axis of a product the group of all cells. Products within products are one product, unions within unions one union,
+    and joined or weighted marginals of the same attributes are marginals. Sparse matrices are looked at where they can
+    be held dense. Equal weights of all queries are none. A matrix whose queries have names keeps them, and stays as it
+    is.
     """
     return _in_parts(_unweighted(workload))
 
@@ -49,7 +51,7 @@ def _in_parts(workload: Workload) -> Workload:
         case Matrix(weights=None, names=None):
             return _named(workload) or workload
         case Kronecker(factors=factors):
-            return _kept(workload, [part for factor in factors for part in _factors(_in_parts(factor))])
+            return _kept(workload, [part for factor in factors for part in _factors(_total(_in_parts(factor)))])
         case Union(parts=parts):
             if workload.layout is None and any(isinstance(part, Union) for part in parts):
                 return _in_parts(joined(*map(weighted, parts, workload.weights)))
@@ -87,6 +89,17 @@ def _kept(workload: Kronecker | Union, parts: list[Workload]) -> Workload:
 
 def _factors(workload: Workload) -> tuple[Workload, ...]:
     return workload.factors if isinstance(workload, Kronecker) else (workload,)
+
+
+def _total(factor: Workload) -> Workload:
+    """Return one row of ones as the group that it is: along an axis it has a closed form."""
+    if not isinstance(factor, Matrix) or factor.weights is not None or factor.names is not None:
+        return factor
+    rows, cells = factor.A.shape
+    if rows != 1 or not 1 < cells <= _MOST_ENTRIES:
+        return factor
+    row: Array = factor.A if isinstance(factor.A, np.ndarray) else _core.dense(factor.core)
+    return GroupBy(np.zeros(cells, dtype=np.int64)) if bool((row == 1.0).all()) else factor
 
 
 def _named(matrix: Matrix) -> Workload | None:

@@ -149,11 +149,15 @@ impl Product {
     }
 
     /// The strategies of the axes, each with the bound that the one before leaves; the last may leave floats. Filters, whose
-    /// sums must be short, come before the others.
+    /// sums must be short, come before the others, and roots, which alone may leave floats, after them.
     fn stages(&self, max_abs: u64) -> Result<(Vec<Stage<'_>>, Encoding), Error> {
-        let filters = |k: &usize| matches!(self.axes[*k], Axis::Filter { .. });
-        let backwards = || (0..self.axes.len()).rev();
-        let order = backwards().filter(filters).chain(backwards().filter(|k| !filters(k)));
+        let rank = |k: &usize| match self.axes[*k] {
+            Axis::Filter { .. } => 0,
+            Axis::Cells(_) | Axis::Tree(_) | Axis::Groups(_) => 1,
+            Axis::Root(_) => 2,
+        };
+        let mut order: Vec<usize> = (0..self.axes.len()).rev().collect();
+        order.sort_by_key(rank); // stable: those of a rank from the last to the first
         let mut sizes: Vec<usize> = self.axes.iter().map(Axis::cells).collect();
         let mut stages = Vec::new();
         let mut encoding = Encoding::Exact { max_abs };
