@@ -1,4 +1,4 @@
-"""Attack discrete noise on counts, and noise that cells have in common, where no record lowers a count.
+"""Attack discrete noise on counts, noise that cells have in common, and reports of clients that lie.
 
 As `audit.py`, by likelihood ratios whose threshold is chosen on draws of their own, and lower confidence bounds
 (1 - 1e-4 each) that must stay below what is claimed; with less noise than planned they must exceed it.
@@ -10,6 +10,9 @@ As `audit.py`, by likelihood ratios whose threshold is chosen on draws of their 
   discrete noise is summed over the common part.
 * *streams*: the same for `Continual(..., dim, cells_per_record)`; all increments are weighed by the discriminant whose
   covariance is estimated from streams of their own.
+
+* *responses*: messages of clients with the first value and with none; what a message says by the definition of waves
+  and subsets. Planted are lies that epsilon times 1.25 would need.
 
 Planted are 1.25 times less noise, and 1.25 times less common noise beside cells that keep theirs (discrete: the least
 whole ratio of rates that is as much larger); they must be found where they break the claim by so much that these draws
@@ -408,7 +411,44 @@ def _streams() -> list[Row]:
     return rows
 
 
-_SECTIONS = {"counts": _counts, "tables": _tables, "streams": _streams}
+# Reports of clients.
+
+
+def _signs(messages: NDArray[np.int64], steps: int) -> Array:
+    """Return 1 where what was told is what the first value would tell, -1 where none would: they are half a circle apart."""
+    question, told = np.divmod(messages[:, 0], 2)
+    index, shift = np.divmod(question, 2 * steps)
+    wave = np.sin((2 * index + 1) * np.pi * (0.5 - shift) / steps)
+    return np.where((wave > 0.0) == (told == 1), 1.0, -1.0)
+
+
+def _members(messages: NDArray[np.int64], steps: int) -> Array:
+    """Return 1 where the first place alone was told of it and none, -1 where none alone was, else 0."""
+    first, none = ((messages == place).any(axis=1) for place in (0, steps))
+    return first.astype(np.float64) - none
+
+
+def _response(mechanism: str, steps: int, epsilon: float) -> Row:
+    survey = so.local.LocalSurvey(10, intervals=steps)
+    values = np.array([np.nan, 0.5 / steps])
+
+    def draw(planned: float) -> Draw:
+        plan = so.plan(survey, so.PureDP(epsilon=planned), mechanism=mechanism)
+        said = _signs if mechanism == "waves" else _members
+        return lambda unit: said(plan.encode_clients(np.full(_CELLS, values[unit])), steps)
+
+    figures = [_epsilon(draw(planned)) for planned in (epsilon, epsilon * _UNDER)]
+    what = f"{mechanism}, {steps} steps, {_CELLS:,} clients, claim ({epsilon:g}, 0)"
+    # Of large subsets a tenth is hardly told apart by so many clients.
+    return _row(what, "ε", figures, (epsilon, epsilon), [mechanism == "waves" or epsilon > 0.1])
+
+
+def _responses() -> list[Row]:
+    shapes = [("waves", 1), ("waves", 16), ("waves", 100), ("subset-selection", 3), ("subset-selection", 16)]
+    return [reported(_response(name, steps, epsilon)) for name, steps in shapes for epsilon in _EPSILONS]
+
+
+_SECTIONS = {"counts": _counts, "tables": _tables, "streams": _streams, "responses": _responses}
 
 
 def figures() -> list[Row]:
