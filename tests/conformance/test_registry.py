@@ -6,6 +6,7 @@ import cases
 import pytest
 
 import sordino as so
+from sordino import _core
 from sordino.mechanisms.adaptive.catalogue import ADAPTIVE_MECHANISMS
 from sordino.mechanisms.linear.catalogue import MECHANISMS
 from sordino.mechanisms.stream.catalogue import STREAM_MECHANISMS
@@ -36,6 +37,23 @@ def test_every_mechanism_is_planned():
     planned = {mechanism for _, _, mechanism, _ in cases.table_mechanisms()}
     assert planned == {mechanism.name for mechanism in MECHANISMS}
     assert {mechanism for _, mechanism, _ in cases.LOOKING} == {mechanism.name for mechanism in ADAPTIVE_MECHANISMS}
+
+
+# What the core makes of a name alone is a recipe; these need more: a search, a unit, a sketch, or several strategies.
+SEARCHED = {"p-identity", "ellipsoid", "dense", "k-norm", "optimal", "sparse", "universal"}
+SEARCHED |= {"dense-rescaled", "dense-printed", "sparse-printed"}
+WITH_MORE = {"identity-common", "laminar", "split", "compressive"}
+
+
+def test_the_core_and_the_catalogue_name_the_same():
+    def is_recipe(mechanism):
+        try:
+            _core.Strategy(so.Histogram(4).core, mechanism.measures, mechanism.law)
+        except so.SordinoError as error:
+            return "unknown" not in str(error)
+        return True
+
+    assert {m.measures for m in MECHANISMS if not is_recipe(m)} == SEARCHED | WITH_MORE
 
 
 def test_every_stream_mechanism_is_planned():

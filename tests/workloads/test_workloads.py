@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sordino as so
+from conformance import cases
 from sordino.accuracy.bounds import singular_mean
 from sordino.errors import PlanFileError
 from sordino.workloads import workload_from_spec
@@ -149,16 +150,13 @@ EQUAL = [
     (so.Convolution([1, 2]), so.Convolution(np.array([1.0, 2.0]))),
     (so.Marginals([2, 2], k=1), so.Marginals([2, 2], sets=[[0], [1]])),
 ]
+# Every workload of tables and filters, and some of other shapes.
 ALL = [
+    *(workload for workload, _ in cases.TABLES.values()),
+    *cases.FILTERS.values(),
     so.Histogram((2, 3)),
     so.Convolution(np.linspace(1, 2, 700), 2000, "same"),
-    so.MovingAverage(3, 9, "circular"),
     so.ExponentialSmoothing(0.3, 9, normalized=False),
-    so.workloads.PolynomialDecay(1.0, 9),
-    so.workloads.BandPass(0.0, 0.2, 9),
-    so.workloads.Difference(9, 3, "circular"),
-    so.RunningSum(9),
-    so.workloads.GroupConvolution(np.ones((2, 3))),
     so.Marginals([2, 3], sets=[[0, 1]], weights=[2.5]),
     so.Matrix([[1.0, 2.0]]),
 ]
