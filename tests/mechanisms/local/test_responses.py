@@ -209,3 +209,11 @@ def test_what_is_no_number_is_no_report(told):
     server.add(told)
     server.add_many(told)
     assert server.accepted == 0
+
+
+def test_rows_under_a_mask_are_left_out():
+    server = so.plan(so.local.LocalSurvey(9, intervals=5), PURE, mechanism="waves").server()
+    server.add_many(np.ma.masked_array([[3], [4], [5]], mask=[[False], [True], [False]]))
+    assert server.accepted == 2
+    server.add_many(np.ma.masked_array([[3], [4]]))
+    assert server.accepted == 4

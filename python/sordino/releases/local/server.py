@@ -137,7 +137,9 @@ class LocalServer(Uncopied):
     def _well_formed(self, messages: object) -> Array | None:
         """Return reports as numbers if all of them are well formed."""
         if isinstance(messages, np.ma.MaskedArray):
-            return None  # what is under a mask was not sent
+            if np.ma.is_masked(messages):
+                return None  # what is under a mask was not sent
+            messages = messages.data
         if isinstance(messages, np.ndarray) and messages.dtype.kind == "O":
             messages = messages.tolist()  # of a table in which something else stands
         plain = is_integers(messages) or (isinstance(messages, list | tuple) and all(map(is_integers, messages)))
@@ -209,7 +211,7 @@ def _rows(messages: object) -> list[object]:
     Tables and other arrays are told by their type: their rows are the reports.
     """
     try:
-        if not isinstance(messages, list | tuple | Mapping | Iterator):
+        if not isinstance(messages, list | tuple | Mapping | Iterator | np.ma.MaskedArray):
             rows = np.asarray(messages)
             if rows.ndim == 2:
                 return list(rows)
