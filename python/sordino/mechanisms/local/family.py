@@ -132,7 +132,7 @@ class SurveyFit(Fit):
 
     def largest_half_width(self, level: float) -> float:
         """Return the half width of the intervals, all grid points together."""
-        return float(self.half_width(level).max())
+        return self.report.widest(open_unit("level", level), self._number(None))
 
     @property
     def rmse(self) -> float:
@@ -162,17 +162,9 @@ class SurveyFit(Fit):
         if width >= _GUESS:
             lines.append(
                 f"not enough     shares are within ±{width:.2g} at 95 %, and one half for each of them is within ±0.5: "
-                f"{self._enough():,} clients have ±{_USEFUL} with intervals={w}"
+                f"{self.report.enough(_LEVEL, _USEFUL, n):,} clients have ±{_USEFUL} with intervals={w}"
             )
         return lines
-
-    def _enough(self) -> int:
-        """Return how many clients would do, to one digit and rounded up."""
-        for power in range(16):
-            for digit in range(1, 10):
-                if float(self.half_width(_LEVEL, digit * 10**power).max()) <= _USEFUL:
-                    return int(digit * 10**power)
-        return MOST_CLIENTS
 
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -50,6 +51,19 @@ class SurveyPart(ABC):
     @abstractmethod
     def half_width(self, level: float, clients: int) -> Array:
         """Return half widths of intervals for the estimates from so many clients, all steps together."""
+
+    def widest(self, level: float, clients: int) -> float:
+        """Return the largest of these half widths."""
+        return float(self.half_width(level, clients).max())
+
+    def enough(self, level: float, width: float, clients: int) -> int:
+        """Return how many clients have no wider intervals, to one digit and rounded up; so many have wider ones.
+
+        Widths fall with the root of the number.
+        """
+        found = clients * (self.widest(level, clients) / width) ** 2
+        digit = 10.0 ** math.floor(math.log10(found))
+        return round(math.ceil(found / digit) * digit)
 
     @abstractmethod
     def are_honest(self, reports: Array) -> bool:

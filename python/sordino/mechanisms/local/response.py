@@ -15,6 +15,7 @@ from sordino.mechanisms.fits import AnyDoor
 from sordino.mechanisms.local.part import SurveyPart
 from sordino.privacy.calibration import flips_of_pure
 from sordino.workloads.base import Array
+from sordino.workloads.local.survey import MOST_CLIENTS
 
 __all__ = ["TOO_SMALL", "Response"]
 
@@ -88,6 +89,11 @@ class Response(SurveyPart):
     def bits(self) -> int:
         """Bits of a share."""
         return self.whole.bit_length() - 1
+
+    def enough(self, level: float, width: float, clients: int) -> int:
+        """Return how many clients have no wider intervals, to one digit: of few, widths fall faster than the root."""
+        digits = (digit * 10**power for power in range(16) for digit in range(1, 10))
+        return next((n for n in digits if self.widest(level, n) <= width), MOST_CLIENTS)
 
     def half_width(self, level: float, clients: int) -> Array:
         """Return half widths of intervals, all steps together.

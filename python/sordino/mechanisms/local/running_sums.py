@@ -63,7 +63,15 @@ class RunningSums(SurveyPart):
 
     def half_width(self, level: float, clients: int) -> Array:
         """Return half widths of intervals, all steps together."""
-        deviations = self.std() / math.sqrt(clients)
+        return self._widths(self.std(), level, clients)
+
+    def widest(self, level: float, clients: int) -> float:
+        """Return the largest half width: that of the largest error."""
+        return float(self._widths(self.std().max(keepdims=True), level, clients)[0])
+
+    def _widths(self, deviations: Array, level: float, clients: int) -> Array:
+        """Return the half widths of estimates with these errors of one client."""
+        deviations = deviations / math.sqrt(clients)
         if self.fit.mechanism.law == "gaussian":
             return gaussian_half_width(deviations, level, self.steps)
         noise = self.fit.laplace.times(1.0 / self.whole / clients)
