@@ -686,6 +686,88 @@ def test_metrics_and_report_show_what_is_public(where):
     assert so.report(ledger, pictures=False).count("data:image") == 0
 
 
+def test_a_report_has_answers_of_every_kind(where):
+    ledger = so.Ledger(so.PureDP(epsilon=9.0), store=so.Store(where))
+    keys = so.plan(so.sketches.KeyCounts(1000, 64), so.PureDP(epsilon=1.0))
+    keys.release([3, 5], ledger=ledger, request_id="keys")
+    whole = so.plan(so.Continual(so.RunningSum(20)), so.PureDP(epsilon=1.0))
+    whole.release(np.arange(20), ledger=ledger, request_id="stream")
+    page = so.report(ledger)
+    assert "KeyRelease" in page and "the first of 20 answers" in page
+    assert page.count("is protected by") >= 2
+
+
+# Whole streams.
+
+SUMS = so.plan(so.Continual(so.RunningSum(6)), so.PureDP(epsilon=1.0))
+
+
+def test_a_stored_stream_says_its_own_noise(where):
+    """One that was published with more noise than fits now is not read with the errors of this one."""
+    from sordino._support.records import joined, packed_record
+    from sordino.streams.whole import WHOLE_STREAM, StreamRelease
+
+    found = released(ledger_at(where), plan=SUMS)
+    record = WHOLE_STREAM.record(found)
+    again = WHOLE_STREAM.read(joined(*packed_record(record)), StreamRelease)
+    np.testing.assert_array_equal(again.values, found.values)
+    for change in (
+        {"plan": record["plan"] | {"doors": [{**record["plan"]["doors"][0], "quarter_units": 2**40}]}},
+        {"values": found.values[:, None]},
+        {"values": np.zeros(7)},
+        {"kind": "release"},
+    ):
+        plan = change.get("plan")
+        if plan is not None:
+            plan.pop("digest", None)
+        with pytest.raises(so.errors.PlanFileError):
+            WHOLE_STREAM.read(joined(*packed_record(record | change)), StreamRelease)
+
+
+def test_items_of_the_same_bits_are_other_items(where, monkeypatch):
+    reals = so.plan(so.Continual(so.RunningSum(6)), so.PureDP(epsilon=1.0), integral=False)
+    items, ledger = np.full(6, 1.5), ledger_at(where, KEY)
+
+    class Died(BaseException):
+        pass
+
+    def dies(*_):
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rows_of_ledgers, "answered", dies)
+        patched.setattr(Requests, "_left", lambda *_: None)
+        with pytest.raises(Died):
+            released(ledger, data=items, plan=reals)
+    with pytest.raises(so.errors.InputChangedError):
+        released(ledger_at(where, KEY), data=items.view(np.int64), plan=reals)
+    assert released(ledger_at(where, KEY), data=items, plan=reals).values.shape == (6,)
+
+
+def test_a_request_that_was_answered_meanwhile_is_answered(where, monkeypatch):
+    """Read as charged, answered by somebody else, and then looked at: neither other data nor lost."""
+    for recovery in ("same", "never"):
+        ledger = so.Ledger(PURE, id=f"ledger {recovery}", store=so.Store(where, key=KEY), recovery=recovery)
+        first, real = released(ledger, "b"), Requests._found
+        row = ledger._book.request("b")
+        stale = [row._replace(state="charged", answer_hash=None)]
+
+        def found(requests, row, asked, real=real, stale=stale):
+            return None if stale and stale.pop() else real(requests, row, asked)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Requests, "_found", found)
+            patched.setattr(StoredBook, "request", _read_stale(StoredBook.request, stale[0]))
+            np.testing.assert_array_equal(released(ledger, "b", COUNTS + 1).values, first.values)
+        assert len(ledger.history) == 1
+
+
+def _read_stale(real, row):
+    """The first read sees what was there before."""
+    stale = [row]
+    return lambda book, request: stale.pop() if stale else real(book, request)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="file systems of Linux")
 def test_shared_folders_are_refused(monkeypatch, tmp_path):
     monkeypatch.setattr("sordino.storage.sqlite._file_system", lambda _: "nfs4")

@@ -252,7 +252,9 @@ class Requests:
             return None
 
     def _resumed(self, row: RequestRow, prepared: Prepared[Any], token: bytes) -> RequestRow | None:
-        """Begin an unfinished request again; None if somebody else did."""
+        """Begin an unfinished request again; None if somebody else did, or answered it meanwhile."""
+        if self.book.request(row.request) != row:
+            return None
         if row.seed is not None and not hmac.compare_digest(
             self._tag(row.request, prepared, row.key_id), row.input_tag or b""
         ):

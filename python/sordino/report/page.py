@@ -19,10 +19,14 @@ from sordino.releases.adaptive.file import MARGINALS, TREE
 from sordino.releases.adaptive.marginals import MarginalsRelease
 from sordino.releases.adaptive.tree import TreeRelease
 from sordino.releases.files import read_release
+from sordino.releases.keyed.file import SKETCH
+from sordino.releases.keyed.release import KeyRelease
+from sordino.releases.record_files import RecordFile
 from sordino.releases.release import Release
 from sordino.releases.smooth.file import SUMMARY
 from sordino.releases.smooth.release import SmoothRelease
 from sordino.storage import ledgers, streams
+from sordino.streams.whole import WHOLE_STREAM, StreamRelease
 
 if TYPE_CHECKING:
     from sordino.storage.entries import LedgerEntry
@@ -32,6 +36,14 @@ if TYPE_CHECKING:
     from sordino.storage.transactions import Transaction
 
 __all__ = ["report"]
+
+_FILES: dict[str, tuple[RecordFile, type[Any]]] = {
+    "smooth-release": (SUMMARY, SmoothRelease),
+    "tree-release": (TREE, TreeRelease),
+    "marginals-release": (MARGINALS, MarginalsRelease),
+    "key-release": (SKETCH, KeyRelease),
+    "stream-release": (WHOLE_STREAM, StreamRelease),
+}
 
 _STYLE = """
 :root { color-scheme: light dark; font-family: system-ui, sans-serif; line-height: 1.5 }
@@ -116,19 +128,17 @@ def _loaded(content: bytes) -> Any:
         kind = json.loads(parted(content)[0]).get("kind")
     except (ValueError, AttributeError):
         return None
-    match kind:
-        case "release":
-            return read_release(content, Release)
-        case "smooth-release":
-            return SUMMARY.read(content, SmoothRelease)
-        case "tree-release":
-            return TREE.read(content, TreeRelease)
-        case "marginals-release":
-            return MARGINALS.read(content, MarginalsRelease)
-    return None
+    if kind == "release":
+        return read_release(content, Release)
+    if kind not in _FILES:
+        return None
+    file, of = _FILES[kind]
+    return file.read(content, of)
 
 
 def _picture(release: Any) -> str:
+    if not hasattr(release, "plot"):
+        return ""
     try:
         figure = release.plot()
     except SordinoError:  # no matplotlib, or nothing to be drawn

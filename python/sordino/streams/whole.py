@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino._support.cards import card
 from sordino._support.checks import flag
 from sordino._support.protocols import TableLike
 from sordino._support.records import SCHEMA
@@ -21,13 +21,16 @@ from sordino.privacy.books import Charge
 from sordino.privacy.requests import Answering, NoiseKey, Prepared
 from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.interval import Interval, interval_around
+from sordino.releases.making import data_digest
 from sordino.releases.record_files import RecordFile
 from sordino.streams.counter import open_stream
 from sordino.workloads.base import Array
 
-__all__ = ["StreamRelease", "whole_stream"]
+__all__ = ["WHOLE_STREAM", "StreamRelease", "whole_stream"]
 
 _KIND = "stream-release"
+# Answers that a card shows.
+_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,16 @@ class StreamRelease:
     values: Array = field(repr=False)
     private: bool = True
     accounted: bool = False
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("guarantee", self.fit.guarantee() if self.private else "none: the noise is known"),
+            ("mechanism", self.fit.name),
+        ]
+        first = (numbers.reshape(len(numbers), -1)[:_ROWS, 0] for numbers in (self.values, self.stderr))
+        rows = [[str(step), f"{v:.6g}", f"{e:.4g}"] for step, (v, e) in enumerate(zip(*first, strict=True), 1)]
+        note = f"the first of {self.values.size:,} answers" if self.values.size > len(rows) else ""
+        return card(repr(self.fit.request.workload), facts, head=["step", "value", "stderr"], rows=rows, note=note)
 
     @property
     def _steps(self) -> NDArray[np.int64]:
@@ -90,7 +103,7 @@ def whole_stream(fit: Fit, items: object, request_id: str | None, accounted: boo
             with open_stream(fit, None, noise.key) as stream:
                 return StreamRelease(fit, stream.update(rows), noise.private, accounted)
 
-        return Prepared(measure, lambda: hashlib.sha256(np.ascontiguousarray(rows).tobytes()).digest())
+        return Prepared(measure, lambda: data_digest(rows))
 
     def answered(record: object) -> StreamRelease | None:
         return record if isinstance(record, StreamRelease) and fit.is_same(record.fit) else None
@@ -101,8 +114,8 @@ def whole_stream(fit: Fit, items: object, request_id: str | None, accounted: boo
         answered,
         prepare,
         lambda release: release,
-        _FILE.dump,
-        lambda content: _FILE.read(content, StreamRelease),
+        WHOLE_STREAM.dump,
+        lambda content: WHOLE_STREAM.read(content, StreamRelease),
     )
 
 
@@ -141,11 +154,15 @@ def _rebuild(record: dict[str, Any], kind: Any) -> StreamRelease:
     fit, values = fit_of(record["plan"]), record["values"]
     if not isinstance(fit, StreamFit) or fit.events is not None or not isinstance(values, np.ndarray):
         raise PlanFileError("this is not a published stream of numbers")
+    stored = record["plan"]["doors"][0]
+    if (stored["grid"], stored["quarter_units"]) != (fit.door.grid, fit.door.quarter_units):
+        raise PlanFileError("the stream was published with other noise than its plan says")
     shaped = values.ndim == 1 if fit.dim == 1 else values.ndim == 2 and values.shape[1] == fit.dim
-    if not shaped or not 0 < len(values) <= fit.steps or values.dtype.kind != "f" or not np.isfinite(values).all():
+    if not shaped or not 0 < len(values) <= fit.steps or values.dtype != np.float64 or not np.isfinite(values).all():
         raise PlanFileError("the stream has other answers than its plan")
     found: StreamRelease = kind(fit, values, record["private"] is True, record["accounted"] is True)
     return found
 
 
-_FILE = RecordFile("stream", _record, _rebuild)
+WHOLE_STREAM = RecordFile("stream", _record, _rebuild)
+"""How whole streams are written."""

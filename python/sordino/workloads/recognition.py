@@ -96,7 +96,7 @@ def _total(factor: Workload) -> Workload:
     if not isinstance(factor, Matrix) or factor.weights is not None or factor.names is not None:
         return factor
     rows, cells = factor.A.shape
-    if rows != 1 or not 1 < cells <= _MOST_ENTRIES:
+    if rows != 1 or cells > _MOST_ENTRIES:
         return factor
     row: Array = factor.A if isinstance(factor.A, np.ndarray) else _core.dense(factor.core)
     return GroupBy(np.zeros(cells, dtype=np.int64)) if bool((row == 1.0).all()) else factor

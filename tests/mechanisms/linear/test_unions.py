@@ -321,3 +321,5 @@ def test_a_row_of_ones_is_the_total_of_its_axis():
         lambda side: so.Matrix(scipy.sparse.csr_array(np.ones((1, side)))),
     ):
         assert so.plan(two_of_three(6, ones), ONE).digest == so.plan(two_of_three(6, total), ONE).digest
+    pair = (so.Kronecker([so.AllRanges(40), one]) for one in (so.Matrix([[1.0]]), total(1)))
+    assert len({so.plan(asked, ONE, effort="closed_form").rmse for asked in pair}) == 1

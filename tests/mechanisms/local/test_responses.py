@@ -186,6 +186,8 @@ def test_what_servers_must_know_is_in_the_file():
         waves.record() | {"parameters": {"frequencies": "harmonic"}},
         named | {"fitted": "waves", "parameters": {"frequencies": "totient"}},
         named | {"request": named["request"] | {"noise": "laplace"}},
+        # As private, but whoever adds up counts other lies.
+        waves.record() | {"doors": [{"grid": -40, "quarter_units": 2 * waves.fit.report.flips}]},
     ):
         with pytest.raises(so.errors.PlanFileError):
             so.SurveyPlan.from_record(changed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +15,7 @@ from sordino.mechanisms.local.subsets import Subsets
 from sordino.mechanisms.local.waves import Waves
 from sordino.privacy.books import Charge
 from sordino.privacy.requests import Answering, NoiseKey, Prepared
+from sordino.releases.making import data_digest
 from sordino.workloads.base import Array
 
 __all__ = ["reports_of", "values_of"]
@@ -59,7 +58,7 @@ def reports_of(fit: SurveyFit, values: Array) -> Answering[NDArray[np.int64]]:
         Charge(fit.cost, None, unit.label, unit),
         fit.request.asked,
         lambda _record: None,
-        lambda: Prepared(encode, lambda: hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()),
+        lambda: Prepared(encode, lambda: data_digest(values)),
         lambda reports: reports,
         lambda reports: reports.astype("<i8").tobytes(),
         lambda content: np.frombuffer(content, "<i8").astype(np.int64).reshape(-1, fit.numbers),
