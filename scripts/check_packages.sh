@@ -16,7 +16,7 @@ cargo clean --quiet --release --package sordino-core --package sordino-py
 # The wheel is built from the unpacked sdist. From here on there are the crates of the lock, and no others.
 cargo fetch --locked --quiet
 export CARGO_NET_OFFLINE=true
-"$bin/maturin" build --release --locked --quiet --sdist --compatibility pypi --out "$work/dist"
+"$bin/maturin" build --release --locked --quiet --sdist --compatibility pypi --compression-level 9 --out "$work/dist"
 "$bin/python" scripts/check_wheel.py "$work"/dist/*
 # As pip builds it where there is no wheel, with maturin as locked.
 "$bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --check-build-dependencies \
