@@ -196,11 +196,16 @@ def test_words(privacy, reads):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("privacy", [so.ApproxDP(epsilon=2.0, delta=1e-6), PURE], ids=["gaussian", "laplace"])
-def test_reports(privacy):
+@pytest.mark.parametrize(
+    ("mechanism", "reached"),
+    # Intervals of responses are by Bernstein's inequality; subsets say the largest error of what a value may be.
+    [("blt", 0.9), ("identity-laplace", 0.9), ("waves", 0.6), ("subset-selection", 0.5)],
+)
+def test_reports(mechanism, reached):
     """All shares together, of the clients and of where they came from; the standard error of each share."""
     runs, n = 200, 400
-    plan = so.plan(so.local.LocalSurvey(n, intervals=12), privacy)
+    privacy = so.ApproxDP(epsilon=2.0, delta=1e-6)
+    plan = so.plan(so.local.LocalSurvey(n, intervals=12), privacy, mechanism=mechanism)
     rng = np.random.default_rng(7)
     asked = population = 0
     errors = []
@@ -220,8 +225,10 @@ def test_reports(privacy):
     width = plan.fit.half_width(LEVEL, n)
     holds(asked, runs)
     holds(population, runs)
-    assert np.abs(errors / width).max() > 0.9
+    assert np.abs(errors / width).max() > reached
     spread = math.sqrt(2.0 / runs)  # sums over 400 clients are nearly normal
-    np.testing.assert_allclose(np.var(errors, axis=0) / found.stderr**2, 1.0, atol=6.0 * spread)
+    variances = np.var(errors, axis=0) / found.stderr**2
+    assert variances.max() <= 1.0 + 6.0 * spread
+    assert variances.min() >= 1.0 - 6.0 * spread or mechanism == "subset-selection"
     assert np.abs(np.mean(errors, axis=0) / found.stderr).max() < 6.0 / math.sqrt(runs)
     np.testing.assert_allclose(plan.fit.std(4 * n) * 2.0, plan.fit.std(n))
