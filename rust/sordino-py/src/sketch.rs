@@ -69,6 +69,15 @@ impl SketchOperator {
         detached(py, || self.0.apply(x, &mut y));
         Ok(y.into_pyarray(py))
     }
+
+    /// Products with its transpose.
+    fn adjoint<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'py, f64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let y = y.as_slice()?;
+        check("y", self.0.measurements(), y.len()).map_err(PyError::from)?;
+        let mut x = vec![0.0; self.0.cells()];
+        detached(py, || self.0.adjoint(y, &mut x));
+        Ok(x.into_pyarray(py))
+    }
 }
 
 /// Integer sums that grow and merge; as private as the data.

@@ -67,8 +67,9 @@ def test_operators_are_their_matrix_of_signs(kind, cells, k, nonzeros):
     assert operator.column_entries == entries
     assert np.array_equal(np.abs(Phi).sum(axis=0), np.full(cells, entries))
     assert set(np.unique(Phi)) <= {-1, 0, 1}
-    x = rng.normal(size=cells)
+    x, y = rng.normal(size=cells), rng.normal(size=k)
     np.testing.assert_allclose(operator.apply(x), Phi @ x / math.sqrt(entries), atol=1e-12)
+    np.testing.assert_allclose(operator.adjoint(y), Phi.T @ y / math.sqrt(entries), atol=1e-12)
     table = rng.integers(-(2**53), 2**53, cells)
     sketch = _core.Sketch(operator)
     sketch.add_table(table)
