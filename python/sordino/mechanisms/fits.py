@@ -365,6 +365,15 @@ class Fit(ABC):
         said = f"Any {count} {self.things} together are protected by {promise}{self.scope}{self.condition}"
         return f"{said} (unit: {request.unit.label})."
 
+    def facts(self, private: bool) -> list[tuple[str, str]]:
+        """Return what a card says of what was published: its guarantee, if the noise is not known, and mechanism."""
+        return [("guarantee", self.guarantee() if private else "none: the noise is known"), ("mechanism", self.name)]
+
+    @property
+    def doors_record(self) -> list[dict[str, int]]:
+        """Lattice and noise of everything that is measured, as a record says them."""
+        return [{"grid": door.grid, "quarter_units": door.quarter_units} for door in self.doors]
+
     @property
     def _domain_record(self) -> dict[str, Any] | None:
         domain = getattr(self, "domain", None)
@@ -382,7 +391,7 @@ class Fit(ABC):
             "request": self.request.record(),
             "domain": self._domain_record,
             "fitted": self.name,
-            "doors": [{"grid": door.grid, "quarter_units": door.quarter_units} for door in self.doors],
+            "doors": self.doors_record,
             "cost": self.cost.to_json(),
             "rmse": self.rmse,
             "max_stderr": self.max_stderr,

@@ -23,6 +23,7 @@ from sordino.releases.answers import Answers
 from sordino.releases.consistent.report import Consistency
 from sordino.releases.frames import answer_weights, format_of, frame_columns, label_columns, write_table
 from sordino.releases.labels import label_from_json, label_to_json
+from sordino.releases.record_files import integers_of, measured_of
 from sordino.workloads import Workload
 from sordino.workloads.base import Array, laid_out, specs_of, workloads_from_specs
 from sordino.workloads.layout import Layout
@@ -188,9 +189,7 @@ def _rebuild(record: dict[str, Any], table: Any, kind: type[_Release]) -> _Relea
     if table is not None and record["shown"] != _shown_digest(table):
         raise PlanFileError("the table of the release was altered")
     fit = _linear(record["plan"])
-    measured = fit.door.published(_integers(record["units"]))
-    if record["grid"] != measured.grid:
-        raise PlanFileError("the release was made with another lattice than its plan says")
+    measured = measured_of(fit, record, _WHAT)
     done = _done_in(record)
     columns = {name: _reals(column) for name, column in record["answered"].items()}
     sketched = not fit.has_intervals
@@ -241,12 +240,6 @@ def _linear(record: Any) -> LinearFit:
     return fit
 
 
-def _integers(units: Any) -> Any:
-    if not isinstance(units, np.ndarray) or units.dtype.kind != "i" or units.ndim != 1:
-        raise PlanFileError("the release holds no integers")
-    return units.astype(np.int64)
-
-
 def _done_in(record: dict[str, Any]) -> list[str]:
     done = record["post_processing"]
     if not isinstance(done, list) or not all(type(name) is str for name in done):
@@ -283,4 +276,4 @@ def _report_of(record: dict[str, Any]) -> Consistency:
 
 
 def _recovery_of(record: dict[str, Any] | None) -> RecoveryResult | None:
-    return None if record is None else RecoveryResult(**{**record, "support": _integers(record["support"])})
+    return None if record is None else RecoveryResult(**{**record, "support": integers_of(record["support"], _WHAT)})

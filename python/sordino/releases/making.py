@@ -33,7 +33,7 @@ from sordino.releases.smooth.file import SUMMARY
 from sordino.releases.smooth.point_sums import PointSums
 from sordino.releases.smooth.release import SmoothRelease
 
-__all__ = ["Making", "data_digest", "empty_sketch", "empty_sums", "making"]
+__all__ = ["Making", "data_digest", "empty_sketch", "empty_sums", "making", "of_file"]
 
 
 class Making(NamedTuple):
@@ -164,7 +164,9 @@ _TABLES = Making(
 # Releases that are finished as they are measured, and written as records.
 
 
-def _of_file(prepare: Callable[[Any, object, bool], Prepared[Any]], kind: type[Any], file: RecordFile) -> Making:
+def of_file(prepare: Callable[[Any, object, bool], Prepared[Any]], kind: type[Any], file: RecordFile) -> Making:
+    """Return how such fits are released."""
+
     def answered_by(fit: Fit, record: object) -> Any:
         return record if isinstance(record, kind) and fit.is_same(record.fit) else None
 
@@ -191,7 +193,7 @@ def _prepare_points(fit: SmoothFit, data: object, accounted: bool) -> Prepared[S
     return Prepared(measure, lambda: data_digest(sums.core))
 
 
-_POINTS = _of_file(_prepare_points, SmoothRelease, SUMMARY)
+_POINTS = of_file(_prepare_points, SmoothRelease, SUMMARY)
 
 
 # Trees.
@@ -206,7 +208,7 @@ def _prepare_tree(fit: TreeFit, data: object, accounted: bool) -> Prepared[TreeR
     return Prepared(measure, lambda: data_digest(values))
 
 
-_TREES = _of_file(_prepare_tree, TreeRelease, TREE)
+_TREES = of_file(_prepare_tree, TreeRelease, TREE)
 
 
 # Marginals that are chosen.
@@ -223,7 +225,7 @@ def _prepare_marginals(fit: AdaptiveMarginalsFit, data: object, accounted: bool)
     return Prepared(measure, lambda: data_digest(values))
 
 
-_MARGINALS = _of_file(_prepare_marginals, MarginalsRelease, MARGINALS)
+_MARGINALS = of_file(_prepare_marginals, MarginalsRelease, MARGINALS)
 
 
 # Keys.
@@ -246,7 +248,7 @@ def _prepare_keys(fit: KeyFit, data: object, accounted: bool) -> Prepared[KeyRel
     return Prepared(measure, lambda: data_digest(sketch.core))
 
 
-_KEYS = _of_file(_prepare_keys, KeyRelease, SKETCH)
+_KEYS = of_file(_prepare_keys, KeyRelease, SKETCH)
 
 
 def data_digest(data: Any) -> bytes:

@@ -399,10 +399,7 @@ class Release(Answers):
         return pd.Series(self.values.reshape(-1), index=self.labels, name="value")
 
     def _repr_html_(self) -> str:
-        facts = [
-            ("guarantee", self.fit.guarantee() if self.private else "none: the noise is known"),
-            ("mechanism", self.fit.mechanism.name),
-        ]
+        facts = self.fit.facts(self.private)
         facts += [("values", ", ".join(self.post_processing))] if self.post_processing else []
         if self._values is None or not self.fit.has_intervals:
             return card(repr(self.workload), facts)

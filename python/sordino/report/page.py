@@ -38,11 +38,14 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 _FILES: dict[str, tuple[RecordFile, type[Any]]] = {
-    "smooth-release": (SUMMARY, SmoothRelease),
-    "tree-release": (TREE, TreeRelease),
-    "marginals-release": (MARGINALS, MarginalsRelease),
-    "key-release": (SKETCH, KeyRelease),
-    "stream-release": (WHOLE_STREAM, StreamRelease),
+    file.kind: (file, of)
+    for file, of in (
+        (SUMMARY, SmoothRelease),
+        (TREE, TreeRelease),
+        (MARGINALS, MarginalsRelease),
+        (SKETCH, KeyRelease),
+        (WHOLE_STREAM, StreamRelease),
+    )
 }
 
 _STYLE = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,23 +13,19 @@ from numpy.typing import NDArray
 from sordino._support.cards import card
 from sordino._support.checks import flag
 from sordino._support.protocols import TableLike
-from sordino._support.records import SCHEMA
 from sordino.errors import HorizonError, PlanFileError, ShapeError, UnsupportedMechanismError
-from sordino.mechanisms.families import fit_of
 from sordino.mechanisms.fits import Fit
 from sordino.mechanisms.stream.fit import StreamFit
-from sordino.privacy.books import Charge
 from sordino.privacy.requests import Answering, NoiseKey, Prepared
 from sordino.releases.arrays import counts_of, read_items
 from sordino.releases.interval import Interval, interval_around
-from sordino.releases.making import data_digest
+from sordino.releases.making import data_digest, of_file
 from sordino.releases.record_files import RecordFile
 from sordino.streams.counter import open_stream
 from sordino.workloads.base import Array
 
 __all__ = ["WHOLE_STREAM", "StreamRelease", "whole_stream"]
 
-_KIND = "stream-release"
 # Answers that a card shows.
 _ROWS = 8
 
@@ -50,13 +47,10 @@ class StreamRelease:
     accounted: bool = False
 
     def _repr_html_(self) -> str:
-        facts = [
-            ("guarantee", self.fit.guarantee() if self.private else "none: the noise is known"),
-            ("mechanism", self.fit.name),
-        ]
         first = (numbers.reshape(len(numbers), -1)[:_ROWS, 0] for numbers in (self.values, self.stderr))
         rows = [[str(step), f"{v:.6g}", f"{e:.4g}"] for step, (v, e) in enumerate(zip(*first, strict=True), 1)]
         note = f"the first of {self.values.size:,} answers" if self.values.size > len(rows) else ""
+        facts = self.fit.facts(self.private)
         return card(repr(self.fit.request.workload), facts, head=["step", "value", "stderr"], rows=rows, note=note)
 
     @property
@@ -94,29 +88,17 @@ def whole_stream(fit: Fit, items: object, request_id: str | None, accounted: boo
     """
     if not isinstance(fit, StreamFit) or fit.events is not None:
         raise UnsupportedMechanismError("only a stream of numbers is released as a whole: open this one")
-    unit = fit.request.unit
+    return _WHOLE.answering(fit, items, request_id, accounted)
 
-    def prepare() -> Prepared[StreamRelease]:
-        rows = _read(fit, items)
 
-        def measure(noise: NoiseKey) -> StreamRelease:
-            with open_stream(fit, None, noise.key) as stream:
-                return StreamRelease(fit, stream.update(rows), noise.private, accounted)
+def _prepare(fit: StreamFit, items: object, accounted: bool) -> Prepared[StreamRelease]:
+    rows = _read(fit, items)
 
-        return Prepared(measure, lambda: data_digest(rows))
+    def measure(noise: NoiseKey) -> StreamRelease:
+        with open_stream(fit, None, noise.key) as stream:
+            return StreamRelease(fit, stream.update(rows), noise.private, accounted)
 
-    def answered(record: object) -> StreamRelease | None:
-        return record if isinstance(record, StreamRelease) and fit.is_same(record.fit) else None
-
-    return Answering(
-        Charge(fit.cost, request_id, unit.label, unit),
-        fit.request.asked,
-        answered,
-        prepare,
-        lambda release: release,
-        WHOLE_STREAM.dump,
-        lambda content: WHOLE_STREAM.read(content, StreamRelease),
-    )
+    return Prepared(measure, lambda: data_digest(rows))
 
 
 def _read(fit: StreamFit, items: object) -> NDArray[Any]:
@@ -137,32 +119,23 @@ def _read(fit: StreamFit, items: object) -> NDArray[Any]:
     return rows.reshape(shape)
 
 
-def _record(release: StreamRelease) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "kind": _KIND,
-        "plan": release.fit.record(),
-        "values": np.asarray(release.values, dtype=np.float64),
-        "private": release.private,
-        "accounted": release.accounted,
-    }
-
-
-def _rebuild(record: dict[str, Any], kind: Any) -> StreamRelease:
-    if record.get("kind") != _KIND:
-        raise PlanFileError("this is not a published stream")
-    fit, values = fit_of(record["plan"]), record["values"]
-    if not isinstance(fit, StreamFit) or fit.events is not None or not isinstance(values, np.ndarray):
+def _rebuild(fit: StreamFit, record: dict[str, Any], make: Callable[..., Any]) -> Any:
+    values = record["values"]
+    if fit.events is not None or not isinstance(values, np.ndarray):
         raise PlanFileError("this is not a published stream of numbers")
-    stored = record["plan"]["doors"][0]
-    if (stored["grid"], stored["quarter_units"]) != (fit.door.grid, fit.door.quarter_units):
-        raise PlanFileError("the stream was published with other noise than its plan says")
     shaped = values.ndim == 1 if fit.dim == 1 else values.ndim == 2 and values.shape[1] == fit.dim
     if not shaped or not 0 < len(values) <= fit.steps or values.dtype != np.float64 or not np.isfinite(values).all():
         raise PlanFileError("the stream has other answers than its plan")
-    found: StreamRelease = kind(fit, values, record["private"] is True, record["accounted"] is True)
-    return found
+    return make(values)
 
 
-WHOLE_STREAM = RecordFile("stream", _record, _rebuild)
+WHOLE_STREAM = RecordFile(
+    "stream-release",
+    "stream",
+    StreamFit,
+    lambda release: {"values": np.asarray(release.values, dtype=np.float64)},
+    _rebuild,
+)
 """How whole streams are written."""
+
+_WHOLE = of_file(_prepare, StreamRelease, WHOLE_STREAM)

@@ -9,21 +9,12 @@ import pytest
 
 import sordino as so
 from sordino.privacy.calibration import flips_of_pure
-
-APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
-PURE = so.PureDP(epsilon=1.0)
-PURES = ("waves", "subset-selection", "identity")
+from surveys import APPROX, PURE, PURES, estimated
 
 
 @pytest.fixture(autouse=True)
 def _known(known_noise):
     """No test can fail by chance."""
-
-
-def estimated(plan, values):
-    server = plan.server()
-    server.add_many(plan.encode_clients(values))
-    return server.estimate()
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 5.0, 20.0, 27.7, 40.0, 800.0])

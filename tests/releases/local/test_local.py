@@ -14,24 +14,16 @@ from hypothesis import strategies as st
 import sordino as so
 from sordino._support.records import record_digest
 from sordino.privacy.calibration import gaussian_mu, pure_epsilon
+from surveys import APPROX, PURE, PURES, estimated
 
 # Noise that rounds away.
 LOUD = so.GaussianDP(mu=1e6)
-APPROX = so.ApproxDP(epsilon=1.0, delta=1e-6)
-PURE = so.PureDP(epsilon=1.0)
-PURES = ("waves", "subset-selection", "identity")
 SIX = [0.05, 0.3, 0.3, 0.55, 0.9, 0.95]
 
 
 @pytest.fixture(autouse=True)
 def _known(known_noise):
     """No test can fail by chance."""
-
-
-def estimated(plan, values):
-    server = plan.server()
-    server.add_many(plan.encode_clients(values))
-    return server.estimate()
 
 
 # Six clients by hand

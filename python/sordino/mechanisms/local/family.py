@@ -40,7 +40,7 @@ _LEVEL_SHARE = 0.1
 # One half is no further from any share; and what most people would call an answer.
 _GUESS, _USEFUL, _LEVEL = 0.5, 0.1, 0.95
 
-_RESPONSES: Mapping[str, Callable[[float, int, int], Response]] = {Waves.name: Waves, Subsets.name: Subsets.best}
+_RESPONSES: Mapping[str, type[Response]] = {Waves.name: Waves, Subsets.name: Subsets}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -235,8 +235,7 @@ class _Survey(Family):
         fit = self.choose(replace(request, mechanism=fitted) if request.mechanism == "auto" else request)
         fit = replace(fit, request=request)
         # More noise would be as private; but estimates count lies, and lattices, as they are fitted.
-        doors = [{"grid": door.grid, "quarter_units": door.quarter_units} for door in fit.doors]
-        if record["parameters"] != fit.details()["parameters"] or record["doors"] != doors:
+        if record["parameters"] != fit.details()["parameters"] or record["doors"] != fit.doors_record:
             raise PlanFileError("this machine or version finds other parameters for the mechanism: plan anew, here")
         return fit
 
@@ -292,15 +291,15 @@ def _running_sums(request: Request, law: Law, mechanism: StreamMechanism | None 
 
 def _response(request: Request, name: str) -> SurveyFit:
     """Return reports by randomised response, which is pure, whatever the guarantee."""
-    survey, make = request.workload, _RESPONSES[name]
+    survey, kind = request.workload, _RESPONSES[name]
     assert isinstance(survey, LocalSurvey)
     epsilon = pure_epsilon(request.privacy)
     cost = PureCost(epsilon)
     if not survey.loss.level:
-        return SurveyFit(request, cost, make(epsilon, survey.intervals, survey.largest))
+        return SurveyFit(request, cost, kind.best(epsilon, survey.intervals, survey.largest))
     main, rest = (pure_epsilon(part) for part in _split(request.privacy, "laplace"))
-    report = make(main, survey.intervals, survey.largest)
-    return SurveyFit(request, cost, report, Waves(rest, 1, survey.largest))
+    report = kind.best(main, survey.intervals, survey.largest)
+    return SurveyFit(request, cost, report, Waves.best(rest, 1, survey.largest))
 
 
 def _split(privacy: Privacy, law: Law) -> tuple[Privacy, Privacy]:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from sordino.accuracy.half_widths import bernstein_half_width
+from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.fits import AnyDoor
 from sordino.mechanisms.local.part import SurveyPart
 from sordino.privacy.calibration import flips_of_pure
 from sordino.workloads.base import Array
 from sordino.workloads.local.survey import MOST_CLIENTS
 
-__all__ = ["TOO_SMALL", "Response"]
-
-TOO_SMALL = "epsilon is too small for randomised response"
+__all__ = ["Response"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,23 @@ class Response(SurveyPart):
     steps: int
     whole: int
 
+    @classmethod
+    @abstractmethod
+    def candidates(cls, epsilon: float, steps: int, whole: int) -> Iterable[Self]:
+        """Return the reports that are tried."""
+
+    @classmethod
+    def best(cls, epsilon: float, steps: int, whole: int) -> Self:
+        """Return the reports with the least largest error.
+
+        Raises:
+            UnsupportedMechanismError: The lies of all of them would be as likely as without a value.
+        """
+        found = [made for made in cls.candidates(epsilon, steps, whole) if made.says_something]
+        if not found:
+            raise UnsupportedMechanismError("epsilon is too small for randomised response")
+        return min(found, key=lambda made: made.std().max())
+
     @property
     @abstractmethod
     def odds(self) -> Fraction:
@@ -74,6 +91,11 @@ class Response(SurveyPart):
     def flips(self) -> int:
         """Probability of a lie, in units of 2^-40."""
         return self._flips.quarter_units
+
+    @property
+    def says_something(self) -> bool:
+        """Whether lies are less likely than where nothing is said of the value."""
+        return self.flips * (1 + self.odds) < 2**40 * self.odds
 
     @property
     def lie(self) -> float:

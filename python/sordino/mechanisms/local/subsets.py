@@ -7,14 +7,14 @@ place is generalised randomised response.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sordino.errors import UnsupportedMechanismError
-from sordino.mechanisms.local.response import TOO_SMALL, Response
+from sordino.mechanisms.local.response import Response
 from sordino.workloads.base import Array
 
 __all__ = ["Subsets"]
@@ -36,26 +36,13 @@ class Subsets(Response):
 
     size: int
 
-    @staticmethod
-    def best(epsilon: float, steps: int, whole: int) -> Subsets:
-        """Return the size with the least largest error.
-
-        Raises:
-            UnsupportedMechanismError: The lies of every size would be as likely as without a value.
-        """
-        # The best for single places, which is near.
+    @classmethod
+    def candidates(cls, epsilon: float, steps: int, whole: int) -> Iterator[Subsets]:
+        """Yield sizes up to beyond the best for single places, which is near."""
         likely = (steps + 1) / (1.0 + math.exp(min(epsilon, 100.0)))
         last = min(steps, 2 * math.ceil(likely) + 2)
-        sizes = np.unique(np.linspace(1, last, min(last, _TRIED)).astype(int)).tolist()
-        found = [made for size in sizes if (made := Subsets(epsilon, steps, whole, size))._says_something]
-        if not found:
-            raise UnsupportedMechanismError(TOO_SMALL)
-        return min(found, key=lambda made: made.std().max())
-
-    @property
-    def _says_something(self) -> bool:
-        """Whether the own place is told more often than others."""
-        return self.flips * (self.steps + 1) < (self.steps + 1 - self.size) * 2**40
+        for size in np.unique(np.linspace(1, last, min(last, _TRIED)).astype(int)).tolist():
+            yield Subsets(epsilon, steps, whole, size)
 
     @property
     def parameters(self) -> Any:

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sordino import _core
-from sordino.errors import UnsupportedMechanismError
-from sordino.mechanisms.local.response import TOO_SMALL, Response
+from sordino.mechanisms.local.response import Response
 from sordino.workloads.base import Array
 
 __all__ = ["Waves"]
@@ -33,9 +32,10 @@ class Waves(Response):
     # A sign is turned round, or not.
     odds: ClassVar[Fraction] = Fraction(1)
 
-    def __post_init__(self) -> None:
-        if self.flips >= 2**39:
-            raise UnsupportedMechanismError(TOO_SMALL)
+    @classmethod
+    def candidates(cls, epsilon: float, steps: int, whole: int) -> tuple[Waves]:
+        """Return them: frequencies are as probable as they shall be."""
+        return (Waves(epsilon, steps, whole),)
 
     @cached_property
     def core(self) -> _core.Waves:

@@ -215,8 +215,7 @@ class MarginalsRelease:
 
     def _repr_html_(self) -> str:
         facts = [
-            ("guarantee", self.fit.guarantee() if self.private else "none: the noise is known"),
-            ("mechanism", self.fit.name),
+            *self.fit.facts(self.private),
             ("tables", f"{len({look.attributes for look in self.looks})} of {len(self.fit.sets)} measured"),
         ]
         return card(repr(self.workload), facts)

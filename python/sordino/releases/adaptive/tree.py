@@ -233,8 +233,7 @@ class TreeRelease:
 
     def _repr_html_(self) -> str:
         facts = [
-            ("guarantee", self.fit.guarantee() if self.private else "none: the noise is known"),
-            ("mechanism", self.fit.name),
+            *self.fit.facts(self.private),
             ("nodes", f"{len(self.nodes.depths):,} measured over {self.cells.size:,} cells"),
         ]
         return card(repr(self.workload), facts)

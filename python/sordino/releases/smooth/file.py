@@ -7,39 +7,23 @@ from typing import Any
 
 from sordino.errors import PlanFileError
 from sordino.mechanisms.smooth.fit import SmoothFit
-from sordino.releases.record_files import RecordFile, common_record, fit_and_units
+from sordino.releases.record_files import RecordFile, measured_of, record_of_measured
 
 __all__ = ["SUMMARY"]
 
-_KIND = "smooth-release"
+
+def _contents(release: Any) -> dict[str, Any]:
+    names = None if release.names is None else list(release.names)
+    return {**record_of_measured(release), "features": _mark(release.fit), "names": names}
 
 
-def _record(release: Any) -> dict[str, Any]:
-    return {
-        **common_record(release, _KIND),
-        "features": _mark(release.fit),
-        "names": None if release.names is None else list(release.names),
-    }
-
-
-def _rebuild(record: dict[str, Any], kind: Callable[..., Any]) -> Any:
-    fit, units = fit_and_units(record, _KIND, SmoothFit, "summary")
+def _rebuild(fit: SmoothFit, record: dict[str, Any], make: Callable[..., Any]) -> Any:
     if record["features"] != _mark(fit):
         raise PlanFileError("the features of the summary come out otherwise on this machine: ask where it was made")
-    if record["grid"] != fit.door.grid:
-        raise PlanFileError("the summary was made with other noise than its plan says")
-    if units.shape != (fit.strategy.measured_len,):
-        raise PlanFileError("the summary has another number of sums than its plan")
-    names = record["names"]
+    measured, names = measured_of(fit, record, "summary"), record["names"]
     if names is not None and not (len(names) == fit.workload.dimension and all(type(name) is str for name in names)):
         raise PlanFileError("the summary's names are not one a coordinate")
-    return kind(
-        fit,
-        fit.door.published(units),
-        private=record["private"] is True,
-        accounted=record["accounted"] is True,
-        names=None if names is None else tuple(names),
-    )
+    return make(measured, names=None if names is None else tuple(names))
 
 
 def _mark(fit: SmoothFit) -> str:
@@ -47,5 +31,5 @@ def _mark(fit: SmoothFit) -> str:
     return fit.features.mark.to_bytes(8, "little").hex()
 
 
-SUMMARY: RecordFile = RecordFile("summary", _record, _rebuild)
+SUMMARY = RecordFile("smooth-release", "summary", SmoothFit, _contents, _rebuild)
 """How summaries are written."""

@@ -455,8 +455,7 @@ class SmoothRelease:
 
     def _repr_html_(self) -> str:
         facts = [
-            ("guarantee", self.fit.guarantee() if self.private else "none: the noise is known"),
-            ("mechanism", self.fit.name),
+            *self.fit.facts(self.private),
             ("points", f"{'' if self.fit.count_is_public else 'about '}{self.points:,.0f}"),
         ]
         facts += [("summary", ", ".join(self.post_processing))] if self.post_processing else []
