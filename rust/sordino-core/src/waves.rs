@@ -126,22 +126,43 @@ impl Waves {
 
     /// Adds the waves of messages, each with its sign, to a row of w whole numbers.
     ///
+    /// Together, frequency by frequency: `B_k(t − s)` is above zero where `kt + (k − 1)/2 − ks` modulo 2w is below w. So their
+    /// sum at t is that of the messages whose `ks` are the last w up to `kt + (k − 1)/2`, less that of the others.
+    ///
     /// # Errors
-    /// For a row of another length, or a code that is no message's; then nothing was added.
+    /// For a row of another length, or a code that is no message's, or [`Error::Interrupted`]; then nothing was added.
     pub fn add(&self, codes: &[u64], sums: &mut [i64]) -> Result<(), Error> {
         Error::check_len("sums", self.steps, sums.len())?;
         if codes.iter().any(|code| *code >= self.codes()) {
             return Err(Error::invalid("codes", "are no messages"));
         }
-        let circle = 2 * self.steps as u64;
-        let mut added = vec![0i64; self.steps];
-        for code in codes {
-            let question = Question { frequency: 2 * (code / 2 / circle) + 1, shift: code / 2 % circle };
-            let (mut phase, step, above) = (self.phase(question, 0), 2 * question.frequency, code % 2 == 1);
+        let (steps, circle) = (self.steps, 2 * self.steps);
+        let mut sorted: Vec<usize> = codes.iter().map(|code| *code as usize).collect();
+        sorted.sort_unstable();
+        let mut added = vec![0i64; steps];
+        let mut last = vec![0i64; circle];
+        for same in sorted.chunk_by(|a, b| a / 2 / circle == b / 2 / circle) {
+            poll()?;
+            let half = same[0] / 2 / circle;
+            let frequency = 2 * half + 1;
+            last.fill(0);
+            for code in same {
+                last[frequency * (code / 2 % circle) % circle] += if code % 2 == 1 { 1 } else { -1 };
+            }
+            // From single places to all up to each, then to the last w up to each.
+            for place in 1..circle {
+                last[place] += last[place - 1];
+            }
+            let total = last[circle - 1];
+            for place in 0..steps {
+                let (first, second) = (last[place], last[place + steps]);
+                (last[place], last[place + steps]) = (first + total - second, second - first);
+            }
+            let mut place = half;
             for sum in &mut added {
-                *sum += if (phase < circle) == above { 1 } else { -1 };
-                phase += step;
-                phase -= if phase >= 2 * circle { 2 * circle } else { 0 };
+                *sum += 2 * last[place] - total;
+                place += frequency;
+                place -= if place >= circle { circle } else { 0 };
             }
         }
         sums.iter_mut().zip(added).for_each(|(sum, more)| *sum += more);
@@ -288,6 +309,25 @@ mod tests {
             }
             for second in seconds {
                 assert!((second / waves.variance() - 1.0).abs() < 1e-12, "{steps}: {second} {}", waves.variance());
+            }
+        }
+    }
+
+    /// Every message some times, in no order, against waves by their definition.
+    #[test]
+    fn many_messages_are_added_as_each_alone() {
+        for steps in [1, 2, 3, 8, 9, 15, 21] {
+            let waves = Waves::new(steps).unwrap();
+            let codes: Vec<u64> = (0..5 * waves.codes()).map(|i| (i * i + 7 * i) % waves.codes()).collect();
+            let mut sums = vec![3; steps];
+            waves.add(&codes, &mut sums).unwrap();
+            for (t, sum) in sums.into_iter().enumerate() {
+                let of = |code: &u64| {
+                    let (question, sign) = (code / 2, if code % 2 == 1 { 1.0 } else { -1.0 });
+                    let (k, s) = (2 * (question / (2 * steps as u64)) + 1, question % (2 * steps as u64));
+                    sign * wave(steps, k, t as i64 - s as i64)
+                };
+                assert_eq!(sum as f64, 3.0 + codes.iter().map(of).sum::<f64>(), "{steps} {t}");
             }
         }
     }
