@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
+import re
 import sys
 import tokenize
 from collections import Counter
@@ -36,6 +38,9 @@ LAYERS = {
 # What users type: names of other layers, nothing of their own.
 FACADES = {"__init__", "adaptive", "aio", "events", "smooth", "local", "sketches", "optimal", "noise", "training"}
 OPEN = "<!-- made by scripts/house.py -->"
+FILES, END = f"<!-- files, {OPEN[5:]}", "<!-- end of files -->"
+SOURCES = ("python/sordino", "rust/sordino-core/src", "rust/sordino-py/src", "tests/conformance")
+KINDS, HEADS = {".py", ".rs"}, ("__init__.py", "mod.rs", "lib.rs")
 # From a call to what leaves: module, what is defined there, and what it does.
 WAYS = {
     "release": [
@@ -178,12 +183,38 @@ def way(what: str) -> str:
     return "\n".join([f"<!-- {what}, {OPEN[5:]}", "```mermaid", "flowchart LR", *boxes, arrows, "```", ""])
 
 
+def concept(path: Path) -> str:
+    """Return the one thing that a file is about: the first sentence of its documentation, without links."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        said = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        lines = itertools.takewhile(lambda line: line.startswith("//!"), text.splitlines())
+        said = "\n".join(line[3:].strip() for line in lines)
+    first = " ".join(said.split("\n\n")[0].split())
+    return re.sub(r"\[(`[^`]+`)\](\([^)]*\))?", r"\1", re.split(r"(?<=\.)\s", first)[0]).rstrip(".:")
+
+
+def files() -> str:
+    """Return every source file by folder, with its concept."""
+    lines = [FILES]
+    paths = [path for root in SOURCES for path in (ROOT / root).rglob("*.*") if path.suffix in KINDS]
+    for folder in sorted({path.parent for path in paths if path.parent.name != "tests"}):
+        said = {path.name: concept(path) for path in sorted(folder.iterdir()) if path.suffix in KINDS}
+        heads = [said.pop(head) for head in HEADS if head in said]
+        entries = [f"- `{file}` {what}" for file, what in said.items() if what and file != "tests.rs"]
+        if entries:
+            lines += ["", f"`{folder.relative_to(ROOT)}/` {'; '.join(filter(None, heads))}".rstrip(), "", *entries]
+    return "\n".join([*lines, "", END, ""])
+
+
 def written(text: str) -> str:
-    """Return CONTRIBUTING.md with the pictures as they are now."""
+    """Return CONTRIBUTING.md with the pictures and the files as they are now."""
     for mark, picture_now in ((OPEN, picture), *((f"<!-- {what}, {OPEN[5:]}", partial(way, what)) for what in WAYS)):
         before, rest = text.split(mark, 1)
         text = before + picture_now() + rest.split("```\n", 1)[1]
-    return text
+    before, rest = text.split(FILES, 1)
+    return before + files() + rest.split(END + "\n", 1)[1]
 
 
 if __name__ == "__main__":
