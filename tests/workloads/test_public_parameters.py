@@ -580,8 +580,8 @@ INHERITED = {
     ("GraphFunctionStream", "read"),
     ("SurveyPlan", "guarantee"),
 }
-# What a plan asks of its fit: tested by way of the plan.
-OF_FITS = {"guarantee", "largest_half_width", "units_in"}
+# What a plan or a release asks of its fit: tested by way of these.
+OF_FITS = {"facts", "guarantee", "largest_half_width", "units_in"}
 
 
 def public_names():
