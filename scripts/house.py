@@ -39,7 +39,14 @@ LAYERS = {
 FACADES = {"__init__", "adaptive", "aio", "events", "smooth", "local", "sketches", "optimal", "noise", "training"}
 OPEN = "<!-- made by scripts/house.py -->"
 FILES, END = f"<!-- files, {OPEN[5:]}", "<!-- end of files -->"
-SOURCES = ("python/sordino", "rust/sordino-core/src", "rust/sordino-py/src", "tests/conformance")
+SOURCES = (
+    "python/sordino",
+    "rust/sordino-core/src",
+    "rust/sordino-py/src",
+    "tests/conformance",
+    "tests/benches",
+    "benches",
+)
 KINDS, HEADS = {".py", ".rs"}, ("__init__.py", "mod.rs", "lib.rs")
 # From a call to what leaves: module, what is defined there, and what it does.
 WAYS = {

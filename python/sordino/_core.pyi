@@ -59,6 +59,7 @@ __all__ = [
     "laplace_noise",
     "lower_bounds",
     "minimum_ellipsoid",
+    "nearest_cells",
     "nearest_tables",
     "optimize_strategy",
     "p_identity",
@@ -201,6 +202,8 @@ class Strategy:
     @property
     def measured_len(self) -> int: ...
     @property
+    def has_transpose(self) -> bool: ...
+    @property
     def geometry(self) -> Literal["l2", "l1", "blocks", "boxes", "body", "common"]: ...
     @property
     def ideal_mean_square(self) -> float | None: ...
@@ -308,6 +311,14 @@ def dense_strategy(
 def p_identity(
     queries: NDArray[np.float64], start: NDArray[np.float64] | None, iterations: int, progress: _Report
 ) -> Searched: ...
+def nearest_cells(
+    strategy: Strategy,
+    measured: NDArray[np.float64],
+    constraint: str,
+    size: float,
+    tolerance: float,
+    iterations: int,
+) -> tuple[NDArray[np.float64], float, int]: ...
 def project(
     columns: NDArray[np.float64],
     target: NDArray[np.float64],

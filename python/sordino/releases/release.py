@@ -13,6 +13,7 @@ from sordino._support.cards import card
 from sordino._support.extras import arrow_of, drawn
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
 from sordino.mechanisms.linear.compression import Compression
+from sordino.mechanisms.linear.measurement import answers_of_table
 from sordino.mechanisms.linear.projections import project
 from sordino.mechanisms.linear.recoveries import Progress as RecoveryProgress
 from sordino.mechanisms.linear.recoveries import RecoveryResult, hard_threshold, recover_sketch
@@ -198,9 +199,7 @@ class Release(Answers):
 
     def _recovered(self, found: RecoveryResult, name: str) -> Release:
         """Answer from an estimated table."""
-        workload = self.fit.request.workload
-        identity = _core.Strategy(workload.core, "identity", self.fit.mechanism.law)
-        values = identity.decode(np.ascontiguousarray(found.values)).reshape(workload.answers_shape)
+        values = answers_of_table(self.fit, found.values).reshape(self.fit.request.workload.answers_shape)
         return replace(self._processed(values, name), recovery=found)
 
     def projected(self) -> Release:

@@ -1,4 +1,4 @@
-"""What a stream has published, kept apart from its state: no step is ever released twice with different items."""
+"""Step stores: what a stream has published, so that no step is ever released twice with different items."""
 
 import base64
 import binascii

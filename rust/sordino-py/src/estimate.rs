@@ -4,6 +4,7 @@ use crate::error::PyError;
 use crate::interrupt::detached;
 use crate::names::{self, Limits};
 use crate::optimize::Reporter;
+use crate::strategy::Strategy;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
@@ -13,6 +14,15 @@ use std::ops::ControlFlow;
 
 /// Cells, their weights, duality gap and iterations.
 type Projected = (Py<PyArray1<i64>>, Py<PyArray1<f64>>, f64, usize);
+
+/// A constraint with its number.
+fn sized(constraint: names::Constraint, size: f64) -> Constraint {
+    match constraint.0 {
+        Limits::Total => Constraint::Total(size),
+        Limits::AtMost => Constraint::AtMost(size),
+        Limits::Absolute => Constraint::Absolute(size),
+    }
+}
 
 /// Projects `target` onto `columns @ x` for x within the constraint; columns of shape (coordinates, cells).
 #[pyfunction]
@@ -27,11 +37,7 @@ pub(crate) fn project(
 ) -> PyResult<Projected> {
     let (rows, count) = columns.as_array().dim();
     let (entries, target) = (columns.as_slice()?, target.as_slice()?);
-    let constraint = match constraint.0 {
-        Limits::Total => Constraint::Total(size),
-        Limits::AtMost => Constraint::AtMost(size),
-        Limits::Absolute => Constraint::Absolute(size),
-    };
+    let constraint = sized(constraint, size);
     let found = detached(py, || -> Result<_, Error> {
         let columns = DenseColumns::from_rows(rows, count, entries)?;
         estimate::project(&columns, target, constraint, tolerance, iterations, &mut |_, _| ControlFlow::Continue(()))
@@ -40,6 +46,24 @@ pub(crate) fn project(
     let (cells, weights): (Vec<i64>, Vec<f64>) =
         found.weights.iter().map(|(cell, weight)| (*cell as i64, *weight)).unzip();
     Ok((PyArray1::from_vec(py, cells).unbind(), PyArray1::from_vec(py, weights).unbind(), found.gap, found.iterations))
+}
+
+/// The table nearest to what a strategy measured, within the constraint: cells, gap in squares of unit noise, steps.
+#[pyfunction]
+pub(crate) fn nearest_cells(
+    py: Python<'_>,
+    strategy: PyRef<'_, Strategy>,
+    measured: PyReadonlyArray1<'_, f64>,
+    constraint: names::Constraint,
+    size: f64,
+    tolerance: f64,
+    iterations: usize,
+) -> PyResult<(Py<PyArray1<f64>>, f64, usize)> {
+    let (core, measured) = (&*strategy.core, measured.as_slice()?);
+    let constraint = sized(constraint, size);
+    let found = detached(py, || estimate::nearest_cells(core, measured, constraint, tolerance, iterations));
+    let found = found.map_err(PyError::from)?;
+    Ok((PyArray1::from_vec(py, found.cells).unbind(), found.gap, found.iterations))
 }
 
 /// Tables, duality gap, the share of tables inside the limits and iterations.

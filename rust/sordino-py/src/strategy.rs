@@ -246,6 +246,12 @@ impl Strategy {
         self.core.measured_len()
     }
 
+    /// Whether it measures products of a table with a matrix whose transpose is known.
+    #[getter]
+    fn has_transpose(&self, py: Python<'_>) -> bool {
+        detached(py, || self.core.transposed(&vec![0.0; self.core.measured_len()]).is_some())
+    }
+
     #[getter]
     fn geometry(&self) -> &'static str {
         match self.core.geometry() {

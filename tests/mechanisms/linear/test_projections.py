@@ -185,8 +185,10 @@ def test_a_bound_that_the_data_contradicts_is_not_betrayed():
 def test_constraints_need_a_projecting_mechanism_and_the_other_way_round():
     with pytest.raises(so.errors.UnsupportedMechanismError, match="constraint"):
         so.plan(so.RunningSum(8), PRIVACY, mechanism="sparse")
-    with pytest.raises(so.errors.UnsupportedMechanismError, match="sparse"):
-        so.plan(so.RunningSum(8), PRIVACY, mechanism="fourier", constraint=so.optimal.PublicBound(5))
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="own way"):
+        so.plan(so.Histogram(8), PRIVACY, mechanism="threshold", constraint=so.optimal.PublicBound(5))
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="no table"):
+        so.plan(so.Marginals([2, 3], k=1), PRIVACY, mechanism="fourier", constraint=so.optimal.PublicBound(5))
     assert so.plan(so.RunningSum(8), PRIVACY, constraint=so.optimal.PublicBound(5)).mechanism.startswith("sparse-")
     for value in (0, -1, math.nan, math.inf):
         with pytest.raises(so.errors.InvalidParameterError):
@@ -195,6 +197,135 @@ def test_constraints_need_a_projecting_mechanism_and_the_other_way_round():
         so.optimal.PublicTotal("many")
     with pytest.raises(so.errors.DataTypeError):
         so.plan(so.RunningSum(8), PRIVACY, constraint=5)
+
+
+RING = so.MovingAverage(5, 24, boundary="circular")
+TORUS = so.workloads.GroupConvolution(np.arange(8.0).reshape(4, 2))
+NESTED = so.GroupBy([np.arange(24) // 6, np.arange(24) // 2])
+BOTH = so.AllRanges(24) | so.Histogram(24)
+GRID = so.Kronecker([so.RunningSum(6), so.AllRanges(4)])
+PURE = so.PureDP(epsilon=1.0)
+# Every strategy of tables that is not made for a constraint.
+NAMED = [
+    (so.RunningSum(24), "identity", PRIVACY),
+    (so.RunningSum(24), "output", PURE),
+    (RING, "output", PRIVACY),
+    (so.Matrix(signs(6, 15)), "output", PRIVACY),
+    (RING, "fourier", PRIVACY),
+    (RING, "fourier", PURE),
+    (RING, "fourier-planar", PURE),
+    (RING, "fourier-grouped", PURE),
+    (RING, "fourier-composed", PRIVACY),
+    (TORUS, "fourier", PRIVACY),
+    (so.RunningSum(24), "tree", PURE),
+    (so.RunningSum(24), "haar", PURE),
+    (so.RunningSum(24), "square-root", PRIVACY),
+    (so.MovingAverage(5, 24, boundary="valid"), "square-root", PRIVACY),
+    (so.AllRanges(24), "balanced", PRIVACY),
+    (GRID, "balanced", PRIVACY),
+    (GRID, "weighted-tree", PURE),
+    (so.AllRanges(24), "weighted-tree", PURE),
+    (NESTED, "laminar", PRIVACY),
+    (NESTED, "laminar", PURE),
+    (BOTH, "split", PRIVACY),
+    (so.Matrix(signs(6, 15)), "optimal", PRIVACY),
+    (so.Matrix(signs(6, 15)), "p-identity", PURE),
+    (so.Matrix(signs(6, 15)), "ellipsoid", PURE),
+    (so.Matrix(signs(3, 15)), "k-norm", PURE),
+    (so.Matrix(signs(6, 15)), "dense", PURE),
+]
+
+
+def columns(plan):
+    """What is measured of each cell, by weights of the measured numbers in none: by releases with the same noise."""
+    cells = plan.workload.core.input_len
+    shape = plan.workload.input_shape
+    with so.testing.deterministic_noise(bytes(32)):
+        empty = plan.release(np.zeros(shape, int)).measured.values()
+        full = [plan.release((2**12 * np.eye(cells, dtype=int)[j]).reshape(shape)) for j in range(cells)]
+    return np.array([release.measured.values() - empty for release in full]).T / 2**12
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("workload", "mechanism", "privacy"), NAMED)
+def test_every_mechanism_projects_onto_what_is_public(workload, mechanism, privacy, tmp_path):
+    """The projected table is within the constraint, and no other is nearer: by the optimality conditions, densely."""
+    x = np.zeros(workload.input_shape, int)
+    x.reshape(-1)[::4] = 5
+    n = int(x.sum())
+    plan = so.plan(workload, privacy, mechanism=mechanism, constraint=so.optimal.PublicBound(n))
+    free = so.plan(workload, privacy, mechanism=mechanism)
+    assert plan.mechanism == free.mechanism
+    assert plan.fit.door.grid == free.fit.door.grid
+    assert plan.fit.rmse_kind == "noise only"
+    with so.testing.deterministic_noise(bytes(32)):
+        release, same = plan.release(x), free.release(x)
+    np.testing.assert_array_equal(release.unbiased, same.values)
+    table = np.zeros(x.size)
+    table[release.projection.cells] = release.projection.weights
+    assert table.min() >= 0.0
+    assert table.sum() <= n * (1 + 1e-9)
+    core = workload.core
+    answers = so._core.Strategy(core, "identity", "gaussian").decode(table).reshape(workload.answers_shape)
+    np.testing.assert_allclose(release.values, answers, atol=1e-9 * n)
+    strategy, door = plan.fit.strategy, plan.fit.door
+    weights = 1.0 / (door.noise * np.sqrt(strategy.unit_variances()))
+    B, y = columns(free) * weights[:, None], release.measured.values() * weights
+    slopes = B.T @ (B @ table - y)
+    gap = slopes @ table - n * min(slopes.min(), 0.0)
+    # In squares of the noise of one number. The search ends by the distance, whose gap is within a thousandth.
+    assert gap <= 0.1 * len(y) + 1e-6
+    loaded = so.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert loaded.digest == plan.digest
+    back = so.Release.load(release.save(tmp_path / "release.arrow"))
+    np.testing.assert_array_equal(back.values, release.values)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_noise_in_common_is_part_of_the_norm():
+    """Cells that all moved up together moved by the common noise: the projection takes it away."""
+    unit = so.AddRemove(12, per_cell=1, one_signed=True)
+    plan = so.plan(
+        so.Histogram(40), PRIVACY, unit=unit, mechanism="identity-common", constraint=so.optimal.PublicBound(200)
+    )
+    x = np.zeros(40, int)
+    x[:4] = 50
+    with so.testing.deterministic_noise(bytes(32)):
+        release = plan.release(x)
+    y, noise, common = release.measured.values(), plan.fit.door.noise, plan.fit.strategy.common_noise
+    inverse = np.linalg.inv(noise**2 * (np.eye(40) + common * np.ones((40, 40))))
+    table = np.zeros(40)
+    table[release.projection.cells] = release.projection.weights
+    slopes = inverse @ (table - y)
+    assert slopes @ table - 200 * min(slopes.min(), 0.0) <= 0.1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("workload", "n", "most"),
+    [
+        (so.MovingAverage(4096, 2**16, boundary="circular"), 1000, 0.65),
+        (so.RunningSum(2**14), 1000, 0.75),
+        (so.AllRanges(2048), 500, 0.75),
+        (so.Histogram(2**16), 1000, 0.5),
+        (so.Kronecker([so.RunningSum(64), so.Histogram(100)]), 500, 0.5),
+    ],
+    ids=["windows", "sums", "ranges", "cells", "product"],
+)
+def test_few_records_in_many_cells_have_less_error(workload, n, most):
+    """Sizes where no strategy is searched for: `auto` takes the best one that there is, and projects. No interval."""
+    plan = so.plan(workload, PRIVACY, constraint=so.optimal.PublicBound(n))
+    cells = workload.core.input_len
+    x = zipf(n, cells, np.random.default_rng(1)).reshape(workload.input_shape)
+    decode = so._core.Strategy(workload.core, "identity", "gaussian").decode
+    truth = decode(x.reshape(-1).astype(float)).reshape(workload.answers_shape)
+    squares = []
+    for key in range(4):
+        with so.testing.deterministic_noise(bytes([key]) * 32):
+            release = plan.release(x)
+        squares.append([np.mean((values - truth) ** 2) for values in (release.values, release.unbiased)])
+    projected, measured = np.sqrt(np.mean(squares, axis=0))
+    assert projected <= most * measured, (projected, measured)
 
 
 @pytest.mark.filterwarnings("ignore")

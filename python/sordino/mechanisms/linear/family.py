@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -102,11 +103,18 @@ class _Linear(Family):
         fits, refused = _fits(request, automatic, progress)
         fits = sorted(fits + near, key=lambda fit: MECHANISMS.index(fit.mechanism))
         if not fits and request.constraint is not None:
-            # Too many cells for a search unasked; but a constraint asks for one.
-            return [_best_branching(request, named(MECHANISMS, "sparse", request.privacy, request.noise), progress)]
+            return self._projecting(request, progress)
         if not fits:
             raise none_serves(refused)
         return fits
+
+    def _projecting(self, request: Request, progress: Progress | None) -> list[LinearFit]:
+        """Return the mechanism of least error whose answers can be projected: too many cells for a search unasked."""
+        free = self.candidates(replace(request, constraint=None), progress)
+        for fit in sorted(free, key=lambda fit: (fit is not _chosen(free, request), fit.error(request.objective))):
+            with suppress(UnsupportedMechanismError):
+                return [fit_linear(request, fit.mechanism, fit.branching, fit.factorization, parts=fit.parts)]
+        raise UnsupportedMechanismError("no mechanism for these queries measures a table that a constraint is about")
 
     def shown(self, request: Request, progress: Progress | None = None) -> Shown:
         # Thresholds serve every table, but are judged by its cells; a calibration by composition takes seconds.

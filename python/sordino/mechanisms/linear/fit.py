@@ -91,7 +91,7 @@ class LinearFit(LinearMeasurement):
 
     def over(self, bound: Bound | None) -> float | None:
         """Return the error over a bound; None where it does not bind or is zero, and for biased answers."""
-        if self.mechanism.projected or self.mechanism.recovered:
+        if self.is_biased:
             return None
         if bound is not None and bound.binds_all:
             return self.error(self.request.objective) / bound.value
@@ -269,7 +269,7 @@ class LinearFit(LinearMeasurement):
                 pure = isinstance(self.request.privacy, PureDP)
                 whose = "any mechanism" if pure else "any mechanism that publishes whole numbers"
             lines.append(f"optimality     at most {optimality:.6g} times the least error of {whose}")
-        elif self.mechanism.projected or self.mechanism.recovered:
+        elif self.is_biased:
             lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind biased answers")
         elif self.rmse < bound.value:
             lines.append(

@@ -27,7 +27,7 @@ from sordino.privacy.guarantees import ApproxDP
 from sordino.privacy.units import AddRemove
 from sordino.workloads import GroupBy, Histogram, Kronecker, Union, Workload
 from sordino.workloads.base import Array
-from sordino.workloads.constraints import PublicTotal
+from sordino.workloads.constraints import Constraint, PublicTotal
 
 __all__ = ["fit_linear", "with_best_branching", "with_chosen_sparsity"]
 
@@ -125,8 +125,8 @@ def fit_linear(
     else:
         ratio *= 1.0 if factorization is None else factorization.excess
         domain, door = _choose_domain(strategy, request, ratio)
-    if isinstance(request.constraint, PublicTotal):
-        _check_total(request.constraint.total, workload, domain)
+    if request.constraint is not None:
+        _check_constraint(request.constraint, mechanism, strategy, workload, domain)
     strategy = strategy.refined(door) or strategy
     variances, mean_square, largest = _variances(strategy, workload, mechanism)
     ideal_square = strategy.ideal_mean_square
@@ -270,13 +270,22 @@ def _sketched(request: Request, mechanism: Mechanism) -> _core.Strategy:
 def _check_served(request: Request, mechanism: Mechanism) -> None:
     if mechanism.projected and request.constraint is None:
         raise UnsupportedMechanismError(f"{mechanism.name} projects: it needs a constraint, such as PublicBound(1000)")
-    if request.constraint is not None and not mechanism.projected:
-        raise UnsupportedMechanismError(f"{mechanism.name} does not use a constraint; 'sparse' does")
+    if request.constraint is not None and mechanism.recovered:
+        raise UnsupportedMechanismError(f"{mechanism.name} recovers the cells in its own way: it takes no constraint")
     if mechanism.strategy == "isotonic" and not mechanism.serves(request.workload):
         raise UnsupportedMechanismError("isotonic regression is for cells in order: plan a SortedHistogram")
-    if (mechanism.projected or mechanism.recovered) and not request.workload.is_listed:
+    if (request.constraint is not None or mechanism.recovered) and not request.workload.is_listed:
         raise UnsupportedMechanismError(f"{mechanism.name} lists its answers: there are more than 2**26")
     mechanism.require(request.privacy)
+
+
+def _check_constraint(
+    constraint: Constraint, mechanism: Mechanism, strategy: _core.Strategy, workload: Workload, domain: Domain
+) -> None:
+    if not mechanism.projected and not strategy.has_transpose:
+        raise UnsupportedMechanismError(f"{mechanism.name} measures no table that a constraint could be about")
+    if isinstance(constraint, PublicTotal):
+        _check_total(constraint.total, workload, domain)
 
 
 def _check_total(total: float, workload: Workload, domain: Domain) -> None:
@@ -306,8 +315,8 @@ def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> 
         or not 1.0 <= factorization.excess < math.inf
     ):
         raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")
-    if mechanism.projected and factorization.entries > MOST_ENTRIES:
-        raise UnsupportedMechanismError("the measured matrix is too large to project onto; use its factors unprojected")
+    if mechanism.projected and mechanism.strategy != "sparse" and factorization.entries > MOST_ENTRIES:
+        raise UnsupportedMechanismError("the measured matrix is too large to be written out: plan 'sparse'")
 
 
 def _search(request: Request, kind: str, law: Law, progress: Progress | None) -> Factorization:

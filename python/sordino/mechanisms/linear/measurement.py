@@ -32,7 +32,7 @@ from sordino.privacy.costs import Cost
 from sordino.privacy.units import Unit
 from sordino.workloads.base import Array
 
-__all__ = ["LinearMeasurement", "door_of"]
+__all__ = ["LinearMeasurement", "answers_of_table", "door_of"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,6 +83,11 @@ class LinearMeasurement(DoorFit):
         return self._stderr
 
     @property
+    def is_biased(self) -> bool:
+        """Whether answers are projected onto a constraint, or recovered."""
+        return self.request.constraint is not None or self.mechanism.recovered
+
+    @property
     def rmse_kind(self) -> str:
         """How `rmse` is known.
 
@@ -90,9 +95,11 @@ class LinearMeasurement(DoorFit):
         true one. 'noise only': answers are projected or recovered; it is the error of the unprojected ones, or of a
         recovery of data that are as sparse as is looked for.
         """
-        if self.mechanism.strategy in {"k-norm", "isotonic"} or self.mechanism.name == "universal-gaussian":
+        if self.mechanism.strategy == "isotonic" or self.mechanism.name == "universal-gaussian":
             return "upper bound"
-        return "noise only" if self.mechanism.projected or self.mechanism.recovered else "exact"
+        if self.is_biased:
+            return "noise only"
+        return "upper bound" if self.mechanism.strategy == "k-norm" else "exact"
 
     @property
     def answers_stderr(self) -> Array:
@@ -205,3 +212,9 @@ def _gain(rates: Array) -> float:
 def door_of(strategy: _core.Strategy, unit: Unit, domain: Domain, ratio: float) -> _core.Door:
     """Return lattice and noise of a strategy for a unit and a domain."""
     return _core.fit(strategy, unit.relation(), domain.max_value, domain.fraction_bits, ratio)
+
+
+def answers_of_table(fitted: LinearMeasurement, table: Array) -> Array:
+    """Return the answers for an estimated table, flat."""
+    identity = _core.Strategy(fitted.request.workload.core, "identity", fitted.mechanism.law)
+    return identity.decode(np.ascontiguousarray(table))

@@ -1,5 +1,6 @@
 //! What is publicly known of the data.
 
+use super::simplex::project_simplex;
 use crate::error::Error;
 
 /// A polytope `X` of weights `x` of the columns.
@@ -65,6 +66,35 @@ impl Constraint {
             (Vertex::Opposite(j), -slope)
         } else {
             (Vertex::Column(j), slope)
+        }
+    }
+
+    /// Replaces `x` by the nearest vector in `X`; n is not 0, or `X` has the origin.
+    pub(super) fn nearest(self, x: &mut [f64]) {
+        let n = self.size();
+        if n == 0.0 {
+            return x.fill(0.0);
+        }
+        match self {
+            Self::Total(_) => project_simplex(x, n),
+            Self::AtMost(_) => {
+                for v in x.iter_mut() {
+                    *v = v.max(0.0);
+                }
+                if x.iter().sum::<f64>() > n {
+                    project_simplex(x, n);
+                }
+            }
+            Self::Absolute(_) => {
+                if x.iter().map(|v| v.abs()).sum::<f64>() > n {
+                    let signed = x.to_vec();
+                    for v in x.iter_mut() {
+                        *v = v.abs();
+                    }
+                    project_simplex(x, n);
+                    x.iter_mut().zip(signed).for_each(|(v, of)| *v = v.copysign(of));
+                }
+            }
         }
     }
 

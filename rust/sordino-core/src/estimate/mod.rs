@@ -3,6 +3,9 @@
 //! | file | concept |
 //! |---|---|
 //! | `projection.rs` | [`project`]: the point of `{C x : x ∈ X}` nearest to a published one, with a certificate |
+//! | `nearest_cells.rs` | [`nearest_cells`]: the table nearest to what a strategy measured of it, at any size |
+//! | `accelerated.rs` | accelerated projected gradients, what these two and [`project_measure`] go by |
+//! | `simplex.rs` | the nearest vector of a given sum without negative entries |
 //! | `constraint.rs` | [`Constraint`]: what is publicly known of the data, `X` |
 //! | `columns.rs` | [`Columns`]: the matrix `C`, dense or an operator |
 //! | `working_set.rs` | the same problem on the few columns that matter |
@@ -30,15 +33,18 @@
 //! # Ok::<(), sordino_core::error::Error>(())
 //! ```
 
+mod accelerated;
 mod columns;
 mod constraint;
 pub mod cuts;
 mod exchange;
 mod isotonic;
+mod nearest_cells;
 mod probability;
 mod projection;
 pub mod recovery;
 mod residuals;
+mod simplex;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -50,6 +56,7 @@ pub use columns::{Columns, DenseColumns};
 pub use constraint::Constraint;
 pub use exchange::{Pairs, exchange};
 pub use isotonic::isotonic;
+pub use nearest_cells::{NearestCells, nearest_cells};
 pub use probability::{Factor, Measure, project_measure};
 pub use projection::{MAX_ITERATIONS, Projection, project};
 pub use residuals::Residuals;

@@ -159,6 +159,10 @@ impl Strategy for Common {
         self.cells.cells(y)
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        self.cells.transposed(y)
+    }
+
     fn box_variance(&self, _shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
         let cells = volume(first, last);
         Ok(self.geometry().white() * cells + self.common_variance() * cells * cells)

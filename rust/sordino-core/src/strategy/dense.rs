@@ -174,6 +174,16 @@ impl Strategy for Dense {
         self.entries.variances(&self.unit_variances(), out);
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let mut out = vec![0.0; self.columns];
+        for (i, value) in y.iter().enumerate() {
+            for (j, slot) in out.iter_mut().enumerate() {
+                *slot += self.entries.at(i * self.columns + j) * value;
+            }
+        }
+        Some(out)
+    }
+
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         // Least squares by the pseudo-inverse, and a check that the row was reached.
         let (transposed, noise) = self.transpose();

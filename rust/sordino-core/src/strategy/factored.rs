@@ -364,6 +364,10 @@ impl Strategy for Factored {
         self.parts.iter().all(|part| part.fixed.rows >= part.fixed.columns).then(|| self.map(Map::Inverse, y))
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        Some(self.map(Map::Transposed, y))
+    }
+
     fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
         if self.parts.len() == 1 {
             return one_by_one(self, boxes);

@@ -268,6 +268,14 @@ impl Strategy for Fourier {
         }
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        Some(self.measured.multiply(x))
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        Some(self.measured.project(y))
+    }
+
     fn ideal_mean_square(&self) -> Option<f64> {
         let circle = &self.measured.circle;
         circle.linear.is_none().then(|| circle.mean_magnitude().powi(2))

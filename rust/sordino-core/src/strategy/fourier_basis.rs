@@ -81,6 +81,15 @@ impl Measured {
         spectrum
     }
 
+    /// `Uᵀ` of the coordinates times `scale`, one number an input.
+    fn gathered(&self, y: &[f64], scale: impl Fn(&Coordinate) -> f64) -> Vec<f64> {
+        let mut spectrum = self.half_spectrum(y, scale);
+        let mut out = vec![0.0; self.circle.len];
+        self.circle.transform.inverse(&mut spectrum, &mut out);
+        out.truncate(self.circle.inputs);
+        out
+    }
+
     fn least_squares(&self) -> Option<LeastSquares> {
         let mut symbol = vec![0.0; self.circle.transform.spectrum_len()];
         for c in &self.coordinates {
@@ -115,11 +124,7 @@ impl OnCircle for Measured {
     }
 
     fn project(&self, y: &[f64]) -> Vec<f64> {
-        let mut spectrum = self.half_spectrum(y, |c| c.weight / c.variance);
-        let mut out = vec![0.0; self.circle.len];
-        self.circle.transform.inverse(&mut spectrum, &mut out);
-        out.truncate(self.circle.inputs);
-        out
+        self.gathered(y, |c| c.weight / c.variance)
     }
 }
 
@@ -307,6 +312,14 @@ impl Strategy for FourierBasis {
             .map(|c| c.variance * circle.spectrum[c.frequency].norm_sqr() / (c.weight * c.weight))
             .sum();
         out.fill(total / circle.len as f64);
+    }
+
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        Some(self.measured.multiply(x))
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        Some(self.measured.gathered(y, |c| c.weight))
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

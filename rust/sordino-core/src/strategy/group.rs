@@ -119,6 +119,15 @@ impl Strategy for Group {
         out.fill(total / self.kernel.len() as f64);
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        Some(self.transform.filter(x, |k| Complex::new(self.kernel_spectrum[k], 0.0)))
+    }
+
+    /// The kernel is symmetric: the same convolution.
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        self.multiplied(y)
+    }
+
     fn ideal_mean_square(&self) -> Option<f64> {
         let mean = self.spectrum.iter().map(|v| v.norm()).sum::<f64>() / self.kernel.len() as f64;
         Some(mean * mean)

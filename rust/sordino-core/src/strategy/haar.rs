@@ -97,15 +97,16 @@ impl Haar {
         out
     }
 
-    /// Inverse of [`Self::analyse`].
-    fn synthesise(&self, coefficients: &[f64]) -> Vec<f64> {
+    /// From the total downwards, each block handing `share` of its number and of the difference to its halves: a half
+    /// inverts [`Self::analyse`], all of it transposes.
+    fn synthesise(&self, coefficients: &[f64], share: f64) -> Vec<f64> {
         let mut values = vec![coefficients[0]];
         let mut half = 1;
         while half < self.padded {
             values = values
                 .iter()
                 .zip(&coefficients[half..2 * half])
-                .flat_map(|(sum, difference)| [(sum + difference) / 2.0, (sum - difference) / 2.0])
+                .flat_map(|(sum, difference)| [(sum + difference) * share, (sum - difference) * share])
                 .collect();
             half *= 2;
         }
@@ -173,7 +174,7 @@ impl Strategy for Haar {
         let coefficients: Vec<f64> =
             y.iter().enumerate().map(|(i, v)| v / self.weights[Self::level_of(i)] as f64).collect();
         let mut sum = 0.0;
-        for (slot, value) in out.iter_mut().zip(self.synthesise(&coefficients)) {
+        for (slot, value) in out.iter_mut().zip(self.synthesise(&coefficients, 0.5)) {
             sum = if self.prefix { sum + value } else { value };
             *slot = sum * self.tap;
         }
@@ -185,6 +186,14 @@ impl Strategy for Haar {
             let sum: f64 = self.row(t).map(|(level, c)| (c / precision(level)).powi(2)).sum();
             *slot = self.noise() * sum * self.tap * self.tap;
         }
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let weighted: Vec<f64> =
+            y.iter().enumerate().map(|(i, v)| v * self.weights[Self::level_of(i)] as f64).collect();
+        let mut cells = self.synthesise(&weighted, 1.0);
+        cells.truncate(self.len);
+        Some(cells)
     }
 
     fn ideal_mean_square(&self) -> Option<f64> {

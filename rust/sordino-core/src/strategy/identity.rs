@@ -86,6 +86,10 @@ impl Strategy for Identity {
         Some(y.to_vec())
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        Some(y.to_vec())
+    }
+
     fn box_variance(&self, _shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
         Ok(self.geometry.white() * volume(first, last))
     }

@@ -266,6 +266,16 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// `B x` of cells that are no integers, where that is quicker than an encode of integers near them.
+    fn multiplied(&self, _x: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// `Bᵀ y`, one number a cell; none where no table of cells is measured.
+    fn transposed(&self, _y: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
+
     /// Variance of the sum of the cells in a box of a table of this shape, ends included, at unit noise.
     ///
     /// # Errors

@@ -193,6 +193,23 @@ impl Strategy for Output {
         out.fill(noise * self.unit() * self.unit());
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        // The filter backwards: tap j of it reaches from output t to input t + center − j.
+        let mut kernel = self.kernel.clone();
+        let backwards = if self.circular {
+            kernel[1..].reverse();
+            Workload::Circular { kernel }
+        } else {
+            kernel.reverse();
+            let center = kernel.len() - 1 - self.center;
+            Workload::Linear { kernel, len: self.input_len, center }
+        };
+        let mut out = vec![0.0; self.input_len];
+        backwards.apply(y, &mut out);
+        let unit = self.unit();
+        Some(out.into_iter().map(|v| v / unit).collect())
+    }
+
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         // The measured rows themselves are the queries that can be answered.
         let measured = |t: &usize| self.workload.row(*t).is_ok_and(|own| own == row);

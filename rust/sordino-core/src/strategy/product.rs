@@ -352,6 +352,20 @@ impl Strategy for Product {
         })
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        // An axis without a transpose leaves none.
+        let missing = AtomicBool::new(false);
+        let cells = self.each_axis(
+            y,
+            |_, axis| (axis.measured(), axis.cells()),
+            |strategy, line, out| match strategy.transposed(line) {
+                Some(cells) => out.copy_from_slice(&cells),
+                None => missing.store(true, Ordering::Relaxed),
+            },
+        );
+        (!missing.into_inner()).then_some(cells)
+    }
+
     fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
         let mut product = vec![self.geometry.white(); boxes.count()];
         for (axis, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(Axis::cells), boxes.shape)?) {

@@ -161,6 +161,16 @@ impl Strategy for Sparse {
         self.entries.variances(&self.unit_variances(), out);
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let mut out = vec![0.0; self.columns];
+        for (t, value) in y.iter().enumerate() {
+            for k in self.row(t) {
+                out[self.indices[k] as usize] += self.entries.at(k) * value;
+            }
+        }
+        Some(out)
+    }
+
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         let dense = self.dense.get_or_init(|| {
             let (rows, columns, entries) = self.workload.dense()?;

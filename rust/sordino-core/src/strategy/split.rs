@@ -302,6 +302,18 @@ impl Strategy for Split {
         Some((sum / weights, largest))
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let (mut sum, mut rest) = (Vec::new(), y);
+        for part in &self.parts {
+            let (own, after) = rest.split_at(part.measured());
+            rest = after;
+            let cells = part.strategy.transposed(own)?;
+            sum.resize(cells.len(), 0.0);
+            sum.iter_mut().zip(cells).for_each(|(slot, cell)| *slot += part.scale() * cell);
+        }
+        Some(sum)
+    }
+
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         let known: Vec<Option<(Vec<f64>, f64)>> = self.parts.iter().map(|part| part.weights(row)).collect();
         let precision: f64 = known.iter().flatten().map(|(_, variance)| variance.recip()).sum();

@@ -16,6 +16,7 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
 use num_complex::Complex;
+use std::sync::OnceLock;
 
 /// Fewest and most bits of the rounded kernel.
 const KERNEL_BITS: std::ops::RangeInclusive<u32> = 20..=30;
@@ -38,6 +39,8 @@ pub(super) struct SquareRoot {
     convolution: ExactConvolution,
     ring: RealFourier,
     decoder_spectrum: Vec<Complex<f64>>,
+    /// Of the kernel on the ring.
+    kernel_spectrum: OnceLock<Vec<Complex<f64>>>,
 }
 
 /// The largest variance of `H/C` with `‖C‖ = 1`, attained at the last answer: `‖H/C‖₂²·‖C‖₂²`.
@@ -98,7 +101,7 @@ impl SquareRoot {
         padded.resize(ring.len(), 0);
         let convolution = ExactConvolution::new(&padded, len);
         let decoder_spectrum = ring.spectrum(&decoder);
-        Ok(Self { kernel, decoder, inverse, convolution, ring, decoder_spectrum })
+        Ok(Self { kernel, decoder, inverse, convolution, ring, decoder_spectrum, kernel_spectrum: OnceLock::new() })
     }
 
     /// Exact `‖K‖₂²`, the squared norm of the first and largest column.
@@ -106,8 +109,16 @@ impl SquareRoot {
         self.kernel.iter().map(|k| u128::from(k.unsigned_abs()).pow(2)).sum()
     }
 
-    fn spectrum(&self) -> Vec<Complex<f64>> {
-        self.ring.spectrum(&self.kernel.iter().map(|k| *k as f64).collect::<Vec<_>>())
+    fn spectrum(&self) -> &[Complex<f64>] {
+        let values = || self.kernel.iter().map(|k| *k as f64).collect::<Vec<_>>();
+        self.kernel_spectrum.get_or_init(|| self.ring.spectrum(&values()))
+    }
+
+    /// The convolution with this half spectrum, the first terms.
+    fn filtered(&self, x: &[f64], transfer: impl Fn(usize) -> Complex<f64>) -> Vec<f64> {
+        let mut out = self.ring.filter(x, transfer);
+        out.truncate(self.kernel.len());
+        out
     }
 
     /// Upper bound of `max_{i≠j} ‖b_i − b_j‖²`.
@@ -197,7 +208,17 @@ impl Strategy for SquareRoot {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        out.copy_from_slice(&self.ring.filter(y, |k| self.decoder_spectrum[k])[..out.len()]);
+        out.copy_from_slice(&self.filtered(y, |k| self.decoder_spectrum[k]));
+    }
+
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let spectrum = self.spectrum();
+        Some(self.filtered(x, |k| spectrum[k]))
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let spectrum = self.spectrum();
+        Some(self.filtered(y, |k| spectrum[k].conj()))
     }
 
     fn variances(&self, out: &mut [f64]) {

@@ -64,6 +64,14 @@ impl Strategy for Tail {
         self.whole.cells(y)
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        self.whole.multiplied(x)
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        self.whole.transposed(y)
+    }
+
     fn box_variance(&self, shape: &[usize], first: &[usize], last: &[usize]) -> Result<f64, Error> {
         self.whole.box_variance(shape, first, last)
     }

@@ -189,6 +189,16 @@ impl Strategy for Tree {
         }
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let (mut above, mut rest) = (vec![0.0], y);
+        for nodes in &self.levels {
+            let (own, tail) = rest.split_at(*nodes);
+            above = own.iter().enumerate().map(|(i, v)| v + above[i / self.branching]).collect();
+            rest = tail;
+        }
+        Some(above)
+    }
+
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         // (BᵀB)^{-1}row is the estimate from measurements that are the row on the leaves alone.
         let mut y = vec![0.0; self.measured_len() - self.len()];

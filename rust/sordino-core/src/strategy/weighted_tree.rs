@@ -193,15 +193,16 @@ impl WeightedTree {
         out
     }
 
-    /// `Bᵀ y`.
-    fn project(&self, y: &[f64]) -> Vec<f64> {
+    /// Sums of the numbers of the blocks above every cell, each level times `factor`.
+    fn project(&self, y: &[f64], factor: impl Fn(&Level) -> f64) -> Vec<f64> {
         let mut out = vec![0.0; self.padded];
         let mut rest = y;
         for level in &self.levels {
             let (sums, tail) = rest.split_at(self.padded / level.size);
+            let factor = factor(level);
             for (block, sum) in out.chunks_mut(level.size).zip(sums) {
                 for cell in block {
-                    *cell += level.gain * sum;
+                    *cell += factor * sum;
                 }
             }
             rest = tail;
@@ -315,7 +316,13 @@ impl Strategy for WeightedTree {
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
-        let mut cells = self.solve(&self.project(y));
+        let mut cells = self.solve(&self.project(y, |level| level.gain));
+        cells.truncate(self.len);
+        Some(cells)
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let mut cells = self.project(y, |level| level.weight as f64);
         cells.truncate(self.len);
         Some(cells)
     }

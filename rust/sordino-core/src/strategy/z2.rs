@@ -119,6 +119,12 @@ impl Strategy for Z2 {
         out.fill(total / (n * n));
     }
 
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let mut out: Vec<f64> = y.iter().zip(&self.weights).map(|(v, w)| v * *w as f64).collect();
+        walsh_hadamard(&mut out);
+        Some(out)
+    }
+
     fn ideal_mean_square(&self) -> Option<f64> {
         Some(self.ideal)
     }

@@ -267,6 +267,35 @@ fn replacement_is_tight_where_claimed() {
     }
 }
 
+/// Of everything that measures tables: products with the transpose, and with cells that are no integers.
+#[test]
+fn products_are_those_of_the_columns() {
+    for (recipe, strategy) in strategies() {
+        if matches!(recipe.workload, Workload::Marginals { .. }) {
+            continue; // of records, not of a table
+        }
+        let columns = columns(&recipe, &*strategy);
+        let wave = |k: usize| ((k * 29 + 3) % 23) as f64 / 7.0 - 1.5;
+        let (x, y): (Vec<f64>, Vec<f64>) =
+            ((0..columns.len()).map(wave).collect(), (0..strategy.measured_len()).map(wave).collect());
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let norm = |v: &[f64]| dot(v, v).sqrt();
+        let back = strategy.transposed(&y).unwrap_or_else(|| panic!("{recipe:?} has no transpose"));
+        assert_eq!(back.len(), columns.len(), "{recipe:?}");
+        let size: f64 = columns.iter().map(|column| norm(column)).sum();
+        for (got, column) in back.iter().zip(&columns) {
+            let known = dot(column, &y);
+            assert!((got - known).abs() <= 1e-9 * size * norm(&y), "{recipe:?}: {got} {known}");
+        }
+        let Some(product) = strategy.multiplied(&x) else { continue };
+        for (i, got) in product.iter().enumerate() {
+            let row: Vec<f64> = columns.iter().map(|column| column[i]).collect();
+            let known = dot(&row, &x);
+            assert!((got - known).abs() <= 1e-9 * size * norm(&x), "{recipe:?}: {got} {known}");
+        }
+    }
+}
+
 #[test]
 fn decode_undoes_encode() {
     for (recipe, strategy) in strategies() {

@@ -1,6 +1,7 @@
 //! Features of the points of a tensor grid.
 
 use crate::error::Error;
+use crate::estimate::recovery::Operator;
 use crate::linear_algebra::{Matrix, from_rows, rotate_axis_into, squared_columns};
 use crate::scratch::REALS;
 
@@ -79,19 +80,18 @@ impl TensorOperator {
         }
         out.copy_from_slice(&array);
     }
+}
 
-    /// Number of rows of `C`.
-    pub(super) fn rows(&self) -> usize {
+impl Operator for TensorOperator {
+    fn rows(&self) -> usize {
         self.measured.len()
     }
 
-    /// Number of columns of `C`.
-    pub(super) fn points(&self) -> usize {
+    fn columns(&self) -> usize {
         self.points
     }
 
-    /// `C w`.
-    pub(super) fn apply(&self, w: &[f64], out: &mut [f64]) {
+    fn apply(&self, w: &[f64], out: &mut [f64]) {
         let mut image = REALS.take(self.features);
         self.contract(false, w, &mut image);
         for (slot, (m, a)) in out.iter_mut().zip(&self.measured) {
@@ -99,8 +99,7 @@ impl TensorOperator {
         }
     }
 
-    /// `Cᵀ ρ`.
-    pub(super) fn adjoint(&self, rho: &[f64], out: &mut [f64]) {
+    fn adjoint(&self, rho: &[f64], out: &mut [f64]) {
         let mut weighted = REALS.take(self.features);
         weighted.fill(0.0);
         for ((m, a), rho) in self.measured.iter().zip(rho) {

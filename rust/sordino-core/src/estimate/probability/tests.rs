@@ -1,6 +1,8 @@
 //! Dense oracles, an enumeration of all supports, and properties.
 
 use super::*;
+use crate::estimate::accelerated::half_squared_distance;
+use crate::estimate::simplex::project_simplex;
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -129,7 +131,7 @@ proptest! {
             TensorOperator::new(&owned.iter().map(|(t, g, f)| (*t, *g, &f[..])).collect::<Vec<_>>(), &a).unwrap();
         let all = dense(&factors, &a);
         let c = all.select_rows(&(0..a.len()).filter(|m| a[*m] > 0.0).collect::<Vec<_>>());
-        prop_assert_eq!((operator.rows(), operator.points()), c.shape());
+        prop_assert_eq!((operator.rows(), operator.columns()), c.shape());
         prop_assert!(operator.squared_norm_bound() >= c.clone().singular_values().max().powi(2) * (1.0 - 1e-12));
         let near = |got: &[f64], want: DVector<f64>| (DVector::from_column_slice(got) - want).amax() < 1e-9;
         let (w, rho) = (noise(c.ncols()), noise(c.nrows()));
@@ -185,7 +187,7 @@ proptest! {
     #[test]
     fn nearest_probability_vector(x in prop::collection::vec(prop_oneof![Just(0.25), -3.0f64..3.0], 1..8)) {
         let mut nearest = x.clone();
-        project_simplex(&mut nearest);
+        project_simplex(&mut nearest, 1.0);
         prop_assert!((nearest.iter().sum::<f64>() - 1.0).abs() < 1e-14 && nearest.iter().all(|p| *p >= 0.0));
         // Every support, with the sum of 1 spread over it.
         let least = (1u32..1 << x.len())
@@ -210,7 +212,7 @@ fn far_probability_vectors() {
         (vec![-7.0, -7.0], [0.5, 0.5]),
         (vec![1e16, 1e16 + 2.0], [0.0, 1.0]),
     ] {
-        project_simplex(&mut x);
+        project_simplex(&mut x, 1.0);
         assert_eq!(x, nearest);
     }
 }

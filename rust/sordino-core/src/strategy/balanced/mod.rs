@@ -179,6 +179,16 @@ impl Balanced {
 
     /// `K^{-1} v`.
     fn divide(&self, v: &[f64]) -> Vec<f64> {
+        self.on_ring(v, f64::recip)
+    }
+
+    /// `K v`.
+    fn filtered(&self, v: &[f64]) -> Vec<f64> {
+        self.on_ring(v, |eigenvalue| if eigenvalue.is_finite() { eigenvalue } else { 0.0 })
+    }
+
+    /// A function of `K`, by its eigenvalues, of a vector.
+    fn on_ring(&self, v: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
         let mut ring = vec![0.0; self.ring.len()];
         let (period, half) = (self.ring.len(), self.ring.len() / 2);
         for (j, value) in (1..).zip(v) {
@@ -191,7 +201,7 @@ impl Balanced {
                 }
             }
         }
-        self.ring.filter_in_place(&mut ring, |k| Complex::new(self.spectrum[k].recip(), 0.0));
+        self.ring.filter_in_place(&mut ring, |k| Complex::new(of(self.spectrum[k]), 0.0));
         ring[1..=v.len()].to_vec()
     }
 
@@ -309,6 +319,16 @@ impl Strategy for Balanced {
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
         Some(self.estimate(y))
+    }
+
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let weighted: Vec<f64> = x.iter().zip(&self.weights).map(|(v, d)| v * *d as f64).collect();
+        Some(self.filtered(&weighted))
+    }
+
+    /// `K` is symmetric.
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        Some(self.filtered(y).iter().zip(&self.weights).map(|(v, d)| v * *d as f64).collect())
     }
 
     fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {

@@ -254,13 +254,17 @@ impl Laminar {
 
     /// Sums over every node of `G^{-1} Bᵀ y`.
     fn estimates(&self, y: &[f64]) -> Vec<f64> {
+        self.solver.sums(&self.forest, &self.passed_down(self.gains.iter().zip(y).map(|(gain, value)| gain * value)))
+    }
+
+    /// For every node the sum of these numbers of the measured nodes above it and its own.
+    fn passed_down(&self, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
         let mut back = vec![0.0; self.forest.len()];
-        for ((v, gain), value) in self.measured.iter().zip(&self.gains).zip(y) {
-            back[*v as usize] = gain * value;
+        for (v, number) in self.measured.iter().zip(numbers) {
+            back[*v as usize] = number;
         }
         let above = self.forest.pass_down(0.0, |parent, above| above + back[parent]);
-        let b: Vec<f64> = above.iter().zip(&back).map(|(above, own)| above + own).collect();
-        self.solver.sums(&self.forest, &b)
+        above.iter().zip(&back).map(|(above, own)| above + own).collect()
     }
 
     /// The leaf that every cell is by itself, if that is so.
@@ -353,6 +357,11 @@ impl Strategy for Laminar {
             let sums = self.estimates(y);
             self.forest.leaf_of.iter().map(|leaf| sums[*leaf as usize]).collect()
         })
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let sums = self.passed_down(self.measured.iter().zip(y).map(|(v, y)| self.weights[*v as usize] as f64 * y));
+        Some(self.forest.leaf_of.iter().map(|leaf| sums.get(*leaf as usize).copied().unwrap_or(0.0)).collect())
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
