@@ -1,4 +1,4 @@
-"""From a guarantee to noise: time of `gaussian_mu` against OpenDP's and dp-accounting's searches.
+"""From a guarantee to noise: time of `gaussian_mu` against searches of OpenDP, dp-accounting and plain Python.
 
 Every contestant answers the same question: the Gaussian noise of sensitivity 1 for (epsilon, delta). Answers
 differ: how much more noise the others add is given beside their time.
@@ -6,6 +6,7 @@ differ: how much more noise the others add is given beside their time.
 Run `python benches/calibration.py`.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -36,17 +37,33 @@ def _accounting(kind: type[dp_accounting.PrivacyAccountant], epsilon: float, del
     return float(dp_accounting.calibrate_dp_mechanism(kind, dp_accounting.GaussianDpEvent, epsilon, delta, tol=1e-6))
 
 
+def _in_plain_python(epsilon: float, delta: float) -> float:
+    """Return the noise by bisection on the exact curve of Balle and Wang (2018); rounded to neither side."""
+
+    def below(z: float) -> float:
+        return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+    least, most = 1e-3, 1e3
+    while most > least * (1.0 + 1e-12):
+        noise = math.sqrt(least * most)
+        needed = below(0.5 / noise - epsilon * noise) - math.exp(epsilon) * below(-0.5 / noise - epsilon * noise)
+        least, most = (noise, most) if needed > delta else (least, noise)
+    return most
+
+
 def _gaussian() -> list[Row]:
     dp.enable_features("contrib")
     peers: dict[str, Callable[[float, float], float]] = {
         "OpenDP binary_search_param over make_gaussian, zCDP to (ε, δ)": _opendp,
         "dp-accounting calibrate_dp_mechanism, PLD": partial(_accounting, dp_accounting.pld.PLDAccountant),
         "dp-accounting calibrate_dp_mechanism, RDP": partial(_accounting, dp_accounting.rdp.RdpAccountant),
+        "plain Python: bisection, math.erfc, not rounded up": _in_plain_python,
     }
     rows = []
     for epsilon, delta in _TARGETS:
         privacy = so.ApproxDP(epsilon=epsilon, delta=delta)
         noise = 1.0 / gaussian_mu(privacy)
+        assert abs(_in_plain_python(epsilon, delta) / noise - 1.0) < 1e-8
         times = race(
             {
                 "ours": partial(gaussian_mu, privacy),

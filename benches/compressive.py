@@ -1,9 +1,9 @@
 """Sketches, bases and sparse recovery: time, against numpy, scipy and scikit-learn.
 
 Baselines are in `compressive_baselines.py`: signs made in blocks and multiplied by BLAS, butterflies in numpy, stored
-columns in scipy, CoSaMP over operators. Their sketches have the law and the size of ours and seeds of their own. Where
-a matrix is explicit it is made before the clock starts. Recoveries look for the same signal under the same noise, and
-the rows say how far from it they end. Libraries of others have one thread.
+columns in scipy and in plain Python, CoSaMP over operators. Their sketches have the law and the size of ours and seeds
+of their own. Where a matrix is explicit it is made before the clock starts. Recoveries look for the same signal under
+the same noise, and the rows say how far from it they end. Libraries of others have one thread.
 
 Run `python benches/compressive.py`.
 """
@@ -108,6 +108,10 @@ def _sparse() -> list[Row]:
             "numpy: bincount of stored places": partial(theirs.forward, x),
             "numpy: add.at": partial(theirs.forward_add_at, x),
         }
+        if nonzeros == 4:
+            plain, listed = theirs.plain_forward(), x.tolist()
+            assert plain(listed) == theirs.forward(x).tolist()
+            contestants["plain Python: stored places"] = partial(plain, listed)
         times = race(contestants, 7)
         what = f"{nonzeros} signs a column, whole table, {_SIZE}"
         rows += [versus(what, times["ours"], name, times[name]) for name in contestants if name != "ours"]

@@ -218,6 +218,19 @@ class SparseSketch:
         np.add.at(y, self._places, self._signs * x)
         return y
 
+    def plain_forward(self) -> Callable[[list[int]], list[int]]:
+        """Return what sketches a table in plain Python, by lists of places and signs that are made before."""
+        blocks = list(zip(self._places.tolist(), self._signs.astype(np.int64).tolist(), strict=True))
+
+        def forward(x: list[int]) -> list[int]:
+            y = [0] * self.rows
+            for places, signs in blocks:
+                for place, sign, count in zip(places, signs, x, strict=True):
+                    y[place] += sign * count
+            return y
+
+        return forward
+
     def adjoint(self, y: Array) -> Array:
         """Return the transpose times a vector."""
         x = np.zeros(self.columns)

@@ -1,4 +1,4 @@
-"""Tables without negative counts that agree: error, time and memory beside Private-PGM and the same search in numpy.
+"""Tables without negative counts that agree: error, time and memory beside Private-PGM and the same search by hand.
 
 Every table of two attributes is measured with equal white Gaussian noise (`output-gaussian`), and all contestants get the
 same measurements, with the total that they say: least squares, which makes tables agree; a clip at zero of what was
@@ -237,11 +237,15 @@ def _times(name: str) -> list[Row]:
     release = _released(records, 0)
     steps = _descent(records, release).steps
     stderr, levels = _stderr(release), records.levels
+    listed = {s: table.ravel().tolist() for s, table in release.tables.items()}
+    plain, made = baselines.plain_nearest(levels, listed, stderr), release.consistent().tables
+    assert max(np.abs(made[s].ravel() - table).max() for s, table in plain.items()) < 1e-6
     times = race(
         {
             _PLAIN: release.consistent,
             _SHRUNK: partial(release.consistent, shrink="independence"),
             "numpy": lambda: baselines.nearest(levels, release.tables, stderr),
+            "python": lambda: baselines.plain_nearest(levels, listed, stderr),
             "500": lambda: peers.estimated(levels, release.tables, stderr, _STEPS),
             "long": lambda: peers.estimated(levels, release.tables, stderr, steps),
         },
@@ -254,6 +258,7 @@ def _times(name: str) -> list[Row]:
     what = f"time, {records.name}: {_PLAIN}, 1 thread"
     rows.append(versus(what, times[_PLAIN], f"Private-PGM, {steps:,} steps, 64 bits", times["long"]))
     rows.append(versus(what, times[_PLAIN], "the same search in numpy", times["numpy"]))
+    rows.append(versus(what, times[_PLAIN], "plain Python: the same search", times["python"]))
     return rows
 
 

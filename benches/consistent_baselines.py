@@ -1,20 +1,21 @@
 """The nearest tables that agree and are not negative, in plain numpy: the dual of `sordino.releases.consistent`.
 
-Tables of sets `S` of attributes were measured with equal white noise. `f_T` is the margin on `T`, centred along every axis,
-and the table of `S` is the sum over `T` in `S` of `f_T`, spread evenly over the attributes of `S` that are not in `T`. The
-dual of the nearest tables in the mean square over all cells is maximised by accelerated projected gradients of step one,
-with restarts, one table at a time. It stops where sordino does, so both give the same tables.
+Tables of sets `S` of attributes were measured with equal white noise. `f_T` is the margin on `T`, centred along every
+axis, and the table of `S` is the sum over `T` in `S` of `f_T`, spread evenly over the attributes of `S` that are not
+in `T`. The dual of the nearest tables in the mean square over all cells is maximised by accelerated projected
+gradients of step one, with restarts, one table at a time. It stops where sordino does, so both give the same tables.
+So does the same search for tables of pairs in plain Python.
 """
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Measured", "Nearest", "half_noise", "least_squares", "nearest"]
+__all__ = ["Measured", "Nearest", "half_noise", "least_squares", "nearest", "plain_nearest"]
 
 Array = NDArray[np.float64]
 Set = tuple[int, ...]
@@ -196,3 +197,80 @@ def nearest(levels: Sequence[int], tables: Mapping[Set, Array], stderr: float) -
     upper, mixed, residuals = best
     kept = _made(measured, {t: (1.0 - mixed) * f for t, f in residuals.items()})
     return Nearest({s: np.maximum(table, 0.0) for s, table in kept.items()}, (upper - lower) / measured.noise, step)
+
+
+# In plain Python: tables of two attributes, each a list of cells, row by row.
+
+Lists = dict[Set, list[float]]
+
+
+def _agreeing(levels: Sequence[int], tables: Lists, total: float) -> Lists:
+    """Return the nearest tables of pairs that agree and have this total; cells may be negative."""
+    margins, weights = [[0.0] * level for level in levels], [0.0] * len(levels)
+    centred: dict[Set, list[list[float]]] = {}
+    for (i, j), table in tables.items():
+        n, m = levels[i], levels[j]
+        rows = [table[start : start + m] for start in range(0, n * m, m)]
+        across, down, mean = [sum(row) for row in rows], [sum(c) for c in zip(*rows, strict=True)], sum(table) / (n * m)
+        margins[i] = [old + new / m for old, new in zip(margins[i], across, strict=True)]
+        margins[j] = [old + new / n for old, new in zip(margins[j], down, strict=True)]
+        weights[i] += 1.0 / m
+        weights[j] += 1.0 / n
+        centred[i, j] = [
+            [cell - of_row / m - of_column / n + mean for cell, of_column in zip(row, down, strict=True)]
+            for row, of_row in zip(rows, across, strict=True)
+        ]
+    for i, (margin, weight) in enumerate(zip(margins, weights, strict=True)):
+        mean = sum(margin) / len(margin)
+        margins[i] = [(value - mean) / weight for value in margin]
+    return {
+        (i, j): [
+            total / (levels[i] * levels[j]) + of_row / levels[j] + of_column / levels[i] + cell
+            for row, of_row in zip(rows, margins[i], strict=True)
+            for cell, of_column in zip(row, margins[j], strict=True)
+        ]
+        for (i, j), rows in centred.items()
+    }
+
+
+def _joined(combine: Callable[..., float], *several: Lists) -> Lists:
+    """Return a function of the same cell of several tables."""
+    return {s: list(map(combine, *(tables[s] for tables in several))) for s in several[0]}
+
+
+def _dot(a: Lists, b: Lists) -> float:
+    return sum(sum(map(float.__mul__, a[s], b[s])) for s in a)
+
+
+def plain_nearest(levels: Sequence[int], tables: Lists, stderr: float) -> Lists:
+    """Return what `nearest` does, of tables of pairs."""
+    precisions = sum(1.0 / len(table) for table in tables.values())
+    total = max(sum(sum(table) / len(table) for table in tables.values()) / precisions, 0.0)
+    noise, starting = half_noise(levels, list(tables), stderr), _agreeing(levels, tables, total)
+    dual = ahead = _joined(lambda _: 0.0, tables)
+    if total == 0.0:
+        return dual
+    momentum, lower, best, step = 1.0, -math.inf, (math.inf, dual), 0
+    while True:
+        if step % _LOOK == 0:
+            made = _agreeing(levels, _joined(float.__add__, tables, dual), total)
+            far = _joined(float.__sub__, made, starting)
+            lower = max(lower, 0.5 * _dot(far, far) - _dot(dual, made))
+            # The share of uniform tables that leaves no cell negative.
+            least = {s: max(-min(table), 0.0) for s, table in made.items()}
+            mixed = max(low / (low + total / len(made[s])) for s, low in least.items())
+            kept = {s: [(1.0 - mixed) * x + mixed * total / len(table) for x in table] for s, table in made.items()}
+            far = _joined(float.__sub__, kept, starting)
+            best = min(best, (0.5 * _dot(far, far), kept), key=lambda one: one[0])
+            if best[0] - lower <= _GAP * noise or step >= _MOST_STEPS:
+                return _joined(lambda x: max(x, 0.0), best[1])
+        made = _agreeing(levels, _joined(float.__add__, tables, ahead), total)
+        after = _joined(lambda y, x: max(y - x, 0.0), ahead, made)
+        change = _joined(float.__sub__, after, dual)
+        following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        if _dot(_joined(float.__sub__, ahead, after), change) > 0.0:
+            ahead, following = after, 1.0
+        else:
+            inertia = (momentum - 1.0) / following
+            ahead = _joined(lambda y, moved, inertia=inertia: y + inertia * moved, after, change)
+        dual, momentum, step = after, following, step + 1

@@ -5,11 +5,13 @@ strategy, under Laplace noise on a fine lattice; one thread. Errors: what `plan`
 with its standard error, and what no mechanism gets below (counts without an upper bound); OpenDP's `make_laplace` on
 integers and Google's `LaplaceMechanism` on integers (python-dp; where it is not installed, its law: Laplace noise rounded to
 integers) on the same cells. OpenDP's law is the same as ours, so the ratio of measured errors only shows their scatter.
+Times of a release stand beside theirs, and beside plain Python's.
 
 Run `python benches/discrete.py`.
 """
 
 import math
+import random
 from collections.abc import Callable
 from functools import partial
 
@@ -156,6 +158,15 @@ def _one_by_one(add_noise: Callable[[int], int], counts: list[int]) -> list[int]
     return [add_noise(count) for count in counts]
 
 
+def _in_plain_python(epsilon: float, counts: list[int]) -> list[int]:
+    """Return counts with discrete Laplace noise: the difference of two geometric draws, in floating point."""
+
+    def geometric() -> int:
+        return int(random.expovariate(epsilon))
+
+    return [count + geometric() - geometric() for count in counts]
+
+
 def _times() -> list[Row]:
     rows = []
     many: Counts = np.arange(_CELLS) % 1000
@@ -171,7 +182,9 @@ def _times() -> list[Row]:
             "OpenDP make_laplace from Python, integer vector": partial(
                 dp.m.make_laplace(*space, scale=1.0 / epsilon), listed
             ),
+            "plain Python: geometric draws, unsafe": partial(_in_plain_python, epsilon, listed),
         }
+        assert abs(_measured(np.array(_in_plain_python(epsilon, many.tolist())), many)[0] / plan.rmse - 1.0) < 0.1
         if LaplaceMechanism is not None:
             name = "Google LaplaceMechanism.add_noise (python-dp), integers one by one"
             contestants[name] = partial(_one_by_one, LaplaceMechanism(epsilon, 1.0).add_noise, listed)

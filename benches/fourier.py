@@ -2,14 +2,16 @@
 
 The unsafe baseline is what one would write without a thought for exactness: `scipy.fft.rfft`, numpy's normals on
 the spectrum, `scipy.fft.irfft`, one thread. The plan is made before the clock starts, and so is the baseline's
-spectrum.
+spectrum. The same in plain Python halves the length until one number is left.
 
 Run `python benches/fourier.py`.
 """
 
+import cmath
 import gc
 import math
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 import sordino as so
 
 _HEADLINE = 2**16 if quick() else 2**20
+_PLAIN_LENGTH = 2**12 if quick() else 2**16
 _POWERS = range(10, 17 if quick() else 25, 2)
 _OTHER = (10**4, 2**14 + 1, 16_411) if quick() else (10**6, 2**20 + 1, 1_048_583)  # the last ones are primes
 # So long that no working array is kept from the planning for the release.
@@ -33,6 +36,7 @@ _ALLOCATORS = {
     "usual malloc": {},
     "malloc keeps memory": {"MALLOC_MMAP_THRESHOLD_": str(2**32), "MALLOC_TRIM_THRESHOLD_": str(2**34)},
 }
+_PLAIN = "plain Python: transform by halves, random.gauss, unsafe"
 _UNSAFE_NAME = "unsafe rfft, normals, irfft (scipy, numpy; 1 thread)"
 
 
@@ -67,12 +71,42 @@ def _unsafe(length: int, x: NDArray[np.int64]) -> Callable[[], NDArray[np.float6
     return release
 
 
+def _transform(values: Sequence[complex], roots: list[complex]) -> list[complex]:
+    """Return the transform of a power of two of numbers; `roots` are the roots of unity of that order."""
+    if len(values) == 1:
+        return list(values)
+    even, odd = _transform(values[::2], roots[::2]), _transform(values[1::2], roots[::2])
+    turned = [root * z for root, z in zip(roots, odd, strict=False)]
+    return [a + b for a, b in zip(even, turned, strict=True)] + [a - b for a, b in zip(even, turned, strict=True)]
+
+
+def _in_plain_python(length: int, x: list[int], deviation: float = 4.22) -> Callable[[], list[float]]:
+    """Return a call that releases without numpy: not private."""
+    roots = [cmath.rect(1.0, -2.0 * math.pi * k / length) for k in range(length)]
+    transfer = _transform(_kernel(length).astype(complex).tolist(), roots)
+    weight = [math.sqrt(abs(factor)) * deviation * math.sqrt(length) for factor in transfer]
+
+    def release() -> list[float]:
+        spectrum = [
+            factor * z + complex(random.gauss(0.0, size), random.gauss(0.0, size))
+            for factor, z, size in zip(transfer, _transform(x, roots), weight, strict=True)
+        ]
+        # The inverse by conjugates; the real part of the noise is real noise.
+        return [z.real / length for z in _transform([z.conjugate() for z in spectrum], roots)]
+
+    return release
+
+
 def _release(setting: str, name: str) -> Callable[[], object]:
     """Return a contestant; the setting is the length."""
     length = int(setting)
     x = _data(length)
     if name == _UNSAFE:
         return _unsafe(length, x)
+    if name == _PLAIN:
+        exact = scipy.fft.irfft(scipy.fft.rfft(x) * scipy.fft.rfft(_kernel(length)), length)
+        np.testing.assert_allclose(_in_plain_python(length, x.tolist(), 0.0)(), exact, rtol=1e-9)
+        return _in_plain_python(length, x.tolist())
     plan = _plan(length, max_value=None if name == _DEFAULT else _DECLARED)
     return lambda: plan.release(x)
 
@@ -94,6 +128,12 @@ def _whole_call(threads: int, memory: str) -> list[Row]:
         versus(f"{what}, {name}; {memory}", times[name], _UNSAFE_NAME, times[_UNSAFE], goal=goal)
         for name in (_DEFAULT, _SMALL)
     ]
+
+
+def _against_plain_python() -> list[Row]:
+    times = race_apart(__file__, "release", str(_PLAIN_LENGTH), (_DEFAULT, _PLAIN), threads=1, full_rounds=5)
+    what = f"release of a circular filter, N = {_PLAIN_LENGTH:,}, 1 thread"
+    return [versus(what, times[_DEFAULT], _PLAIN, times[_PLAIN])]
 
 
 def _stages() -> list[Row]:
@@ -171,6 +211,7 @@ def figures() -> list[Row]:
     """Return all rows."""
     return [
         *(row for memory in _ALLOCATORS for threads in (1, 2) for row in _whole_call(threads, memory)),
+        *_against_plain_python(),
         *in_process(__file__, "stages", threads=1),
         *_growth(),
         *([] if quick() else _memory()),
@@ -180,6 +221,7 @@ def figures() -> list[Row]:
 if __name__ == "__main__":
     main(
         {
+            "plain Python": _against_plain_python,
             "stages": _stages,
             _DEFAULT: lambda: _peak(None),
             _SMALL: lambda: _peak(_DECLARED),

@@ -1,10 +1,10 @@
 """Searches for what to measure, projections and norms: time, against the same methods in numpy and scipy, and peers.
 
-Searches: the same hardened iteration in numpy over LAPACK (`geometry_baselines.py`), one thread on both sides, and
-jax-privacy's dense optimiser; the least ellipsoid against Khachiyan's ascent with away steps too. Projections:
-`scipy.optimize.nnls` and `lsq_linear` on an equivalent problem, every duality gap computed by the same function.
-K-norm noise and p-identity strategies: the same method over `linprog` and L-BFGS-B. Releases: products of matrices
-and normals in floating point, not private.
+Searches: the same hardened iteration in numpy over LAPACK (`geometry_baselines.py`), one thread on both sides, the
+plain iteration in plain Python, and jax-privacy's dense optimiser; the least ellipsoid against Khachiyan's ascent with
+away steps too. Projections: `scipy.optimize.nnls` and `lsq_linear` on an equivalent problem, every duality gap
+computed by the same function. K-norm noise and p-identity strategies: the same method over `linprog` and L-BFGS-B.
+Releases: products of matrices and normals in floating point, not private.
 
 Run `python benches/geometry.py`.
 """
@@ -78,7 +78,24 @@ def _optima() -> list[Row]:
             what, partial(_optimum, queries), partial(baselines.mean_error, queries, _GAP), full_rounds, 1.3
         )
         rows += [noted(what, amount(seconds), seconds, most, words), row]
-    return rows
+    return [*rows, _in_plain_python()]
+
+
+def _in_plain_python() -> Row:
+    """Least mean error of few cells."""
+    n, gap = 16 if quick() else 64, 1e-3
+    queries = _prefix(n)
+    times, found = turns(
+        {
+            "ours": partial(_optimum, queries, gap=gap),
+            "plain": partial(baselines.plain_mean_error, queries.tolist(), gap),
+        },
+        3,
+    )
+    lower, upper = found["plain"]
+    assert found["ours"].upper is not None and lower * (1.0 - gap) <= found["ours"].upper <= upper * (1.0 + gap)
+    what = f"strategy of least mean error, prefix sums, {n}, gap {gap:g}"
+    return versus(what, times["ours"], "plain Python: multiplicative updates, Jacobi's method", times["plain"])
 
 
 def _peer() -> list[Row]:

@@ -1,5 +1,9 @@
-"""The searches of `geometry.py` in numpy and scipy, as a careful user would write them: the same formulas, LAPACK."""
+"""The searches of `geometry.py` in numpy and scipy, as a careful user would write them: the same formulas, LAPACK.
 
+And the search for the least mean error in plain Python, by its plain iteration.
+"""
+
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +24,7 @@ __all__ = [
     "nearest_by_lsq",
     "nearest_by_nnls",
     "p_identity",
+    "plain_mean_error",
     "wolfe_atwood",
     "worst_error",
 ]
@@ -189,6 +194,45 @@ def mean_error(A: Array, gap: float) -> Found:
     B, L = (E.T @ A) / np.sqrt(s)[:, None], E * np.sqrt(s)
     scale = 1.0 / np.sqrt(len(A))
     return _delivered(A, (B, L), found, lower=scale * _nuclear(A * np.sqrt(found.proof)), scale=scale)
+
+
+def plain_mean_error(A: list[list[float]], gap: float) -> tuple[float, float]:
+    """Return bounds of the least root mean squared error in plain Python: multiplicative updates, not accelerated.
+
+    Columns are what is changed by one unit: there may be more than there are cells. Rows are independent.
+    """
+    n = len(A[0])
+    weights = [1.0 / n] * n
+    rows = [[a / math.sqrt(n) for a in row] for row in A]
+    while True:
+        # Rows stay nearly orthogonal from one iteration to the next.
+        _orthogonalise(rows)
+        norms = [math.sqrt(sum(a * a for a in row)) for row in rows]
+        lower = sum(norms)
+        squares = ([a * a / norm for a in row] for row, norm in zip(rows, norms, strict=True))
+        gains = [sum(column) / weight for column, weight in zip(zip(*squares, strict=True), weights, strict=True)]
+        upper = math.sqrt(lower * max(gains))
+        if upper <= (1.0 + gap) * lower:
+            return lower / math.sqrt(len(A)), upper / math.sqrt(len(A))
+        weights = [weight * gain / lower for weight, gain in zip(weights, gains, strict=True)]
+        rows = [[a * math.sqrt(gain / lower) for a, gain in zip(row, gains, strict=True)] for row in rows]
+
+
+def _orthogonalise(rows: list[list[float]]) -> None:
+    """Turn pairs of rows until all are orthogonal (Jacobi's method, one-sided): their norms are the singular values."""
+    turned = True
+    while turned:
+        turned = False
+        for i in range(1, len(rows)):
+            for j in range(i):
+                p, q = rows[i], rows[j]
+                a, b, c = (sum(x * y for x, y in zip(*pair, strict=True)) for pair in ((p, p), (q, q), (p, q)))
+                if abs(c) > 1e-9 * math.sqrt(a * b):
+                    turned = True
+                    angle = 0.5 * math.atan2(2.0 * c, a - b)
+                    cos, sin = math.cos(angle), math.sin(angle)
+                    rows[i] = [cos * x + sin * y for x, y in zip(p, q, strict=True)]
+                    rows[j] = [cos * y - sin * x for x, y in zip(p, q, strict=True)]
 
 
 def worst_error(A: Array, gap: float) -> Found:

@@ -1,8 +1,10 @@
-"""Exact noise, one thread, against generators that are not exact and not private, and against OpenDP.
+"""Exact noise, one thread, against generators that are not exact and not private, plain Python's too, and OpenDP.
 
 Run `python benches/noise.py`.
 """
 
+import math
+import random
 from functools import partial
 
 import numpy as np
@@ -13,6 +15,7 @@ import sordino as so
 
 _SAMPLES = 10**5 if quick() else 10**6
 _PEER_SAMPLES = 200 if quick() else 2000
+_PLAIN_SAMPLES = 10**5
 
 
 def _against_numpy() -> list[Row]:
@@ -48,6 +51,22 @@ def _against_numpy() -> list[Row]:
         )
     )
     return rows
+
+
+def _in_plain_python(size: float) -> list[float]:
+    return [random.gauss(0.0, size) for _ in range(_PLAIN_SAMPLES)]
+
+
+def _against_plain_python() -> list[Row]:
+    size = 2.0**40
+    root = math.sqrt(sum(noise * noise for noise in _in_plain_python(1.0)) / _PLAIN_SAMPLES)
+    assert abs(root - 1.0) < 0.02  # eight standard errors
+    times = race(
+        {"ours": partial(so.noise.gaussian, _PLAIN_SAMPLES, size), "plain": partial(_in_plain_python, size)}, 15
+    )
+    ours, plain = (times[name] / _PLAIN_SAMPLES for name in ("ours", "plain"))
+    what = f"Gaussian noise of 2^40 units, {_PLAIN_SAMPLES:,} samples, 1 thread"
+    return [versus(what, ours, "plain Python: random.gauss, not private", plain, per="/sample")]
 
 
 def _against_opendp() -> list[Row]:
@@ -99,8 +118,11 @@ def _against_opendp() -> list[Row]:
 
 def figures() -> list[Row]:
     """Return all rows."""
-    return in_process(__file__, "numpy", threads=1) + in_process(__file__, "opendp", threads=1)
+    return [row for section in _SECTIONS for row in in_process(__file__, section, threads=1)]
+
+
+_SECTIONS = {"numpy": _against_numpy, "plain Python": _against_plain_python, "opendp": _against_opendp}
 
 
 if __name__ == "__main__":
-    main({"numpy": _against_numpy, "opendp": _against_opendp}, figures)
+    main(_SECTIONS, figures)

@@ -9,11 +9,13 @@ A row is one kind of workload at all its sizes. The laws differ in what noise th
 - either: `ApproxDP`, (1, 1e-6), where both kinds of noise may be had. The ratio is the worst error over that of the
   better of the two plans above.
 
-A step is by how much the ratio to the bound changes from size to size; or the error over that of noise on the cells, from
-a size to one that is at most 1 % larger, where a search gives way to a closed form. Peers are in `optimality_peers.py` and
-`peers.py`: what is shown is their errors over ours, computed and not drawn, at the sizes at which they can be had. Noise on
-the cells and on the answers is what any library has. Planning is by one thread, two processes at a time; memory is
-what it takes at most. A size that is refused, or without a bound, is a goal missed. The picture is `pictures/optimality.png`.
+A step is by how much the ratio to the bound changes from size to size; or the error over that of noise on the cells,
+from a size to one that is at most 1 % larger, where a search gives way to a closed form. Peers are in
+`optimality_peers.py` and `peers.py`: what is shown is their errors over ours, computed and not drawn, at the sizes at
+which they can be had. Noise on the cells and on the answers is what any library has. Planning is by one thread, two
+processes at a time; memory is what it takes at most. The planning of all pairs stands beside ResidualPlanner's closed
+form in plain Python. A size that is refused, or without a bound, is a goal missed. The picture is
+`pictures/optimality.png`.
 
 Run `python benches/optimality.py`, or a family alone: `python benches/optimality.py --section unions`.
 """
@@ -32,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import Row, amount, in_process, main, quick, reported
+from harness import Row, amount, in_process, main, quick, race, reported, versus
 from numpy.typing import NDArray
 from optimality_peers import Law, hdmm, mean_error, residual_planner, square_root, tree
 from optimality_workloads import CATALOGUE, Series
@@ -62,6 +64,7 @@ _BOTH = 2**16
 _SEARCHED = 2**14
 _STREAMED = (1024, 2**20)
 _BUFFERS, _BANDS, _BAND_STEPS = 5, 64, 60
+_PLAIN_ATTRIBUTES = 20 if quick() else 100
 # The picture: what is named, where sizes without a bound are marked, and ticks; names are so far apart, on either side.
 _FAR, _LOST, _TICKS = 1.03, 9.0, (1.0, 1.01, 1.05, 1.2, 2.0, 5.0)
 _APART, _MIDDLE = 0.3, 2**13
@@ -358,7 +361,17 @@ def _all() -> list[Row]:
             curves[series.name] = own
             rows += _rows(series, own, others)
     _draw(curves)
-    return [*rows, *_longest_of_all(curves)]
+    return [*rows, *_longest_of_all(curves), *_against_plain_python()]
+
+
+def _against_plain_python() -> list[Row]:
+    """Planning, all mechanisms compared, beside the closed form of the one that is best."""
+    pairs, privacy = so.Marginals([10] * _PLAIN_ATTRIBUTES, k=2), so.GaussianDP(mu=1.0)
+    error, plan = residual_planner(pairs), so.plan(pairs, privacy)
+    assert error is not None and abs(plan.rmse / error - 1.0) < 1e-6
+    times = race({"ours": partial(so.plan, pairs, privacy), "plain": partial(residual_planner, pairs)}, 7)
+    what = f"planning: 2-way of many, {_PLAIN_ATTRIBUTES} attributes, Gaussian"
+    return [versus(what, times["ours"], "plain Python: ResidualPlanner's closed form", times["plain"])]
 
 
 def _longest_of_all(curves: Curves) -> list[Row]:
@@ -446,4 +459,4 @@ def figures() -> list[Row]:
 
 if __name__ == "__main__":
     sections = {family: partial(_family, family) for family in _FAMILIES}
-    main({"all": _all, **sections}, figures)
+    main({"all": _all, "plain Python": _against_plain_python, **sections}, figures)

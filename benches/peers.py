@@ -1,6 +1,10 @@
-"""Counters of other libraries, as their users would build them, for the benchmarks of continual release."""
+"""Counters of other libraries, as their users would build them, for the benchmarks of continual release.
+
+And a tree in plain Python.
+"""
 
 import math
+import random
 import time
 from collections.abc import Callable
 from functools import cache
@@ -18,6 +22,7 @@ __all__ = [
     "ENVIRONMENT",
     "JaxCounter",
     "JaxTraining",
+    "PlainTree",
     "TreeCounter",
     "TreeTable",
     "jax_banded",
@@ -202,10 +207,10 @@ class TreeCounter:
         space = dp.atom_domain(T=int), dp.absolute_distance(T=float)
         self._measure = dp.m.make_gaussian(*space, scale=_STDDEV * self._levels**0.5)
 
-    def steps(self, calls: int) -> Callable[[], object]:
+    def steps(self, calls: int) -> Callable[[], float]:
         """Return a call that answers so many steps one by one."""
 
-        def run() -> int:
+        def run() -> float:
             sums, noisy, answer = [0] * self._levels, [0] * self._levels, 0
             for t in range(1, calls + 1):
                 level = (t & -t).bit_length() - 1
@@ -216,6 +221,16 @@ class TreeCounter:
             return answer
 
         return run
+
+
+class PlainTree(TreeCounter):
+    """The same tree in plain Python: the noise is `random.gauss`, not private."""
+
+    def __init__(self, length: int, deviation: float = _STDDEV) -> None:
+        """Make it for so many steps."""
+        self._levels = length.bit_length()
+        scale = deviation * self._levels**0.5
+        self._measure = lambda node: node + random.gauss(0.0, scale)
 
 
 class TreeTable:

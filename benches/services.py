@@ -1,10 +1,11 @@
 """Ledgers and streams in a store, beside the engine's own commit of the same bytes.
 
 The baseline promises nothing and computes nothing: sqlite3 or psycopg writes, in bare transactions with the settings
-of the store, what the library has just written. Its rows are the library's own: each statement that a store is given is
-noted, and written again into a twin, a copy of the store that has come the same way, so that both grow alike. "In one
-row" is a bare transaction that writes as many bytes into a table of one column. They take turns, on the same disk, in
-one process. The store has a key, and all its defaults.
+of the store, what the library has just written. Its rows are the library's own: each statement that a store is given
+is noted, and written again into a twin, a copy of the store that has come the same way, so that both grow alike. "In
+one row" is a bare transaction that writes as many bytes into a table of one column. They take turns, on the same disk,
+in one process. The store has a key, and all its defaults. A charge stands beside plain Python too, which adds it up
+and appends a line of JSON to a file that it syncs: durable, but for one process, and nothing can be looked up.
 
 SQLite keeps its file below `TMPDIR`, or in /var/tmp. PostgreSQL is the server of `SORDINO_POSTGRES`, a URL with the
 right to create databases; without it a server is started on the same disk and deleted in the end, where its programs
@@ -15,6 +16,7 @@ Run `python benches/services.py`.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import re
@@ -487,10 +489,12 @@ def _alternating(contestants: Mapping[str, Callable[[], float]], full_rounds: in
     return medians(contestants, full_rounds)
 
 
-def _raced(twins: _Twins, work: Callable[[], object], full_rounds: int = _TURNS) -> dict[str, float]:
-    """Return the median seconds of work, and of the same by the driver alone."""
+def _raced(
+    twins: _Twins, work: Callable[[], object], full_rounds: int = _TURNS, **others: Callable[[], float]
+) -> dict[str, float]:
+    """Return the median seconds of work, of the same by the driver alone, and of others."""
     followers = {name: getattr(twins, name) for name in twins.followers}
-    return _alternating({"ours": lambda: twins.ours(work), **followers}, full_rounds)
+    return _alternating({"ours": lambda: twins.ours(work), **followers, **others}, full_rounds)
 
 
 def _times(count: int, call: Callable[[], object]) -> Callable[[], None]:
@@ -518,6 +522,29 @@ def _ledger(store: so.Store) -> so.Ledger:
     return so.Ledger(so.PureDP(epsilon=1e6), store=store)
 
 
+class _Journal:
+    """A ledger in plain Python."""
+
+    def __init__(self, total: float) -> None:
+        self._total, self._spent = total, 0.0
+        self._file = tempfile.TemporaryFile("w+", dir=_folder())  # noqa: SIM115 - closed below
+
+    def charge(self, epsilon: float) -> None:
+        """Charge what is left enough for."""
+        if self._spent + epsilon > self._total:
+            raise ValueError("the budget does not suffice")
+        self._spent += epsilon
+        line = {"request": secrets.token_hex(16), "epsilon": epsilon, "spent": self._spent}
+        print(json.dumps(line), file=self._file, flush=True)
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close it; every charge has a line."""
+        self._file.seek(0)
+        assert sum(json.loads(line)["epsilon"] for line in self._file) == self._spent
+        self._file.close()
+
+
 def _charges() -> list[Row]:
     """A charge by itself."""
     rows = []
@@ -528,9 +555,13 @@ def _charges() -> list[Row]:
             ledger, cost = _ledger(store), so.privacy.PureCost(_SMALL)
             charge = partial(ledger.charge, cost)
             _times(20, charge)()
-            with closing(_Twins(engine, store, where)) as twins:
-                times = _raced(twins, _times(_CHARGES, charge))
-            rows += _beside(f"{engine.name}, durable charge", times, _CHARGES, engine.driver, "/charge")
+            with closing(_Twins(engine, store, where)) as twins, closing(_Journal(1e6)) as journal:
+                plain = _seconds(_times(_CHARGES, partial(journal.charge, _SMALL)), 1)
+                times = _raced(twins, _times(_CHARGES, charge), journal=plain)
+            what = f"{engine.name}, durable charge"
+            rows += _beside(what, times, _CHARGES, engine.driver, "/charge")
+            name = "plain Python: a line of JSON, fsync"
+            rows.append(versus(what, times["ours"] / _CHARGES, name, times["journal"] / _CHARGES, per="/charge"))
     return rows
 
 

@@ -1,10 +1,10 @@
 """Smooth queries: time to sum points, to answer, to plan and to merge, against numpy and BLAS.
 
 Baselines are in `smooth_baselines.py`: products of `chebvander` by one `einsum` as people write it, and the same sums
-tuned, in chunks that stay in the cache, by one product of BLAS each. Ours sum integers, so that the order of the points
-does not matter; theirs are sums of doubles. Shares of the peak are multiply-adds of the `t^d` products of all points
-over the time, against those of a plain `dgemm` of 1,024 x 1,024 matrices in the same run, one thread. Libraries of
-others have one thread.
+tuned, in chunks that stay in the cache, by one product of BLAS each; and of few points in plain Python. Ours sum
+integers, so that the order of the points does not matter; theirs are sums of doubles. Shares of the peak are
+multiply-adds of the `t^d` products of all points over the time, against those of a plain `dgemm` of 1,024 x 1,024
+matrices in the same run, one thread. Libraries of others have one thread.
 
 Run `python benches/smooth.py`.
 """
@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 
 _PRIVACY = so.ApproxDP(epsilon=1.0, delta=1e-6)
 _POINTS = 10**4 if quick() else 10**6
+_FEW = 1000
 _QUERIES = 50 if quick() else 1000
 _BANDWIDTH = 0.5
 _DEGREE = 16
@@ -81,6 +82,14 @@ def _encode() -> list[Row]:
     rows.append(noted(f"{what}, rate", _share(products, times["ours"], peak)))
     rows.append(noted(f"{what}, rate of numpy in chunks", _share(products, times[tuned], peak)))
     rows.append(noted("dgemm of 1,024 x 1,024 matrices, 1 thread of BLAS", f"{peak / 1e9:.3g} G multiply-adds/s"))
+
+    few, listed, plan = points[:_FEW], points[:_FEW].tolist(), _plan("chebyshev", _FEW, d)
+    np.testing.assert_allclose(
+        sb.plain_encode(listed, _DEGREE), sb.numpy_encode(few, _DEGREE).ravel(), rtol=0.0, atol=1e-9
+    )
+    times, _ = turns({"ours": partial(plan.sums, few), "plain": partial(sb.plain_encode, listed, _DEGREE)}, 3)
+    what = f"sums of {_FEW:,} points, d = {d}, t = {_DEGREE}"
+    rows.append(versus(what, times["ours"], "plain Python, point by point", times["plain"]))
 
     # What the recommended mechanism sums.
     kernel = _plan("kernel", n, d, "auto")

@@ -44,6 +44,7 @@ __all__ = [
     "noisy_answers",
     "numpy_encode",
     "paper_degree",
+    "plain_encode",
     "published_answers",
     "published_measure",
     "published_summary",
@@ -138,6 +139,20 @@ def numpy_encode(points: Array, degree: int, *, optimize: bool = False) -> Array
     axes = "ijklmopq"[: len(V)]
     formula = ",".join(f"n{axis}" for axis in axes) + "->" + axes
     return np.asarray(np.einsum(formula, *V, optimize=optimize))
+
+
+def plain_encode(points: list[list[float]], degree: int) -> list[float]:
+    """Return the same sums in plain Python, point by point; the last axis varies fastest."""
+    sums = [0.0] * degree ** len(points[0])
+    for point in points:
+        products = [1.0]
+        for x in point:
+            row = [1.0, x]
+            for m in range(2, degree):
+                row.append(2.0 * x * row[m - 1] - row[m - 2])
+            products = [p * value for p in products for value in row[:degree]]
+        sums = [total + p for total, p in zip(sums, products, strict=True)]
+    return sums
 
 
 def _chebyshev_rows(x: Array, degree: int) -> Array:

@@ -1,9 +1,10 @@
-"""Other mechanisms for series and maps, in numpy: trees, isotonic sums, a partition, adaptive grids, and ours by hand.
+"""Other mechanisms for series and maps in numpy: trees, isotonic sums, a partition, grids; ours in plain Python.
 
-All under pure privacy, one record added or removed; noise of numpy.
+All under pure privacy, one record added or removed; noise of numpy, or of `random`.
 """
 
 import math
+import random
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -152,7 +153,7 @@ def adaptive_grid(counts: Array, epsilon: float, rng: Generator) -> Array:
 
 
 class _Node:
-    def __init__(self, box: tuple[tuple[int, int], ...], share: float, left: float) -> None:
+    def __init__(self, box: tuple[tuple[int, int], tuple[int, int]], share: float, left: float) -> None:
         self.box, self.share, self.left = box, share, left
         self.readings: list[tuple[float, float]] = []
         self.parts: list[_Node] = []
@@ -176,16 +177,28 @@ def _divided(sides: Sequence[int], worth: float) -> tuple[list[int], float] | No
     return fans, 1.0 if parts < 1.5 * most or fans == list(sides) else part
 
 
-def path_budget_tree(counts: Array, epsilon: float, rng: Generator) -> Array:
-    """Return cells of the path-budget tree, node by node in plain Python."""
-    root = _Node(tuple((0, n) for n in counts.shape), 0.02, 0.98)
+def _plain_onto_simplex(values: Sequence[float], spread: Sequence[float], total: float) -> list[float]:
+    """Return what `onto_simplex` does."""
+    if total <= 0.0:
+        return [0.0] * len(values)
+    above = weights = excess = 0.0
+    for value, weight in sorted(zip(values, spread, strict=True), key=lambda pair: -pair[0] / pair[1]):
+        above, weights = above + value, weights + weight
+        if value / weight > (above - total) / weights:
+            excess = (above - total) / weights
+    return [max(value - excess * weight, 0.0) for value, weight in zip(values, spread, strict=True)]
+
+
+def path_budget_tree(counts: list[list[float]], epsilon: float) -> list[list[float]]:
+    """Return cells of the path-budget tree, node by node in plain Python; a series is one row."""
+    root = _Node(((0, len(counts)), (0, len(counts[0]))), 0.02, 0.98)
     order = [root]
     for node in order:
-        exact = float(counts[tuple(slice(*ends) for ends in node.box)].sum())
+        exact = sum(sum(row[slice(*node.box[1])]) for row in counts[slice(*node.box[0])])
 
         def measure(share: float, node: _Node = node, exact: float = exact) -> float:
             scale = 1.0 / (share * epsilon)
-            found = exact + rng.laplace(0.0, scale)
+            found = exact + random.expovariate(1.0 / scale) - random.expovariate(1.0 / scale)
             node.readings.append((found, 2.0 * scale**2))
             return found
 
@@ -204,8 +217,7 @@ def path_budget_tree(counts: Array, epsilon: float, rng: Generator) -> Array:
             for (first, end), fan in zip(node.box, fans, strict=True)
         ]
         ends = [list(pairwise(cut)) for cut in cuts]
-        boxes = [(a,) for a in ends[0]] if len(ends) == 1 else [(a, b) for a in ends[0] for b in ends[1]]
-        node.parts = [_Node(box, share, node.left - share) for box in boxes]
+        node.parts = [_Node((a, b), share, node.left - share) for a in ends[0] for b in ends[1]]
         order += node.parts
     for node in reversed(order):
         known = list(node.readings)
@@ -215,13 +227,14 @@ def path_budget_tree(counts: Array, epsilon: float, rng: Generator) -> Array:
         node.value = sum(value / variance for value, variance in known) / precision
         node.variance = 1.0 / precision
     root.count = max(root.value, 0.0)
-    cells = np.zeros(counts.shape)
+    cells = [[0.0] * len(row) for row in counts]
     for node in order:
         if node.parts:
-            values, spread = np.array([[below.value, below.variance] for below in node.parts]).T
-            for below, count in zip(node.parts, onto_simplex(values, spread, node.count), strict=True):
-                below.count = float(count)
+            values, spread = [part.value for part in node.parts], [part.variance for part in node.parts]
+            for below, count in zip(node.parts, _plain_onto_simplex(values, spread, node.count), strict=True):
+                below.count = count
         else:
-            place = tuple(slice(*ends) for ends in node.box)
-            cells[place] = node.count / cells[place].size
+            (top, bottom), (left, right) = node.box
+            for row in cells[top:bottom]:
+                row[left:right] = [node.count / (bottom - top) / (right - left)] * (right - left)
     return cells

@@ -1,4 +1,4 @@
-"""Error beside speed for running sums: ours, jax-privacy's buffered factor, OpenDP's trees, and the bound below all.
+"""Error beside speed for running sums: ours, jax-privacy's buffered factor, trees, and the bound below all.
 
 Errors are standard deviations at noise multiplier 1 (for sensitivity 1 noise of standard deviation 1), so the tables
 hold for every (epsilon, delta): multiply. Ours are those of the plan, rounding included. Peers are charged nothing for
@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from harness import Row, amount, in_process, main, power, quick, race
 from numpy.typing import NDArray
-from peers import ENVIRONMENT, JaxCounter, TreeCounter, TreeTable, jax_buffered
+from peers import ENVIRONMENT, JaxCounter, PlainTree, TreeCounter, TreeTable, jax_buffered
 
 import sordino as so
 
@@ -66,6 +66,8 @@ def _peers() -> list[Row]:
     """Run everything: one pass over lengths; steps of peers cost the same for every length."""
     jax = race({"step": JaxCounter(_LENGTHS[-1], _BUFFERS).steps(_CALLS)}, 5)["step"] / _CALLS
     opendp = race({"step": TreeCounter(_LENGTHS[-1]).steps(_CALLS)}, 5)["step"] / _CALLS
+    assert PlainTree(_LENGTHS[-1], 0.0).steps(_CALLS)() == _CALLS
+    plain = race({"step": PlainTree(_LENGTHS[-1]).steps(_CALLS)}, 5)["step"] / _CALLS
     rows = []
     for length in _LENGTHS:
         table = TreeTable(length)
@@ -86,6 +88,8 @@ def _peers() -> list[Row]:
             tree = _reduced(variances, objective)
             name = "binary tree of OpenDP measurements, called every step"
             rows.append(row(f"{name}: {tree:.4f} at {amount(opendp, '/step')}", tree))
+            name = "plain Python: the same tree, random.gauss, unsafe"
+            rows.append(row(f"{name}: {tree:.4f} at {amount(plain, '/step')}", tree))
             # Its map charges an item with the number of layers; the square root of it would do.
             charged = tree * table.layers / math.sqrt(levels)
             name = "OpenDP make_b_ary_tree, make_gaussian, no stream"

@@ -1,14 +1,16 @@
 """Noise for training: errors of sums of gradients, time of a step, clipping, a whole loop.
 
-Errors are those of sums of gradients over all steps at noise multiplier 1, sensitivity included, computed for all contestants alike from
-the numbers of their strategies. Units take part k times, b steps apart at least. Peer: jax-privacy's buffered linear Toeplitz matrix for
-such units, searched for as its users do, with up to so many buffers as ours has; its privatizer, compiled and warm, in float32, called
-once a step. Baselines, neither exact nor private: the recursion in numpy with numpy's normals, and clipping in numpy.
+Errors are those of sums of gradients over all steps at noise multiplier 1, sensitivity included, computed for all
+contestants alike from the numbers of their strategies. Units take part k times, b steps apart at least. Peer:
+jax-privacy's buffered linear Toeplitz matrix for such units, searched for as its users do, with up to so many buffers
+as ours has; its privatizer, compiled and warm, in float32, called once a step. Baselines, neither exact nor private:
+the recursion in numpy with numpy's normals and in plain Python, and clipping in numpy.
 
 Run `python benches/training.py`.
 """
 
 import math
+import random
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -82,6 +84,22 @@ def _in_numpy(peer: JaxTraining, dim: int) -> Callable[[], object]:
     return step
 
 
+def _in_plain_python(peer: JaxTraining, dim: int, draw: Callable[[], float]) -> Callable[[], list[float]]:
+    """Return the same step, parameter by parameter; not private."""
+    decays, gains = peer.decays.tolist(), peer.gains.tolist()
+    buffers = [[0.0] * len(decays) for _ in range(dim)]
+
+    def step() -> list[float]:
+        noisy = []
+        for i, own in enumerate(buffers):
+            noise = draw() - sum(map(float.__mul__, gains, own))
+            buffers[i] = [decay * old + noise for decay, old in zip(decays, own, strict=True)]
+            noisy.append(1.0 + noise)
+        return noisy
+
+    return step
+
+
 def _steps() -> list[Row]:
     """The noise of a step, the sum of clipped gradients given."""
     rows = []
@@ -90,12 +108,21 @@ def _steps() -> list[Row]:
         peer = JaxTraining(2000, 10, 200, "mean", plan.fit.memory // 16 // dim, dim)
         stream, total = plan.open(), np.ones(dim)
         contestants = {"ours": lambda s=stream, x=total: s.update(x), "jax": peer.step, "numpy": _in_numpy(peer, dim)}
+        if dim == _DIMS[0]:
+            # What it makes of a unit impulse is the inverse of the strategy.
+            impulse = _in_plain_python(peer, 1, iter([1.0] + [0.0] * 9).__next__)
+            response = np.convolve([impulse()[0] - 1.0 for _ in range(10)], peer.kernel(10))[:10]
+            np.testing.assert_allclose(response, np.eye(10)[0], atol=1e-9)
+            contestants["plain"] = _in_plain_python(peer, dim, partial(random.gauss, 0.0, 10.0))
         times = race(contestants, 15)
         what = f"noise of a step, {dim:,} parameters, 1 thread"
         rows += [
             versus(what, times["ours"], "jax-privacy's privatizer, compiled (f32), unsafe", times["jax"], per="/step"),
             versus(what, times["ours"], "the recursion in numpy (f64), unsafe", times["numpy"], per="/step"),
         ]
+        if "plain" in times:
+            name = "plain Python: the recursion, random.gauss, unsafe"
+            rows.append(versus(what, times["ours"], name, times["plain"], per="/step"))
     return rows
 
 

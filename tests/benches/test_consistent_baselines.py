@@ -55,10 +55,22 @@ def test_the_same_tables_as_sordino(workload, seed, known_noise):
     assert min(table.min() for table in found.tables.values()) >= 0.0
 
 
+def plain(levels, tables, stderr):
+    found = baselines.plain_nearest(levels, {s: table.ravel().tolist() for s, table in tables.items()}, stderr)
+    return {s: np.reshape(cells, tables[s].shape) for s, cells in found.items()}
+
+
+@pytest.mark.parametrize("sets", [None, [(0, 2), (1, 2)]])
+def test_the_same_tables_of_pairs_in_plain_python(sets, known_noise):
+    release = released(so.Marginals([4, 3, 5], k=None if sets else 2, sets=sets), 0)
+    near(plain((4, 3, 5), release.tables, stderr(release)), release.consistent().tables)
+
+
 def test_a_total_below_zero_gives_empty_tables():
     tables = {(0, 1): np.full((2, 3), -5.0), (1, 2): np.full((3, 2), -4.0)}
     found = baselines.nearest([2, 3, 2], tables, 1.0)
     assert found.gap == 0.0 and all((table == 0.0).all() for table in found.tables.values())
+    assert all((table == 0.0).all() for table in plain([2, 3, 2], tables, 1.0).values())
 
 
 def test_least_squares_are_the_normal_equations():

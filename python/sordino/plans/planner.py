@@ -164,8 +164,8 @@ def plan(
         max_value: Public bound on the magnitude of a cell, or of an entry of an item; those beyond are clamped. The
             largest power of two up to 2**24 that costs nothing if None; of amounts times what one unit may add.
         integral: Whether cells are integers; otherwise they are rounded to a fine public grid.
-        constraint: What is publicly known about the input: answers are projected onto it. `auto` then means 'sparse', made
-            for it, and of more cells than are searched for the best of the others.
+        constraint: What is publicly known about the input: answers are projected onto it. `auto` then means 'sparse',
+            and for more cells than are searched the best of the others.
         effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 256; up to 1,024 for what one
             decomposition gives), whenever no closed form is known to be optimal; 'closed_form' searches only when such
             a mechanism is named.
