@@ -55,6 +55,10 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "group": (so.workloads.GroupConvolution(np.arange(8.0).reshape(2, 4)), COUNTS.reshape(2, 4)),
     "bits": (so.workloads.GroupConvolution(np.arange(8.0).reshape(2, 2, 2)), COUNTS.reshape(2, 2, 2)),
     "marginals": (so.Marginals([2, 3, 2], k=2), RECORDS),
+    "marginal queries": (
+        so.workloads.MarginalQueries([so.Histogram(2), so.AllRanges(3), so.RunningSum(2)], k=2),
+        RECORDS,
+    ),
     "ranges": (so.AllRanges(8), COUNTS),
     "groups": (so.GroupBy([[0] * 8, [0, 0, 0, 1, 1, 2, 2, -1], list(range(8))], weights=[2.0, 1.0, 1.0]), COUNTS),
     "crossing groups": (so.GroupBy([[0, 0, 0, 0, 1, 1, 1, 1], [0, 1] * 4]), COUNTS),
@@ -240,7 +244,7 @@ RELEASES = [
             ),
             _released,
             TABLES[table][1],
-            (None, "text") if table == "marginals" else BAD_TABLES,
+            (None, "text") if table.startswith("marginal") else BAD_TABLES,
         )
         for table, mechanism, privacy in LOOKING
     ),

@@ -117,7 +117,7 @@ def test_errors_are_as_planned(case):
 def exact(plan, data):
     """Return the answers without noise, by the rows of the workload."""
     workload = plan.workload
-    if isinstance(workload, so.Marginals):
+    if isinstance(workload, so.workloads.OfRecords):
         table = np.zeros(workload.levels)
         for record in np.asarray(data):
             table[tuple(record)] += 1

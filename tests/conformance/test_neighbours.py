@@ -46,7 +46,7 @@ def loss(plan, difference):
 
 def neighbours(plan, data):
     """Return all tables, or lists of records, with one record more, less, or another one."""
-    if isinstance(plan.workload, so.Marginals):
+    if isinstance(plan.workload, so.workloads.OfRecords):
         for level in np.ndindex(2, 3, 2):
             yield np.concatenate([data, [level]])
         for place in range(len(data)):

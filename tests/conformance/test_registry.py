@@ -14,7 +14,7 @@ from sordino.workloads.events.base import EventWorkload
 from spaces import SPACES
 
 # Base classes, and what is planned as another.
-BASES = {"Continual", "Filter", "Workload"}
+BASES = {"Continual", "Filter", "OfRecords", "Workload"}
 
 
 NAMES = {name: value for space in SPACES for name, value in vars(space).items() if inspect.isclass(value)}
@@ -42,7 +42,7 @@ def test_every_mechanism_is_planned():
 # What the core makes of a name alone is a recipe; these need more: a search, a unit, a sketch, or several strategies.
 SEARCHED = {"p-identity", "ellipsoid", "dense", "k-norm", "optimal", "sparse", "universal"}
 SEARCHED |= {"dense-rescaled", "dense-printed", "sparse-printed"}
-WITH_MORE = {"identity-common", "laminar", "split", "compressive"}
+WITH_MORE = {"identity-common", "laminar", "split", "residual", "compressive"}
 
 
 def test_the_core_and_the_catalogue_name_the_same():

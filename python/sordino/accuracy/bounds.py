@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
+from sordino.accuracy.chain_bound import chain_mean
 from sordino.accuracy.factorizations import Certificate, condensed
 from sordino.errors import UnsupportedMechanismError
 from sordino.privacy.calibration import gaussian_mu
@@ -23,6 +24,7 @@ from sordino.workloads import (
     GroupConvolution,
     Histogram,
     Kronecker,
+    MarginalQueries,
     Marginals,
     Matrix,
     RunningSum,
@@ -30,6 +32,7 @@ from sordino.workloads import (
     Workload,
 )
 from sordino.workloads.base import Array
+from sordino.workloads.recognition import along_attributes
 
 __all__ = [
     "REFERENCE_STEPS",
@@ -115,7 +118,7 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             return singular_mean(part)
         case GroupBy() if (mean := _equal_groups_mean(workload)) > 0.0:
             return mean * _SAFE, "SVD bound"
-        case Matrix() | AllRanges() | Union() | GroupBy():
+        case Matrix() | AllRanges() | Union() | GroupBy() | MarginalQueries():
             return _condensed_mean(workload)
         case _:
             return _NO_BOUND
@@ -149,7 +152,7 @@ def _is_small(workload: Workload) -> bool:
     """Return whether the queries are written out, and condensed, for a bound."""
     cells = workload.core.input_len
     return (
-        isinstance(workload, Matrix | Union | GroupBy)
+        isinstance(workload, Matrix | Union | GroupBy | MarginalQueries)
         and cells is not None
         and cells <= _CONDENSED
         and workload.core.answers_len * cells**2 <= _MOST_WORK
@@ -218,10 +221,11 @@ def _equal_groups_mean(workload: GroupBy) -> float:
 
 
 def _condensed_mean(workload: Workload) -> tuple[float, str]:
-    """Return the value from few rows that have the singular values of all weighted ones."""
+    """Return the value from few rows that have the singular values of all weighted ones; of many, by attributes."""
     m, n = workload.core.answers_len, math.prod(workload.input_shape)
     if n > _CONDENSED or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges)):
-        return _NO_BOUND
+        asked = along_attributes(workload)
+        return _NO_BOUND if asked is None else (chain_mean(asked) * _SAFE, "chain bound")
     R, scale = condensed(workload)
     return float(np.linalg.norm(R, "nuc")) * scale / math.sqrt(n) * _SAFE, "SVD bound"
 

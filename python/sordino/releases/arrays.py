@@ -19,7 +19,7 @@ from sordino._support.private_numbers import (
 from sordino._support.protocols import TableLike
 from sordino.errors import DataTypeError, InvalidParameterError, ShapeError
 from sordino.privacy.units import Unit
-from sordino.workloads import Marginals, SortedHistogram, Workload
+from sordino.workloads import OfRecords, SortedHistogram, Workload
 
 __all__ = ["Cells", "counts_of", "read_cells", "read_items"]
 
@@ -64,19 +64,19 @@ def read_cells(data: object, workload: Workload, integral: bool, unit: Unit, cou
         data.require(unit, workload.schema_digest)
         # A layout says more.
         index, data = data.labels if workload.layout is None else None, data.counts
-    if hasattr(data, "tocoo") and not isinstance(workload, Marginals):
+    if hasattr(data, "tocoo") and not isinstance(workload, OfRecords):
         nonzeros = _nonzeros(data, workload, integral)
         return Cells(_sorted(nonzeros, workload) if ordered else nonzeros, None)
-    records = isinstance(workload, Marginals) and (not isinstance(data, list | tuple) or are_rows(data))
-    if isinstance(workload, Marginals) and records:
+    records = isinstance(workload, OfRecords) and (not isinstance(data, list | tuple) or are_rows(data))
+    if isinstance(workload, OfRecords) and records:
         array = entries_of(_INPUT, data, width=len(workload.levels))
     else:
         array = array_of(_INPUT, data)
     own = getattr(data, "index", None) if hasattr(data, "to_numpy") else None  # the labels of pandas
     index = index if own is None or callable(own) else own
-    if isinstance(workload, Marginals) and array.size == 0 and array.shape[:1] == (0,):
+    if isinstance(workload, OfRecords) and array.size == 0 and array.shape[:1] == (0,):
         array = np.zeros((0, len(workload.levels)), dtype=np.int64)  # no records: their number is private
-    if isinstance(workload, Marginals) and array.ndim == 2:
+    if isinstance(workload, OfRecords) and array.ndim == 2:
         codes = _codes(array, workload, integral)
         return Cells(_counted(codes, workload) if counted else codes, None)
     expected = workload.input_shape
@@ -197,7 +197,7 @@ def counts_of(table: TableLike, unit: Unit, workload: Workload, step: int | None
     return table.counts
 
 
-def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[Any]:
+def _codes(array: NDArray[Any], workload: OfRecords, integral: bool) -> NDArray[Any]:
     if array.shape[1] != len(workload.levels):
         raise ShapeError(f"record codes must have {len(workload.levels)} columns; a table must come flat")
     if array.dtype == np.uint8 and integral:
@@ -208,7 +208,7 @@ def _codes(array: NDArray[Any], workload: Marginals, integral: bool) -> NDArray[
     return plain(codes)
 
 
-def _counted(codes: NDArray[Any], workload: Marginals) -> NDArray[np.int64]:
+def _counted(codes: NDArray[Any], workload: OfRecords) -> NDArray[np.int64]:
     """Return the flat table of records; those with a code that is no level count nowhere."""
     known = ((codes >= 0) & (codes < np.array(workload.levels))).all(axis=1)
     cells = np.ravel_multi_index(tuple(codes[known].T), workload.levels)

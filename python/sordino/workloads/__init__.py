@@ -18,8 +18,10 @@ from sordino.workloads.group_by import GroupBy
 from sordino.workloads.group_convolution import GroupConvolution
 from sordino.workloads.histogram import Histogram
 from sordino.workloads.kronecker import Kronecker
+from sordino.workloads.marginal_queries import MarginalQueries
 from sordino.workloads.marginals import Marginals
 from sordino.workloads.matrix import Matrix
+from sordino.workloads.of_records import OfRecords
 from sordino.workloads.ranges import AllRanges
 from sordino.workloads.running_histogram import RunningHistogram
 from sordino.workloads.sorted_histogram import SortedHistogram
@@ -37,9 +39,11 @@ __all__ = [
     "GroupConvolution",
     "Histogram",
     "Kronecker",
+    "MarginalQueries",
     "Marginals",
     "Matrix",
     "MovingAverage",
+    "OfRecords",
     "PolynomialDecay",
     "RunningAverage",
     "RunningHistogram",

@@ -5,22 +5,25 @@ from operator import is_
 import numpy as np
 
 from sordino import _core
+from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array, Workload
 from sordino.workloads.filters import Convolution, RunningSum
 from sordino.workloads.group_by import GroupBy
 from sordino.workloads.histogram import Histogram
 from sordino.workloads.kronecker import Kronecker
+from sordino.workloads.marginal_queries import MarginalQueries
 from sordino.workloads.marginals import Marginals
 from sordino.workloads.matrix import Matrix
 from sordino.workloads.ranges import AllRanges
 from sordino.workloads.union import Union, joined, weighted
 
-__all__ = ["recognised"]
+__all__ = ["along_attributes", "recognised"]
 
 # Of a sparse matrix: more are not held dense.
 _MOST_ENTRIES = 2**24
 # Axes of a table that looks like records.
 _TABLE_AXES = 2
+_MOST_LEVELS = 2**16
 
 
 def recognised(workload: Workload) -> Workload:
@@ -75,6 +78,52 @@ def _one_set_of_tables(union: Union) -> Marginals | None:
         return None
     weights = [weight * own for part, weight in zip(tables, union.weights, strict=True) for own in part.weights]
     return Marginals(first.levels, sets=sets, weights=weights, total_share=first.total_share)
+
+
+def along_attributes(workload: Workload) -> MarginalQueries | None:
+    """Return the queries along attributes that products of one table are, answer for answer; None of others.
+
+    Along every axis each product asks the same queries, or for the total.
+    """
+    if isinstance(workload, MarginalQueries):
+        return workload
+    if not isinstance(workload, Union) or len(workload.parts) == 1:
+        return None
+    products = [_axes(part) for part in workload.parts]
+    if any(len(axes) != len(products[0]) or any(len(own.input_shape) != 1 for own in axes) for axes in products):
+        return None
+    queries: list[Workload | None] = [None] * len(products[0])
+    sets = []
+    for axes in products:
+        asked = [i for i, own in enumerate(axes) if not _is_total(own)]
+        sets.append(asked)
+        for i in asked:
+            if queries[i] not in {None, axes[i]}:
+                return None
+            queries[i] = axes[i]
+    levels = [own.input_shape[0] for own in products[0]]
+    filled = [Histogram(n) if own is None else own for own, n in zip(queries, levels, strict=True)]
+    plain = all(own.is_listed and own.answer_weights() is None for own in filled)
+    if not plain or min(levels) == 1 or max(levels) > _MOST_LEVELS or len({*map(tuple, sets)}) < len(sets):
+        return None
+    try:
+        return MarginalQueries(filled, sets=sets, weights=workload.weights)
+    except InvalidParameterError:  # more answers than are listed
+        return None
+
+
+def _axes(part: Workload) -> tuple[Workload, ...]:
+    return tuple(map(Histogram, part.input_shape)) if isinstance(part, Histogram) else _factors(part)
+
+
+def _is_total(factor: Workload) -> bool:
+    """Return whether the sum of all cells is asked for, and nothing else."""
+    return (
+        isinstance(factor, GroupBy)
+        and factor.labels.shape[0] == 1
+        and bool((factor.labels == 0).all())
+        and (set(factor.weights) == {1.0})
+    )
 
 
 def _kept(workload: Kronecker | Union, parts: list[Workload]) -> Workload:

@@ -42,8 +42,8 @@ mod _core {
     use crate::door::{Door, Measured, fit, keep_keys, publish_keys};
     #[pymodule_export]
     use crate::estimate::{
-        exchange, nearest_cells, nearest_tables, project, project_measure, search_cut, top_down, unbiased_table, whole_table,
-        whole_top_down,
+        exchange, nearest_cells, nearest_tables, project, project_measure, search_cut, top_down, unbiased_table,
+        whole_table, whole_top_down,
     };
     #[pymodule_export]
     use crate::events::{AboveThreshold, GraphEvents, LazyStream, SpanningForest, Words};

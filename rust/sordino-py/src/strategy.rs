@@ -157,6 +157,25 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// Marginal queries by a matrix for each attribute, none for levels as they are: Gaussian noise of what no constant has of
+    /// its queries, Laplace noise of all of them.
+    #[staticmethod]
+    fn marginal_queries(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        matrices: Vec<Option<PyReadonlyArray2<'_, f64>>>,
+        law: NoiseLaw,
+    ) -> PyResult<Self> {
+        let rows = |matrix: &PyReadonlyArray2<'_, f64>| Ok((matrix.as_array().nrows(), matrix.as_slice()?.to_vec()));
+        let matrices = matrices
+            .iter()
+            .map(|matrix| matrix.as_ref().map(rows).transpose())
+            .collect::<PyResult<Vec<Option<strategy::Rows>>>>()?;
+        let core = &workload.0;
+        let core = detached(py, || strategy::marginal_queries(core, &matrices, law.0)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// All cells with noise of their own and common noise: `ratio` of the deviations, or of the rates, a whole number.
     #[staticmethod]
     fn common(py: Python<'_>, workload: PyRef<'_, Workload>, law: NoiseLaw, ratio: f64) -> PyResult<Self> {

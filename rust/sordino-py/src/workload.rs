@@ -51,6 +51,16 @@ impl Workload {
     }
 
     #[staticmethod]
+    fn marginal_queries(
+        queries: Vec<PyRef<'_, Self>>,
+        sets: Vec<Vec<usize>>,
+        weights: Vec<f64>,
+    ) -> Result<Self, PyError> {
+        let axes = queries.iter().map(|own| own.0.clone()).collect();
+        Self::checked(Core::MarginalQueries { axes, sets, weights })
+    }
+
+    #[staticmethod]
     fn matrix(rows: usize, columns: usize, entries: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
         Ok(Self::checked(Core::Matrix { rows, columns, entries: entries.as_slice()?.to_vec() })?)
     }

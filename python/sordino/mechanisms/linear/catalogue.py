@@ -16,6 +16,7 @@ privacy allows it and Laplace noise under `PureDP`.
 `balanced`             balanced root: nearly the least error, from one decomposition; ranges and sums of any length
 `weighted-tree`        blocks of a few sizes with weights of least error, for ranges, running sums, products, pure
 `laminar`              counts of nested groups, each with its weight
+`residual`             what sets of attributes have in common, once, and what each adds (marginal queries)
 `split`                the parts of a union, each by its own closed form with a share of the privacy
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
@@ -37,6 +38,7 @@ privacy allows it and Laplace noise under `PureDP`.
 """
 
 from dataclasses import dataclass
+from types import UnionType
 
 from sordino.mechanisms.catalogue import Entry
 from sordino.privacy.guarantees import ApproxDP, Privacy
@@ -47,6 +49,7 @@ from sordino.workloads import (
     GroupConvolution,
     Histogram,
     Kronecker,
+    MarginalQueries,
     Marginals,
     Matrix,
     RunningSum,
@@ -54,6 +57,7 @@ from sordino.workloads import (
     Union,
     Workload,
 )
+from sordino.workloads.recognition import along_attributes
 
 __all__ = ["MECHANISMS", "WRITTEN", "Mechanism", "of_ranges"]
 
@@ -63,6 +67,19 @@ WRITTEN = 1024
 _MOST_ROOTS = 2
 # Entries of the queries that go beside ranges and running sums.
 _MOST_ROWS = 2**22
+
+
+_MADE_FOR: dict[str, type[Workload] | UnionType] = {
+    "tree": RunningSum,
+    "haar": RunningSum,
+    "fourier": Filter | GroupConvolution | Marginals,
+    "fourier-uniform": Marginals,
+    "boxes": Marginals,
+    "fourier-composed": Filter,
+    "fourier-planar": Filter,
+    "fourier-grouped": Filter,
+    "isotonic": SortedHistogram,
+}
 
 
 @dataclass(frozen=True)
@@ -118,25 +135,19 @@ class Mechanism(Entry):
 
     def serves(self, workload: Workload) -> bool:
         """Return whether the strategy is made for this workload (the core has the last word)."""
+        if (made_for := _MADE_FOR.get(self.strategy)) is not None:
+            return isinstance(workload, made_for)
         match self.strategy:
-            case "tree" | "haar":
-                return isinstance(workload, RunningSum)
             case "weighted-tree":
-                return of_ranges(workload) or _has_trees(workload)
+                return of_ranges(workload) or _has_trees(workload) or isinstance(workload, MarginalQueries)
+            case "residual":
+                return along_attributes(workload) is not None
             case "laminar":
                 return _is_laminar(workload)
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary in {"causal", "valid"}
             case "split":
                 return isinstance(workload, Union) and len(workload.parts) > 1
-            case "fourier-uniform" | "boxes":
-                return isinstance(workload, Marginals)
-            case "fourier-composed" | "fourier-planar" | "fourier-grouped":
-                return isinstance(workload, Filter)
-            case "fourier":
-                return isinstance(workload, Filter | GroupConvolution | Marginals)
-            case "isotonic":
-                return isinstance(workload, SortedHistogram)
             case "compressive":
                 return not isinstance(workload, SortedHistogram)
             case "output":
@@ -245,6 +256,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("balanced-gaussian", "balanced", "gaussian", factored=True),
     *_pair("laminar"),
     *_pair("split"),
+    Mechanism("residual-gaussian", "residual", "gaussian"),
     *_pair("dense-rescaled", automatic=False, factored=True),
     *_pair("dense-printed", automatic=False, factored=True),
     *_pair("sparse", automatic=False, factored=True, projected=True),

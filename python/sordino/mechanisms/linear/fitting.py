@@ -14,6 +14,7 @@ from sordino.accuracy.factorizations import MOST_ENTRIES, Factorization
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, Request, choose_domain
+from sordino.mechanisms.linear.attributes import by_attributes
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
 from sordino.mechanisms.linear.common_noise import common_noise
 from sordino.mechanisms.linear.fit import LinearFit
@@ -25,7 +26,7 @@ from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
 from sordino.privacy.costs import ApproxCost, Cost
 from sordino.privacy.guarantees import ApproxDP
 from sordino.privacy.units import AddRemove
-from sordino.workloads import GroupBy, Histogram, Kronecker, Union, Workload
+from sordino.workloads import GroupBy, Histogram, Kronecker, MarginalQueries, Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import Constraint, PublicTotal
 
@@ -174,6 +175,8 @@ def _closed_form(
     workload = request.workload
     if mechanism.strategy == "split":
         return _split(request, mechanism.law, parts)
+    if mechanism.strategy == "residual" or isinstance(workload, MarginalQueries):
+        return by_attributes(workload, mechanism.strategy, mechanism.law)
     if mechanism.strategy == "identity-common":
         ratio, _ = _ratio_and_cost(request, mechanism)
         return common_noise(workload, request.unit, mechanism, ratio)

@@ -397,7 +397,7 @@ impl Strategy for Factored {
 }
 
 /// `Σ_k noise_k·(A p_k)²` over the columns `p_k` of the pseudo-inverse.
-fn squares(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
+pub(super) fn squares(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
     // Added up in one order, whatever threads there are: a plan's digest is of its errors too.
     let columns: Vec<usize> = (0..inverse.ncols()).collect();
     let parts: Vec<Vec<f64>> = columns

@@ -50,9 +50,9 @@ impl Strategy for Identity {
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let out = integers(out);
-        if let (Input::Codes(codes), Workload::Marginals { radices, .. }) = (x, &self.workload) {
+        if let (Input::Codes(codes), Some(radices)) = (x, self.workload.record_levels()) {
             let all: Vec<usize> = (0..radices.len()).collect();
-            super::records::count(codes, radices, &all, out);
+            super::records::count(codes, &radices, &all, out);
             let limit = i64::try_from(max_abs).unwrap_or(i64::MAX);
             for count in out.iter_mut() {
                 *count = (*count).min(limit);

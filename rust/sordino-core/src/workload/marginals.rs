@@ -1,5 +1,25 @@
 //! Marginal tables, one after the other.
 
+use crate::error::Error;
+
+/// Whether sets, each with a weight, are of these attributes, with tables that can be held.
+pub(super) fn check(radices: &[usize], sets: &[Vec<usize>], weights: &[f64]) -> Result<(), Error> {
+    let sound = radices.iter().all(|n| (2..=1 << 16).contains(n))
+        && !sets.is_empty()
+        && sets.iter().all(|set| {
+            set.windows(2).all(|pair| pair[0] < pair[1])
+                && set.last().is_none_or(|last| *last < radices.len())
+                && super::size(&set.iter().map(|i| radices[*i]).collect::<Vec<_>>()).is_some()
+        });
+    if !sound {
+        return Err(Error::invalid("sets", "must be increasing attribute numbers, 2 to 65536 levels each"));
+    }
+    if weights.len() != sets.len() || weights.iter().any(|w| !w.is_finite() || *w <= 0.0) {
+        return Err(Error::invalid("weights", "must be one positive number for each set"));
+    }
+    Ok(())
+}
+
 /// Cells of the marginal table of one attribute set.
 pub(crate) fn cells(radices: &[usize], set: &[usize]) -> usize {
     set.iter().map(|i| radices[*i]).product()

@@ -5,6 +5,7 @@
 mod filter;
 mod group;
 mod kronecker;
+pub(crate) mod marginal_queries;
 mod marginals;
 mod matrix;
 mod ranges;
@@ -75,6 +76,16 @@ pub enum Workload {
         /// Share of the precision that the total of all records is to have at least, where residuals are measured.
         total_share: f64,
     },
+    /// Products of queries along the attributes of sets, of records: for each set the answers of its marginal table, one
+    /// set after the other.
+    MarginalQueries {
+        /// The queries of each attribute.
+        axes: Vec<Workload>,
+        /// Attribute sets, each strictly increasing.
+        sets: Vec<Vec<usize>>,
+        /// Weight of each set's squared error in the mean.
+        weights: Vec<f64>,
+    },
     /// Any matrix, row-major.
     Matrix {
         /// Number of queries.
@@ -140,9 +151,6 @@ impl Workload {
     }
 
     fn check(&self, depth: usize) -> Result<(), Error> {
-        let product = |radices: &[usize]| {
-            radices.iter().try_fold(1usize, |n, r| n.checked_mul(*r).filter(|n| *n <= MAX_LEN && *r > 0))
-        };
         match self {
             Self::Histogram { len } | Self::Ranges { len } => {
                 if *len == 0 {
@@ -160,25 +168,18 @@ impl Workload {
                 check_entries("kernel", kernel)?;
             }
             Self::Group { radices, kernel } => {
-                if product(radices) != Some(kernel.len()) {
+                if size(radices) != Some(kernel.len()) {
                     return Err(Error::invalid("kernel", "must have one entry for each element of the group"));
                 }
                 check_entries("kernel", kernel)?;
             }
+            Self::MarginalQueries { axes, sets, weights } => {
+                axes.iter().try_for_each(|axis| axis.check_inner(depth))?;
+                marginals::check(&marginal_queries::levels(axes), sets, weights)?;
+                marginal_queries::check(axes, sets)?;
+            }
             Self::Marginals { radices, sets, weights, total_share } => {
-                let sound = radices.iter().all(|n| (2..=1 << 16).contains(n))
-                    && !sets.is_empty()
-                    && sets.iter().all(|set| {
-                        set.windows(2).all(|pair| pair[0] < pair[1])
-                            && set.last().is_none_or(|last| *last < radices.len())
-                            && product(&set.iter().map(|i| radices[*i]).collect::<Vec<_>>()).is_some()
-                    });
-                if !sound {
-                    return Err(Error::invalid("sets", "must be increasing attribute numbers, 2 to 65536 levels each"));
-                }
-                if weights.len() != sets.len() || weights.iter().any(|w| !w.is_finite() || *w <= 0.0) {
-                    return Err(Error::invalid("weights", "must be one positive number for each set"));
-                }
+                marginals::check(radices, sets, weights)?;
                 if !(0.0..=0.5).contains(total_share) {
                     return Err(Error::invalid("total_share", "must be between 0 and 1/2"));
                 }
@@ -237,15 +238,23 @@ impl Workload {
         match self {
             Self::Histogram { len } | Self::Linear { len, .. } | Self::Ranges { len } => Some(*len),
             Self::Circular { kernel } | Self::Group { kernel, .. } => Some(kernel.len()),
-            Self::Marginals { radices, .. } => {
-                radices.iter().try_fold(1usize, |n, r| n.checked_mul(*r)).filter(|n| *n <= MAX_LEN)
-            }
+            Self::Marginals { radices, .. } => size(radices),
+            Self::MarginalQueries { axes, .. } => size(&marginal_queries::levels(axes)),
             Self::Matrix { columns, .. } | Self::Sparse { columns, .. } => Some(*columns),
             Self::Union { parts } => parts.first().and_then(Self::input_len),
             Self::Tail { of, .. } => of.input_len(),
             Self::Kronecker { factors } => {
                 factors.iter().try_fold(1usize, |n, factor| Some(n.saturating_mul(factor.input_len()?)))
             }
+        }
+    }
+
+    /// Levels of the attributes, of queries of records.
+    pub(crate) fn record_levels(&self) -> Option<Vec<usize>> {
+        match self {
+            Self::Marginals { radices, .. } => Some(radices.clone()),
+            Self::MarginalQueries { axes, .. } => Some(marginal_queries::levels(axes)),
+            _ => None,
         }
     }
 
@@ -283,6 +292,9 @@ impl Workload {
             Self::Histogram { len } | Self::Linear { len, .. } => *len,
             Self::Circular { kernel } | Self::Group { kernel, .. } => kernel.len(),
             Self::Marginals { radices, sets, .. } => sets.iter().map(|set| cells(radices, set)).sum(),
+            Self::MarginalQueries { axes, sets, .. } => {
+                sets.iter().map(|set| marginal_queries::answers(axes, set)).fold(0, usize::saturating_add)
+            }
             Self::Matrix { rows, .. } | Self::Sparse { rows, .. } => *rows,
             Self::Ranges { len } => ranges::count(*len),
             Self::Union { parts } => parts.iter().map(Self::answers_len).fold(0, usize::saturating_add),
@@ -299,6 +311,7 @@ impl Workload {
             Self::Linear { kernel, center, .. } => filter::apply_linear(kernel, *center, x, out),
             Self::Group { radices, kernel } => group::apply(radices, kernel, x, out),
             Self::Marginals { radices, sets, .. } => marginals::apply(radices, sets, x, out),
+            Self::MarginalQueries { axes, sets, .. } => marginal_queries::apply(axes, sets, x, out),
             Self::Matrix { columns, entries, .. } => matrix::apply(*columns, entries, x, out),
             Self::Sparse { starts, indices, entries, .. } => sparse::apply(starts, indices, entries, x, out),
             Self::Ranges { .. } => ranges::apply(x, out),
@@ -347,6 +360,7 @@ impl Workload {
             Self::Linear { kernel, center, .. } => filter::write_linear_row(kernel, *center, t, row),
             Self::Group { radices, kernel } => group::write_row(radices, kernel, t, row),
             Self::Marginals { radices, sets, .. } => marginals::write_row(radices, sets, t, row),
+            Self::MarginalQueries { axes, sets, .. } => marginal_queries::write_row(axes, sets, t, row),
             Self::Matrix { columns, entries, .. } => row.copy_from_slice(&entries[t * columns..(t + 1) * columns]),
             Self::Sparse { starts, indices, entries, .. } => sparse::write_row(starts, indices, entries, t, row),
             Self::Ranges { .. } => ranges::write_row(t, row),
@@ -363,6 +377,7 @@ impl Workload {
             Self::Circular { kernel } | Self::Group { kernel, .. } => out.fill(kernel.iter().map(|h| h * h).sum()),
             Self::Linear { kernel, center, .. } => filter::linear_row_squares(kernel, *center, out),
             Self::Marginals { radices, sets, .. } => marginals::row_squares(radices, sets, out),
+            Self::MarginalQueries { axes, sets, .. } => marginal_queries::row_squares(axes, sets, out),
             Self::Matrix { columns, entries, .. } => matrix::row_squares(*columns, entries, out),
             Self::Sparse { starts, entries, .. } => sparse::row_squares(starts, entries, out),
             Self::Ranges { len } => ranges::row_squares(*len, out),
@@ -409,10 +424,16 @@ impl Workload {
                 let all = parts.iter().map(Self::magnitudes);
                 all.fold((f64::INFINITY, 0.0), |(a, b), (c, d)| (a.min(c), b.max(d)))
             }
+            Self::MarginalQueries { axes, sets, .. } => marginal_queries::magnitudes(axes, sets),
             Self::Tail { of, .. } => of.magnitudes(),
             Self::Kronecker { factors } => kronecker::magnitudes(factors),
         }
     }
+}
+
+/// Cells of a table, none if there are more than a plan may have.
+fn size(radices: &[usize]) -> Option<usize> {
+    radices.iter().try_fold(1usize, |n, r| n.checked_mul(*r).filter(|n| *n <= MAX_LEN && *r > 0))
 }
 
 /// Mean and largest of numbers that are not negative.

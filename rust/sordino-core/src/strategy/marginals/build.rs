@@ -78,21 +78,25 @@ impl Levels<'_> {
             *weight = weight.max(if squared { least.sqrt() } else { least });
         }
     }
+}
 
-    /// Number of the smallest wanted table that each piece is counted from.
-    fn sources(&self, sets: &[Vec<usize>], direct: bool) -> BTreeMap<Vec<usize>, usize> {
-        let mut sources: BTreeMap<Vec<usize>, (usize, usize)> = BTreeMap::new();
-        for (s, set) in sets.iter().enumerate() {
-            let size = cells(self.0, set);
-            for below in if direct { vec![set.clone()] } else { subsets(set) } {
-                let source = sources.entry(below).or_insert((size, s));
-                if size < source.0 {
-                    *source = (size, s);
-                }
+/// Number of the smallest wanted table that each piece is counted from.
+pub(in crate::strategy) fn sources(
+    radices: &[usize],
+    sets: &[Vec<usize>],
+    direct: bool,
+) -> BTreeMap<Vec<usize>, usize> {
+    let mut sources: BTreeMap<Vec<usize>, (usize, usize)> = BTreeMap::new();
+    for (s, set) in sets.iter().enumerate() {
+        let size = cells(radices, set);
+        for below in if direct { vec![set.clone()] } else { subsets(set) } {
+            let source = sources.entry(below).or_insert((size, s));
+            if size < source.0 {
+                *source = (size, s);
             }
         }
-        sources.into_iter().map(|(set, (_, source))| (set, source)).collect()
     }
+    sources.into_iter().map(|(set, (_, source))| (set, source)).collect()
 }
 
 impl Marginals {
@@ -128,7 +132,7 @@ impl Marginals {
         if !direct && bits < 4.0 {
             return Err(Error::Overflow("the residuals of these marginals overflow: too many levels".into()));
         }
-        let sources = levels.sources(sets, direct);
+        let sources = sources(radices, sets, direct);
         if boxed.is_some() {
             raw.sort_by_key(|(set, _)| set.len()); // stable: sets of one order stay in theirs
         }

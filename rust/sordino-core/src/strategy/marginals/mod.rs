@@ -18,7 +18,9 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, cells, marginal};
 use axis::Axis;
+pub(super) use build::sources;
 use rayon::prelude::*;
+pub(super) use residuals::lift;
 use std::collections::{BTreeMap, HashMap};
 
 /// Records (as codes) that one release can hold: residuals stay exact below this, and saturate above.
@@ -293,7 +295,7 @@ impl Strategy for Marginals {
                 return;
             }
             for k in self.below(set) {
-                self.lift(&residuals[k], &self.pieces[k].set, set, table);
+                lift(&self.radices, &residuals[k], &self.pieces[k].set, set, table);
             }
         });
     }
@@ -405,7 +407,7 @@ impl Strategy for Marginals {
 }
 
 /// All subsets of a set, the empty one first.
-fn subsets(set: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn subsets(set: &[usize]) -> Vec<Vec<usize>> {
     let of = |mask: u32| set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
     (0u32..1 << set.len()).map(of).collect()
 }

@@ -1,0 +1,65 @@
+"""What is measured of each attribute of marginal queries."""
+
+import numpy as np
+
+from sordino import _core
+from sordino.accuracy.factorizations import condensed
+from sordino.errors import UnsupportedMechanismError
+from sordino.mechanisms.catalogue import Law
+from sordino.mechanisms.linear.search import factorize
+from sordino.workloads import Histogram, Matrix, Workload
+from sordino.workloads.base import Array
+from sordino.workloads.recognition import along_attributes
+
+__all__ = ["by_attributes"]
+
+# Values of an attribute up to which the least error is searched for; beyond, a few steps of it, up to so many.
+_SEARCHED = 512
+_MOST = 4096
+_NOTHING = 1e-12
+
+
+def by_attributes(workload: Workload, strategy: str, law: Law) -> _core.Strategy:
+    """Return the strategy of queries along attributes: what sets have in common, or each set by itself under trees.
+
+    Raises:
+        UnsupportedMechanismError: These are no such queries, an attribute has too many values for a search, or blocks
+            overflow.
+    """
+    asked = along_attributes(workload)
+    matrix = {"residual": _rests, "weighted-tree": _tree}.get(strategy)
+    if strategy == "residual" and asked is None:
+        raise UnsupportedMechanismError("'residual' is for products of queries along the same attributes")
+    if matrix is None or asked is None:
+        return _core.Strategy(workload.core, strategy, law)
+    known: dict[Workload, Array | None] = {}
+    for own in asked.queries:
+        if own not in known:
+            known[own] = None if type(own) is Histogram else np.ascontiguousarray(matrix(own))
+    return _core.Strategy.marginal_queries(asked.core, [known[own] for own in asked.queries], law)
+
+
+def _rests(queries: Workload) -> Array:
+    """Return the strategy of least error for what no constant has of these queries, shape (measured, values)."""
+    values = queries.core.input_len or 0
+    if values > _MOST:
+        raise UnsupportedMechanismError(f"an attribute with queries of its own has at most {_MOST} values")
+    rows, _ = condensed(queries)
+    rests = rows - rows.mean(axis=1, keepdims=True)
+    if np.linalg.norm(rests) <= _NOTHING * np.linalg.norm(rows):
+        return np.empty((0, values))
+    return factorize(Matrix(rests), kind="optimal" if values <= _SEARCHED else "balanced").factors[0]
+
+
+def _tree(queries: Workload) -> Array:
+    """Return blocks of a few sizes for ranges, else the values themselves, shape (measured, values)."""
+    values = queries.core.input_len or 0
+    if values > _MOST:
+        raise UnsupportedMechanismError(f"an attribute with queries of its own has at most {_MOST} values")
+    try:
+        blocks = _core.tree_blocks(queries.core)
+    except UnsupportedMechanismError:
+        blocks = [(1, 1)]
+    cells = np.arange(values)
+    rows = [weight * (cells // size == k) for size, weight in blocks for k in range(-(-values // size))]
+    return np.array(rows, dtype=np.float64)

@@ -1,0 +1,210 @@
+//! What is measured of one attribute, in integers, and how it is read.
+
+use crate::error::Error;
+use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse};
+use crate::strategy::factored::squares;
+use crate::strategy::fixed::Fixed;
+use crate::strategy::probe;
+use crate::workload::{Workload, along};
+
+/// A strategy for the queries of an attribute, a matrix of so many rows.
+pub type Rows = (usize, Vec<f64>);
+
+/// How the levels of an attribute are measured.
+#[derive(Debug, Clone)]
+enum Measured {
+    /// Every level by itself.
+    Levels,
+    /// `nI − J`.
+    Differences,
+    /// Rows of integers, and the pseudo-inverse.
+    Matrix(Fixed, Matrix),
+}
+
+/// An attribute: its queries `A`, and the integers `B` that are measured of the part of them that no constant has.
+#[derive(Debug, Clone)]
+pub(super) struct Axis {
+    levels: usize,
+    measured: Measured,
+    /// Largest squared ℓ2 norm, ℓ1 norm and entry of a column of `B`.
+    pub square: u128,
+    pub sum: u128,
+    pub largest: u128,
+    /// Variance of each answer at unit noise on what is measured.
+    pub variances: Vec<f64>,
+    /// Mean of each query over the levels, squared.
+    pub means: Vec<f64>,
+}
+
+impl Axis {
+    /// Of the queries, measured by these rows, to so many bits, or level by level; `centred` if rows leave constants out.
+    ///
+    /// # Errors
+    /// If the rows do not determine the queries, or those of levels are others.
+    pub(super) fn new(workload: &Workload, rows: Option<&Rows>, bits: u32, centred: bool) -> Result<Self, Error> {
+        let levels = workload.table_len()?;
+        let mut means = vec![0.0; workload.answers_len()];
+        workload.apply(&vec![1.0 / levels as f64; levels], &mut means);
+        for mean in &mut means {
+            *mean *= *mean;
+        }
+        let axis = |measured, square, sum, largest, variances| Self {
+            levels,
+            measured,
+            square,
+            sum,
+            largest,
+            variances,
+            means: means.clone(),
+        };
+        let Some((rows, entries)) = rows else {
+            if !matches!(workload, Workload::Histogram { .. }) {
+                return Err(Error::invalid("matrices", "of queries that are no levels there must be one"));
+            }
+            let n = levels as u128;
+            let same = |variance: f64| vec![variance; levels];
+            return Ok(if centred {
+                let variance = (levels as f64 - 1.0) / (levels as f64).powi(3);
+                axis(Measured::Differences, n * (n - 1), 2 * (n - 1), n - 1, same(variance))
+            } else {
+                axis(Measured::Levels, 1, 1, 1, same(1.0))
+            });
+        };
+        let unfit = || Error::invalid("matrices", "rows are dependent, or do not determine the queries");
+        let determined = |part: &dyn Fn(&[f64]) -> Vec<f64>| {
+            let back = |x: &[f64]| {
+                let mean = if centred { x.iter().sum::<f64>() / levels as f64 } else { 0.0 };
+                part(x).into_iter().map(|v| v + mean).collect()
+            };
+            if probe::answers(workload, levels, back) { Ok(()) } else { Err(unfit()) }
+        };
+        if *rows == 0 && entries.is_empty() {
+            // All queries are multiples of the total: nothing of them is measured here.
+            determined(&|x| vec![0.0; x.len()])?;
+            return Ok(axis(Measured::Levels, 0, 0, 0, vec![0.0; means.len()]));
+        }
+        let mut fixed = Fixed::new(*rows, levels, entries, bits)?;
+        if centred {
+            for (row, exact) in fixed.entries.chunks_exact_mut(levels).zip(entries.chunks_exact(levels)) {
+                balance(row, exact, 2f64.powi(fixed.bits));
+            }
+        }
+        fixed.bits = 0;
+        let matrix = from_rows(*rows, levels, &fixed.to_floats());
+        let inverse = pseudo_inverse(&matrix).ok_or_else(unfit)?;
+        determined(&|x| along_axis(&inverse, false, &along_axis(&matrix, false, x, 1), 1))?;
+        let mut variances = vec![0.0; workload.answers_len()];
+        squares(workload, &inverse, |_| 1.0, &mut variances);
+        let column = |j: usize| fixed.entries[j..].iter().step_by(levels).map(|b| u128::from(b.unsigned_abs()));
+        let over = |of: &dyn Fn(usize) -> u128| (0..levels).map(of).max().unwrap_or(0);
+        let square = over(&|j| column(j).map(|b| b * b).sum());
+        let (sum, largest) = (over(&|j| column(j).sum()), over(&|j| column(j).max().unwrap_or(0)));
+        Ok(axis(Measured::Matrix(fixed, inverse), square, sum, largest, variances))
+    }
+
+    /// Numbers that are measured.
+    pub(super) fn rows(&self) -> usize {
+        match &self.measured {
+            Measured::Levels | Measured::Differences => self.levels,
+            Measured::Matrix(fixed, _) => fixed.rows,
+        }
+    }
+
+    /// How far the product of two columns may fall below zero.
+    pub(super) fn opposed(&self) -> u128 {
+        match &self.measured {
+            Measured::Levels => 0,
+            Measured::Differences => self.levels as u128,
+            Measured::Matrix(fixed, _) => {
+                let n = self.levels;
+                let mut least = 0i128;
+                let mut products = vec![0i128; n];
+                for j in 0..n {
+                    products.fill(0);
+                    for row in fixed.entries.chunks_exact(n) {
+                        let own = i128::from(row[j]);
+                        products.iter_mut().zip(row).for_each(|(sum, b)| *sum += own * i128::from(*b));
+                    }
+                    least = products.iter().copied().fold(least, i128::min);
+                }
+                least.unsigned_abs()
+            }
+        }
+    }
+
+    /// `B` along an axis, so many numbers behind it.
+    pub(super) fn encode(&self, table: &[i128], inner: usize) -> Vec<i128> {
+        match &self.measured {
+            Measured::Levels => table.to_vec(),
+            Measured::Differences => along((self.levels, self.levels), inner, table, |line, out| {
+                let sum: i128 = line.iter().sum();
+                out.iter_mut().zip(line).for_each(|(slot, v)| *slot = self.levels as i128 * v - sum);
+            }),
+            Measured::Matrix(fixed, _) => {
+                let mut out = vec![0; table.len() / self.levels * fixed.rows];
+                fixed.apply(table, inner, &mut out);
+                out
+            }
+        }
+    }
+
+    /// `B⁺` along an axis.
+    pub(super) fn recover(&self, measured: &[f64], inner: usize) -> Vec<f64> {
+        let n = self.levels;
+        match &self.measured {
+            Measured::Levels => measured.to_vec(),
+            Measured::Differences => along((n, n), inner, measured, |line, out| centre(line, out, n)),
+            Measured::Matrix(_, inverse) => along_axis(inverse, false, measured, inner),
+        }
+    }
+
+    /// `Bᵀ` along an axis.
+    pub(super) fn transposed(&self, measured: &[f64], inner: usize) -> Vec<f64> {
+        let n = self.levels;
+        match &self.measured {
+            Measured::Levels => measured.to_vec(),
+            Measured::Differences => along((n, n), inner, measured, |line, out| {
+                centre(line, out, n);
+                for v in out.iter_mut() {
+                    *v *= (n * n) as f64;
+                }
+            }),
+            Measured::Matrix(fixed, _) => {
+                let matrix = from_rows(fixed.rows, n, &fixed.to_floats());
+                along_axis(&matrix, true, measured, inner)
+            }
+        }
+    }
+
+    /// `(B⁺)ᵀ` along an axis.
+    pub(super) fn weigh(&self, table: &[f64], inner: usize) -> Vec<f64> {
+        let n = self.levels;
+        match &self.measured {
+            Measured::Levels => table.to_vec(),
+            Measured::Differences => along((n, n), inner, table, |line, out| centre(line, out, n)),
+            Measured::Matrix(_, inverse) => along_axis(inverse, true, table, inner),
+        }
+    }
+}
+
+/// `(x − mean)/n`.
+fn centre(line: &[f64], out: &mut [f64], n: usize) {
+    let mean = line.iter().sum::<f64>() / n as f64;
+    out.iter_mut().zip(line).for_each(|(slot, v)| *slot = (v - mean) / n as f64);
+}
+
+/// Moves rounded entries by one where that costs least, until they sum to zero.
+fn balance(row: &mut [i64], exact: &[f64], scale: f64) {
+    let mut left: i64 = row.iter().sum();
+    while left != 0 {
+        let step = -left.signum();
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        let gap = |j: usize, row: &[i64]| step as f64 * (exact[j] * scale - row[j] as f64);
+        order.sort_by(|a, b| gap(*b, row).total_cmp(&gap(*a, row)));
+        let many = (left.unsigned_abs() as usize).min(row.len());
+        for j in &order[..many] {
+            row[*j] += step;
+        }
+        left += step * many as i64;
+    }
+}
