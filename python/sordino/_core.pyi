@@ -63,6 +63,7 @@ __all__ = [
     "nearest_tables",
     "optimize_strategy",
     "p_identity",
+    "p_identity_of_line",
     "project",
     "project_measure",
     "publish_keys",
@@ -183,6 +184,8 @@ class Strategy:
     @staticmethod
     def nested_product(workload: Workload, unit: _Relation) -> Strategy: ...
     @staticmethod
+    def p_identity(workload: Workload, sums: NDArray[np.float64]) -> Strategy: ...
+    @staticmethod
     def marginal_queries(workload: Workload, matrices: list[NDArray[np.float64] | None], law: str) -> Strategy: ...
     @staticmethod
     def common(workload: Workload, law: str, ratio: float) -> Strategy:
@@ -293,6 +296,13 @@ class Discrepancy:
     @property
     def found(self) -> float: ...
 
+def p_identity_of_line(
+    workload: Workload,
+    weights: list[float] | None,
+    start: NDArray[np.float64],
+    iterations: int,
+    progress: Callable[[int, float], bool | None] | None,
+) -> Searched: ...
 def lower_bounds(queries: NDArray[np.float64], most: int, cell_weights: NDArray[np.float64]) -> LowerBounds: ...
 def discrepancy(queries: NDArray[np.float64], gap: float, starts: int, seed: int) -> Discrepancy: ...
 def dense(workload: Workload) -> NDArray[np.float64]: ...

@@ -97,6 +97,8 @@ class Factorization:
         certificate: Proof of a lower bound, None if the search gives none.
         gap: `error/lower - 1` for the error of this strategy, None without a certificate.
         iterations: Evaluations of the program.
+        beside_cells: Whether the factor is Θ alone, weighted sums beside all cells, a column of sum t divided by 1 + t:
+            what is measured of ranges and running sums of so many cells that it is not written out.
     """
 
     kind: str
@@ -109,6 +111,7 @@ class Factorization:
     certificate: Certificate | None = field(default=None, repr=False)
     gap: float | None = None
     iterations: int = 0
+    beside_cells: bool = False
 
     def __post_init__(self) -> None:
         # Shared by all who asked for the same search.
@@ -123,6 +126,9 @@ class Factorization:
     @property
     def entries(self) -> int:
         """Number of entries of the measured matrix."""
+        if self.beside_cells:
+            sums, cells = self.factors[0].shape
+            return int((sums + cells) * cells)
         return math.prod(factor.size for factor in self.factors)
 
     @property
@@ -135,6 +141,8 @@ class Factorization:
         if self.entries > MOST_ENTRIES:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
         product = self.factors[0]
+        if self.beside_cells:
+            return np.asarray(np.vstack([np.eye(product.shape[1]), product]) / (1.0 + product.sum(axis=0)))
         for factor in self.factors[1:]:
             product = np.asarray(np.kron(product, factor), dtype=np.float64)
         return product
@@ -155,6 +163,8 @@ class Factorization:
         Raises:
             InvalidParameterError: The workload is outside the measured row space, or shapes differ.
         """
+        if self.beside_cells:
+            return _core.Strategy.p_identity(workload.core, self.factors[0])
         blocks = list(self.blocks) if self.blocks is not None and self.law == "laplace" else None
         # Every factor of a product costs bits of the others: many small ones are multiplied out.
         small = len(self.factors) > _MOST_FACTORS and self.entries <= _MULTIPLIED_OUT
@@ -174,6 +184,7 @@ class Factorization:
             "certificate": None if self.certificate is None else self.certificate.to_json(),
             "gap": self.gap,
             "iterations": self.iterations,
+            **({"beside_cells": True} if self.beside_cells else {}),
         }
 
     @classmethod
@@ -207,7 +218,12 @@ class Factorization:
             raise PlanFileError("the plan's blocks are no positive lengths")
         if iterations < 0 or (gap is not None and not 0.0 <= float(gap) < math.inf):
             raise PlanFileError("the plan's search is out of range")
-        if record["objective"] not in ("mean", "max") or not isinstance(record["body"], bool):
+        beside = record.get("beside_cells", False)
+        if (
+            record["objective"] not in ("mean", "max")
+            or not isinstance(record["body"], bool)
+            or type(beside) is not bool
+        ):
             raise PlanFileError("the plan's objective or noise is out of range")
         return cls(
             kind=str(record["kind"]),
@@ -220,6 +236,7 @@ class Factorization:
             certificate=certificate,
             gap=None if gap is None else float(gap),
             iterations=iterations,
+            beside_cells=beside,
         )
 
 

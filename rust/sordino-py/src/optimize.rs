@@ -224,6 +224,30 @@ pub(crate) fn p_identity(
     found(py, (p.columns + p.sums, p.strategy), None, Vec::new(), p.upper, p.iterations, interrupted)
 }
 
+/// Weighted sums beside the cells of ranges, running sums and cells, weighted by part: a strategy of `Θ` alone.
+#[pyfunction]
+#[pyo3(signature = (workload, weights, start, iterations, progress))]
+pub(crate) fn p_identity_of_line(
+    py: Python<'_>,
+    workload: PyRef<'_, Workload>,
+    weights: Option<Vec<f64>>,
+    start: PyReadonlyArray2<'_, f64>,
+    iterations: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Searched> {
+    let cells = start.as_array().ncols().max(1);
+    let (workload, start) = (&workload.0, start.as_slice()?);
+    let mut reporter = Reporter::new(progress);
+    let result = detached(py, || {
+        optimize::p_identity_of_line(workload, weights.as_deref(), start, iterations, &mut |iteration, gap| {
+            reporter.report(iteration, gap)
+        })
+    });
+    let interrupted = reporter.interrupted(py)?;
+    let (sums, upper, evaluations) = result.map_err(PyError::from)?;
+    found(py, (sums.len() / cells, sums), None, Vec::new(), upper, evaluations, interrupted)
+}
+
 /// Few rows that stand for all queries in the mean.
 #[pyfunction]
 #[pyo3(signature = (workload, weights=None))]

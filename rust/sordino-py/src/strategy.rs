@@ -157,6 +157,14 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// Cells and weighted sums of them, shape (sums, cells), Laplace noise, for ranges, running sums, cells and their unions.
+    #[staticmethod]
+    fn p_identity(py: Python<'_>, workload: PyRef<'_, Workload>, sums: PyReadonlyArray2<'_, f64>) -> PyResult<Self> {
+        let (core, sums) = (&workload.0, sums.as_slice()?);
+        let core = detached(py, || strategy::p_identity(core, sums)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// Marginal queries by a matrix for each attribute, none for levels as they are: Gaussian noise of what no constant has of
     /// its queries, Laplace noise of all of them.
     #[staticmethod]

@@ -505,3 +505,45 @@ def test_a_weight_of_all_marginals_changes_nothing():
     assert weighted.mechanism == alone.mechanism
     assert weighted.rmse == alone.rmse
     assert weighted.release(np.arange(24).reshape(2, 3, 2, 2)).values.size == np.prod(workload.answers_shape)
+
+
+@pytest.mark.parametrize(
+    ("workload", "most"), [(so.AllRanges(1025), 11.1), (so.AllRanges(4096), 15.5), (so.RunningSum(2048), 11.0)]
+)
+def test_pure_ranges_have_no_step_where_nothing_is_written_out(workload, most, tmp_path):
+    """Weighted sums beside the cells, from the tree's, are still searched for; `test_answers` measures such strategies."""
+    plan = so.plan(workload, so.PureDP(epsilon=1.0))
+    tree = so.plan(workload, so.PureDP(epsilon=1.0), mechanism="weighted-tree")
+    assert plan.mechanism == "p-identity-laplace"
+    assert plan.rmse <= most
+    assert plan.rmse < tree.rmse
+    found = plan.fit.factorization
+    assert found.beside_cells
+    assert found.factors[0].shape[1] == workload.core.input_len
+    loaded = so.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert loaded.digest == plan.digest
+    x = np.random.default_rng(0).integers(0, 50, workload.core.input_len)
+    with so.testing.deterministic_noise(bytes(32)):
+        one, other = plan.release(x), loaded.release(x)
+    np.testing.assert_array_equal(one.values, other.values)
+    truth = so._core.Strategy(workload.core, "identity", "laplace").decode(x.astype(float))
+    assert np.sqrt(np.mean((one.values - truth) ** 2)) < 2.0 * plan.rmse
+
+
+def test_sums_beside_cells_are_what_their_matrix_is():
+    workload = so.RunningSum(1100)
+    plan = so.plan(workload, so.PureDP(epsilon=1.0))
+    matrix = plan.fit.factorization.matrix
+    np.testing.assert_allclose(np.abs(matrix).sum(axis=0), 1.0)
+    inverse = np.linalg.inv(matrix.T @ matrix)
+    sums = np.tril(np.ones((1100, 1100)))
+    error = math.sqrt(2.0 * np.einsum("ij,jk,ik->", sums, inverse, sums) / 1100)
+    assert plan.rmse <= error * 1.001, "discrete noise is less"
+    assert plan.rmse >= 0.9 * error
+
+
+def test_sums_beside_cells_take_whole_numbers_alone():
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="whole numbers"):
+        so.plan(so.AllRanges(1500), so.PureDP(epsilon=1.0), mechanism="p-identity", integral=False)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="4096"):
+        so.plan(so.AllRanges(5000), so.PureDP(epsilon=1.0), mechanism="p-identity")

@@ -22,8 +22,8 @@ __all__ = ["affords", "improves"]
 
 # Cells up to which the optimal strategy, and those of pure privacy, are searched for.
 _CELLS = {"gaussian": 512, "laplace": 256}
-# The same where the search starts from the blocks of a tree.
-_TREE_CELLS = 1024
+# The same where the search starts from the blocks of a tree, and writes nothing out but sums.
+_TREE_CELLS = 4096
 _WIDE_CELLS = 2**17
 _MAX_ENTRIES = 2**25
 # Multiplications for condensing many rows.
@@ -38,7 +38,9 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
         return False
     most = WRITTEN if strategy == "balanced" else _CELLS[law]
     if strategy == "p-identity" and of_ranges(request.workload):
-        most = _TREE_CELLS
+        if WRITTEN < (request.workload.core.input_len or 0) <= _TREE_CELLS:
+            return request.integral and request.objective == "mean"
+        most = WRITTEN
     by_factor = law == "gaussian" and isinstance(request.workload, Kronecker)
     parts = kronecker_factors(request.workload) if by_factor else (request.workload,)
     objective = "mean" if strategy == "balanced" else request.objective

@@ -109,8 +109,8 @@ def fit_linear(
             request.basis.core(workload.core.input_len or 0)
         strategy = _closed_form(request, mechanism, branching, parts)
     elif factorization is not None:
-        _check_factorization(mechanism, factorization)
-        if whole is None and mechanism.strategy == "p-identity" and request.integral:
+        _check_factorization(request, mechanism, factorization)
+        if whole is None and mechanism.strategy == "p-identity" and request.integral and not factorization.beside_cells:
             either = [fit_linear(request, mechanism, branching, factorization, whole=False)]
             with suppress(InvalidParameterError):  # large counts leave no room for whole numbers
                 either.append(fit_linear(request, mechanism, branching, factorization, whole=True))
@@ -298,7 +298,7 @@ def _check_total(total: float, workload: Workload, domain: Domain) -> None:
         )
 
 
-def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> None:
+def _check_factorization(request: Request, mechanism: Mechanism, factorization: Factorization) -> None:
     """Refuse what the mechanism does not measure: another law of noise would not give the privacy that is stated.
 
     Raises:
@@ -306,6 +306,8 @@ def _check_factorization(mechanism: Mechanism, factorization: Factorization) -> 
     """
     if not mechanism.factored:
         raise UnsupportedMechanismError(f"{mechanism.name} measures no factorization: leave it out")
+    if factorization.beside_cells and (not request.integral or factorization.kind != "p-identity"):
+        raise UnsupportedMechanismError("sums beside so many cells are measured in whole numbers: integral=True")
     kind, blocks = factorization.kind, factorization.blocks
     rows = math.prod(len(factor) for factor in factorization.factors)
     if (

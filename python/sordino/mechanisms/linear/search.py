@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,8 +23,9 @@ from sordino.accuracy.factorizations import (
 )
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
+from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
-from sordino.workloads import Workload
+from sordino.workloads import Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.recognition import recognised
 
@@ -42,6 +43,7 @@ _SEVERAL_GAP = 0.012
 _LEAST_WEIGHT = 1e-6
 _ITERATIONS = 3000
 _LARGEST_RANK = 4096
+_LINE_CELLS = 4096
 _K_NORM_RANK = 16
 _SAFE = 1.0 - 1e-11
 _KEPT = 16
@@ -329,8 +331,22 @@ def _dense(search: _Search) -> Factorization:
 
 def _p_identity(search: _Search) -> Factorization:
     """The cells and a few weighted sums of them, independent Laplace noise."""
+    if of_ranges(search.workload) and (search.workload.core.input_len or 0) > WRITTEN:
+        return _of_line(search)
     found = _core.p_identity(_one(search), _blocks(search.workload), search.iterations, search.report)
     return _found(search, search.note(found))
+
+
+def _of_line(search: _Search) -> Factorization:
+    """The same of so many cells that queries and cells are not written out: from the blocks of a tree."""
+    workload = search.workload
+    start = _blocks(workload) if (workload.core.input_len or 0) <= _LINE_CELLS else None
+    parts = workload.parts if isinstance(workload, Union) else (workload,)
+    if start is None or any(part.answer_weights() is not None for part in parts):
+        raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")
+    weights = list(workload.weights) if isinstance(workload, Union) else None
+    found = search.note(_core.p_identity_of_line(workload.core, weights, start, search.iterations, search.report))
+    return replace(_found(search, found), beside_cells=True)
 
 
 def _blocks(workload: Workload) -> Array | None:

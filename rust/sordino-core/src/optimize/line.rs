@@ -6,6 +6,7 @@
 //! its eigenvalues, which differ at the ends of the line alone.
 
 use crate::error::Error;
+use crate::linear_algebra::Matrix;
 use crate::transform::fourier::RealFourier;
 use crate::workload::Workload;
 use std::f64::consts::PI;
@@ -137,6 +138,42 @@ impl Line {
         }
     }
 
+    /// The diagonal of `W`, where no other queries are asked.
+    pub(super) fn gram_diagonal(&self) -> Option<Vec<f64>> {
+        let n = self.len as f64;
+        let value = |j: f64| (n + 1.0 - j) * (self.ranges * j + self.sums) + self.cells;
+        self.rows.is_empty().then(|| (1..=self.len).map(|j| value(j as f64)).collect())
+    }
+
+    /// `V W`, V of n columns, where no other queries are asked: `W_ij` is `min(i, j) (n + 1 − max(i, j))` of ranges and
+    /// `n + 1 − max(i, j)` of running sums, so that two sweeps do.
+    pub(super) fn times_gram(&self, v: &Matrix) -> Matrix {
+        let (p, n) = (v.nrows(), self.len);
+        let mut out = Matrix::zeros(p, n);
+        // Sums over the columns up to j, and from the last to beyond j.
+        let (mut ranges, mut sums, mut after) = (vec![0.0; p], vec![0.0; p], vec![0.0; p]);
+        for j in 0..n {
+            let (place, right) = ((j + 1) as f64, (n - j) as f64);
+            for (k, value) in v.col_as_slice(j).iter().enumerate() {
+                ranges[k] += place * value;
+                sums[k] += value;
+            }
+            for (k, slot) in out.col_as_slice_mut(j).iter_mut().enumerate() {
+                *slot = right * (self.ranges * ranges[k] + self.sums * sums[k]) + self.cells * v[(k, j)];
+            }
+        }
+        for j in (0..n).rev() {
+            let (place, right) = ((j + 1) as f64, (n - j) as f64);
+            for (k, slot) in out.col_as_slice_mut(j).iter_mut().enumerate() {
+                *slot += (self.ranges * place + self.sums) * after[k];
+            }
+            for (k, value) in v.col_as_slice(j).iter().enumerate() {
+                after[k] += right * value;
+            }
+        }
+        out
+    }
+
     /// The diagonal of `W` in the modes.
     fn gram_values(&self, symmetry: Symmetry) -> Vec<f64> {
         let n = self.len as f64;
@@ -218,7 +255,7 @@ pub fn root_diagonal(workload: &Workload, weights: Option<&[f64]>) -> Result<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linear_algebra::{Matrix, from_rows, symmetric_eigen, transposed_product};
+    use crate::linear_algebra::{from_rows, product, symmetric_eigen, transposed_product};
 
     fn sums(len: usize) -> Workload {
         Workload::Linear { kernel: vec![1.0; len], len, center: 0 }
@@ -264,6 +301,23 @@ mod tests {
                     assert!(a <= &(b * (1.0 + 1e-11)), "{len}: {a} {b}");
                     assert!(!is_exact || (a - b).abs() <= 1e-11 * b, "{len}: {a} {b}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_the_matrix() {
+        for len in [1usize, 2, 3, 8, 21] {
+            let workload = union(vec![Workload::Ranges { len }, sums(len), Workload::Histogram { len }]);
+            let weights = [0.7, 3.0, 2.0];
+            let (gram, line) = (gram(&workload, &weights), Line::of(&workload, Some(&weights)).unwrap());
+            let v = from_rows(2, len, &(0..2 * len).map(|k| ((k * 7) % 11) as f64 - 3.0).collect::<Vec<_>>());
+            let (known, found) = (product(&v, &gram), line.times_gram(&v));
+            for j in 0..len {
+                for k in 0..2 {
+                    assert!((known[(k, j)] - found[(k, j)]).abs() <= 1e-10 * gram[(0, 0)].max(1.0) * len as f64);
+                }
+                assert!((line.gram_diagonal().unwrap()[j] / gram[(j, j)] - 1.0).abs() < 1e-12);
             }
         }
     }

@@ -73,7 +73,7 @@ pub(crate) use line::{Line, Symmetry};
 pub use lower_bounds::{DeterminantBound, SpectralBound, VolumeBound, determinant_bound, spectral_bound, volume_bound};
 pub use mean_strategy::mean_strategy;
 pub use minimum_ellipsoid::{Ellipsoid, minimum_ellipsoid};
-pub use p_identity::{PIdentity, p_identity};
+pub use p_identity::{PIdentity, p_identity, p_identity_of_line};
 pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};
 pub use queries::Queries;
 pub use several_strategy::{SeveralStrategy, several_strategy};

@@ -13,10 +13,13 @@
 //! followed; the cells alone (`Θ = 0`) are a candidate, so the result is never worse than noise on the cells, nor than
 //! what was given. No bound is proved.
 
-use super::Progress;
 use super::queries::Queries;
+use super::{Line, Progress};
 use crate::error::Error;
-use crate::linear_algebra::{Matrix, from_rows, inverse, product, scale_columns, transpose, transposed_product};
+use crate::linear_algebra::{
+    Matrix, from_rows, inverse, product, scale_columns, to_rows, transpose, transposed_product,
+};
+use crate::workload::Workload;
 use std::collections::VecDeque;
 
 /// Sizes of the weights that a search starts from: sums beside the cells may count much or little.
@@ -33,6 +36,8 @@ const SCATTERED: f64 = 1e-4;
 /// percent of what thousands find.
 const FEW_CELLS: usize = 512;
 const ENOUGH: usize = 200;
+/// Multiplications of a search of which nothing is written out.
+const OPERATIONS: usize = 20_000_000_000;
 /// Most weighted sums that are tried unasked.
 const MOST_SUMS: usize = 32;
 
@@ -58,8 +63,30 @@ struct Point {
     gradient: Matrix,
 }
 
+/// The Gram matrix `W = AᵀA`, written out, or that of ranges, running sums and cells.
+enum Gram {
+    Dense(Matrix),
+    Line(Line),
+}
+
+impl Gram {
+    fn diagonal(&self) -> Vec<f64> {
+        match self {
+            Self::Dense(gram) => (0..gram.ncols()).map(|j| gram[(j, j)]).collect(),
+            Self::Line(line) => line.gram_diagonal().unwrap_or_default(),
+        }
+    }
+
+    fn product(&self, v: &Matrix) -> Matrix {
+        match self {
+            Self::Dense(gram) => product(v, gram),
+            Self::Line(line) => line.times_gram(v),
+        }
+    }
+}
+
 /// Half the total squared error, and its gradient; `None` if it is not finite.
-fn evaluate(gram: &Matrix, sums: Matrix) -> Option<Point> {
+fn evaluate(gram: &Gram, sums: Matrix) -> Option<Point> {
     let (p, n) = (sums.nrows(), sums.ncols());
     let scales: Vec<f64> = (0..n).map(|j| 1.0 + sums.col_as_slice(j).iter().sum::<f64>()).collect();
     let mut inner = product(&sums, &transpose(&sums));
@@ -67,21 +94,22 @@ fn evaluate(gram: &Matrix, sums: Matrix) -> Option<Point> {
     let z = product(&inverse(&inner), &sums);
     let mut v = z.clone();
     scale_columns(&mut v, |j| scales[j]);
-    v = product(&v, gram);
+    v = gram.product(&v);
     scale_columns(&mut v, |j| scales[j]);
     let shared: Vec<f64> =
         (0..n).map(|j| sums.col_as_slice(j).iter().zip(v.col_as_slice(j)).map(|(a, b)| a * b).sum()).collect();
-    let value: f64 = (0..n).map(|j| scales[j] * scales[j] * gram[(j, j)] - shared[j]).sum();
+    let diagonal = gram.diagonal();
+    let value: f64 = (0..n).map(|j| scales[j] * scales[j] * diagonal[j] - shared[j]).sum();
     let across = product(&product(&v, &transpose(&sums)), &z);
     let gradient = Matrix::from_fn(p, n, |k, j| {
-        2.0 * (gram[(j, j)] * scales[j] - shared[j] / scales[j] - v[(k, j)] + across[(k, j)])
+        2.0 * (diagonal[j] * scales[j] - shared[j] / scales[j] - v[(k, j)] + across[(k, j)])
     });
     (value.is_finite() && value > 0.0).then_some(Point { sums, value, gradient })
 }
 
 /// Minimises over `Θ ≥ 0` by a projected quasi-Newton method of limited memory (Nocedal & Wright 2006, ch. 7).
 struct Descent<'a, 'b> {
-    gram: &'a Matrix,
+    gram: &'a Gram,
     progress: &'a mut Progress<'b>,
     iterations: usize,
     limit: usize,
@@ -152,6 +180,15 @@ impl Descent<'_, '_> {
             }
         }
         point
+    }
+
+    /// The best of given sums and of what so many steps make of them.
+    fn from(&mut self, start: Matrix, steps: usize) -> Option<Point> {
+        let around = scatter(start.nrows(), start.ncols(), 0);
+        let sums = Matrix::from_fn(start.nrows(), start.ncols(), |k, j| start[(k, j)] + SCATTERED * around[(k, j)]);
+        let moved = evaluate(self.gram, sums).map(|point| self.run(point, steps));
+        let points = [evaluate(self.gram, start), moved];
+        points.into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value))
     }
 
     fn count(&mut self) {
@@ -230,24 +267,16 @@ pub fn p_identity(
     }
     let (a, scale) = queries.scaled();
     let n = a.ncols();
-    let start = start.map(|entries| {
-        let sound = !entries.is_empty() && entries.len() % n == 0 && entries.iter().all(|v| v.is_finite() && *v >= 0.0);
-        let wrong = || Error::invalid("start", "must be rows of as many weights, none negative, as there are cells");
-        sound.then(|| from_rows(entries.len() / n, n, entries)).ok_or_else(wrong)
-    });
-    let start = start.transpose()?;
-    let gram = transposed_product(&a, &a);
-    let identity: f64 = (0..n).map(|j| gram[(j, j)]).sum();
+    let start = start.map(|entries| given_sums(entries, n)).transpose()?;
+    let gram = Gram::Dense(transposed_product(&a, &a));
+    let identity: f64 = gram.diagonal().iter().sum();
     // Of many cells what is given is better than what comes out of no order, and soon as good as it gets.
     let many = start.is_some() && n > FEW_CELLS;
     let limit = if many { iterations.min(ENOUGH) } else { iterations };
     let mut descent = Descent { gram: &gram, progress: &mut progress, iterations: 0, limit, stopped: false };
     let (mut best, mut given): (Option<Point>, Option<Point>) = (None, None);
     if let Some(start) = start {
-        let around = scatter(start.nrows(), n, 0);
-        let sums = Matrix::from_fn(start.nrows(), n, |k, j| start[(k, j)] + SCATTERED * around[(k, j)]);
-        let points = [evaluate(&gram, start), evaluate(&gram, sums).map(|point| descent.run(point, TRIAL))];
-        given = points.into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
+        given = descent.from(start, TRIAL);
     }
     let most = if many { 0 } else { MOST_SUMS.min(n.div_ceil(4)) };
     let sizes = std::iter::successors(Some(1), |p| Some(2 * p)).take_while(|p| *p <= most);
@@ -283,6 +312,52 @@ pub fn p_identity(
     let total = 2.0 * best.map_or(identity, |point| point.value);
     let upper = (total / a.nrows() as f64).sqrt() * scale;
     Ok(PIdentity { sums: p, columns: n, strategy, upper, iterations })
+}
+
+/// Weighted sums as rows of a matrix.
+fn given_sums(entries: &[f64], n: usize) -> Result<Matrix, Error> {
+    let sound =
+        !entries.is_empty() && entries.len().is_multiple_of(n) && entries.iter().all(|v| v.is_finite() && *v >= 0.0);
+    let wrong = || Error::invalid("start", "must be rows of as many weights, none negative, as there are cells");
+    sound.then(|| from_rows(entries.len() / n, n, entries)).ok_or_else(wrong)
+}
+
+/// Weighted sums `Θ` beside the cells of ranges, running sums and cells, whose squared errors count with `weights`, one for
+/// each part of a union: better ones than those given, or these. Nothing is written out but `Θ`.
+///
+/// Ends after `iterations` evaluations, when `progress` breaks, or when multiplications enough are made: counted from the
+/// sizes, never by the clock.
+///
+/// Returns `Θ` row by row, the root mean squared error at `ε = 1`, and evaluations.
+///
+/// # Errors
+/// [`Error::Unsupported`] for other workloads; [`Error::InvalidParameter`] if the start has no rows of as many weights as
+/// there are cells, none negative.
+pub fn p_identity_of_line(
+    workload: &Workload,
+    weights: Option<&[f64]>,
+    start: &[f64],
+    iterations: usize,
+    mut progress: Progress<'_>,
+) -> Result<(Vec<f64>, f64, usize), Error> {
+    let line = Line::of(workload, weights)?;
+    let n = line.len;
+    let start = given_sums(start, n)?;
+    let p = start.nrows();
+    if line.gram_diagonal().is_none() {
+        return Err(Error::Unsupported("other queries beside ranges and running sums are written out".into()));
+    }
+    let afforded = OPERATIONS / (4 * p * p * n).max(1);
+    let gram = Gram::Line(line);
+    let limit = iterations.min(ENOUGH).min(afforded).max(1);
+    let mut descent = Descent { gram: &gram, progress: &mut progress, iterations: 0, limit, stopped: false };
+    let unsound = || Error::invalid("start", "its error is not finite");
+    let best = descent.from(start, usize::MAX).ok_or_else(unsound)?;
+    let parts = workload.parts();
+    let counted =
+        parts.iter().enumerate().map(|(k, part)| weights.map_or(1.0, |weights| weights[k]) * part.answers_len() as f64);
+    let upper = (2.0 * best.value / counted.sum::<f64>()).sqrt();
+    Ok((to_rows(&best.sums), upper, descent.iterations))
 }
 
 #[cfg(test)]
@@ -333,12 +408,44 @@ mod tests {
         assert!(early.iterations <= 4 && early.upper <= (2.0f64 * 5.0 / 2.0).sqrt() * (1.0 + 1e-12));
     }
 
+    /// From the same sums, as long: what is written out and what is not.
+    #[test]
+    fn lines_are_searched_as_their_matrices_are() {
+        let len = 40;
+        let sums = Workload::Linear { kernel: vec![1.0; len], len, center: 0 };
+        let parts = vec![Workload::Ranges { len }, sums, Workload::Histogram { len }];
+        let workload = Workload::Union { parts };
+        let weights = [1.0, 20.0, 5.0];
+        let start: Vec<f64> = (0..4 * len).map(|k| if k % len / 10 == k / len { 0.8 } else { 0.0 }).collect();
+        let go = &mut |_, _| ControlFlow::Continue(());
+        let (theta, upper, steps) = p_identity_of_line(&workload, Some(&weights), &start, 60, go).unwrap();
+        assert!(steps <= 60 && theta.len() == 4 * len && theta.iter().all(|t| *t >= 0.0));
+        let (rows, columns, mut entries) = workload.dense().unwrap();
+        let ends = [len * (len + 1) / 2, len * (len + 1) / 2 + len];
+        for (t, row) in entries.chunks_exact_mut(columns).enumerate() {
+            let weight: f64 = weights[ends.iter().filter(|end| t >= **end).count()];
+            for a in row.iter_mut() {
+                *a *= weight.sqrt();
+            }
+        }
+        let a = from_rows(rows, columns, &entries);
+        let asked = (len * (len + 1) / 2) as f64 + 20.0 * len as f64 + 5.0 * len as f64;
+        let of = |theta: &[f64]| {
+            let point = evaluate(&Gram::Dense(transposed_product(&a, &a)), from_rows(4, len, theta)).unwrap();
+            (2.0 * point.value / asked).sqrt()
+        };
+        assert!((of(&theta) / upper - 1.0).abs() < 1e-9, "{} {upper}", of(&theta));
+        assert!(upper < 0.97 * of(&start));
+        assert!(p_identity_of_line(&workload, Some(&weights), &[-1.0; 40], 9, go).is_err());
+        assert!(p_identity_of_line(&Workload::Histogram { len }, None, &start, 9, go).is_err());
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn gradients_are_slopes(entries in prop::collection::vec(-2.0f64..2.0, 12), seed in 0u64..1000) {
             let a = from_rows(3, 4, &entries);
-            let gram = transposed_product(&a, &a);
+            let gram = Gram::Dense(transposed_product(&a, &a));
             let sums = scatter(2, 4, seed);
             let Some(point) = evaluate(&gram, sums.clone()) else { return Ok(()) };
             for k in 0..2 {
