@@ -102,19 +102,43 @@ class _Linear(Family):
             automatic = [m for m in automatic if m.law != "gaussian"]
         fits, refused = _fits(request, automatic, progress)
         fits = sorted(fits + near, key=lambda fit: MECHANISMS.index(fit.mechanism))
-        if not fits and request.constraint is not None:
-            return self._projecting(request, progress)
+        if request.constraint is not None:
+            # What is made for a constraint first: ties are its own.
+            return fits + self._projecting(request, progress, searched=bool(fits))
         if not fits:
             raise none_serves(refused)
         return fits
 
-    def _projecting(self, request: Request, progress: Progress | None) -> list[LinearFit]:
-        """Return the mechanism of least error whose answers can be projected: too many cells for a search unasked."""
+    def _projecting(self, request: Request, progress: Progress | None, *, searched: bool) -> list[LinearFit]:
+        """Return the mechanism that would be taken without a constraint, projected.
+
+        With what is made for one if that is not possible without more error, and was not searched for.
+
+        Raises:
+            UnsupportedMechanismError: None serves.
+        """
         free = self.candidates(replace(request, constraint=None), progress)
-        for fit in sorted(free, key=lambda fit: (fit is not _chosen(free, request), fit.error(request.objective))):
-            with suppress(UnsupportedMechanismError):
-                return [fit_linear(request, fit.mechanism, fit.branching, fit.factorization, parts=fit.parts)]
-        raise UnsupportedMechanismError("no mechanism for these queries measures a table that a constraint is about")
+        first = _chosen(free, request)
+        others = sorted(free, key=lambda fit: fit.error(request.objective))
+        found: list[LinearFit] = []
+        why = UnsupportedMechanismError("no mechanism for these queries measures a table")
+        for fit in (first, *others):
+            try:
+                own = fit_linear(request, fit.mechanism, fit.branching, fit.factorization, parts=fit.parts)
+            except UnsupportedMechanismError as error:
+                why = error
+                continue
+            found = [replace(own, passed_over=fit.passed_over)]
+            break
+        if searched or (found and _compares(found[0], first, request)):
+            return found
+        with suppress(UnsupportedMechanismError):
+            found.append(
+                _best_branching(request, named(MECHANISMS, "sparse", request.privacy, request.noise), progress)
+            )
+        if not found:
+            raise why
+        return found
 
     def shown(self, request: Request, progress: Progress | None = None) -> Shown:
         # Thresholds serve every table, but are judged by its cells; a calibration by composition takes seconds.
@@ -125,8 +149,11 @@ class _Linear(Family):
         automatic = [fit for fit in fits if _is_automatic(fit.mechanism, request)]
         automatic = automatic or [fit for fit in fits if fit.mechanism.automatic]
         sketches = [fit for fit in fits if fit.mechanism.strategy == "compressive"]
-        # With too little memory for the cells only a sketch is left.
-        chosen = _chosen(sketches if sketches and _is_too_large(request) else automatic, request)
+        if request.constraint is not None:
+            chosen = self.choose(request, progress)
+        else:
+            # With too little memory for the cells only a sketch is left.
+            chosen = _chosen(sketches if sketches and _is_too_large(request) else automatic, request)
         ordered = sorted(fits, key=lambda fit: (_guesses(fit), fit.error(request.objective)))
         return Shown(
             ordered,
@@ -160,6 +187,11 @@ class _Linear(Family):
 
 
 LINEAR = _Linear()
+
+
+def _compares(fit: LinearFit, other: LinearFit, request: Request) -> bool:
+    """Return whether a fit has no more error than another, but for a tie."""
+    return fit.error(request.objective) <= 1.01 * other.error(request.objective)
 
 
 def _guesses(fit: LinearFit) -> bool:
@@ -248,7 +280,6 @@ def _fits(
     def fit_one(mechanism: Mechanism) -> LinearFit:
         if mechanism.searched(request.workload) and not affords(request, mechanism.law, mechanism.strategy):
             raise UnsupportedMechanismError(_UNASKED)
-        asked = request if mechanism.projected else replace(request, constraint=None)
-        return _best_branching(asked, mechanism, progress)
+        return _best_branching(request, mechanism, progress)
 
     return fit_all(filter(serves, mechanisms), request, fit_one)

@@ -29,6 +29,8 @@ __all__ = ["LinearFit", "least_gaussian_error"]
 
 # Cells are counts without an upper bound where they may be this much larger than the error.
 _LARGE = 64.0
+# Cells of which a projection may take minutes.
+_MINUTES = 2**17
 _NOISES = {
     "l2": "Gaussian",
     "l1": "Laplace",
@@ -228,6 +230,10 @@ class LinearFit(LinearMeasurement):
                 )
         if constraint is not None:
             lines.append(f"projection     answers are projected onto {constraint}; intervals are around the others")
+            if (self.request.workload.core.input_len or 0) > _MINUTES:
+                lines.append(
+                    "               that may take minutes with so many cells; it can be interrupted and repeated"
+                )
             if zero_is_better(self):
                 lines.append(
                     "               an answer of zero to every query would have less error than the noise: "

@@ -18,10 +18,9 @@ import numpy as np
 
 from sordino import _core
 from sordino.accuracy.factorizations import condensed, dense
-from sordino.mechanisms.linear.measurement import LinearMeasurement, answers_of_table, door_of
+from sordino.mechanisms.linear.measurement import LinearMeasurement, answers_of_table
 from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.guarantees import ApproxDP
-from sordino.privacy.units import AddRemove
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ _MOST_ENTRIES = 2**24
 _SMALL = 4096
 _TOLERANCES = (1e-3, 1e-2)
 _STEPS = 2000
+# Doubles tell no smaller gap.
+_LEAST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +96,11 @@ def _nearest(fitted: LinearMeasurement, constraint: Constraint, measured: Array)
     cells = fitted.request.workload.core.input_len or 0
     noise, size = fitted.door.noise, _size(fitted, constraint, cells)
     expected = len(measured) * noise**2
-    # What is left of the noise: few records leave less than all coordinates have.
-    column = door_of(fitted.strategy, AddRemove(1, one_signed=True), fitted.domain, fitted.ratio).sensitivity[0]
+    # What is left of the noise: few records leave less than all coordinates have. Columns are no longer than what the
+    # unit changes.
+    column = fitted.door.sensitivity[0]
     left = min(expected, 4.0 * size * noise * column * math.sqrt(2.0 * math.log(2.0 * cells)))
-    tolerance = _TOLERANCES[cells > _SMALL] * left
+    tolerance = max(_TOLERANCES[cells > _SMALL] * left, _LEAST * expected)
     table, gap, iterations = _core.nearest_cells(fitted.strategy, measured, constraint.kind, size, tolerance, _STEPS)
     support = np.flatnonzero(table)
     report = Projection(support, table[support], gap / expected, iterations)

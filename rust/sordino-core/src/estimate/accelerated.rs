@@ -16,8 +16,10 @@ const GROWTH: f64 = 1.5;
 /// A curvature shrinks by this factor each step: the face that the search is on may be flatter than its way there.
 const DECAY: f64 = 0.98;
 
-/// What rounding adds to the squares that the curvature is tested with.
+/// What rounding adds to the squares that the curvature is tested with: relative, and relative to the square of the image,
+/// of which a tiny step is the difference.
 const ROUNDING: f64 = 1e-9;
+const CANCELLED: f64 = 1e-24;
 
 /// Weights, their image `C w`, and the objective there.
 #[derive(Debug, Clone)]
@@ -132,7 +134,8 @@ impl<'a, O: Operator> Search<'a, O> {
             let bend = half_squared_distance(&self.next.image, &self.ahead.image);
             let length = half_squared_distance(&self.next.weights, &self.ahead.weights);
             // No step is longer than the norm of C allows; beyond it rounding is seen, not curvature.
-            if bend <= self.curvature * length * (1.0 + ROUNDING) || self.curvature >= limit {
+            let seen = CANCELLED * dot(&self.ahead.image, &self.ahead.image);
+            if bend <= self.curvature * length * (1.0 + ROUNDING) + seen || self.curvature >= limit {
                 break;
             }
             self.curvature = (GROWTH * self.curvature).min(limit);

@@ -14,10 +14,7 @@ use super::constraint::Constraint;
 use super::recovery::Operator;
 use crate::error::Error;
 use crate::interrupt::poll;
-use crate::strategy::{Encoded, Encoding, Input, Strategy};
-
-/// Bits of the largest cell where cells that are no integers are encoded as integers near them.
-const CELL_BITS: std::ops::RangeInclusive<u32> = 8..=44;
+use crate::strategy::{Encoding, Strategy};
 
 /// The result of [`nearest_cells`].
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +36,8 @@ struct Whitened<'a> {
     weights: Vec<f64>,
     /// What noise in common takes off every number, times the sum of all.
     common: f64,
-    /// Largest cell of an encode.
-    largest: u64,
+    /// At least the largest sum of the magnitudes of a row of `B`.
+    fullest: f64,
 }
 
 impl<'a> Whitened<'a> {
@@ -52,11 +49,12 @@ impl<'a> Whitened<'a> {
         // (aI + sJ)^{-1/2} = (I − (1 − √(a/(a + ds)))/d J)/√a.
         let (own, shared) = (variances.first().copied().unwrap_or(1.0), strategy.common_noise());
         let common = (1.0 - (own / (own + rows as f64 * shared)).sqrt()) / rows as f64;
-        let fits = |bits: &u32| strategy.encoding(1 << bits).is_ok();
-        let bits = CELL_BITS.rev().find(fits);
-        let largest = 1 << bits.ok_or_else(|| Error::Overflow("the measured sums overflow".into()))?;
+        let fullest = match strategy.encoding(1)? {
+            Encoding::Exact { max_abs } => max_abs as f64,
+            Encoding::Float { max_abs, .. } => max_abs,
+        };
         let weights = variances.iter().map(|variance| variance.sqrt().recip()).collect();
-        Ok(Self { strategy, columns, weights, common, largest })
+        Ok(Self { strategy, columns, weights, common, fullest })
     }
 
     fn whiten(&self, values: &mut [f64]) {
@@ -69,36 +67,10 @@ impl<'a> Whitened<'a> {
         values.iter_mut().zip(&self.weights).for_each(|(value, weight)| *value *= weight);
     }
 
-    /// `B x` by an encode of integers near multiples of the cells.
-    fn encoded(&self, x: &[f64], out: &mut [f64]) {
-        let most = x.iter().fold(0.0f64, |most, cell| most.max(cell.abs()));
-        if most == 0.0 {
-            return out.fill(0.0);
-        }
-        let scale = self.largest as f64 / most;
-        let units: Vec<i64> = x.iter().map(|cell| (cell * scale).round() as i64).collect();
-        let cells = Input::Cells(&units);
-        let served = "a table is served";
-        if let Encoding::Exact { .. } = self.strategy.encoding(self.largest).expect(served) {
-            let mut sums = vec![0; out.len()];
-            self.strategy.encode(cells, self.largest, Encoded::Exact(&mut sums)).expect(served);
-            out.iter_mut().zip(sums).for_each(|(slot, sum)| *slot = sum as f64);
-        } else {
-            self.strategy.encode(cells, self.largest, Encoded::Float(&mut *out)).expect(served);
-        }
-        for slot in out.iter_mut() {
-            *slot /= scale;
-        }
-    }
-
-    /// `‖C‖² ≤ ‖C‖_F²`, by the largest sum of a row for cells of magnitude 1.
+    /// `‖C‖² ≤ ‖C‖_F²`, by the largest sum of a row.
     fn squared_norm_bound(&self) -> f64 {
-        let row = match self.strategy.encoding(self.largest).expect("looked at before") {
-            Encoding::Exact { max_abs } => max_abs as f64,
-            Encoding::Float { max_abs, .. } => max_abs,
-        };
         let steepest = self.weights.iter().fold(0.0f64, |most, weight| most.max(*weight));
-        self.weights.len() as f64 * (steepest * row / self.largest as f64).powi(2) * (1.0 + 1e-6)
+        self.weights.len() as f64 * (steepest * self.fullest).powi(2) * (1.0 + 1e-6)
     }
 }
 
@@ -112,10 +84,7 @@ impl Operator for Whitened<'_> {
     }
 
     fn apply(&self, x: &[f64], out: &mut [f64]) {
-        match self.strategy.multiplied(x) {
-            Some(product) => out.copy_from_slice(&product),
-            None => self.encoded(x, out),
-        }
+        out.copy_from_slice(&self.strategy.multiplied(x).expect("looked at before"));
         self.whiten(out);
     }
 
@@ -153,8 +122,13 @@ pub fn nearest_cells(
     }
     let mut target = y.to_vec();
     operator.whiten(&mut target);
-    let start =
-        vec![if matches!(constraint, Constraint::Absolute(_)) { 0.0 } else { constraint.size() / cells as f64 }; cells];
+    // Where what was measured is itself a table, near to it.
+    let uniform = if matches!(constraint, Constraint::Absolute(_)) { 0.0 } else { constraint.size() / cells as f64 };
+    let mut start = strategy.cells(y).filter(|cells| cells.iter().all(|cell| cell.is_finite()));
+    if let Some(own) = &mut start {
+        constraint.nearest(own);
+    }
+    let start = start.unwrap_or_else(|| vec![uniform; cells]);
     let mut search = Search::new(&operator, operator.squared_norm_bound(), &target, constraint, start);
     let (mut lower, mut step) = (0.0f64, 0);
     loop {
@@ -203,11 +177,7 @@ mod tests {
             let (m, noise) = (strategy.measured_len(), strategy.unit_variances());
             let operator = Whitened::new(&*strategy).unwrap();
             let cells = operator.columns;
-            let product = |x: &[f64]| {
-                let mut out = vec![0.0; m];
-                operator.encoded(x, &mut out);
-                out
-            };
+            let product = |x: &[f64]| strategy.multiplied(x).unwrap();
             let column = |j: usize| product(&(0..cells).map(|i| f64::from(u8::from(i == j))).collect::<Vec<_>>());
             let columns: Vec<Vec<f64>> = (0..cells).map(column).collect();
             let truth: Vec<f64> = (0..cells).map(|j| if j % 4 == 1 { 7.0 } else { 0.0 }).collect();

@@ -159,6 +159,10 @@ impl Strategy for Common {
         self.cells.cells(y)
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        self.cells.multiplied(x)
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         self.cells.transposed(y)
     }

@@ -4,10 +4,9 @@ use super::entries::{EXACT_PAIRS, Entries, norm, term};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats, integers, not_in_row_space, table};
 use crate::changes::Proved;
 use crate::error::Error;
-use crate::linear_algebra::Matrix;
+use crate::linear_algebra::{Matrix, along_axis, thin_singular};
 use crate::unit::Unit;
 use crate::upper::Upper;
-use nalgebra::{DMatrix, DVector, Dyn, SVD};
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -25,8 +24,8 @@ pub(super) struct Dense {
     /// Of [`Strategy::refined`], one a run of rows.
     factors: Vec<f64>,
     several: Proved,
-    /// Singular values of `Aᵀ`, columns in units of their noise, when further queries are first asked.
-    transposed: OnceLock<SVD<f64, Dyn, Dyn>>,
+    /// Singular vectors and values of `Aᵀ`, columns in units of their noise, when further queries are first asked.
+    transposed: OnceLock<Option<(Matrix, Vec<f64>, Matrix)>>,
 }
 
 impl Dense {
@@ -80,10 +79,10 @@ impl Dense {
     }
 
     /// What is measured in units of its noise, transposed; and those units.
-    fn transpose(&self) -> (DMatrix<f64>, Vec<f64>) {
+    fn transpose(&self) -> (Matrix, Vec<f64>) {
         let noise = each_row(&self.steps(), &self.factors);
         let of_row = |i: usize| noise.get(i).copied().unwrap_or(1.0);
-        (DMatrix::from_fn(self.columns, self.rows, |j, i| of_row(i) * self.entries.at(i * self.columns + j)), noise)
+        (Matrix::from_fn(self.columns, self.rows, |j, i| of_row(i) * self.entries.at(i * self.columns + j)), noise)
     }
 
     /// `Σ_j |b_ij|` for every row.
@@ -174,6 +173,11 @@ impl Strategy for Dense {
         self.entries.variances(&self.unit_variances(), out);
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let entry = |i: usize, j: usize| self.entries.at(i * self.columns + j);
+        Some((0..self.rows).map(|i| x.iter().enumerate().map(|(j, v)| entry(i, j) * v).sum()).collect())
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let mut out = vec![0.0; self.columns];
         for (i, value) in y.iter().enumerate() {
@@ -187,11 +191,17 @@ impl Strategy for Dense {
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         // Least squares by the pseudo-inverse, and a check that the row was reached.
         let (transposed, noise) = self.transpose();
-        let matrix = self.transposed.get_or_init(|| transposed.clone().svd(true, true));
-        let target = DVector::from_column_slice(row);
-        let cutoff = matrix.singular_values.max() * 1e-12;
-        let weights = matrix.solve(&target, cutoff).map_err(|_| not_in_row_space())?;
-        if (transposed * &weights - &target).norm() > 1e-9 * target.norm() {
+        let parts = self.transposed.get_or_init(|| thin_singular(&transposed)).as_ref();
+        let (left, values, right) = parts.ok_or_else(not_in_row_space)?;
+        let cutoff = values.iter().fold(0.0f64, |most, value| most.max(*value)) * 1e-12;
+        let mut inner = along_axis(left, true, row, 1);
+        inner.iter_mut().zip(values).for_each(|(v, value)| *v = if *value > cutoff { *v / value } else { 0.0 });
+        let weights = along_axis(right, false, &inner, 1);
+        let reached = along_axis(&transposed, false, &weights, 1);
+        let norm = |of: &mut dyn Iterator<Item = f64>| of.map(|v| v * v).sum::<f64>().sqrt();
+        let missed = norm(&mut reached.iter().zip(row).map(|(got, wanted)| got - wanted));
+        // What is not a number has missed as well.
+        if missed.is_nan() || missed > 1e-9 * norm(&mut row.iter().copied()) {
             return Err(not_in_row_space());
         }
         let units = noise.iter().copied().chain(std::iter::repeat(1.0));

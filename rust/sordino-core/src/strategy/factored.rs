@@ -207,6 +207,8 @@ impl Factored {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Map {
+    /// `B`.
+    Direct,
     /// `Bᵀ`.
     Transposed,
     /// `B⁺`.
@@ -221,8 +223,8 @@ impl Factored {
         let mut values = values.to_vec();
         let mut inner = 1;
         for part in self.parts.iter().rev() {
-            let matrix = if map == Map::Transposed { &part.matrix } else { &part.inverse };
-            let transposed = map != Map::Inverse;
+            let matrix = if matches!(map, Map::Direct | Map::Transposed) { &part.matrix } else { &part.inverse };
+            let transposed = matches!(map, Map::Transposed | Map::InverseTransposed);
             values = along_axis(matrix, transposed, &values, inner);
             inner *= if transposed { matrix.ncols() } else { matrix.nrows() };
         }
@@ -362,6 +364,10 @@ impl Strategy for Factored {
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
         self.parts.iter().all(|part| part.fixed.rows >= part.fixed.columns).then(|| self.map(Map::Inverse, y))
+    }
+
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        Some(self.map(Map::Direct, x))
     }
 
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {

@@ -188,6 +188,11 @@ impl Strategy for Haar {
         }
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let weighted = |(i, v): (usize, f64)| v * self.weights[Self::level_of(i)] as f64;
+        Some(self.analyse(x).into_iter().enumerate().map(weighted).collect())
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let weighted: Vec<f64> =
             y.iter().enumerate().map(|(i, v)| v * self.weights[Self::level_of(i)] as f64).collect();

@@ -86,6 +86,10 @@ impl Strategy for Identity {
         Some(y.to_vec())
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        Some(x.to_vec())
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         Some(y.to_vec())
     }

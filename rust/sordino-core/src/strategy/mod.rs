@@ -32,6 +32,7 @@ mod probe;
 mod product;
 mod recipe;
 mod records;
+mod sets;
 mod sparse;
 mod split;
 mod square_root;
@@ -270,7 +271,7 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// `B x` of cells that are no integers, where that is quicker than an encode of integers near them.
+    /// `B x` of cells that are no integers, in floating point; none where no table of cells is measured.
     fn multiplied(&self, _x: &[f64]) -> Option<Vec<f64>> {
         None
     }

@@ -193,6 +193,12 @@ impl Strategy for Output {
         out.fill(noise * self.unit() * self.unit());
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let (mut out, unit) = (vec![0.0; self.input_len], self.unit());
+        self.workload.apply(x, &mut out);
+        Some(out.into_iter().map(|v| v / unit).collect())
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         // The filter backwards: tap j of it reaches from output t to input t + center − j.
         let mut kernel = self.kernel.clone();

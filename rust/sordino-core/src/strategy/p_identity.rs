@@ -237,6 +237,12 @@ impl Strategy for PIdentity {
         Some(self.solve(&self.gathered(y, |row| self.gains[row])))
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let own = self.own.iter().zip(x).map(|(d, v)| *d as f64 * v);
+        let sums = self.sums.chunks_exact(x.len()).map(|row| row.iter().zip(x).map(|(b, v)| *b as f64 * v).sum());
+        Some(own.chain(sums).collect())
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         Some(self.gathered(y, |_| 1.0))
     }

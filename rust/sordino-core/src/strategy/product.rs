@@ -210,6 +210,21 @@ impl Product {
         }
         values
     }
+
+    /// The same of maps that some lines may not have: then there are none.
+    fn each_axis_known(
+        &self,
+        table: &[f64],
+        sizes: impl Fn(usize, &Axis) -> (usize, usize),
+        map: impl Fn(&dyn Strategy, &[f64]) -> Option<Vec<f64>> + Sync,
+    ) -> Option<Vec<f64>> {
+        let missing = AtomicBool::new(false);
+        let mapped = self.each_axis(table, sizes, |strategy, line, out| match map(strategy, line) {
+            Some(numbers) => out.copy_from_slice(&numbers),
+            None => missing.store(true, Ordering::Relaxed),
+        });
+        (!missing.into_inner()).then_some(mapped)
+    }
 }
 
 impl Strategy for Product {
@@ -352,18 +367,12 @@ impl Strategy for Product {
         })
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        self.each_axis_known(x, |_, axis| (axis.cells(), axis.measured()), |strategy, line| strategy.multiplied(line))
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
-        // An axis without a transpose leaves none.
-        let missing = AtomicBool::new(false);
-        let cells = self.each_axis(
-            y,
-            |_, axis| (axis.measured(), axis.cells()),
-            |strategy, line, out| match strategy.transposed(line) {
-                Some(cells) => out.copy_from_slice(&cells),
-                None => missing.store(true, Ordering::Relaxed),
-            },
-        );
-        (!missing.into_inner()).then_some(cells)
+        self.each_axis_known(y, |_, axis| (axis.measured(), axis.cells()), |strategy, line| strategy.transposed(line))
     }
 
     fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
@@ -384,15 +393,7 @@ impl Strategy for Product {
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        let outside = AtomicBool::new(false);
-        let weights = self.each_axis(
-            row,
-            |_, axis| (axis.cells(), axis.measured()),
-            |strategy, line, out| match strategy.weights(line) {
-                Ok(weights) => out.copy_from_slice(&weights),
-                Err(_) => outside.store(true, Ordering::Relaxed),
-            },
-        );
-        if outside.into_inner() { Err(not_in_row_space()) } else { Ok(weights) }
+        let sizes = |_: usize, axis: &Axis| (axis.cells(), axis.measured());
+        self.each_axis_known(row, sizes, |strategy, line| strategy.weights(line).ok()).ok_or_else(not_in_row_space)
     }
 }

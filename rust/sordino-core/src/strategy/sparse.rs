@@ -161,6 +161,11 @@ impl Strategy for Sparse {
         self.entries.variances(&self.unit_variances(), out);
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let cell = |k: usize| self.entries.at(k) * x[self.indices[k] as usize];
+        Some((0..self.measured_len()).map(|t| self.row(t).map(cell).sum()).collect())
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let mut out = vec![0.0; self.columns];
         for (t, value) in y.iter().enumerate() {

@@ -302,6 +302,14 @@ impl Strategy for Split {
         Some((sum / weights, largest))
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let parts = self.parts.iter().map(|part| {
+            let own = part.strategy.multiplied(x)?;
+            Some(own.into_iter().map(|v| part.scale() * v).collect::<Vec<_>>())
+        });
+        Some(parts.collect::<Option<Vec<_>>>()?.concat())
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let (mut sum, mut rest) = (Vec::new(), y);
         for part in &self.parts {

@@ -189,6 +189,10 @@ impl Strategy for Tree {
         }
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        Some(self.totals(x))
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let (mut above, mut rest) = (vec![0.0], y);
         for nodes in &self.levels {

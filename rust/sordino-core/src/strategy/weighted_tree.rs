@@ -321,6 +321,11 @@ impl Strategy for WeightedTree {
         Some(cells)
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let each = self.levels.iter().zip(self.totals(x));
+        Some(each.flat_map(|(level, sums)| sums.into_iter().map(|sum| level.weight as f64 * sum)).collect())
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let mut cells = self.project(y, |level| level.weight as f64);
         cells.truncate(self.len);

@@ -119,6 +119,13 @@ impl Strategy for Z2 {
         out.fill(total / (n * n));
     }
 
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let mut out = x.to_vec();
+        walsh_hadamard(&mut out);
+        out.iter_mut().zip(&self.weights).for_each(|(v, w)| *v *= *w as f64);
+        Some(out)
+    }
+
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let mut out: Vec<f64> = y.iter().zip(&self.weights).map(|(v, w)| v * *w as f64).collect();
         walsh_hadamard(&mut out);

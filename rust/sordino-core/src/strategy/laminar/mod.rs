@@ -19,7 +19,7 @@ use crate::workload::{Workload, spread};
 use forest::{Forest, NONE};
 use solve::Solver;
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
+use std::ops::{AddAssign, RangeInclusive};
 
 /// Nodes on the ways from roots to leaves that are looked at one by one.
 const MOST_NODES: usize = 1 << 22;
@@ -252,6 +252,18 @@ impl Laminar {
         if self.geometry == Geometry::L1 { sum } else { sum.sqrt() }
     }
 
+    /// Sums of the cells in every node.
+    fn node_sums<T: Copy + Default + AddAssign>(&self, cells: &[T]) -> Vec<T> {
+        let mut sums = vec![T::default(); self.forest.len()];
+        for (cell, leaf) in cells.iter().zip(&self.forest.leaf_of) {
+            if *leaf != NONE {
+                sums[*leaf as usize] += *cell;
+            }
+        }
+        self.forest.add_up(&mut sums);
+        sums
+    }
+
     /// Sums over every node of `G^{-1} Bᵀ y`.
     fn estimates(&self, y: &[f64]) -> Vec<f64> {
         self.solver.sums(&self.forest, &self.passed_down(self.gains.iter().zip(y).map(|(gain, value)| gain * value)))
@@ -318,13 +330,7 @@ impl Strategy for Laminar {
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        let mut sums = vec![0i64; self.forest.len()];
-        for (cell, leaf) in table(x)?.iter().zip(&self.forest.leaf_of) {
-            if *leaf != NONE {
-                sums[*leaf as usize] += cell;
-            }
-        }
-        self.forest.add_up(&mut sums);
+        let sums = self.node_sums(table(x)?);
         for (slot, v) in integers(out).iter_mut().zip(&self.measured) {
             *slot = self.weights[*v as usize] * sums[*v as usize];
         }
@@ -357,6 +363,11 @@ impl Strategy for Laminar {
             let sums = self.estimates(y);
             self.forest.leaf_of.iter().map(|leaf| sums[*leaf as usize]).collect()
         })
+    }
+
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let sums = self.node_sums(x);
+        Some(self.measured.iter().map(|v| self.weights[*v as usize] as f64 * sums[*v as usize]).collect())
     }
 
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {

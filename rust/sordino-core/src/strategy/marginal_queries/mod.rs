@@ -16,9 +16,8 @@ mod tests;
 
 pub use axis::Rows;
 
-use super::marginals::{lift, sources, subsets};
-use super::records::count;
-use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space, table};
+use super::sets::{below, lift, pieces, sources, subsets, tables, weigh};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::unit::Unit;
@@ -207,16 +206,6 @@ impl MarginalQueries {
         values
     }
 
-    /// Integers of a block from its marginal table.
-    fn encode_block(&self, block: &Block, table: &[i64], out: &mut [i64]) {
-        let values = table.iter().map(|v| i128::from(*v)).collect();
-        let values = self.each_axis(&block.set, values, Axis::encode, true);
-        let weight = i128::from(block.weight);
-        // Saturation is 1-Lipschitz, and at a multiple of the step; `encoding` keeps tables, and 2^31 records, away from it.
-        let most = (1 << 61) / weight;
-        out.iter_mut().zip(values).for_each(|(slot, value)| *slot = (value.clamp(-most, most) * weight) as i64);
-    }
-
     /// What a block says of its marginal table.
     fn recovered(&self, block: &Block, measured: &[f64]) -> Vec<f64> {
         let values = measured.iter().map(|v| v / block.weight as f64).collect();
@@ -302,32 +291,12 @@ impl Strategy for MarginalQueries {
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        let tables: Vec<Vec<i64>> = self
-            .sets
-            .par_iter()
-            .map(|set| {
-                let mut out = vec![0; cells(&self.levels, set)];
-                match x {
-                    Input::Codes(codes) => count(codes, &self.levels, set, &mut out),
-                    cells => marginal(table(cells)?, &self.levels, set, &mut out),
-                }
-                Ok(out)
-            })
-            .collect::<Result<_, Error>>()?;
-        let mut slices = Vec::with_capacity(self.blocks.len());
-        let mut rest = integers(out);
-        for block in &self.blocks {
-            let (slice, tail) = rest.split_at_mut(block.len);
-            slices.push(slice);
-            rest = tail;
-        }
+        let counted = tables(&self.levels, &self.sets, x)?;
+        let slices = pieces(integers(out), self.blocks.iter().map(|block| block.len));
         slices.into_par_iter().zip(&self.blocks).for_each(|(slice, block)| {
-            let outer = &self.sets[block.source];
-            let levels: Vec<usize> = outer.iter().map(|i| self.levels[*i]).collect();
-            let positions: Vec<usize> = block.set.iter().map(|i| outer.binary_search(i).expect("a subset")).collect();
-            let mut table = vec![0; cells(&self.levels, &block.set)];
-            marginal(&tables[block.source], &levels, &positions, &mut table);
-            self.encode_block(block, &table, slice);
+            let table = below(&self.levels, &self.sets[block.source], &counted[block.source], &block.set);
+            let values = table.into_iter().map(i128::from).collect();
+            weigh(self.each_axis(&block.set, values, Axis::encode, true), block.weight, slice);
         });
         Ok(())
     }
@@ -338,14 +307,8 @@ impl Strategy for MarginalQueries {
             .par_iter()
             .map(|block| self.recovered(block, &y[block.offset..block.offset + block.len]))
             .collect();
-        let mut slices = Vec::with_capacity(self.sets.len());
-        let mut rest = out;
-        for set in &self.sets {
-            let (own, tail) = rest.split_at_mut(queries::answers(&self.queries, set));
-            slices.push((own, set));
-            rest = tail;
-        }
-        slices.into_par_iter().for_each(|(own, set)| {
+        let slices = pieces(out, self.sets.iter().map(|set| queries::answers(&self.queries, set)));
+        slices.into_par_iter().zip(&self.sets).for_each(|(own, set)| {
             let mut table = vec![0.0; cells(&self.levels, set)];
             for k in self.below(set) {
                 lift(&self.levels, &parts[k], &self.blocks[k].set, set, &mut table);
@@ -356,9 +319,8 @@ impl Strategy for MarginalQueries {
 
     fn variances(&self, out: &mut [f64]) {
         let noise = self.geometry.white();
-        let mut rest = out;
-        for set in &self.sets {
-            let (own, tail) = rest.split_at_mut(queries::answers(&self.queries, set));
+        let slices = pieces(out, self.sets.iter().map(|set| queries::answers(&self.queries, set)));
+        for (own, set) in slices.into_iter().zip(&self.sets) {
             own.fill(0.0);
             for k in self.below(set) {
                 let block = &self.blocks[k];
@@ -370,7 +332,6 @@ impl Strategy for MarginalQueries {
                 }));
                 own.iter_mut().zip(outer(&each)).for_each(|(slot, variance)| *slot += variance);
             }
-            rest = tail;
         }
     }
 

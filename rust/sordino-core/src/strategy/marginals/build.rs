@@ -2,9 +2,10 @@
 
 use super::axis::Axis;
 use super::boxed::Boxed;
-use super::{Marginals, Piece, Shares, subsets};
+use super::{Marginals, Piece, Shares};
 use crate::error::Error;
 use crate::strategy::Geometry;
+use crate::strategy::sets::{sources, subsets};
 use crate::workload::{Workload, cells};
 use std::collections::BTreeMap;
 
@@ -78,25 +79,6 @@ impl Levels<'_> {
             *weight = weight.max(if squared { least.sqrt() } else { least });
         }
     }
-}
-
-/// Number of the smallest wanted table that each piece is counted from.
-pub(in crate::strategy) fn sources(
-    radices: &[usize],
-    sets: &[Vec<usize>],
-    direct: bool,
-) -> BTreeMap<Vec<usize>, usize> {
-    let mut sources: BTreeMap<Vec<usize>, (usize, usize)> = BTreeMap::new();
-    for (s, set) in sets.iter().enumerate() {
-        let size = cells(radices, set);
-        for below in if direct { vec![set.clone()] } else { subsets(set) } {
-            let source = sources.entry(below).or_insert((size, s));
-            if size < source.0 {
-                *source = (size, s);
-            }
-        }
-    }
-    sources.into_iter().map(|(set, (_, source))| (set, source)).collect()
 }
 
 impl Marginals {

@@ -11,17 +11,16 @@ mod boxed;
 mod build;
 mod residuals;
 
-use super::records::{BitSets, count};
-use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space, table};
+use super::records::BitSets;
+use super::sets::{below, lift, pieces, subsets, tables, weigh};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, cells, marginal};
 use axis::Axis;
-pub(super) use build::sources;
 use rayon::prelude::*;
-pub(super) use residuals::lift;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Records (as codes) that one release can hold: residuals stay exact below this, and saturate above.
 const MAX_RECORDS: u64 = 1 << 31;
@@ -138,23 +137,8 @@ impl Marginals {
         f[1..].iter().copied().reduce(f64::min).map(|least| least - error)
     }
 
-    /// Marginal counts of every wanted set.
-    fn tables(&self, x: Input<'_>) -> Result<BTreeMap<Vec<usize>, Vec<i64>>, Error> {
-        self.sets
-            .par_iter()
-            .map(|set| {
-                let mut out = vec![0; cells(&self.radices, set)];
-                match x {
-                    Input::Codes(codes) => count(codes, &self.radices, set, &mut out),
-                    cells => marginal(table(cells)?, &self.radices, set, &mut out),
-                }
-                Ok((set.clone(), out))
-            })
-            .collect()
-    }
-
-    fn bitset_tables(&self, bits: &BitSets) -> BTreeMap<Vec<usize>, Vec<i64>> {
-        self.sets.par_iter().map(|set| (set.clone(), bits.count(&self.radices, set))).collect()
+    fn bitset_tables(&self, bits: &BitSets) -> Vec<Vec<i64>> {
+        self.sets.par_iter().map(|set| bits.count(&self.radices, set)).collect()
     }
 }
 
@@ -241,34 +225,18 @@ impl Strategy for Marginals {
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let out = integers(out);
         let small = self.sets.iter().all(|set| cells(&self.radices, set) <= BITSET_CELLS);
-        let tables = match x {
+        let tables_of_sets = match x {
             Input::Codes(codes) if small => self.bitset_tables(&BitSets::of(codes, &self.radices)),
-            _ => self.tables(x)?,
+            _ => tables(&self.radices, &self.sets, x)?,
         };
-        let mut slices = Vec::with_capacity(self.pieces.len());
-        let mut rest = out;
-        for piece in &self.pieces {
-            let (slice, tail) = rest.split_at_mut(piece.len);
-            slices.push(slice);
-            rest = tail;
-        }
         // Each residual from the smallest wanted table above it.
+        let slices = pieces(out, self.pieces.iter().map(|piece| piece.len));
         slices.into_par_iter().zip(&self.pieces).for_each(|(slice, piece)| {
-            let outer = &self.sets[piece.source];
-            let radices: Vec<usize> = outer.iter().map(|i| self.radices[*i]).collect();
-            let positions: Vec<usize> = piece.set.iter().map(|i| outer.binary_search(i).expect("a subset")).collect();
-            let mut table = vec![0; cells(&self.radices, &piece.set)];
-            marginal(&tables[outer], &radices, &positions, &mut table);
+            let table = below(&self.radices, &self.sets[piece.source], &tables_of_sets[piece.source], &piece.set);
             if self.direct {
                 slice.copy_from_slice(&table);
-                return;
-            }
-            for (slot, value) in slice.iter_mut().zip(self.residual(&table, &piece.set)) {
-                // Saturation is 1-Lipschitz, and at a multiple of the step; `encoding` keeps tables, and 2^31 records,
-                // away from it.
-                let weight = i128::from(piece.weight);
-                let most = (1 << 61) / weight;
-                *slot = (value.clamp(-most, most) * weight) as i64;
+            } else {
+                weigh(self.residual(&table, &piece.set), piece.weight, slice);
             }
         });
         Ok(())
@@ -280,14 +248,8 @@ impl Strategy for Marginals {
         } else {
             self.pieces.iter().map(|piece| self.recover(&y[piece.offset..piece.offset + piece.len], piece)).collect()
         };
-        let mut rest = out;
-        let mut slices = Vec::new();
-        for set in &self.sets {
-            let (table, tail) = rest.split_at_mut(cells(&self.radices, set));
-            slices.push((table, set));
-            rest = tail;
-        }
-        slices.into_par_iter().for_each(|(table, set)| {
+        let slices = pieces(out, self.sets.iter().map(|set| cells(&self.radices, set)));
+        slices.into_par_iter().zip(&self.sets).for_each(|(table, set)| {
             table.fill(0.0);
             if self.direct {
                 let piece = &self.pieces[self.piece(set)];
@@ -404,10 +366,4 @@ impl Strategy for Marginals {
         let square: u128 = self.pieces.iter().map(|piece| self.column2(piece)).sum();
         (self.geometry == Geometry::L2).then(|| total / count * square as f64)
     }
-}
-
-/// All subsets of a set, the empty one first.
-pub(super) fn subsets(set: &[usize]) -> Vec<Vec<usize>> {
-    let of = |mask: u32| set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
-    (0u32..1 << set.len()).map(of).collect()
 }

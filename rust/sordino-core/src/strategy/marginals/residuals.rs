@@ -57,13 +57,3 @@ impl Marginals {
         values
     }
 }
-
-/// Adds a residual of `T` to a table of `S ⊇ T`, spread over the other attributes.
-pub(in crate::strategy) fn lift(radices: &[usize], residual: &[f64], inner: &[usize], set: &[usize], out: &mut [f64]) {
-    let own: Vec<usize> = set.iter().map(|i| radices[*i]).collect();
-    let positions: Vec<usize> = inner.iter().map(|i| set.iter().position(|j| i == j).expect("a subset")).collect();
-    let share = residual.len() as f64 / out.len() as f64;
-    for (index, slot) in out.iter_mut().enumerate() {
-        *slot += share * residual[crate::workload::project(index, &own, &positions)];
-    }
-}

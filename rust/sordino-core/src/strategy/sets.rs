@@ -1,0 +1,82 @@
+//! Tables of sets of attributes: counted, summed, shared out, and integers that are measured of them.
+
+use super::records::count;
+use super::{Input, table};
+use crate::error::Error;
+use crate::workload::{cells, marginal, project};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// All subsets of a set, the empty one first.
+pub(super) fn subsets(set: &[usize]) -> Vec<Vec<usize>> {
+    let of = |mask: u32| set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
+    (0u32..1 << set.len()).map(of).collect()
+}
+
+/// Number of the smallest wanted set whose table each set below is counted from; `direct` if those are the wanted ones alone.
+pub(super) fn sources(levels: &[usize], sets: &[Vec<usize>], direct: bool) -> BTreeMap<Vec<usize>, usize> {
+    let mut sources: BTreeMap<Vec<usize>, (usize, usize)> = BTreeMap::new();
+    for (s, set) in sets.iter().enumerate() {
+        let size = cells(levels, set);
+        for below in if direct { vec![set.clone()] } else { subsets(set) } {
+            let source = sources.entry(below).or_insert((size, s));
+            if size < source.0 {
+                *source = (size, s);
+            }
+        }
+    }
+    sources.into_iter().map(|(set, (_, source))| (set, source)).collect()
+}
+
+/// The table of every set, of records or of the table of all attributes.
+pub(super) fn tables(levels: &[usize], sets: &[Vec<usize>], x: Input<'_>) -> Result<Vec<Vec<i64>>, Error> {
+    let one = |set: &Vec<usize>| {
+        let mut out = vec![0; cells(levels, set)];
+        match x {
+            Input::Codes(codes) => count(codes, levels, set, &mut out),
+            full => marginal(table(full)?, levels, set, &mut out),
+        }
+        Ok(out)
+    };
+    sets.par_iter().map(one).collect()
+}
+
+/// The table of a set from that of one around it.
+pub(super) fn below(levels: &[usize], outer: &[usize], table: &[i64], set: &[usize]) -> Vec<i64> {
+    let own: Vec<usize> = outer.iter().map(|i| levels[*i]).collect();
+    let positions: Vec<usize> = set.iter().map(|i| outer.binary_search(i).expect("a subset")).collect();
+    let mut out = vec![0; cells(levels, set)];
+    marginal(table, &own, &positions, &mut out);
+    out
+}
+
+/// Adds what is known of the table of `inner` to that of a set around it, spread over the other attributes.
+pub(super) fn lift(levels: &[usize], part: &[f64], inner: &[usize], set: &[usize], out: &mut [f64]) {
+    let own: Vec<usize> = set.iter().map(|i| levels[*i]).collect();
+    let positions: Vec<usize> = inner.iter().map(|i| set.iter().position(|j| i == j).expect("a subset")).collect();
+    let share = part.len() as f64 / out.len() as f64;
+    for (index, slot) in out.iter_mut().enumerate() {
+        *slot += share * part[project(index, &own, &positions)];
+    }
+}
+
+/// Writes weighted integers. Saturation is 1-Lipschitz, and at a multiple of the step; what `encoding` bounds stays away from
+/// it.
+pub(super) fn weigh(values: impl IntoIterator<Item = i128>, weight: u64, out: &mut [i64]) {
+    let weight = i128::from(weight);
+    let most = (1 << 61) / weight;
+    for (slot, value) in out.iter_mut().zip(values) {
+        *slot = (value.clamp(-most, most) * weight) as i64;
+    }
+}
+
+/// Pieces of these lengths, one after the other.
+pub(super) fn pieces<T>(out: &mut [T], lens: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
+    let mut rest = out;
+    let next = |len| {
+        let (own, tail) = std::mem::take(&mut rest).split_at_mut(len);
+        rest = tail;
+        own
+    };
+    lens.map(next).collect()
+}
