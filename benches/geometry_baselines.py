@@ -438,3 +438,26 @@ class KNormSampler:
             for i in np.flatnonzero(np.abs(z @ self._G).max(axis=1) * most >= 1.0):
                 if self._inside(z[i], most[i]):
                     return np.asarray(self._root @ z[i] * (rng.gamma(r, 1.0 / epsilon) / self._gauge))
+
+
+def nearest_table(spectrum: Array, y: Array, bound: float, steps: int) -> Array:
+    """Return the table of cells that are not negative and sum to at most a bound, nearest to a circular convolution of it.
+
+    FISTA by real transforms, the projection by sorting: what one writes in numpy.
+    """
+    cells, curvature = len(y), float(np.max(np.abs(spectrum)) ** 2)
+    target = np.fft.irfft(np.fft.rfft(y) * np.conj(spectrum), cells)
+    x = before = np.full(cells, bound / cells)
+    momentum = 1.0
+    for _ in range(steps):
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
+        ahead = x + (momentum - 1.0) / following * (x - before)
+        slopes = np.fft.irfft(np.fft.rfft(ahead) * np.abs(spectrum) ** 2, cells) - target
+        moved = ahead - slopes / curvature
+        before, x = x, np.maximum(moved, 0.0)
+        if x.sum() > bound:
+            falling = np.sort(moved)[::-1]
+            thresholds = (np.cumsum(falling) - bound) / np.arange(1, cells + 1)
+            x = np.maximum(moved - thresholds[np.flatnonzero(falling > thresholds)[-1]], 0.0)
+        momentum = 1.0 if slopes @ (x - before) > 0.0 else following
+    return x

@@ -15,7 +15,15 @@ from harness import quick
 from numpy.typing import NDArray
 
 import sordino as so
-from sordino.workloads import BandPass, Difference, GroupConvolution, PolynomialDecay, Union, Workload
+from sordino.workloads import (
+    BandPass,
+    Difference,
+    GroupConvolution,
+    MarginalQueries,
+    PolynomialDecay,
+    Union,
+    Workload,
+)
 from sordino.workloads.filters import Boundary
 
 __all__ = ["CATALOGUE", "Series"]
@@ -189,6 +197,11 @@ def _mixed(cells: int) -> Workload:
         levels.append(min(level, left))
         left //= level
     return so.Marginals(levels, k=2)
+
+
+def _ranges_by_levels(d: int) -> Workload:
+    """All pairs of attributes of ten values, of every other one its ranges."""
+    return MarginalQueries([so.AllRanges(10) if i % 2 else so.Histogram(10) for i in range(d)], k=2)
 
 
 def _weighted_marginals(cells: int) -> Workload:
@@ -406,6 +419,7 @@ CATALOGUE: tuple[Series, ...] = (
         ("1-way of many", lambda d: so.Marginals([10] * d, k=1), _ATTAINED),
         ("2-way of many", lambda d: so.Marginals([10] * d, k=2), _ATTAINED),
         ("3-way of many", lambda d: so.Marginals([2] * d, k=3), _ATTAINED),
+        ("ranges by levels of pairs", _ranges_by_levels, _UNION),
         counts="attributes",
     ),
     *_family(
