@@ -499,7 +499,8 @@ def test_constraints_reach_the_plan(queries, tmp_path):
     refused(2, *options, "--public-bound", 100, "--signed-bound", 100)
     refused(2, *options, "--public-bound", 0)
     refused(4, *options, "--mechanism", "sparse")
-    refused(4, *options, "--mechanism", "optimal", "--public-bound", 9)
+    assert "projected onto" in done(*options, "--mechanism", "optimal", "--public-bound", 9)
+    refused(4, *options, "--mechanism", "threshold", "--public-bound", 9)
     record = json.loads(done("compare", "--matrix", queries, *APPROX, "--public-bound", 100, "--json"))
     kinds = {row["mechanism"]: row["rmse_kind"] for row in record["mechanisms"]}
     assert kinds["sparse-gaussian"] == "noise only"

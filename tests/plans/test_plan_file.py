@@ -125,7 +125,7 @@ SEARCHED = {
     "ellipsoid, pure": lambda: so.plan(QUERIES, PURE, mechanism="ellipsoid"),
     "dense, pure": lambda: so.plan(QUERIES, PURE, mechanism="dense"),
     "sparse": lambda: so.plan(QUERIES, APPROX, mechanism="sparse-gaussian", constraint=so.optimal.PublicBound(9)),
-    "sparse, pure": lambda: so.plan(QUERIES, PURE, constraint=so.optimal.SignedBound(9)),
+    "sparse, pure": lambda: so.plan(QUERIES, PURE, mechanism="sparse", constraint=so.optimal.SignedBound(9)),
     "sparse-printed": lambda: so.plan(
         QUERIES, APPROX, mechanism="sparse-printed", constraint=so.optimal.PublicBound(1)
     ),

@@ -50,7 +50,7 @@ def test_variances_are_those_of_the_weights_and_no_weights_are_better(case):
     """Of every answer: the variance from its weights, steps and rates; and least squares by their definition."""
     plan = cases.table_plan(*case)
     fit = plan.fit
-    if fit.rows is None or fit.mechanism.recovered or isinstance(plan.workload, so.Marginals):
+    if fit.rows is None or fit.mechanism.recovered or isinstance(plan.workload, so.workloads.OfRecords):
         pytest.skip("no discrete noise, or none that is answered as it is")
     steps, rates = fit.rows
     noise = steps**2 * variance(rates)

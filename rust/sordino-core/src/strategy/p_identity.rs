@@ -186,7 +186,7 @@ impl Strategy for PIdentity {
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let n = self.len();
         let column =
-            |j: usize| self.own[j] as u128 + self.sums[j..].iter().step_by(n).map(|b| *b as u128).sum::<u128>();
+            |j: usize| self.own[j] as u128 + self.sums.iter().skip(j).step_by(n).map(|b| *b as u128).sum::<u128>();
         let column = Upper::integer((0..n).map(column).max().unwrap_or(0));
         Ok(unit.from_columns(column, || column + column))
     }
@@ -328,6 +328,20 @@ mod tests {
             let two = pairs.map(|(a, b)| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()).fold(0.0, f64::max);
             assert!(declared(Unit::replace_one(1).unwrap()) >= two);
         }
+    }
+
+    /// Sums that rounding leaves empty are not measured: cells alone remain.
+    #[test]
+    fn cells_alone_may_remain() {
+        let strategy = p_identity(&Workload::Ranges { len: 5 }, &[1e-12; 10]).unwrap();
+        assert_eq!(strategy.measured_len(), 5);
+        let mut variances = vec![0.0; 15];
+        strategy.variances(&mut variances);
+        let one = strategy.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get();
+        assert!((variances[4] * one * one / 10.0 - 1.0).abs() < 1e-6, "the sum of five cells");
+        let y = encoded(&*strategy, &[1, 2, 3, 4, 5]);
+        assert!((strategy.cells(&y).unwrap()[3] - 4.0).abs() < 1e-9);
+        assert_eq!(strategy.weights(&[1.0; 5]).unwrap().len(), 5);
     }
 
     #[test]
