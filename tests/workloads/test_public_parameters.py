@@ -342,9 +342,9 @@ def calls():
     add("Release.consistent", pairs.consistent, total=3.0, shrink=None, norm="answers", whole=False, seed=3)
     add("Release.consistent", pairs.consistent, invariants=known, zeros=zeros, bounds={(0,): (0.0, 9.0)})
     queries = so.workloads.MarginalQueries
-    add("workloads.MarginalQueries", queries, [so.Histogram(2)] * 2, k=1)
-    add("workloads.MarginalQueries", queries, [so.AllRanges(2)] * 2, sets=[[0], [0, 1]], weights=[1.0, 2.0])
-    add("workloads.MarginalQueries.split", queries([so.Histogram(2)] * 2, k=1).split, [1.0, 2.0, 3.0, 4.0])
+    add("MarginalQueries", queries, [so.Histogram(2)] * 2, k=1)
+    add("MarginalQueries", queries, [so.AllRanges(2)] * 2, sets=[[0], [0, 1]], weights=[1.0, 2.0])
+    add("MarginalQueries.split", queries([so.Histogram(2)] * 2, k=1).split, [1.0, 2.0, 3.0, 4.0])
     add("Marginals.split", so.Marginals([2, 2], k=1).split, [1.0, 2.0, 3.0, 4.0])
     both = so.plan(so.Marginals([2, 2], k=2), A).release([[0, 1]]).consistent()
     add("Release.records", both.records, 3, seed=1)

@@ -225,7 +225,8 @@ def _condensed_mean(workload: Workload) -> tuple[float, str]:
     m, n = workload.core.answers_len, math.prod(workload.input_shape)
     if n > _CONDENSED or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges)):
         asked = along_attributes(workload)
-        return _NO_BOUND if asked is None else (chain_mean(asked) * _SAFE, "chain bound")
+        mean = 0.0 if asked is None else chain_mean(asked)
+        return (mean * _SAFE, "chain bound") if mean > 0.0 else _NO_BOUND
     R, scale = condensed(workload)
     return float(np.linalg.norm(R, "nuc")) * scale / math.sqrt(n) * _SAFE, "SVD bound"
 

@@ -9,9 +9,16 @@ from sordino.workloads import Histogram, MarginalQueries, Workload
 
 __all__ = ["chain_mean"]
 
+# Values of an attribute up to which its queries are written out, for one decomposition.
+_MOST = 1024
+# A constant that rounding alone leaves of queries that sum to zero.
+_ROUNDING = 1e-24
+
 
 def chain_mean(workload: MarginalQueries) -> float:
     """Return a lower bound on `‖A‖_*/sqrt(m n)`: that of what the blocks of a chain prove together.
+
+    0 where an attribute has queries of its own on more than 1024 values.
 
     Blocks are the attribute sets S below those asked for: tables that have mean zero along the attributes of S and are
     constant along the others. The queries of block S, less their projections on those of the blocks below it in the
@@ -21,6 +28,8 @@ def chain_mean(workload: MarginalQueries) -> float:
     """
     own: dict[Workload, tuple[float, float]] = {}
     for queries in workload.queries:
+        if type(queries) is not Histogram and (queries.core.input_len or 0) > _MOST:
+            return 0.0
         if queries not in own:
             own[queries] = _with_constants(queries)
     sizes = [float(queries.core.answers_len) for queries in workload.queries]
@@ -45,5 +54,6 @@ def _with_constants(queries: Workload) -> tuple[float, float]:
     rows, _ = condensed(queries)
     constant = rows.sum(axis=1)
     square = float(constant @ constant)
-    left = rows - np.outer(constant, constant @ rows) / square if square > 0.0 else rows
+    has_constants = square > _ROUNDING * n * float(np.sum(rows * rows))
+    left = rows - np.outer(constant, constant @ rows) / square if has_constants else rows
     return float(np.linalg.norm(left, "nuc")) / math.sqrt(n), square / (n * n)

@@ -75,7 +75,7 @@ class Source:
         if not self.attributes:
             return self.cells
         levels = tuple(len(attribute.levels) for attribute in self.attributes)
-        if isinstance(workload, so.Marginals):
+        if isinstance(workload, so.workloads.OfRecords):
             if workload.levels != levels:
                 raise InputFileError("the columns have other levels than the plan's queries")
             return self.cells

@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from sordino import _core
 from sordino.errors import InvalidParameterError
-from sordino.workloads.base import Spec, Workload, specs_of, workloads_from_specs, workloads_of
+from sordino.workloads.base import Spec, Workload, check_weights, specs_of, workloads_from_specs, workloads_of
 from sordino.workloads.of_records import MAX_ATTRIBUTES, OfRecords
 
 __all__ = ["MarginalQueries"]
+
+# A set has two to the power of its size parts.
+_MOST_IN_A_SET = 12
 
 
 class MarginalQueries(OfRecords):
@@ -23,7 +28,7 @@ class MarginalQueries(OfRecords):
     Args:
         queries: The queries of each attribute, of 2 to 65536 values, of which each counts as much as any other.
         k: All sets of `k` attributes; give this or `sets`.
-        sets: Attribute sets, as sequences of attribute numbers.
+        sets: Attribute sets, as sequences of attribute numbers; at most 12 in a set.
         weights: Weight of each set's squared errors in the mean that is minimised; 1 if None.
 
     Raises:
@@ -51,6 +56,9 @@ class MarginalQueries(OfRecords):
             raise InvalidParameterError("queries of an attribute have no weights: give them to sets")
         self.levels = tuple(own.core.input_len or 0 for own in self.queries)
         self._choose(k, sets, weights)
+        if max(map(len, self.sets)) > _MOST_IN_A_SET:
+            raise InvalidParameterError(f"sets: at most {_MOST_IN_A_SET} attributes in one")
+        check_weights(np.array(self.weights))
         _ = self.core
 
     @property

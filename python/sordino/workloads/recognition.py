@@ -87,7 +87,12 @@ def along_attributes(workload: Workload) -> MarginalQueries | None:
     """
     if isinstance(workload, MarginalQueries):
         return workload
-    if not isinstance(workload, Union) or len(workload.parts) == 1:
+    if not isinstance(workload, Union):
+        return None
+    whole = [part for part in workload.parts if isinstance(part, MarginalQueries)]
+    if whole:
+        return _joined(whole, workload)
+    if len(workload.parts) == 1:
         return None
     products = [_axes(part) for part in workload.parts]
     if any(len(axes) != len(products[0]) or any(len(own.input_shape) != 1 for own in axes) for axes in products):
@@ -110,6 +115,16 @@ def along_attributes(workload: Workload) -> MarginalQueries | None:
         return MarginalQueries(filled, sets=sets, weights=workload.weights)
     except InvalidParameterError:  # more answers than are listed
         return None
+
+
+def _joined(parts: list[MarginalQueries], union: Union) -> MarginalQueries | None:
+    """Return the marginal queries that all parts together are, if they ask the same of every attribute."""
+    sets = [chosen for part in parts for chosen in part.sets]
+    alike = len(parts) == len(union.parts) and all(part.queries == parts[0].queries for part in parts)
+    if not alike or len(set(sets)) < len(sets):
+        return None
+    weights = [weight * own for part, weight in zip(parts, union.weights, strict=True) for own in part.weights]
+    return MarginalQueries(parts[0].queries, sets=sets, weights=weights)
 
 
 def _axes(part: Workload) -> tuple[Workload, ...]:

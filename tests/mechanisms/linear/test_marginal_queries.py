@@ -191,3 +191,58 @@ def test_bad_arguments(make, error):
     with pytest.raises(error):
         make()
     assert so.plan(MIXED, PRIVACY).release(records(MIXED, 5)).values.shape == MIXED.answers_shape
+
+
+def test_queries_that_do_not_tell_all_values_apart():
+    """Without what completes them, rounding left an attribute's strategy short and its levels were measured instead."""
+    thirds = [so.GroupBy([np.arange(10) * groups // 10]) for groups in (3, 3, 4)]
+    workload = MarginalQueries(thirds, k=2)
+    plan = so.plan(workload, PRIVACY, mechanism="residual")
+    groups = so.plan(MarginalQueries([H(3), H(3), H(4)], k=2), PRIVACY, mechanism="residual")
+    assert groups.rmse * 0.9999 < plan.rmse < 1.06 * groups.rmse
+    loud = so.plan(workload, so.GaussianDP(mu=1e3), mechanism="residual")
+    codes = records(workload, 100)
+    np.testing.assert_allclose(loud.release(codes).values, truth(workload, codes), atol=20 * loud.rmse + 1e-6)
+
+
+def test_one_weight_and_unions_of_the_same_attributes_are_marginal_queries_too():
+    queries = [R(20), H(5), S(12)]
+    pairs, single = MarginalQueries(queries, k=2), MarginalQueries(queries, k=1)
+    plan = so.plan(pairs, PRIVACY, mechanism="residual")
+    assert so.plan(2.0 * pairs, PRIVACY, mechanism="residual").rmse == pytest.approx(plan.rmse, rel=1e-9)
+    both = so.plan(pairs | single, PRIVACY)
+    assert both.mechanism == "residual-gaussian"
+    assert both.rmse == pytest.approx(
+        so.plan(MarginalQueries(queries, sets=[*pairs.sets, *single.sets]), PRIVACY).rmse, rel=1e-9
+    )
+
+
+def test_queries_that_sum_to_nothing_have_a_bound():
+    contrasts = so.Matrix([[1.0, -1.0, 0.0, 0.0], [0.0, 1.0, -1.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
+    workload = MarginalQueries([contrasts, H(30), H(30)], k=2)
+    assert 1.0 <= so.plan(workload, PRIVACY, mechanism="residual").optimality < 1.02
+
+
+def test_long_running_sums_beside_their_total():
+    plan = so.plan(S(5000) | so.GroupBy([[0] * 5000]), so.GaussianDP(mu=1.0))
+    assert math.isfinite(plan.rmse)
+    assert plan.explain()
+
+
+def test_attributes_with_more_values_than_are_searched():
+    workload = MarginalQueries([R(1025), H(2)], k=1)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="at most 1024 values"):
+        so.plan(workload, PRIVACY, mechanism="residual")
+    assert so.plan(workload, PRIVACY).mechanism != "residual-gaussian"
+
+
+def test_twelve_attributes_in_a_set_and_weights_that_can_be_squared():
+    with pytest.raises(so.errors.InvalidParameterError, match="at most 12"):
+        MarginalQueries([H(2)] * 13, k=13)
+    with pytest.raises(so.errors.InvalidParameterError, match="weights"):
+        MarginalQueries([H(2)] * 3, k=2, weights=[1e-307] * 3)
+
+
+def test_every_mechanism_names_itself():
+    for mechanism in (fit.mechanism.name for fit in so.compare(MIXED, PRIVACY).fits):
+        assert so.plan(MIXED, PRIVACY, mechanism=mechanism).mechanism == mechanism

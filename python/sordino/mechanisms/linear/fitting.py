@@ -175,8 +175,10 @@ def _closed_form(
     workload = request.workload
     if mechanism.strategy == "split":
         return _split(request, mechanism.law, parts)
-    if mechanism.strategy == "residual" or isinstance(workload, MarginalQueries):
-        return by_attributes(workload, mechanism.strategy, mechanism.law)
+    if mechanism.strategy == "residual" or (
+        mechanism.strategy == "weighted-tree" and isinstance(workload, MarginalQueries)
+    ):
+        return by_attributes(workload, mechanism.law)
     if mechanism.strategy == "identity-common":
         ratio, _ = _ratio_and_cost(request, mechanism)
         return common_noise(workload, request.unit, mechanism, ratio)

@@ -3,8 +3,8 @@
 //! Along an attribute of n levels a query is its mean over the levels, and a rest that no constant has. So the queries of a
 //! set fall into a block for each subset S: the rests of the attributes in S, of the marginal table on S. With strategies
 //! `B_i` for the rests the block is measured by `w_S ⊗_{i∈S} B_i`, and with independent noise the error is `Σ_S E_S/w_S²`,
-//! least for `w_S⁴ ∝ E_S/‖column‖²`. Where the rests of every attribute have a group that moves any level to any other this
-//! is the least error of all (Xiao et al. 2023, `ResidualPlanner`, for levels as they are). Rows of `B_i` are integers that
+//! least for `w_S⁴ ∝ E_S/‖column‖²`. Where queries of every attribute stay the same, all together, under a group that moves any
+//! level to any other, this is the least error of all (Xiao et al. 2023, `ResidualPlanner`, for levels as they are). Rows of `B_i` are integers that
 //! sum to zero, and everything is exact.
 //!
 //! Laplace noise: the tables of the sets themselves, by strategies that know constants too, with shares of the ℓ1
@@ -22,7 +22,7 @@ use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::{Workload, cells, marginal, marginal_queries as queries, outer};
+use crate::workload::{MAX_LEN, Workload, cells, marginal, marginal_queries as queries, outer};
 use axis::Axis;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -84,6 +84,10 @@ pub fn marginal_queries(
         return Err(Error::Unsupported("this mechanism serves marginal queries".into()));
     };
     workload.listed()?;
+    let held: usize = sets.iter().map(|set| cells(&queries::levels(queries), set)).fold(0, usize::saturating_add);
+    if held > MAX_LEN {
+        return Err(Error::Unsupported("the tables of these sets have more than 2^26 cells in all".into()));
+    }
     Error::check_len("matrices", queries.len(), matrices.len())?;
     let (direct, levels) = (law == NoiseLaw::Laplace, queries::levels(queries));
     // What one record may add to a number: so many records, or such cells, fit in.
@@ -117,6 +121,9 @@ pub fn marginal_queries(
         Block { set, weight, offset: offset - len, len, source }
     });
     let blocks = blocks.collect();
+    if offset > MAX_LEN {
+        return Err(Error::Unsupported("blocks have more than 2^26 numbers in all".into()));
+    }
     Ok(Box::new(MarginalQueries {
         queries: queries.clone(),
         sets: sets.clone(),
@@ -155,6 +162,10 @@ fn gains(
     }
     // A block of queries that have no such part is measured for nothing.
     gains.retain(|_, gain| *gain > 0.0);
+    let fits = |gain: &f64| (1e-250..=1e250).contains(gain);
+    if gains.is_empty() || !gains.values().all(fits) {
+        return Err(Error::Unsupported("queries and weights are too small or too large for these blocks".into()));
+    }
     Ok(gains)
 }
 
@@ -168,8 +179,10 @@ fn rounded(raw: &[f64], scale: f64, gains: &[f64], costs: &[f64], direct: bool) 
         let error: f64 = weights.iter().zip(gains).map(|(w, gain)| gain / (*w as f64).powi(2)).sum();
         (error * cost.powi(if direct { 2 } else { 1 }), weights)
     };
-    let found = (0..MULTIPLES).map(at).min_by(|a, b| a.0.total_cmp(&b.0));
-    found.map_or_else(Vec::new, |(_, weights)| weights)
+    let tried: Vec<(f64, Vec<u64>)> = (0..MULTIPLES).map(at).collect();
+    let least = tried.iter().fold(f64::INFINITY, |least, (loss, _)| loss.min(least));
+    // What ties but for rounding is the same on every machine.
+    tried.into_iter().find(|(loss, _)| *loss <= least * (1.0 + 1e-9)).map_or_else(Vec::new, |(_, weights)| weights)
 }
 
 impl MarginalQueries {

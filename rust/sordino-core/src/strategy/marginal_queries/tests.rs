@@ -33,6 +33,16 @@ fn tree(len: usize) -> Rows {
 
 fn cases() -> Vec<(Vec<Workload>, Vec<Vec<usize>>)> {
     let total = Workload::Matrix { rows: 1, columns: 3, entries: vec![1.0; 3] };
+    // Of less rank than there are values: rounded rows would span other spaces.
+    let groups = Workload::Matrix {
+        rows: 2,
+        columns: 7,
+        entries: [[1.0, 0.0], [0.0, 1.0]]
+            .map(|ends| (0..7).map(|j| ends[usize::from(j > 2)]).collect::<Vec<f64>>())
+            .concat(),
+    };
+    let few =
+        Workload::Matrix { rows: 2, columns: 5, entries: (0..10).map(|k| f64::from((k * k) % 7) / 3.0).collect() };
     let odd = Workload::Matrix { rows: 2, columns: 3, entries: vec![1.0, -2.0, 0.5, 0.0, 1.0, 1.0] };
     vec![
         (
@@ -41,6 +51,7 @@ fn cases() -> Vec<(Vec<Workload>, Vec<Vec<usize>>)> {
         ),
         (vec![sums(5), Workload::Ranges { len: 3 }], vec![vec![], vec![0, 1]]),
         (vec![total, odd, Workload::Histogram { len: 3 }], vec![vec![0, 1], vec![1, 2]]),
+        (vec![groups, few, sums(3)], vec![vec![0, 1], vec![1, 2], vec![0, 2]]),
     ]
 }
 
@@ -171,8 +182,8 @@ fn what_does_not_fit_is_refused() {
     let good = workload(vec![vec![0, 1]]);
     assert!(marginal_queries(&good, &[Some(rests(&sums(3))), None], NoiseLaw::Gaussian).is_ok());
     assert!(marginal_queries(&good, &[None, None], NoiseLaw::Gaussian).is_err());
-    assert!(marginal_queries(&good, &[Some((1, vec![1.0, -1.0, 0.0])), None], NoiseLaw::Gaussian).is_err());
-    assert!(marginal_queries(&good, &[Some((0, vec![])), None], NoiseLaw::Gaussian).is_err());
+    assert!(marginal_queries(&good, &[Some((1, vec![1.0, -1.0])), None], NoiseLaw::Gaussian).is_err());
+    assert!(marginal_queries(&good, &[Some((1, vec![f64::NAN; 3])), None], NoiseLaw::Gaussian).is_err());
     assert!(marginal_queries(&good, &[None], NoiseLaw::Gaussian).is_err());
     assert!(marginal_queries(&sums(3), &[None], NoiseLaw::Gaussian).is_err());
     for sets in [vec![], vec![vec![1, 0]], vec![vec![2]], vec![vec![0, 0]]] {
