@@ -7,10 +7,10 @@ import numpy as np
 from sordino.accuracy.factorizations import condensed
 from sordino.workloads import Histogram, MarginalQueries, Workload
 
-__all__ = ["chain_mean"]
+__all__ = ["MOST_VALUES", "chain_mean"]
 
-# Values of an attribute up to which its queries are written out, for one decomposition.
-_MOST = 1024
+# Values of an attribute up to which its queries are written out, for a decomposition or a strategy.
+MOST_VALUES = 1024
 # A constant that rounding alone leaves of queries that sum to zero.
 _ROUNDING = 1e-24
 
@@ -28,7 +28,7 @@ def chain_mean(workload: MarginalQueries) -> float:
     """
     own: dict[Workload, tuple[float, float]] = {}
     for queries in workload.queries:
-        if type(queries) is not Histogram and (queries.core.input_len or 0) > _MOST:
+        if type(queries) is not Histogram and (queries.core.input_len or 0) > MOST_VALUES:
             return 0.0
         if queries not in own:
             own[queries] = _with_constants(queries)

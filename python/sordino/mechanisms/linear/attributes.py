@@ -5,6 +5,7 @@ from contextlib import suppress
 import numpy as np
 
 from sordino import _core
+from sordino.accuracy.chain_bound import MOST_VALUES
 from sordino.accuracy.factorizations import condensed, dense
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
@@ -15,9 +16,8 @@ from sordino.workloads.recognition import along_attributes
 
 __all__ = ["by_attributes"]
 
-# Values of an attribute up to which the least error is searched for; beyond, a few steps of it, up to so many.
+# Values of an attribute up to which the least error is searched for; beyond, a few steps of it.
 _SEARCHED = 512
-_MOST = 1024
 _NOTHING = 1e-12
 
 
@@ -34,8 +34,8 @@ def by_attributes(workload: Workload, law: Law) -> _core.Strategy:
     matrix = _rests if law == "gaussian" else _tree
     known: dict[Workload, Array | None] = {}
     for own in asked.queries:
-        if type(own) is not Histogram and (own.core.input_len or 0) > _MOST:
-            raise UnsupportedMechanismError(f"an attribute with queries of its own has at most {_MOST} values")
+        if type(own) is not Histogram and (own.core.input_len or 0) > MOST_VALUES:
+            raise UnsupportedMechanismError(f"an attribute with queries of its own has at most {MOST_VALUES} values")
         if own not in known:
             known[own] = None if type(own) is Histogram else np.ascontiguousarray(matrix(own))
     return _core.Strategy.marginal_queries(asked.core, [known[own] for own in asked.queries], law)
@@ -55,8 +55,7 @@ def _tree(queries: Workload) -> Array:
     """Return blocks of a few sizes for ranges, else the queries or the values themselves, shape (measured, values)."""
     values = queries.core.input_len or 0
     with suppress(UnsupportedMechanismError):
-        cells = np.arange(values)
-        blocks = _core.tree_blocks(queries.core)
+        blocks, cells = _core.tree_blocks(queries.core), np.arange(values)
         rows = [weight * (cells // size == k) for size, weight in blocks for k in range(-(-values // size))]
         return np.array(rows, dtype=np.float64)
     if queries.core.answers_len <= values:

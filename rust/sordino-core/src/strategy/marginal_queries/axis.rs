@@ -168,11 +168,20 @@ impl Axis {
 
     /// `B⁺` along an axis.
     pub(super) fn recover(&self, measured: &[f64], inner: usize) -> Vec<f64> {
+        self.inverted(measured, inner, false)
+    }
+
+    /// `(B⁺)ᵀ` along an axis.
+    pub(super) fn weigh(&self, table: &[f64], inner: usize) -> Vec<f64> {
+        self.inverted(table, inner, true)
+    }
+
+    fn inverted(&self, values: &[f64], inner: usize, transposed: bool) -> Vec<f64> {
         let n = self.levels;
         match &self.measured {
-            Measured::Levels => measured.to_vec(),
-            Measured::Differences => along((n, n), inner, measured, |line, out| centre(line, out, n)),
-            Measured::Matrix(_, inverse) => along_axis(inverse, false, measured, inner),
+            Measured::Levels => values.to_vec(),
+            Measured::Differences => along((n, n), inner, values, |line, out| centre(line, out, (n as f64).recip())),
+            Measured::Matrix(_, inverse) => along_axis(inverse, transposed, values, inner),
         }
     }
 
@@ -181,34 +190,19 @@ impl Axis {
         let n = self.levels;
         match &self.measured {
             Measured::Levels => measured.to_vec(),
-            Measured::Differences => along((n, n), inner, measured, |line, out| {
-                centre(line, out, n);
-                for v in out.iter_mut() {
-                    *v *= (n * n) as f64;
-                }
-            }),
+            Measured::Differences => along((n, n), inner, measured, |line, out| centre(line, out, n as f64)),
             Measured::Matrix(fixed, _) => {
                 let matrix = from_rows(fixed.rows, n, &fixed.to_floats());
                 along_axis(&matrix, true, measured, inner)
             }
         }
     }
-
-    /// `(B⁺)ᵀ` along an axis.
-    pub(super) fn weigh(&self, table: &[f64], inner: usize) -> Vec<f64> {
-        let n = self.levels;
-        match &self.measured {
-            Measured::Levels => table.to_vec(),
-            Measured::Differences => along((n, n), inner, table, |line, out| centre(line, out, n)),
-            Measured::Matrix(_, inverse) => along_axis(inverse, true, table, inner),
-        }
-    }
 }
 
-/// `(x − mean)/n`.
-fn centre(line: &[f64], out: &mut [f64], n: usize) {
-    let mean = line.iter().sum::<f64>() / n as f64;
-    out.iter_mut().zip(line).for_each(|(slot, v)| *slot = (v - mean) / n as f64);
+/// What a line is beyond its mean, scaled.
+fn centre(line: &[f64], out: &mut [f64], scale: f64) {
+    let mean = line.iter().sum::<f64>() / line.len() as f64;
+    out.iter_mut().zip(line).for_each(|(slot, v)| *slot = (v - mean) * scale);
 }
 
 /// Share of the largest column that directions have which no query needs, but which rounding moves queries into.
