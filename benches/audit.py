@@ -66,6 +66,7 @@ def _workloads() -> list[so.workloads.Workload]:
         so.SortedHistogram(16),
         so.GroupBy([np.arange(8) // 4, np.arange(8)]),
         so.RunningSum(8) | so.Histogram(8),
+        so.workloads.MarginalQueries([so.Histogram(2), so.AllRanges(3), so.RunningSum(2)], k=2),
     ]
     if quick():
         return few
