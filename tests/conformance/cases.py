@@ -60,11 +60,13 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
         RECORDS,
     ),
     "ranges": (so.AllRanges(8), COUNTS),
+    "intervals": (so.workloads.Intervals([0, 2, 2], [7, 3, 6], 8, weights=[1.0, 2.0, 1.0]), COUNTS),
     "groups": (so.GroupBy([[0] * 8, [0, 0, 0, 1, 1, 2, 2, -1], list(range(8))], weights=[2.0, 1.0, 1.0]), COUNTS),
     "crossing groups": (so.GroupBy([[0, 0, 0, 0, 1, 1, 1, 1], [0, 1] * 4]), COUNTS),
     "matrix": (so.Matrix([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0.5, 1, 0, 0, 2, 0, 1], [1] * 8]), COUNTS),
     "union": (so.Histogram(8) | so.RunningSum(8), COUNTS),
     "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
+    "flat product": (so.Kronecker([so.RunningSum(4), so.AllRanges(2)], flat=True), COUNTS),
     "filtered product": (so.Kronecker([so.MovingAverage(2, 4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
     "parts": (
         2.0 * so.Kronecker([so.RunningSum(4), so.GroupBy([[0, 0]])])

@@ -343,6 +343,7 @@ def calls():
     add("Release.consistent", pairs.consistent, invariants=known, zeros=zeros, bounds={(0,): (0.0, 9.0)})
     queries = so.workloads.MarginalQueries
     add("MarginalQueries", queries, [so.Histogram(2)] * 2, k=1)
+    add("Intervals", so.workloads.Intervals, [0, 1], [1, 2], 3, weights=[1.0, 2.0])
     add("MarginalQueries", queries, [so.AllRanges(2)] * 2, sets=[[0], [0, 1]], weights=[1.0, 2.0])
     add("MarginalQueries.split", queries([so.Histogram(2)] * 2, k=1).split, [1.0, 2.0, 3.0, 4.0])
     add("Marginals.split", so.Marginals([2, 2], k=1).split, [1.0, 2.0, 3.0, 4.0])

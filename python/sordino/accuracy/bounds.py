@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.accuracy.chain_bound import chain_mean
-from sordino.accuracy.factorizations import Certificate, condensed
+from sordino.accuracy.factorizations import Certificate, condensed, on_distinct_cells
 from sordino.errors import UnsupportedMechanismError
 from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.guarantees import Privacy, PureDP, ZeroConcentratedDP
@@ -23,6 +23,7 @@ from sordino.workloads import (
     GroupBy,
     GroupConvolution,
     Histogram,
+    Intervals,
     Kronecker,
     MarginalQueries,
     Marginals,
@@ -118,7 +119,7 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             return singular_mean(part)
         case GroupBy() if (mean := _equal_groups_mean(workload)) > 0.0:
             return mean * _SAFE, "SVD bound"
-        case Matrix() | AllRanges() | Union() | GroupBy() | MarginalQueries():
+        case Matrix() | AllRanges() | Intervals() | Union() | GroupBy() | MarginalQueries():
             return _condensed_mean(workload)
         case _:
             return _NO_BOUND
@@ -152,7 +153,7 @@ def _is_small(workload: Workload) -> bool:
     """Return whether the queries are written out, and condensed, for a bound."""
     cells = workload.core.input_len
     return (
-        isinstance(workload, Matrix | Union | GroupBy | MarginalQueries)
+        isinstance(workload, Matrix | Intervals | Union | GroupBy | MarginalQueries)
         and cells is not None
         and cells <= _CONDENSED
         and workload.core.answers_len * cells**2 <= _MOST_WORK
@@ -205,13 +206,11 @@ def _equal_groups_mean(workload: GroupBy) -> float:
     the groups of a level and of mean zero on those of the next coarser one has the sum from there to the finest level.
     """
     cells = workload.labels.shape[1]
-    levels: dict[int, float] = {}
-    for label, size, weight in zip(workload.labels, workload.level_sizes, workload.weights, strict=True):
-        if label.min() < 0 or cells % size or not (np.bincount(label) == cells // size).all():
-            return 0.0
-        levels[size] = levels.get(size, 0.0) + weight**2 * cells / size
-    if not workload.nested:
+    if not (workload.equal_levels and workload.nested):
         return 0.0
+    levels: dict[int, float] = {}
+    for size, weight in zip(workload.level_sizes, workload.weights, strict=True):
+        levels[size] = levels.get(size, 0.0) + weight**2 * cells / size
     nuclear, coarser = 0.0, 0
     for size in sorted(levels):
         value = sum(own for other, own in levels.items() if other >= size)
@@ -337,6 +336,7 @@ def gaussian_bound(
     """
     if isinstance(privacy, PureDP):
         return None
+    workload = on_distinct_cells(workload)
     value, name = singular_mean(workload)
     value *= unit.least_norm(math.prod(workload.input_shape))
     if certificate is None and (diagonal := diagonal_mean(workload) * unit.least_norm(1)) > value:

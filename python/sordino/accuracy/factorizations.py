@@ -17,10 +17,19 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino.errors import PlanFileError, UnsupportedMechanismError
 from sordino.privacy.units import Unit
-from sordino.workloads import Kronecker, Workload
+from sordino.workloads import Intervals, Kronecker, Workload
 from sordino.workloads.base import Array
 
-__all__ = ["MOST_ENTRIES", "Certificate", "Factorization", "certify", "condensed", "dense", "kronecker_factors"]
+__all__ = [
+    "MOST_ENTRIES",
+    "Certificate",
+    "Factorization",
+    "certify",
+    "condensed",
+    "dense",
+    "kronecker_factors",
+    "on_distinct_cells",
+]
 
 MOST_ENTRIES = 2**26
 """Entries of a measured matrix that is written out."""
@@ -252,6 +261,7 @@ def certify(
     Raises:
         PlanFileError: The weights do not fit the workload.
     """
+    workload = on_distinct_cells(workload)
     factors = kronecker_factors(workload) if len(cell_weights) > 1 else (workload,)
     if len(factors) != len(cell_weights) or (objective == "max" and len(factors) != len(query_weights)):
         raise PlanFileError("the certificate has another number of factors than the workload")
@@ -288,6 +298,14 @@ def _weights(weights: Array, length: int | None) -> Array:
 def kronecker_factors(workload: Workload) -> tuple[Workload, ...]:
     """Return the factors of a Kronecker product, or the workload alone."""
     return workload.factors if isinstance(workload, Kronecker) else (workload,)
+
+
+def on_distinct_cells(workload: Workload) -> Workload:
+    """Return the workload that is searched for and bounded: of intervals that of the cells which they tell apart.
+
+    Those are some of all cells, so what bounds their changes bounds changes of all.
+    """
+    return workload.merged if isinstance(workload, Intervals) else workload
 
 
 @lru_cache(maxsize=2)

@@ -16,6 +16,7 @@ from sordino._support.files import atomic_write
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError
 from sordino.workloads import (
     AllRanges,
+    Intervals,
     BandPass,
     Difference,
     ExponentialSmoothing,
@@ -186,6 +187,8 @@ def describe(workload: Workload) -> str:  # noqa: PLR0912 - one case for each wo
             return f"{len(sets)} marginal table{'s' if len(sets) != 1 else ''}"
         case Matrix():
             return "Linear queries"
+        case Intervals(first=first):
+            return f"Sums over {len(first)} interval{'s' if len(first) != 1 else ''}"
         case AllRanges():
             return "Sums over all ranges"
         case GroupBy(labels=labels):

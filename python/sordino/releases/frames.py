@@ -16,7 +16,7 @@ from sordino._support.extras import arrow_of
 from sordino._support.files import atomic_write
 from sordino.errors import InvalidParameterError, MissingDependencyError, UnsupportedMechanismError
 from sordino.releases.answers import Answers
-from sordino.workloads import AllRanges, Histogram, Kronecker, Marginals, Matrix, Workload
+from sordino.workloads import AllRanges, Histogram, Intervals, Kronecker, Marginals, Matrix, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.layout import Channels, Layout
 
@@ -89,8 +89,9 @@ def label_columns(release: Labelled) -> dict[str, Any]:
         return _beside(layout, list(layout.answers()), {})
     if isinstance(workload, Marginals):
         return _codes(workload)
-    if isinstance(workload, AllRanges):
-        first, last = workload.ranges.T.tolist()
+    if isinstance(workload, AllRanges | Intervals):
+        ends = workload.ranges.T if isinstance(workload, AllRanges) else np.array([workload.first, workload.last])
+        first, last = ends.tolist()
         cells = release.index if release.index is not None and len(release.index) == workload.length else None
         return {
             "first": first if cells is None else [cells[i] for i in first],

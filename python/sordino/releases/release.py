@@ -24,7 +24,7 @@ from sordino.releases.files import load_release, save_release
 from sordino.releases.frames import arrow_column, frame_columns, frame_of
 from sordino.releases.quantiles import Moments, Quantile, moments_of, quantile_of
 from sordino.releases.records import Records, records_of
-from sordino.workloads import AllRanges, GroupBy, Kronecker, Marginals, Matrix, RunningSum, Union, Workload
+from sordino.workloads import AllRanges, GroupBy, Intervals, Kronecker, Marginals, Matrix, RunningSum, Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.bases import Basis, basis_of
 
@@ -429,7 +429,7 @@ def _apart(workload: Workload) -> bool:
     match workload:
         case Kronecker(factors=factors):
             return all(_apart(factor) for factor in factors)
-        case Marginals() | RunningSum() | GroupBy() | AllRanges() | Union() | Matrix():
+        case Marginals() | RunningSum() | GroupBy() | AllRanges() | Intervals() | Union() | Matrix():
             return False
     return True
 

@@ -17,6 +17,7 @@ from sordino.workloads.filters import (
 from sordino.workloads.group_by import GroupBy
 from sordino.workloads.group_convolution import GroupConvolution
 from sordino.workloads.histogram import Histogram
+from sordino.workloads.intervals import Intervals
 from sordino.workloads.kronecker import Kronecker
 from sordino.workloads.marginal_queries import MarginalQueries
 from sordino.workloads.marginals import Marginals
@@ -38,6 +39,7 @@ __all__ = [
     "GroupBy",
     "GroupConvolution",
     "Histogram",
+    "Intervals",
     "Kronecker",
     "MarginalQueries",
     "Marginals",

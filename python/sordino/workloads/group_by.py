@@ -64,6 +64,15 @@ class GroupBy(Workload):
         """Number of groups of each level."""
         return tuple(int(level.max()) + 1 for level in self.labels)
 
+    @cached_property
+    def equal_levels(self) -> bool:
+        """Whether all groups of a level have as many cells, and every cell is in one."""
+        cells = self.labels.shape[1]
+        return all(
+            label.min() >= 0 and cells % size == 0 and bool((np.bincount(label) == cells // size).all())
+            for label, size in zip(self.labels, self.level_sizes, strict=True)
+        )
+
     @property
     def input_shape(self) -> tuple[int, ...]:
         """`(cells,)`."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sordino import _core
+from sordino._support.checks import flag as is_true
 from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array, Spec, Workload, check_weights, specs_of, workloads_from_specs, workloads_of
 
@@ -23,29 +24,31 @@ class Kronecker(Workload):
 
     Args:
         factors: Workloads; the input has the axes of all their inputs, the answers those of all their answers.
+        flat: Whether cells and answers are numbered in one row instead, as those of the matrix that a product is.
 
     Raises:
-        DataTypeError: The factors are no sequence of workloads.
+        DataTypeError: The factors are no sequence of workloads, or `flat` is no bool.
         InvalidParameterError: There are no factors, the table has more than 2**26 cells or there are more than 2**62
             answers, or products of entries or weights are out of range.
     """
 
     kind: ClassVar[str] = "kronecker"
 
-    def __init__(self, factors: Sequence[Workload]) -> None:
+    def __init__(self, factors: Sequence[Workload], flat: bool = False) -> None:
         self.factors = workloads_of("factors", factors)
+        self.flat = is_true("flat", flat)
         _ = self.core
         check_weights(self._answer_weights)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """The input shapes of the factors, one after the other."""
-        return tuple(chain.from_iterable(factor.input_shape for factor in self.factors))
+        """The input shapes of the factors, one after the other; `(cells,)` if flat."""
+        return (self.core.input_len or 0,) if self.flat else tuple(chain.from_iterable(factor.input_shape for factor in self.factors))
 
     @property
     def answers_shape(self) -> tuple[int, ...]:
-        """The shapes of the factors' answers, one after the other."""
-        return tuple(chain.from_iterable(factor.answers_shape for factor in self.factors))
+        """The shapes of the factors' answers, one after the other; `(answers,)` if flat."""
+        return (self.core.answers_len,) if self.flat else tuple(chain.from_iterable(factor.answers_shape for factor in self.factors))
 
     def answer_weights(self) -> Array | None:
         """Return the weight of each answer: the product of those in its factors."""
@@ -68,11 +71,11 @@ class Kronecker(Workload):
 
     def spec(self) -> Spec:
         """Return the constructor's arguments, factors as their kinds and specs."""
-        return {"factors": specs_of(self.factors)}
+        return {"factors": specs_of(self.factors)} | ({"flat": True} if self.flat else {})
 
     @classmethod
     def _from_spec(cls, spec: Mapping[str, Any]) -> Self:
         return cls(**{**spec, "factors": workloads_from_specs(spec.get("factors"))})
 
     def _shown(self) -> Mapping[str, Any]:
-        return {"factors": list(self.factors)}
+        return {"factors": list(self.factors)} | ({"flat": True} if self.flat else {})

@@ -1,5 +1,6 @@
 """Matrices that are another workload, row for row: it has closed forms that no matrix has."""
 
+import math
 from operator import is_
 
 import numpy as np
@@ -10,10 +11,11 @@ from sordino.workloads.base import Array, Workload
 from sordino.workloads.filters import Convolution, RunningSum
 from sordino.workloads.group_by import GroupBy
 from sordino.workloads.histogram import Histogram
+from sordino.workloads.intervals import Intervals
 from sordino.workloads.kronecker import Kronecker
 from sordino.workloads.marginal_queries import MarginalQueries
 from sordino.workloads.marginals import Marginals
-from sordino.workloads.matrix import Matrix
+from sordino.workloads.matrix import CompressedRows, Matrix
 from sordino.workloads.ranges import AllRanges
 from sordino.workloads.union import Union, joined, weighted
 
@@ -21,6 +23,8 @@ __all__ = ["along_attributes", "recognised"]
 
 # Of a sparse matrix: more are not held dense.
 _MOST_ENTRIES = 2**24
+# Cells up to which the strategy of least error is searched for as they are.
+_SEARCHED = 512
 # Axes of a table that looks like records.
 _TABLE_AXES = 2
 _MOST_LEVELS = 2**16
@@ -30,8 +34,9 @@ def recognised(workload: Workload) -> Workload:
     """Return the workload that a matrix is, entry for entry, or the workload itself; of products and unions each part.
 
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
-    causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`, and a row of ones along an
-    axis of a product the group of all cells. Products within products are one product, unions within unions one union,
+    causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`, rows of ones in a row
+    `Intervals`, and a row of ones along an axis of a product the group of all cells. A matrix of many cells that is a
+    product of two, as `numpy.kron` writes it, is a flat `Kronecker`. Products within products are one product, unions within unions one union,
     and joined or weighted marginals of the same attributes are marginals. Sparse matrices are looked at where they can
     be held dense. Equal weights of all queries are none. A matrix whose queries have names keeps them, and stays as it
     is.
@@ -49,16 +54,24 @@ def _unweighted(workload: Workload) -> Workload:
             return workload
 
 
-def _in_parts(workload: Workload) -> Workload:
+def _in_parts(workload: Workload, along_axis: bool = False) -> Workload:
     match workload:
-        case Matrix(weights=None, names=None):
+        case Matrix(weights=None, names=None) if along_axis:
             return _named(workload) or workload
+        case Matrix(weights=None, names=None):
+            found = _named(workload) or _as_intervals(workload)
+            if found is None or isinstance(found, Convolution):
+                found = _as_product(workload) or found
+            return found or workload
+        case Matrix(names=None) if not along_axis:
+            return _as_intervals(workload) or workload
         case Kronecker(factors=factors):
-            return _kept(workload, [part for factor in factors for part in _factors(_total(_in_parts(factor)))])
+            parts = (_total(_in_parts(factor, along_axis=True)) for factor in factors)
+            return _kept(workload, [own for part in parts for own in _factors(part)])
         case Union(parts=parts):
             if workload.layout is None and any(isinstance(part, Union) for part in parts):
                 return _in_parts(joined(*map(weighted, parts, workload.weights)))
-            return _one_set_of_tables(workload) or _kept(workload, [_in_parts(part) for part in parts])
+            return _one_set_of_tables(workload) or _kept(workload, [_in_parts(part, along_axis) for part in parts])
         case _:
             return workload
 
@@ -148,11 +161,11 @@ def _kept(workload: Kronecker | Union, parts: list[Workload]) -> Workload:
         return workload
     if isinstance(workload, Union):
         return Union(parts, workload.weights)
-    return parts[0] if len(parts) == 1 else Kronecker(parts)
+    return parts[0] if len(parts) == 1 else Kronecker(parts, flat=workload.flat)
 
 
 def _factors(workload: Workload) -> tuple[Workload, ...]:
-    return workload.factors if isinstance(workload, Kronecker) else (workload,)
+    return workload.factors if isinstance(workload, Kronecker) and not workload.flat else (workload,)
 
 
 def _total(factor: Workload) -> Workload:
@@ -184,6 +197,72 @@ def _named(matrix: Matrix) -> Workload | None:
         return Histogram(cells) if first[0] == 1.0 and not first[1:].any() else Convolution(first, cells, "causal")
     circular = np.array_equal(A[0, 1:], first[:0:-1])
     return Convolution(first, cells, "circular") if circular else None
+
+
+def _as_intervals(matrix: Matrix) -> Intervals | None:
+    """Return the intervals that all rows are the sums of, None if one is another query."""
+    A = matrix.A
+    if isinstance(A, CompressedRows):
+        if not (np.diff(A.indptr) > 0).all() or not (A.data == 1.0).all():
+            return None
+        first, last = A.indices[A.indptr[:-1]], A.indices[A.indptr[1:] - 1]
+        alike = bool((last - first + 1 == np.diff(A.indptr)).all())
+    else:
+        ones = A == 1.0
+        first, last = ones.argmax(axis=1), A.shape[1] - 1 - ones[:, ::-1].argmax(axis=1)
+        alike = bool((ones | (A == 0.0)).all() and ones.any(axis=1).all() and (ones.sum(axis=1) == last - first + 1).all())
+    return Intervals(first, last, A.shape[1], matrix.weights) if alike else None
+
+
+def _as_product(matrix: Matrix) -> Kronecker | None:
+    """Return the product that a matrix is, entry for entry; None of few cells, for which a strategy is searched as they are.
+
+    One entry of either factor is taken as 1, so that of entries that are no whole numbers not all products are found.
+    """
+    rows, cells = matrix.A.shape
+    if cells <= _SEARCHED or (not isinstance(matrix.A, np.ndarray) and rows * cells > _MOST_ENTRIES):
+        return None
+    A = matrix.A if isinstance(matrix.A, np.ndarray) else _core.dense(matrix.core)
+    factors = []
+    while (found := _split(A)) is not None:
+        first, A = found
+        factors.append(first)
+    if not factors:
+        return None
+    parts: list[Workload] = []
+    for factor in (*factors, A):
+        part = _total(_in_parts(Matrix(factor), along_axis=True))
+        if parts and type(parts[-1]) is type(part) is Histogram:
+            part = Histogram(parts.pop().core.answers_len * part.core.answers_len)
+        parts.append(part)
+    return Kronecker(parts, flat=True)
+
+
+def _split(A: Array) -> tuple[Array, Array] | None:
+    """Return two matrices of which A is the Kronecker product, the first as small as it can be; None if there are none."""
+    rows, cells = A.shape
+    row, cell = divmod(int((A != 0.0).argmax()), cells)
+    for above in _divisors(rows):
+        for left in _divisors(cells):
+            below, right = rows // above, cells // left
+            if (above, left) == (1, 1) or (below, right) == (1, 1):
+                continue
+            first = A[row % below :: below, cell % right :: right]
+            block = A[row - row % below :, cell - cell % right :][:below, :right] / A[row, cell]
+            line, column = first[row // below], first[:, cell // right]
+            edges = np.array_equal(A[row], np.kron(line, block[row % below])) and np.array_equal(
+                A[:, cell], np.kron(column, block[:, cell % right])
+            )
+            if edges and all(
+                np.array_equal(A[k * below : (k + 1) * below], np.kron(own, block)) for k, own in enumerate(first)
+            ):
+                return first, block
+    return None
+
+
+def _divisors(number: int) -> list[int]:
+    small = [k for k in range(1, math.isqrt(number) + 1) if number % k == 0]
+    return sorted({*small, *(number // k for k in small)})
 
 
 def _has_constant_diagonals(A: Array) -> bool:

@@ -85,6 +85,19 @@ impl Workload {
     }
 
     #[staticmethod]
+    fn intervals(
+        len: usize,
+        first: PyReadonlyArray1<'_, i64>,
+        last: PyReadonlyArray1<'_, i64>,
+        weights: Vec<f64>,
+    ) -> PyResult<Self> {
+        // What is negative or too large becomes a cell that no line has.
+        let cell = |j: &i64| u32::try_from(*j).unwrap_or(u32::MAX);
+        let ends = first.as_slice()?.iter().map(cell).zip(last.as_slice()?.iter().map(cell)).collect();
+        Ok(Self::checked(Core::Intervals { len, ends, weights })?)
+    }
+
+    #[staticmethod]
     fn union(parts: Vec<PyRef<'_, Self>>) -> Result<Self, PyError> {
         Self::checked(Core::Union { parts: parts.iter().map(|part| part.0.clone()).collect() })
     }

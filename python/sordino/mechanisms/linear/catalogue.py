@@ -10,11 +10,14 @@ privacy allows it and Laplace noise under `PureDP`.
 `fourier`              optimal weights in the Fourier basis of the line, ring or group, and for marginals
 `fourier-uniform`      marginals with the same noise on every character
 `boxes`                marginals of few levels: noise in the norm of the largest residual, pure
+`table-cover`          marginals from a few larger tables, each with its share, pure
 `tree`                 tree of counts with least squares, best branching
 `haar`                 Haar wavelet with optimal level weights
 `square-root`          square root of a causal filter, lower triangular (Gaussian noise)
-`balanced`             balanced root: nearly the least error, from one decomposition; ranges and sums of any length
-`weighted-tree`        blocks of a few sizes with weights of least error, for ranges, running sums, products, pure
+`balanced`             balanced root: nearly the least error, from one decomposition; ranges and sums of any length,
+                       intervals
+`weighted-tree`        blocks of a few sizes with weights of least error, for ranges, intervals, running sums, products,
+                       pure
 `laminar`              counts of nested groups, each with its weight
 `residual`             what sets of attributes have in common, once, and what each adds (marginal queries)
 `split`                the parts of a union, each by its own closed form with a share of the privacy
@@ -48,6 +51,7 @@ from sordino.workloads import (
     GroupBy,
     GroupConvolution,
     Histogram,
+    Intervals,
     Kronecker,
     MarginalQueries,
     Marginals,
@@ -75,6 +79,7 @@ _MADE_FOR: dict[str, type[Workload] | UnionType] = {
     "fourier": Filter | GroupConvolution | Marginals,
     "fourier-uniform": Marginals,
     "boxes": Marginals,
+    "table-cover": Marginals,
     "fourier-composed": Filter,
     "fourier-planar": Filter,
     "fourier-grouped": Filter,
@@ -169,6 +174,8 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
         return not workload.first_step
     if isinstance(workload, Union) and not within:
         return _has_line(workload)
+    if isinstance(workload, Intervals):
+        return not within and workload.merged.length > WRITTEN
     return isinstance(workload, AllRanges | RunningSum)
 
 
@@ -179,12 +186,12 @@ def _is_total(workload: Workload) -> bool:
 def _has_line(union: Union) -> bool:
     """Return whether ranges or running sums are asked with cells, or of many cells with a few other queries."""
     cells = union.core.input_len or 0
-    lines = {type(part) for part in union.parts if isinstance(part, AllRanges | RunningSum)}
-    others = [part for part in union.parts if not isinstance(part, AllRanges | RunningSum | Histogram)]
-    if len(lines) == 1 and not others:
+    lines = {type(part) for part in union.parts if isinstance(part, AllRanges | RunningSum | Intervals)}
+    others = [part for part in union.parts if not isinstance(part, AllRanges | RunningSum | Intervals | Histogram)]
+    if len(lines) == 1 and Intervals not in lines and not others:
         return True  # they have modes in common
     rows = sum(part.core.answers_len for part in others)
-    plain = all(part.answer_weights() is None for part in others)
+    plain = all(part.answer_weights() is None for part in union.parts)
     return bool(lines) and plain and cells > WRITTEN and rows * cells <= _MOST_ROWS
 
 
@@ -201,7 +208,7 @@ def _is_laminar(workload: Workload) -> bool:
     if isinstance(workload, Union):
         parts = [part for part in workload.parts if type(part) is not Histogram]
         return bool(parts) and all(map(_is_laminar, parts))
-    return isinstance(workload, Matrix) or (isinstance(workload, GroupBy) and workload.nested)
+    return isinstance(workload, Matrix | Intervals) or (isinstance(workload, GroupBy) and workload.nested)
 
 
 def of_ranges(workload: Workload) -> bool:
@@ -210,7 +217,7 @@ def of_ranges(workload: Workload) -> bool:
         return any(map(of_ranges, workload.parts)) and all(
             of_ranges(part) or type(part) is Histogram for part in workload.parts
         )
-    return isinstance(workload, AllRanges | RunningSum)
+    return isinstance(workload, AllRanges | RunningSum | Intervals)
 
 
 def _pair(
@@ -241,6 +248,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("square-root-gaussian", "square-root", "gaussian"),
     *_pair("fourier-uniform", automatic=False),
     Mechanism("boxes-laplace", "boxes", "laplace"),
+    Mechanism("table-cover-laplace", "table-cover", "laplace"),
     Mechanism("fourier-planar", "fourier-planar", "laplace"),
     Mechanism("fourier-grouped", "fourier-grouped", "laplace"),
     Mechanism("fourier-composed", "fourier-composed", "laplace", automatic=False),

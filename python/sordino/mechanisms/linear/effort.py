@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sordino.accuracy.factorizations import kronecker_factors
+from sordino.accuracy.factorizations import kronecker_factors, on_distinct_cells
 from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
 from sordino.workloads import (
     AllRanges,
@@ -34,15 +34,16 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     """Whether a search is quick enough to be made unasked; the balanced root is, where the optimum is not."""
     if request.effort != "optimize":
         return False
-    if strategy == "balanced" and (affords(request, law) or _attained(request.workload, request.objective)):
+    workload = on_distinct_cells(request.workload)
+    if strategy == "balanced" and (affords(request, law) or _attained(workload, request.objective)):
         return False
     most = WRITTEN if strategy == "balanced" else _CELLS[law]
-    if strategy == "p-identity" and of_ranges(request.workload):
-        if WRITTEN < (request.workload.core.input_len or 0) <= _TREE_CELLS:
+    if strategy == "p-identity" and of_ranges(workload):
+        if WRITTEN < (workload.core.input_len or 0) <= _TREE_CELLS:
             return request.integral and request.objective == "mean"
         most = WRITTEN
-    by_factor = law == "gaussian" and isinstance(request.workload, Kronecker)
-    parts = kronecker_factors(request.workload) if by_factor else (request.workload,)
+    by_factor = law == "gaussian" and isinstance(workload, Kronecker)
+    parts = kronecker_factors(workload) if by_factor else (workload,)
     objective = "mean" if strategy == "balanced" else request.objective
     return all(_quick(part, objective, most) or (strategy == "balanced" and _is_wide(part)) for part in parts)
 

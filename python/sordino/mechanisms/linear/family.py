@@ -21,7 +21,7 @@ from sordino.mechanisms.linear.fitting import fit_linear, with_best_branching
 from sordino.mechanisms.linear.search import Progress
 from sordino.mechanisms.linear.split import choose_parts
 from sordino.privacy.units import ReplaceOne
-from sordino.workloads import AllRanges, Histogram, Kronecker, Union, Workload
+from sordino.workloads import AllRanges, Histogram, Intervals, Kronecker, Union, Workload
 from sordino.workloads.constraints import PublicTotal
 from sordino.workloads.recognition import recognised
 
@@ -63,7 +63,7 @@ class _Linear(Family):
     def check(self, request: Request) -> Request:
         if isinstance(request.constraint, PublicTotal) and not isinstance(request.unit, ReplaceOne):
             raise InvalidParameterError("a public total cannot change with the protected thing: plan with ReplaceOne")
-        request = replace(request, workload=recognised(request.workload))
+        request = replace(request, workload=_recognised(request))
         if request.objective == "max" and _has_unlisted_ranges(request.workload):
             raise UnsupportedMechanismError(
                 "the largest error of more than 11,584 cells' ranges is not known: objective='mean'"
@@ -187,6 +187,14 @@ class _Linear(Family):
 
 
 LINEAR = _Linear()
+
+
+def _recognised(request: Request) -> Workload:
+    """Return what the queries are, but for a small matrix where units change several cells: none of them is merged."""
+    found = recognised(request.workload)
+    if request.unit.changes is None or not isinstance(found, Intervals) or found.length > WRITTEN:
+        return found
+    return found if found.merged is found else request.workload
 
 
 def _compares(fit: LinearFit, other: LinearFit, request: Request) -> bool:

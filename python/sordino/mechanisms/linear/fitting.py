@@ -21,6 +21,7 @@ from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.measurement import door_of
 from sordino.mechanisms.linear.projections import universal_bound
 from sordino.mechanisms.linear.search import Progress, factorize
+from sordino.mechanisms.linear.worst_level import worst_level
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
 from sordino.privacy.costs import ApproxCost, Cost
@@ -186,6 +187,8 @@ def _closed_form(
         unit = None if request.unit.changes is None else request.unit.relation()
         # Reals are counted in fractions, whose number is not known yet.
         most = (request.max_value or _COUNTS) if request.integral else None
+        if request.objective == "max" and isinstance(workload, GroupBy) and workload.equal_levels:
+            return worst_level(workload, mechanism.law, request.unit, most)
         return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit, most)
     if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
         return _core.Strategy.nested_product(workload.core, request.unit.relation())

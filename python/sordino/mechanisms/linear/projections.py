@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino import _core
-from sordino.accuracy.factorizations import condensed, dense
+from sordino.accuracy.factorizations import condensed, dense, on_distinct_cells
 from sordino.mechanisms.linear.measurement import LinearMeasurement, answers_of_table
 from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.guarantees import ApproxDP
+from sordino.workloads import Intervals
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def project(fitted: LinearMeasurement, constraint: Constraint, measured: Array) 
         np.ascontiguousarray(metric @ matrix[kept]),
         metric @ measured[kept],
         constraint.kind,
-        _size(fitted, constraint, matrix.shape[1]),
+        _size(fitted, constraint, fitted.request.workload.core.input_len or matrix.shape[1]),
         _TOLERANCE * expected,
         _ITERATIONS,
     )
@@ -88,6 +89,8 @@ def project(fitted: LinearMeasurement, constraint: Constraint, measured: Array) 
     estimate = measured.copy()
     estimate[kept] = matrix[np.ix_(kept, cells)] @ weights
     answers = fitted.strategy.decode(estimate)
+    if isinstance(fitted.request.workload, Intervals):
+        cells = fitted.request.workload.distinct_cells[cells]  # one cell stands for all that no interval tells apart
     return answers, Projection(cells, weights, gap / expected, iterations)
 
 
@@ -138,7 +141,7 @@ def _metric(fitted: LinearMeasurement, matrix: Array, noise: Array) -> tuple[NDA
 def _answers_map(fitted: LinearMeasurement) -> Array:
     """Return T with `‖T z‖` the (weighted) norm of the answers `A B⁺ z`."""
     assert fitted.factorization is not None
-    mapped: Array = condensed(fitted.request.workload)[0] @ fitted.factorization.inverse
+    mapped: Array = condensed(on_distinct_cells(fitted.request.workload))[0] @ fitted.factorization.inverse
     return mapped
 
 
@@ -158,7 +161,7 @@ def universal_bound(fitted: LinearMeasurement) -> float:
     radius = float(np.sqrt((matrix**2).sum(axis=0).max()))
     projected = 2.0 * fitted.request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
     alone = (math.sqrt(rank) * noise + math.sqrt(2.0 * slack)) ** 2
-    return math.sqrt(min(projected, alone)) * condensed(fitted.request.workload)[1]
+    return math.sqrt(min(projected, alone)) * condensed(on_distinct_cells(fitted.request.workload))[1]
 
 
 def zero_is_better(fitted: LinearMeasurement) -> bool:

@@ -20,6 +20,7 @@ from sordino.accuracy.factorizations import (
     condensed,
     dense,
     kronecker_factors,
+    on_distinct_cells,
 )
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
@@ -103,7 +104,7 @@ def factorize(
         raise DataTypeError("progress must be callable")
     if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
         raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-    workload = recognised(workload)
+    workload = on_distinct_cells(recognised(workload))
     changes = None
     if unit is not None and (kind, objective) == ("optimal", "mean") and law == "gaussian":
         several = unit.changes if (workload.core.input_len or math.inf) <= _SEVERAL_CELLS else None
@@ -342,7 +343,8 @@ def _of_line(search: _Search) -> Factorization:
     workload = search.workload
     start = _blocks(workload) if (workload.core.input_len or 0) <= _LINE_CELLS else None
     parts = workload.parts if isinstance(workload, Union) else (workload,)
-    if start is None or any(part.answer_weights() is not None for part in parts):
+    weighted = isinstance(workload, Union) and any(part.answer_weights() is not None for part in parts)
+    if start is None or weighted:
         raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")
     weights = list(workload.weights) if isinstance(workload, Union) else None
     found = search.note(_core.p_identity_of_line(workload.core, weights, start, search.iterations, search.report))

@@ -3,16 +3,18 @@
 //! `W = AᵀA` of all ranges is `(n + 1) L^{−1}` and that of running sums `L₁^{−1}`: `L` the second difference, `L₁` the same
 //! with first entry 1. The modes of `L` are sines, those of `L₁` cosines, and cells have either. So ranges with cells, and
 //! running sums with cells, have a root in closed form; of other sums the diagonal of `W` in sines or in cosines stands for
-//! its eigenvalues, which differ at the ends of the line alone.
+//! its eigenvalues, which differ at the ends of the line alone. So it does for intervals, of which any are asked.
 
 use crate::error::Error;
 use crate::linear_algebra::Matrix;
 use crate::transform::fourier::RealFourier;
-use crate::workload::Workload;
+use crate::workload::{Workload, intervals};
 use std::f64::consts::PI;
 
 /// Entries of other queries, written out.
 const MAX_ENTRIES: usize = 1 << 22;
+/// Least eigenvalue of `W` that is told from none, relative to the largest.
+const LEAST: f64 = 1e-13;
 
 /// Which sequences on a ring stand for the cells `1 … n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +88,8 @@ pub(crate) struct Line {
     ranges: f64,
     sums: f64,
     cells: f64,
+    /// First and last cell and weight of single intervals.
+    intervals: Vec<(usize, usize, f64)>,
     /// Other queries, the root of their weight in them.
     rows: Vec<Vec<f64>>,
 }
@@ -101,17 +105,21 @@ impl Line {
         let weights = weights.unwrap_or(&ones);
         Error::check_len("weights", parts.len(), weights.len())?;
         let len = workload.table_len()?;
-        let mut line = Self { len, ranges: 0.0, sums: 0.0, cells: 0.0, rows: Vec::new() };
+        let mut line = Self { len, ranges: 0.0, sums: 0.0, cells: 0.0, intervals: Vec::new(), rows: Vec::new() };
         for (part, weight) in parts.iter().zip(weights) {
             match (part, part.running_sum()) {
                 (Workload::Ranges { .. }, _) => line.ranges += weight,
                 (Workload::Histogram { .. }, _) => line.cells += weight,
+                (Workload::Intervals { ends, weights, .. }, _) => {
+                    let own = intervals::weighted(ends, weights).map(|(first, last, own)| (first, last, weight * own));
+                    line.intervals.extend(own);
+                }
                 (_, Some((_, tap))) => line.sums += weight * tap * tap,
                 _ => line.add_rows(part, *weight)?,
             }
         }
-        if line.ranges == 0.0 && line.sums == 0.0 {
-            return Err(Error::Unsupported("the root has a closed form for ranges and running sums".into()));
+        if line.ranges == 0.0 && line.sums == 0.0 && line.intervals.is_empty() {
+            return Err(Error::Unsupported("the root has a closed form for ranges, running sums and intervals".into()));
         }
         Ok(line)
     }
@@ -131,7 +139,7 @@ impl Line {
     /// Symmetries of which one is near: the one that all queries have, else both.
     pub(crate) fn symmetries(&self) -> &'static [Symmetry] {
         match (self.ranges > 0.0, self.sums > 0.0) {
-            _ if !self.rows.is_empty() => &[Symmetry::Sine, Symmetry::Cosine],
+            _ if !self.rows.is_empty() || !self.intervals.is_empty() => &[Symmetry::Sine, Symmetry::Cosine],
             (true, false) => &[Symmetry::Sine],
             (false, true) => &[Symmetry::Cosine],
             _ => &[Symmetry::Sine, Symmetry::Cosine],
@@ -142,7 +150,19 @@ impl Line {
     pub(super) fn gram_diagonal(&self) -> Option<Vec<f64>> {
         let n = self.len as f64;
         let value = |j: f64| (n + 1.0 - j) * (self.ranges * j + self.sums) + self.cells;
-        self.rows.is_empty().then(|| (1..=self.len).map(|j| value(j as f64)).collect())
+        if !self.rows.is_empty() {
+            return None;
+        }
+        let mut steps = vec![0.0; self.len + 1];
+        for (first, last, weight) in &self.intervals {
+            steps[*first] += weight;
+            steps[*last + 1] -= weight;
+        }
+        let covered = steps.iter().scan(0.0, |sum, step| {
+            *sum += step;
+            Some(*sum)
+        });
+        Some((1..=self.len).zip(covered).map(|(j, own)| value(j as f64) + own).collect())
     }
 
     /// `V W`, V of n columns, where no other queries are asked: `W_ij` is `min(i, j) (n + 1 − max(i, j))` of ranges and
@@ -171,7 +191,72 @@ impl Line {
                 after[k] += right * value;
             }
         }
+        self.add_intervals(v, &mut out);
         out
+    }
+
+    /// Of each interval the sum of its columns, added to all of them: by sums before each cell, and steps.
+    fn add_intervals(&self, v: &Matrix, out: &mut Matrix) {
+        if self.intervals.is_empty() {
+            return;
+        }
+        let (p, n) = (v.nrows(), self.len);
+        let mut before = Matrix::zeros(p, n + 1);
+        for j in 0..n {
+            for k in 0..p {
+                before[(k, j + 1)] = before[(k, j)] + v[(k, j)];
+            }
+        }
+        let mut steps = Matrix::zeros(p, n + 1);
+        for (first, last, weight) in &self.intervals {
+            for k in 0..p {
+                let sum = weight * (before[(k, *last + 1)] - before[(k, *first)]);
+                steps[(k, *first)] += sum;
+                steps[(k, *last + 1)] -= sum;
+            }
+        }
+        let mut sums = vec![0.0; p];
+        for j in 0..n {
+            for (k, slot) in out.col_as_slice_mut(j).iter_mut().enumerate() {
+                sums[k] += steps[(k, j)];
+                *slot += sums[k];
+            }
+        }
+    }
+
+    /// What intervals add to the diagonal in the modes: the sum of a mode over an interval is a difference of two cosines
+    /// (or sines) over twice the sine of its angle, and their squares and products are cosines, which are counted.
+    fn interval_values(&self, symmetry: Symmetry) -> Vec<f64> {
+        let n = self.len;
+        let ring = RealFourier::new(if symmetry == Symmetry::Sine { 2 * (n + 1) } else { 4 * n + 2 });
+        let mut counts = vec![0.0; ring.len()];
+        let mut total = 0.0;
+        let mut add = |at: usize, weight: f64| counts[at % ring.len()] += weight;
+        for (first, last, weight) in &self.intervals {
+            let length = last + 1 - first;
+            total += weight;
+            match symmetry {
+                Symmetry::Sine => {
+                    add(2 * first + 1, 0.5 * weight);
+                    add(2 * last + 3, 0.5 * weight);
+                    add(first + last + 2, -weight);
+                    add(length, -weight);
+                }
+                Symmetry::Cosine => {
+                    add(2 * first, -0.5 * weight);
+                    add(2 * last + 2, -0.5 * weight);
+                    add(length, -weight);
+                    add(first + last + 1, *weight);
+                }
+            }
+        }
+        let sums = ring.spectrum(&counts);
+        let (scale, at): (f64, fn(usize) -> usize) = match symmetry {
+            Symmetry::Sine => (2.0 / (n + 1) as f64, |k| k + 1),
+            Symmetry::Cosine => (4.0 / (2 * n + 1) as f64, |k| 2 * k + 1),
+        };
+        let squares = symmetry.angles(n).map(|angle| root_value(angle).powi(2));
+        squares.enumerate().map(|(k, square)| scale * square * (total + sums[at(k)].re).max(0.0)).collect()
     }
 
     /// The diagonal of `W` in the modes.
@@ -191,6 +276,9 @@ impl Line {
             }
         };
         let mut values: Vec<f64> = symmetry.angles(self.len).map(value).collect();
+        if !self.intervals.is_empty() {
+            values.iter_mut().zip(self.interval_values(symmetry)).for_each(|(value, own)| *value += own);
+        }
         for row in &self.rows {
             values.iter_mut().zip(symmetry.squared_products(row)).for_each(|(value, square)| *value += square);
         }
@@ -202,11 +290,17 @@ impl Line {
         if self.is_single() {
             return symmetry.angles(self.len).map(root_value).collect();
         }
-        self.gram_values(symmetry).into_iter().map(f64::sqrt).collect()
+        let values = self.gram_values(symmetry);
+        // A mode that hardly any query has would take all of the room.
+        let least = LEAST * values.iter().fold(0.0f64, |most, value| most.max(*value));
+        values.into_iter().map(|value| value.max(least).sqrt()).collect()
     }
 
     fn is_single(&self) -> bool {
-        self.cells == 0.0 && self.rows.is_empty() && (self.ranges == 0.0 || self.sums == 0.0)
+        self.cells == 0.0
+            && self.rows.is_empty()
+            && self.intervals.is_empty()
+            && (self.ranges == 0.0 || self.sums == 0.0)
     }
 
     /// A lower bound of the diagonal of `S`; the diagonal itself of ranges with cells, and of running sums with cells.
@@ -249,7 +343,11 @@ fn root_value(angle: f64) -> f64 {
 /// # Errors
 /// [`Error::Unsupported`] if neither ranges nor running sums are among the queries.
 pub fn root_diagonal(workload: &Workload, weights: Option<&[f64]>) -> Result<Vec<f64>, Error> {
-    Ok(Line::of(workload, weights)?.root_diagonal())
+    let line = Line::of(workload, weights)?;
+    if line.ranges == 0.0 && line.sums == 0.0 {
+        return Err(Error::Unsupported("the diagonal of the root is known of ranges and running sums".into()));
+    }
+    Ok(line.root_diagonal())
 }
 
 #[cfg(test)]

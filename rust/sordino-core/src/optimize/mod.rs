@@ -10,6 +10,7 @@
 //! | `base_decomposition.rs` | orthogonal subspaces from the shortest axes of such ellipsoids | – |
 //! | `dense_strategy.rs` | noise on these subspaces, of the best levels | root mean squared error |
 //! | `p_identity.rs` | `min tr (BᵀB)^{-1} AᵀA`, unit ℓ1 columns, `B = [I; Θ] D^{-1}` | root mean squared error, ε = 1 |
+//! | `table_cover/` | marginal tables to measure, and their shares of the ℓ1 sensitivity | root mean squared error, ε = 1 |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //!
 //! `condense.rs` makes few rows of many queries first, where the mean error is wanted.
@@ -56,6 +57,7 @@ mod queries;
 mod range;
 mod several_strategy;
 mod stages;
+mod table_cover;
 #[cfg(test)]
 mod tests;
 mod triangular;
@@ -77,6 +79,7 @@ pub use p_identity::{PIdentity, p_identity, p_identity_of_line};
 pub use prefix_sums::{MAX_LENGTH, TriangularFactorization, prefix_sums};
 pub use queries::Queries;
 pub use several_strategy::{SeveralStrategy, several_strategy};
+pub(crate) use table_cover::table_cover;
 pub use triangular::{Triangular, triangular};
 pub use worst_strategy::worst_strategy;
 

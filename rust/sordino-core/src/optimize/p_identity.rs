@@ -345,7 +345,9 @@ pub fn p_identity_of_line(
     let start = given_sums(start, n)?;
     let p = start.nrows();
     if line.gram_diagonal().is_none() {
-        return Err(Error::Unsupported("other queries beside ranges and running sums are written out".into()));
+        return Err(Error::Unsupported(
+            "other queries beside ranges, intervals and running sums are written out".into(),
+        ));
     }
     let afforded = OPERATIONS / (4 * p * p * n).max(1);
     let gram = Gram::Line(line);
@@ -355,7 +357,7 @@ pub fn p_identity_of_line(
     let best = descent.from(start, usize::MAX).ok_or_else(unsound)?;
     let parts = workload.parts();
     let counted =
-        parts.iter().enumerate().map(|(k, part)| weights.map_or(1.0, |weights| weights[k]) * part.answers_len() as f64);
+        parts.iter().enumerate().map(|(k, part)| weights.map_or(1.0, |weights| weights[k]) * part.answers_weight());
     let upper = (2.0 * best.value / counted.sum::<f64>()).sqrt();
     Ok((to_rows(&best.sums), upper, descent.iterations))
 }

@@ -8,6 +8,7 @@
 use super::boxes::{Boxes, axes_of, indicator, one_by_one};
 use super::columns::sensitivity;
 use super::fixed::Fixed;
+use super::merged::on_merged_cells;
 use super::{
     Body, Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats, gcd, integers, not_in_row_space, probe,
     table,
@@ -60,7 +61,7 @@ pub enum Pieces {
 pub struct Factorization {
     /// What is answered.
     pub workload: Workload,
-    /// What is measured: the Kronecker product of these, mostly one.
+    /// What is measured: the Kronecker product of these, mostly one; of intervals of merged cells.
     pub factors: Vec<Factor>,
     /// How noise is put on it.
     pub pieces: Pieces,
@@ -76,7 +77,7 @@ impl Factorization {
     /// If shapes do not match, `B` has dependent rows or columns beyond its smaller side, or the workload is
     /// outside its row space.
     pub fn build(&self) -> Result<Box<dyn Strategy>, Error> {
-        Ok(Box::new(Factored::new(self)?))
+        on_merged_cells(&self.workload.clone().validated()?, |own| Ok(Box::new(Factored::new(self, own.clone())?)))
     }
 }
 
@@ -108,8 +109,7 @@ struct Factored {
 }
 
 impl Factored {
-    fn new(recipe: &Factorization) -> Result<Self, Error> {
-        let workload = recipe.workload.clone().validated()?;
+    fn new(recipe: &Factorization, workload: Workload) -> Result<Self, Error> {
         let cells = recipe.factors.iter().try_fold(1usize, |n, factor| n.checked_mul(factor.columns));
         if recipe.factors.is_empty() || cells.is_none() || workload.input_len() != cells {
             return Err(Error::invalid("strategy", "must have one column for each cell of the workload"));
@@ -375,7 +375,7 @@ impl Strategy for Factored {
     }
 
     fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
-        if self.parts.len() == 1 {
+        if boxes.shape.len() < self.parts.len() || self.parts.len() == 1 {
             return one_by_one(self, boxes);
         }
         let mut product = vec![self.geometry.white(); boxes.count()];

@@ -18,9 +18,10 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
 use num_complex::Complex;
+use std::ops::RangeInclusive;
 
 /// Fewest and most bits of the rounded kernel.
-const KERNEL_BITS: std::ops::RangeInclusive<u32> = 20..=30;
+const KERNEL_BITS: RangeInclusive<u32> = 20..=30;
 /// Accepted growth of the mean squared error by rounding the kernel.
 const KERNEL_LOSS: f64 = 1e-7;
 
@@ -142,20 +143,14 @@ impl Fourier {
     pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
         let circle = Circle::new(workload)?;
         let ideal = circle.mean_magnitude().powi(2);
-        let mut chosen = None;
-        for bits in KERNEL_BITS {
+        let (kernel, kernel_spectrum) = fewest_bits(KERNEL_BITS, KERNEL_LOSS, |bits| {
             let kernel = rounded_kernel(&circle, bits);
             let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
             let spectrum: Vec<f64> = circle.pad(&values).iter().map(|v| v.re).collect();
             let norm2: f64 = values.iter().map(|v| v * v).sum();
             let squares = circle.transform.sum(|k| ratio2(circle.spectrum[k], spectrum[k])) / circle.len as f64;
-            let loss = squares * norm2 / ideal - 1.0;
-            chosen = Some((kernel, spectrum));
-            if loss <= KERNEL_LOSS {
-                break;
-            }
-        }
-        let (kernel, kernel_spectrum) = chosen.expect("at least one size of kernel is tried");
+            (squares * norm2 / ideal - 1.0, (kernel, spectrum))
+        });
         let convolution = ExactConvolution::new(&kernel, circle.inputs);
         let transfer = circle
             .spectrum
@@ -198,6 +193,32 @@ impl Fourier {
             Complex::new(if zero { 0.0 } else { 1.0 / spectrum[k] }, 0.0)
         }))
     }
+}
+
+/// What is made with the fewest bits that lose no more than `accepted`, or with the most bits.
+///
+/// A bit more divides what rounding loses by four: so it is known from the first loss about where to look.
+pub(super) fn fewest_bits<T>(bits: RangeInclusive<u32>, accepted: f64, make: impl Fn(u32) -> (f64, T)) -> T {
+    let (first, last) = (*bits.start(), *bits.end());
+    let (loss, made) = make(first);
+    if loss <= accepted || first == last {
+        return made;
+    }
+    let more = (0.5 * (loss / accepted).log2()).ceil();
+    let mut bits = if more.is_finite() { (first + more.clamp(1.0, 64.0) as u32).min(last) } else { last };
+    let (mut loss, mut made) = make(bits);
+    while loss > accepted && bits < last {
+        bits += 1;
+        (loss, made) = make(bits);
+    }
+    while bits > first + 1 && loss <= accepted {
+        let (fewer, candidate) = make(bits - 1);
+        if fewer > accepted {
+            break;
+        }
+        (bits, loss, made) = (bits - 1, fewer, candidate);
+    }
+    made
 }
 
 /// `|λ/K̂|²`, 0 where `λ = 0`.

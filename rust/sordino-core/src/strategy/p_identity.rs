@@ -5,6 +5,7 @@
 //! the sums, `G^{-1} = diag(e) − MᵀM`, `M = L^{-1} b diag(e)`: p numbers for each cell, and no matrix of cells by cells.
 
 use super::boxes::{by_weights, long_axes};
+use super::merged::on_merged_cells;
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, gcd, integers, table};
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, add_to_diagonal, cholesky, dot, invert_lower, product, transpose};
@@ -38,17 +39,24 @@ struct PIdentity {
 ///
 /// # Errors
 /// [`Error::Unsupported`] for other workloads; [`Error::InvalidParameter`] if sums are no rows of as many weights, none
-/// negative, as there are cells.
+/// negative, as there are cells, of intervals merged ones.
 pub fn p_identity(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>, Error> {
     let workload = workload.clone().validated()?;
-    let n = workload.table_len()?;
     let served = |part: &Workload| {
-        matches!(part, Workload::Ranges { .. } | Workload::Histogram { .. }) || part.running_sum().is_some()
+        matches!(part, Workload::Ranges { .. } | Workload::Intervals { .. } | Workload::Histogram { .. })
+            || part.running_sum().is_some()
     };
     if !workload.parts().iter().all(served) {
-        return Err(Error::Unsupported("cells and sums serve ranges, running sums, cells and their unions".into()));
+        return Err(Error::Unsupported(
+            "cells and sums serve ranges, intervals, running sums, cells and their unions".into(),
+        ));
     }
     workload.listed()?;
+    on_merged_cells(&workload, |own| beside_cells(own, sums))
+}
+
+fn beside_cells(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>, Error> {
+    let n = workload.table_len()?;
     if sums.is_empty() || !sums.len().is_multiple_of(n) || sums.iter().any(|v| !(0.0..=1e15).contains(v)) {
         return Err(Error::invalid("sums", "must be rows of as many weights, none negative, as there are cells"));
     }
@@ -60,7 +68,7 @@ pub fn p_identity(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>
     let sums: Vec<i64> = (0..sums.len()).map(|k| (entry(k) * scale).round() as i64).collect();
     // A sum that rounding leaves empty says nothing.
     let sums: Vec<i64> = sums.chunks_exact(n).filter(|row| row.iter().any(|b| *b != 0)).flatten().copied().collect();
-    PIdentity::of(workload, own, sums, &[])
+    PIdentity::of(workload.clone(), own, sums, &[])
         .map(|found| Box::new(found) as Box<dyn Strategy>)
         .ok_or_else(|| Error::invalid("sums", "are too ill-conditioned for double precision"))
 }
@@ -163,6 +171,10 @@ impl Prefixes {
                 pieces.into_par_iter().for_each(|(first, ranges)| {
                     ranges.iter_mut().enumerate().for_each(|(k, slot)| *slot = self.between(first, first + k + 1));
                 });
+            }
+            Workload::Intervals { ends, .. } => {
+                let own = |(first, last): &(u32, u32)| self.between(*first as usize, *last as usize + 1);
+                out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = own(ends));
             }
             Workload::Linear { kernel, .. } => {
                 let tap = kernel[0] * kernel[0];

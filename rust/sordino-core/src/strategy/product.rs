@@ -6,7 +6,7 @@
 //! weighted trees, ℓ1 norms multiply.
 
 use super::balanced::{Balanced, Precision};
-use super::boxes::{Boxes, axes_of, volume};
+use super::boxes::{Boxes, axes_of, one_by_one, volume};
 use super::laminar::{Laminar, Path, several};
 use super::recipe::{Mechanism, Recipe};
 use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
@@ -376,6 +376,9 @@ impl Strategy for Product {
     }
 
     fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
+        if boxes.shape.len() < self.axes.len() {
+            return one_by_one(self, boxes); // cells in one row
+        }
         let mut product = vec![self.geometry.white(); boxes.count()];
         for (axis, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(Axis::cells), boxes.shape)?) {
             let part = boxes.of_axes(&own);

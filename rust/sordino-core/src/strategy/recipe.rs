@@ -8,10 +8,12 @@ use super::group::Group;
 use super::haar::Haar;
 use super::identity::Identity;
 use super::marginals::{Marginals, Shares};
+use super::merged::on_merged_cells;
 use super::output::Output;
 use super::product::Product;
 use super::sparse::Sparse;
 use super::square_root::SquareRoot;
+use super::table_cover::TableCover;
 use super::tail::Tail;
 use super::tree::Tree;
 use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
@@ -43,6 +45,8 @@ pub enum Mechanism {
     FourierUniform,
     /// Residuals of marginals under noise in the largest of those of one order.
     Boxes,
+    /// Larger tables than the marginals, each with its weight.
+    TableCover,
     /// A tree of counts with least squares.
     Tree {
         /// Children of a node.
@@ -102,6 +106,7 @@ impl Recipe {
                 Box::new(Dense::new(*rows, *columns, entries.clone(), geometry))
             }
             (Mechanism::Output, Workload::Sparse { .. }) => Box::new(Sparse::new(&workload, geometry)?),
+            (Mechanism::Output, Workload::Intervals { .. }) => Box::new(Sparse::new(&workload.sparse()?, geometry)?),
             (Mechanism::Output, Workload::Ranges { .. } | Workload::Union { .. } | Workload::Kronecker { .. }) => {
                 let (rows, columns, entries) = workload.dense()?;
                 Box::new(Dense::new(rows, columns, entries, geometry))
@@ -119,6 +124,7 @@ impl Recipe {
             (Mechanism::Boxes, Workload::Marginals { .. }) if !gaussian => {
                 Box::new(Marginals::new(&workload, geometry, Shares::Boxes)?)
             }
+            (Mechanism::TableCover, _) if !gaussian => Box::new(TableCover::new(&workload)?),
             (Mechanism::Fourier, Workload::Group { radices, kernel }) if radices.iter().all(|n| *n == 2) => {
                 Box::new(Z2::new(kernel, geometry))
             }
@@ -139,11 +145,15 @@ impl Recipe {
             (Mechanism::WeightedTree, Workload::Kronecker { .. }) if !gaussian => {
                 Box::new(Product::new(&workload, geometry, None)?)
             }
-            (Mechanism::WeightedTree, _) if !gaussian => Box::new(WeightedTree::new(&workload, WEIGHT_BITS)?),
+            (Mechanism::WeightedTree, _) if !gaussian => {
+                on_merged_cells(&workload, |own| Ok(Box::new(WeightedTree::new(own, WEIGHT_BITS)?)))?
+            }
             (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => {
                 Box::new(Product::new(&workload, geometry, None)?)
             }
-            (Mechanism::Balanced, _) if gaussian => Box::new(Balanced::new(&workload, None, Precision::Full)?),
+            (Mechanism::Balanced, _) if gaussian => {
+                on_merged_cells(&workload, |own| Ok(Box::new(Balanced::new(own, None, Precision::Full)?)))?
+            }
             (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),
             _ => return Err(unsupported()),
         })

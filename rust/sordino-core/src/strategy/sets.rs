@@ -42,10 +42,15 @@ pub(super) fn tables(levels: &[usize], sets: &[Vec<usize>], x: Input<'_>) -> Res
 }
 
 /// The table of a set from that of one around it.
-pub(super) fn below(levels: &[usize], outer: &[usize], table: &[i64], set: &[usize]) -> Vec<i64> {
+pub(super) fn summed<T: Copy + Default + std::ops::AddAssign>(
+    levels: &[usize],
+    outer: &[usize],
+    table: &[T],
+    set: &[usize],
+) -> Vec<T> {
     let own: Vec<usize> = outer.iter().map(|i| levels[*i]).collect();
     let positions: Vec<usize> = set.iter().map(|i| outer.binary_search(i).expect("a subset")).collect();
-    let mut out = vec![0; cells(levels, set)];
+    let mut out = vec![T::default(); cells(levels, set)];
     marginal(table, &own, &positions, &mut out);
     out
 }

@@ -5,6 +5,7 @@
 //! of their transfer function, see [`crate::toeplitz::outer`]. What is measured is the convolution with the
 //! kernel rounded to `K = round(2^q·c)`, in exact integers; decoding divides by `K`, rounding included.
 
+use super::fourier::fewest_bits;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
 use crate::error::Error;
 use crate::scratch::INTEGERS;
@@ -88,11 +89,10 @@ impl SquareRoot {
             let rounded: Vec<f64> = kernel.iter().map(|k| *k as f64 * 2f64.powi(-(bits as i32))).collect();
             largest_variance(taps, &rounded) / least - 1.0
         };
-        let kernel = KERNEL_BITS
-            .map(|bits| (bits, dyadic(&ideal, bits)))
-            .find(|(bits, kernel)| *bits == *KERNEL_BITS.end() || loss(kernel, *bits) <= KERNEL_LOSS)
-            .map(|(_, kernel)| kernel)
-            .expect("the last size of kernel is always taken");
+        let kernel = fewest_bits(KERNEL_BITS, KERNEL_LOSS, |bits| {
+            let kernel = dyadic(&ideal, bits);
+            (loss(&kernel, bits), kernel)
+        });
         let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
         let inverse = inverse(&values, len);
         let decoder = multiply(taps, &inverse, len);

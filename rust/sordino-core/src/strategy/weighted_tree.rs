@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::minimize::bfgs;
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::{Workload, each, spread};
+use crate::workload::{Workload, each, intervals, spread};
 
 /// Bits of the sum of the weights.
 pub(super) const WEIGHT_BITS: u32 = 12;
@@ -44,6 +44,16 @@ pub(super) struct WeightedTree {
     factors: Vec<f64>,
 }
 
+/// Sum of the squares of how many cells a range has in each block of this size.
+fn overlaps(first: usize, last: usize, size: usize) -> f64 {
+    let (left, right) = (first / size, last / size);
+    if left == right {
+        return ((last - first + 1) as f64).powi(2);
+    }
+    let (head, tail) = (((left + 1) * size - first) as f64, (last + 1 - right * size) as f64);
+    head * head + tail * tail + (right - left - 1) as f64 * (size as f64).powi(2)
+}
+
 /// `tr Q W`, `Q` the averages over blocks of this size.
 fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
     let blocks = |len: usize| (0..len).step_by(size).map(move |start| (start + 1, (start + size).min(len)));
@@ -58,6 +68,10 @@ fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
             let cell = |a: usize, end: usize| a as f64 * ((len + 1 - a) as f64 + 2.0 * right(a, end));
             blocks(*len).map(|(first, last)| (first..=last).map(|a| cell(a, last)).sum::<f64>()).sum()
         }
+        (Workload::Intervals { ends, weights, .. }, _) => {
+            let squares = intervals::weighted(ends, weights).map(|(first, last, w)| w * overlaps(first, last, size));
+            squares.sum()
+        }
         (_, Some((len, tap))) => {
             // W_ab = n + 1 − max(a, b), times the squared tap.
             let cell = |first: usize, b: usize| (len + 1 - b) as f64 * (1 + 2 * (b - first)) as f64;
@@ -68,7 +82,9 @@ fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
             return parts.iter().try_fold(0.0, |sum, part| Ok(sum + block_trace(part, size)?));
         }
         _ => {
-            return Err(Error::Unsupported("weighted trees serve ranges, running sums, cells and their unions".into()));
+            return Err(Error::Unsupported(
+                "weighted trees serve ranges, intervals, running sums, cells and their unions".into(),
+            ));
         }
     };
     Ok(sum / size as f64)
@@ -108,7 +124,7 @@ fn weight_of<'a>(levels: impl Iterator<Item = &'a Level>) -> Upper {
     Upper::integer(levels.map(|level| u128::from(level.weight.unsigned_abs())).sum())
 }
 
-/// Sizes of the blocks that the weighted tree of ranges, running sums and cells measures, and their weights.
+/// Sizes of the blocks that the weighted tree of ranges, intervals, running sums and cells measures, and their weights.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for other workloads.
@@ -212,17 +228,7 @@ impl WeightedTree {
 
     /// Variance of the sum of the cells from `first` to `last` at unit noise: `2 qᵀ G^{-1} q`.
     fn variance(&self, first: usize, last: usize) -> f64 {
-        let inside = |level: &Level| {
-            let size = level.size as f64;
-            let (left, right) = (first / level.size, last / level.size);
-            let square = if left == right {
-                ((last - first + 1) as f64).powi(2)
-            } else {
-                let (head, tail) = (((left + 1) * level.size - first) as f64, (last + 1 - right * level.size) as f64);
-                head * head + tail * tail + (right - left - 1) as f64 * size * size
-            };
-            level.share * square / size
-        };
+        let inside = |level: &Level| level.share * overlaps(first, last, level.size) / level.size as f64;
         2.0 * self.levels.iter().map(inside).sum::<f64>()
     }
 
@@ -236,6 +242,10 @@ impl WeightedTree {
                     ranges.iter_mut().enumerate().for_each(|(k, slot)| *slot = self.variance(first, first + k));
                     rest = tail;
                 }
+            }
+            Workload::Intervals { ends, .. } => {
+                let variance = |(first, last): &(u32, u32)| self.variance(*first as usize, *last as usize);
+                out.iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));
             }
             Workload::Linear { kernel, .. } => {
                 let tap = kernel[0] * kernel[0];
@@ -304,6 +314,9 @@ impl Strategy for WeightedTree {
     }
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
+        if matches!(&self.workload, Workload::Intervals { weights, .. } if !weights.is_empty()) {
+            return None;
+        }
         let answers = self.workload.answers_len();
         let trace = |level: &Level| block_trace(&self.workload, level.size).map(|trace| level.share * trace);
         let total: f64 = self.levels.iter().map(trace).sum::<Result<_, _>>().ok()?;

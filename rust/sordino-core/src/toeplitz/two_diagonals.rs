@@ -10,7 +10,7 @@
 //! lower part of `T`, `s̃ = 1/d₂`, `d̃ = d₂`, `σ = s/d₁`. The three are rounded to 24 bits independently,
 //! and column norms and errors are those of the rounded strategy.
 
-use super::buffered::BufferedToeplitz;
+use super::buffered::{BufferedToeplitz, MAX_DEGREE};
 use super::buffered_optimizer::{BufferedProblem, optimize};
 use super::dyadic::Dyadic;
 use super::shapes::Shape;
@@ -117,9 +117,14 @@ impl TwoDiagonals {
     /// Standard deviation of the running sum at each step at noise multiplier 1, the column norm included.
     pub fn stderrs(&self) -> Vec<f64> {
         let norm = self.column_norm().get();
+        self.running_variances().into_iter().map(|v| v.sqrt() * norm).collect()
+    }
+
+    /// Variance of the running sum at each step, for noise of scale 1.
+    pub fn running_variances(&self) -> Vec<f64> {
         let exact =
             Diagonals { scale: values(&self.scale), inverse: values(&self.inverse), noise: values(&self.noise) };
-        exact.running_variances(&self.kernel).into_iter().map(|v| v.max(0.0).sqrt() * norm).collect()
+        exact.running_variances(&self.kernel).into_iter().map(|v| v.max(0.0)).collect()
     }
 }
 
@@ -187,30 +192,36 @@ impl Diagonals {
     /// `x ← Dx + g(k − s̃ωᵀx)`, `D = diag(θ, 1)`, `g = (d̃, …, d̃, 1)`: with `q = Pω`,
     /// `P ← DPD − s̃(g(Dq)ᵀ + (Dq)gᵀ) + ggᵀ(s̃²ωᵀq + σ²)`, O(degree²) a step.
     fn running_variances(&self, kernel: &BufferedToeplitz) -> Vec<f64> {
-        let degree = kernel.degree();
-        let size = degree + 1;
-        let omega = values(kernel.omega());
-        let mut poles: Vec<f64> = kernel.mu().iter().map(|m| 1.0 - m.value()).collect();
-        poles.push(1.0);
-        let mut covariance = vec![0.0; size * size];
-        let mut image = vec![0.0; size];
-        let mut gain = vec![1.0; size];
+        // Loops of a known length are unrolled; states that a kernel lacks stay zero.
+        if kernel.degree() < 9 { self.propagated::<9>(kernel) } else { self.propagated::<{ MAX_DEGREE + 1 }>(kernel) }
+    }
+
+    fn propagated<const SIZE: usize>(&self, kernel: &BufferedToeplitz) -> Vec<f64> {
+        let sum = SIZE - 1;
+        let (mut omega, mut poles, mut buffers) = ([0.0; SIZE], [0.0; SIZE], [0.0; SIZE]);
+        for (i, (mu, weight)) in kernel.mu().iter().zip(kernel.omega()).enumerate() {
+            (omega[i], poles[i], buffers[i]) = (weight.value(), 1.0 - mu.value(), 1.0);
+        }
+        poles[sum] = 1.0;
+        let mut covariance = [[0.0; SIZE]; SIZE];
         let step = |((scale, inverse), noise): ((&f64, &f64), &f64)| {
-            gain[..degree].fill(*inverse);
+            let (mut gain, mut image) = (buffers, [0.0; SIZE]);
+            gain.iter_mut().for_each(|g| *g *= inverse);
+            gain[sum] = 1.0;
             let mut fed_back = 0.0;
-            for (i, row) in covariance.chunks_exact(size).enumerate() {
+            for (i, row) in covariance.iter().enumerate() {
                 let q: f64 = row.iter().zip(&omega).map(|(p, w)| p * w).sum();
-                fed_back += omega.get(i).map_or(0.0, |w| w * q);
+                fed_back += omega[i] * q;
                 image[i] = scale * poles[i] * q;
             }
             let fresh = scale * scale * fed_back + noise * noise;
-            for (i, row) in covariance.chunks_exact_mut(size).enumerate() {
+            for (i, row) in covariance.iter_mut().enumerate() {
                 let (pole, own, weight) = (poles[i], gain[i], gain[i] * fresh - image[i]);
-                for (((p, other), g), q) in row.iter_mut().zip(&poles).zip(&gain).zip(&image) {
-                    *p = *p * pole * other + g * weight - own * q;
+                for k in 0..SIZE {
+                    row[k] = row[k] * pole * poles[k] + gain[k] * weight - own * image[k];
                 }
             }
-            covariance[size * size - 1]
+            covariance[sum][sum]
         };
         self.scale.iter().zip(&self.inverse).zip(&self.noise).map(step).collect()
     }

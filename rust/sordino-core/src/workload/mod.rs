@@ -4,6 +4,7 @@
 
 mod filter;
 mod group;
+pub(crate) mod intervals;
 mod kronecker;
 pub(crate) mod marginal_queries;
 mod marginals;
@@ -113,6 +114,15 @@ pub enum Workload {
         /// Number of cells.
         len: usize,
     },
+    /// `y_t = x_i + … + x_j` for the given pairs.
+    Intervals {
+        /// Number of cells.
+        len: usize,
+        /// First and last cell of each, both included.
+        ends: Vec<(u32, u32)>,
+        /// Weight of each one's squared error in the mean; none where all count alike.
+        weights: Vec<f64>,
+    },
     /// The answers of several workloads on the same cells, one after the other.
     Union {
         /// The workloads.
@@ -157,6 +167,7 @@ impl Workload {
                     return Err(Error::invalid("length", "must be at least 1"));
                 }
             }
+            Self::Intervals { len, ends, weights } => intervals::check(*len, ends, weights)?,
             Self::Circular { kernel } => check_entries("kernel", kernel)?,
             Self::Linear { kernel, len, center } => {
                 if *len == 0 {
@@ -236,7 +247,9 @@ impl Workload {
     /// Number of cells of the input; `None` if the full domain is too large to be a table.
     pub fn input_len(&self) -> Option<usize> {
         match self {
-            Self::Histogram { len } | Self::Linear { len, .. } | Self::Ranges { len } => Some(*len),
+            Self::Histogram { len } | Self::Linear { len, .. } | Self::Ranges { len } | Self::Intervals { len, .. } => {
+                Some(*len)
+            }
             Self::Circular { kernel } | Self::Group { kernel, .. } => Some(kernel.len()),
             Self::Marginals { radices, .. } => size(radices),
             Self::MarginalQueries { axes, .. } => size(&marginal_queries::levels(axes)),
@@ -297,9 +310,18 @@ impl Workload {
             }
             Self::Matrix { rows, .. } | Self::Sparse { rows, .. } => *rows,
             Self::Ranges { len } => ranges::count(*len),
+            Self::Intervals { ends, .. } => ends.len(),
             Self::Union { parts } => parts.iter().map(Self::answers_len).fold(0, usize::saturating_add),
             Self::Tail { first, of } => of.answers_len().saturating_sub(*first),
             Self::Kronecker { factors } => factors.iter().map(Self::answers_len).fold(1, usize::saturating_mul),
+        }
+    }
+
+    /// What the squared errors of all answers weigh together, where each has a weight of its own; else their number.
+    pub(crate) fn answers_weight(&self) -> f64 {
+        match self {
+            Self::Intervals { weights, .. } if !weights.is_empty() => weights.iter().sum(),
+            _ => self.answers_len() as f64,
         }
     }
 
@@ -315,6 +337,7 @@ impl Workload {
             Self::Matrix { columns, entries, .. } => matrix::apply(*columns, entries, x, out),
             Self::Sparse { starts, indices, entries, .. } => sparse::apply(starts, indices, entries, x, out),
             Self::Ranges { .. } => ranges::apply(x, out),
+            Self::Intervals { ends, .. } => intervals::apply(ends, x, out),
             Self::Union { parts } => union::each(parts, out, |part, piece| part.apply(x, piece)),
             Self::Tail { first, of } => tail::rest(*first, out, |all| of.apply(x, all)),
             Self::Kronecker { factors } => kronecker::apply(factors, x, out),
@@ -346,6 +369,22 @@ impl Workload {
         Ok((rows, columns, entries))
     }
 
+    /// The same queries in compressed rows, of a workload that is written out by its few entries.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for other workloads, and of more than 2^26 entries.
+    pub(crate) fn sparse(&self) -> Result<Self, Error> {
+        let Self::Intervals { len, ends, .. } = self else {
+            return Err(Error::Unsupported("the workload is not written out".into()));
+        };
+        let starts = intervals::starts(ends).filter(|starts| starts[ends.len()] <= MAX_ENTRIES);
+        let starts =
+            starts.ok_or_else(|| Error::Unsupported("the intervals have more than 2^26 cells in all".into()))?;
+        let indices: Vec<u32> = ends.iter().flat_map(|(first, last)| *first..=*last).collect();
+        let entries = vec![1.0; indices.len()];
+        Ok(Self::Sparse { rows: ends.len(), columns: *len, starts, indices, entries })
+    }
+
     /// Number of cells, where the full domain is a table.
     pub(crate) fn table_len(&self) -> Result<usize, Error> {
         self.input_len()
@@ -364,6 +403,7 @@ impl Workload {
             Self::Matrix { columns, entries, .. } => row.copy_from_slice(&entries[t * columns..(t + 1) * columns]),
             Self::Sparse { starts, indices, entries, .. } => sparse::write_row(starts, indices, entries, t, row),
             Self::Ranges { .. } => ranges::write_row(t, row),
+            Self::Intervals { ends, .. } => intervals::write_row(ends, t, row),
             Self::Union { parts } => union::write_row(parts, t, row),
             Self::Tail { first, of } => of.write_row(first + t, row),
             Self::Kronecker { factors } => kronecker::write_row(factors, t, row),
@@ -381,6 +421,7 @@ impl Workload {
             Self::Matrix { columns, entries, .. } => matrix::row_squares(*columns, entries, out),
             Self::Sparse { starts, entries, .. } => sparse::row_squares(starts, entries, out),
             Self::Ranges { len } => ranges::row_squares(*len, out),
+            Self::Intervals { ends, .. } => intervals::row_squares(ends, out),
             Self::Union { parts } => union::each(parts, out, Self::row_squares),
             Self::Tail { first, of } => tail::rest(*first, out, |all| of.row_squares(all)),
             Self::Kronecker { factors } => kronecker::row_squares(factors, out),
@@ -417,7 +458,9 @@ impl Workload {
             sizes.fold((f64::INFINITY, 0.0), |(least, most), a| (a.min(least), a.max(most)))
         };
         match self {
-            Self::Histogram { .. } | Self::Marginals { .. } | Self::Ranges { .. } => (1.0, 1.0),
+            Self::Histogram { .. } | Self::Marginals { .. } | Self::Ranges { .. } | Self::Intervals { .. } => {
+                (1.0, 1.0)
+            }
             Self::Circular { kernel } | Self::Linear { kernel, .. } | Self::Group { kernel, .. } => of(kernel),
             Self::Matrix { entries, .. } | Self::Sparse { entries, .. } => of(entries),
             Self::Union { parts } => {

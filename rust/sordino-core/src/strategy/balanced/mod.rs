@@ -1,4 +1,4 @@
-//! All ranges and running sums of any length, and unions of them with cells and a few other queries, by their balanced
+//! All ranges and running sums of any length, intervals, and unions of them with cells and a few other queries, by their balanced
 //! root, Gaussian noise.
 //!
 //! `W = AᵀA` is a multiple of the inverse of a second difference, with sines or cosines for eigenvectors. With
@@ -72,6 +72,9 @@ impl Balanced {
         if line.len > MAX_LEN {
             return Err(Error::Unsupported(format!("the balanced root serves up to {MAX_LEN} cells")));
         }
+        if workload.parts().iter().any(|part| !variances::afforded(part)) {
+            return Err(Error::Unsupported("the errors of so many intervals of so many cells take too long".into()));
+        }
         let weights = weights.unwrap_or_default();
         let roots = line.symmetries().iter().map(|symmetry| Self::of(workload, weights, &line, *symmetry, precision));
         let mut roots: Vec<Self> = roots.collect::<Result<_, _>>()?;
@@ -143,7 +146,7 @@ impl Balanced {
         }
         let (mut sum, mut weights) = (0.0, 0.0);
         for (k, (part, value)) in parts.iter().zip(of_parts).enumerate() {
-            let weight = self.part_weights.get(k).unwrap_or(&1.0) * part.answers_len() as f64;
+            let weight = self.part_weights.get(k).unwrap_or(&1.0) * part.answers_weight();
             sum += weight * value;
             weights += weight;
         }

@@ -3,12 +3,27 @@
 use super::Balanced;
 use crate::optimize::Symmetry;
 use crate::transform::fourier::convolve;
-use crate::workload::{Workload, spread};
+use crate::workload::{Workload, intervals, spread};
 use num_complex::Complex;
 use rayon::prelude::*;
 
 /// Longest block of a sum over halves that is written out.
 const DIRECT: usize = 64;
+/// Multiplications for the variances of intervals.
+const MAX_WORK: usize = 1 << 31;
+
+/// Multiplications for the variances of so many intervals one by one, and for those of all ranges.
+fn work(intervals: usize, cells: usize) -> (usize, usize) {
+    let transform = 40 * cells * (cells.ilog2() as usize + 1);
+    (intervals.saturating_mul(transform), cells.saturating_mul(cells))
+}
+
+/// Whether the variances of a part take seconds at most.
+pub(super) fn afforded(part: &Workload) -> bool {
+    let Workload::Intervals { len, ends, .. } = part else { return true };
+    let (single, all) = work(ends.len(), *len);
+    single.min(all) <= MAX_WORK
+}
 
 impl Balanced {
     /// Variances of the answers of a part.
@@ -25,6 +40,7 @@ impl Balanced {
                 out.iter_mut().zip(self.prefix_variances()).for_each(|(slot, variance)| *slot = tap * tap * variance);
             }
             (Workload::Histogram { .. }, _) => out.copy_from_slice(&self.cell_variances()),
+            (Workload::Intervals { ends, .. }, _) => self.interval_variances(ends, out),
             _ => {
                 for (t, slot) in out.iter_mut().enumerate() {
                     let row = part.row(t).expect("a part of a line has a table");
@@ -51,7 +67,32 @@ impl Balanced {
     fn listed_spread(&self, part: &Workload) -> (f64, f64) {
         let mut variances = vec![0.0; part.answers_len()];
         self.part_variances(part, &mut variances);
-        spread(&variances)
+        let (mean, largest) = spread(&variances);
+        let Workload::Intervals { ends, weights, .. } = part else { return (mean, largest) };
+        let sum: f64 = intervals::weighted(ends, weights).zip(&variances).map(|((_, _, w), own)| w * own).sum();
+        (sum / part.answers_weight(), largest)
+    }
+
+    /// One by one, or picked from those of all ranges.
+    fn interval_variances(&self, ends: &[(u32, u32)], out: &mut [f64]) {
+        let (single, all) = work(ends.len(), self.len());
+        if single < all {
+            let variance = |(first, last): &(u32, u32)| {
+                let inside = *first as usize..=*last as usize;
+                let row: Vec<f64> = (0..self.len()).map(|cell| f64::from(u8::from(inside.contains(&cell)))).collect();
+                self.solve_transposed(&row).iter().map(|w| w * w).sum()
+            };
+            out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));
+            return;
+        }
+        let mut order: Vec<usize> = (0..ends.len()).collect();
+        order.sort_unstable_by_key(|k| ends[*k].0);
+        self.each_range(|variances| {
+            let first = self.len() - variances.len();
+            while let Some(k) = order.pop_if(|k| ends[*k].0 as usize == first) {
+                out[k] = variances[ends[k].1 as usize - first];
+            }
+        });
     }
 
     fn cell_variances(&self) -> Vec<f64> {

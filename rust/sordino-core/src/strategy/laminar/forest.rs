@@ -43,6 +43,7 @@ fn rows(workload: &Workload) -> Result<Rows, Error> {
     };
     match workload {
         Workload::Histogram { len } => Ok((0..*len as u32).map(|cell| (1.0, vec![cell])).collect()),
+        Workload::Intervals { .. } => rows(&workload.sparse()?),
         Workload::Sparse { rows, starts, indices, entries, .. } => (0..*rows)
             .map(|t| {
                 let range = starts[t]..starts[t + 1];

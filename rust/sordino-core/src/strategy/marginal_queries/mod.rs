@@ -16,7 +16,7 @@ mod tests;
 
 pub use axis::Rows;
 
-use super::sets::{below, lift, pieces, sources, subsets, tables, weigh};
+use super::sets::{lift, pieces, sources, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::door::NoiseLaw;
 use crate::error::Error;
@@ -307,7 +307,7 @@ impl Strategy for MarginalQueries {
         let counted = tables(&self.levels, &self.sets, x)?;
         let slices = pieces(integers(out), self.blocks.iter().map(|block| block.len));
         slices.into_par_iter().zip(&self.blocks).for_each(|(slice, block)| {
-            let table = below(&self.levels, &self.sets[block.source], &counted[block.source], &block.set);
+            let table = summed(&self.levels, &self.sets[block.source], &counted[block.source], &block.set);
             let values = table.into_iter().map(i128::from).collect();
             weigh(self.each_axis(&block.set, values, Axis::encode, true), block.weight, slice);
         });

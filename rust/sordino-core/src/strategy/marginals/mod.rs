@@ -12,7 +12,7 @@ mod build;
 mod residuals;
 
 use super::records::BitSets;
-use super::sets::{below, lift, pieces, subsets, tables, weigh};
+use super::sets::{lift, pieces, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::error::Error;
 use crate::unit::Unit;
@@ -232,7 +232,7 @@ impl Strategy for Marginals {
         // Each residual from the smallest wanted table above it.
         let slices = pieces(out, self.pieces.iter().map(|piece| piece.len));
         slices.into_par_iter().zip(&self.pieces).for_each(|(slice, piece)| {
-            let table = below(&self.radices, &self.sets[piece.source], &tables_of_sets[piece.source], &piece.set);
+            let table = summed(&self.radices, &self.sets[piece.source], &tables_of_sets[piece.source], &piece.set);
             if self.direct {
                 slice.copy_from_slice(&table);
             } else {

@@ -29,8 +29,7 @@ impl TwoDiagonals {
             weight: factors.inverse().to_vec(),
             noise: factors.noise().to_vec(),
         };
-        let variances = factors.stderrs().into_iter().map(|s| (s / norm.get()).powi(2)).collect();
-        Self { tables: Arc::new(tables), norm, variances }
+        Self { tables: Arc::new(tables), norm, variances: factors.running_variances() }
     }
 }
 

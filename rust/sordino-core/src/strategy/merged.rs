@@ -1,0 +1,145 @@
+//! Cells that no query tells apart, measured as one.
+//!
+//! A record in one of them is a record in their sum, so neighbours stay neighbours, and those that differ inside of one are
+//! the same.
+
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, not_in_row_space, table};
+use crate::error::Error;
+use crate::scratch::INTEGERS;
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::{Workload, intervals};
+
+/// The strategy of a workload, of intervals that of their merged cells.
+///
+/// # Errors
+/// As `build`.
+pub(super) fn on_merged_cells(
+    workload: &Workload,
+    build: impl FnOnce(&Workload) -> Result<Box<dyn Strategy>, Error>,
+) -> Result<Box<dyn Strategy>, Error> {
+    let Workload::Intervals { len, ends, weights } = workload else { return build(workload) };
+    let (count, places, ends) = intervals::merged(*len, ends);
+    let inner = build(&Workload::Intervals { len: count, ends, weights: weights.clone() })?;
+    Ok(if count == *len { inner } else { Box::new(Merged::new(places, count, inner)) })
+}
+
+/// The strategy of the merged cells.
+#[derive(Debug)]
+struct Merged {
+    /// Which merged cell each cell is in; `None` of cells that are in no query.
+    places: Vec<Option<u32>>,
+    /// How many cells each merged one has.
+    sizes: Vec<u32>,
+    inner: Box<dyn Strategy>,
+}
+
+impl Merged {
+    fn new(places: Vec<Option<u32>>, count: usize, inner: Box<dyn Strategy>) -> Self {
+        let mut sizes = vec![0; count];
+        for place in places.iter().flatten() {
+            sizes[*place as usize] += 1;
+        }
+        Self { places, sizes, inner }
+    }
+
+    fn sums<T: Copy + std::ops::AddAssign>(&self, cells: &[T], out: &mut [T]) {
+        for (place, value) in self.places.iter().zip(cells) {
+            if let Some(place) = place {
+                out[*place as usize] += *value;
+            }
+        }
+    }
+
+    fn largest_sum(&self, max_abs: u64) -> Result<u64, Error> {
+        let overflow = || Error::Overflow("the merged cells overflow; declare a smaller max_value".into());
+        let most = self.sizes.iter().max().copied().unwrap_or(1);
+        max_abs.checked_mul(u64::from(most)).filter(|sum| *sum < 1 << 62).ok_or_else(overflow)
+    }
+
+    /// The row of the merged cells, of one that is constant on each of them.
+    fn merged_row(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        let mut own = vec![f64::NAN; self.sizes.len()];
+        for (place, value) in self.places.iter().zip(row) {
+            match place.map(|place| &mut own[place as usize]) {
+                None if *value == 0.0 => {}
+                Some(slot) if slot.is_nan() || *slot == *value => *slot = *value,
+                _ => return Err(not_in_row_space()),
+            }
+        }
+        Ok(own)
+    }
+}
+
+impl Strategy for Merged {
+    fn measured_len(&self) -> usize {
+        self.inner.measured_len()
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        // A merged cell changes by what its cells do together.
+        let most = self.sizes.iter().max().copied().unwrap_or(1);
+        let of_sums = match unit {
+            Unit::AddRemove { records, per_cell: Some(cap), one_signed } => {
+                let per_cell = Some(cap.saturating_mul(most)).filter(|cap| *cap < records);
+                Unit::AddRemove { records, per_cell, one_signed }
+            }
+            _ => unit,
+        };
+        self.inner.sensitivity(of_sums)
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        self.inner.encoding(self.largest_sum(max_abs)?)
+    }
+
+    fn steps(&self) -> Vec<Run> {
+        self.inner.steps()
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        Some(Box::new(Self::new(self.places.clone(), self.sizes.len(), self.inner.refined(factors)?)))
+    }
+
+    fn factors(&self) -> &[f64] {
+        self.inner.factors()
+    }
+
+    fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let mut sums = INTEGERS.take(self.sizes.len());
+        sums.fill(0);
+        self.sums(table(x)?, &mut sums);
+        self.inner.encode(Input::Cells(&sums), self.largest_sum(max_abs)?, out)
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        self.inner.decode(y, out);
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        self.inner.variances(out);
+    }
+
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        self.inner.spread()
+    }
+
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let mut sums = vec![0.0; self.sizes.len()];
+        self.sums(x, &mut sums);
+        self.inner.multiplied(&sums)
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let own = self.inner.transposed(y)?;
+        Some(self.places.iter().map(|place| place.map_or(0.0, |place| own[place as usize])).collect())
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        self.inner.weights(&self.merged_row(row)?)
+    }
+}
