@@ -30,15 +30,15 @@ def name_answers(workload: Workload, source: Source) -> dict[str, list[Any]]:
     """Return columns of names, each with an entry for every answer.
 
     Cells of tables have a level of each column, None for those that are not in their table. Ranges and intervals
-    have a `first` and a `last` cell. Others have a `label`: that of the cell if each belongs to one, the name of the query, else a number.
+    have a `first` and a `last` cell. Others have a `label`: that of the cell if each belongs to one, the name of the
+    query, else a number.
     """
     tables = _tables_of(workload, source)
     if tables:
         return _levels(tables)
     if isinstance(workload, so.AllRanges | so.workloads.Intervals):
         cells = _cell_names(source)
-        all_ranges = isinstance(workload, so.AllRanges)
-        first, last = workload.ranges.T if all_ranges else (workload.first, workload.last)
+        first, last = workload.ranges.T.tolist()
         return {"first": [cells[i] for i in first], "last": [cells[j] for j in last]}
     if workload.per_cell:
         return {"label": _cell_names(source)[workload.first_step :]}

@@ -16,7 +16,6 @@ from sordino._support.files import atomic_write
 from sordino.errors import DataTypeError, InvalidParameterError, MissingDependencyError
 from sordino.workloads import (
     AllRanges,
-    Intervals,
     BandPass,
     Difference,
     ExponentialSmoothing,
@@ -24,6 +23,7 @@ from sordino.workloads import (
     GroupBy,
     GroupConvolution,
     Histogram,
+    Intervals,
     Kronecker,
     Marginals,
     Matrix,

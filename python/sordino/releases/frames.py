@@ -90,8 +90,7 @@ def label_columns(release: Labelled) -> dict[str, Any]:
     if isinstance(workload, Marginals):
         return _codes(workload)
     if isinstance(workload, AllRanges | Intervals):
-        ends = workload.ranges.T if isinstance(workload, AllRanges) else np.array([workload.first, workload.last])
-        first, last = ends.tolist()
+        first, last = workload.ranges.T.tolist()
         cells = release.index if release.index is not None and len(release.index) == workload.length else None
         return {
             "first": first if cells is None else [cells[i] for i in first],

@@ -17,21 +17,21 @@ __all__ = ["Intervals"]
 class Intervals(Workload):
     """The sums over given intervals of a line of cells: `y_t = x_first[t] + ... + x_last[t]`, both ends included.
 
-    What a `Matrix` with rows of ones in a row asks, at any size: cells that no interval tells apart are measured as one,
-    and planning takes time by the numbers of cells and intervals, not by their product.
+    What a `Matrix` with rows of ones in a row asks, at any size: cells that no interval tells apart are measured as
+    one, and planning takes time by the numbers of cells and intervals, not by their product.
 
     Args:
         first: First cell of each interval, from 0, shape (intervals,), integers.
         last: Last cell of each, not before its first.
         length: Number of cells, 1 to 2**26.
-        weights: Positive weight of each interval's squared error in the mean, shape (intervals,); 1 if None. Answers are
-            not scaled.
+        weights: Positive weight of each interval's squared error in the mean, shape (intervals,); 1 if None. Answers
+            are not scaled.
 
     Raises:
         DataTypeError: Not arrays of integers, or of numbers.
         ShapeError: Not one-dimensional.
-        InvalidParameterError: There are no intervals or more than 2**26, one ends before it begins or lies outside of the
-            cells, or a weight is out of range.
+        InvalidParameterError: There are no intervals or more than 2**26, one ends before it begins or lies outside of
+            the cells, or a weight is out of range.
     """
 
     kind: ClassVar[str] = "intervals"
@@ -46,6 +46,11 @@ class Intervals(Workload):
             raise InvalidParameterError(f"{len(self.weights)} weights for {len(self.first)} intervals")
         check_weights(self.weights)
         _ = self.core
+
+    @property
+    def ranges(self) -> NDArray[np.int64]:
+        """First and last cell of each interval, shape (answers, 2)."""
+        return np.stack([self.first, self.last], axis=1)
 
     @property
     def input_shape(self) -> tuple[int, ...]:

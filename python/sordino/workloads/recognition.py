@@ -36,10 +36,10 @@ def recognised(workload: Workload) -> Workload:
     The identity is a `Histogram`, the lower triangle of ones a `RunningSum`, constant diagonals below the main one a
     causal and around the ring a circular `Convolution`, all intervals in order `AllRanges`, rows of ones in a row
     `Intervals`, and a row of ones along an axis of a product the group of all cells. A matrix of many cells that is a
-    product of two, as `numpy.kron` writes it, is a flat `Kronecker`. Products within products are one product, unions within unions one union,
-    and joined or weighted marginals of the same attributes are marginals. Sparse matrices are looked at where they can
-    be held dense. Equal weights of all queries are none. A matrix whose queries have names keeps them, and stays as it
-    is.
+    product of two, as `numpy.kron` writes it, is a flat `Kronecker`. Products within products are one product, unions
+    within unions one union, and joined or weighted marginals of the same attributes are marginals. Sparse matrices are
+    looked at where they can be held dense. Equal weights of all queries are none. A matrix whose queries have names
+    keeps them, and stays as it is.
     """
     return _in_parts(_unweighted(workload))
 
@@ -210,12 +210,14 @@ def _as_intervals(matrix: Matrix) -> Intervals | None:
     else:
         ones = A == 1.0
         first, last = ones.argmax(axis=1), A.shape[1] - 1 - ones[:, ::-1].argmax(axis=1)
-        alike = bool((ones | (A == 0.0)).all() and ones.any(axis=1).all() and (ones.sum(axis=1) == last - first + 1).all())
+        alike = bool(
+            (ones | (A == 0.0)).all() and ones.any(axis=1).all() and (ones.sum(axis=1) == last - first + 1).all()
+        )
     return Intervals(first, last, A.shape[1], matrix.weights) if alike else None
 
 
 def _as_product(matrix: Matrix) -> Kronecker | None:
-    """Return the product that a matrix is, entry for entry; None of few cells, for which a strategy is searched as they are.
+    """Return the product that a matrix is, entry for entry; None of few cells, which are searched for as they are.
 
     One entry of either factor is taken as 1, so that of entries that are no whole numbers not all products are found.
     """
@@ -239,7 +241,7 @@ def _as_product(matrix: Matrix) -> Kronecker | None:
 
 
 def _split(A: Array) -> tuple[Array, Array] | None:
-    """Return two matrices of which A is the Kronecker product, the first as small as it can be; None if there are none."""
+    """Return two matrices of which A is the product, the first as small as it can be; None if there are none."""
     rows, cells = A.shape
     row, cell = divmod(int((A != 0.0).argmax()), cells)
     for above in _divisors(rows):

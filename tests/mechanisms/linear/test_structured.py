@@ -154,9 +154,66 @@ def test_a_matrix_that_is_another_workload_is_planned_as_it(name):
     uneven = recognised(so.Matrix(A, weights=np.arange(1.0, 1.0 + len(A))))
     assert uneven.kind == ("intervals" if set(np.unique(A)) <= {0.0, 1.0} else "matrix")
     weighted = so.workloads.Union([so.Matrix(A, weights=np.full(len(A), 3.0)), so.Histogram(A.shape[1])])
-    assert recognised(weighted) is weighted
+    assert [part.kind for part in recognised(weighted).parts] == [
+        "intervals" if set(np.unique(A)) <= {0.0, 1.0} else "matrix",
+        "histogram",
+    ]
+    assert recognised(weighted).parts[0].answer_weights() is not None
     both = so.Kronecker([so.Matrix(A), so.Histogram(2)])
     assert so.plan(both, ONE).digest == so.plan(so.Kronecker([workload, so.Histogram(2)]), ONE).digest
+
+
+PRODUCTS = {
+    "sums of sums": ([np.tri(40), np.tri(30)], [so.RunningSum(40), so.RunningSum(30)]),
+    "sums by cells": ([np.tri(64), np.eye(32)], [so.RunningSum(64), so.Histogram(32)]),
+    "three": ([np.tri(16), np.eye(8), np.tri(8)], [so.RunningSum(16), so.Histogram(8), so.RunningSum(8)]),
+    "signs": ([RNG.choice([-1.0, 1.0], (20, 30)), np.tri(20)], None),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_matrix_that_is_a_product_is_planned_as_it(name, known_noise):
+    factors, known = PRODUCTS[name]
+    A = np.ones((1, 1))
+    for factor in factors:
+        A = np.kron(A, factor)
+    found = recognised(so.Matrix(A))
+    assert np.array_equal(dense(found), A)
+    assert found == so.Kronecker(known, flat=True) if known else isinstance(found, so.Kronecker)
+    assert found.input_shape == (A.shape[1],) and found.answers_shape == (len(A),)
+    for privacy in (ONE, so.PureDP(epsilon=1.0)):
+        plan = so.plan(so.Matrix(A), privacy)
+        assert plan.digest == so.plan(found, privacy).digest
+        if known:
+            assert plan.rmse == pytest.approx(so.plan(so.Kronecker(known), privacy).rmse)
+            assert plan.rmse <= so.plan(found, privacy, mechanism="identity").rmse
+        x = np.arange(A.shape[1]) % 7
+        release = plan.release(x)
+        assert (np.abs(release.values - A @ x) <= 11.0 * release.stderr).all()
+        if known:  # of fewer queries than cells not every sum is measured
+            boxes = release.sum([[[0, 0]], [[3, 40]]])
+            assert (np.abs(boxes.values - [x[0], x[3:41].sum()]) <= 11.0 * boxes.stderr).all()
+    A[-1, -1] += 1e-9
+    assert not isinstance(recognised(so.Matrix(A)), so.Kronecker)
+
+
+@pytest.mark.parametrize("privacy", [so.GaussianDP(mu=1.0), so.PureDP(epsilon=1.0)], ids=lambda p: type(p).__name__)
+def test_no_level_of_equal_groups_is_worse_than_another(privacy, known_noise):
+    cells = np.arange(1024)
+    workload = so.GroupBy([cells // 1024, cells // 64, cells // 8, cells])
+    law = "gaussian" if isinstance(privacy, so.GaussianDP) else "laplace"
+    even, worst = (
+        so.plan(workload, privacy, mechanism="laminar", objective=objective) for objective in ("mean", "max")
+    )
+    largest = [level.max() for level in workload.split(worst.fit.answers_stderr)]
+    assert max(largest) < 1.02 * min(largest)
+    assert worst.max_stderr < 0.7 * even.max_stderr and worst.rmse > even.rmse
+    # Noise on the answers has the same error everywhere; least squares and weights have less.
+    assert worst.max_stderr < so.plan(workload, privacy, mechanism=f"output-{law}").max_stderr
+    x = cells % 5
+    truth = np.concatenate([np.bincount(label, x) for label in workload.labels])
+    release = worst.release(x)
+    assert (np.abs(release.values - truth) <= 11.0 * release.stderr).all()
 
 
 def test_products_within_products_are_one():
