@@ -30,6 +30,7 @@ import marginals
 import noise
 import optimality
 import paper_figures
+import pure_errors
 import services
 import several_cells
 import smooth
@@ -57,6 +58,7 @@ def _main() -> int:
         "consistent": consistent.figures,
         "fourier": fourier.figures,
         "marginals": marginals.figures,
+        "pure_errors": pure_errors.figures,
         "calibration": calibration.figures,
         "streams": streams.figures,
         "stream_errors": stream_errors.figures,

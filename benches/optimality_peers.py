@@ -86,6 +86,8 @@ def _squares(workload: Workload) -> Callable[[NDArray[np.int64]], float] | None:
             height = float(workload.kernel[0]) ** 2
             ends = np.minimum(last + 1, workload.steps)
             return lambda starts: height * _squares_of_intervals(first, ends, workload.steps, starts)
+        case so.workloads.Intervals() if workload.weights is None:
+            return lambda starts: _squares_of_intervals(workload.first, workload.last + 1, workload.length, starts)
         case so.RunningSum():
             ends = np.arange(workload.steps) + 1
             return lambda starts: _squares_of_intervals(np.zeros_like(ends), ends, workload.steps, starts)

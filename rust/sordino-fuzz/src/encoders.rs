@@ -14,7 +14,7 @@ const MAX_ABS: u64 = 1 << 20;
 
 /// A workload of few cells; `deep` lets it be made of others.
 fn workload(food: &mut Food<'_>, deep: bool) -> Workload {
-    match food.byte() % if deep { 13 } else { 9 } {
+    match food.byte() % if deep { 14 } else { 10 } {
         0 => Workload::Histogram { len: food.from(1, 9) },
         1 => {
             let len = food.from(1, 9);
@@ -55,8 +55,17 @@ fn workload(food: &mut Food<'_>, deep: bool) -> Workload {
             Workload::Matrix { rows, columns, entries: (0..rows).flat_map(|_| row(food)).collect() }
         }
         8 => Workload::Ranges { len: food.from(1, 7) },
-        9 => Workload::Tail { first: food.from(0, 4), of: Box::new(workload(food, false)) },
-        10 | 11 => Workload::Kronecker { factors: (0..food.from(2, 3)).map(|_| small_factor(food)).collect() },
+        9 => {
+            let len = food.from(1, 9);
+            let interval = |food: &mut Food<'_>| {
+                let (a, b) = (food.from(0, len - 1) as u32, food.from(0, len - 1) as u32);
+                (a.min(b), a.max(b))
+            };
+            let ends: Vec<(u32, u32)> = (0..food.from(1, 4)).map(|_| interval(food)).collect();
+            Workload::Intervals { len, ends, weights: Vec::new() }
+        }
+        10 => Workload::Tail { first: food.from(0, 4), of: Box::new(workload(food, false)) },
+        11 | 12 => Workload::Kronecker { factors: (0..food.from(2, 3)).map(|_| small_factor(food)).collect() },
         _ => {
             let len = food.from(2, 6);
             let parts = [
@@ -116,7 +125,7 @@ fn change(food: &mut Food<'_>, unit: Unit, cells: usize) -> Vec<i64> {
 
 fn strategy(food: &mut Food<'_>, workload: &Workload, unit: Unit) -> Option<Box<dyn Strategy>> {
     let law = food.of(&[NoiseLaw::Gaussian, NoiseLaw::Laplace]);
-    let mechanism = match food.byte() % 19 {
+    let mechanism = match food.byte() % 20 {
         0 => Mechanism::Identity,
         1 | 2 => Mechanism::Output,
         3 | 4 => Mechanism::Fourier,
@@ -132,7 +141,8 @@ fn strategy(food: &mut Food<'_>, workload: &Workload, unit: Unit) -> Option<Box<
         14 => return common(workload, CommonNoise::Gaussian(f64::from(food.byte()) / 16.0)).ok(),
         15 => return common(workload, CommonNoise::Laplace(u32::from(food.byte()))).ok(),
         16 => Mechanism::Boxes,
-        17 => return laminar(workload, law, None, food.coin().then_some(unit), None).ok(),
+        17 => Mechanism::TableCover,
+        18 => return laminar(workload, law, None, food.coin().then_some(unit), None).ok(),
         _ => return nested_product(workload, unit).ok(),
     };
     Recipe { workload: workload.clone(), mechanism, law }.build().ok()

@@ -1,9 +1,9 @@
 """Nested levels of equal groups by their largest standard error.
 
-The largest error over levels is the largest mean error over weights of levels, so the weights go up where a level is
-worse than the mean of all, `y_l <- y_l e_l / sum_k y_k e_k` (e_l the largest variance of level l): the strategy of
-least mean error for the weights where none is worse than another is the best for the worst. Of groups that differ within a
-level each has another error, and noise on the answers is as good.
+The largest error over levels is the largest mean error over weights of levels, so weights go up where a level is worse
+than the mean of all, `y_l <- y_l e_l / sum_k y_k e_k` (e_l the largest variance of level l): the strategy of least mean
+error for the weights where none is worse than another is the best for the worst. Of groups that differ within a level
+each has another error, and noise on the answers is as good.
 """
 
 import numpy as np

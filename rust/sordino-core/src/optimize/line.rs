@@ -359,6 +359,12 @@ mod tests {
         Workload::Linear { kernel: vec![1.0; len], len, center: 0 }
     }
 
+    fn intervals(len: usize) -> Workload {
+        let last = len as u32 - 1;
+        let ends = vec![(0, last), (last / 2, last), (0, last / 3), (last, last), (last / 4, last / 2)];
+        Workload::Intervals { len, ends, weights: Vec::new() }
+    }
+
     fn union(parts: Vec<Workload>) -> Workload {
         Workload::Union { parts }
     }
@@ -406,8 +412,8 @@ mod tests {
     #[test]
     fn products_are_those_of_the_matrix() {
         for len in [1usize, 2, 3, 8, 21] {
-            let workload = union(vec![Workload::Ranges { len }, sums(len), Workload::Histogram { len }]);
-            let weights = [0.7, 3.0, 2.0];
+            let parts = vec![Workload::Ranges { len }, sums(len), Workload::Histogram { len }, intervals(len)];
+            let (workload, weights) = (union(parts), [0.7, 3.0, 2.0, 5.0]);
             let (gram, line) = (gram(&workload, &weights), Line::of(&workload, Some(&weights)).unwrap());
             let v = from_rows(2, len, &(0..2 * len).map(|k| ((k * 7) % 11) as f64 - 3.0).collect::<Vec<_>>());
             let (known, found) = (product(&v, &gram), line.times_gram(&v));
@@ -429,8 +435,8 @@ mod tests {
                 columns: len,
                 entries: (0..2 * len).map(|k| (k % 5) as f64 + 0.5).collect(),
             };
-            let workload = union(vec![Workload::Ranges { len }, sums(len), Workload::Histogram { len }, rows]);
-            let weights = [0.7, 3.0, 2.0, 1.5];
+            let parts = vec![Workload::Ranges { len }, sums(len), Workload::Histogram { len }, rows, intervals(len)];
+            let (workload, weights) = (union(parts), [0.7, 3.0, 2.0, 1.5, 4.0]);
             let (gram, line) = (gram(&workload, &weights), Line::of(&workload, Some(&weights)).unwrap());
             for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
                 for (angle, value) in symmetry.angles(len).zip(line.gram_values(symmetry)) {

@@ -55,6 +55,22 @@ pub(super) fn summed<T: Copy + Default + std::ops::AddAssign>(
     out
 }
 
+/// The part of a table that sums to zero along each of its axes: less the means.
+pub(super) fn centred(levels: &[usize], set: &[usize], mut values: Vec<f64>) -> Vec<f64> {
+    let mut stride = 1;
+    for i in set.iter().rev() {
+        let n = levels[*i];
+        for block in values.chunks_exact_mut(n * stride) {
+            for start in 0..stride {
+                let mean = (0..n).map(|k| block[start + k * stride]).sum::<f64>() / n as f64;
+                (0..n).for_each(|k| block[start + k * stride] -= mean);
+            }
+        }
+        stride *= n;
+    }
+    values
+}
+
 /// Adds what is known of the table of `inner` to that of a set around it, spread over the other attributes.
 pub(super) fn lift(levels: &[usize], part: &[f64], inner: &[usize], set: &[usize], out: &mut [f64]) {
     let own: Vec<usize> = set.iter().map(|i| levels[*i]).collect();

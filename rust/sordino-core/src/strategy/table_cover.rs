@@ -5,7 +5,7 @@
 //! say of other residuals: table T gives it the precision `w_T²/Π_{T∖S} n_i`, and least squares adds them up. Which tables
 //! and weights is searched for (see [`crate::optimize`]).
 
-use super::sets::{lift, pieces, subsets, summed, tables, weigh};
+use super::sets::{centred, lift, pieces, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::error::Error;
 use crate::optimize::table_cover;
@@ -124,22 +124,6 @@ impl TableCover {
         own.weight as f64 * self.factor(table).powi(2) * share / residual.precision
     }
 
-    /// The part of a table in its residual space: less the means along each of its axes.
-    fn centred(&self, set: &[usize], mut values: Vec<f64>) -> Vec<f64> {
-        let mut stride = 1;
-        for i in set.iter().rev() {
-            let n = self.levels[*i];
-            for block in values.chunks_exact_mut(n * stride) {
-                for start in 0..stride {
-                    let mean = (0..n).map(|k| block[start + k * stride]).sum::<f64>() / n as f64;
-                    (0..n).for_each(|k| block[start + k * stride] -= mean);
-                }
-            }
-            stride *= n;
-        }
-        values
-    }
-
     /// The residual on a set by what all tables around it say.
     fn estimate(&self, set: &[usize], residual: &Residual, y: &[f64]) -> Vec<f64> {
         let mut sum = vec![0.0; cells(&self.levels, set)];
@@ -148,20 +132,20 @@ impl TableCover {
             let own = summed(&self.levels, &table.attributes, &y[table.offset..table.offset + table.len], set);
             sum.iter_mut().zip(own).for_each(|(sum, v)| *sum += gain * v);
         }
-        self.centred(set, sum)
+        centred(&self.levels, set, sum)
     }
 
     /// Weights of what is measured in the answer to a row of the table of a set.
     fn weights_of(&self, set: &[usize], row: &[f64]) -> Vec<f64> {
         let mut weights = vec![0.0; self.measured_len];
         for (inner, residual) in self.within(set) {
-            let mut part = self.part(set, row, inner);
+            let part = self.part(set, row, inner);
             let share = part.len() as f64 / row.len() as f64;
-            part.iter_mut().for_each(|v| *v *= share);
             for t in &residual.around {
                 let (table, gain) = (&self.tables[*t], self.gain(*t, inner, residual));
                 // `lift` shares out; here every cell of the table counts with the whole of it.
-                let whole: Vec<f64> = part.iter().map(|v| gain * v * table.len as f64 / part.len() as f64).collect();
+                let factor = gain * share * table.len as f64 / part.len() as f64;
+                let whole: Vec<f64> = part.iter().map(|v| factor * v).collect();
                 let slots = &mut weights[table.offset..table.offset + table.len];
                 lift(&self.levels, &whole, inner, &table.attributes, slots);
             }
@@ -171,7 +155,7 @@ impl TableCover {
 
     /// The residual on a set of a table around it.
     fn part(&self, outer: &[usize], table: &[f64], set: &[usize]) -> Vec<f64> {
-        self.centred(set, summed(&self.levels, outer, table, set))
+        centred(&self.levels, set, summed(&self.levels, outer, table, set))
     }
 
     /// Residuals on the sets within another one.

@@ -205,8 +205,7 @@ impl Diagonals {
         poles[sum] = 1.0;
         let mut covariance = [[0.0; SIZE]; SIZE];
         let step = |((scale, inverse), noise): ((&f64, &f64), &f64)| {
-            let (mut gain, mut image) = (buffers, [0.0; SIZE]);
-            gain.iter_mut().for_each(|g| *g *= inverse);
+            let (mut gain, mut image) = (buffers.map(|own: f64| own * inverse), [0.0; SIZE]);
             gain[sum] = 1.0;
             let mut fed_back = 0.0;
             for (i, row) in covariance.iter().enumerate() {

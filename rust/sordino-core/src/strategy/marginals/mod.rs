@@ -12,7 +12,7 @@ mod build;
 mod residuals;
 
 use super::records::BitSets;
-use super::sets::{lift, pieces, subsets, summed, tables, weigh};
+use super::sets::{centred, lift, pieces, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::error::Error;
 use crate::unit::Unit;
@@ -300,21 +300,7 @@ impl Strategy for Marginals {
             let mut table = vec![0.0; cells(radices, &piece.set)];
             marginal(row, radices, &piece.set, &mut table);
             let spread = table.len() as f64 / row.len() as f64;
-            // Project onto the residual space of the piece.
-            let mut values = table;
-            let mut stride = 1;
-            for attribute in piece.set.iter().rev() {
-                let n = radices[*attribute];
-                for block in values.chunks_exact_mut(n * stride) {
-                    for start in 0..stride {
-                        let mean: f64 = (0..n).map(|i| block[start + i * stride]).sum::<f64>() / n as f64;
-                        for i in 0..n {
-                            block[start + i * stride] -= mean;
-                        }
-                    }
-                }
-                stride *= n;
-            }
+            let values = centred(radices, &piece.set, table);
             let projected: Vec<f64> = values.iter().map(|v| v * spread).collect();
             for (index, slot) in left.iter_mut().enumerate() {
                 *slot -= projected[crate::workload::project(index, radices, &piece.set)];
