@@ -206,11 +206,15 @@ def test_a_matrix_is_answered(counts, queries, tmp_path):
 
 
 def test_queries_are_not_called_like_cells(counts, tmp_path):
-    np.save(tmp_path / "square.npy", np.eye(4) + np.eye(4, k=1))
+    np.save(tmp_path / "square.npy", np.eye(4) - np.eye(4, k=1))
+    np.save(tmp_path / "pairs.npy", np.eye(4) + np.eye(4, k=1))
     options = ["--counts-column", "n", "--label-column", "day", *SHARP]
     assert json.loads(done("release", counts, *options))["answers"]["label"][0] == "day 0"
     record = json.loads(done("release", counts, *options, "--matrix", tmp_path / "square.npy"))
     assert record["answers"]["label"] == [0, 1, 2, 3]
+    record = json.loads(done("release", counts, *options, "--matrix", tmp_path / "pairs.npy"))
+    assert record["answers"]["first"] == ["day 0", "day 1", "day 2", "day 3"]
+    assert record["answers"]["last"] == ["day 1", "day 2", "day 3", "day 3"]
 
 
 def test_queries_are_said_once(queries, counts):

@@ -261,7 +261,8 @@ def certify(
     Raises:
         PlanFileError: The weights do not fit the workload.
     """
-    workload = on_distinct_cells(workload)
+    if len(cell_weights[0]) != workload.core.input_len:
+        workload = on_distinct_cells(workload)
     factors = kronecker_factors(workload) if len(cell_weights) > 1 else (workload,)
     if len(factors) != len(cell_weights) or (objective == "max" and len(factors) != len(query_weights)):
         raise PlanFileError("the certificate has another number of factors than the workload")

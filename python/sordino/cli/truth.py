@@ -35,7 +35,7 @@ def true_answers(plan: so.Plan, cells: NDArray[Any]) -> Array:
             return np.sort(series)
         case so.Histogram():
             return series
-        case so.Matrix() | so.workloads.Intervals() as workload:
+        case so.Matrix() | so.workloads.Intervals() | so.Kronecker(flat=True) as workload:
             return workload.core.apply(series)
         case _:
             raise UnsupportedMechanismError("the truth is drawn for filters, histograms and matrices only")

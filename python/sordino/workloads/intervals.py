@@ -71,6 +71,14 @@ class Intervals(Workload):
         return edges[covering > 0]
 
     @cached_property
+    def first_uncovered(self) -> int | None:
+        """The first cell that is in no interval, None if there is none."""
+        begun = np.bincount(self.first, minlength=self.length)
+        ended = np.bincount(self.last + 1, minlength=self.length + 1)[: self.length]
+        uncovered = np.flatnonzero(np.cumsum(begun - ended) == 0)
+        return int(uncovered[0]) if len(uncovered) else None
+
+    @cached_property
     def merged(self) -> "Intervals":
         """The same intervals of distinct cells alone; least errors are the same."""
         cells = self.distinct_cells

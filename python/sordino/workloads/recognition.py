@@ -48,6 +48,8 @@ def _unweighted(workload: Workload) -> Workload:
     match workload:
         case Matrix(A=A, weights=np.ndarray() as weights, names=None) if (weights == weights[0]).all():
             return Matrix(A)
+        case Intervals(weights=np.ndarray() as weights) if (weights == weights[0]).all():
+            return Intervals(workload.first, workload.last, workload.length)
         case Kronecker(factors=factors):
             return _kept(workload, [_unweighted(factor) for factor in factors])
         case _:
@@ -60,7 +62,7 @@ def _in_parts(workload: Workload, along_axis: bool = False) -> Workload:
             return _named(workload) or workload
         case Matrix(weights=None, names=None):
             found = _named(workload) or _as_intervals(workload)
-            if found is None or isinstance(found, Convolution):
+            if found is None or isinstance(found, Convolution | Intervals):
                 found = _as_product(workload) or found
             return found or workload
         case Matrix(names=None) if not along_axis:

@@ -20,8 +20,8 @@ from sordino.mechanisms.linear.fit import LinearFit, least_gaussian_error
 from sordino.mechanisms.linear.fitting import fit_linear, with_best_branching
 from sordino.mechanisms.linear.search import Progress
 from sordino.mechanisms.linear.split import choose_parts
-from sordino.privacy.units import ReplaceOne
-from sordino.workloads import AllRanges, Histogram, Intervals, Kronecker, Union, Workload
+from sordino.privacy.units import AddRemove, ReplaceOne
+from sordino.workloads import AllRanges, Histogram, Intervals, Kronecker, Matrix, Union, Workload
 from sordino.workloads.constraints import PublicTotal
 from sordino.workloads.recognition import recognised
 
@@ -190,11 +190,20 @@ LINEAR = _Linear()
 
 
 def _recognised(request: Request) -> Workload:
-    """Return what the queries are, but for a small matrix where units change several cells: none of them is merged."""
-    found = recognised(request.workload)
-    if request.unit.changes is None or not isinstance(found, Intervals) or found.length > WRITTEN:
+    """Return what the queries are.
+
+    A matrix that is searched for as it is stays one where another form knows less: merged cells of units that change
+    several, products of all units but one record.
+    """
+    given = request.workload
+    found = recognised(given)
+    if not isinstance(given, Matrix) or min(given.A.shape) > WRITTEN:
         return found
-    return found if found.merged is found else request.workload
+    if isinstance(found, Intervals) and request.unit.changes is not None:
+        return found if found.merged is found else given
+    if isinstance(found, Kronecker) and (request.unit != AddRemove() or request.objective == "max"):
+        return given
+    return found
 
 
 def _compares(fit: LinearFit, other: LinearFit, request: Request) -> bool:

@@ -22,7 +22,7 @@ from sordino.mechanisms.linear.projections import zero_is_better
 from sordino.mechanisms.linear.search import factorize
 from sordino.mechanisms.linear.sparsity_choice import SparsityChoice
 from sordino.privacy.guarantees import PureDP
-from sordino.workloads import Filter, GroupConvolution, Marginals
+from sordino.workloads import Filter, GroupConvolution, Intervals, Marginals
 from sordino.workloads.constraints import PublicTotal
 
 __all__ = ["LinearFit", "least_gaussian_error"]
@@ -31,6 +31,8 @@ __all__ = ["LinearFit", "least_gaussian_error"]
 _LARGE = 64.0
 # Cells of which a projection may take minutes.
 _MINUTES = 2**17
+# Cells that intervals tell apart up to which the core computes the errors of any number under Gaussian noise.
+_MOST_APART = 46_340
 _NOISES = {
     "l2": "Gaussian",
     "l1": "Laplace",
@@ -164,7 +166,7 @@ class LinearFit(LinearMeasurement):
         for number, (name, _) in enumerate(self.parts, 1):
             lines.insert(number - 1, f"part {number:<10}{name}")
         lines += [*self._total_lines(), *advice(self.request)]
-        return [*lines, *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]
+        return [*lines, *self._limit_lines(), *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]
 
     def _total_lines(self) -> list[str]:
         """Say of marginals how the total is known that `consistent` rests on."""
@@ -180,6 +182,21 @@ class LinearFit(LinearMeasurement):
         if not residuals:
             return []
         return ["consistent     the total is hardly measured: total_share=.02 costs 1 % of error if tables shall agree"]
+
+    def _limit_lines(self) -> list[str]:
+        """Say where Gaussian noise may have less error, and is not planned."""
+        workload = self.request.workload
+        if (
+            not isinstance(workload, Intervals)
+            or isinstance(self.request.privacy, PureDP)
+            or self.mechanism.law == "gaussian"
+            or workload.merged.length <= _MOST_APART
+        ):
+            return []
+        return [
+            f"limit          errors of intervals of more than {_MOST_APART:,} cells that they tell apart take too long "
+            "with Gaussian noise: plan AllRanges, and ask for Release.sum"
+        ]
 
     def _noise_line(self) -> str:
         """Say which noise is put on how many numbers, and on which lattice."""

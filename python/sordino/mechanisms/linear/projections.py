@@ -67,7 +67,7 @@ def project(fitted: LinearMeasurement, constraint: Constraint, measured: Array) 
     if not fitted.mechanism.projected or (fitted.mechanism.strategy == "sparse" and many):
         return _nearest(fitted, constraint, measured)
     assert fitted.factorization is not None
-    matrix = fitted.factorization.matrix
+    matrix, places = _of_cells(fitted)
     noise = fitted.door.noise * np.sqrt(fitted.strategy.unit_variances())
     kept, metric = _metric(fitted, matrix, noise)
     if not len(kept):
@@ -89,9 +89,24 @@ def project(fitted: LinearMeasurement, constraint: Constraint, measured: Array) 
     estimate = measured.copy()
     estimate[kept] = matrix[np.ix_(kept, cells)] @ weights
     answers = fitted.strategy.decode(estimate)
-    if isinstance(fitted.request.workload, Intervals):
-        cells = fitted.request.workload.distinct_cells[cells]  # one cell stands for all that no interval tells apart
-    return answers, Projection(cells, weights, gap / expected, iterations)
+    return answers, Projection(places[cells], weights, gap / expected, iterations)
+
+
+def _of_cells(fitted: LinearMeasurement) -> tuple[Array, NDArray[np.int64]]:
+    """Return the measured matrix, and the cell of each column.
+
+    Of intervals a cell stands for all that none tells apart, and one for those that are in none.
+    """
+    assert fitted.factorization is not None
+    matrix, workload = fitted.factorization.matrix, fitted.request.workload
+    places: NDArray[np.int64] = np.arange(matrix.shape[1])
+    if not isinstance(workload, Intervals) or matrix.shape[1] == workload.length:
+        return matrix, places
+    places = workload.distinct_cells
+    left_out = workload.first_uncovered
+    if left_out is not None:
+        matrix, places = np.pad(matrix, ((0, 0), (0, 1))), np.append(places, left_out)
+    return matrix, places
 
 
 def _nearest(fitted: LinearMeasurement, constraint: Constraint, measured: Array) -> tuple[Array, Projection]:
@@ -154,7 +169,7 @@ def universal_bound(fitted: LinearMeasurement) -> float:
     """
     assert fitted.factorization is not None
     assert fitted.request.constraint is not None
-    matrix = fitted.factorization.matrix
+    matrix, _ = _of_cells(fitted)
     rank, cells = matrix.shape
     noise = fitted.door.noise
     slack = _TOLERANCE * rank * noise**2

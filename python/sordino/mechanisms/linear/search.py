@@ -26,7 +26,7 @@ from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMech
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
-from sordino.workloads import Union, Workload
+from sordino.workloads import Intervals, Kronecker, Matrix, Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.recognition import recognised
 
@@ -104,7 +104,10 @@ def factorize(
         raise DataTypeError("progress must be callable")
     if unit is not None and not isinstance(unit, AddRemove | ReplaceOne | UserLevel):
         raise DataTypeError("unit must be AddRemove, ReplaceOne or UserLevel")
-    workload = on_distinct_cells(recognised(workload))
+    found = recognised(workload)
+    if isinstance(workload, Matrix) and isinstance(found, Intervals | Kronecker):
+        found = workload  # what is found measures its own cells
+    workload = on_distinct_cells(found)
     changes = None
     if unit is not None and (kind, objective) == ("optimal", "mean") and law == "gaussian":
         several = unit.changes if (workload.core.input_len or math.inf) <= _SEVERAL_CELLS else None

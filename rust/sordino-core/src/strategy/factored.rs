@@ -61,7 +61,7 @@ pub enum Pieces {
 pub struct Factorization {
     /// What is answered.
     pub workload: Workload,
-    /// What is measured: the Kronecker product of these, mostly one; of intervals of merged cells.
+    /// What is measured: the Kronecker product of these, mostly one; of intervals of all cells or of merged ones.
     pub factors: Vec<Factor>,
     /// How noise is put on it.
     pub pieces: Pieces,
@@ -77,7 +77,11 @@ impl Factorization {
     /// If shapes do not match, `B` has dependent rows or columns beyond its smaller side, or the workload is
     /// outside its row space.
     pub fn build(&self) -> Result<Box<dyn Strategy>, Error> {
-        on_merged_cells(&self.workload.clone().validated()?, |own| Ok(Box::new(Factored::new(self, own.clone())?)))
+        let workload = self.workload.clone().validated()?;
+        if self.factors.first().is_some_and(|factor| Some(factor.columns) == workload.input_len()) {
+            return Ok(Box::new(Factored::new(self, workload)?));
+        }
+        on_merged_cells(&workload, |own| Ok(Box::new(Factored::new(self, own.clone())?)))
     }
 }
 

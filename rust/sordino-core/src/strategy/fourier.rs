@@ -18,6 +18,7 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
 use num_complex::Complex;
+use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 /// Fewest and most bits of the rounded kernel.
@@ -207,7 +208,8 @@ pub(super) fn fewest_bits<T>(bits: RangeInclusive<u32>, accepted: f64, make: imp
     let more = (0.5 * (loss / accepted).log2()).ceil();
     let mut bits = if more.is_finite() { (first + more.clamp(1.0, 64.0) as u32).min(last) } else { last };
     let (mut loss, mut made) = make(bits);
-    while loss > accepted && bits < last {
+    // A loss that is no number is not accepted either.
+    while loss.partial_cmp(&accepted).is_none_or(Ordering::is_gt) && bits < last {
         bits += 1;
         (loss, made) = make(bits);
     }

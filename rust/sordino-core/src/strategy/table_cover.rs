@@ -102,11 +102,12 @@ impl TableCover {
             .collect();
         let precisions: Vec<f64> =
             (0..self.tables.len()).map(|t| (self.tables[t].weight as f64 * own.factor(t)).powi(2)).collect();
-        for (set, residual) in &mut own.residuals {
-            for (t, table) in self.tables.iter().enumerate() {
-                if set.iter().all(|i| table.attributes.binary_search(i).is_ok()) {
+        for (t, table) in self.tables.iter().enumerate() {
+            for set in own.known_below(&table.attributes) {
+                let share = cells(&self.levels, &set) as f64 / table.len as f64;
+                if let Some(residual) = own.residuals.get_mut(&set) {
                     residual.around.push(t);
-                    residual.precision += precisions[t] * cells(&self.levels, set) as f64 / table.len as f64;
+                    residual.precision += precisions[t] * share;
                 }
             }
         }
@@ -138,8 +139,8 @@ impl TableCover {
     /// Weights of what is measured in the answer to a row of the table of a set.
     fn weights_of(&self, set: &[usize], row: &[f64]) -> Vec<f64> {
         let mut weights = vec![0.0; self.measured_len];
-        for (inner, residual) in self.within(set) {
-            let part = self.part(set, row, inner);
+        for inner in &self.known_below(set) {
+            let (residual, part) = (&self.residuals[inner], self.part(set, row, inner));
             let share = part.len() as f64 / row.len() as f64;
             for t in &residual.around {
                 let (table, gain) = (&self.tables[*t], self.gain(*t, inner, residual));
@@ -158,9 +159,13 @@ impl TableCover {
         centred(&self.levels, set, summed(&self.levels, outer, table, set))
     }
 
-    /// Residuals on the sets within another one.
-    fn within<'a>(&'a self, set: &'a [usize]) -> impl Iterator<Item = (&'a Vec<usize>, &'a Residual)> {
-        self.residuals.iter().filter(|(inner, _)| inner.iter().all(|i| set.binary_search(i).is_ok()))
+    /// Sets within another one whose residuals are known: all its subsets, or those of the known ones, whichever are fewer.
+    fn known_below(&self, set: &[usize]) -> Vec<Vec<usize>> {
+        if set.len() < 20 && 1 << set.len() < self.residuals.len() {
+            return subsets(set).into_iter().filter(|inner| self.residuals.contains_key(inner)).collect();
+        }
+        let inside = |inner: &&Vec<usize>| inner.iter().all(|i| set.binary_search(i).is_ok());
+        self.residuals.keys().filter(inside).cloned().collect()
     }
 }
 

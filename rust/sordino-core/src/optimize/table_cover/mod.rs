@@ -45,7 +45,7 @@ const FEW_POWERS: [f64; 2] = [1.8, 2.4];
 /// Wanted tables, and their attributes together, above which they are many.
 const MANY_WANTED: (usize, usize) = (20_000, 60_000);
 /// Wanted tables, and sets within each of them together, above which nothing is searched.
-const MOST_WANTED: (usize, usize) = (200_000, 1 << 22);
+const MOST_WANTED: (usize, usize) = (40_000, 1 << 22);
 /// Rounds of throwing tables out, most tables for which this is done, and counted steps after which it ends.
 const ROUNDS: usize = 2000;
 const FEW_TABLES: usize = 64;
@@ -147,6 +147,9 @@ impl Search<'_> {
         // Where no table of more than a wanted set pays, planes do not.
         if self.improved && problem.wanted.are_pairs() {
             for plane in planes::planes(problem) {
+                if self.work > WORK {
+                    break;
+                }
                 let tables = cover(problem, plane, planes::POWER, None, &mut self.work);
                 self.consider(tables, self.better());
             }

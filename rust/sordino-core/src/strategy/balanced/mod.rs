@@ -73,7 +73,9 @@ impl Balanced {
             return Err(Error::Unsupported(format!("the balanced root serves up to {MAX_LEN} cells")));
         }
         if workload.parts().iter().any(|part| !variances::afforded(part)) {
-            return Err(Error::Unsupported("the errors of so many intervals of so many cells take too long".into()));
+            return Err(Error::Unsupported(
+                "the errors of so many intervals of so many cells take too long: all ranges have them in sums".into(),
+            ));
         }
         let weights = weights.unwrap_or_default();
         let roots = line.symmetries().iter().map(|symmetry| Self::of(workload, weights, &line, *symmetry, precision));

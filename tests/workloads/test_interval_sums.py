@@ -118,6 +118,15 @@ def test_many_intervals_are_answered_near_the_bound_and_not_from_noise_on_the_ce
         assert gaussian.rmse < 1.05 * diagonal_mean(workload.merged)
 
 
+def test_where_gaussian_noise_is_not_planned_the_plan_says_so():
+    workload = some(100_000, 2**17)
+    assert workload.merged.length > 46_340
+    plan = so.plan(workload, so.GaussianDP(mu=1.0))
+    assert plan.fit.mechanism.law == "laplace" and "plan AllRanges, and ask for Release.sum" in plan.explain()
+    assert "AllRanges" not in so.plan(workload, PURE).explain()
+    assert "AllRanges" not in so.plan(some(100, 2**17), so.GaussianDP(mu=1.0)).explain()
+
+
 def test_weights_count():
     """Errors go where weights are."""
     first, last = np.arange(60), np.minimum(np.arange(60) + 9, 59)
@@ -148,11 +157,42 @@ def test_matrices_of_intervals_are_planned_as_them():
         assert recognised(so.Matrix(scipy.sparse.csr_array(other))).kind == "matrix"
 
 
-def test_small_matrices_are_not_merged_where_units_change_several_cells():
-    A = np.repeat(np.tri(6)[1:], 2, axis=1)
-    unit = so.AddRemove(3, per_cell=1)
-    assert so.plan(so.Matrix(A), APPROX, unit=unit).workload.kind == "matrix"
-    assert so.plan(so.Matrix(A), APPROX).workload.kind == "intervals"
+@pytest.mark.parametrize("length", [60, 1500])
+def test_matrices_are_not_merged_where_units_change_several_cells(length):
+    workload = some(20, length, seed=3)
+    A, unit, one = matrix(workload), so.AddRemove(3, per_cell=1), so.GaussianDP(mu=1.0)
+    plan = so.plan(so.Matrix(A), one, unit=unit)
+    assert plan.workload.kind == "matrix"
+    # With names it is planned as it is written.
+    named = so.plan(so.Matrix(A, names=[f"q{k}" for k in range(len(A))]), one, unit=unit)
+    assert plan.mechanism == named.mechanism and plan.rmse == pytest.approx(named.rmse, rel=1e-6)
+    assert so.plan(so.Matrix(A), one).workload.kind == "intervals"
+
+
+def test_what_is_found_for_a_matrix_measures_its_cells():
+    workload = some(20, 60, seed=3)
+    given = so.Matrix(matrix(workload))
+    for each, cells in ((given, 60), (workload, workload.merged.length)):
+        found = so.optimal.factorize(each)
+        assert found.matrix.shape[1] == cells
+        assert found.build(each).measured_len == len(found.matrix)
+        plan = so.plan(each, APPROX, factorization=found)
+        assert plan.mechanism == "optimal-gaussian" and plan.optimality < 1.01
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "sparse", "universal"])
+@pytest.mark.parametrize("privacy", [so.GaussianDP(mu=1.0), PURE], ids=lambda p: type(p).__name__)
+def test_a_public_total_counts_cells_that_no_interval_has(mechanism, privacy, known_noise):
+    x = np.array([5, 5, 5, 0, 985])
+    for given in (Intervals([0, 0], [1, 2], 5), so.Matrix([[1.0, 1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0]])):
+        plan = so.plan(
+            given, privacy, mechanism=mechanism, constraint=so.optimal.PublicTotal(1000), unit=so.ReplaceOne()
+        )
+        release = plan.release(x)
+        assert (np.abs(release.values - [10, 15]) < 60.0).all()
+        found = release.projection
+        if len(found.cells):
+            assert found.weights.sum() == pytest.approx(1000.0) and found.weights[found.cells > 2].sum() > 900.0
 
 
 def test_unions_with_cells_and_sums(known_noise):
