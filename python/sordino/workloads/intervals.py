@@ -65,18 +65,24 @@ class Intervals(Workload):
     @cached_property
     def distinct_cells(self) -> NDArray[np.int64]:
         """The first of each run of cells that no interval tells apart, and that some interval has."""
-        edges = np.unique(np.concatenate([self.first, self.last + 1]))
-        begun, ended = (np.bincount(np.searchsorted(edges, at)) for at in (self.first, self.last + 1))
-        covering = np.cumsum(np.pad(begun, (0, len(edges) - len(begun))) - ended)
-        return edges[covering > 0]
+        starts, covered = self._runs
+        return starts[covered]
 
     @cached_property
     def first_uncovered(self) -> int | None:
         """The first cell that is in no interval, None if there is none."""
-        begun = np.bincount(self.first, minlength=self.length)
-        ended = np.bincount(self.last + 1, minlength=self.length + 1)[: self.length]
-        uncovered = np.flatnonzero(np.cumsum(begun - ended) == 0)
-        return int(uncovered[0]) if len(uncovered) else None
+        starts, covered = self._runs
+        gap = int(starts[~covered][0])  # the last run starts where all have ended
+        return gap if gap < self.length else None
+
+    @cached_property
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Where runs of cells that no interval tells apart start, and whether they are in any."""
+        starts = np.unique(np.concatenate([[0], self.first, self.last + 1]))
+        begun, ended = (
+            np.bincount(np.searchsorted(starts, at), minlength=len(starts)) for at in (self.first, self.last + 1)
+        )
+        return starts, np.cumsum(begun - ended) > 0
 
     @cached_property
     def merged(self) -> "Intervals":

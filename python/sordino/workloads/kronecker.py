@@ -43,20 +43,16 @@ class Kronecker(Workload):
     @property
     def input_shape(self) -> tuple[int, ...]:
         """The input shapes of the factors, one after the other; `(cells,)` if flat."""
-        return (
-            (self.core.input_len or 0,)
-            if self.flat
-            else tuple(chain.from_iterable(factor.input_shape for factor in self.factors))
-        )
+        if self.flat:
+            return (self.core.input_len or 0,)
+        return tuple(chain.from_iterable(factor.input_shape for factor in self.factors))
 
     @property
     def answers_shape(self) -> tuple[int, ...]:
         """The shapes of the factors' answers, one after the other; `(answers,)` if flat."""
-        return (
-            (self.core.answers_len,)
-            if self.flat
-            else tuple(chain.from_iterable(factor.answers_shape for factor in self.factors))
-        )
+        if self.flat:
+            return (self.core.answers_len,)
+        return tuple(chain.from_iterable(factor.answers_shape for factor in self.factors))
 
     def answer_weights(self) -> Array | None:
         """Return the weight of each answer: the product of those in its factors."""

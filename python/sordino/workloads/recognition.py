@@ -252,14 +252,15 @@ def _split(A: Array) -> tuple[Array, Array] | None:
             if (above, left) == (1, 1) or (below, right) == (1, 1):
                 continue
             first = A[row % below :: below, cell % right :: right]
-            block = A[row - row % below :, cell - cell % right :][:below, :right] / A[row, cell]
+            block = A[row - row % below :, cell - cell % right :][:below, :right]
             line, column = first[row // below], first[:, cell // right]
-            edges = np.array_equal(A[row], np.kron(line, block[row % below])) and np.array_equal(
-                A[:, cell], np.kron(column, block[:, cell % right])
-            )
-            if edges and all(
-                np.array_equal(A[k * below : (k + 1) * below], np.kron(own, block)) for k, own in enumerate(first)
-            ):
+            # One row and one column of most others tell.
+            if not np.array_equal(A[row], np.kron(line, block[row % below] / A[row, cell])):
+                continue
+            if not np.array_equal(A[:, cell], np.kron(column, block[:, cell % right] / A[row, cell])):
+                continue
+            block = block / A[row, cell]
+            if all(np.array_equal(A[k * below : (k + 1) * below], np.kron(own, block)) for k, own in enumerate(first)):
                 return first, block
     return None
 

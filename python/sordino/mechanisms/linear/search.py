@@ -345,9 +345,8 @@ def _of_line(search: _Search) -> Factorization:
     """The same of so many cells that queries and cells are not written out: from the blocks of a tree."""
     workload = search.workload
     start = _blocks(workload) if (workload.core.input_len or 0) <= _LINE_CELLS else None
-    parts = workload.parts if isinstance(workload, Union) else (workload,)
-    weighted = isinstance(workload, Union) and any(part.answer_weights() is not None for part in parts)
-    if start is None or weighted:
+    parts = workload.parts if isinstance(workload, Union) else ()
+    if start is None or any(part.answer_weights() is not None for part in parts):
         raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")
     weights = list(workload.weights) if isinstance(workload, Union) else None
     found = search.note(_core.p_identity_of_line(workload.core, weights, start, search.iterations, search.report))

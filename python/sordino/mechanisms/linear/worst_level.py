@@ -42,10 +42,10 @@ def worst_level(workload: GroupBy, law: Law, unit: Unit, most: int | None) -> _c
         scale = _core.fit(strategy, unit.relation(), 1, 0, 1.0).noise
         worst = np.maximum.reduceat(strategy.variances(), edges)
         error = scale * float(np.sqrt(worst.max()))
-        gained, best, least = (
-            (error < (1.0 - _GAIN) * least, strategy, error) if error < least else (False, best, least)
-        )
-        if not gained:
+        if error >= least:
+            break
+        before, best, least = least, strategy, error
+        if error >= (1.0 - _GAIN) * before:
             break
         weights *= worst / np.average(worst, weights=weights * sizes)
     assert best is not None

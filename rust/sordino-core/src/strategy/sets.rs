@@ -3,9 +3,18 @@
 use super::records::count;
 use super::{Input, table};
 use crate::error::Error;
-use crate::workload::{cells, marginal, project};
+use crate::workload::{Workload, cells, marginal, project};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+
+/// Records that one release can hold: what is measured of them stays exact below this, and saturates above.
+pub(super) const MAX_RECORDS: u64 = 1 << 31;
+
+/// The largest sum of all records: of as many as can be held, or of the table of all attributes with such cells.
+pub(super) fn largest_total(workload: &Workload, max_abs: u64) -> u128 {
+    let table = workload.input_len().map_or(0, |len| u128::from(max_abs) * len as u128);
+    table.max(u128::from(MAX_RECORDS))
+}
 
 /// All subsets of a set, the empty one first.
 pub(super) fn subsets(set: &[usize]) -> Vec<Vec<usize>> {

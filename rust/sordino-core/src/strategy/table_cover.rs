@@ -5,7 +5,7 @@
 //! say of other residuals: table T gives it the precision `w_T²/Π_{T∖S} n_i`, and least squares adds them up. Which tables
 //! and weights is searched for (see [`crate::optimize`]).
 
-use super::sets::{centred, lift, pieces, subsets, summed, tables, weigh};
+use super::sets::{centred, largest_total, lift, pieces, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::error::Error;
 use crate::optimize::table_cover;
@@ -15,8 +15,6 @@ use crate::workload::{MAX_LEN, Workload, cells};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Records that one release can hold.
-const MAX_RECORDS: u64 = 1 << 31;
 /// Bits of the smallest weight, and of all together at most.
 const LEAST_BITS: f64 = 8.0;
 const MOST_BITS: f64 = 22.0;
@@ -88,28 +86,32 @@ impl TableCover {
             workload: workload.clone(),
             factors: Vec::new(),
         };
-        Ok(found.with_factors(&[]))
+        Ok(found.surrounded().with_factors(&[]))
+    }
+
+    /// With the sets below wanted ones, and the tables around each.
+    fn surrounded(mut self) -> Self {
+        let unknown = |set| (set, Residual { around: Vec::new(), precision: 0.0 });
+        self.residuals = self.sets.iter().flat_map(|set| subsets(set)).map(unknown).collect();
+        for (t, table) in self.tables.iter().enumerate() {
+            for set in self.known_below(&table.attributes) {
+                if let Some(residual) = self.residuals.get_mut(&set) {
+                    residual.around.push(t);
+                }
+            }
+        }
+        self
     }
 
     /// The same tables, answered for noise that is smaller by a factor on each; none for 1.
     fn with_factors(&self, factors: &[f64]) -> Self {
         let mut own = Self { factors: factors.to_vec(), ..self.clone() };
-        own.residuals = self
-            .sets
-            .iter()
-            .flat_map(|set| subsets(set))
-            .map(|set| (set, Residual { around: Vec::new(), precision: 0.0 }))
-            .collect();
         let precisions: Vec<f64> =
             (0..self.tables.len()).map(|t| (self.tables[t].weight as f64 * own.factor(t)).powi(2)).collect();
-        for (t, table) in self.tables.iter().enumerate() {
-            for set in own.known_below(&table.attributes) {
-                let share = cells(&self.levels, &set) as f64 / table.len as f64;
-                if let Some(residual) = own.residuals.get_mut(&set) {
-                    residual.around.push(t);
-                    residual.precision += precisions[t] * share;
-                }
-            }
+        for (set, residual) in &mut own.residuals {
+            let len = cells(&self.levels, set) as f64;
+            residual.precision =
+                residual.around.iter().map(|t| precisions[*t] * (len / self.tables[*t].len as f64)).sum();
         }
         own
     }
@@ -188,10 +190,8 @@ impl Strategy for TableCover {
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        let table = self.workload.input_len().map_or(0, |len| u128::from(max_abs) * len as u128);
-        let total = table.max(u128::from(MAX_RECORDS));
         let largest = self.tables.iter().map(|table| table.weight).max().unwrap_or(1);
-        let bound = total.saturating_mul(u128::from(largest));
+        let bound = largest_total(&self.workload, max_abs).saturating_mul(u128::from(largest));
         if bound >= 1 << 60 {
             return Err(Error::Overflow("these marginals overflow; declare a smaller max_value".into()));
         }

@@ -100,7 +100,8 @@ pub(crate) fn merged(len: usize, ends: &[(u32, u32)]) -> (usize, Vec<Option<u32>
         places.push((depth > 0).then(|| count - 1));
     }
     let at = |cell: u32| places[cell as usize].unwrap_or_default();
-    (count as usize, places.clone(), ends.iter().map(|(first, last)| (at(*first), at(*last))).collect())
+    let short = ends.iter().map(|(first, last)| (at(*first), at(*last))).collect();
+    (count as usize, places, short)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Variances of the answers of a balanced root: blocks of the covariance of the cells, summed.
 
+use super::super::boxes::indicator;
 use super::Balanced;
 use crate::optimize::Symmetry;
 use crate::transform::fourier::convolve;
@@ -78,8 +79,7 @@ impl Balanced {
         let (single, all) = work(ends.len(), self.len());
         if single < all {
             let variance = |(first, last): &(u32, u32)| {
-                let inside = *first as usize..=*last as usize;
-                let row: Vec<f64> = (0..self.len()).map(|cell| f64::from(u8::from(inside.contains(&cell)))).collect();
+                let row = indicator(&[self.len()], &[*first as usize], &[*last as usize]);
                 self.solve_transposed(&row).iter().map(|w| w * w).sum()
             };
             out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));

@@ -16,7 +16,7 @@ mod tests;
 
 pub use axis::Rows;
 
-use super::sets::{lift, pieces, sources, subsets, summed, tables, weigh};
+use super::sets::{MAX_RECORDS, largest_total, lift, pieces, sources, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::door::NoiseLaw;
 use crate::error::Error;
@@ -27,8 +27,6 @@ use axis::Axis;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Records that one release can hold: blocks stay exact below this, and saturate above.
-const MAX_RECORDS: u64 = 1 << 31;
 /// Bits of what is measured, and of the cells of a table at least, which is known not to be of records.
 const SUM_BITS: f64 = 60.0;
 const CELL_BITS: f64 = 12.0;
@@ -280,8 +278,7 @@ impl Strategy for MarginalQueries {
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        let table = self.workload.input_len().map_or(0, |len| u128::from(max_abs) * len as u128);
-        let total = table.max(u128::from(MAX_RECORDS));
+        let total = largest_total(&self.workload, max_abs);
         self.blocks
             .iter()
             .map(|block| self.product(block, 1, |axis| axis.largest).saturating_mul(total))

@@ -12,7 +12,7 @@ mod build;
 mod residuals;
 
 use super::records::BitSets;
-use super::sets::{centred, lift, pieces, subsets, summed, tables, weigh};
+use super::sets::{centred, largest_total, lift, pieces, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::error::Error;
 use crate::unit::Unit;
@@ -22,8 +22,6 @@ use axis::Axis;
 use rayon::prelude::*;
 use std::collections::HashMap;
 
-/// Records (as codes) that one release can hold: residuals stay exact below this, and saturate above.
-const MAX_RECORDS: u64 = 1 << 31;
 /// Attribute counts up to this get the exact replacement sensitivity.
 const MAX_ATTRIBUTES: usize = 22;
 /// Tables of at most this many cells are counted by bit sets.
@@ -184,8 +182,7 @@ impl Strategy for Marginals {
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         // |(n I − J) v| ≤ 2(n−1)·Σ|v| along each axis. Σ|v| is the number of records, or bounded by the cells
         // of a table; tables are summed in i64, so neither may come near 2^63.
-        let table = self.workload.input_len().map_or(0, |len| u128::from(max_abs) * len as u128);
-        let total = table.max(u128::from(MAX_RECORDS));
+        let total = largest_total(&self.workload, max_abs);
         self.pieces
             .iter()
             .map(|piece| self.column(piece, 1, Axis::column1).saturating_mul(total))
