@@ -64,6 +64,7 @@ __all__ = [
     "optimize_strategy",
     "p_identity",
     "p_identity_of_line",
+    "prefix_bound",
     "project",
     "project_measure",
     "publish_keys",
@@ -520,9 +521,6 @@ class StreamPlan:
         """Whether products of columns never grow with their distance."""
     def read_operations(self, step: int) -> float:
         """Operations that reading one coordinate takes, where nothing is computed before it is read."""
-    @property
-    def certificate(self) -> float | None:
-        """Lower bound on the error of every Gaussian strategy at noise multiplier 1, if the mechanism has one."""
     def worst_steps(self, steps: int) -> NDArray[np.uint64]:
         """Steps among which, besides the last, the largest variance of a sum is found."""
     def parameters(self) -> bytes:
@@ -975,6 +973,9 @@ def answer(
 
 def condensed(workload: Workload, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Few rows R with `RᵀR = Aᵀ diag(weights) A`, shape (rows, cells)."""
+
+def prefix_bound(steps: int, averages: bool, objective: str) -> float:
+    """Lower bound on the error of running sums, or averages, of every Gaussian strategy at noise multiplier 1."""
 
 def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDArray[np.float64]:
     """Diagonal of `(AᵀA)^(1/2)`, or a lower bound of it, for ranges and running sums with others on one line."""

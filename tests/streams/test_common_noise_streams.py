@@ -27,7 +27,8 @@ def test_reference_values(dim, alone, together):
 
 
 @pytest.mark.parametrize(
-    "mechanism", ["identity", "output", "square-root", "binary-tree", "two-diagonals", "blt", "optimal"]
+    "mechanism",
+    ["identity", "output", "square-root", "binary-tree", "two-diagonals", "time-varying-blt", "blt", "optimal"],
 )
 @pytest.mark.parametrize(("dim", "touched"), [(2, 2), (4, 3), (5, 5)])
 def test_no_record_is_further_than_is_charged(mechanism, dim, touched):
@@ -51,7 +52,7 @@ def test_no_record_is_further_than_is_charged(mechanism, dim, touched):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("mechanism", ["identity", "square-root", "binary-tree", "two-diagonals"])
+@pytest.mark.parametrize("mechanism", ["identity", "square-root", "binary-tree", "two-diagonals", "time-varying-blt"])
 def test_covariances_are_as_declared(mechanism, known_noise):
     """1500 streams: standard deviations and correlations of coordinates at every step, at 6 standard errors."""
     dim, steps, repeats = 3, 9, 1500

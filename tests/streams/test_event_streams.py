@@ -309,7 +309,7 @@ def test_a_step_without_a_letter_is_one_with_a_null_letter(reads):
 # Lazy and dense
 
 
-MECHANISMS = ["identity", "output", "binary-tree", "square-root", "blt", "two-diagonals"]
+MECHANISMS = ["identity", "output", "binary-tree", "square-root", "blt", "two-diagonals", "time-varying-blt"]
 
 
 def letters_of(steps, seed=1):

@@ -76,7 +76,8 @@ def test_records_that_are_no_vectors():
 def test_a_vector_is_charged_for_its_norm(norm, privacy):
     """As a number of that size; in l1 for all its coordinates; a replaced one twice."""
     dim, laplace = 50, isinstance(privacy, so.PureDP)
-    for mechanism in ("identity", "binary-tree") if laplace else ("blt", "two-diagonals", "identity", "honaker-tree"):
+    gaussian = ("blt", "two-diagonals", "time-varying-blt", "identity", "honaker-tree")
+    for mechanism in ("identity", "binary-tree") if laplace else gaussian:
         for unit, twice in ((so.AddRemove(2), 1.0), (so.ReplaceOne(1), 2.0), (EPOCHS, 1.0)):
 
             def planned(unit=unit, mechanism=mechanism, **options):

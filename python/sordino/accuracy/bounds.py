@@ -5,6 +5,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from sordino.workloads import (
     MarginalQueries,
     Marginals,
     Matrix,
+    RunningAverage,
     RunningSum,
     Union,
     Workload,
@@ -36,6 +38,7 @@ from sordino.workloads.base import Array
 from sordino.workloads.recognition import along_attributes
 
 __all__ = [
+    "LONGEST_PREFIXES",
     "REFERENCE_STEPS",
     "Bound",
     "Spectrum",
@@ -46,6 +49,9 @@ __all__ = [
     "stream_bound",
     "unbiased_bound",
 ]
+
+LONGEST_PREFIXES = 2**20
+"""Longest running sums and averages whose least error is searched for."""
 
 REFERENCE_STEPS = 2**20
 """Steps over which the error of a stream of unknown length is judged."""
@@ -133,6 +139,8 @@ def diagonal_mean(workload: Workload) -> float:
     constant. Least errors of Kronecker products multiply, and so do these bounds; of parts of unions they add up.
     """
     match workload:
+        case RunningAverage():
+            return 0.0
         case AllRanges() | RunningSum():
             return _line_diagonal(Union([workload]))
         case Union() if not _is_small(workload):
@@ -387,9 +395,11 @@ def one_signed_mean(workload: Workload, unit: AddRemove) -> float:
 
 
 def stream_bound(
-    workload: Workload, privacy: Privacy, unit: Unit, cells: tuple[int, int], one_signed: bool
+    workload: Workload, privacy: Privacy, unit: Unit, cells: tuple[int, int], *, one_signed: bool, objective: str
 ) -> Bound | None:
-    """Return the least rmse of any Gaussian-noise factorization mechanism for a stream, None if none is known.
+    """Return the least error of any Gaussian-noise factorization mechanism for a stream, None if none is known.
+
+    The rmse, or for running sums and averages what is minimised.
 
     `sigma ‖A‖_*/n`; without a length n = 2**20, the steps over which the rmse is taken. There a stable filter comes
     near the limit `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). `sigma` counts `sqrt(touched)`
@@ -399,15 +409,20 @@ def stream_bound(
     """
     if isinstance(privacy, PureDP):
         return None
-    if not isinstance(workload, Filter) or (workload.length or 0) > _LONGEST_BOUND:
+    if not isinstance(workload, Filter | RunningAverage) or (workload.length or 0) > _LONGEST_BOUND:
         return None
-    if workload.length is None:
-        steps, (mean, name) = REFERENCE_STEPS, _endless_mean(workload)
+    length = workload.length
+    steps, (mean, name) = length or REFERENCE_STEPS, _NO_BOUND
+    if isinstance(workload, Filter):
+        mean, name = _endless_mean(workload) if length is None else singular_mean(workload)
+        mean *= unit.least_norm(1 if one_signed else steps)
+    if isinstance(workload, RunningSum | RunningAverage) and length is not None and length <= LONGEST_PREFIXES:
+        one = _prefix_bound(length, isinstance(workload, RunningAverage), objective)
+        theorem = "dual of the mean error" if objective == "mean" else "dual of the worst query"
     else:
-        steps, (mean, name) = workload.steps, singular_mean(workload)
-    mean *= unit.least_norm(1 if one_signed else steps)
-    if workload.length is not None and (diagonal := diagonal_mean(workload) * unit.least_norm(1)) > mean:
-        mean, name = diagonal, "diagonal bound"
+        one, theorem = 0.0 if length is None else diagonal_mean(workload), "diagonal bound"
+    if one * unit.least_norm(1) > mean:
+        mean, name = one * unit.least_norm(1), theorem
     if mean == 0.0:
         return None
     dim, touched = cells
@@ -415,6 +430,15 @@ def stream_bound(
     value = mean / gaussian_mu(privacy)
     value *= one_signed_mean(Histogram(dim), several) if one_signed and touched > 1 else math.sqrt(touched)
     return Bound(name, value * _SAFE, "Gaussian noise, any factorization")
+
+
+@lru_cache(maxsize=64)
+def _prefix_bound(steps: int, averages: bool, objective: str) -> float:
+    """Return the bound of a search over the weights of the cells.
+
+    The largest error of averages is at least that of the first, which is one item.
+    """
+    return 1.0 if averages and objective == "max" else _core.prefix_bound(steps, averages, objective)
 
 
 def _endless_mean(workload: Filter) -> tuple[float, str]:

@@ -29,6 +29,7 @@ pub(crate) static EVERY: LazyLock<Vec<Arc<StreamPlan>>> = LazyLock::new(|| {
         (Filter::Decay { decay: 0.9, factor: 0.1 }, StreamMechanism::Buffered { degree: None }, gauss),
         (Filter::RunningAverage, StreamMechanism::Buffered { degree: Some(2) }, gauss),
         (sum(), StreamMechanism::TwoDiagonals, gauss),
+        (sum(), StreamMechanism::TimeVarying { degree: None }, gauss),
         (sum(), StreamMechanism::NormalizedSquareRoot, gauss),
         (sum(), StreamMechanism::SquareRoot, gauss),
         (Filter::Taps(vec![1.0, 2.0, -0.5]), StreamMechanism::Outer, gauss),

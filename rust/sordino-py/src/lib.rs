@@ -54,7 +54,7 @@ mod _core {
     #[pymodule_export]
     use crate::optimize::{
         Searched, balanced_root, condensed, dense, dense_strategy, minimum_ellipsoid, optimize_strategy, p_identity,
-        p_identity_of_line, root_diagonal, several_strategy,
+        p_identity_of_line, prefix_bound, root_diagonal, several_strategy,
     };
     #[pymodule_export]
     use crate::path_tree::{GrownTree, PathDoor};

@@ -123,6 +123,7 @@ named!(StreamMechanism(fn(Option<u32>) -> stream::StreamMechanism), "mechanism o
     "output" => |_| stream::StreamMechanism::Output,
     "blt" => |degree| stream::StreamMechanism::Buffered { degree: degree.map(|d| d as usize) },
     "two-diagonals" => |_| stream::StreamMechanism::TwoDiagonals,
+    "time-varying-blt" => |degree| stream::StreamMechanism::TimeVarying { degree: degree.map(|d| d as usize) },
     "normalized-square-root" => |_| stream::StreamMechanism::NormalizedSquareRoot,
     "square-root" => |_| stream::StreamMechanism::SquareRoot,
     "outer" => |_| stream::StreamMechanism::Outer,

@@ -276,6 +276,13 @@ pub(crate) fn root_diagonal<'py>(
     Ok(PyArray1::from_vec(py, found))
 }
 
+/// A lower bound on the error of every Gaussian strategy for running sums, or averages, of so many steps.
+#[pyfunction]
+pub(crate) fn prefix_bound(py: Python<'_>, steps: usize, averages: bool, objective: Objective) -> Result<f64, PyError> {
+    let prefixes = if averages { optimize::Prefixes::Averages } else { optimize::Prefixes::Sums };
+    detached(py, || optimize::prefix_bound(steps, prefixes, objective.0)).map_err(PyError::from)
+}
+
 /// The matrix of the queries.
 #[pyfunction]
 pub(crate) fn dense(py: Python<'_>, workload: PyRef<'_, Workload>) -> PyResult<Py<PyArray2<f64>>> {

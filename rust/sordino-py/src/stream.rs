@@ -117,12 +117,6 @@ impl StreamPlan {
         self.0.read_operations(step)
     }
 
-    /// Lower bound on the error of every Gaussian strategy at noise multiplier 1, if the mechanism has one.
-    #[getter]
-    fn certificate(&self) -> Option<f64> {
-        self.0.certificate()
-    }
-
     /// Steps among which, besides the last, the largest variance of a sum is found.
     fn worst_steps<'py>(&self, py: Python<'py>, steps: u64) -> Bound<'py, PyArray1<u64>> {
         self.0.worst_steps(steps).into_pyarray(py)

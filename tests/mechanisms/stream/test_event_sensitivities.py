@@ -27,6 +27,7 @@ GAUSSIAN = [
     "square-root",
     "blt",
     "two-diagonals",
+    "time-varying-blt",
     "normalized-square-root",
     "optimal",
 ]

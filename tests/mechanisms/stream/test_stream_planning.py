@@ -113,7 +113,66 @@ def test_two_diagonals_come_near_the_optimum(length, of_max, of_mean):
     assert mean.rmse <= float(of_mean[0 + 1]) + 2e-4
     assert abs(largest.rmse - float(of_max[1])) < 0.01
     assert abs(mean.max_stderr - float(of_mean[0])) < 0.12
-    assert printed(largest.fit.bound.value, {2**10: "2.9516", 2**12: "3.3868"}[length])
+    # Of the largest error, above that of the mean: 2.9555 and 3.3898.
+    assert printed(largest.fit.bound.value, {2**10: "2.9615", 2**12: "3.3942"}[length])
+    assert printed(mean.fit.bound.value, {2**10: "2.9555", 2**12: "3.3898"}[length])
+
+
+def errors_of_averages(C):
+    """Root mean squared error of running averages, from a square strategy whose columns have at most norm 1."""
+    n = len(C)
+    B = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None] @ np.linalg.inv(C)
+    return math.sqrt(float(np.sum(B**2)) / n) * float(np.linalg.norm(C, axis=0).max())
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 30, 200])
+def test_averages_have_the_least_error(length):
+    """The bound is below random strategies and the dense optimum's fixed point; the plan is within 1e-4 of it."""
+    plan = so.plan(so.Continual(so.RunningAverage(length)), ONE, mechanism="time-varying-blt")
+    assert 1.0 <= plan.optimality < 1.0001
+    bound = plan.fit.bound.value
+    assert plan.fit.bound.name == "dual of the mean error"
+    rng = np.random.default_rng(length)
+    A = np.tril(np.ones((length, length))) / np.arange(1, length + 1)[:, None]
+    v = np.full(length, 1.0 / length)
+    for _ in range(200):
+        values, rows = np.linalg.svd(A * np.sqrt(v / length))[1:]
+        gains = ((np.sqrt(values)[:, None] * rows / np.sqrt(v)) ** 2).sum(axis=0)
+        assert values.sum() <= bound * (1.0 + 1e-5)
+        v = v * gains / values.sum()
+    assert values.sum() == pytest.approx(bound, rel=2e-3)
+    for scale in (0.01, 0.1, 1.0):
+        C = np.eye(length) + np.tril(rng.uniform(0.0, scale, (length, length)), -1)
+        assert errors_of_averages(C) >= bound
+
+
+def test_averages_take_it_and_sums_do_not():
+    """It is within 1 % of two diagonals for sums; for averages it is a quarter better, and more for long ones."""
+    for length in (40, 365, 5000):
+        chosen = so.plan(so.Continual(so.RunningAverage(length)), ONE)
+        assert chosen.mechanism == "time-varying-blt-gaussian"
+        others = so.plan(so.Continual(so.RunningAverage(length)), ONE, effort="closed_form")
+        assert chosen.rmse < 0.87 * others.rmse
+        assert so.plan(so.Continual(so.RunningSum(length)), ONE).mechanism == "two-diagonals-gaussian"
+    largest = so.plan(so.Continual(so.RunningAverage(40)), ONE, objective="max")
+    assert largest.mechanism == "identity-gaussian" and largest.optimality == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("workload", "horizon"), [(so.RunningAverage(2**20 + 1), "hard"), (so.RunningAverage(9), "soft")]
+)
+def test_averages_that_are_not_searched_for_say_so(workload, horizon):
+    assert "hard horizon of at most 2^20 steps" in so.plan(so.Continual(workload, horizon=horizon), ONE).explain()
+    assert "hard horizon" not in so.plan(so.Continual(so.RunningAverage(9)), ONE).explain()
+
+
+@pytest.mark.parametrize("degree", [1, 3, 12])
+def test_states_may_be_named(degree):
+    plan = so.plan(so.Continual(so.RunningSum(100)), ONE, mechanism="time-varying-blt", degree=degree)
+    assert plan.fit.memory == 16 * degree
+    assert 1.0 <= plan.optimality < {1: 1.4, 3: 1.01, 12: 1.00001}[degree]
+    with pytest.raises(so.errors.InvalidParameterError, match="degree"):
+        so.plan(so.Continual(so.RunningSum(100)), ONE, mechanism="time-varying-blt", degree=13)
 
 
 @pytest.mark.parametrize(("length", "rmse"), [(2**10, "13.2"), (2**16, "25.9"), (2**20, "34.4")])
@@ -296,6 +355,9 @@ def test_names():
     ("workload", "mechanism", "horizon"),
     [
         (so.RunningSum(9), "two-diagonals", "soft"),
+        (so.RunningSum(9), "time-varying-blt", "soft"),
+        (so.RunningSum(2**20 + 1), "time-varying-blt", "hard"),
+        (so.SlidingWindow(3, 9), "time-varying-blt", "hard"),
         (so.RunningSum(9), "optimal", "unbounded"),
         (so.RunningSum(2000), "optimal", "hard"),
         (so.RunningSum(9), "square-root", "soft"),

@@ -21,10 +21,12 @@ FED_BACK = [
     (so.RunningSum(N), "identity"),
     (so.RunningSum(N), "blt"),
     (so.RunningSum(N), "two-diagonals"),
+    (so.RunningSum(N), "time-varying-blt"),
     (so.RunningSum(N), "square-root"),
     (so.RunningSum(N), "normalized-square-root"),
     (so.RunningSum(N), "optimal"),
     (so.RunningAverage(N), "blt"),
+    (so.RunningAverage(N), "time-varying-blt"),
     (so.ExponentialSmoothing(0.8, N), "blt"),
     (so.ExponentialSmoothing(0.8, N), "square-root"),
     (so.SlidingWindow(3, N), "comb"),
@@ -192,7 +194,10 @@ def test_no_replaced_record_of_several_coordinates_is_further(workload, mechanis
     assert math.sqrt(worst) <= plan.fit.sensitivity["ideal"] * (1.0 + 1e-5)
 
 
-@pytest.mark.parametrize("mechanism", ["blt", "two-diagonals", "square-root", "binary-tree", "smooth-tree", "output"])
+@pytest.mark.parametrize(
+    "mechanism",
+    ["blt", "two-diagonals", "time-varying-blt", "square-root", "binary-tree", "smooth-tree", "output"],
+)
 @pytest.mark.parametrize("b", [1, 4, 9])
 def test_sensitivities_of_a_live_histogram(mechanism, b):
     """sqrt(b) if a record comes or goes, sqrt(2b) if it is replaced, 2 sqrt(b) if its entries have signs."""
@@ -243,7 +248,7 @@ def test_sensitivity_and_noise_of_rounded_reals():
         assert plan.fit.sensitivity["encoding"] == pytest.approx(step * math.sqrt(touched), rel=1e-6)
 
 
-NAMES = ["identity", "output", "blt", "two-diagonals", "binary-tree", "square-root", "optimal"]
+NAMES = ["identity", "output", "blt", "two-diagonals", "time-varying-blt", "binary-tree", "square-root", "optimal"]
 
 
 @given(

@@ -8,6 +8,7 @@ A full name is `strategy-noise`; the strategy alone means Gaussian noise, or Lap
 `blt`                       buffered linear Toeplitz: a few numbers of memory, any horizon
 `comb`                      the same on a comb: sliding windows
 `two-diagonals`             two diagonal scalings around it: near the optimum, hard horizon
+`time-varying-blt`          buffers whose coefficients change with the step: the least error, hard horizon
 `outer`                     outer factor of any causal filter
 `square-root`               exact square root of the workload's series
 `normalized-square-root`    the same with equal columns, hard horizon
@@ -21,6 +22,7 @@ A full name is `strategy-noise`; the strategy alone means Gaussian noise, or Lap
 
 from dataclasses import dataclass
 
+from sordino.accuracy.bounds import LONGEST_PREFIXES
 from sordino.mechanisms.catalogue import Entry
 from sordino.workloads import ExponentialSmoothing, MovingAverage, RunningAverage, RunningSum, Workload
 from sordino.workloads.continual import Horizon
@@ -52,6 +54,8 @@ class StreamMechanism(Entry):
                 return decay or (sums and hard and length <= _MOST_TABLES)
             case "two-diagonals" | "normalized-square-root":
                 return sums and hard and length <= _MOST_TABLES
+            case "time-varying-blt":
+                return sums and hard and length <= LONGEST_PREFIXES
             case "optimal":
                 return sums and hard and length <= _MOST_OPTIMAL
             case "output":
@@ -77,6 +81,7 @@ STREAM_MECHANISMS: tuple[StreamMechanism, ...] = (
     StreamMechanism("blt-gaussian", "blt", "gaussian"),
     StreamMechanism("comb-gaussian", "comb", "gaussian"),
     StreamMechanism("two-diagonals-gaussian", "two-diagonals", "gaussian"),
+    StreamMechanism("time-varying-blt-gaussian", "time-varying-blt", "gaussian", automatic=False),
     *_both("binary-tree"),
     *_both("smooth-tree", automatic=False),
     StreamMechanism("subtraction-tree-laplace", "subtraction-tree", "laplace"),

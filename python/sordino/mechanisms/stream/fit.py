@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino._support.checks import integers
-from sordino.accuracy.bounds import REFERENCE_STEPS, Bound, stream_bound
+from sordino.accuracy.bounds import LONGEST_PREFIXES, REFERENCE_STEPS, Bound, stream_bound
 from sordino.accuracy.equal_noise import EqualNoise
 from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
@@ -38,7 +38,7 @@ from sordino.workloads.base import MAX_STEPS, Array
 from sordino.workloads.continual import Continual
 from sordino.workloads.events.base import EventWorkload
 
-__all__ = ["Steps", "StreamFit", "continual", "events_of", "fit_stream", "judged", "rmse_bound"]
+__all__ = ["Steps", "StreamFit", "continual", "error_bound", "events_of", "fit_stream", "judged"]
 
 Steps: TypeAlias = "Sequence[int] | NDArray[Any]"
 
@@ -322,18 +322,8 @@ class StreamFit(DoorFit):
 
     @cached_property
     def bound(self) -> Bound | None:
-        """Least error of any mechanism with Gaussian noise for this length, None if no bound is known.
-
-        For `optimal` the certified dual bound on what it minimises; else a bound on the rmse.
-        """
-        request, asked = self.request, continual(self.request)
-        bound = rmse_bound(request)
-        certified = self.strategy.certificate
-        if certified is None or bound is None:
-            return bound
-        size = request.unit.least_norm(self.judged) * math.sqrt(asked.cells_per_record) * (asked.record_norm or 1.0)
-        what = "rmse" if request.objective == "mean" else "largest standard error"
-        return replace(bound, name=f"dual bound on the {what}", value=certified * self.ratio * size * (1.0 - 1e-11))
+        """Least error of any mechanism with Gaussian noise for this length, None if no bound is known."""
+        return error_bound(self.request)
 
     def details(self) -> dict[str, Any]:
         """Return what a file says beyond the common: floats of a mechanism must be the same everywhere."""
@@ -357,6 +347,8 @@ class StreamFit(DoorFit):
         if self.optimality is not None and self.bound is not None:
             lines.append(f"bound          {self.bound.value:.6g} ({self.bound.name}; {self.bound.mechanisms})")
             lines.append(f"optimality     at most {self.optimality:.6g} times the least of any Gaussian mechanism")
+        if isinstance(asked.filter, RunningAverage) and (asked.horizon != "hard" or self.judged > LONGEST_PREFIXES):
+            lines.append("search         averages of least error are found for a hard horizon of at most 2^20 steps")
         return lines
 
     def _record_words(self) -> str:
@@ -418,13 +410,20 @@ def _steps(steps: object) -> NDArray[np.int64]:
     return integers("steps", steps, least=1, most=MAX_STEPS)
 
 
-def rmse_bound(request: Request) -> Bound | None:
-    """Return the bound on the rmse of a stream, None for counts of events."""
+def error_bound(request: Request) -> Bound | None:
+    """Return the bound on the error of a stream, None for counts of events."""
     if continual(request).workload.continual:
         return None
     asked = continual(request)
     one_signed = asked.one_signed and asked.record_norm is None
-    bound = stream_bound(asked.workload, request.privacy, request.unit, (asked.dim, asked.cells_per_record), one_signed)
+    bound = stream_bound(
+        asked.workload,
+        request.privacy,
+        request.unit,
+        (asked.dim, asked.cells_per_record),
+        one_signed=one_signed,
+        objective=request.objective,
+    )
     if bound is None or asked.record_norm is None:
         return bound
     return replace(bound, value=bound.value * asked.record_norm)

@@ -132,12 +132,6 @@ impl StreamPlan {
         self.strategy.falling_products()
     }
 
-    /// Proved lower bound on the error of every Gaussian strategy for sums at noise multiplier 1, in the norm of the
-    /// objective, if the mechanism was solved for with a certificate.
-    pub fn certificate(&self) -> Option<f64> {
-        self.strategy.certificate().filter(|_| self.recipe.filter == Filter::RunningSum)
-    }
-
     /// Steps among which, besides the last, the largest variance of a sum over the first `steps` is found.
     pub fn worst_steps(&self, steps: u64) -> Vec<u64> {
         self.strategy.worst_steps(steps)

@@ -3,12 +3,12 @@
 use super::filter::Filter;
 use super::strategy::{
     BinaryTree, Buffered, Comb, Dense, Identity, Output, Series, SmoothTree, StreamStrategy, SubtractionTree,
-    TwoDiagonals,
+    TimeVarying, TwoDiagonals,
 };
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::objective::Objective;
-use crate::optimize::{self, Progress};
+use crate::optimize::{self, Prefixes, Progress};
 use crate::toeplitz::{self, BufferedProblem, outer, series, square_root_coefficients};
 
 /// No stream publishes more steps.
@@ -72,6 +72,11 @@ pub enum StreamMechanism {
     },
     /// Two diagonals around a buffered Toeplitz matrix.
     TwoDiagonals,
+    /// Buffers whose coefficients change from step to step, of the degree given or one chosen by the horizon.
+    TimeVarying {
+        /// Number of buffers.
+        degree: Option<usize>,
+    },
     /// Column-normalised square root.
     NormalizedSquareRoot,
     /// The exact square root of the workload's series.
@@ -142,6 +147,11 @@ impl StreamRecipe {
             (StreamMechanism::TwoDiagonals, _) if sums => {
                 let steps = usize::try_from(self.horizon.hard()?).map_err(|_| unsupported())?;
                 Box::new(TwoDiagonals::new(&toeplitz::TwoDiagonals::fit(steps, self.objective)?))
+            }
+            (StreamMechanism::TimeVarying { degree }, _) if sums => {
+                let steps = usize::try_from(self.horizon.hard()?).map_err(|_| unsupported())?;
+                let prefixes = if self.filter == Filter::RunningSum { Prefixes::Sums } else { Prefixes::Averages };
+                Box::new(TimeVarying::new(optimize::TimeVarying::fit(steps, prefixes, self.objective, degree)?))
             }
             (StreamMechanism::NormalizedSquareRoot, _) if sums => {
                 let steps = usize::try_from(self.horizon.hard()?).map_err(|_| unsupported())?;

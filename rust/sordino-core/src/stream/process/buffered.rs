@@ -24,7 +24,7 @@ fn fraction(value: Dyadic) -> u64 {
 
 /// `⌊a·fraction⌋`: half the work of [`scaled`].
 #[inline]
-fn share(a: i128, fraction: u64) -> i128 {
+pub(super) fn share(a: i128, fraction: u64) -> i128 {
     let low = (u128::from(a as u64) * u128::from(fraction)) >> 64;
     (a >> 64) * i128::from(fraction) + low as i128
 }

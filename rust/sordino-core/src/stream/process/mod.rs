@@ -11,6 +11,7 @@ mod output;
 mod series;
 mod smooth_tree;
 mod subtraction_tree;
+mod time_varying;
 mod two_diagonals;
 
 pub(super) use binary_tree::{BinaryTree, own_weight};
@@ -22,6 +23,7 @@ pub(super) use output::Output;
 pub(super) use series::Series;
 pub(super) use smooth_tree::SmoothTree;
 pub(super) use subtraction_tree::SubtractionTree;
+pub(super) use time_varying::TimeVarying;
 pub(super) use two_diagonals::{Tables, TwoDiagonals};
 
 use super::state::{Reader, Writer};

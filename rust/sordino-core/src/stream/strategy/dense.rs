@@ -21,7 +21,6 @@ pub(in crate::stream) struct Dense {
     /// Columns of `diag(1/r)·C̃` as rounded, one after the other: `n − j` entries of column `j`.
     columns: Vec<Vec<f64>>,
     stderrs: Vec<f64>,
-    lower: f64,
 }
 
 impl Dense {
@@ -42,7 +41,7 @@ impl Dense {
             .map(|j| std::iter::once(1.0 / rows.noise[j].value()).chain((j + 1..n).map(|t| scaled(t, j))).collect())
             .collect();
         let stderrs = stderrs(&rows);
-        Ok(Self { rows: Arc::new(rows), columns, stderrs, lower: factorization.lower })
+        Ok(Self { rows: Arc::new(rows), columns, stderrs })
     }
 }
 
@@ -131,10 +130,6 @@ impl StreamStrategy for Dense {
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
         sums_only(filter)?;
         Ok(averaged(filter, steps, steps.iter().map(|t| self.stderrs[*t as usize - 1].powi(2)).collect()))
-    }
-
-    fn certificate(&self) -> Option<f64> {
-        Some(self.lower)
     }
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {

@@ -6,6 +6,7 @@ mod correlation;
 mod dense;
 mod series;
 mod simple;
+mod time_varying;
 mod trees;
 mod two_diagonals;
 
@@ -14,6 +15,7 @@ pub(super) use comb::Comb;
 pub(super) use dense::Dense;
 pub(super) use series::Series;
 pub(super) use simple::{Identity, Output};
+pub(super) use time_varying::TimeVarying;
 pub(super) use trees::{BinaryTree, SmoothTree, SubtractionTree};
 pub(super) use two_diagonals::TwoDiagonals;
 
@@ -82,12 +84,6 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
     /// Operations that [`Self::summed_noise`] takes.
     fn summed_operations(&self, steps: u64) -> f64 {
         steps as f64 * (self.operations(steps) + 10.0)
-    }
-
-    /// Proved lower bound on the error of every Gaussian strategy at noise multiplier 1, in the norm of the recipe's
-    /// objective, where the strategy was solved for.
-    fn certificate(&self) -> Option<f64> {
-        None
     }
 
     /// The process for noise of scale `quarter_units/4`.

@@ -147,7 +147,8 @@ fn other_recursions() {
         excess.push(check(&process, &toeplitz(&real[..n]), (n as f64).sqrt(), &change));
     }
     assert!(excess.iter().copied().fold(0.0, f64::max) > 0.02, "{excess:?}");
-    for mechanism in [StreamMechanism::TwoDiagonals, StreamMechanism::Optimal] {
+    let varying = StreamMechanism::TimeVarying { degree: Some(2) };
+    for mechanism in [StreamMechanism::TwoDiagonals, varying, StreamMechanism::Optimal] {
         for (n, change) in [(3usize, vec![1, 0, 0]), (3, vec![1, 0, 1]), (2, vec![2, -1])] {
             let plan = plan(Filter::RunningSum, mechanism, GAUSS, Horizon::Hard(n as u64), Objective::Max);
             let c = colouring(&plan, n).0.inverse();

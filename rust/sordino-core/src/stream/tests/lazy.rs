@@ -16,6 +16,7 @@ fn plans() -> Vec<(StreamMechanism, NoiseLaw)> {
         StreamMechanism::Output,
         StreamMechanism::Buffered { degree: None },
         StreamMechanism::TwoDiagonals,
+        StreamMechanism::TimeVarying { degree: None },
         StreamMechanism::SquareRoot,
         StreamMechanism::Optimal,
         StreamMechanism::BinaryTree,

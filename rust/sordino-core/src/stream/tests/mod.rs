@@ -51,6 +51,8 @@ fn square_plans(n: u64) -> Vec<StreamPlan> {
             (buffered(Some(4)), Horizon::Unbounded),
             (buffered(None), Horizon::Unbounded),
             (StreamMechanism::TwoDiagonals, hard),
+            (StreamMechanism::TimeVarying { degree: Some(2) }, hard),
+            (StreamMechanism::TimeVarying { degree: None }, hard),
             (StreamMechanism::NormalizedSquareRoot, hard),
             (StreamMechanism::SquareRoot, hard),
             (StreamMechanism::Optimal, hard),

@@ -3,6 +3,7 @@
 use super::enumeration::fed_back;
 use super::*;
 use crate::door::Key;
+use crate::optimize::{self, Prefixes};
 use crate::toeplitz::{self, BufferedProblem, BufferedToeplitz, Dyadic, series};
 
 /// Bits of the oracles' fixed point.
@@ -131,6 +132,42 @@ fn buffered_paths(log_steps: u32) {
     }
 }
 
+/// The same for coefficients that change from step to step.
+fn varying_oracle(factors: &optimize::TimeVarying) -> impl FnMut(usize, i64) -> f64 {
+    let factors = factors.clone();
+    let mut buffers = vec![0i128; factors.states()];
+    // In two halves: the whole product has more than 128 bits.
+    let product = |a: i128, factor: u32| {
+        let (high, low) = (a >> 32, a & 0xffff_ffff);
+        high * i128::from(factor) + ((low * i128::from(factor)) >> 32)
+    };
+    move |t, change| {
+        let near: i128 = buffers.iter().zip(factors.gains(t)).map(|(a, gain)| product(*a, *gain)).sum();
+        for (a, passage) in buffers.iter_mut().zip(factors.passages(t)) {
+            *a = product(*a + (i128::from(change) << POINT), *passage);
+        }
+        change as f64 + near as f64 * 2f64.powi(-(POINT as i32))
+    }
+}
+
+fn varying_paths(log_steps: u32) {
+    let n = 1usize << log_steps;
+    for (filter, prefixes) in [(Filter::RunningSum, Prefixes::Sums), (Filter::RunningAverage, Prefixes::Averages)] {
+        let factors = optimize::TimeVarying::fit(n, prefixes, Objective::Mean, None).unwrap();
+        let mechanism = StreamMechanism::TimeVarying { degree: None };
+        let plan = plan(filter, mechanism, GAUSS, Horizon::Hard(n as u64), Objective::Mean);
+        let (mut square, mut most) = (0.0, 0.0f64);
+        follow(process(&plan, 1), n, (1 << 29) + 999, varying_oracle(&factors), |t, e| {
+            assert!(e.abs() <= 1.01, "{prefixes:?} {t} {e}");
+            square += (e / factors.noise()[t].value()).powi(2);
+            most = most.max(e.abs());
+        });
+        let bound = plan.strategy().rounding(n as u64).get();
+        assert!(square.sqrt() <= bound && square.sqrt() > 0.2 * bound, "{} {bound}", square.sqrt());
+        assert!(most > 0.8, "{most}");
+    }
+}
+
 fn diagonal_paths(log_steps: u32) {
     for mechanism in [StreamMechanism::TwoDiagonals, StreamMechanism::NormalizedSquareRoot] {
         let n = 1usize << log_steps;
@@ -157,6 +194,7 @@ fn diagonal_paths(log_steps: u32) {
 fn feedback_stays_within_its_bound() {
     buffered_paths(18);
     diagonal_paths(16);
+    varying_paths(16);
 }
 
 #[test]
@@ -164,6 +202,12 @@ fn feedback_stays_within_its_bound() {
 fn feedback_stays_within_its_bound_for_long() {
     buffered_paths(24);
     diagonal_paths(22);
+    varying_paths(20);
+}
+
+#[test]
+fn feedback_of_coefficients_that_change_stays_within_its_bound() {
+    varying_paths(11);
 }
 
 #[test]

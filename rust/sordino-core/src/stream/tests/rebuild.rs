@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::domain::Domain;
+use crate::optimize::{self, Prefixes};
 use crate::stream::{Participation, clipped_sum};
 use crate::toeplitz::{self, BufferedProblem};
 
@@ -165,6 +166,16 @@ fn processes_invert_the_public_matrix() {
             let kernel = factors.kernel().coefficients(n);
             check(&plan(Filter::RunningSum, mechanism, GAUSS, hard, objective), &|t, s| {
                 let below = factors.scale()[t].value() * kernel[t - s] * factors.inverse()[s].value();
+                (if t == s { 1.0 } else { below }) / factors.noise()[t].value()
+            });
+        }
+        for (filter, prefixes) in [(Filter::RunningSum, Prefixes::Sums), (Filter::RunningAverage, Prefixes::Averages)] {
+            let factors = optimize::TimeVarying::fit(n, prefixes, objective, Some(5)).unwrap();
+            let unit = |value: u32| f64::from(value) * 2f64.powi(-32);
+            let mechanism = StreamMechanism::TimeVarying { degree: Some(5) };
+            check(&plan(filter, mechanism, GAUSS, hard, objective), &|t, s| {
+                let state = |i: usize| (s..t).map(|r| unit(factors.passages(r)[i])).product::<f64>();
+                let below: f64 = factors.gains(t).iter().enumerate().map(|(i, k)| unit(*k) * state(i)).sum();
                 (if t == s { 1.0 } else { below }) / factors.noise()[t].value()
             });
         }

@@ -28,6 +28,8 @@ pub(crate) static EVERY: LazyLock<Vec<Arc<StreamPlan>>> = LazyLock::new(|| {
         (Filter::RunningAverage, StreamMechanism::Buffered { degree: None }, gauss),
         (decay(), StreamMechanism::Buffered { degree: None }, gauss),
         (sum(), StreamMechanism::TwoDiagonals, gauss),
+        (sum(), StreamMechanism::TimeVarying { degree: None }, gauss),
+        (Filter::RunningAverage, StreamMechanism::TimeVarying { degree: Some(3) }, gauss),
         (sum(), StreamMechanism::NormalizedSquareRoot, gauss),
         (sum(), StreamMechanism::SquareRoot, gauss),
         (decay(), StreamMechanism::SquareRoot, gauss),
