@@ -3,36 +3,76 @@
 use crate::scratch::COMPLEX;
 use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Plans kept for the next transform of their length: making one takes as long as a few transforms.
+const KEPT: usize = 32;
+/// Most points of all plans that are kept together, each of some 25 bytes.
+const KEPT_POINTS: usize = 1 << 22;
+
+/// What was planned last, the latest at the end.
+struct Plans(Mutex<Vec<Arc<Plan>>>);
+
+static PLANS: Plans = Plans(Mutex::new(Vec::new()));
+
+/// Both directions of one length, each planned when first asked for.
+struct Plan {
+    len: usize,
+    forward: OnceLock<Arc<dyn RealToComplex<f64>>>,
+    inverse: OnceLock<Arc<dyn ComplexToReal<f64>>>,
+}
+
+impl Plans {
+    /// The plan of this length, kept for the next time.
+    fn get(&self, len: usize) -> Arc<Plan> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.iter().rposition(|plan| plan.len == len).map(|index| kept.remove(index));
+        let plan = found.unwrap_or_else(|| Arc::new(Plan { len, forward: OnceLock::new(), inverse: OnceLock::new() }));
+        if len <= KEPT_POINTS {
+            kept.push(Arc::clone(&plan));
+            while kept.len() > KEPT || kept.iter().map(|plan| plan.len).sum::<usize>() > KEPT_POINTS {
+                kept.remove(0);
+            }
+        }
+        plan
+    }
+}
+
+impl Plan {
+    fn forward(&self) -> &dyn RealToComplex<f64> {
+        &**self.forward.get_or_init(|| RealFftPlanner::new().plan_fft_forward(self.len))
+    }
+
+    fn inverse(&self) -> &dyn ComplexToReal<f64> {
+        &**self.inverse.get_or_init(|| RealFftPlanner::new().plan_fft_inverse(self.len))
+    }
+}
 
 /// Forward and inverse real transform of one length; unnormalised, as in `numpy.fft.rfft` and
 /// `n·irfft`.
 #[derive(Clone)]
 pub(crate) struct RealFourier {
-    len: usize,
-    forward: Arc<dyn RealToComplex<f64>>,
-    inverse: Arc<dyn ComplexToReal<f64>>,
+    plan: Arc<Plan>,
 }
 
 impl std::fmt::Debug for RealFourier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RealFourier({})", self.len)
+        write!(f, "RealFourier({})", self.len())
     }
 }
 
 impl RealFourier {
     pub(crate) fn new(len: usize) -> Self {
-        let mut planner = RealFftPlanner::new();
-        Self { len, forward: planner.plan_fft_forward(len), inverse: planner.plan_fft_inverse(len) }
+        Self { plan: PLANS.get(len) }
     }
 
     /// Length of the signal.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.plan.len
     }
 
     pub(crate) fn spectrum_len(&self) -> usize {
-        self.len / 2 + 1
+        self.len() / 2 + 1
     }
 
     /// Half spectrum of `x` (destroyed), length `len/2 + 1`.
@@ -43,32 +83,34 @@ impl RealFourier {
     }
 
     pub(crate) fn forward_into(&self, x: &mut [f64], spectrum: &mut [Complex<f64>]) {
-        let mut scratch = COMPLEX.take(self.forward.get_scratch_len());
-        self.forward.process_with_scratch(x, spectrum, &mut scratch).expect("lengths fixed by the plan");
+        let forward = self.plan.forward();
+        let mut scratch = COMPLEX.take(forward.get_scratch_len());
+        forward.process_with_scratch(x, spectrum, &mut scratch).expect("lengths fixed by the plan");
     }
 
     /// Inverse times `len`; the spectrum is destroyed.
     pub(crate) fn inverse(&self, spectrum: &mut [Complex<f64>], out: &mut [f64]) {
         // A real signal has real coefficients at 0 and N/2; rounding may have left a trace.
         spectrum[0].im = 0.0;
-        if self.len.is_multiple_of(2) {
-            spectrum[self.len / 2].im = 0.0;
+        if self.len().is_multiple_of(2) {
+            spectrum[self.len() / 2].im = 0.0;
         }
-        let mut scratch = COMPLEX.take(self.inverse.get_scratch_len());
-        self.inverse.process_with_scratch(spectrum, out, &mut scratch).expect("lengths fixed by the plan");
+        let inverse = self.plan.inverse();
+        let mut scratch = COMPLEX.take(inverse.get_scratch_len());
+        inverse.process_with_scratch(spectrum, out, &mut scratch).expect("lengths fixed by the plan");
     }
 
     /// Half spectrum of a borrowed signal, zero-padded to the length.
     pub(crate) fn spectrum(&self, x: &[f64]) -> Vec<Complex<f64>> {
         let mut padded = x.to_vec();
-        padded.resize(self.len, 0.0);
+        padded.resize(self.len(), 0.0);
         self.forward(&mut padded)
     }
 
     /// `out = irfft(spectrum(x)·transfer)`, `x` zero-padded; `out` has the full length.
     pub(crate) fn filter(&self, x: &[f64], transfer: impl Fn(usize) -> Complex<f64>) -> Vec<f64> {
         let mut out = x.to_vec();
-        out.resize(self.len, 0.0);
+        out.resize(self.len(), 0.0);
         self.filter_in_place(&mut out, transfer);
         out
     }
@@ -77,7 +119,7 @@ impl RealFourier {
     pub(crate) fn filter_in_place(&self, x: &mut [f64], transfer: impl Fn(usize) -> Complex<f64>) {
         let mut spectrum = COMPLEX.take(self.spectrum_len());
         self.forward_into(x, &mut spectrum);
-        let inverse = 1.0 / self.len as f64;
+        let inverse = 1.0 / self.len() as f64;
         for (k, value) in spectrum.iter_mut().enumerate() {
             *value = *value * transfer(k) * inverse;
         }
@@ -86,7 +128,7 @@ impl RealFourier {
 
     /// How often frequency `k` of the half spectrum occurs in the whole: 1 at 0 and N/2, else 2.
     pub(crate) fn multiplicity(&self, k: usize) -> f64 {
-        if k == 0 || 2 * k == self.len { 1.0 } else { 2.0 }
+        if k == 0 || 2 * k == self.len() { 1.0 } else { 2.0 }
     }
 
     /// `Σ_{k<N} value(k)` over the whole spectrum of a function symmetric in `k`.
@@ -152,6 +194,22 @@ mod tests {
     #[test]
     fn oracle_on_a_known_case() {
         assert_eq!(naive(&[1.0, 2.0], &[3.0, 4.0, 5.0], 4), [3.0, 10.0, 13.0, 10.0]);
+    }
+
+    #[test]
+    fn plans_are_kept_within_limits() {
+        let plans = Plans(Mutex::new(Vec::new()));
+        let first = plans.get(1000);
+        for len in (1..KEPT).chain([KEPT_POINTS + 1]) {
+            plans.get(len);
+        }
+        assert!(Arc::ptr_eq(&first, &plans.get(1000)));
+        for len in (1..=2 * KEPT).chain([KEPT_POINTS / 2, KEPT_POINTS]) {
+            assert_eq!(plans.get(len).len, len);
+            let kept = plans.0.lock().unwrap();
+            assert!(kept.len() <= KEPT && kept.iter().map(|plan| plan.len).sum::<usize>() <= KEPT_POINTS);
+        }
+        assert!(!Arc::ptr_eq(&first, &plans.get(1000)));
     }
 
     proptest! {
