@@ -146,7 +146,7 @@ impl StreamRecipe {
             (StreamMechanism::Buffered { degree }, _) if sums => Box::new(self.counting(degree)?),
             (StreamMechanism::TwoDiagonals, _) if sums => {
                 let steps = usize::try_from(self.horizon.hard()?).map_err(|_| unsupported())?;
-                Box::new(TwoDiagonals::new(&toeplitz::TwoDiagonals::fit(steps, self.objective)?))
+                Box::new(TwoDiagonals::new(toeplitz::TwoDiagonals::fit(steps, self.objective)?))
             }
             (StreamMechanism::TimeVarying { degree }, _) if sums => {
                 let steps = usize::try_from(self.horizon.hard()?).map_err(|_| unsupported())?;
@@ -155,7 +155,7 @@ impl StreamRecipe {
             }
             (StreamMechanism::NormalizedSquareRoot, _) if sums => {
                 let steps = usize::try_from(self.horizon.hard()?).map_err(|_| unsupported())?;
-                Box::new(TwoDiagonals::new(&toeplitz::TwoDiagonals::normalized(steps)?))
+                Box::new(TwoDiagonals::new(toeplitz::TwoDiagonals::normalized(steps)?))
             }
             (StreamMechanism::Optimal, _) if sums => {
                 let steps = self.horizon.hard()?;

@@ -5,6 +5,11 @@ use crate::error::Error;
 /// Largest shift: `2^-shift` and its square stay far from the subnormal range.
 const MAX_SHIFT: u32 = 256;
 
+/// `2^exponent` of a normal double: a stream has millions of parameters, and `powi` multiplies.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
 /// The number `mantissa·2^-shift`, exact in integers and as a double.
 ///
 /// Equality compares representations; [`Dyadic::nearest`] gives each value and width one of them.
@@ -33,15 +38,15 @@ impl Dyadic {
         if !(1..=32).contains(&bits) {
             return Err(Error::invalid("bits", format!("{bits} is not in 1..=32")));
         }
-        let least = 2f64.powi(bits as i32 - 1 - MAX_SHIFT as i32);
-        let end = 2f64.powi(bits as i32);
+        let least = power_of_two(bits as i32 - 1 - MAX_SHIFT as i32);
+        let end = power_of_two(bits as i32);
         if !(value >= least && value < end) {
             return Err(Error::invalid("value", format!("{value} is not in [{least:e}, {end})")));
         }
         // Exponent of a normal double: 2^exponent <= value < 2^(exponent + 1).
         let exponent = (value.to_bits() >> 52) as i32 - 1023;
         let mut shift = bits as i32 - 1 - exponent;
-        let mut mantissa = (value * 2f64.powi(shift)).round_ties_even();
+        let mut mantissa = (value * power_of_two(shift)).round_ties_even();
         if mantissa >= end {
             mantissa /= 2.0;
             shift -= 1;
@@ -64,7 +69,7 @@ impl Dyadic {
 
     /// The number itself; no rounding.
     pub fn value(self) -> f64 {
-        f64::from(self.mantissa) * 2f64.powi(-(self.shift as i32))
+        f64::from(self.mantissa) * power_of_two(-(self.shift as i32))
     }
 }
 
@@ -72,6 +77,13 @@ impl Dyadic {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn powers_of_two() {
+        for exponent in -1022..=1023 {
+            assert_eq!(power_of_two(exponent), 2f64.powi(exponent));
+        }
+    }
 
     #[test]
     fn known_values() {

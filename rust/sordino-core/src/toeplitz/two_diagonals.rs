@@ -58,16 +58,23 @@ impl TwoDiagonals {
     /// If `n` is zero or above 2^24, or the shape too steep for 24-bit diagonals.
     pub fn new(kernel: BufferedToeplitz, n: usize, shape: Shape) -> Result<Self, Error> {
         check(n)?;
-        let exact = Diagonals::new(&kernel, n, shape);
-        let quantized = |values: &[f64]| -> Result<Vec<Dyadic>, Error> {
-            values.iter().map(|v| Dyadic::nearest(*v, DIAGONAL_BITS)).collect()
-        };
-        Ok(Self {
-            scale: quantized(&exact.scale)?,
-            inverse: quantized(&exact.inverse)?,
-            noise: quantized(&exact.noise)?,
-            kernel,
-        })
+        let row = shape.rows(n);
+        let mut rounded: [Vec<Dyadic>; 3] = std::array::from_fn(|_| Vec::with_capacity(n));
+        for exact in diagonals(&kernel, &row) {
+            for (diagonal, value) in rounded.iter_mut().zip(exact) {
+                diagonal.push(Dyadic::nearest(value, DIAGONAL_BITS)?);
+            }
+        }
+        for diagonal in &mut rounded {
+            diagonal.reverse();
+        }
+        let [scale, inverse, noise] = rounded;
+        Ok(Self { kernel, scale, inverse, noise })
+    }
+
+    /// The Toeplitz factor, and `s̃`, `d̃` and `σ`.
+    pub(crate) fn into_parts(self) -> (BufferedToeplitz, [Vec<Dyadic>; 3]) {
+        (self.kernel, [self.scale, self.inverse, self.noise])
     }
 
     /// The Toeplitz factor `T`.
@@ -100,18 +107,30 @@ impl TwoDiagonals {
     /// Column `j` is `σ_j^{−2} + d̃_j² Σ_ik ω_i ω_k G_ik(j)` with `G_ik(n−1) = 0`,
     /// `G_ik(j−1) = (s̃_j/σ_j)² + θ_i θ_k G_ik(j)`: positive terms only, O(n·degree²).
     pub fn column_weights(&self) -> Vec<Upper> {
-        let (inverse, noise) = (values(&self.inverse), values(&self.noise));
-        let ratios: Vec<f64> = self.scale.iter().zip(&noise).map(|(s, sigma)| (s.value() / sigma).powi(2)).collect();
-        let after = tails(&self.kernel, &ratios);
-        // At most eight roundings a step of the recursion, and those of the last formula.
-        let slack = Upper::exact(1.0 + 8.0 * (self.steps() as f64 + 32.0) * f64::EPSILON);
-        let weight = |j: usize| 1.0 / (noise[j] * noise[j]) + inverse[j] * inverse[j] * after[j];
-        (0..self.steps()).map(|j| Upper::exact(weight(j)) * slack).collect()
+        let slack = self.slack();
+        let mut weights: Vec<Upper> = self.squares().map(|square| Upper::exact(square) * slack).collect();
+        weights.reverse();
+        weights
+    }
+
+    /// The same as computed, from the last column to the first.
+    fn squares(&self) -> impl Iterator<Item = f64> {
+        let mut after = tails(&self.kernel);
+        self.scale.iter().zip(&self.inverse).zip(&self.noise).rev().map(move |((scale, inverse), noise)| {
+            let (scale, inverse, noise) = (scale.value(), inverse.value(), noise.value());
+            1.0 / (noise * noise) + inverse * inverse * after((scale / noise).powi(2))
+        })
+    }
+
+    /// At most eight roundings a step of the recursion, and those of the last formula.
+    fn slack(&self) -> Upper {
+        Upper::exact(1.0 + 8.0 * (self.steps() as f64 + 32.0) * f64::EPSILON)
     }
 
     /// The largest column norm: the sensitivity to one entry of size 1.
     pub fn column_norm(&self) -> Upper {
-        self.column_weights().into_iter().fold(Upper::ZERO, Upper::max).sqrt()
+        // A product that is rounded up does not fall with a factor.
+        (Upper::exact(self.squares().fold(0.0, f64::max)) * self.slack()).sqrt()
     }
 
     /// Standard deviation of the running sum at each step at noise multiplier 1, the column norm included.
@@ -122,9 +141,9 @@ impl TwoDiagonals {
 
     /// Variance of the running sum at each step, for noise of scale 1.
     pub fn running_variances(&self) -> Vec<f64> {
-        let exact =
-            Diagonals { scale: values(&self.scale), inverse: values(&self.inverse), noise: values(&self.noise) };
-        exact.running_variances(&self.kernel).into_iter().map(|v| v.max(0.0)).collect()
+        let steps = self.scale.iter().zip(&self.inverse).zip(&self.noise);
+        let values = steps.map(|((scale, inverse), noise)| [scale.value(), inverse.value(), noise.value()]);
+        running_variances(&self.kernel, values)
     }
 }
 
@@ -142,12 +161,9 @@ fn kernel(n: usize) -> Result<BufferedToeplitz, Error> {
     Ok(optimize(&BufferedProblem::counting(degree, n as u64, Objective::Max))?.0)
 }
 
-fn values(diagonal: &[Dyadic]) -> Vec<f64> {
-    diagonal.iter().map(|v| v.value()).collect()
-}
-
-/// `Σ_{t>j} w_t c_{t−j}²` for each `j`, backwards over the squares of the kernel's exponentials.
-fn tails(kernel: &BufferedToeplitz, weights: &[f64]) -> Vec<f64> {
+/// `Σ_{t>j} w_t c_{t−j}²` for each `j` from the last to the first, told `w_j` afterwards: over the squares of the kernel's
+/// exponentials.
+fn tails(kernel: &BufferedToeplitz) -> impl FnMut(f64) -> f64 + use<> {
     let (mut powers, mut products) = (Vec::new(), Vec::new());
     for (i, (m, w)) in kernel.mu().iter().zip(kernel.omega()).enumerate() {
         for (k, (n, v)) in kernel.mu().iter().zip(kernel.omega()).enumerate().take(i + 1) {
@@ -157,73 +173,79 @@ fn tails(kernel: &BufferedToeplitz, weights: &[f64]) -> Vec<f64> {
         }
     }
     let mut state = vec![0.0; powers.len()];
-    let mut out = vec![0.0; weights.len()];
-    for (slot, weight) in out.iter_mut().zip(weights).rev() {
-        *slot = state.iter().sum();
+    move |weight| {
+        let after = state.iter().sum();
         for ((g, power), product) in state.iter_mut().zip(&powers).zip(&products) {
             *g = *g * power + weight * product;
         }
+        after
+    }
+}
+
+/// `s`, `1/s` and `s/d₁` from the last step to the first, for `d₁` in these rows: exact column normalisation,
+/// `s_j² = Σ_{t≥j} d₁(t)² c_{t−j}²`.
+fn diagonals(kernel: &BufferedToeplitz, row: &[f64]) -> impl Iterator<Item = [f64; 3]> {
+    let mut after = tails(kernel);
+    row.iter().rev().map(move |d| {
+        let square = d * d;
+        let s = (after(square) + square).sqrt();
+        [s, 1.0 / s, s / d]
+    })
+}
+
+/// Variance of `Σ_{u≤t} v_u` at noise multiplier 1, from `s̃`, `d̃` and `σ` of each step.
+///
+/// Propagates the covariance `P` of the buffers, theirs with the sum `c` and the variance of the sum `v` through
+/// `a ← Θa + d̃(k − s̃ωᵀa)1` and the sum of `k − s̃ωᵀa`: with `q = Pω`, `f = s̃²ωᵀq + σ²` and `u = d̃(½d̃f − s̃Θq)`,
+/// `P ← ΘPΘ + u1ᵀ + 1uᵀ`, `c ← Θc + d̃(f − s̃ωᵀc)1 − s̃Θq` and `v ← v + f − 2s̃ωᵀc`, O(degree²) a step.
+fn running_variances(kernel: &BufferedToeplitz, steps: impl ExactSizeIterator<Item = [f64; 3]>) -> Vec<f64> {
+    // Loops of a known length are vectorised; a lane that a kernel lacks weighs nothing.
+    if kernel.degree() <= 8 { propagated::<8>(kernel, steps) } else { propagated::<MAX_DEGREE>(kernel, steps) }
+}
+
+/// One row of `P`.
+struct Row<const SIZE: usize> {
+    covariance: [f64; SIZE],
+    /// That of `θ_i θ_k`.
+    powers: [f64; SIZE],
+    omega: f64,
+}
+
+fn propagated<const SIZE: usize>(
+    kernel: &BufferedToeplitz,
+    steps: impl ExactSizeIterator<Item = [f64; 3]>,
+) -> Vec<f64> {
+    let (mut omega, mut poles) = ([0.0; SIZE], [0.0; SIZE]);
+    for (i, (mu, weight)) in kernel.mu().iter().zip(kernel.omega()).enumerate() {
+        (omega[i], poles[i]) = (weight.value(), 1.0 - mu.value());
+    }
+    let row = |i: usize| Row { covariance: [0.0; SIZE], powers: poles.map(|pole| pole * poles[i]), omega: omega[i] };
+    let mut rows: Vec<Row<SIZE>> = (0..kernel.degree()).map(row).collect();
+    let (mut cross, mut variance) = ([0.0; SIZE], 0.0f64);
+    // Of the step before: one pass over P adds it, and multiplies.
+    let mut update = [0.0; SIZE];
+    let mut out = Vec::with_capacity(steps.len());
+    for [scale, inverse, noise] in steps {
+        let mut q = [0.0; SIZE];
+        for (row, own) in rows.iter_mut().zip(update) {
+            for k in 0..SIZE {
+                row.covariance[k] = row.covariance[k] * row.powers[k] + (own + update[k]);
+                q[k] += row.covariance[k] * row.omega;
+            }
+        }
+        let weighted = |v: &[f64; SIZE]| v.iter().zip(&omega).map(|(v, w)| v * w).sum::<f64>();
+        let (fed_back, of_sum) = (weighted(&q), scale * weighted(&cross));
+        let fresh = scale * scale * fed_back + noise * noise;
+        let (half, both) = (0.5 * inverse * inverse * fresh, inverse * (fresh - of_sum));
+        for k in 0..SIZE {
+            let image = scale * poles[k] * q[k];
+            update[k] = half - inverse * image;
+            cross[k] = cross[k] * poles[k] + (both - image);
+        }
+        variance += fresh - 2.0 * of_sum;
+        out.push(variance.max(0.0));
     }
     out
-}
-
-/// The three diagonals as doubles.
-struct Diagonals {
-    scale: Vec<f64>,
-    inverse: Vec<f64>,
-    noise: Vec<f64>,
-}
-
-impl Diagonals {
-    /// Exact column normalisation: `s_j² = Σ_{t≥j} d₁(t)² c_{t−j}²`.
-    fn new(kernel: &BufferedToeplitz, n: usize, shape: Shape) -> Self {
-        let row = shape.rows(n);
-        let squares: Vec<f64> = row.iter().map(|d| d * d).collect();
-        let scale: Vec<f64> =
-            tails(kernel, &squares).iter().zip(&squares).map(|(after, square)| (after + square).sqrt()).collect();
-        let inverse = scale.iter().map(|s| 1.0 / s).collect();
-        let noise = scale.iter().zip(&row).map(|(s, d)| s / d).collect();
-        Self { scale, inverse, noise }
-    }
-
-    /// Variance of `Σ_{u≤t} v_u` at noise multiplier 1.
-    ///
-    /// Propagates the covariance `P` of the buffers and the sum through
-    /// `x ← Dx + g(k − s̃ωᵀx)`, `D = diag(θ, 1)`, `g = (d̃, …, d̃, 1)`: with `q = Pω`,
-    /// `P ← DPD − s̃(g(Dq)ᵀ + (Dq)gᵀ) + ggᵀ(s̃²ωᵀq + σ²)`, O(degree²) a step.
-    fn running_variances(&self, kernel: &BufferedToeplitz) -> Vec<f64> {
-        // Loops of a known length are unrolled; states that a kernel lacks stay zero.
-        if kernel.degree() < 9 { self.propagated::<9>(kernel) } else { self.propagated::<{ MAX_DEGREE + 1 }>(kernel) }
-    }
-
-    fn propagated<const SIZE: usize>(&self, kernel: &BufferedToeplitz) -> Vec<f64> {
-        let sum = SIZE - 1;
-        let (mut omega, mut poles, mut buffers) = ([0.0; SIZE], [0.0; SIZE], [0.0; SIZE]);
-        for (i, (mu, weight)) in kernel.mu().iter().zip(kernel.omega()).enumerate() {
-            (omega[i], poles[i], buffers[i]) = (weight.value(), 1.0 - mu.value(), 1.0);
-        }
-        poles[sum] = 1.0;
-        let mut covariance = [[0.0; SIZE]; SIZE];
-        let step = |((scale, inverse), noise): ((&f64, &f64), &f64)| {
-            let (mut gain, mut image) = (buffers.map(|own: f64| own * inverse), [0.0; SIZE]);
-            gain[sum] = 1.0;
-            let mut fed_back = 0.0;
-            for (i, row) in covariance.iter().enumerate() {
-                let q: f64 = row.iter().zip(&omega).map(|(p, w)| p * w).sum();
-                fed_back += omega[i] * q;
-                image[i] = scale * poles[i] * q;
-            }
-            let fresh = scale * scale * fed_back + noise * noise;
-            for (i, row) in covariance.iter_mut().enumerate() {
-                let (pole, own, weight) = (poles[i], gain[i], gain[i] * fresh - image[i]);
-                for k in 0..SIZE {
-                    row[k] = row[k] * pole * poles[k] + gain[k] * weight - own * image[k];
-                }
-            }
-            covariance[sum][sum]
-        };
-        self.scale.iter().zip(&self.inverse).zip(&self.noise).map(step).collect()
-    }
 }
 
 #[cfg(test)]
@@ -290,7 +312,9 @@ mod tests {
                 return f64::INFINITY;
             }
             let shape = Shape { alpha: alpha.exp(), p, b: b.exp(), q };
-            let variances = Diagonals::new(&kernel, n, shape).running_variances(&kernel);
+            let mut exact: Vec<[f64; 3]> = diagonals(&kernel, &shape.rows(n)).collect();
+            exact.reverse();
+            let variances = running_variances(&kernel, exact.into_iter());
             match objective {
                 Objective::Max => variances.iter().copied().fold(0.0, f64::max).sqrt(),
                 Objective::Mean => (variances.iter().sum::<f64>() / n as f64).sqrt(),
@@ -328,6 +352,10 @@ mod tests {
     #[ignore = "prints a table of shapes; minutes"]
     fn generate_mean() {
         generate(Objective::Mean, [-3.1, 0.25, -0.8, 0.385]);
+    }
+
+    fn values(diagonal: &[Dyadic]) -> Vec<f64> {
+        diagonal.iter().map(|v| v.value()).collect()
     }
 
     /// `C` and `B = A C^{−1}` of the quantised strategy, by columns.

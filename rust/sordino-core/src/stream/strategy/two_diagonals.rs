@@ -20,16 +20,11 @@ pub(in crate::stream) struct TwoDiagonals {
 
 impl TwoDiagonals {
     /// Tables, sensitivity and errors of a factorization.
-    pub(crate) fn new(factors: &toeplitz::TwoDiagonals) -> Self {
-        let norm = factors.column_norm();
-        let tables = Tables {
-            mu: factors.kernel().mu().to_vec(),
-            omega: factors.kernel().omega().to_vec(),
-            scale: factors.scale().to_vec(),
-            weight: factors.inverse().to_vec(),
-            noise: factors.noise().to_vec(),
-        };
-        Self { tables: Arc::new(tables), norm, variances: factors.running_variances() }
+    pub(crate) fn new(factors: toeplitz::TwoDiagonals) -> Self {
+        let (norm, variances) = rayon::join(|| factors.column_norm(), || factors.running_variances());
+        let (kernel, [scale, weight, noise]) = factors.into_parts();
+        let tables = Tables { mu: kernel.mu().to_vec(), omega: kernel.omega().to_vec(), scale, weight, noise };
+        Self { tables: Arc::new(tables), norm, variances }
     }
 }
 
