@@ -22,27 +22,38 @@ pub(crate) struct ToeplitzInverse {
 impl ToeplitzInverse {
     /// `None` if the matrix is not numerically positive definite.
     pub(crate) fn new(r: &[f64]) -> Option<Self> {
-        let x = if r.len() <= LEVINSON { levinson(r)? } else { conjugate_gradients(r)? };
-        let transform = RealFourier::new(fast_len(2 * x.len()));
+        let transform = RealFourier::new(fast_len(2 * r.len()));
+        let x = if r.len() <= LEVINSON { levinson(r)? } else { conjugate_gradients(r, &transform)? };
         let spectra = [transform.spectrum(&x), transform.spectrum(&shifted(&x))];
         Some(Self { x, transform, spectra })
     }
 
     /// `T^{-1}v`.
     pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
-        let n = self.x.len();
-        let mut out = vec![0.0; n];
-        for (spectrum, sign) in self.spectra.iter().zip([1.0, -1.0]) {
+        let (n, len) = (self.x.len(), self.transform.len());
+        let spectrum = self.transform.spectrum(v);
+        let mut sum = vec![Complex::default(); spectrum.len()];
+        let (mut inner, mut product) = (vec![0.0; len], spectrum.clone());
+        for (own, sign) in self.spectra.iter().zip([1.0, -1.0]) {
             // L^T v correlates, L convolves; both keep the first n entries.
-            let mut inner = self.transform.filter(v, |k| spectrum[k].conj());
-            inner.truncate(n);
-            let outer = self.transform.filter(&inner, |k| spectrum[k]);
-            out.iter_mut().zip(outer).for_each(|(o, w)| *o += sign * w);
+            for ((slot, c), v) in product.iter_mut().zip(own).zip(&spectrum) {
+                *slot = c.conj() * v;
+            }
+            self.transform.inverse(&mut product, &mut inner);
+            inner[n..].fill(0.0);
+            self.transform.forward_into(&mut inner, &mut product);
+            for ((slot, c), v) in sum.iter_mut().zip(own).zip(&product) {
+                *slot += c * v * sign;
+            }
         }
-        for o in &mut out {
-            *o /= self.x[0];
+        self.transform.inverse(&mut sum, &mut inner);
+        inner.truncate(n);
+        // Two unnormalised inverses.
+        let scale = (self.x[0] * len as f64 * len as f64).recip();
+        for o in &mut inner {
+            *o *= scale;
         }
-        out
+        inner
     }
 
     /// Diagonal of `A T^{-1} Aᵀ` for the causal filter with these taps: entry `t` for `t < n`.
@@ -94,40 +105,86 @@ fn levinson(r: &[f64]) -> Option<Vec<f64>> {
     (error > r[0] * 1e-9).then(|| a.iter().map(|v| v / error).collect())
 }
 
-/// `T^{-1}e_0` by conjugate gradients with T. Chan's circulant preconditioner.
-fn conjugate_gradients(r: &[f64]) -> Option<Vec<f64>> {
-    let n = r.len();
-    // Embed T in a circulant of length at least 2n.
-    let len = fast_len(2 * n);
-    let wide = RealFourier::new(len);
-    let mut symbol = r.to_vec();
-    symbol.resize(len, 0.0);
-    for m in 1..n {
-        symbol[len - m] = r[m];
+/// `T^{-1}e_0` of the infinite matrix whose symbol has this half spectrum: `g_0 g` with `g` the outer function of
+/// `1/|g|² = symbol`, from its cepstrum.
+///
+/// Exact up to what the end of the finite matrix changes: next to nothing where `g` has decayed by then.
+fn semi_infinite(symbol: &[f64], n: usize, wide: &RealFourier) -> Vec<f64> {
+    let (len, half) = (wide.len(), wide.len() / 2);
+    let mut spectrum: Vec<Complex<f64>> =
+        symbol.iter().map(|v| Complex::new(-v.max(f64::MIN_POSITIVE).ln() / len as f64, 0.0)).collect();
+    let mut signal = vec![0.0; len];
+    wide.inverse(&mut spectrum, &mut signal);
+    // The causal half of the cepstrum; what is its own mirror image belongs to both halves.
+    signal[0] *= 0.5;
+    signal[half] *= 0.5;
+    signal[half + 1..].fill(0.0);
+    wide.forward_into(&mut signal, &mut spectrum);
+    for value in &mut spectrum {
+        *value = Complex::from_polar(value.re.exp() / len as f64, value.im);
     }
-    let symbol = wide.forward(&mut symbol);
+    wide.inverse(&mut spectrum, &mut signal);
+    signal.truncate(n);
+    let first = signal[0];
+    for value in &mut signal {
+        *value *= first;
+    }
+    signal
+}
+
+/// `T^{-1}e_0` by conjugate gradients with T. Chan's circulant preconditioner, from that of the infinite matrix where it
+/// is nearer than nothing. `wide` has an even length of at least `2n`.
+fn conjugate_gradients(r: &[f64], wide: &RealFourier) -> Option<Vec<f64>> {
+    let n = r.len();
+    // Embed T in a circulant.
+    let len = wide.len();
+    let mut signal = r.to_vec();
+    signal.resize(len, 0.0);
+    for m in 1..n {
+        signal[len - m] = r[m];
+    }
+    let symbol: Vec<f64> = wide.forward(&mut signal).iter().map(|c| c.re).collect();
     // Closest circulant in the Frobenius norm.
     let narrow = RealFourier::new(n);
     let mut closest: Vec<f64> =
         (0..n).map(|m| ((n - m) as f64 * r[m] + m as f64 * if m == 0 { 0.0 } else { r[n - m] }) / n as f64).collect();
     let preconditioner: Vec<f64> = narrow.forward(&mut closest).iter().map(|c| 1.0 / c.re.max(r[0] * 1e-12)).collect();
 
-    let multiply = |v: &[f64]| {
-        let mut out = wide.filter(v, |k| Complex::new(symbol[k].re, 0.0));
-        out.truncate(n);
-        out
+    let multiply = |v: &[f64], image: &mut [f64]| {
+        image[..n].copy_from_slice(v);
+        image[n..].fill(0.0);
+        wide.filter_in_place(image, |k| Complex::new(symbol[k], 0.0));
     };
-    let precondition = |v: &[f64]| narrow.filter(v, |k| Complex::new(preconditioner[k], 0.0));
+    let precondition = |v: &[f64], z: &mut [f64]| {
+        z.copy_from_slice(v);
+        narrow.filter_in_place(z, |k| Complex::new(preconditioner[k], 0.0));
+    };
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
 
-    let mut x = vec![0.0; n];
-    let mut residual = vec![0.0; n];
-    residual[0] = 1.0;
-    let mut z = precondition(&residual);
-    let mut direction = z.clone();
-    let mut rho = dot(&residual, &z);
+    let (mut x, mut image) = (semi_infinite(&symbol, n, wide), signal);
+    multiply(&x, &mut image);
+    let mut residual: Vec<f64> = image[..n].iter().map(|v| -v).collect();
+    residual[0] += 1.0;
+    let mut square = dot(&residual, &residual);
+    if square.is_nan() || square >= 1.0 {
+        x.fill(0.0);
+        residual.fill(0.0);
+        residual[0] = 1.0;
+        square = 1.0;
+    }
+    let (mut z, mut direction, mut rho) = (vec![0.0; n], vec![0.0; n], 1.0);
     for _ in 0..200 {
-        let image = multiply(&direction);
+        if square < 1e-26 {
+            break;
+        }
+        precondition(&residual, &mut z);
+        let next = dot(&residual, &z);
+        let beta = next / rho;
+        rho = next;
+        for i in 0..n {
+            direction[i] = z[i] + beta * direction[i];
+        }
+        multiply(&direction, &mut image);
         let step = rho / dot(&direction, &image);
         if !step.is_finite() || step <= 0.0 {
             return None;
@@ -136,18 +193,9 @@ fn conjugate_gradients(r: &[f64]) -> Option<Vec<f64>> {
             x[i] += step * direction[i];
             residual[i] -= step * image[i];
         }
-        if dot(&residual, &residual) < 1e-26 {
-            break;
-        }
-        z = precondition(&residual);
-        let next = dot(&residual, &z);
-        let beta = next / rho;
-        rho = next;
-        for i in 0..n {
-            direction[i] = z[i] + beta * direction[i];
-        }
+        square = dot(&residual, &residual);
     }
-    (dot(&residual, &residual) < 1e-20 && x[0] > 0.0).then_some(x)
+    (square < 1e-20 && x[0] > 0.0).then_some(x)
 }
 
 #[cfg(test)]
@@ -181,10 +229,28 @@ mod tests {
     }
 
     #[test]
+    fn the_infinite_matrix_is_near_where_its_inverse_decays() {
+        // T^{-1}e_0 of 0.9^|m| is (1, −0.9, 0, …)/(1 − 0.81), whatever the end.
+        let (n, wide) = (500, RealFourier::new(1024));
+        let symbol: Vec<f64> = (0..wide.spectrum_len())
+            .map(|k| 0.19 / (1.81 - 1.8 * (std::f64::consts::TAU * k as f64 / 1024.0).cos()))
+            .collect();
+        for (j, value) in semi_infinite(&symbol, n, &wide).iter().enumerate() {
+            let known = [1.0, -0.9].get(j).map_or(0.0, |v| v / 0.19);
+            assert!((value - known).abs() < 1e-12, "{j}: {value}");
+        }
+    }
+
+    #[test]
     fn both_solvers_agree() {
-        let r = row(700);
-        let (a, b) = (levinson(&r).unwrap(), conjugate_gradients(&r).unwrap());
-        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-9));
+        // The second nearly has zeros on the circle, and its inverse does not decay.
+        let triangle: Vec<f64> =
+            (0..700).map(|m| if m == 0 { 10.01 } else { (10.0 - f64::from(m)).max(0.0) }).collect();
+        for r in [row(700), triangle] {
+            let wide = RealFourier::new(fast_len(2 * r.len()));
+            let (a, b) = (levinson(&r).unwrap(), conjugate_gradients(&r, &wide).unwrap());
+            assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-9));
+        }
         assert!(levinson(&[1.0, 2.0, 0.0]).is_none());
     }
 }
