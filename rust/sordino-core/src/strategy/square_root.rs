@@ -44,33 +44,40 @@ pub(super) struct SquareRoot {
     kernel_spectrum: OnceLock<Vec<Complex<f64>>>,
 }
 
-/// The largest variance of `H/C` with `‖C‖ = 1`, attained at the last answer: `‖H/C‖₂²·‖C‖₂²`.
-fn largest_variance(taps: &[f64], factor: &[f64]) -> f64 {
-    let squares = |v: &[f64]| v.iter().map(|c| c * c).sum::<f64>();
-    let decoder = multiply(taps, &inverse(factor, factor.len()), factor.len());
-    squares(&decoder) * squares(factor)
+fn squared_norm(v: &[f64]) -> f64 {
+    v.iter().map(|c| c * c).sum()
 }
 
-/// The factor of least largest variance among those that are known, `c_0 = 1`.
-fn factor(taps: &[f64], len: usize) -> Vec<f64> {
+/// `1/C`, `H/C` and its largest variance with `‖C‖ = 1`, attained at the last answer: `‖H/C‖₂²·‖C‖₂²`.
+fn decoders(taps: &[f64], factor: &[f64]) -> (f64, [Vec<f64>; 2]) {
+    let inverse = inverse(factor, factor.len());
+    let decoder = multiply(taps, &inverse, factor.len());
+    (squared_norm(&decoder) * squared_norm(factor), [inverse, decoder])
+}
+
+/// The factor of least largest variance among those that are known, `c_0 = 1`, and that variance.
+fn factor(taps: &[f64], len: usize) -> (f64, Vec<f64>) {
     let ratio = taps.get(1).map_or(0.0, |h| h / taps[0]);
     // Taps that end early are no power series of a decay, but those beyond the series never matter.
     let decays = taps.windows(2).all(|pair| (pair[0] * ratio - pair[1]).abs() <= 1e-12 * pair[1].abs());
     if taps[0] != 0.0 && taps.len() == len && decays {
-        return binomial(ratio, -0.5, len);
+        let root = binomial(ratio, -0.5, len);
+        // H/C = h_0 C.
+        return ((taps[0] * squared_norm(&root)).powi(2), root);
     }
     let delay = taps.iter().position(|h| *h != 0.0).unwrap_or(0);
     let monic: Vec<f64> = taps[delay..].iter().map(|h| h / taps[delay]).collect();
-    let mut candidates = vec![square_root(&monic, len), binomial(0.0, 1.0, len)];
+    let mut candidates = vec![square_root(&monic, len)];
     if len <= OUTER_LEN {
         candidates.insert(0, outer_factor(taps, len, OUTER_TOLERANCE));
     }
     candidates
         .into_iter()
-        .map(|c| (largest_variance(taps, &c), c))
+        .map(|c| (decoders(taps, &c).0, c))
         .filter(|(variance, c)| variance.is_finite() && c.iter().all(|v| v.abs() < 2f64.powi(20)))
+        .chain([(squared_norm(taps), binomial(0.0, 1.0, len))])
         .min_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or_else(|| binomial(0.0, 1.0, len), |(_, c)| c)
+        .expect("the identity is among them")
 }
 
 impl SquareRoot {
@@ -83,19 +90,13 @@ impl SquareRoot {
         if taps.iter().all(|h| *h == 0.0) {
             return Err(Error::Unsupported("no tap meets the series".into()));
         }
-        let ideal = factor(taps, len);
-        let least = largest_variance(taps, &ideal);
-        let loss = |kernel: &[i64], bits: u32| {
-            let rounded: Vec<f64> = kernel.iter().map(|k| *k as f64 * 2f64.powi(-(bits as i32))).collect();
-            largest_variance(taps, &rounded) / least - 1.0
-        };
-        let kernel = fewest_bits(KERNEL_BITS, KERNEL_LOSS, |bits| {
+        let (least, ideal) = factor(taps, len);
+        let (kernel, [inverse, decoder]) = fewest_bits(KERNEL_BITS, KERNEL_LOSS, |bits| {
             let kernel = dyadic(&ideal, bits);
-            (loss(&kernel, bits), kernel)
+            let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
+            let (variance, decoders) = decoders(taps, &values);
+            (variance / least - 1.0, (kernel, decoders))
         });
-        let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
-        let inverse = inverse(&values, len);
-        let decoder = multiply(taps, &inverse, len);
         let ring = RealFourier::new((2 * len).next_power_of_two());
         let mut padded = kernel.clone();
         padded.resize(ring.len(), 0);
@@ -291,7 +292,7 @@ mod tests {
         // Sums of sums: C = (1 − z)^{−1}.
         let ramp: Vec<f64> = (1..=n).map(|j| j as f64).collect();
         let double = strategy(ramp.clone(), n);
-        assert!(largest_variance(&ramp, &factor(&ramp, n)) <= (n * n) as f64 * (1.0 + 1e-9));
+        assert!(factor(&ramp, n).0 <= (n * n) as f64 * (1.0 + 1e-9));
         assert!(double.kernel[0] > 0);
     }
 

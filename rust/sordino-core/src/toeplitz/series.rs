@@ -3,7 +3,7 @@
 //! Inverse and root double their terms by Newton's iteration (Brent & Kung 1978): O(n log n). Missing
 //! coefficients of an argument are zeros.
 
-use crate::transform::fourier::convolve;
+use crate::transform::fourier::{RealFourier, convolve, fast_len};
 
 /// Products with a factor up to this long, and series up to this many terms, are computed directly.
 const DIRECT: usize = 64;
@@ -34,15 +34,22 @@ pub fn inverse(a: &[f64], len: usize) -> Vec<f64> {
         b.push((f64::from(u8::from(k == 0)) - sum) / a[0]);
     }
     while b.len() < len {
-        let terms = (2 * b.len()).min(len);
-        let mut residual = multiply(a, &b, terms);
-        // The product is 1 up to rounding in the terms that are known.
-        residual[0] -= 1.0;
-        let correction = multiply(&b, &residual, terms);
-        b.resize(terms, 0.0);
-        b.iter_mut().zip(correction).for_each(|(b, c)| *b -= c);
+        let (known, terms) = (b.len(), (2 * b.len()).min(len));
+        // What wraps around a ring of all terms meets those that are known alone: 1 and zeros.
+        let ring = RealFourier::new(fast_len(terms));
+        let spectrum = ring.spectrum(&b);
+        let mut residual = ring.filter(&a[..a.len().min(terms)], |k| spectrum[k]);
+        unknown_terms(&mut residual, known, terms);
+        ring.filter_in_place(&mut residual, |k| spectrum[k]);
+        b.extend(residual[known..terms].iter().map(|c| -c));
     }
     b
+}
+
+/// Keeps these terms, and no others.
+fn unknown_terms(series: &mut [f64], known: usize, terms: usize) {
+    series[..known].fill(0.0);
+    series[terms..].fill(0.0);
 }
 
 /// The first `len` coefficients of `√a`, `a_0 > 0`.
@@ -65,12 +72,14 @@ pub fn square_root(a: &[f64], len: usize) -> Vec<f64> {
     }
     let mut r = inverse(&root, short);
     while r.len() < len {
-        let terms = (2 * r.len()).min(len);
-        let mut residual = multiply(a, &multiply(&r, &r, terms), terms);
-        residual[0] -= 1.0;
-        let correction = multiply(&r, &residual, terms);
-        r.resize(terms, 0.0);
-        r.iter_mut().zip(correction).for_each(|(r, c)| *r -= 0.5 * c);
+        let (known, terms) = (r.len(), (2 * r.len()).min(len));
+        // The product has up to twice as many terms: what wraps around meets those that are known alone.
+        let ring = RealFourier::new(fast_len(terms + known));
+        let spectrum = ring.spectrum(&r);
+        let mut residual = ring.filter(&a[..a.len().min(terms)], |k| spectrum[k] * spectrum[k]);
+        unknown_terms(&mut residual, known, terms);
+        ring.filter_in_place(&mut residual, |k| spectrum[k]);
+        r.extend(residual[known..terms].iter().map(|c| -0.5 * c));
     }
     multiply(a, &r, len)
 }
