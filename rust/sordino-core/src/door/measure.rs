@@ -245,10 +245,11 @@ impl Door {
             // The lattice adds to the square of the distance.
             grid = grid.min(largest((2.0 * ROUNDING_SHARE).sqrt() * base / ones.get()));
         }
+        let reach = geometry.reach();
         let too_fine = |grid: i32| {
             let noise = noise_ratio * (ideal + encoding).get() * 2f64.powi(-grid);
             noise > MAX_QUARTER_UNITS as f64 / 4.0 * 0.99
-                || noise * geometry.reach() >= MAGNITUDE_LIMIT
+                || noise * reach >= MAGNITUDE_LIMIT
                 || max_abs * 2f64.powi(-grid) >= MAGNITUDE_LIMIT
         };
         while too_fine(grid) {

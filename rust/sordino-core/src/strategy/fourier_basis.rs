@@ -55,7 +55,8 @@ pub(super) struct FourierBasis {
     least_squares: Option<LeastSquares>,
     /// The same beyond [`LEAST_SQUARES`], when further queries are first asked.
     further: OnceLock<Option<LeastSquares>>,
-    l1: OnceLock<f64>,
+    /// The largest norm of a column.
+    norm: OnceLock<f64>,
 }
 
 /// `B = D U`, `D` the weights.
@@ -131,10 +132,11 @@ impl OnCircle for Measured {
 impl FourierBasis {
     pub(super) fn new(workload: &Workload, sharing: Sharing) -> Result<Self, Error> {
         let circle = Circle::new(workload)?;
+        let magnitudes: Vec<f64> = circle.spectrum.iter().map(|v| v.norm()).collect();
+        let magnitude = |k: usize| magnitudes[k];
         let mut frequencies: Vec<usize> =
             (0..circle.transform.spectrum_len()).filter(|k| circle.spectrum[*k] != Complex::default()).collect();
-        let magnitude = |k: usize| circle.spectrum[k].norm();
-        frequencies.sort_by(|a, b| magnitude(*b).total_cmp(&magnitude(*a)).then(a.cmp(b)));
+        frequencies.sort_by(|a, b| magnitude(*b).total_cmp(&magnitude(*a)));
         let width = |k: usize| circle.transform.multiplicity(k) as usize;
         // Blocks of frequencies that share one radius.
         let blocks: Vec<&[usize]> = match sharing {
@@ -175,7 +177,7 @@ impl FourierBasis {
         };
         let measured = Measured { circle, coordinates };
         let least_squares = (measured.circle.inputs <= LEAST_SQUARES).then(|| measured.least_squares()).flatten();
-        Ok(Self { measured, geometry, least_squares, further: OnceLock::new(), l1: OnceLock::new() })
+        Ok(Self { measured, geometry, least_squares, further: OnceLock::new(), norm: OnceLock::new() })
     }
 
     /// `|b_ij|` for position `j`: the column of the strategy. `turns` is [`Self::turns`].
@@ -262,10 +264,10 @@ impl Strategy for FourierBasis {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let slack = 1.0 + 8.0 * UNIT_ROUNDOFF * (self.measured.coordinates.len() as f64 + 16.0);
-        let norm = match &self.geometry {
+        let norm = *self.norm.get_or_init(|| match &self.geometry {
             Geometry::Blocks(lens) => self.block_norm(lens),
-            _ => *self.l1.get_or_init(|| self.largest_l1()),
-        };
+            _ => self.largest_l1(),
+        });
         let column = Upper::rounded(norm * slack, 2);
         Ok(unit.from_columns(column, || column + column))
     }

@@ -6,6 +6,8 @@ use crate::transform::fourier::{UNIT_ROUNDOFF, rounding_levels};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
+use std::borrow::Cow;
+use std::sync::OnceLock;
 
 /// Taps up to this many are summed directly.
 const DIRECT_TAPS: usize = 64;
@@ -25,6 +27,8 @@ pub(super) struct Output {
     /// Smallest and largest lag that meets the series, for neighbours that replace.
     circular: bool,
     center: usize,
+    /// The largest norm of a column.
+    column: OnceLock<Upper>,
 }
 
 impl Output {
@@ -35,7 +39,8 @@ impl Output {
             _ => return Err(Error::Unsupported("noise on the output serves filters, matrices and marginals".into())),
         };
         let integers = integral(&kernel);
-        Ok(Self { workload: workload.clone(), kernel, input_len, integers, geometry, circular, center })
+        let workload = workload.clone();
+        Ok(Self { workload, kernel, input_len, integers, geometry, circular, center, column: OnceLock::new() })
     }
 
     /// Column `j` of `A`: the taps whose outputs exist.
@@ -50,10 +55,10 @@ impl Output {
     }
 
     /// Taps as the encode uses them.
-    fn taps(&self) -> Vec<f64> {
+    fn taps(&self) -> Cow<'_, [f64]> {
         match &self.integers {
             Some((_, taps)) => taps.iter().map(|t| *t as f64).collect(),
-            None => self.kernel.clone(),
+            None => Cow::Borrowed(&self.kernel),
         }
     }
 
@@ -64,6 +69,29 @@ impl Output {
 
     fn l1(&self) -> f64 {
         self.taps().iter().map(|t| t.abs()).sum()
+    }
+
+    /// Upper bound of the largest norm of a column.
+    fn largest_column(&self) -> Upper {
+        let taps = self.taps();
+        let square = self.geometry == Geometry::L2;
+        let ulps = 2 * taps.len() as u32 + 4;
+        // The fullest column; prefix sums of the taps give each column's norm.
+        let mut sums = vec![0.0];
+        for tap in &*taps {
+            sums.push(sums[sums.len() - 1] + if square { tap * tap } else { tap.abs() });
+        }
+        let norm = (0..self.input_len)
+            .map(|j| {
+                let range = self.column_taps(j);
+                sums[range.end] - sums[range.start]
+            })
+            .fold(0.0, f64::max)
+            .max(0.0);
+        // Each prefix sum is off by at most its length in units of the last place of the total.
+        let slack = sums[taps.len()] * UNIT_ROUNDOFF * f64::from(ulps) * 2.0;
+        let column = Upper::rounded(norm + slack, 2);
+        if square { column.sqrt() } else { column }
     }
 }
 
@@ -100,25 +128,7 @@ impl Strategy for Output {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        let taps = self.taps();
-        let square = self.geometry == Geometry::L2;
-        let ulps = 2 * taps.len() as u32 + 4;
-        // The fullest column; prefix sums of the taps give each column's norm.
-        let mut sums = vec![0.0];
-        for tap in &taps {
-            sums.push(sums[sums.len() - 1] + if square { tap * tap } else { tap.abs() });
-        }
-        let norm = (0..self.input_len)
-            .map(|j| {
-                let range = self.column_taps(j);
-                sums[range.end] - sums[range.start]
-            })
-            .fold(0.0, f64::max)
-            .max(0.0);
-        // Each prefix sum is off by at most its length in units of the last place of the total.
-        let slack = sums[taps.len()] * UNIT_ROUNDOFF * f64::from(ulps) * 2.0;
-        let column = Upper::rounded(norm + slack, 2);
-        let column = if square { column.sqrt() } else { column };
+        let column = *self.column.get_or_init(|| self.largest_column());
         // The difference of two columns: at most twice one, and an ℓ1 bound is what is used.
         Ok(unit.from_columns(column, || column + column))
     }
