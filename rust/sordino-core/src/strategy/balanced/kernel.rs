@@ -66,8 +66,9 @@ pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64], most: u64) -> Resu
         out = vec![0; period];
         whole.apply(kernel, most, &mut out);
     } else {
-        // Both factors change their sign after half a period: twice the sum over one half.
-        let mut lags = vec![0; period.next_power_of_two()];
+        // Both factors change their sign after half a period: twice the sum over one half. The largest lag and its
+        // negative have the same value, and may share its place.
+        let mut lags = vec![0; (period - 2).next_power_of_two()];
         let last = lags.len() - 1;
         for lag in 0..half {
             lags[lag] = kernel[lag];

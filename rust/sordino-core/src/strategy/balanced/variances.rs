@@ -3,7 +3,7 @@
 use super::super::boxes::indicator;
 use super::Balanced;
 use crate::optimize::Symmetry;
-use crate::transform::fourier::convolve;
+use crate::transform::fourier::{RealFourier, convolve, fast_len};
 use crate::workload::{Workload, intervals, spread};
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -219,7 +219,10 @@ pub(super) fn add_sums_before(values: &[f64], kernel: &[f64], offset: usize, out
     let (early, late) = out.split_at_mut(middle);
     let backwards: Vec<f64> = first.iter().rev().copied().collect();
     let needed = middle - 1 + late.len();
-    let sums = convolve(&backwards, &kernel[2 * offset + middle..2 * offset + middle + needed], needed);
+    // What wraps around falls before the sums that are read.
+    let ring = RealFourier::new(fast_len(needed));
+    let spectrum = ring.spectrum(&backwards);
+    let sums = ring.filter(&kernel[2 * offset + middle..2 * offset + middle + needed], |k| spectrum[k]);
     late.iter_mut().zip(&sums[middle - 1..]).for_each(|(slot, sum)| *slot += sum);
     rayon::join(
         || add_sums_before(first, kernel, offset, early),
