@@ -3,48 +3,47 @@
 use crate::scratch::COMPLEX;
 use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Plans kept for the next transform of their length: making one takes as long as a few transforms.
 const KEPT: usize = 32;
 /// Most points of all plans that are kept together, each of some 25 bytes.
-const KEPT_POINTS: usize = 1 << 22;
+const KEPT_POINTS: usize = 1 << 21;
 
 /// What was planned last, the latest at the end.
 struct Plans(Mutex<Vec<Arc<Plan>>>);
 
 static PLANS: Plans = Plans(Mutex::new(Vec::new()));
 
-/// Both directions of one length, each planned when first asked for.
+/// Both directions of one length.
 struct Plan {
     len: usize,
-    forward: OnceLock<Arc<dyn RealToComplex<f64>>>,
-    inverse: OnceLock<Arc<dyn ComplexToReal<f64>>>,
+    forward: Arc<dyn RealToComplex<f64>>,
+    inverse: Arc<dyn ComplexToReal<f64>>,
 }
 
 impl Plans {
-    /// The plan of this length, kept for the next time.
+    /// The plan of this length, kept for the next time. Nobody waits: after a fork a lock may be held for ever.
     fn get(&self, len: usize) -> Arc<Plan> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = kept.iter().rposition(|plan| plan.len == len).map(|index| kept.remove(index));
-        let plan = found.unwrap_or_else(|| Arc::new(Plan { len, forward: OnceLock::new(), inverse: OnceLock::new() }));
-        if len <= KEPT_POINTS {
+        if let Ok(mut kept) = self.0.try_lock()
+            && let Some(index) = kept.iter().rposition(|plan| plan.len == len)
+        {
+            let plan = kept.remove(index);
+            kept.push(Arc::clone(&plan));
+            return plan;
+        }
+        let mut planner = RealFftPlanner::new();
+        let (forward, inverse) = (planner.plan_fft_forward(len), planner.plan_fft_inverse(len));
+        let plan = Arc::new(Plan { len, forward, inverse });
+        if len <= KEPT_POINTS
+            && let Ok(mut kept) = self.0.try_lock()
+        {
             kept.push(Arc::clone(&plan));
             while kept.len() > KEPT || kept.iter().map(|plan| plan.len).sum::<usize>() > KEPT_POINTS {
                 kept.remove(0);
             }
         }
         plan
-    }
-}
-
-impl Plan {
-    fn forward(&self) -> &dyn RealToComplex<f64> {
-        &**self.forward.get_or_init(|| RealFftPlanner::new().plan_fft_forward(self.len))
-    }
-
-    fn inverse(&self) -> &dyn ComplexToReal<f64> {
-        &**self.inverse.get_or_init(|| RealFftPlanner::new().plan_fft_inverse(self.len))
     }
 }
 
@@ -83,7 +82,7 @@ impl RealFourier {
     }
 
     pub(crate) fn forward_into(&self, x: &mut [f64], spectrum: &mut [Complex<f64>]) {
-        let forward = self.plan.forward();
+        let forward = &self.plan.forward;
         let mut scratch = COMPLEX.take(forward.get_scratch_len());
         forward.process_with_scratch(x, spectrum, &mut scratch).expect("lengths fixed by the plan");
     }
@@ -95,7 +94,7 @@ impl RealFourier {
         if self.len().is_multiple_of(2) {
             spectrum[self.len() / 2].im = 0.0;
         }
-        let inverse = self.plan.inverse();
+        let inverse = &self.plan.inverse;
         let mut scratch = COMPLEX.take(inverse.get_scratch_len());
         inverse.process_with_scratch(spectrum, out, &mut scratch).expect("lengths fixed by the plan");
     }
