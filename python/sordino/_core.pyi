@@ -522,7 +522,7 @@ class StreamPlan:
     def read_operations(self, step: int) -> float:
         """Operations that reading one coordinate takes, where nothing is computed before it is read."""
     def worst_steps(self, steps: int) -> NDArray[np.uint64]:
-        """Steps among which, besides the last, the largest variance of a sum is found."""
+        """Steps at which the variance of a sum may be largest, where few of very many are."""
     def parameters(self) -> bytes:
         """SHA-256 of the numbers that the noise depends on besides the recipe."""
     def sensitivity(self, patterns: Sequence[_Pattern]) -> float:

@@ -117,7 +117,7 @@ impl StreamPlan {
         self.0.read_operations(step)
     }
 
-    /// Steps among which, besides the last, the largest variance of a sum is found.
+    /// Steps at which the variance of a sum may be largest, where few of very many are.
     fn worst_steps<'py>(&self, py: Python<'py>, steps: u64) -> Bound<'py, PyArray1<u64>> {
         self.0.worst_steps(steps).into_pyarray(py)
     }

@@ -156,14 +156,38 @@ def test_averages_take_it_and_sums_do_not():
         assert so.plan(so.Continual(so.RunningSum(length)), ONE).mechanism == "two-diagonals-gaussian"
     largest = so.plan(so.Continual(so.RunningAverage(40)), ONE, objective="max")
     assert largest.mechanism == "identity-gaussian" and largest.optimality == pytest.approx(1.0, abs=1e-5)
+    named = so.plan(so.Continual(so.RunningAverage(365)), ONE, objective="max", mechanism="time-varying-blt")
+    assert named.optimality < 1.06
 
 
 @pytest.mark.parametrize(
     ("workload", "horizon"), [(so.RunningAverage(2**20 + 1), "hard"), (so.RunningAverage(9), "soft")]
 )
 def test_averages_that_are_not_searched_for_say_so(workload, horizon):
-    assert "hard horizon of at most 2^20 steps" in so.plan(so.Continual(workload, horizon=horizon), ONE).explain()
-    assert "hard horizon" not in so.plan(so.Continual(so.RunningAverage(9)), ONE).explain()
+    said = "hard horizon of at most 2^20 steps"
+    asked = so.Continual(workload, horizon=horizon)
+    assert said in so.plan(asked, ONE).explain()
+    assert said in so.plan(so.Continual(so.RunningAverage(9)), ONE, effort="closed_form").explain()
+    # Where it has no less error, or there is none of it, nothing is said.
+    assert said not in so.plan(so.Continual(so.RunningAverage(9)), ONE).explain()
+    assert said not in so.plan(asked, PURE).explain()
+    assert said not in so.plan(asked, ONE, objective="max").explain()
+    assert said not in so.plan(so.Continual(so.RunningSum(9)), ONE).explain()
+
+
+@pytest.mark.parametrize("workload", [so.RunningSum, so.RunningAverage])
+@pytest.mark.parametrize(
+    "mechanism", ["time-varying-blt", "two-diagonals", "blt", "identity", "honaker-tree", "optimal"]
+)
+@pytest.mark.parametrize("objective", ["mean", "max"])
+def test_no_interval_is_wider_than_the_widest(workload, mechanism, objective):
+    """Sums peak before their end where the largest error was minimised; averages at the start."""
+    plan = so.plan(so.Continual(workload(100)), ONE, mechanism=mechanism, objective=objective)
+    widths = plan.fit.half_width(np.arange(1, 101), 0.95)
+    assert plan.fit.largest_half_width(0.95) == widths.max()
+    found = so.privacy_for(so.Continual(workload(100)), within=5.0, delta=1e-6, mechanism=mechanism)
+    fit = so.plan(so.Continual(workload(100)), found, mechanism=mechanism, objective="max").fit
+    assert fit.half_width(np.arange(1, 101), 0.95).max() <= 5.0 * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("degree", [1, 3, 12])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino._support.checks import integers
-from sordino.accuracy.bounds import LONGEST_PREFIXES, REFERENCE_STEPS, Bound, stream_bound
+from sordino.accuracy.bounds import REFERENCE_STEPS, Bound, stream_bound
 from sordino.accuracy.equal_noise import EqualNoise
 from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
@@ -282,11 +282,11 @@ class StreamFit(DoorFit):
 
     def worst_steps(self) -> NDArray[np.uint64]:
         """Return judged steps among which the largest standard deviation is found."""
-        return np.append(self.strategy.worst_steps(self.judged), np.uint64(self.judged))
+        return np.append(self.strategy.worst_steps(self.judged), np.uint64(self._errors[2]))
 
     @cached_property
-    def _errors(self) -> tuple[float, float]:
-        """Root mean square and maximum over the judged steps.
+    def _errors(self) -> tuple[float, float, int]:
+        """Root mean square and maximum over the judged steps, and the step of that.
 
         All steps up to 2**16; else all up to 2**12, one of each of 2**15 equal stretches beyond, and those
         where the maximum may be.
@@ -300,12 +300,14 @@ class StreamFit(DoorFit):
             # A fixed irrational turn keeps the sample off the periods of trees.
             turns = np.mod(np.arange(parts) * 0.6180339887498949, 1.0)
             inside = [int(a) + 1 + int(u * (int(b) - int(a))) for a, b, u in zip(ends, ends[1:], turns, strict=False)]
-            worst = self.worst_steps().tolist()
+            worst = [*self.strategy.worst_steps(self.judged).tolist(), self.judged]
             steps = np.array([*range(1, first + 1), *inside, *worst], dtype=np.uint64)
             shares = [np.ones(first), np.diff(ends).astype(np.float64), np.zeros(len(worst))]
             weights = np.concatenate(shares)
         deviations = self._std(steps)
-        return math.sqrt(float(np.average(deviations**2, weights=weights))), float(deviations.max())
+        largest = int(deviations.argmax())
+        mean = math.sqrt(float(np.average(deviations**2, weights=weights)))
+        return mean, float(deviations[largest]), int(steps[largest])
 
     @property
     def rmse(self) -> float:
@@ -347,8 +349,11 @@ class StreamFit(DoorFit):
         if self.optimality is not None and self.bound is not None:
             lines.append(f"bound          {self.bound.value:.6g} ({self.bound.name}; {self.bound.mechanisms})")
             lines.append(f"optimality     at most {self.optimality:.6g} times the least of any Gaussian mechanism")
-        if isinstance(asked.filter, RunningAverage) and (asked.horizon != "hard" or self.judged > LONGEST_PREFIXES):
-            lines.append("search         averages of least error are found for a hard horizon of at most 2^20 steps")
+        unsearched = self.mechanism.law == "gaussian" and self.mechanism.strategy != "time-varying-blt"
+        if isinstance(asked.filter, RunningAverage) and unsearched and self.request.objective == "mean":
+            lines.append(
+                "search         averages of least error: time-varying-blt, a hard horizon of at most 2^20 steps"
+            )
         return lines
 
     def _record_words(self) -> str:

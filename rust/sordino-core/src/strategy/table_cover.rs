@@ -63,7 +63,7 @@ impl TableCover {
         if below > MOST_SETS {
             return Err(Error::invalid("sets", "too many attribute sets below the wanted marginals"));
         }
-        let found = table_cover(levels, sets, weights);
+        let found = table_cover(levels, sets, weights)?;
         let least = found.iter().fold(1.0f64, |least, table| least.min(table.share));
         let scale = (LEAST_BITS - least.log2()).ceil().min(MOST_BITS).exp2();
         let mut offset = 0;

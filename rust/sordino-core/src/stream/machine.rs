@@ -312,6 +312,9 @@ impl Stream {
         }
         let mut stream = Self::open_with(plan, door, dim, source_key)?;
         stream.process.load(&mut input)?;
+        if stream.process.step().is_some_and(|own| own != step) {
+            return Err(Error::Checkpoint);
+        }
         stream.filter.load(&mut input)?;
         replace(&mut stream.answers, input.reals()?)?;
         if !input.0.is_empty() {

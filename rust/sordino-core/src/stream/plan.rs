@@ -132,7 +132,7 @@ impl StreamPlan {
         self.strategy.falling_products()
     }
 
-    /// Steps among which, besides the last, the largest variance of a sum over the first `steps` is found.
+    /// Steps at which the variance of a sum over the first `steps` may be largest, where few of very many are.
     pub fn worst_steps(&self, steps: u64) -> Vec<u64> {
         self.strategy.worst_steps(steps)
     }

@@ -30,6 +30,8 @@ mod shares;
 mod tests;
 mod wanted;
 
+use crate::error::Error;
+use crate::interrupt::poll;
 use crate::split_mix::SplitMix;
 use cover::cover;
 use shares::{Shares, shares};
@@ -69,23 +71,26 @@ pub(crate) struct Table {
 ///
 /// Every wanted set is within a table. The tables come in the order of their attributes; the shares are positive and
 /// sum to 1.
-pub(crate) fn table_cover(levels: &[usize], sets: &[Vec<usize>], weights: &[f64]) -> Vec<Table> {
+///
+/// # Errors
+/// If it is interrupted.
+pub(crate) fn table_cover(levels: &[usize], sets: &[Vec<usize>], weights: &[f64]) -> Result<Vec<Table>, Error> {
     let wanted = Wanted::new(levels, sets, weights);
     if wanted.sets.len() > MOST_WANTED.0 || wanted.subsets() > MOST_WANTED.1 {
-        return unsearched(&wanted);
+        return Ok(unsearched(&wanted));
     }
     let problem = Problem::new(wanted);
     let every = problem.every_wanted();
     let Some(output) = problem.evaluated(every.clone()) else {
-        return Vec::new(); // nothing is wanted
+        return Ok(Vec::new()); // nothing is wanted
     };
     let mut search = Search { problem: &problem, best: output, improved: false, work: 0 };
-    search.start();
-    search.ruin();
+    search.start()?;
+    search.ruin()?;
     let output = refined(&problem, every);
     let best = if search.improved { refined(&problem, search.best.tables) } else { None };
     let better = |a: Candidate, b: Candidate| if b.error < a.error * (1.0 - TOLERANCE) { b } else { a };
-    output.into_iter().chain(best).reduce(better).map_or_else(Vec::new, |found| written(&problem, found))
+    Ok(output.into_iter().chain(best).reduce(better).map_or_else(Vec::new, |found| written(&problem, found)))
 }
 
 /// Tables with their shares and error.
@@ -131,13 +136,14 @@ impl Search<'_> {
     }
 
     /// One table of everything, covers of all powers, and planes.
-    fn start(&mut self) {
+    fn start(&mut self) -> Result<(), Error> {
         let problem = self.problem;
         if let Some(union) = problem.union() {
             self.consider(vec![union], self.better());
         }
         let powers: &[f64] = if problem.wanted.many() { &FEW_POWERS } else { &POWERS };
         for power in powers {
+            poll()?;
             if self.work > WORK {
                 break;
             }
@@ -147,6 +153,7 @@ impl Search<'_> {
         // Where no table of more than a wanted set pays, planes do not.
         if self.improved && problem.wanted.are_pairs() {
             for plane in planes::planes(problem) {
+                poll()?;
                 if self.work > WORK {
                     break;
                 }
@@ -154,16 +161,18 @@ impl Search<'_> {
                 self.consider(tables, self.better());
             }
         }
+        Ok(())
     }
 
     /// Throws some tables out and covers what they did anew, as long as work is left.
-    fn ruin(&mut self) {
+    fn ruin(&mut self) -> Result<(), Error> {
         if self.problem.wanted.many() || self.best.tables.len() > FEW_TABLES {
-            return;
+            return Ok(());
         }
         let mut random = SplitMix(0);
         let mut least = self.best.error;
         for _ in 0..ROUNDS {
+            poll()?;
             if self.work > WORK {
                 break;
             }
@@ -175,6 +184,7 @@ impl Search<'_> {
             self.consider(tables, least * (1.0 + TOLERANCE));
             least = least.min(self.best.error);
         }
+        Ok(())
     }
 
     /// The tables that stay when at least two of them, or about half at most, are thrown out.

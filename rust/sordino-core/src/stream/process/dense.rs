@@ -63,6 +63,10 @@ impl Process for Dense {
         Box::new(self.clone())
     }
 
+    fn step(&self) -> Option<u64> {
+        Some(self.step as u64)
+    }
+
     fn save(&self, out: &mut Writer) {
         out.u64(self.step as u64);
         for history in self.history.chunks_exact(self.rows.noise.len()) {

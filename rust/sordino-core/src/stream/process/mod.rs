@@ -42,6 +42,11 @@ pub(super) trait Process: Send + std::fmt::Debug {
     /// A copy of the state, to go back to.
     fn boxed(&self) -> Box<dyn Process>;
 
+    /// The step of its tables, where it has any.
+    fn step(&self) -> Option<u64> {
+        None
+    }
+
     /// Appends the state.
     fn save(&self, out: &mut Writer);
 

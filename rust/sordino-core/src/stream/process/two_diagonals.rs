@@ -64,6 +64,10 @@ impl Process for TwoDiagonals {
         Box::new(self.clone())
     }
 
+    fn step(&self) -> Option<u64> {
+        Some(self.step as u64)
+    }
+
     fn save(&self, out: &mut Writer) {
         out.u64(self.step as u64);
         out.wide(&self.buffers);

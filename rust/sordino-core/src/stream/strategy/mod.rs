@@ -55,7 +55,7 @@ pub(super) trait StreamStrategy: Send + Sync + std::fmt::Debug {
     /// [`Error::Unsupported`] if the strategy is not made for the filter.
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error>;
 
-    /// Steps among which the variance of a sum is largest, of so many: where it does not grow with the step.
+    /// Steps at which the variance of a sum may be largest, where few of very many are.
     fn worst_steps(&self, _steps: u64) -> Vec<u64> {
         Vec::new()
     }

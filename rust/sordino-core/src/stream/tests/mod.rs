@@ -5,6 +5,7 @@ mod lazy;
 mod paths;
 mod rebuild;
 mod replicas;
+mod states;
 mod trees;
 
 use super::process::Process;
