@@ -19,6 +19,12 @@ const SHORT: usize = 1 << 9;
 const SHORTENING: usize = 16;
 /// Most evaluations at one length.
 const EVALUATIONS: usize = 60;
+/// No step changes a weight by more than this factor's logarithm.
+const LONGEST_STEP: f64 = 1.0;
+/// Deviation of the poles in the search, and for the bound, which loses as much.
+const SEARCHED: f64 = 1e-5;
+const PROVED: f64 = 1e-7;
+
 /// Largest change of a logarithm at which a search for the bound ends, whose loss is of its square.
 fn for_bound(n: usize) -> f64 {
     if n <= 1 << 16 { 1e-3 } else { 1e-2 }
@@ -31,11 +37,6 @@ pub(super) fn for_strategy(objective: Objective) -> f64 {
         Objective::Max => 1e-4,
     }
 }
-/// No step changes a weight by more than this factor's logarithm.
-const LONGEST_STEP: f64 = 1.0;
-/// Deviation of the poles in the search, and for the bound, which loses as much.
-const SEARCHED: f64 = 1e-5;
-const PROVED: f64 = 1e-7;
 
 /// Which prefix sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,8 +161,9 @@ impl Line {
         let poles = Poles::within(low, high, deviation);
         let gains = matrix.root_diagonal(&weights, &poles);
         let total: f64 = weights.iter().zip(&gains).map(|(v, n)| v * n).sum();
-        // Sums of positive terms: rounding is far below the margin.
-        let lower = total / (1.0 + poles.deviation) * (1.0 - 1e-9);
+        // Sweeps and sums of positive terms: a few roundings a step, relative to the result.
+        let margin = 1e-9 + 16.0 * self.n as f64 * f64::EPSILON;
+        let lower = total / (1.0 + poles.deviation) * (1.0 - margin);
         let ascent: Vec<f64> = gains.iter().map(|n| exponent * (n / total).ln()).collect();
         Point { residual: knots.averaged(&ascent, &weights), weights, matrix, lower }
     }
