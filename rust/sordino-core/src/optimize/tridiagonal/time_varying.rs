@@ -2,11 +2,11 @@
 //!
 //! With q poles `G` is the covariance of a sum of q Markov chains. Run from the last step to the first, its innovations
 //! (Kalman's filter of an exact observation) are a factorization `G = CᵀC` with C lower triangular: with the predicted
-//! covariance `P_t` of the chains, `κ_t² = 1ᵀ P_t 1`, `k_t = P_t 1/κ_t²`, and passages `Φ_t` from the step after t,
+//! covariance `P_t` of the chains, `κ_t² = 1ᵀ P_t 1`, `h_t = P_t 1/κ_t²`, and passages `Φ_t` from the step after t,
 //!
-//! `C_tt = κ_t`, `C_tj = κ_t k_tᵀ Φ_{t−1} ⋯ Φ_j 1` for j < t.
+//! `C_tt = κ_t`, `C_tj = κ_t h_tᵀ Φ_{t−1} ⋯ Φ_j 1` for j < t.
 //!
-//! A stream runs it as `v_t = σ_t z_t − k_tᵀ a_t`, `a_{t+1} = Φ_t (a_t + v_t 1)`, where passages also divide by the norms of
+//! A stream runs it as `v_t = σ_t z_t − h_tᵀ a_t`, `a_{t+1} = Φ_t (a_t + v_t 1)`, where passages also divide by the norms of
 //! columns. The tables are rounded, and column norms and errors are those of the rounded strategy, whatever came before.
 
 use super::Poles;
@@ -32,7 +32,7 @@ type States = [f64; MAX_STATES];
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeVarying {
     states: usize,
-    /// `k`, in units of `2^-32`, state by state within a step.
+    /// `h`, in units of `2^-32`, state by state within a step.
     gains: Vec<u32>,
     /// `Φ`, likewise.
     passages: Vec<u32>,
@@ -114,7 +114,7 @@ impl TimeVarying {
         self.noise.len()
     }
 
-    /// `k_t`, in units of `2^-32`.
+    /// `h_t`, in units of `2^-32`.
     pub fn gains(&self, t: usize) -> &[u32] {
         &self.gains[t * self.states..][..self.states]
     }
@@ -140,7 +140,7 @@ impl TimeVarying {
 
     /// Upper bound of the largest column norm of C: the sensitivity to one entry of size 1.
     ///
-    /// Column j is `σ_j^{−2} + 1ᵀ M_j 1`, `M_{j−1} = Φ_{j−1} (k_j k_jᵀ/σ_j² + M_j) Φ_{j−1}` from `M_{n−1} = 0`: positive
+    /// Column j is `σ_j^{−2} + 1ᵀ M_j 1`, `M_{j−1} = Φ_{j−1} (h_j h_jᵀ/σ_j² + M_j) Φ_{j−1}` from `M_{n−1} = 0`: positive
     /// terms only.
     pub fn column_norm(&self) -> Upper {
         let mut later = [[0.0; MAX_STATES]; MAX_STATES];
@@ -167,7 +167,7 @@ impl TimeVarying {
 
     /// Variance of the running sum at each step, for noise of scale 1.
     ///
-    /// The covariance of the states and the sum, `x ← D_t (x + v_t 1)` with `v_t = σ_t z_t − k_tᵀ x`.
+    /// The covariance of the states and the sum, `x ← D_t (x + v_t 1)` with `v_t = σ_t z_t − h_tᵀ x`.
     pub fn running_variances(&self) -> Vec<f64> {
         const SIZE: usize = MAX_STATES + 1;
         let mut covariance = [[0.0; SIZE]; SIZE];

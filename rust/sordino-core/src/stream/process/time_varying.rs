@@ -1,6 +1,6 @@
-//! Buffers whose coefficients change from step to step: `P_t = k_tᵀ a`, `a ← Φ_t (a + v_t 1)`.
+//! Buffers whose coefficients change from step to step: `P_t = h_tᵀ a`, `a ← Φ_t (a + v_t 1)`.
 //!
-//! `C̃_ts = k_tᵀ Φ_{t−1} ⋯ Φ_s 1` below a unit diagonal, noise `σ r_t` at step `t`. Gains and passages are numbers of
+//! `C̃_ts = h_tᵀ Φ_{t−1} ⋯ Φ_s 1` below a unit diagonal, noise `σ r_t` at step `t`. Gains and passages are numbers of
 //! `[0, 1)` in units of `2^-32`; buffers have [`FRACTION`] bits after the binary point.
 
 use super::buffered::share;
