@@ -41,23 +41,13 @@ impl LeastSquares {
         let inverse = ToeplitzInverse::new(&circle.lags(symbol)[..inputs])?;
         let workload = Workload::Linear { kernel: taps.clone(), len: inputs, center };
         let found = Self { inverse, taps, center, inputs, workload };
-        // Refinements of an estimate that is good enough take longer than it, and can only help.
-        let answers = |refinements| {
-            let estimate = |x: &[f64]| found.refined(&measured.multiply(x), measured, refinements);
-            probe::answers(&found.workload, inputs, estimate)
-        };
-        (answers(0) || answers(REFINEMENTS)).then_some(found)
+        probe::answers(&found.workload, inputs, |x| found.estimate(&measured.multiply(x), measured)).then_some(found)
     }
 
     /// `x̂`.
     fn estimate(&self, y: &[f64], measured: &impl OnCircle) -> Vec<f64> {
-        self.refined(y, measured, REFINEMENTS)
-    }
-
-    /// The same with so many steps of refinement.
-    fn refined(&self, y: &[f64], measured: &impl OnCircle, refinements: usize) -> Vec<f64> {
         let mut estimate = self.inverse.apply(&measured.project(y));
-        for _ in 0..refinements {
+        for _ in 0..REFINEMENTS {
             // The inverse is accurate to its own precision, the residual to that of y.
             let mut residual = measured.multiply(&estimate);
             residual.iter_mut().zip(y).for_each(|(r, v)| *r = v - *r);

@@ -12,24 +12,24 @@ pub(super) const ANSWERED: f64 = 1e-8;
 pub(super) fn answers(workload: &Workload, cells: usize, estimate: impl Fn(&[f64]) -> Vec<f64>) -> bool {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let count = workload.answers_len();
-    let (mut missed, mut squares) = (vec![0.0; count], vec![0.0; count]);
+    let (mut wanted, mut got, mut squares) = (vec![0.0; count], vec![0.0; count], vec![0.0; count]);
     workload.row_squares(&mut squares);
     // Rows that are zero, or nearly, come out of a transform with the rounding error of the others.
     let floor = 1e-12 * squares.iter().fold(0.0f64, |most, square| most.max(*square));
     (0..if cells < MANY { 3 } else { 1 }).all(|_| {
-        let mut x: Vec<f64> = (0..cells)
+        let x: Vec<f64> = (0..cells)
             .map(|_| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 11) as f64 * 2f64.powi(-53) - 0.5
             })
             .collect();
-        let estimate = estimate(&x);
-        x.iter_mut().zip(&estimate).for_each(|(x, found)| *x -= found);
-        workload.apply(&x, &mut missed);
+        workload.apply(&x, &mut wanted);
+        workload.apply(&estimate(&x), &mut got);
         // Row by row: |⟨a_i, x⟩| is about ‖a_i‖₂, whatever the other rows are.
-        let is_wrong = |(missed, square): (&f64, &f64)| {
-            missed.is_nan() || missed.abs() > ANSWERED * (cells as f64 * square.max(floor)).sqrt()
+        let missed = |((wanted, got), square): ((&f64, &f64), &f64)| {
+            let error = (got - wanted).abs();
+            error.is_nan() || error > ANSWERED * (cells as f64 * square.max(floor)).sqrt()
         };
-        !missed.iter().zip(&squares).any(is_wrong)
+        !wanted.iter().zip(&got).zip(&squares).any(missed)
     })
 }

@@ -30,30 +30,19 @@ impl ToeplitzInverse {
 
     /// `T^{-1}v`.
     pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
-        let (n, len) = (self.x.len(), self.transform.len());
-        let spectrum = self.transform.spectrum(v);
-        let mut sum = vec![Complex::default(); spectrum.len()];
-        let (mut inner, mut product) = (vec![0.0; len], spectrum.clone());
-        for (own, sign) in self.spectra.iter().zip([1.0, -1.0]) {
+        let n = self.x.len();
+        let mut out = vec![0.0; n];
+        for (spectrum, sign) in self.spectra.iter().zip([1.0, -1.0]) {
             // L^T v correlates, L convolves; both keep the first n entries.
-            for ((slot, c), v) in product.iter_mut().zip(own).zip(&spectrum) {
-                *slot = c.conj() * v;
-            }
-            self.transform.inverse(&mut product, &mut inner);
-            inner[n..].fill(0.0);
-            self.transform.forward_into(&mut inner, &mut product);
-            for ((slot, c), v) in sum.iter_mut().zip(own).zip(&product) {
-                *slot += c * v * sign;
-            }
+            let mut inner = self.transform.filter(v, |k| spectrum[k].conj());
+            inner.truncate(n);
+            let outer = self.transform.filter(&inner, |k| spectrum[k]);
+            out.iter_mut().zip(outer).for_each(|(o, w)| *o += sign * w);
         }
-        self.transform.inverse(&mut sum, &mut inner);
-        inner.truncate(n);
-        // Two unnormalised inverses.
-        let scale = (self.x[0] * len as f64 * len as f64).recip();
-        for o in &mut inner {
-            *o *= scale;
+        for o in &mut out {
+            *o /= self.x[0];
         }
-        inner
+        out
     }
 
     /// Diagonal of `A T^{-1} Aᵀ` for the causal filter with these taps: entry `t` for `t < n`.
