@@ -45,13 +45,13 @@ fn covariances_are_those_of_the_factorization() {
                 let found = values[t].iter().zip(&values[s]).map(|(x, y)| x * y).sum::<f64>() / STREAMS as f64;
                 let variance = expected.at(t, t) * expected.at(s, s) + expected.at(t, s).powi(2);
                 let deviation = (found - expected.at(t, s)) / (variance / STREAMS as f64).sqrt();
-                assert!(deviation.abs() < 5.7, "{:?} {t} {s} {deviation}", plan.recipe());
+                assert!(deviation.abs() < 5.8, "{:?} {t} {s} {deviation}", plan.recipe());
                 tested += 1;
             }
         }
     }
-    // Two-sided beyond 5.7 deviations: 1.2e-8 each, so a false alarm has probability below 1e-4.
-    assert!((6000..8000).contains(&tested), "{tested}");
+    // Two-sided beyond 5.8 deviations: 6.7e-9 each, so a false alarm has probability below 1e-4.
+    assert!((6000..10_000).contains(&tested), "{tested}");
 }
 
 /// Noise of a few lattice units: rounding adds a twelfth where noise is rounded and a twelfth where the fed back sum
