@@ -82,7 +82,7 @@ pub use queries::Queries;
 pub use several_strategy::{SeveralStrategy, several_strategy};
 pub(crate) use table_cover::table_cover;
 pub use triangular::{Triangular, triangular};
-pub use tridiagonal::{MAX_STATES, MAX_STEPS, Prefixes, TimeVarying, prefix_bound};
+pub use tridiagonal::{Prefixes, TimeVarying, prefix_bound};
 pub use worst_strategy::worst_strategy;
 
 use crate::error::Error;

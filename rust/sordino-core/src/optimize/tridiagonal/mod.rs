@@ -20,7 +20,7 @@ mod search;
 mod time_varying;
 
 pub use search::{Prefixes, prefix_bound};
-pub use time_varying::{MAX_STATES, MAX_STEPS, TimeVarying};
+pub use time_varying::TimeVarying;
 
 use poles::Poles;
 
@@ -48,13 +48,9 @@ impl Tridiagonal {
     /// `[low, high]` that holds the spectrum of `V^{-1/2} W^{-1} V^{-1/2}`: `1/tr V W`, and the largest row sum.
     fn range(&self, weights: &[f64]) -> (f64, f64) {
         let n = weights.len();
-        let left = self.left(weights, 0.0);
-        let (mut right, mut trace) = (0.0, 0.0);
-        for j in (0..n).rev() {
-            let own = self.excess[j] + right;
-            trace += weights[j] / (own + left[j]);
-            right = passed(own, self.link_before(j));
-        }
+        // The diagonal of W itself is that of one pole at 0.
+        let gram = self.root_diagonal(weights, &Poles { shifts: vec![0.0], factors: vec![1.0], deviation: 0.0 });
+        let trace: f64 = weights.iter().zip(&gram).map(|(v, w)| v * w).sum();
         let row = |j: usize| {
             let across = |link: f64, other: usize| link / (weights[j] * weights[other]).sqrt();
             let (before, after) = (self.link_before(j), self.links[j]);

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::interrupt::poll;
 use crate::objective::Objective;
 
-/// Longest line that is searched.
-pub(super) const MOST: usize = 1 << 20;
+/// Longest line that is searched; strategies keep tables for every step.
+const MOST: usize = 1 << 20;
 
 /// Lines up to this length start from equal weights; longer ones from a line a sixteenth as long.
 const SHORT: usize = 1 << 9;

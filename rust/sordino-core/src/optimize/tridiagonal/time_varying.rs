@@ -10,16 +10,14 @@
 //! columns. The tables are rounded, and column norms and errors are those of the rounded strategy, whatever came before.
 
 use super::Poles;
-use super::search::{Hardest, MOST, Prefixes, for_strategy, hardest};
+use super::search::{Hardest, Prefixes, for_strategy, hardest};
 use crate::error::Error;
 use crate::objective::Objective;
 use crate::toeplitz::Dyadic;
 use crate::upper::Upper;
 
 /// Most states of a coordinate.
-pub const MAX_STATES: usize = 12;
-/// Longest stream: tables for every step are kept in memory.
-pub const MAX_STEPS: usize = MOST;
+const MAX_STATES: usize = 12;
 
 /// Significant bits of the noise of a step.
 const NOISE_BITS: u32 = 24;

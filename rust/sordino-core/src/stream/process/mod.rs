@@ -26,7 +26,7 @@ pub(super) use subtraction_tree::SubtractionTree;
 pub(super) use time_varying::TimeVarying;
 pub(super) use two_diagonals::{Tables, TwoDiagonals};
 
-use super::state::{Reader, Writer};
+use super::state::{Reader, Writer, corrupt, replace};
 use crate::door::NoiseSource;
 use crate::error::Error;
 use crate::toeplitz::Dyadic;
@@ -58,6 +58,32 @@ pub(super) trait Process: Send + std::fmt::Debug {
 
     /// Overwrites the state.
     fn wipe(&mut self);
+}
+
+/// Buffers of every coordinate, and the step of the tables that they change by.
+#[derive(Debug, Clone)]
+struct Held {
+    step: usize,
+    buffers: Vec<i128>,
+}
+
+impl Held {
+    fn new(buffers: usize) -> Self {
+        Self { step: 0, buffers: vec![0; buffers] }
+    }
+
+    fn save(&self, out: &mut Writer) {
+        out.u64(self.step as u64);
+        out.wide(&self.buffers);
+    }
+
+    fn load(&mut self, input: &mut Reader<'_>, steps: usize) -> Result<(), Error> {
+        self.step = input.u64()? as usize;
+        if self.step > steps {
+            return Err(corrupt());
+        }
+        replace(&mut self.buffers, input.wide()?)
+    }
 }
 
 /// Noise of `quarter_units` times a factor, rounded up: more noise than the strategy counts on.

@@ -4,11 +4,11 @@
 //! `[0, 1)` in units of `2^-32`; buffers have [`FRACTION`] bits after the binary point.
 
 use super::buffered::share;
-use super::{FRACTION, Process, saturate, scaled_up};
+use super::{FRACTION, Held, Process, saturate, scaled_up};
 use crate::door::NoiseSource;
 use crate::error::Error;
 use crate::optimize;
-use crate::stream::state::{Reader, Writer, corrupt, replace};
+use crate::stream::state::{Reader, Writer};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -17,24 +17,23 @@ use zeroize::Zeroize;
 pub(in crate::stream) struct TimeVarying {
     quarter_units: u64,
     tables: Arc<optimize::TimeVarying>,
-    step: usize,
-    buffers: Vec<i128>,
+    held: Held,
 }
 
 impl TimeVarying {
     pub(crate) fn new(tables: Arc<optimize::TimeVarying>, dim: usize, quarter_units: u64) -> Self {
-        let buffers = vec![0; dim * tables.states()];
-        Self { quarter_units, tables, step: 0, buffers }
+        let held = Held::new(dim * tables.states());
+        Self { quarter_units, tables, held }
     }
 }
 
 impl Process for TimeVarying {
     fn next(&mut self, source: &mut NoiseSource, row: &mut [i64]) {
-        let (tables, step) = (&*self.tables, self.step);
+        let (tables, step) = (&*self.tables, self.held.step);
         source.fill(row, scaled_up(self.quarter_units, tables.noise()[step]));
-        self.step += 1;
+        self.held.step += 1;
         let (gains, passages) = (tables.gains(step), tables.passages(step));
-        for (k, buffers) in row.iter_mut().zip(self.buffers.chunks_exact_mut(tables.states())) {
+        for (k, buffers) in row.iter_mut().zip(self.held.buffers.chunks_exact_mut(tables.states())) {
             let mut sum = 1i128 << (FRACTION - 1);
             for (a, gain) in buffers.iter().zip(gains) {
                 sum += share(*a, u64::from(*gain) << 32);
@@ -52,23 +51,18 @@ impl Process for TimeVarying {
     }
 
     fn step(&self) -> Option<u64> {
-        Some(self.step as u64)
+        Some(self.held.step as u64)
     }
 
     fn save(&self, out: &mut Writer) {
-        out.u64(self.step as u64);
-        out.wide(&self.buffers);
+        self.held.save(out);
     }
 
     fn load(&mut self, input: &mut Reader<'_>) -> Result<(), Error> {
-        self.step = input.u64()? as usize;
-        if self.step > self.tables.steps() {
-            return Err(corrupt());
-        }
-        replace(&mut self.buffers, input.wide()?)
+        self.held.load(input, self.tables.steps())
     }
 
     fn wipe(&mut self) {
-        self.buffers.zeroize();
+        self.held.buffers.zeroize();
     }
 }

@@ -3,10 +3,10 @@
 //! `C̃_ts = s_t T_{t−s} d_s` below a unit diagonal, noise `σ r_t` at step `t`; `s`, `d`, `r` are tables of 24 bits.
 
 use super::buffered::scaled;
-use super::{FRACTION, Process, saturate, scaled_up};
+use super::{FRACTION, Held, Process, saturate, scaled_up};
 use crate::door::NoiseSource;
 use crate::error::Error;
-use crate::stream::state::{Reader, Writer, corrupt, replace};
+use crate::stream::state::{Reader, Writer};
 use crate::toeplitz::Dyadic;
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -29,27 +29,26 @@ pub(in crate::stream) struct Tables {
 pub(in crate::stream) struct TwoDiagonals {
     quarter_units: u64,
     tables: Arc<Tables>,
-    step: usize,
-    buffers: Vec<i128>,
+    held: Held,
 }
 
 impl TwoDiagonals {
     pub(crate) fn new(tables: Arc<Tables>, dim: usize, quarter_units: u64) -> Self {
-        let buffers = vec![0; dim * tables.mu.len()];
-        Self { quarter_units, tables, step: 0, buffers }
+        let held = Held::new(dim * tables.mu.len());
+        Self { quarter_units, tables, held }
     }
 }
 
 impl Process for TwoDiagonals {
     fn next(&mut self, source: &mut NoiseSource, row: &mut [i64]) {
-        let (tables, step) = (&*self.tables, self.step);
+        let (tables, step) = (&*self.tables, self.held.step);
         source.fill(row, scaled_up(self.quarter_units, tables.noise[step]));
-        self.step += 1;
+        self.held.step += 1;
         if tables.mu.is_empty() {
             return; // without buffers nothing is fed back
         }
         let (scale, weight) = (tables.scale[step], tables.weight[step]);
-        for (k, buffers) in row.iter_mut().zip(self.buffers.chunks_exact_mut(tables.mu.len())) {
+        for (k, buffers) in row.iter_mut().zip(self.held.buffers.chunks_exact_mut(tables.mu.len())) {
             let sum: i128 = buffers.iter().zip(&tables.omega).map(|(a, omega)| scaled(*a, *omega)).sum();
             let v = i128::from(*k) - ((scaled(sum, scale) + (1 << (FRACTION - 1))) >> FRACTION);
             let weighted = scaled(v << FRACTION, weight);
@@ -65,23 +64,18 @@ impl Process for TwoDiagonals {
     }
 
     fn step(&self) -> Option<u64> {
-        Some(self.step as u64)
+        Some(self.held.step as u64)
     }
 
     fn save(&self, out: &mut Writer) {
-        out.u64(self.step as u64);
-        out.wide(&self.buffers);
+        self.held.save(out);
     }
 
     fn load(&mut self, input: &mut Reader<'_>) -> Result<(), Error> {
-        self.step = input.u64()? as usize;
-        if self.step > self.tables.scale.len() {
-            return Err(corrupt());
-        }
-        replace(&mut self.buffers, input.wide()?)
+        self.held.load(input, self.tables.scale.len())
     }
 
     fn wipe(&mut self) {
-        self.buffers.zeroize();
+        self.held.buffers.zeroize();
     }
 }

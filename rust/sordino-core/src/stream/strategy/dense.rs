@@ -1,6 +1,6 @@
 //! Lower triangular strategies given entry by entry: the optimal factorization of prefix sums.
 
-use super::{StreamStrategy, averaged, sums_only};
+use super::{StreamStrategy, averaged, largest, sums_only};
 use crate::error::Error;
 use crate::optimize::TriangularFactorization;
 use crate::stream::filter::Filter;
@@ -124,7 +124,7 @@ impl StreamStrategy for Dense {
     }
 
     fn largest_scale(&self) -> f64 {
-        self.rows.noise.iter().map(|r| r.value()).fold(0.0, f64::max)
+        largest(&self.rows.noise)
     }
 
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {

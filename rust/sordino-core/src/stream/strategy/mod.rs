@@ -25,6 +25,7 @@ use super::participation::Participation;
 use super::process::Process;
 use super::state::Writer;
 use crate::error::Error;
+use crate::toeplitz::Dyadic;
 use crate::upper::Upper;
 
 /// The public side of a noise process. Noise of scale 1 throughout.
@@ -129,6 +130,20 @@ fn averaged(filter: &Filter, steps: &[u64], mut variances: Vec<f64>) -> Vec<f64>
         *variance /= filter.divisor(*t).powi(2);
     }
     variances
+}
+
+/// Variances of sums or averages at these steps, from those of the sum at every step.
+///
+/// # Errors
+/// [`Error::Unsupported`] for other filters.
+fn of_every_step(filter: &Filter, steps: &[u64], variances: &[f64]) -> Result<Vec<f64>, Error> {
+    sums_only(filter)?;
+    Ok(averaged(filter, steps, steps.iter().map(|t| variances[*t as usize - 1]).collect()))
+}
+
+/// The largest of the noises of all steps.
+fn largest(noise: &[Dyadic]) -> f64 {
+    noise.iter().map(|r| r.value()).fold(0.0, f64::max)
 }
 
 /// The refusal of a strategy that is made for running sums.

@@ -1,6 +1,6 @@
 //! Buffers whose coefficients change from step to step: the least error of sums and averages, with its bound.
 
-use super::{StreamStrategy, averaged, sums_only};
+use super::{StreamStrategy, largest, of_every_step};
 use crate::error::Error;
 use crate::optimize;
 use crate::stream::filter::Filter;
@@ -36,7 +36,7 @@ impl StreamStrategy for TimeVarying {
     }
 
     fn largest_scale(&self) -> f64 {
-        self.tables.noise().iter().map(|r| r.value()).fold(0.0, f64::max)
+        largest(self.tables.noise())
     }
 
     fn falling_products(&self) -> bool {
@@ -45,8 +45,7 @@ impl StreamStrategy for TimeVarying {
     }
 
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
-        sums_only(filter)?;
-        Ok(averaged(filter, steps, steps.iter().map(|t| self.variances[*t as usize - 1]).collect()))
+        of_every_step(filter, steps, &self.variances)
     }
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {

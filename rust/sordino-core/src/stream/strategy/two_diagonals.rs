@@ -1,6 +1,6 @@
 //! Two diagonals around a buffered Toeplitz matrix.
 
-use super::{StreamStrategy, averaged, sums_only};
+use super::{StreamStrategy, largest, of_every_step};
 use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
@@ -44,12 +44,11 @@ impl StreamStrategy for TwoDiagonals {
     }
 
     fn largest_scale(&self) -> f64 {
-        self.tables.noise.iter().map(|r| r.value()).fold(0.0, f64::max)
+        largest(&self.tables.noise)
     }
 
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
-        sums_only(filter)?;
-        Ok(averaged(filter, steps, steps.iter().map(|t| self.variances[*t as usize - 1]).collect()))
+        of_every_step(filter, steps, &self.variances)
     }
 
     fn process(&self, dim: usize, quarter_units: u64) -> Box<dyn Process> {

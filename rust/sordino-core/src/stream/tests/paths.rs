@@ -150,21 +150,27 @@ fn varying_oracle(factors: &optimize::TimeVarying) -> impl FnMut(usize, i64) -> 
     }
 }
 
+/// Follows a strategy with a noise of its own at every step, and checks `Σ (e_t/r_t)²`.
+fn follow_tables(plan: &StreamPlan, noise: &[Dyadic], oracle: impl FnMut(usize, i64) -> f64) {
+    let n = noise.len();
+    let (mut square, mut most) = (0.0, 0.0f64);
+    follow(process(plan, 1), n, (1 << 29) + 999, oracle, |t, e| {
+        assert!(e.abs() <= 1.01, "{:?} {t} {e}", plan.recipe());
+        square += (e / noise[t].value()).powi(2);
+        most = most.max(e.abs());
+    });
+    let bound = plan.strategy().rounding(n as u64).get();
+    assert!(square.sqrt() <= bound && square.sqrt() > 0.2 * bound, "{} {bound}", square.sqrt());
+    assert!(most > 0.8, "{most}");
+}
+
 fn varying_paths(log_steps: u32) {
     let n = 1usize << log_steps;
     for (filter, prefixes) in [(Filter::RunningSum, Prefixes::Sums), (Filter::RunningAverage, Prefixes::Averages)] {
         let factors = optimize::TimeVarying::fit(n, prefixes, Objective::Mean, None).unwrap();
         let mechanism = StreamMechanism::TimeVarying { degree: None };
         let plan = plan(filter, mechanism, GAUSS, Horizon::Hard(n as u64), Objective::Mean);
-        let (mut square, mut most) = (0.0, 0.0f64);
-        follow(process(&plan, 1), n, (1 << 29) + 999, varying_oracle(&factors), |t, e| {
-            assert!(e.abs() <= 1.01, "{prefixes:?} {t} {e}");
-            square += (e / factors.noise()[t].value()).powi(2);
-            most = most.max(e.abs());
-        });
-        let bound = plan.strategy().rounding(n as u64).get();
-        assert!(square.sqrt() <= bound && square.sqrt() > 0.2 * bound, "{} {bound}", square.sqrt());
-        assert!(most > 0.8, "{most}");
+        follow_tables(&plan, factors.noise(), varying_oracle(&factors));
     }
 }
 
@@ -177,15 +183,7 @@ fn diagonal_paths(log_steps: u32) {
             toeplitz::TwoDiagonals::normalized(n).unwrap()
         };
         let plan = plan(Filter::RunningSum, mechanism, GAUSS, Horizon::Hard(n as u64), Objective::Max);
-        let (mut square, mut most) = (0.0, 0.0f64);
-        follow(process(&plan, 1), n, (1 << 29) + 999, diagonal_oracle(&factors), |t, e| {
-            assert!(e.abs() <= 1.01, "{mechanism:?} {t} {e}");
-            square += (e / factors.noise()[t].value()).powi(2);
-            most = most.max(e.abs());
-        });
-        let bound = plan.strategy().rounding(n as u64).get();
-        assert!(square.sqrt() <= bound && square.sqrt() > 0.2 * bound, "{} {bound}", square.sqrt());
-        assert!(most > 0.8, "{most}");
+        follow_tables(&plan, factors.noise(), diagonal_oracle(&factors));
     }
 }
 
