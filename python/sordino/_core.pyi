@@ -177,6 +177,8 @@ class Strategy:
     @staticmethod
     def balanced_union(workload: Workload, weights: list[float]) -> Strategy: ...
     @staticmethod
+    def fourier_union(workload: Workload, weights: list[float]) -> Strategy: ...
+    @staticmethod
     def laminar(
         workload: Workload,
         law: str,

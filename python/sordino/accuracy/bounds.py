@@ -144,17 +144,22 @@ def diagonal_mean(workload: Workload) -> float:
         case AllRanges() | RunningSum():
             return _line_diagonal(Union([workload]))
         case Union() if not _is_small(workload):
-            return max(_line_diagonal(workload), _parts_mean(workload))
+            return max(_line_diagonal(workload), _parts_mean(workload), _filters_diagonal(workload))
         case Kronecker(factors=factors):
             return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * _SAFE
-        case Filter(boundary="causal" | "same") if workload.steps > _CONDENSED:
-            return _filter_diagonal(workload)
-        case _ if _is_small(workload) or _is_short(workload):
-            R, scale = condensed(workload)
-            _, values, rows = np.linalg.svd(R, full_matrices=False)
-            return float(np.linalg.norm(values @ rows**2)) * scale * _SAFE
+        case Filter(boundary="causal" | "same" | "valid") if workload.steps > _CONDENSED:
+            return max(_filters_diagonal(Union([workload])), _condensed_diagonal(workload))
         case _:
-            return 0.0
+            return _condensed_diagonal(workload)
+
+
+def _condensed_diagonal(workload: Workload) -> float:
+    """Return the value from few rows that have the singular values of all, 0 where the queries are not written out."""
+    if not (_is_small(workload) or _is_short(workload)):
+        return 0.0
+    R, scale = condensed(workload)
+    _, values, rows = np.linalg.svd(R, full_matrices=False)
+    return float(np.linalg.norm(values @ rows**2)) * scale * _SAFE
 
 
 def _is_small(workload: Workload) -> bool:
@@ -249,17 +254,40 @@ def _filter_mean(workload: Filter) -> tuple[float, str]:
     return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
 
 
-def _filter_diagonal(workload: Filter) -> float:
-    """Return the value of a long filter for the part Z of a circulant in the place of the polar factor.
+def _filters_diagonal(union: Union) -> float:
+    """Return the value of long filters of one series for parts Z of circulants in the place of the polar factor.
 
-    `<z_j, a_j>` is a sum over the lags of Z and the filter that lie inside: those from -j to n - 1 - j.
+    On a ring of N, of 2N where the filters have ends, those of part p have the spectrum `sqrt(w_p) λ_p/|λ|`, `|λ|²` the
+    sum of all `w_p |λ_p|²`: together their norm is 1. `<z_j, a_j>` is a sum over the lags that join cell j to an answer:
+    those from `first - j` to `n - 1 - j`, all on a ring. 0 of other unions, and of filters of both kinds.
     """
-    n, (taps, lags) = workload.steps, _lags_inside(workload)
-    products = np.zeros(2 * n)
-    products[lags + n] = taps * _dual(taps, lags, n)[lags % (2 * n)]
-    sums = np.concatenate([[0.0], np.cumsum(products)])
-    inside = sums[2 * n - np.arange(n)] - sums[n - np.arange(n)]
-    return math.sqrt(float(np.mean(inside**2))) * (1.0 - 1e-9)
+    if not all(isinstance(part, Filter | Histogram) for part in union.parts):
+        return 0.0
+    filters = [part for part in union.parts if isinstance(part, Filter)]
+    rings = {part.boundary == "circular" for part in filters}
+    if len(rings) != 1:
+        return 0.0
+    (circular,) = rings
+    n = filters[0].steps
+    length = n if circular else 2 * n
+    kernels = np.zeros((len(union.parts), length))
+    for kernel, part in zip(kernels, union.parts, strict=True):
+        taps, lags = _lags_inside(part) if isinstance(part, Filter) else (np.ones(1), np.zeros(1, dtype=np.int64))
+        kernel[lags % length] = taps
+    roots = np.sqrt(np.array(union.weights))[:, None]
+    values = np.fft.rfft(roots * kernels)
+    size = np.sqrt(np.sum(np.abs(values) ** 2, axis=0))
+    duals = np.fft.irfft(np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max()), length)
+    products = roots * kernels * duals
+    asked = sum(weight * part.core.answers_len for part, weight in zip(union.parts, union.weights, strict=True))
+    if circular:
+        return math.sqrt(n / asked) * float(np.sum(products)) * (1.0 - 1e-9)
+    inside, cells = np.zeros(n), np.arange(n)
+    for part, product in zip(union.parts, np.fft.fftshift(products, axes=1), strict=True):
+        sums = np.concatenate([[0.0], np.cumsum(product)])
+        first = part.first_step if isinstance(part, Filter) else 0
+        inside += sums[2 * n - cells] - sums[n + first - cells]
+    return math.sqrt(float(np.sum(inside**2)) / asked) * (1.0 - 1e-9)
 
 
 def _valid_mean(workload: Filter) -> tuple[float, str]:

@@ -99,6 +99,11 @@ class Filter(Workload):
         """Step that the first answer belongs to: 0 unless the boundary is 'valid'."""
         return len(self.kernel) - 1 if self.boundary == "valid" else 0
 
+    @cached_property
+    def has_windows(self) -> bool:
+        """Whether every answer is a multiple of a sum of neighbouring steps, of more than one: all taps are equal."""
+        return self.boundary != "circular" and len(self.kernel) > 1 and float(np.ptp(self.kernel)) == 0.0
+
     def _build(self) -> _core.Workload:
         kernel = self.kernel
         if self.boundary == "circular":

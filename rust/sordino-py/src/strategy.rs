@@ -111,6 +111,14 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// The Fourier mechanism of several filters of one series, weighted by part.
+    #[staticmethod]
+    fn fourier_union(py: Python<'_>, workload: PyRef<'_, Workload>, weights: Vec<f64>) -> PyResult<Self> {
+        let core = &workload.0;
+        let core = detached(py, || strategy::fourier_union(core, &weights)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// The parts of a union, each measured by its strategy with the best share for the weights of their squared errors, or for
     /// the largest error.
     #[staticmethod]

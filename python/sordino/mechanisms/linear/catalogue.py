@@ -7,7 +7,8 @@ privacy allows it and Laplace noise under `PureDP`.
 `identity`             noise on every cell of the input
 `identity-common`      the same and one noise on all cells besides, for units that raise several (`one_signed`)
 `output`               noise on every answer
-`fourier`              optimal weights in the Fourier basis of the line, ring or group, and for marginals
+`fourier`              optimal weights in the Fourier basis of the line, ring or group, and for marginals; of several
+                       filters of one series (Gaussian noise)
 `fourier-uniform`      marginals with the same noise on every character
 `boxes`                marginals of few levels: noise in the norm of the largest residual, pure
 `table-cover`          marginals from a few larger tables, each with its share, pure
@@ -141,7 +142,7 @@ class Mechanism(Entry):
     def serves(self, workload: Workload) -> bool:
         """Return whether the strategy is made for this workload (the core has the last word)."""
         if (made_for := _MADE_FOR.get(self.strategy)) is not None:
-            return isinstance(workload, made_for)
+            return isinstance(workload, made_for) or (self.name == "fourier-gaussian" and _of_filters(workload))
         match self.strategy:
             case "weighted-tree":
                 return of_ranges(workload) or _has_trees(workload) or isinstance(workload, MarginalQueries)
@@ -217,7 +218,18 @@ def of_ranges(workload: Workload) -> bool:
         return any(map(of_ranges, workload.parts)) and all(
             of_ranges(part) or type(part) is Histogram for part in workload.parts
         )
-    return isinstance(workload, AllRanges | RunningSum | Intervals)
+    return isinstance(workload, AllRanges | RunningSum | Intervals) or _has_windows(workload)
+
+
+def _has_windows(workload: Workload) -> bool:
+    return isinstance(workload, Filter) and not isinstance(workload, RunningSum) and workload.has_windows
+
+
+def _of_filters(workload: Workload) -> bool:
+    """Return whether several filters of one series are asked for, all with ends or all on a ring, cells among them."""
+    if not isinstance(workload, Union) or not all(isinstance(part, Filter | Histogram) for part in workload.parts):
+        return False
+    return len({part.boundary == "circular" for part in workload.parts if isinstance(part, Filter)}) == 1
 
 
 def _pair(

@@ -192,6 +192,8 @@ def _closed_form(
         return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit, most)
     if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
         return _core.Strategy.nested_product(workload.core, request.unit.relation())
+    if mechanism.strategy == "fourier" and isinstance(workload, Union):
+        return _core.Strategy.fourier_union(workload.core, list(workload.weights))
     if mechanism.strategy == "balanced" and isinstance(workload, Union):
         return _core.Strategy.balanced_union(workload.core, list(workload.weights))
     return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)

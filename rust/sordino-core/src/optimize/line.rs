@@ -115,11 +115,18 @@ impl Line {
                     line.intervals.extend(own);
                 }
                 (_, Some((_, tap))) => line.sums += weight * tap * tap,
-                _ => line.add_rows(part, *weight)?,
+                _ => match part.windows() {
+                    Some((tap, ends)) => {
+                        line.intervals.extend(ends.map(|(first, last)| (first, last, weight * tap * tap)));
+                    }
+                    None => line.add_rows(part, *weight)?,
+                },
             }
         }
         if line.ranges == 0.0 && line.sums == 0.0 && line.intervals.is_empty() {
-            return Err(Error::Unsupported("the root has a closed form for ranges, running sums and intervals".into()));
+            return Err(Error::Unsupported(
+                "the root has a closed form for ranges, running sums, windows and intervals".into(),
+            ));
         }
         Ok(line)
     }

@@ -8,6 +8,9 @@
 //!
 //! Filters with boundaries are embedded in a circle of exactly `2N`, and decoded by least squares
 //! on the `N` inputs ([`LeastSquares`]).
+//!
+//! Several filters of one series, with weights `w_p` of their squared errors, have `AᵀWA` with the spectrum
+//! `Σ_p w_p |λ_pk|²`: its root stands for `|λ_k|`, and each filter is read off by its own `λ_pk/K̂_k`.
 
 use super::least_squares::{LeastSquares, OnCircle};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
@@ -16,7 +19,8 @@ use crate::transform::exact::{ExactConvolution, convolution_error};
 use crate::transform::fourier::{RealFourier, rounding_levels, transform_error};
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::Workload;
+use crate::workload::tail::rest;
+use crate::workload::{Workload, each};
 use num_complex::Complex;
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -26,6 +30,9 @@ const KERNEL_BITS: RangeInclusive<u32> = 20..=30;
 /// Accepted growth of the mean squared error by rounding the kernel.
 const KERNEL_LOSS: f64 = 1e-7;
 
+/// Half spectra, one a filter.
+type Spectra = Vec<Vec<Complex<f64>>>;
+
 /// A filter as a circulant: its spectrum, and how inputs and outputs sit on the circle.
 #[derive(Debug, Clone)]
 pub(super) struct Circle {
@@ -34,21 +41,28 @@ pub(super) struct Circle {
     pub len: usize,
     /// Number of inputs and of outputs.
     pub inputs: usize,
-    /// Half spectrum `λ_k`.
+    /// Half spectrum `λ_k`; of several filters the root of the sum of their weighted squares.
     pub spectrum: Vec<Complex<f64>>,
-    /// Taps and center of a filter with boundaries.
-    pub linear: Option<(Vec<f64>, usize)>,
+    /// What is answered, where the filters have boundaries.
+    pub linear: Option<Workload>,
+}
+
+/// The filter of which a part asks all answers or the later ones: cells are the filter of one tap.
+fn filter_of(part: &Workload, circular: bool) -> Workload {
+    match part {
+        Workload::Tail { of, .. } => (**of).clone(),
+        Workload::Histogram { len } if circular => {
+            Workload::Circular { kernel: std::iter::once(1.0).chain(std::iter::repeat(0.0)).take(*len).collect() }
+        }
+        Workload::Histogram { len } => Workload::Linear { kernel: vec![1.0], len: *len, center: 0 },
+        own => own.clone(),
+    }
 }
 
 impl Circle {
     pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
         let (signal, inputs, linear) = match workload {
             Workload::Circular { kernel } => (kernel.clone(), kernel.len(), None),
-            Workload::Histogram { len } => {
-                let mut signal = vec![0.0; *len];
-                signal[0] = 1.0;
-                (signal, *len, None)
-            }
             Workload::Linear { kernel, len, center } => {
                 let mut signal = vec![0.0; 2 * len];
                 for (j, h) in kernel.iter().enumerate() {
@@ -57,7 +71,7 @@ impl Circle {
                         signal[(2 * len + j - center) % (2 * len)] = *h;
                     }
                 }
-                (signal, *len, Some((kernel.clone(), *center)))
+                (signal, *len, Some(workload.clone()))
             }
             _ => return Err(Error::Unsupported("the Fourier mechanism on a line serves filters".into())),
         };
@@ -75,6 +89,28 @@ impl Circle {
         Ok(Self { len: signal.len(), transform, inputs, spectrum, linear })
     }
 
+    /// The circle of several filters of one series, and the half spectra of each.
+    fn together(workload: &Workload, weights: &[f64]) -> Result<(Self, Spectra), Error> {
+        let parts = workload.parts();
+        let circular = parts.iter().any(|part| matches!(part, Workload::Circular { .. }));
+        let mut circles =
+            parts.iter().map(|part| Self::new(&filter_of(part, circular))).collect::<Result<Vec<_>, _>>()?;
+        let spectra: Spectra = circles.iter().map(|circle| circle.spectrum.clone()).collect();
+        let mut circle = circles.swap_remove(0);
+        if circles.iter().any(|other| (other.len, other.inputs) != (circle.len, circle.inputs)) {
+            return Err(Error::Unsupported("filters on a ring go with others on it, those with ends likewise".into()));
+        }
+        if parts.len() > 1 {
+            let weighted = |k: usize| {
+                let own = |(spectrum, weight): (&Vec<Complex<f64>>, &f64)| weight * spectrum[k].norm_sqr();
+                Complex::new(spectra.iter().zip(weights).map(own).sum::<f64>().sqrt(), 0.0)
+            };
+            circle.spectrum = (0..circle.spectrum.len()).map(weighted).collect();
+        }
+        circle.linear = circle.linear.map(|_| workload.clone());
+        Ok((circle, spectra))
+    }
+
     /// `(1/L) Σ_k |λ_k|` over the whole circle.
     pub(super) fn mean_magnitude(&self) -> f64 {
         self.transform.sum(|k| self.spectrum[k].norm()) / self.len as f64
@@ -89,15 +125,15 @@ impl Circle {
         lags
     }
 
-    /// Row `answer` of the circulant.
-    pub(super) fn row(&self, answer: usize) -> Vec<f64> {
+    /// Row `answer` of the circulant with a half spectrum.
+    pub(super) fn row(&self, spectrum: &[Complex<f64>], answer: usize) -> Vec<f64> {
         // (Cx)_t = Σ_i c_{t−i} x_i: the kernel reversed, its first entry at t.
         let turn = |k: usize| {
             let angle = -std::f64::consts::TAU * ((k * answer) % self.len) as f64 / self.len as f64;
             Complex::from_polar(1.0, angle)
         };
         let mut spectrum: Vec<Complex<f64>> =
-            self.spectrum.iter().enumerate().map(|(k, v)| v.conj() * turn(k) / self.len as f64).collect();
+            spectrum.iter().enumerate().map(|(k, v)| v.conj() * turn(k) / self.len as f64).collect();
         let mut row = vec![0.0; self.len];
         self.transform.inverse(&mut spectrum, &mut row);
         row
@@ -108,14 +144,28 @@ impl Circle {
     }
 }
 
-/// The optimal Gaussian strategy of a filter.
+/// The optimal Gaussian strategy of a filter, or of several of one series.
 #[derive(Debug)]
 pub(super) struct Fourier {
+    workload: Workload,
+    /// Of the squared errors of each filter.
+    weights: Vec<f64>,
     measured: Measured,
-    /// `λ/K̂`, 0 where `λ = 0`: from measurements to answers on the ring.
-    transfer: Vec<Complex<f64>>,
+    /// Of each filter `λ/K̂`, 0 where `λ = 0`: from measurements to answers on the ring.
+    transfers: Spectra,
     convolution: ExactConvolution,
     least_squares: Option<LeastSquares>,
+}
+
+/// The strategy of several filters of one series, cells among them, whose squared errors count with `weights`, one a part.
+///
+/// # Errors
+/// [`Error::Unsupported`] for other workloads, and for filters on a ring beside others with ends.
+pub fn fourier_union(workload: &Workload, weights: &[f64]) -> Result<Box<dyn Strategy>, Error> {
+    let workload = workload.clone().validated()?;
+    workload.listed()?;
+    Error::check_len("weights", workload.parts().len(), weights.len())?;
+    Ok(Box::new(Fourier::new(&workload, weights)?))
 }
 
 /// The convolution with the integer kernel `K`.
@@ -141,8 +191,8 @@ impl OnCircle for Measured {
 }
 
 impl Fourier {
-    pub(super) fn new(workload: &Workload) -> Result<Self, Error> {
-        let circle = Circle::new(workload)?;
+    pub(super) fn new(workload: &Workload, weights: &[f64]) -> Result<Self, Error> {
+        let (circle, mut transfers) = Circle::together(workload, weights)?;
         let ideal = circle.mean_magnitude().powi(2);
         let (kernel, kernel_spectrum) = fewest_bits(KERNEL_BITS, KERNEL_LOSS, |bits| {
             let kernel = rounded_kernel(&circle, bits);
@@ -153,15 +203,14 @@ impl Fourier {
             (squares * norm2 / ideal - 1.0, (kernel, spectrum))
         });
         let convolution = ExactConvolution::new(&kernel, circle.inputs);
-        let transfer = circle
-            .spectrum
-            .iter()
-            .zip(&kernel_spectrum)
-            .map(|(lambda, k)| if *lambda == Complex::default() { *lambda } else { lambda / k })
-            .collect();
+        for transfer in &mut transfers {
+            let each = transfer.iter_mut().zip(&kernel_spectrum);
+            each.filter(|(lambda, _)| **lambda != Complex::default()).for_each(|(lambda, k)| *lambda /= k);
+        }
         let measured = Measured { circle, kernel, spectrum: kernel_spectrum };
         let least_squares = LeastSquares::new(&measured.circle, |k| measured.spectrum[k].powi(2), &measured);
-        Ok(Self { measured, transfer, convolution, least_squares })
+        let (workload, weights) = (workload.clone(), weights.to_vec());
+        Ok(Self { workload, weights, measured, transfers, convolution, least_squares })
     }
 
     /// Exact `‖K‖₂²`.
@@ -177,6 +226,18 @@ impl Fourier {
         let square = self.norm_squared() as f64;
         let error = 2.0 * square * convolution_error(rounding_levels(circle.len));
         if least.is_finite() { 2.0 * (square - least) * (1.0 + 1e-12) + 2.0 * error } else { 0.0 }
+    }
+
+    /// Calls `visit` with the transfer and the answers on the circle of every filter, those that are asked for kept.
+    fn each_filter(&self, out: &mut [f64], visit: impl Fn(&[Complex<f64>], &mut [f64])) {
+        let mut transfers = self.transfers.iter();
+        each(self.workload.parts(), out, |part, piece| {
+            let transfer = transfers.next().expect("one a part");
+            match part {
+                Workload::Tail { first, .. } => rest(*first, piece, |all| visit(transfer, all)),
+                _ => visit(transfer, piece),
+            }
+        });
     }
 
     /// Weights of the answer that the circle gives to a row of its own length.
@@ -275,19 +336,25 @@ impl Strategy for Fourier {
         let Measured { circle, .. } = &self.measured;
         if let Some(least_squares) = &self.least_squares {
             least_squares.decode(y, &self.measured, out);
-        } else if out.len() == circle.len {
-            out.copy_from_slice(y);
-            circle.transform.filter_in_place(out, |k| self.transfer[k]);
         } else {
-            out.copy_from_slice(&circle.transform.filter(y, |k| self.transfer[k])[..out.len()]);
+            self.each_filter(out, |transfer, answers| {
+                if answers.len() == circle.len {
+                    answers.copy_from_slice(y);
+                    circle.transform.filter_in_place(answers, |k| transfer[k]);
+                } else {
+                    answers.copy_from_slice(&circle.transform.filter(y, |k| transfer[k])[..answers.len()]);
+                }
+            });
         }
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let Measured { circle, spectrum, .. } = &self.measured;
+        let Measured { circle, .. } = &self.measured;
         match &self.least_squares {
             Some(least_squares) => least_squares.variances(out),
-            None => out.fill(circle.transform.sum(|k| ratio2(circle.spectrum[k], spectrum[k])) / circle.len as f64),
+            None => self.each_filter(out, |transfer, answers| {
+                answers.fill(circle.transform.sum(|k| transfer[k].norm_sqr()) / circle.len as f64);
+            }),
         }
     }
 
@@ -301,7 +368,7 @@ impl Strategy for Fourier {
 
     fn ideal_mean_square(&self) -> Option<f64> {
         let circle = &self.measured.circle;
-        circle.linear.is_none().then(|| circle.mean_magnitude().powi(2))
+        circle.linear.is_none().then(|| circle.mean_magnitude().powi(2) / self.weights.iter().sum::<f64>())
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
@@ -312,9 +379,13 @@ impl Strategy for Fourier {
     }
 
     fn answer_weights(&self, answer: usize, row: &[f64]) -> Result<Vec<f64>, Error> {
-        match self.least_squares {
-            Some(_) => self.weights(row),
-            None => self.weights_on_circle(&self.measured.circle.row(answer)),
+        if self.least_squares.is_some() {
+            return self.weights(row);
         }
+        let (part, answer) = self.workload.part_of(answer);
+        let first = if let Workload::Tail { first, .. } = &self.workload.parts()[part] { *first } else { 0 };
+        let Measured { circle, spectrum, .. } = &self.measured;
+        let own: Vec<_> = self.transfers[part].iter().zip(spectrum).map(|(transfer, k)| transfer * k).collect();
+        self.weights_on_circle(&circle.row(&own, first + answer))
     }
 }

@@ -337,7 +337,7 @@ impl Strategy for FourierBasis {
     fn answer_weights(&self, answer: usize, row: &[f64]) -> Result<Vec<f64>, Error> {
         match self.least_squares {
             Some(_) => self.weights(row),
-            None => self.measured.weights_on_circle(&self.measured.circle.row(answer)),
+            None => self.measured.weights_on_circle(&self.measured.circle.row(&self.measured.circle.spectrum, answer)),
         }
     }
 }

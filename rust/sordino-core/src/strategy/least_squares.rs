@@ -8,7 +8,8 @@ use super::fourier::Circle;
 use super::{not_in_row_space, probe};
 use crate::error::Error;
 use crate::toeplitz::ToeplitzInverse;
-use crate::workload::Workload;
+use crate::workload::tail::rest;
+use crate::workload::{Workload, each};
 
 /// Steps of iterative refinement.
 const REFINEMENTS: usize = 2;
@@ -22,12 +23,10 @@ pub(super) trait OnCircle {
     fn project(&self, y: &[f64]) -> Vec<f64>;
 }
 
-/// `G⁻¹`, and the filter that is answered.
+/// `G⁻¹`, and the filters that are answered.
 #[derive(Debug)]
 pub(super) struct LeastSquares {
     inverse: ToeplitzInverse,
-    taps: Vec<f64>,
-    center: usize,
     inputs: usize,
     workload: Workload,
 }
@@ -36,11 +35,10 @@ impl LeastSquares {
     /// `None` for a circular filter, where decoding on the ring is the only way, and where `G`, whose first row has
     /// the half spectrum `symbol`, is too ill-conditioned to answer in double precision.
     pub(super) fn new(circle: &Circle, symbol: impl Fn(usize) -> f64, measured: &impl OnCircle) -> Option<Self> {
-        let (taps, center) = circle.linear.clone()?;
+        let workload = circle.linear.clone()?;
         let inputs = circle.inputs;
         let inverse = ToeplitzInverse::new(&circle.lags(symbol)[..inputs])?;
-        let workload = Workload::Linear { kernel: taps.clone(), len: inputs, center };
-        let found = Self { inverse, taps, center, inputs, workload };
+        let found = Self { inverse, inputs, workload };
         probe::answers(&found.workload, inputs, |x| found.estimate(&measured.multiply(x), measured)).then_some(found)
     }
 
@@ -80,9 +78,20 @@ impl LeastSquares {
 
     /// Diagonal of `A G⁻¹ Aᵀ`.
     pub(super) fn variances(&self, out: &mut [f64]) {
+        each(self.workload.parts(), out, |part, piece| match part {
+            Workload::Tail { first, of } => rest(*first, piece, |all| self.filter_variances(of, all)),
+            _ => self.filter_variances(part, piece),
+        });
+    }
+
+    fn filter_variances(&self, filter: &Workload, out: &mut [f64]) {
+        let (taps, center): (&[f64], usize) = match filter {
+            Workload::Linear { kernel, center, .. } => (kernel, *center),
+            _ => (&[1.0], 0), // cells
+        };
         // Rows that do not run over the end are causal filters of shifted outputs; those that do are
         // so for the reversed filter (a symmetric Toeplitz matrix is its own reversal).
-        let (n, taps, center) = (self.inputs, &self.taps, self.center);
+        let n = self.inputs;
         let forward = self.inverse.causal_variances(taps);
         let reversed: Vec<f64> = taps.iter().rev().copied().collect();
         let far = taps.len() - 1 - center;
@@ -97,7 +106,7 @@ impl LeastSquares {
             } else if n - 1 - t + far < n {
                 backward[n - 1 - t + far]
             } else {
-                let row = self.workload.row(t).expect("a filter has rows");
+                let row = filter.row(t).expect("a filter has rows");
                 self.inverse.apply(&row).iter().zip(&row).map(|(a, b)| a * b).sum::<f64>().max(0.0)
             };
         }

@@ -51,6 +51,7 @@ pub(crate) use common::largest_square;
 pub use common::{CommonNoise, common};
 pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
+pub use fourier::fourier_union;
 pub use keyed_sketch::keyed_sketch;
 pub use laminar::laminar;
 pub use marginal_queries::{Rows, marginal_queries};

@@ -44,11 +44,11 @@ pub fn p_identity(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>
     let workload = workload.clone().validated()?;
     let served = |part: &Workload| {
         matches!(part, Workload::Ranges { .. } | Workload::Intervals { .. } | Workload::Histogram { .. })
-            || part.running_sum().is_some()
+            || part.windows().is_some()
     };
     if !workload.parts().iter().all(served) {
         return Err(Error::Unsupported(
-            "cells and sums serve ranges, intervals, running sums, cells and their unions".into(),
+            "cells and sums serve ranges, intervals, moving and running sums, cells and their unions".into(),
         ));
     }
     workload.listed()?;
@@ -176,12 +176,12 @@ impl Prefixes {
                 let own = |(first, last): &(u32, u32)| self.between(*first as usize, *last as usize + 1);
                 out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = own(ends));
             }
-            Workload::Linear { kernel, .. } => {
-                let tap = kernel[0] * kernel[0];
-                out.iter_mut().enumerate().for_each(|(last, slot)| *slot = tap * self.between(0, last + 1));
-            }
             Workload::Union { parts } => each(parts, out, |part, piece| self.write(part, piece)),
-            _ => unreachable!("other workloads were refused"),
+            _ => {
+                let (tap, windows) = workload.windows().expect("other workloads were refused");
+                let own = |(first, last)| tap * tap * self.between(first, last + 1);
+                out.iter_mut().zip(windows).for_each(|(slot, ends)| *slot = own(ends));
+            }
         }
     }
 }

@@ -99,6 +99,19 @@ impl Recipe {
                 let (rows, columns, entries) = workload.dense()?;
                 Box::new(Dense::new(rows, columns, entries, geometry))
             }
+            // Windows without a warm-up have trees and roots of their own.
+            (Mechanism::WeightedTree, Workload::Kronecker { .. }) if !gaussian => {
+                Box::new(Product::new(&workload, geometry, None)?)
+            }
+            (Mechanism::WeightedTree, _) if !gaussian => {
+                on_merged_cells(&workload, |own| Ok(Box::new(WeightedTree::new(own, WEIGHT_BITS)?)))?
+            }
+            (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => {
+                Box::new(Product::new(&workload, geometry, None)?)
+            }
+            (Mechanism::Balanced, _) if gaussian => {
+                on_merged_cells(&workload, |own| Ok(Box::new(Balanced::new(own, None, Precision::Full)?)))?
+            }
             (_, Workload::Tail { first, of }) => {
                 Box::new(Tail::new(*first, Self { workload: (**of).clone(), ..self.clone() }.build()?))
             }
@@ -131,8 +144,11 @@ impl Recipe {
             (Mechanism::Fourier, Workload::Group { radices, kernel }) if gaussian => {
                 Box::new(Group::new(radices, kernel))
             }
+            (Mechanism::Fourier, Workload::Union { parts }) if gaussian => {
+                Box::new(Fourier::new(&workload, &vec![1.0; parts.len()])?)
+            }
             (Mechanism::Fourier, Workload::Circular { .. } | Workload::Linear { .. }) if gaussian => {
-                Box::new(Fourier::new(&workload)?)
+                Box::new(Fourier::new(&workload, &[1.0])?)
             }
             (Mechanism::Fourier, Workload::Circular { .. } | Workload::Linear { .. }) => {
                 Box::new(FourierBasis::new(&workload, Sharing::Independent)?)
@@ -142,18 +158,6 @@ impl Recipe {
             (Mechanism::FourierGrouped, _) if !gaussian => Box::new(FourierBasis::new(&workload, Sharing::Grouped)?),
             (Mechanism::Tree { branching }, _) => Box::new(Tree::new(&workload, branching, geometry)?),
             (Mechanism::SquareRoot, _) if gaussian => Box::new(SquareRoot::new(&workload)?),
-            (Mechanism::WeightedTree, Workload::Kronecker { .. }) if !gaussian => {
-                Box::new(Product::new(&workload, geometry, None)?)
-            }
-            (Mechanism::WeightedTree, _) if !gaussian => {
-                on_merged_cells(&workload, |own| Ok(Box::new(WeightedTree::new(own, WEIGHT_BITS)?)))?
-            }
-            (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => {
-                Box::new(Product::new(&workload, geometry, None)?)
-            }
-            (Mechanism::Balanced, _) if gaussian => {
-                on_merged_cells(&workload, |own| Ok(Box::new(Balanced::new(own, None, Precision::Full)?)))?
-            }
             (Mechanism::Haar, _) => Box::new(Haar::new(&workload, geometry)?),
             _ => return Err(unsupported()),
         })

@@ -57,7 +57,7 @@ fn overlaps(first: usize, last: usize, size: usize) -> f64 {
 /// `tr Q W`, `Q` the averages over blocks of this size.
 fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
     let blocks = |len: usize| (0..len).step_by(size).map(move |start| (start + 1, (start + size).min(len)));
-    let sum: f64 = match (workload, workload.running_sum()) {
+    let sum: f64 = match (workload, workload.windows()) {
         (Workload::Histogram { len }, _) => *len as f64,
         (Workload::Ranges { len }, _) => {
             // W_ab = min(a, b)(n + 1 − max(a, b)).
@@ -72,18 +72,13 @@ fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
             let squares = intervals::weighted(ends, weights).map(|(first, last, w)| w * overlaps(first, last, size));
             squares.sum()
         }
-        (_, Some((len, tap))) => {
-            // W_ab = n + 1 − max(a, b), times the squared tap.
-            let cell = |first: usize, b: usize| (len + 1 - b) as f64 * (1 + 2 * (b - first)) as f64;
-            let all: f64 = blocks(len).map(|(first, last)| (first..=last).map(|b| cell(first, b)).sum::<f64>()).sum();
-            tap * tap * all
-        }
+        (_, Some((tap, windows))) => tap * tap * windows.map(|(first, last)| overlaps(first, last, size)).sum::<f64>(),
         (Workload::Union { parts }, _) => {
             return parts.iter().try_fold(0.0, |sum, part| Ok(sum + block_trace(part, size)?));
         }
         _ => {
             return Err(Error::Unsupported(
-                "weighted trees serve ranges, intervals, running sums, cells and their unions".into(),
+                "weighted trees serve ranges, intervals, moving and running sums, cells and their unions".into(),
             ));
         }
     };
@@ -124,7 +119,7 @@ fn weight_of<'a>(levels: impl Iterator<Item = &'a Level>) -> Upper {
     Upper::integer(levels.map(|level| u128::from(level.weight.unsigned_abs())).sum())
 }
 
-/// Sizes of the blocks that the weighted tree of ranges, intervals, running sums and cells measures, and their weights.
+/// Sizes of the blocks that the weighted tree of ranges, intervals, moving and running sums and cells measures, and their weights.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for other workloads.
@@ -247,12 +242,12 @@ impl WeightedTree {
                 let variance = |(first, last): &(u32, u32)| self.variance(*first as usize, *last as usize);
                 out.iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));
             }
-            Workload::Linear { kernel, .. } => {
-                let tap = kernel[0] * kernel[0];
-                out.iter_mut().enumerate().for_each(|(last, slot)| *slot = tap * self.variance(0, last));
-            }
             Workload::Union { parts } => each(parts, out, |part, own| self.write_variances(part, own)),
-            _ => unreachable!("other workloads were refused"),
+            _ => {
+                let (tap, windows) = workload.windows().expect("other workloads were refused");
+                let variance = |(first, last)| tap * tap * self.variance(first, last);
+                out.iter_mut().zip(windows).for_each(|(slot, ends)| *slot = variance(ends));
+            }
         }
     }
 }

@@ -287,6 +287,11 @@ impl Workload {
         }
     }
 
+    /// Which part an answer of a union is in, and which of its answers it is.
+    pub(crate) fn part_of(&self, answer: usize) -> (usize, usize) {
+        union::part_of(self.parts(), answer)
+    }
+
     /// Length and tap, if every answer is a multiple of the sum of all cells up to its own.
     pub(crate) fn running_sum(&self) -> Option<(usize, f64)> {
         match self {
@@ -294,6 +299,23 @@ impl Workload {
                 if kernel.len() >= *len && kernel.iter().all(|tap| *tap == kernel[0]) =>
             {
                 Some((*len, kernel[0]))
+            }
+            _ => None,
+        }
+    }
+
+    /// A factor and the first and last cell of every answer, if each is that multiple of a sum of neighbouring cells: of
+    /// filters whose taps are all equal, running sums among them.
+    pub(crate) fn windows(&self) -> Option<(f64, impl Iterator<Item = (usize, usize)> + use<>)> {
+        let (start, filter) = match self {
+            Self::Tail { first, of } => (*first, &**of),
+            own => (0, own),
+        };
+        match filter {
+            Self::Linear { kernel, len, center } if kernel.iter().all(|tap| *tap == kernel[0]) => {
+                let (len, center, taps) = (*len, *center, kernel.len());
+                let ends = move |t: usize| ((t + center + 1).saturating_sub(taps), (t + center).min(len - 1));
+                Some((kernel[0], (start..len).map(ends)))
             }
             _ => None,
         }

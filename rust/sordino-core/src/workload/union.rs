@@ -27,15 +27,21 @@ pub(crate) fn each(parts: &[Workload], out: &mut [f64], mut visit: impl FnMut(&W
     }
 }
 
-/// Row `t`; `row` comes as zeros.
-pub(super) fn write_row(parts: &[Workload], t: usize, row: &mut [f64]) {
+/// Which part answer `t` is in, and which of its answers it is.
+pub(super) fn part_of(parts: &[Workload], t: usize) -> (usize, usize) {
     let mut rest = t;
-    for part in parts {
+    for (k, part) in parts.iter().enumerate() {
         let answers = part.answers_len();
         if rest < answers {
-            part.write_row(rest, row);
-            break;
+            return (k, rest);
         }
         rest -= answers;
     }
+    (parts.len() - 1, rest)
+}
+
+/// Row `t`; `row` comes as zeros.
+pub(super) fn write_row(parts: &[Workload], t: usize, row: &mut [f64]) {
+    let (part, answer) = part_of(parts, t);
+    parts[part].write_row(answer, row);
 }

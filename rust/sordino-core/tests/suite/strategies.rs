@@ -65,6 +65,39 @@ fn workloads() -> Vec<Workload> {
                 sparse(vec![1.0, -2.5, 0.5, 4.0, 1.0]),
             ],
         },
+        Workload::Linear { kernel: vec![0.5; 4], len: 9, center: 1 },
+        // Several filters of one series: with ends, of sums of neighbours alone, on a ring, and there without their total.
+        Workload::Union {
+            parts: vec![
+                Workload::Linear { kernel: decay(9), len: 9, center: 0 },
+                Workload::Tail { first: 2, of: Box::new(Workload::Linear { kernel: vec![0.5; 3], len: 9, center: 0 }) },
+                Workload::Histogram { len: 9 },
+                Workload::Linear { kernel: vec![0.25, -0.5, 0.75, 1.0, 0.5], len: 9, center: 2 },
+            ],
+        },
+        Workload::Union {
+            parts: vec![
+                Workload::Linear { kernel: vec![0.5; 4], len: 7, center: 0 },
+                Workload::Tail { first: 2, of: Box::new(Workload::Linear { kernel: vec![2.0; 3], len: 7, center: 0 }) },
+                Workload::Linear { kernel: vec![1.0; 12], len: 7, center: 6 },
+            ],
+        },
+        Workload::Union {
+            parts: vec![
+                Workload::Circular { kernel: vec![1.0, 1.0, 1.0, 0.0, 0.0, 0.0] },
+                Workload::Histogram { len: 6 },
+                Workload::Circular { kernel: vec![1.0, -1.0, 0.0, 0.0, 0.0, 0.0] },
+            ],
+        },
+        Workload::Union {
+            parts: vec![
+                Workload::Tail {
+                    first: 2,
+                    of: Box::new(Workload::Circular { kernel: vec![1.0, 0.0, -1.0, 0.0, 0.0] }),
+                },
+                Workload::Circular { kernel: vec![1.0, -1.0, 0.0, 0.0, 0.0] },
+            ],
+        },
         Workload::Kronecker {
             factors: vec![Workload::Linear { kernel: decay(3), len: 3, center: 0 }, Workload::Ranges { len: 2 }],
         },

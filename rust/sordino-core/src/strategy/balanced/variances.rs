@@ -21,9 +21,12 @@ fn work(intervals: usize, cells: usize) -> (usize, usize) {
 
 /// Whether the variances of a part take seconds at most.
 pub(super) fn afforded(part: &Workload) -> bool {
-    let Workload::Intervals { len, ends, .. } = part else { return true };
-    let (single, all) = work(ends.len(), *len);
-    single.min(all) <= MAX_WORK
+    let asked = match part {
+        Workload::Intervals { len, ends, .. } => Some((ends.len(), *len)),
+        _ if part.running_sum().is_some() => None,
+        _ => part.windows().and_then(|(_, windows)| Some((windows.count(), part.input_len()?))),
+    };
+    asked.map(|(intervals, cells)| work(intervals, cells)).is_none_or(|(single, all)| single.min(all) <= MAX_WORK)
 }
 
 impl Balanced {
@@ -42,12 +45,21 @@ impl Balanced {
             }
             (Workload::Histogram { .. }, _) => out.copy_from_slice(&self.cell_variances()),
             (Workload::Intervals { ends, .. }, _) => self.interval_variances(ends, out),
-            _ => {
-                for (t, slot) in out.iter_mut().enumerate() {
-                    let row = part.row(t).expect("a part of a line has a table");
-                    *slot = self.solve_transposed(&row).iter().map(|w| w * w).sum();
+            _ => match part.windows() {
+                Some((tap, windows)) => {
+                    let ends: Vec<(u32, u32)> = windows.map(|(first, last)| (first as u32, last as u32)).collect();
+                    self.interval_variances(&ends, out);
+                    for variance in out {
+                        *variance *= tap * tap;
+                    }
                 }
-            }
+                None => {
+                    for (t, slot) in out.iter_mut().enumerate() {
+                        let row = part.row(t).expect("a part of a line has a table");
+                        *slot = self.solve_transposed(&row).iter().map(|w| w * w).sum();
+                    }
+                }
+            },
         }
     }
 
