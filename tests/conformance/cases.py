@@ -65,6 +65,10 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "crossing groups": (so.GroupBy([[0, 0, 0, 0, 1, 1, 1, 1], [0, 1] * 4]), COUNTS),
     "matrix": (so.Matrix([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0.5, 1, 0, 0, 2, 0, 1], [1] * 8]), COUNTS),
     "union": (so.Histogram(8) | so.RunningSum(8), COUNTS),
+    "filters": (
+        2.0 * so.MovingAverage(3, 8) | so.MovingAverage(5, 8, boundary="valid") | so.Histogram(8),
+        COUNTS,
+    ),
     "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
     "flat product": (so.Kronecker([so.RunningSum(4), so.AllRanges(2)], flat=True), COUNTS),
     "filtered product": (so.Kronecker([so.MovingAverage(2, 4), so.Histogram(2)]), COUNTS.reshape(4, 2)),

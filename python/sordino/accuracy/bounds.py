@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sordino import _core
 from sordino.accuracy.chain_bound import chain_mean
-from sordino.accuracy.factorizations import Certificate, condensed, on_distinct_cells
+from sordino.accuracy.factorizations import Certificate, condensed, few_rows, on_distinct_cells
 from sordino.errors import UnsupportedMechanismError
 from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.guarantees import Privacy, PureDP, ZeroConcentratedDP
@@ -155,7 +155,7 @@ def diagonal_mean(workload: Workload) -> float:
 
 def _condensed_diagonal(workload: Workload) -> float:
     """Return the value from few rows that have the singular values of all, 0 where the queries are not written out."""
-    if not (_is_small(workload) or _is_short(workload)):
+    if not (_is_small(workload) or _is_short(workload) or few_rows(workload) is not None):
         return 0.0
     R, scale = condensed(workload)
     _, values, rows = np.linalg.svd(R, full_matrices=False)
@@ -258,8 +258,8 @@ def _filters_diagonal(union: Union) -> float:
     """Return the value of long filters of one series for parts Z of circulants in the place of the polar factor.
 
     On a ring of N, of 2N where the filters have ends, those of part p have the spectrum `sqrt(w_p) λ_p/|λ|`, `|λ|²` the
-    sum of all `w_p |λ_p|²`: together their norm is 1. `<z_j, a_j>` is a sum over the lags that join cell j to an answer:
-    those from `first - j` to `n - 1 - j`, all on a ring. 0 of other unions, and of filters of both kinds.
+    sum of all `w_p |λ_p|²`: together their norm is 1. `<z_j, a_j>` is a sum over the lags that join cell j to an
+    answer: those from `first - j` to `n - 1 - j`, all on a ring. 0 of other unions, and of filters of both kinds.
     """
     if not all(isinstance(part, Filter | Histogram) for part in union.parts):
         return 0.0

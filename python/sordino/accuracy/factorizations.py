@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino.errors import PlanFileError, UnsupportedMechanismError
 from sordino.privacy.units import Unit
-from sordino.workloads import Intervals, Kronecker, Workload
+from sordino.workloads import Intervals, Kronecker, Matrix, Workload
 from sordino.workloads.base import Array
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "certify",
     "condensed",
     "dense",
+    "few_rows",
     "kronecker_factors",
     "on_distinct_cells",
 ]
@@ -36,6 +37,13 @@ MOST_ENTRIES = 2**26
 
 _MOST_FACTORS = 3
 _MULTIPLIED_OUT = 2**22
+# Cells beyond which fewer rows are looked for, how many, and entries of the matrix.
+_MANY_CELLS = 1024
+_FEW_ROWS = (64, 512)
+_MOST_WRITTEN = 2**25
+# Directions that are no more than rounding, and what a row may lose with them, both relatively.
+_ROUNDING = 1e-14
+_LOST = 1e-11
 _SAFE = 1.0 - 1e-11
 # Two machines compute the same singular values to this, relatively.
 _AGREE = 1e-9
@@ -314,9 +322,42 @@ def condensed(workload: Workload) -> tuple[Array, float]:
     """Return R with `RᵀR = Aᵀ diag(ω) A`, and the factor `1/√Σω` of its root mean square."""
     weights = workload.answer_weights()
     total = float(workload.core.answers_len) if weights is None else float(weights.sum())
-    rows = _core.condensed(workload.core, weights)
+    rows = few_rows(workload)
+    if rows is None:
+        rows = _core.condensed(workload.core, weights)
     rows.flags.writeable = False  # shared by all who asked
     return rows, 1.0 / math.sqrt(total)
+
+
+@lru_cache(maxsize=2)
+def few_rows(workload: Workload) -> Array | None:
+    """Return R of at most 512 rows with `RᵀR = Aᵀ diag(ω) A`, of a matrix of more cells whose rank is that small.
+
+    `R = QᵀA`, Q a basis of the columns of A from a sample of their combinations (Halko, Martinsson & Tropp 2011,
+    Algorithm 4.1); None where a row is not `QR` up to rounding. What bounds the errors of R bounds those of A.
+    """
+    cells, answers = workload.core.input_len or 0, workload.core.answers_len
+    if not isinstance(workload, Matrix) or cells <= _MANY_CELLS or cells * answers > _MOST_WRITTEN:
+        return None
+    A = dense(workload)
+    weights = workload.answer_weights()
+    A = A if weights is None else A * np.sqrt(weights)[:, None]
+    norms = np.linalg.norm(A, axis=1)
+    for most in _FEW_ROWS:
+        if min(cells, answers) <= most:
+            return None
+        sample = A @ np.random.default_rng(0).standard_normal((cells, most + 8))
+        basis, triangle = np.linalg.qr(sample)
+        turned, values, _ = np.linalg.svd(triangle)
+        rank = int(np.sum(values > _ROUNDING * values[0]))
+        if rank <= most:
+            break
+    else:
+        return None
+    Q = basis @ turned[:, :rank]
+    R: Array = np.ascontiguousarray(Q.T @ A)
+    lost = np.linalg.norm(A - Q @ R, axis=1)
+    return R if (lost <= _LOST * norms).all() else None
 
 
 def dense(workload: Workload) -> Array:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sordino.accuracy.factorizations import kronecker_factors, on_distinct_cells
+from sordino.accuracy.factorizations import few_rows, kronecker_factors, on_distinct_cells
 from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
 from sordino.workloads import (
     AllRanges,
@@ -57,10 +57,12 @@ def _quick(workload: Workload, objective: "Objective", most: int) -> bool:
 
 
 def _is_wide(workload: Workload) -> bool:
-    """Whether few queries are asked of many cells: a step takes time by their number squared."""
+    """Whether few queries are asked of many cells, or stand for all: a step takes time by their number squared."""
     cells, answers = workload.core.input_len, workload.core.answers_len
-    if cells is None or not answers < cells <= _WIDE_CELLS or answers > _CELLS["gaussian"]:
+    if cells is None or cells > _WIDE_CELLS:
         return False
+    if not answers < cells or answers > _CELLS["gaussian"]:
+        return few_rows(workload) is not None
     return answers * cells <= _MAX_ENTRIES and answers * answers * cells <= _MAX_WORK
 
 

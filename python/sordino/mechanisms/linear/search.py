@@ -19,6 +19,7 @@ from sordino.accuracy.factorizations import (
     certify,
     condensed,
     dense,
+    few_rows,
     kronecker_factors,
     on_distinct_cells,
 )
@@ -176,7 +177,8 @@ def _check_size(workload: Workload) -> None:
     cells, answers = workload.core.input_len, workload.core.answers_len
     if cells is None:
         raise UnsupportedMechanismError("the full domain is too large for a search; 'fourier' serves marginals")
-    rank = min(cells, answers)
+    few = few_rows(workload) if min(cells, answers) > _LARGEST_RANK else None
+    rank = min(cells, answers) if few is None else len(few)
     if rank > _LARGEST_RANK or cells * rank > MOST_ENTRIES:
         raise UnsupportedMechanismError(
             f"searches are made for min(queries, cells) up to {_LARGEST_RANK}, and 2**26 entries of a strategy"
