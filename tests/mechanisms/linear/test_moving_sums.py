@@ -66,6 +66,23 @@ def test_wide_windows_are_no_noise_on_every_cell_under_pure_privacy(length):
     assert plan.rmse < 1.05 * so.plan(so.AllRanges(length), PURE).rmse
 
 
+@pytest.mark.parametrize("queries", [so.RunningSum, so.AllRanges], ids=["sums", "ranges"])
+def test_a_total_goes_with_sums_of_neighbours(queries):
+    """As much as all else together: no step where searches end, nor from the total counted as a range."""
+
+    def build(length):
+        weight = float(queries(length).core.answers_len)
+        return queries(length) | weight * so.GroupBy([np.zeros(length, dtype=int)])
+
+    errors = [so.plan(build(length), PURE).rmse for length in (256, 257, 1024, 1025, 4096, 4097)]
+    assert errors[1] < 1.01 * errors[0] and errors[3] < 1.01 * errors[2] and errors[5] < 1.16 * errors[4]
+    plan = so.plan(build(300), PURE)
+    assert plan.mechanism == "p-identity-laplace"
+    x = np.arange(300) * 37 % 101
+    loud = so.plan(build(300), so.PureDP(epsilon=1e6), mechanism="weighted-tree")
+    assert released(loud, x).values == pytest.approx(dense(build(300)) @ x, abs=1e-2)
+
+
 def test_narrow_windows_stay_with_the_cells():
     assert so.plan(so.SlidingWindow(3, 5000), PURE).mechanism == "identity-laplace"
 

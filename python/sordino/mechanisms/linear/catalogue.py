@@ -213,10 +213,10 @@ def _is_laminar(workload: Workload) -> bool:
 
 
 def of_ranges(workload: Workload) -> bool:
-    """Return whether all queries are ranges of cells in order, and not cells alone."""
+    """Return whether all queries are ranges of cells in order, not cells and totals alone."""
     if isinstance(workload, Union):
         return any(map(of_ranges, workload.parts)) and all(
-            of_ranges(part) or type(part) is Histogram for part in workload.parts
+            of_ranges(part) or type(part) is Histogram or _is_total(part) for part in workload.parts
         )
     return isinstance(workload, AllRanges | RunningSum | Intervals) or _has_windows(workload)
 

@@ -24,6 +24,11 @@ pub(super) struct Dense {
     /// Of [`Strategy::refined`], one a run of rows.
     factors: Vec<f64>,
     several: Proved,
+    /// Largest norms of a column and of the difference of two, and `Σ_j |b_ij|` for every row: asked for again for each
+    /// lattice that is tried.
+    column: OnceLock<Upper>,
+    pair: OnceLock<Upper>,
+    row_sums: OnceLock<Vec<f64>>,
     /// Singular vectors and values of `Aᵀ`, columns in units of their noise, when further queries are first asked.
     transposed: OnceLock<Option<(Matrix, Vec<f64>, Matrix)>>,
 }
@@ -38,6 +43,9 @@ impl Dense {
             geometry,
             factors: Vec::new(),
             several: Proved::default(),
+            column: OnceLock::new(),
+            pair: OnceLock::new(),
+            row_sums: OnceLock::new(),
             transposed: OnceLock::new(),
         }
     }
@@ -50,6 +58,9 @@ impl Dense {
             geometry: self.geometry.clone(),
             factors: factors.to_vec(),
             several: Proved::default(),
+            column: self.column.clone(),
+            pair: self.pair.clone(),
+            row_sums: self.row_sums.clone(),
             transposed: OnceLock::new(),
             ..*self
         }
@@ -85,9 +96,24 @@ impl Dense {
         (Matrix::from_fn(self.columns, self.rows, |j, i| of_row(i) * self.entries.at(i * self.columns + j)), noise)
     }
 
-    /// `Σ_j |b_ij|` for every row.
-    fn row_sums(&self) -> impl Iterator<Item = f64> + '_ {
-        (0..self.rows).map(|i| (0..self.columns).map(|j| self.entries.at(i * self.columns + j).abs()).sum())
+    fn column(&self) -> Upper {
+        *self.column.get_or_init(|| {
+            let (n, l1) = (self.columns, self.geometry == Geometry::L1);
+            let mut sums = vec![0.0; n];
+            for i in 0..self.rows {
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    *sum += term(l1, self.entries.at(i * n + j));
+                }
+            }
+            norm(l1, sums.into_iter().fold(0.0, f64::max), self.rows)
+        })
+    }
+
+    fn row_sums(&self) -> &[f64] {
+        self.row_sums.get_or_init(|| {
+            let row = |i: usize| (0..self.columns).map(|j| self.entries.at(i * self.columns + j).abs()).sum();
+            (0..self.rows).map(row).collect()
+        })
     }
 }
 
@@ -115,18 +141,12 @@ impl Strategy for Dense {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let (n, l1) = (self.columns, self.geometry == Geometry::L1);
-        let mut sums = vec![0.0; n];
-        for i in 0..self.rows {
-            for (j, sum) in sums.iter_mut().enumerate() {
-                *sum += term(l1, self.entries.at(i * n + j));
-            }
-        }
-        let single = norm(l1, sums.into_iter().fold(0.0, f64::max), self.rows);
+        let single = self.column();
         let pair = || {
             if self.rows.saturating_mul(n).saturating_mul(n) / 2 > EXACT_PAIRS {
                 return single + single;
             }
-            norm(l1, self.largest_distance(l1), self.rows)
+            *self.pair.get_or_init(|| norm(l1, self.largest_distance(l1), self.rows))
         };
         let bound = unit.from_columns(single, pair);
         let matrix = || Matrix::from_fn(self.rows, n, |i, j| self.entries.at(i * n + j));
@@ -135,7 +155,7 @@ impl Strategy for Dense {
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        self.entries.encoding(self.row_sums(), self.columns, max_abs)
+        self.entries.encoding(self.row_sums().iter().copied(), self.columns, max_abs)
     }
 
     fn steps(&self) -> Vec<Run> {

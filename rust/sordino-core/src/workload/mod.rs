@@ -305,20 +305,25 @@ impl Workload {
     }
 
     /// A factor and the first and last cell of every answer, if each is that multiple of a sum of neighbouring cells: of
-    /// filters whose taps are all equal, running sums among them.
+    /// filters whose taps are all equal, running sums among them, and of a total.
     pub(crate) fn windows(&self) -> Option<(f64, impl Iterator<Item = (usize, usize)> + use<>)> {
-        let (start, filter) = match self {
+        let (start, whole) = match self {
             Self::Tail { first, of } => (*first, &**of),
             own => (0, own),
         };
-        match filter {
-            Self::Linear { kernel, len, center } if kernel.iter().all(|tap| *tap == kernel[0]) => {
-                let (len, center, taps) = (*len, *center, kernel.len());
-                let ends = move |t: usize| ((t + center + 1).saturating_sub(taps), (t + center).min(len - 1));
-                Some((kernel[0], (start..len).map(ends)))
+        let even = |entries: &[f64]| entries.iter().all(|entry| *entry == entries[0]);
+        let (entries, len, center, answers) = match whole {
+            Self::Linear { kernel, len, center } if even(kernel) => (kernel, *len, *center, *len),
+            Self::Sparse { rows: 1, columns, indices, entries, .. }
+                if even(entries) && indices.windows(2).all(|pair| pair[0] + 1 == pair[1]) =>
+            {
+                (entries, *columns, *indices.last()? as usize, 1)
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        let taps = entries.len();
+        let ends = move |t: usize| ((t + center + 1).saturating_sub(taps), (t + center).min(len - 1));
+        Some((entries[0], (start..answers).map(ends)))
     }
 
     /// Number of answers.

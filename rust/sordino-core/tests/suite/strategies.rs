@@ -66,6 +66,25 @@ fn workloads() -> Vec<Workload> {
             ],
         },
         Workload::Linear { kernel: vec![0.5; 4], len: 9, center: 1 },
+        Workload::Union {
+            parts: vec![
+                Workload::Sparse {
+                    rows: 1,
+                    columns: 7,
+                    starts: vec![0, 7],
+                    indices: (0..7).collect(),
+                    entries: vec![2.0; 7],
+                },
+                Workload::Sparse {
+                    rows: 1,
+                    columns: 7,
+                    starts: vec![0, 3],
+                    indices: vec![2, 3, 4],
+                    entries: vec![-0.5; 3],
+                },
+                Workload::Linear { kernel: vec![1.0; 7], len: 7, center: 0 },
+            ],
+        },
         // Several filters of one series: with ends, of sums of neighbours alone, on a ring, and there without their total.
         Workload::Union {
             parts: vec![
