@@ -1,6 +1,6 @@
 //! Noise on the answers of any matrix: `B = A`.
 
-use super::entries::{EXACT_PAIRS, Entries, norm, term};
+use super::entries::{EXACT_PAIRS, Entries, norm, sum, term};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats, integers, not_in_row_space, table};
 use crate::changes::Proved;
 use crate::error::Error;
@@ -180,7 +180,7 @@ impl Strategy for Dense {
             Entries::Reals(matrix) => floats(out)
                 .par_iter_mut()
                 .zip(matrix.par_chunks_exact(self.columns))
-                .for_each(|(slot, row)| *slot = row.iter().zip(x).map(|(a, v)| a * *v as f64).sum()),
+                .for_each(|(slot, row)| *slot = sum(0..row.len(), &|k| row[k] * x[k] as f64)),
         }
         Ok(())
     }

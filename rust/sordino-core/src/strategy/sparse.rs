@@ -1,7 +1,7 @@
 //! Noise on the answers of a matrix of few entries: `B = A`, row by row.
 
 use super::dense::Dense;
-use super::entries::{EXACT_PAIRS, Entries, norm, term};
+use super::entries::{EXACT_PAIRS, Entries, norm, sum, term};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, integers, table};
 use crate::error::Error;
 use crate::unit::Unit;
@@ -148,7 +148,7 @@ impl Strategy for Sparse {
             Entries::Reals(entries) => floats(out)
                 .par_iter_mut()
                 .enumerate()
-                .for_each(|(t, slot)| *slot = self.row(t).map(|k| entries[k] * cell(k) as f64).sum()),
+                .for_each(|(t, slot)| *slot = sum(self.row(t), &|k| entries[k] * cell(k) as f64)),
         }
         Ok(())
     }
