@@ -337,7 +337,8 @@ def few_rows(workload: Workload) -> Array | None:
     Algorithm 4.1); None where a row is not `QR` up to rounding. What bounds the errors of R bounds those of A.
     """
     cells, answers = workload.core.input_len or 0, workload.core.answers_len
-    if not isinstance(workload, Matrix) or cells <= _MANY_CELLS or cells * answers > _MOST_WRITTEN:
+    written = isinstance(workload, Matrix) and isinstance(workload.A, np.ndarray)
+    if not written or cells <= _MANY_CELLS or cells * answers > _MOST_WRITTEN:
         return None
     A = dense(workload)
     weights = workload.answer_weights()
@@ -357,7 +358,7 @@ def few_rows(workload: Workload) -> Array | None:
     Q = basis @ turned[:, :rank]
     R: Array = np.ascontiguousarray(Q.T @ A)
     lost = np.linalg.norm(A - Q @ R, axis=1)
-    return R if (lost <= _LOST * norms).all() else None
+    return R if (lost <= _LOST * norms)[norms > 0.0].all() else None
 
 
 def dense(workload: Workload) -> Array:

@@ -443,6 +443,8 @@ def test_few_rows_lose_no_query():
     outside[3] = 1e-16  # of a direction of its own, and far below the rounding of the others
     assert few_rows(so.Matrix(np.vstack([A, outside]))) is None
     assert few_rows(so.Matrix(low_rank(1200, 1100, 1100))) is None
+    A[5] = 0.0
+    assert few_rows(so.Matrix(A)).shape == (8, 1100)
 
 
 @pytest.mark.parametrize("kind", ["rank 12", "kernel"])
@@ -459,3 +461,10 @@ def test_long_matrices_of_little_rank_are_near_their_bound(kind, tmp_path):
         release = so.plan(so.Matrix(A), so.GaussianDP(mu=1e6), mechanism="balanced-gaussian").release(x)
     assert release.values == pytest.approx(A @ x, abs=1e-3)
     assert so.Plan.load(plan.save(tmp_path / "plan.json")).digest == plan.digest
+
+
+def test_the_worst_query_is_searched_for_among_all_of_them():
+    """Few rows stand for the mean alone, and too many rows are refused at once."""
+    A = low_rank(4200, 4200, 3)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="4096"):
+        so.plan(so.Matrix(A), so.GaussianDP(mu=1.0), mechanism="optimal-gaussian", objective="max")

@@ -167,3 +167,47 @@ def test_filters_together_answer_and_state_their_errors(workload):
     best = so.plan(workload, ONE, mechanism="optimal-gaussian")
     assert plan.rmse * 1e6 >= best.rmse * (1.0 - 1e-3)
     assert _filters_diagonal(workload) <= best.rmse * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("workload", "epsilon"),
+    [
+        *((so.SlidingWindow(n, n, boundary="valid"), eps) for n in (2, 16, 64, 1000) for eps in (14, 22, 26, 30, 1e6)),
+        (so.Convolution(np.ones(15), 8, "same"), 30),
+        (so.Convolution(np.full(16, 1e40), 16, "valid"), 1e6),
+        (so.RunningSum(64), 200),
+        (so.AllRanges(64), 200),
+        (so.RunningSum(300) | 1e6 * so.GroupBy([np.zeros(300, dtype=int)]), 60),
+    ],
+    ids=str,
+)
+def test_trees_decode_whatever_the_budget(workload, epsilon):
+    """One level may be of noise that is 10^30 times smaller than that of another."""
+    plan = so.plan(workload, so.PureDP(epsilon=epsilon), mechanism="weighted-tree")
+    x = np.arange(workload.core.input_len) % 7 + 5
+    truth = dense(workload) @ x
+    off = np.abs(released(plan, x).unbiased - truth)
+    assert (off <= 12.0 * plan.fit.stderr.reshape(-1) + 1e-12 * np.abs(truth)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e-30])
+@pytest.mark.parametrize("length", [5, 8, 64])
+def test_filters_too_different_for_one_strategy_are_refused(length, scale):
+    """A frequency that one lacks is measured by what rounding leaves, which is too little for what another asks."""
+    window = so.MovingAverage(length, length, boundary="circular")
+    for workload in (
+        window | so.Convolution([scale], length, "circular"),
+        Union([window, so.Histogram(length)], [1.0, scale**2]),
+    ):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
+            so.plan(workload, ONE, mechanism="fourier-gaussian")
+        assert math.isfinite(so.plan(workload, ONE).rmse)
+
+
+@pytest.mark.parametrize("queries", [so.RunningSum, so.AllRanges], ids=["sums", "ranges"])
+def test_windows_beside_lines_are_intervals(queries):
+    length = 1500
+    plan = so.plan(queries(length) | so.SlidingWindow(30, length), ONE)
+    same, _ = intervals(so.SlidingWindow(30, length))
+    assert plan.mechanism == "balanced-gaussian"
+    assert plan.rmse == pytest.approx(so.plan(queries(length) | same, ONE).rmse, rel=1e-6)

@@ -70,8 +70,9 @@ WRITTEN = 1024
 """Cells up to which queries are written out for one decomposition."""
 
 _MOST_ROOTS = 2
-# Entries of the queries that go beside ranges and running sums.
+# Entries of the queries that go beside ranges and running sums, and cells where windows do: errors take cells squared.
 _MOST_ROWS = 2**22
+_MOST_WITH_WINDOWS = 2**13
 
 
 _MADE_FOR: dict[str, type[Workload] | UnionType] = {
@@ -191,7 +192,8 @@ def _has_line(union: Union) -> bool:
     others = [part for part in union.parts if not isinstance(part, AllRanges | RunningSum | Intervals | Histogram)]
     if len(lines) == 1 and Intervals not in lines and not others:
         return True  # they have modes in common
-    rows = sum(part.core.answers_len for part in others)
+    windows = [part for part in others if _has_windows(part)] if cells <= _MOST_WITH_WINDOWS else []
+    rows = sum(part.core.answers_len for part in others) - sum(part.core.answers_len for part in windows)
     plain = all(part.answer_weights() is None for part in union.parts)
     return bool(lines) and plain and cells > WRITTEN and rows * cells <= _MOST_ROWS
 

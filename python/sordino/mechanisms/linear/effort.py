@@ -62,7 +62,8 @@ def _is_wide(workload: Workload) -> bool:
     if cells is None or cells > _WIDE_CELLS:
         return False
     if not answers < cells or answers > _CELLS["gaussian"]:
-        return few_rows(workload) is not None
+        few = few_rows(workload)
+        return few is not None and len(few) ** 2 * cells <= _MAX_WORK
     return answers * cells <= _MAX_ENTRIES and answers * answers * cells <= _MAX_WORK
 
 

@@ -173,11 +173,11 @@ def _cached(search: _Search) -> Factorization:
     return found
 
 
-def _check_size(workload: Workload) -> None:
+def _check_size(workload: Workload, by_mean: bool = True) -> None:
     cells, answers = workload.core.input_len, workload.core.answers_len
     if cells is None:
         raise UnsupportedMechanismError("the full domain is too large for a search; 'fourier' serves marginals")
-    few = few_rows(workload) if min(cells, answers) > _LARGEST_RANK else None
+    few = few_rows(workload) if by_mean and min(cells, answers) > _LARGEST_RANK else None
     rank = min(cells, answers) if few is None else len(few)
     if rank > _LARGEST_RANK or cells * rank > MOST_ENTRIES:
         raise UnsupportedMechanismError(
@@ -249,7 +249,7 @@ def _by_factor(search: _Search, solve: _Solve) -> Factorization:
     results: list[_core.Searched] = []
     iterations, lower, upper = 0, 1.0, 1.0
     for k, part in enumerate(parts):
-        _check_size(part)
+        _check_size(part, search.objective == "mean")
         if search.objective == "max":
             queries, scale = dense(part), 1.0
         else:

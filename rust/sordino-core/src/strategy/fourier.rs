@@ -13,7 +13,7 @@
 //! `Σ_p w_p |λ_pk|²`: its root stands for `|λ_k|`, and each filter is read off by its own `λ_pk/K̂_k`.
 
 use super::least_squares::{LeastSquares, OnCircle};
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, table};
+use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, not_in_row_space, probe, table};
 use crate::error::Error;
 use crate::transform::exact::{ExactConvolution, convolution_error};
 use crate::transform::fourier::{RealFourier, rounding_levels, transform_error};
@@ -210,7 +210,16 @@ impl Fourier {
         let measured = Measured { circle, kernel, spectrum: kernel_spectrum };
         let least_squares = LeastSquares::new(&measured.circle, |k| measured.spectrum[k].powi(2), &measured);
         let (workload, weights) = (workload.clone(), weights.to_vec());
-        Ok(Self { workload, weights, measured, transfers, convolution, least_squares })
+        let found = Self { workload, weights, measured, transfers, convolution, least_squares };
+        // A frequency that hardly counts in the sum may be lost in rounding, and be all that a part asks for.
+        let (parts, cells) = (found.workload.parts().len(), found.measured.circle.inputs);
+        let answered = |x: &[f64], out: &mut [f64]| found.decode(&found.measured.multiply(x), out);
+        if parts > 1 && found.least_squares.is_none() && !probe::decodes(&found.workload, cells, answered) {
+            return Err(Error::Unsupported(
+                "these filters are too different for one strategy in double precision".into(),
+            ));
+        }
+        Ok(found)
     }
 
     /// Exact `‖K‖₂²`.

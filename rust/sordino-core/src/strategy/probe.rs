@@ -1,6 +1,6 @@
 //! Whether a decode answers what it is for, tried on a few fixed inputs.
 
-use crate::workload::Workload;
+use crate::workload::{Workload, each};
 
 /// Cells from which on one input has numbers enough.
 const MANY: usize = 1 << 16;
@@ -8,14 +8,27 @@ const MANY: usize = 1 << 16;
 pub(super) const ANSWERED: f64 = 1e-8;
 
 /// Whether `estimate(x)`, an input recovered from its noiseless measurements, gives the workload's answers.
-/// A linear map that fails fails on almost all inputs.
 pub(super) fn answers(workload: &Workload, cells: usize, estimate: impl Fn(&[f64]) -> Vec<f64>) -> bool {
+    decodes(workload, cells, |x, out| workload.apply(&estimate(x), out))
+}
+
+/// Whether `decode(x, answers)`, from noiseless measurements of the cells `x`, gives the workload's answers.
+/// A linear map that fails fails on almost all inputs.
+pub(super) fn decodes(workload: &Workload, cells: usize, decode: impl Fn(&[f64], &mut [f64])) -> bool {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let count = workload.answers_len();
     let (mut wanted, mut got, mut squares) = (vec![0.0; count], vec![0.0; count], vec![0.0; count]);
     workload.row_squares(&mut squares);
-    // Rows that are zero, or nearly, come out of a transform with the rounding error of the others.
-    let floor = 1e-12 * squares.iter().fold(0.0f64, |most, square| most.max(*square));
+    // Rows that are zero, or nearly, come out of a transform with the rounding error of the others of their part.
+    let largest = |squares: &[f64]| squares.iter().fold(0.0f64, |most, square| most.max(*square));
+    let all = largest(&squares);
+    each(workload.parts(), &mut squares, |_, own| {
+        let most = largest(own);
+        let floor = 1e-12 * if most > 0.0 { most } else { all };
+        for square in own {
+            *square = square.max(floor);
+        }
+    });
     (0..if cells < MANY { 3 } else { 1 }).all(|_| {
         let x: Vec<f64> = (0..cells)
             .map(|_| {
@@ -24,11 +37,11 @@ pub(super) fn answers(workload: &Workload, cells: usize, estimate: impl Fn(&[f64
             })
             .collect();
         workload.apply(&x, &mut wanted);
-        workload.apply(&estimate(&x), &mut got);
+        decode(&x, &mut got);
         // Row by row: |⟨a_i, x⟩| is about ‖a_i‖₂, whatever the other rows are.
         let missed = |((wanted, got), square): ((&f64, &f64), &f64)| {
             let error = (got - wanted).abs();
-            error.is_nan() || error > ANSWERED * (cells as f64 * square.max(floor)).sqrt()
+            error.is_nan() || error > ANSWERED * (cells as f64 * square).sqrt()
         };
         !wanted.iter().zip(&got).zip(&squares).any(missed)
     })

@@ -5,6 +5,10 @@
 //! squared error of the queries `W = AᵀA` at scale 1 is `2 Σ_l τ_l/Γ_l`, `τ_l = tr Q_l W − tr Q_{l+1} W`. It is minimised over
 //! the weights from many starts, since it is not convex; sizes that do not pay come out as zero and are dropped. Cells
 //! beyond the last are known zeros.
+//!
+//! Least squares go from level to level: a block whose cells are estimated from the finer ones has the estimated sum `S`, of
+//! variance `c_l/Γ_{l−1}`, and moves towards what was measured of it by `κ_l = w_l² c_l/Γ_l` of the difference, all cells
+//! alike. No difference of large numbers is taken, however much more precise one level is than another.
 
 use super::boxes::{by_weights, long_axes};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, gcd, integers, table};
@@ -18,6 +22,8 @@ use crate::workload::{Workload, each, intervals, spread};
 pub(super) const WEIGHT_BITS: u32 = 12;
 /// Iterations from each start.
 const ITERATIONS: usize = 60;
+/// What the noise of a level is smaller by, at most: its square is still a number.
+const MOST_PRECISE: f64 = 1e100;
 /// Weight, relative to the others, of sizes that a start leaves out.
 const LITTLE: f64 = -6.0;
 
@@ -26,10 +32,10 @@ const LITTLE: f64 = -6.0;
 struct Level {
     size: usize,
     weight: i64,
-    /// What a measured sum counts with: the weight, and the square of what its noise is smaller by.
-    gain: f64,
-    /// `1/Γ_l − 1/Γ_{l−1}`.
-    share: f64,
+    /// `κ_l`; 1 of the finest.
+    taken: f64,
+    /// `1/Γ_l`.
+    inverse: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -142,7 +148,7 @@ impl WeightedTree {
         let kept = sizes.into_iter().zip(weights.into_iter().map(|weight| weight / common));
         let levels: Vec<Level> = kept
             .filter(|(_, weight)| *weight > 0)
-            .map(|(size, weight)| Level { size, weight, gain: 0.0, share: 0.0 })
+            .map(|(size, weight)| Level { size, weight, taken: 1.0, inverse: 0.0 })
             .collect();
         let padded = len.next_multiple_of(levels.last().map_or(1, |level| level.size));
         Ok(Self { workload: workload.clone(), len, padded, levels, factors: Vec::new() }.with_factors(&[]))
@@ -151,14 +157,13 @@ impl WeightedTree {
     /// The same blocks, answered for noise that is smaller by a factor on each level; none for 1.
     pub(super) fn with_factors(&self, factors: &[f64]) -> Self {
         let mut tree = Self { factors: factors.to_vec(), ..self.clone() };
-        let (mut gram, mut inverse) = (0.0, 0.0);
+        let mut gram = 0.0;
         for (l, level) in tree.levels.iter_mut().enumerate() {
-            let factor = factors.get(l).unwrap_or(&1.0);
-            let precision = level.weight as f64 * factor;
-            gram += precision * precision * level.size as f64;
-            level.gain = precision * factor;
-            level.share = gram.recip() - inverse;
-            inverse = gram.recip();
+            let precision = level.weight as f64 * factors.get(l).unwrap_or(&1.0).min(MOST_PRECISE);
+            let own = precision * precision * level.size as f64;
+            level.taken = (1.0 + gram / own).recip();
+            gram += own;
+            level.inverse = gram.recip();
         }
         tree
     }
@@ -190,41 +195,27 @@ impl WeightedTree {
         all
     }
 
-    /// `G^{-1} v = Σ_l (1/Γ_l − 1/Γ_{l−1}) Q_l v`.
-    fn solve(&self, v: &[f64]) -> Vec<f64> {
-        let mut out = vec![0.0; self.padded];
-        for (level, sums) in self.levels.iter().zip(self.totals(v)) {
-            for (block, sum) in out.chunks_mut(level.size).zip(sums) {
-                let share = level.share * sum / level.size as f64;
-                for cell in block {
-                    *cell += share;
-                }
-            }
-        }
-        out
-    }
-
-    /// Sums of the numbers of the blocks above every cell, each level times `factor`.
-    fn project(&self, y: &[f64], factor: impl Fn(&Level) -> f64) -> Vec<f64> {
-        let mut out = vec![0.0; self.padded];
+    /// The numbers of the blocks of every level.
+    fn each_level<'a>(&'a self, y: &'a [f64]) -> impl Iterator<Item = (&'a Level, &'a [f64])> {
         let mut rest = y;
-        for level in &self.levels {
-            let (sums, tail) = rest.split_at(self.padded / level.size);
-            let factor = factor(level);
-            for (block, sum) in out.chunks_mut(level.size).zip(sums) {
-                for cell in block {
-                    *cell += factor * sum;
-                }
-            }
+        self.levels.iter().map(move |level| {
+            let (own, tail) = rest.split_at(self.padded / level.size);
             rest = tail;
-        }
-        out
+            (level, own)
+        })
     }
 
-    /// Variance of the sum of the cells from `first` to `last` at unit noise: `2 qᵀ G^{-1} q`.
+    /// `Σ_l τ_l/Γ_l` of what `Q_l` leaves of the queries on every level.
+    fn error(&self, left: impl Fn(&Level) -> f64) -> f64 {
+        let left: Vec<f64> = self.levels.iter().map(left).collect();
+        let taken = |l: usize| left[l] - left.get(l + 1).unwrap_or(&0.0);
+        self.levels.iter().enumerate().map(|(l, level)| level.inverse * taken(l)).sum()
+    }
+
+    /// Variance of the sum of the cells from `first` to `last` at unit noise: `2 qᵀ G^{-1} q`. Sizes are powers of two, so
+    /// that what is subtracted is exact.
     fn variance(&self, first: usize, last: usize) -> f64 {
-        let inside = |level: &Level| level.share * overlaps(first, last, level.size) / level.size as f64;
-        2.0 * self.levels.iter().map(inside).sum::<f64>()
+        2.0 * self.error(|level| overlaps(first, last, level.size) / level.size as f64)
     }
 
     fn write_variances(&self, workload: &Workload, out: &mut [f64]) {
@@ -313,8 +304,7 @@ impl Strategy for WeightedTree {
             return None;
         }
         let answers = self.workload.answers_len();
-        let trace = |level: &Level| block_trace(&self.workload, level.size).map(|trace| level.share * trace);
-        let total: f64 = self.levels.iter().map(trace).sum::<Result<_, _>>().ok()?;
+        let total = self.error(|level| block_trace(&self.workload, level.size).unwrap_or(f64::NAN));
         let largest = self.workload.is_listed().then(|| {
             let mut variances = vec![0.0; answers];
             self.variances(&mut variances);
@@ -324,7 +314,16 @@ impl Strategy for WeightedTree {
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
-        let mut cells = self.solve(&self.project(y, |level| level.gain));
+        let mut cells = vec![0.0; self.padded];
+        for (level, measured) in self.each_level(y) {
+            for (block, measured) in cells.chunks_mut(level.size).zip(measured) {
+                let missing = measured / level.weight as f64 - block.iter().sum::<f64>();
+                let share = level.taken * missing / level.size as f64;
+                for cell in block {
+                    *cell += share;
+                }
+            }
+        }
         cells.truncate(self.len);
         Some(cells)
     }
@@ -335,7 +334,14 @@ impl Strategy for WeightedTree {
     }
 
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
-        let mut cells = self.project(y, |level| level.weight as f64);
+        let mut cells = vec![0.0; self.padded];
+        for (level, sums) in self.each_level(y) {
+            for (block, sum) in cells.chunks_mut(level.size).zip(sums) {
+                for cell in block {
+                    *cell += level.weight as f64 * sum;
+                }
+            }
+        }
         cells.truncate(self.len);
         Some(cells)
     }
@@ -350,9 +356,21 @@ impl Strategy for WeightedTree {
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        let sums = self.totals(&self.solve(row));
-        let each = self.levels.iter().zip(sums);
-        Ok(each.flat_map(|(level, sums)| sums.into_iter().map(|sum| level.gain * sum)).collect())
+        // The adjoint of `cells`: from the coarsest level to the finest.
+        let mut left = row.to_vec();
+        left.resize(self.padded, 0.0);
+        let mut weights: Vec<Vec<f64>> = Vec::new();
+        for level in self.levels.iter().rev() {
+            let own = left.chunks_mut(level.size).map(|block| {
+                let share = level.taken * block.iter().sum::<f64>() / level.size as f64;
+                for cell in block {
+                    *cell -= share;
+                }
+                share / level.weight as f64
+            });
+            weights.push(own.collect());
+        }
+        Ok(weights.into_iter().rev().flatten().collect())
     }
 }
 

@@ -66,6 +66,24 @@ fn workloads() -> Vec<Workload> {
             ],
         },
         Workload::Linear { kernel: vec![0.5; 4], len: 9, center: 1 },
+        Workload::Kronecker {
+            factors: vec![Workload::Linear { kernel: decay(3), len: 3, center: 0 }, Workload::Ranges { len: 2 }],
+        },
+        Workload::Kronecker {
+            factors: vec![
+                Workload::Linear { kernel: vec![2.0; 4], len: 4, center: 0 },
+                Workload::Histogram { len: 2 },
+                Workload::Ranges { len: 3 },
+            ],
+        },
+        Workload::Kronecker { factors: vec![Workload::Ranges { len: 3 }, Workload::Histogram { len: 4 }] },
+    ]
+}
+
+/// Several queries of one series: of neighbours, of filters with ends, on a ring, and there without their total.
+fn together() -> Vec<Workload> {
+    let decay = |n: usize| (0..n).map(|j| 0.9f64.powi(j as i32)).collect::<Vec<_>>();
+    vec![
         Workload::Union {
             parts: vec![
                 Workload::Sparse {
@@ -85,7 +103,6 @@ fn workloads() -> Vec<Workload> {
                 Workload::Linear { kernel: vec![1.0; 7], len: 7, center: 0 },
             ],
         },
-        // Several filters of one series: with ends, of sums of neighbours alone, on a ring, and there without their total.
         Workload::Union {
             parts: vec![
                 Workload::Linear { kernel: decay(9), len: 9, center: 0 },
@@ -117,17 +134,6 @@ fn workloads() -> Vec<Workload> {
                 Workload::Circular { kernel: vec![1.0, -1.0, 0.0, 0.0, 0.0] },
             ],
         },
-        Workload::Kronecker {
-            factors: vec![Workload::Linear { kernel: decay(3), len: 3, center: 0 }, Workload::Ranges { len: 2 }],
-        },
-        Workload::Kronecker {
-            factors: vec![
-                Workload::Linear { kernel: vec![2.0; 4], len: 4, center: 0 },
-                Workload::Histogram { len: 2 },
-                Workload::Ranges { len: 3 },
-            ],
-        },
-        Workload::Kronecker { factors: vec![Workload::Ranges { len: 3 }, Workload::Histogram { len: 4 }] },
     ]
 }
 
@@ -169,7 +175,7 @@ struct Case {
 /// Every strategy that can be built.
 fn strategies() -> Vec<(Case, Box<dyn Strategy>)> {
     let mut all = Vec::new();
-    for workload in workloads() {
+    for workload in workloads().into_iter().chain(together()) {
         for (mechanism, law) in mechanisms() {
             let recipe = Recipe { workload: workload.clone(), mechanism, law };
             if let Ok(strategy) = recipe.build() {
