@@ -54,7 +54,7 @@ impl Plan {
     pub fn new(recipe: &Recipe, unit: Unit, domain: Domain, noise_ratio: f64) -> Result<Self, Error> {
         let strategy = recipe.build()?;
         let door = Door::fit(&*strategy, unit, domain, noise_ratio)?;
-        let strategy = door.refined(&*strategy).unwrap_or(strategy);
+        let strategy = door.refined(&*strategy)?.unwrap_or(strategy);
         let input_len = recipe.workload.input_len().unwrap_or(0);
         Ok(Self { strategy, door, input_len, answers_len: recipe.workload.answers_len() })
     }

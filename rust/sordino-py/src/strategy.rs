@@ -249,15 +249,15 @@ impl Strategy {
     }
 
     /// The strategy as it answers under a door's noise: another one where rows have noise of different sizes.
-    fn refined(&self, py: Python<'_>, door: PyRef<'_, Door>) -> Option<Self> {
+    fn refined(&self, py: Python<'_>, door: PyRef<'_, Door>) -> PyResult<Option<Self>> {
         let door = &*door;
-        let core = detached(py, || door.core.refined(&*self.core))?;
-        Some(Self {
+        let core = detached(py, || door.core.refined(&*self.core)).map_err(PyError::from)?;
+        Ok(core.map(|core| Self {
             core: Arc::from(core),
             input_len: self.input_len,
             answers_len: self.answers_len,
             listed: self.listed,
-        })
+        }))
     }
 
     /// Answers from numbers in place of the measured ones, such as projected ones.

@@ -113,7 +113,8 @@ def fit_linear(
         _check_factorization(request, mechanism, factorization)
         if whole is None and mechanism.strategy == "p-identity" and request.integral and not factorization.beside_cells:
             either = [fit_linear(request, mechanism, branching, factorization, whole=False)]
-            with suppress(InvalidParameterError):  # large counts leave no room for whole numbers
+            # Large counts leave no room for whole numbers, and budgets may be that their noises are too uneven.
+            with suppress(InvalidParameterError, UnsupportedMechanismError):
                 either.append(fit_linear(request, mechanism, branching, factorization, whole=True))
             return min(either, key=lambda fitted: fitted.error(request.objective))
         strategy = factorization.build(workload, bool(whole))

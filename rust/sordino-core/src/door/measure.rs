@@ -368,10 +368,17 @@ impl Door {
     }
 
     /// The strategy as it is answered under this door's noise: another one where rows have noise of different sizes.
-    pub fn refined(&self, strategy: &dyn Strategy) -> Option<Box<dyn Strategy>> {
-        let first = self.steps.first()?.gain();
-        let factors: Vec<f64> = self.steps.iter().map(|steps| steps.gain() / first).collect();
-        if factors.iter().all(|factor| *factor == 1.0) { None } else { strategy.refined(&factors) }
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if they differ by more than double precision holds.
+    pub fn refined(&self, strategy: &dyn Strategy) -> Result<Option<Box<dyn Strategy>>, Error> {
+        let gains: Vec<f64> = self.steps.iter().map(Steps::gain).collect();
+        let factors: Vec<f64> = gains.iter().map(|gain| gain / gains[0]).collect();
+        if factors.iter().all(|factor| *factor == 1.0) {
+            return Ok(None);
+        }
+        let uneven = || Error::Unsupported("the noises of the rows differ by more than double precision holds".into());
+        strategy.refined(&factors).map(Some).ok_or_else(uneven)
     }
 
     /// Discrete noise, run by run of rows; none for noise on the grid.

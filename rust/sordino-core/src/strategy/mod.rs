@@ -148,6 +148,9 @@ pub enum Encoding {
     },
 }
 
+/// What the noise of some rows is smaller by than that of others, at most: its square is still a number.
+const MOST_PRECISE: f64 = 1e100;
+
 /// Measured rows in order whose exact integers are all multiples of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {

@@ -11,7 +11,7 @@
 //! alike. No difference of large numbers is taken, however much more precise one level is than another.
 
 use super::boxes::{by_weights, long_axes};
-use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, gcd, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, MOST_PRECISE, Run, Strategy, gcd, integers, table};
 use crate::error::Error;
 use crate::minimize::bfgs;
 use crate::unit::Unit;
@@ -22,8 +22,6 @@ use crate::workload::{Workload, each, intervals, spread};
 pub(super) const WEIGHT_BITS: u32 = 12;
 /// Iterations from each start.
 const ITERATIONS: usize = 60;
-/// What the noise of a level is smaller by, at most: its square is still a number.
-const MOST_PRECISE: f64 = 1e100;
 /// Weight, relative to the others, of sizes that a start leaves out.
 const LITTLE: f64 = -6.0;
 

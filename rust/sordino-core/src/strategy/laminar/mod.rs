@@ -10,7 +10,9 @@ mod solve;
 mod tests;
 mod weights;
 
-use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, integers, not_in_row_space, table};
+use super::{
+    Encoded, Encoding, Geometry, Input, MOST_PRECISE, Run, Strategy, each_row, integers, not_in_row_space, table,
+};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::unit::Unit;
@@ -36,8 +38,6 @@ pub(super) struct Laminar {
     weights: Vec<i64>,
     /// Nodes that are measured.
     measured: Vec<u32>,
-    /// What each measured sum counts with: its weight, and the square of what its noise is smaller by.
-    gains: Vec<f64>,
     solver: Solver,
     geometry: Geometry,
     /// Of [`Strategy::refined`], one a run of measured nodes.
@@ -143,17 +143,14 @@ fn each_product(
     Some(())
 }
 
-/// What each measured sum counts with, and the solver of their least squares.
-fn estimator(forest: &Forest, weights: &[i64], measured: &[u32], factors: &[f64]) -> (Vec<f64>, Solver) {
+/// The solver of the least squares of the measured sums.
+fn estimator(forest: &Forest, weights: &[i64], measured: &[u32], factors: &[f64]) -> Solver {
     let mut gram = vec![0.0; forest.len()];
-    let mut gains = Vec::with_capacity(measured.len());
     for (k, v) in measured.iter().enumerate() {
-        let factor = factors.get(k).unwrap_or(&1.0);
-        let precision = weights[*v as usize] as f64 * factor;
+        let precision = weights[*v as usize] as f64 * factors.get(k).unwrap_or(&1.0).min(MOST_PRECISE);
         gram[*v as usize] = precision * precision;
-        gains.push(precision * factor);
     }
-    (gains, Solver::new(forest, gram))
+    Solver::new(forest, gram)
 }
 
 impl Laminar {
@@ -184,15 +181,15 @@ impl Laminar {
         };
         let weights: Vec<i64> = found.iter().enumerate().map(rounded).collect();
         let measured: Vec<u32> = (0..forest.len() as u32).filter(|v| weights[*v as usize] > 0).collect();
-        let (gains, solver) = estimator(&forest, &weights, &measured, &[]);
-        Ok(Self { forest, weights, measured, gains, solver, geometry, factors: Vec::new() })
+        let solver = estimator(&forest, &weights, &measured, &[]);
+        Ok(Self { forest, weights, measured, solver, geometry, factors: Vec::new() })
     }
 
     /// The same groups, answered for noise that is smaller by a factor on each run of measured nodes.
     pub(super) fn with_factors(&self, factors: &[f64]) -> Self {
         let rows = each_row(&self.steps(), factors);
-        let (gains, solver) = estimator(&self.forest, &self.weights, &self.measured, &rows);
-        Self { gains, solver, factors: factors.to_vec(), ..self.clone() }
+        let solver = estimator(&self.forest, &self.weights, &self.measured, &rows);
+        Self { solver, factors: factors.to_vec(), ..self.clone() }
     }
 
     /// Number of cells.
@@ -266,7 +263,11 @@ impl Laminar {
 
     /// Sums over every node of `G^{-1} Bᵀ y`.
     fn estimates(&self, y: &[f64]) -> Vec<f64> {
-        self.solver.sums(&self.forest, &self.passed_down(self.gains.iter().zip(y).map(|(gain, value)| gain * value)))
+        let mut measured = vec![0.0; self.forest.len()];
+        for (v, value) in self.measured.iter().zip(y) {
+            measured[*v as usize] = value / self.weights[*v as usize] as f64;
+        }
+        self.solver.estimates(&self.forest, &measured)
     }
 
     /// For every node the sum of these numbers of the measured nodes above it and its own.
@@ -345,7 +346,7 @@ impl Strategy for Laminar {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        let variances = self.solver.variances();
+        let variances = self.solver.variances(&self.forest);
         for (slot, (factor, v)) in out.iter_mut().zip(&self.forest.queries) {
             *slot = self.geometry.white() * factor * factor * variances[*v as usize];
         }
@@ -388,7 +389,7 @@ impl Strategy for Laminar {
             }
         }
         let b: Vec<f64> = asked.into_iter().map(|entry| entry.unwrap_or(0.0)).collect();
-        let sums = self.solver.sums(&self.forest, &b);
-        Ok(self.measured.iter().zip(&self.gains).map(|(v, gain)| gain * sums[*v as usize]).collect())
+        let taken = self.solver.combination(&self.forest, &b);
+        Ok(self.measured.iter().map(|v| taken[*v as usize] / self.weights[*v as usize] as f64).collect())
     }
 }

@@ -2,7 +2,11 @@
 //!
 //! Of the cells in `v` alone, with the nodes in it: `S_v = Σ s_c` over the children, `D_v = 1 + g_v S_v`, and
 //! `s_v = 1ᵀG_v^{-1}1 = S_v/D_v` (Sherman & Morrison); of a leaf `s_v = 1/g_v`. The block of `G^{-1}` on `v` is
-//! `G_v^{-1} − κ_v (G_v^{-1}1)(G_v^{-1}1)ᵀ`, `κ_c = g_p/D_p + κ_p/D_p²`, so the variance of the sum of `v` is `s_v − κ_v s_v²`.
+//! `G_v^{-1} − κ_v (G_v^{-1}1)(G_v^{-1}1)ᵀ`, `κ_c = g_p/D_p + κ_p/D_p²`, by which slopes are found.
+//!
+//! Sums are estimated in two sweeps without differences of large numbers, however much more precise some nodes are: up, the sum
+//! of the children moves towards what was measured by `g_v S_v/D_v` of the difference; down, what a parent's sum moved by is
+//! shared among its children by their variances: `V_c = s_c (1 − s_c/S_p) + (s_c/S_p)² V_p`.
 
 use super::forest::Forest;
 
@@ -41,23 +45,73 @@ impl Solver {
     }
 
     /// Variance of the sum of each node at noise of variance 1.
-    pub(super) fn variances(&self) -> Vec<f64> {
-        self.own.iter().zip(&self.around).map(|(s, kappa)| s - kappa * s * s).collect()
-    }
-
-    /// Sums over every node of `G^{-1} b`, `b` given on the leaves.
-    pub(super) fn sums(&self, forest: &Forest, b: &[f64]) -> Vec<f64> {
-        let n = forest.len();
-        // `1ᵀG_v^{-1}b`, and the sum of those of the children.
-        let (mut alpha, mut children) = (vec![0.0; n], vec![0.0; n]);
-        for v in (0..n).rev() {
-            alpha[v] = if forest.is_leaf[v] { b[v] * self.own[v] } else { children[v] / self.grown[v] };
-            if let Some(slot) = children.get_mut(forest.parent[v] as usize) {
-                *slot += forest.copies[v] * alpha[v];
+    pub(super) fn variances(&self, forest: &Forest) -> Vec<f64> {
+        let mut all = self.own.clone();
+        for v in 0..all.len() {
+            if let Some(parent) = all.get(forest.parent[v] as usize).copied() {
+                let (share, siblings) = self.shared(forest, v);
+                all[v] = self.own[v] * siblings + share * share * parent;
             }
         }
-        let tau = forest.pass_down(0.0, |p, tau| (self.gram[p] * children[p] + tau) / self.grown[p]);
-        (0..n).map(|v| alpha[v] - tau[v] * self.own[v]).collect()
+        all
+    }
+
+    /// `s_c/S_p` of a child, and of all the others.
+    fn shared(&self, forest: &Forest, child: usize) -> (f64, f64) {
+        let (own, all) = (self.own[child], self.below[forest.parent[child] as usize]);
+        (own / all, (all - own).max(0.0) / all)
+    }
+
+    /// How far the sum of the children moves towards what was measured.
+    fn taken(&self, v: usize) -> f64 {
+        self.gram[v] * self.below[v] / self.grown[v]
+    }
+
+    /// Least squares of the sum of every node, from what was measured of it, in cells; 0 where nothing was.
+    pub(super) fn estimates(&self, forest: &Forest, measured: &[f64]) -> Vec<f64> {
+        let n = forest.len();
+        let (mut sums, mut children) = (measured.to_vec(), vec![0.0; n]);
+        for v in (0..n).rev() {
+            if !forest.is_leaf[v] {
+                sums[v] = children[v] + self.taken(v) * (measured[v] - children[v]);
+            }
+            if let Some(slot) = children.get_mut(forest.parent[v] as usize) {
+                *slot += sums[v];
+            }
+        }
+        for v in 0..n {
+            let parent = forest.parent[v] as usize;
+            if parent < n {
+                sums[v] += self.shared(forest, v).0 * (sums[parent] - children[parent]);
+            }
+        }
+        sums
+    }
+
+    /// What [`Self::estimates`] of the leaves, times `b`, take of every number: its adjoint.
+    pub(super) fn combination(&self, forest: &Forest, b: &[f64]) -> Vec<f64> {
+        let n = forest.len();
+        // Of the last estimate of every sum, of the first one, and of the sum of the first ones of the children.
+        let (mut last, mut first, mut children) = (b.to_vec(), vec![0.0; n], vec![0.0; n]);
+        for v in (0..n).rev() {
+            first[v] = last[v];
+            let parent = forest.parent[v] as usize;
+            if parent < n {
+                let moved = last[v] * self.shared(forest, v).0;
+                last[parent] += moved;
+                children[parent] -= moved;
+            }
+        }
+        for v in 0..n {
+            if let Some(above) = children.get(forest.parent[v] as usize).copied() {
+                first[v] += above;
+            }
+            if !forest.is_leaf[v] {
+                children[v] += first[v] / self.grown[v];
+                first[v] *= self.taken(v);
+            }
+        }
+        first
     }
 
     /// Slopes of `Σ_v weight_v · variance_v` in `g`, by the adjoint of the two sweeps; of all copies together.

@@ -176,15 +176,15 @@ proptest! {
             prop_assert_eq!(total.iter().sum::<f64>(), forest.len() as f64);
             prop_assert_eq!(stands.len(), forest.len());
             let gram: Vec<f64> = (0..folded.len()).map(|v| logs[v].exp()).collect();
-            let every = Solver::new(&forest, stands.iter().map(|v| gram[*v as usize]).collect()).variances();
-            let few = Solver::new(&folded, gram).variances();
+            let every = Solver::new(&forest, stands.iter().map(|v| gram[*v as usize]).collect()).variances(&forest);
+            let few = Solver::new(&folded, gram).variances(&folded);
             prop_assert!(every.iter().zip(&stands).all(|(t, v)| (t / few[*v as usize] - 1.0).abs() < 1e-12));
             forest = folded;
         }
         let gram: Vec<f64> = (0..forest.len()).map(|v| logs[v % logs.len()].exp()).collect();
         let weights: Vec<f64> = (0..forest.len()).map(|v| 1.0 + (v % 3) as f64).collect();
         let value = |gram: &[f64]| -> f64 {
-            Solver::new(&forest, gram.to_vec()).variances().iter().zip(&weights).map(|(t, w)| t * w).sum()
+            Solver::new(&forest, gram.to_vec()).variances(&forest).iter().zip(&weights).map(|(t, w)| t * w).sum()
         };
         let slopes = Solver::new(&forest, gram.clone()).slopes(&forest, &weights);
         for v in 0..forest.len() {

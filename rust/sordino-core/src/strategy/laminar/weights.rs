@@ -67,7 +67,7 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
     let evaluate = |logits: &[f64]| {
         let (taken, left, shares) = taken(forest, logits);
         let solver = Solver::new(forest, gram(&taken));
-        let value: f64 = solver.variances().iter().zip(weights).map(|(t, w)| t * w).sum::<f64>() / scale;
+        let value: f64 = solver.variances(forest).iter().zip(weights).map(|(t, w)| t * w).sum::<f64>() / scale;
         let slopes = solver.slopes(forest, weights);
         let mut slope = vec![0.0; forest.len()];
         // Of what is left, children first.
