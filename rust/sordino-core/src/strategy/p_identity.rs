@@ -17,6 +17,9 @@ use rayon::prelude::*;
 /// Bits of the largest entry.
 const ENTRY_BITS: i32 = 28;
 
+/// Variance of a weighted sum of the cells, each by its own noise, over that of its measurement, at most.
+const MOST_UNEVEN: f64 = 1e10;
+
 #[derive(Debug, Clone)]
 struct PIdentity {
     workload: Workload,
@@ -95,6 +98,10 @@ impl PIdentity {
         let rows = Matrix::from_fn(p, n, |k, j| found.sums[k * n + j] as f64);
         let mut inner = product(&scaled, &transpose(&rows));
         add_to_diagonal(&mut inner, |k| found.gains[n + k].recip());
+        // A sum that is so much more precise than its cells takes away all digits of what they leave.
+        if !factors.is_empty() && (0..p).any(|k| inner[(k, k)] * found.gains[n + k] > MOST_UNEVEN) {
+            return None;
+        }
         found.shared = product(&invert_lower(&cholesky(&inner)?), &scaled);
         Some(found)
     }

@@ -205,9 +205,12 @@ impl WeightedTree {
 
     /// `Σ_l τ_l/Γ_l` of what `Q_l` leaves of the queries on every level.
     fn error(&self, left: impl Fn(&Level) -> f64) -> f64 {
-        let left: Vec<f64> = self.levels.iter().map(left).collect();
-        let taken = |l: usize| left[l] - left.get(l + 1).unwrap_or(&0.0);
-        self.levels.iter().enumerate().map(|(l, level)| level.inverse * taken(l)).sum()
+        let mut coarser = 0.0;
+        let terms = self.levels.iter().rev().map(|level| {
+            let own = left(level);
+            level.inverse * (own - std::mem::replace(&mut coarser, own))
+        });
+        terms.sum()
     }
 
     /// Variance of the sum of the cells from `first` to `last` at unit noise: `2 qᵀ G^{-1} q`. Sizes are powers of two, so
