@@ -275,10 +275,7 @@ def _filters_diagonal(union: Union) -> float:
         taps, lags = _lags_inside(part) if isinstance(part, Filter) else (np.ones(1), np.zeros(1, dtype=np.int64))
         kernel[lags % length] = taps
     roots = np.sqrt(np.array(union.weights))[:, None]
-    values = np.fft.rfft(roots * kernels)
-    size = np.sqrt(np.sum(np.abs(values) ** 2, axis=0))
-    duals = np.fft.irfft(np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max()), length)
-    products = roots * kernels * duals
+    products = roots * kernels * _duals(roots * kernels)
     asked = sum(weight * part.core.answers_len for part, weight in zip(union.parts, union.weights, strict=True))
     if circular:
         return math.sqrt(n / asked) * float(np.sum(products)) * (1.0 - 1e-9)
@@ -326,10 +323,17 @@ def _dual(taps: Array, lags: NDArray[np.int64], n: int) -> Array:
     """Return that circulant by its lags; no part of it has a spectral norm above 1."""
     ring = np.zeros(2 * n)
     ring[lags % (2 * n)] = taps
-    values = np.fft.rfft(ring)
-    size = np.abs(values)
+    dual: Array = _duals(ring[None])[0]
+    return dual
+
+
+def _duals(kernels: Array) -> Array:
+    """Return circulants in phase with those of the kernels, one a row, that have a spectral norm of 1 together."""
+    values = np.fft.rfft(kernels)
+    size = np.hypot.reduce(np.abs(values), axis=0)
     phases = np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max())
-    return np.fft.irfft(phases, 2 * n)
+    duals: Array = np.fft.irfft(phases, kernels.shape[1])
+    return duals
 
 
 def _nuclear_norm(taps: Array, lags: NDArray[np.int64], n: int) -> float:

@@ -192,8 +192,9 @@ def _has_line(union: Union) -> bool:
     others = [part for part in union.parts if not isinstance(part, AllRanges | RunningSum | Intervals | Histogram)]
     if len(lines) == 1 and Intervals not in lines and not others:
         return True  # they have modes in common
-    windows = [part for part in others if _has_windows(part)] if cells <= _MOST_WITH_WINDOWS else []
-    rows = sum(part.core.answers_len for part in others) - sum(part.core.answers_len for part in windows)
+    if cells <= _MOST_WITH_WINDOWS:
+        others = [part for part in others if not _has_windows(part)]
+    rows = sum(part.core.answers_len for part in others)
     plain = all(part.answer_weights() is None for part in union.parts)
     return bool(lines) and plain and cells > WRITTEN and rows * cells <= _MOST_ROWS
 
@@ -224,7 +225,7 @@ def of_ranges(workload: Workload) -> bool:
 
 
 def _has_windows(workload: Workload) -> bool:
-    return isinstance(workload, Filter) and not isinstance(workload, RunningSum) and workload.has_windows
+    return isinstance(workload, Filter) and workload.has_windows
 
 
 def _of_filters(workload: Workload) -> bool:

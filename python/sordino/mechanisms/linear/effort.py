@@ -61,7 +61,7 @@ def _is_wide(workload: Workload) -> bool:
     cells, answers = workload.core.input_len, workload.core.answers_len
     if cells is None or cells > _WIDE_CELLS:
         return False
-    if not answers < cells or answers > _CELLS["gaussian"]:
+    if answers >= cells or answers > _CELLS["gaussian"]:
         few = few_rows(workload)
         return few is not None and len(few) ** 2 * cells <= _MAX_WORK
     return answers * cells <= _MAX_ENTRIES and answers * answers * cells <= _MAX_WORK

@@ -49,8 +49,7 @@ pub(super) struct Circle {
 
 /// The filter of which a part asks all answers or the later ones: cells are the filter of one tap.
 fn filter_of(part: &Workload, circular: bool) -> Workload {
-    match part {
-        Workload::Tail { of, .. } => (**of).clone(),
+    match part.whole().1 {
         Workload::Histogram { len } if circular => {
             Workload::Circular { kernel: std::iter::once(1.0).chain(std::iter::repeat(0.0)).take(*len).collect() }
         }
@@ -242,10 +241,7 @@ impl Fourier {
         let mut transfers = self.transfers.iter();
         each(self.workload.parts(), out, |part, piece| {
             let transfer = transfers.next().expect("one a part");
-            match part {
-                Workload::Tail { first, .. } => rest(*first, piece, |all| visit(transfer, all)),
-                _ => visit(transfer, piece),
-            }
+            rest(part.whole().0, piece, |all| visit(transfer, all));
         });
     }
 
@@ -392,7 +388,7 @@ impl Strategy for Fourier {
             return self.weights(row);
         }
         let (part, answer) = self.workload.part_of(answer);
-        let first = if let Workload::Tail { first, .. } = &self.workload.parts()[part] { *first } else { 0 };
+        let (first, _) = self.workload.parts()[part].whole();
         let Measured { circle, spectrum, .. } = &self.measured;
         let own: Vec<_> = self.transfers[part].iter().zip(spectrum).map(|(transfer, k)| transfer * k).collect();
         self.weights_on_circle(&circle.row(&own, first + answer))

@@ -78,9 +78,9 @@ impl LeastSquares {
 
     /// Diagonal of `A G⁻¹ Aᵀ`.
     pub(super) fn variances(&self, out: &mut [f64]) {
-        each(self.workload.parts(), out, |part, piece| match part {
-            Workload::Tail { first, of } => rest(*first, piece, |all| self.filter_variances(of, all)),
-            _ => self.filter_variances(part, piece),
+        each(self.workload.parts(), out, |part, piece| {
+            let (first, filter) = part.whole();
+            rest(first, piece, |all| self.filter_variances(filter, all));
         });
     }
 

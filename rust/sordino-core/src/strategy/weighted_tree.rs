@@ -305,7 +305,7 @@ impl Strategy for WeightedTree {
             return None;
         }
         let answers = self.workload.answers_len();
-        let total = self.error(|level| block_trace(&self.workload, level.size).unwrap_or(f64::NAN));
+        let total = self.error(|level| block_trace(&self.workload, level.size).expect("other workloads were refused"));
         let largest = self.workload.is_listed().then(|| {
             let mut variances = vec![0.0; answers];
             self.variances(&mut variances);

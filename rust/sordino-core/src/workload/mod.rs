@@ -287,6 +287,11 @@ impl Workload {
         }
     }
 
+    /// The first answer that is asked for, and the workload whose answers are asked for from there on.
+    pub(crate) fn whole(&self) -> (usize, &Self) {
+        if let Self::Tail { first, of } = self { (*first, of) } else { (0, self) }
+    }
+
     /// Which part an answer of a union is in, and which of its answers it is.
     pub(crate) fn part_of(&self, answer: usize) -> (usize, usize) {
         union::part_of(self.parts(), answer)
@@ -307,10 +312,7 @@ impl Workload {
     /// A factor and the first and last cell of every answer, if each is that multiple of a sum of neighbouring cells: of
     /// filters whose taps are all equal, running sums among them, and of a total.
     pub(crate) fn windows(&self) -> Option<(f64, impl Iterator<Item = (usize, usize)> + use<>)> {
-        let (start, whole) = match self {
-            Self::Tail { first, of } => (*first, &**of),
-            own => (0, own),
-        };
+        let (start, whole) = self.whole();
         let even = |entries: &[f64]| entries.iter().all(|entry| *entry == entries[0]);
         let (entries, len, center, answers) = match whole {
             Self::Linear { kernel, len, center } if even(kernel) => (kernel, *len, *center, *len),
