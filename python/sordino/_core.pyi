@@ -61,6 +61,7 @@ __all__ = [
     "minimum_ellipsoid",
     "nearest_cells",
     "nearest_tables",
+    "nested_bound",
     "optimize_strategy",
     "p_identity",
     "p_identity_of_line",
@@ -978,6 +979,9 @@ def condensed(workload: Workload, weights: NDArray[np.float64] | None = None) ->
 
 def prefix_bound(steps: int, averages: bool, objective: str) -> float:
     """Lower bound on the error of running sums, or averages, of every Gaussian strategy at noise multiplier 1."""
+
+def nested_bound(workload: Workload, weights: NDArray[np.float64] | None = None) -> float:
+    """Lower bound on the total squared error of every Gaussian strategy for nested groups at noise multiplier 1."""
 
 def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDArray[np.float64]:
     """Diagonal of `(AᵀA)^(1/2)`, or a lower bound of it, for ranges and running sums with others on one line."""

@@ -59,8 +59,9 @@ REFERENCE_STEPS = 2**20
 _DENSE = 512
 # The same where few rows stand for all queries.
 _CONDENSED = 1024
-# Answers times squared cells up to which many queries are condensed for a bound.
+# Answers times squared cells, or cells times squared answers, up to which queries are decomposed for a bound; and entries.
 _MOST_WORK = 2**33
+_MOST_ENTRIES = 2**25
 _LONGEST_BOUND = 2**22
 # Floating-point error of the bounds, taken off so that they stay below the truth.
 _SAFE = 1.0 - 1e-11
@@ -114,8 +115,9 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             return _filter_mean(workload)
         case Marginals():
             return _marginals_mean(workload) * _SAFE, "SVD bound"
-        case Matrix(A=np.ndarray() as A, weights=None):
-            return float(np.linalg.norm(A, "nuc")) / math.sqrt(A.size) * _SAFE, "SVD bound"
+        case Matrix(A=np.ndarray() as A, weights=weights):
+            roots = np.ones(len(A)) if weights is None else np.sqrt(weights / weights.mean())
+            return float(np.linalg.norm(A * roots[:, None], "nuc")) / math.sqrt(A.size) * _SAFE, "SVD bound"
         case Kronecker(factors=factors):
             found = [singular_mean(factor) for factor in factors]
             mean = math.prod(value for value, _ in found)
@@ -144,11 +146,16 @@ def diagonal_mean(workload: Workload) -> float:
         case AllRanges() | RunningSum():
             return _line_diagonal(Union([workload]))
         case Union() if not _is_small(workload):
-            return max(_line_diagonal(workload), _parts_mean(workload), _filters_diagonal(workload))
+            lines = max(_line_diagonal(workload), _filters_diagonal(workload))
+            return max(lines, _parts_mean(workload), _nested_diagonal(workload))
         case Kronecker(factors=factors):
             return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * _SAFE
         case Filter(boundary="causal" | "same" | "valid") if workload.steps > _CONDENSED:
             return max(_filters_diagonal(Union([workload])), _condensed_diagonal(workload))
+        case Intervals() if not _is_small(workload):
+            return max(_nested_diagonal(workload), _condensed_diagonal(workload), _intervals_diagonal(workload))
+        case GroupBy() | Matrix() if not _is_small(workload):
+            return max(_nested_diagonal(workload), _condensed_diagonal(workload))
         case _:
             return _condensed_diagonal(workload)
 
@@ -171,6 +178,35 @@ def _is_small(workload: Workload) -> bool:
         and cells <= _CONDENSED
         and workload.core.answers_len * cells**2 <= _MOST_WORK
     )
+
+
+def _intervals_diagonal(workload: Intervals) -> float:
+    """Return the value of some of many cells, evenly chosen: a mechanism that protects all cells protects these.
+
+    `W = AᵀA` counts the intervals that hold two cells: those that begin by the first and end with the second or later.
+    """
+    cells = np.unique(np.linspace(0, workload.length - 1, _CONDENSED).astype(np.int64))
+    count = len(cells)
+    first = np.searchsorted(cells, workload.first)
+    last = np.searchsorted(cells, workload.last, side="right") - 1
+    weights = np.ones(len(first)) if workload.weights is None else workload.weights
+    some = first <= last
+    ends = np.bincount(first[some] * count + last[some], weights[some], count * count).reshape(count, count)
+    upper = np.triu(np.cumsum(np.cumsum(ends, axis=0)[:, ::-1], axis=1)[:, ::-1])
+    values, vectors = np.linalg.eigh(upper + np.triu(upper, 1).T)
+    # Of eigenvalues as small as rounding nothing is claimed.
+    roots = np.sqrt(np.maximum(values - 1e-12 * values[-1], 0.0))
+    return float(np.linalg.norm(vectors**2 @ roots)) / math.sqrt(float(weights.sum())) * (1.0 - 1e-9)
+
+
+def _nested_diagonal(workload: Workload) -> float:
+    """Return the value of sums over nested groups for isometries of nodes in the place of the polar factor; 0 of others."""
+    weights = workload.answer_weights()
+    asked = workload.core.answers_len if weights is None else float(weights.sum())
+    try:
+        return math.sqrt(_core.nested_bound(workload.core, weights) / asked) * _SAFE
+    except UnsupportedMechanismError:
+        return 0.0
 
 
 def _line_diagonal(union: Union) -> float:
@@ -203,13 +239,16 @@ def _parts_mean(union: Union) -> float:
 
 
 def _is_short(workload: Workload) -> bool:
-    """Return whether it is a filter with ends whose few answers are written out."""
-    if not isinstance(workload, Filter) or workload.boundary == "circular":
+    """Return whether there are few answers, which are written out whatever the number of cells."""
+    if isinstance(workload, Filter):
+        # Of few steps the singular values alone are a bound as good.
+        long = workload.boundary == "valid" or workload.steps > _DENSE
+        if workload.boundary == "circular" or not long:
+            return False
+    elif not isinstance(workload, Matrix | Intervals | Union | GroupBy | MarginalQueries):
         return False
-    if workload.boundary != "valid" and workload.steps <= _DENSE:
-        return False  # there the singular values alone are a bound as good
-    answers = workload.core.answers_len
-    return answers <= _CONDENSED and answers**2 * workload.steps <= _MOST_WORK
+    answers, cells = workload.core.answers_len, workload.core.input_len or math.inf
+    return answers <= _CONDENSED and answers**2 * cells <= _MOST_WORK and answers * cells <= _MOST_ENTRIES
 
 
 def _equal_groups_mean(workload: GroupBy) -> float:
@@ -235,7 +274,8 @@ def _equal_groups_mean(workload: GroupBy) -> float:
 def _condensed_mean(workload: Workload) -> tuple[float, str]:
     """Return the value from few rows that have the singular values of all weighted ones; of many, by attributes."""
     m, n = workload.core.answers_len, math.prod(workload.input_shape)
-    if n > _CONDENSED or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges)):
+    large = n > _CONDENSED or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges))
+    if large and not _is_short(workload):
         asked = along_attributes(workload)
         mean = 0.0 if asked is None else chain_mean(asked)
         return (mean * _SAFE, "chain bound") if mean > 0.0 else _NO_BOUND

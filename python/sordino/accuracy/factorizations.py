@@ -38,7 +38,7 @@ MOST_ENTRIES = 2**26
 _MOST_FACTORS = 3
 _MULTIPLIED_OUT = 2**22
 # Cells beyond which fewer rows are looked for, how many, and entries of the matrix.
-_MANY_CELLS = 1024
+_MANY_CELLS = 512
 _FEW_ROWS = (64, 512)
 _MOST_WRITTEN = 2**25
 # Directions that are no more than rounding, and what a row may lose with them, both relatively.

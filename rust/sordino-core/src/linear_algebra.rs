@@ -20,6 +20,11 @@ const TRUSTED: f64 = 1e-10;
 const RANK_TOLERANCE: f64 = 1e-13;
 /// Columns that pass through the cache together.
 const STRIP: usize = 256;
+/// Numbers in a cache line.
+const LINE: usize = 8;
+/// Rows of the blocks that a tall matrix is decomposed by: so many for each column, at least.
+const BLOCK: usize = 16;
+const LEAST_BLOCK: usize = 1024;
 
 /// How the spectrum of a Gram matrix is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +47,18 @@ fn clean<T>(result: T) -> T {
 
 /// A matrix from its rows.
 pub(crate) fn from_rows(rows: usize, columns: usize, entries: &[f64]) -> Matrix {
-    Mat::from_fn(rows, columns, |i, j| entries[i * columns + j])
+    let mut matrix = Mat::zeros(rows, columns);
+    each_entry(rows, columns, |i, j| matrix[(i, j)] = entries[i * columns + j]);
+    matrix
+}
+
+/// Calls `f` for every entry, in an order that reads and writes whole cache lines of rows and of columns.
+fn each_entry(rows: usize, columns: usize, mut f: impl FnMut(usize, usize)) {
+    for start in (0..columns).step_by(LINE) {
+        for i in 0..rows {
+            (start..columns.min(start + LINE)).for_each(|j| f(i, j));
+        }
+    }
 }
 
 /// A matrix from its columns, all of one length.
@@ -53,7 +69,9 @@ pub(crate) fn from_columns(columns: impl Iterator<Item = Vec<f64>>) -> Matrix {
 
 /// The entries of a matrix row by row.
 pub(crate) fn to_rows(matrix: &Matrix) -> Vec<f64> {
-    (0..matrix.nrows()).flat_map(|i| (0..matrix.ncols()).map(move |j| matrix[(i, j)])).collect()
+    let mut entries = vec![0.0; matrix.nrows() * matrix.ncols()];
+    each_entry(matrix.nrows(), matrix.ncols(), |i, j| entries[i * matrix.ncols() + j] = matrix[(i, j)]);
+    entries
 }
 
 /// `X Y`.
@@ -68,7 +86,9 @@ pub(crate) fn transposed_product(x: &Matrix, y: &Matrix) -> Matrix {
 
 /// `Xᵀ`.
 pub(crate) fn transpose(x: &Matrix) -> Matrix {
-    x.transpose().to_owned()
+    let mut transposed = Mat::zeros(x.ncols(), x.nrows());
+    each_entry(x.nrows(), x.ncols(), |i, j| transposed[(j, i)] = x[(i, j)]);
+    transposed
 }
 
 /// The identity.
@@ -183,25 +203,37 @@ pub(crate) fn thin_singular(matrix: &Matrix) -> Option<(Matrix, Vec<f64>, Matrix
 
 /// Singular values, falling.
 pub(crate) fn singular_values(matrix: &Matrix) -> Option<Vec<f64>> {
+    let (rows, columns) = (matrix.nrows(), matrix.ncols());
+    // Those of the triangular factor are the same.
+    if tall(columns, rows) {
+        return singular_values(&upper_factor(&transpose(matrix)));
+    }
     clean(matrix.singular_values()).ok()
 }
 
 /// The upper triangular factor of `M = Q R`, for at least as many rows as columns; signs are arbitrary.
 pub(crate) fn upper_factor(matrix: &Matrix) -> Matrix {
+    if tall(matrix.nrows(), matrix.ncols()) {
+        return upper_factor(&stacked(&blocks(matrix).map(|block| upper_factor(&block)).collect::<Vec<_>>()));
+    }
     clean(matrix.qr()).thin_R().to_owned()
 }
 
 /// `M⁺` for a matrix of full rank; `None` if it is not, numerically.
 pub(crate) fn pseudo_inverse(matrix: &Matrix) -> Option<Matrix> {
     let wide = matrix.nrows() < matrix.ncols();
+    // `M⁺ = R⁻¹ Qᵀ` of `M = Q R`, and `M⁺ = Q R⁻ᵀ` of `Mᵀ = Q R`.
     let (orthonormal, upper) = if wide { thin_qr(&transpose(matrix)) } else { thin_qr(matrix) };
     let diagonal = || (0..upper.nrows()).map(|i| upper[(i, i)].abs());
     let most = diagonal().fold(0.0, f64::max);
     if diagonal().any(|d| d.is_nan() || d <= RANK_TOLERANCE * most) {
         return None;
     }
-    let inverse = solve_upper(&upper, transpose(&orthonormal));
-    Some(if wide { transpose(&inverse) } else { inverse })
+    Some(if wide {
+        divide_by_lower(orthonormal, &transpose(&upper))
+    } else {
+        solve_upper(&upper, transpose(&orthonormal))
+    })
 }
 
 /// `M` or `Mᵀ` along one axis of an array of shape `outer × from × inner`, row-major.
@@ -236,10 +268,9 @@ pub(crate) fn solve_upper(upper: &Matrix, mut x: Matrix) -> Matrix {
 }
 
 /// `X C^{-1}` for lower triangular `C`.
-pub(crate) fn divide_by_lower(x: &Matrix, lower: &Matrix) -> Matrix {
-    let mut transposed = transpose(x);
-    solve_upper_triangular_in_place(lower.transpose(), transposed.as_mut(), Par::Seq);
-    transpose(&clean(transposed))
+pub(crate) fn divide_by_lower(mut x: Matrix, lower: &Matrix) -> Matrix {
+    solve_upper_triangular_in_place(lower.transpose(), x.as_mut().transpose_mut(), Par::Seq);
+    clean(x)
 }
 
 /// Gaussian elimination with complete pivoting: rows and columns in the order of the pivots, and the pivots. The
@@ -347,8 +378,49 @@ pub(crate) fn product_into(out: &mut [f64], x: &[f64], y: &[f64], inner: usize) 
 /// `Q` with orthonormal columns and upper triangular `R`, `M = Q R`, for at least as many rows as columns; signs are
 /// arbitrary.
 pub(crate) fn thin_qr(matrix: &Matrix) -> (Matrix, Matrix) {
+    if tall(matrix.nrows(), matrix.ncols()) {
+        let (bases, factors): (Vec<Matrix>, Vec<Matrix>) = blocks(matrix).map(|block| thin_qr(&block)).unzip();
+        let (turns, upper) = thin_qr(&stacked(&factors));
+        let mut from = 0;
+        let turned: Vec<Matrix> = bases
+            .iter()
+            .zip(&factors)
+            .map(|(basis, factor)| {
+                from += factor.nrows();
+                product(basis, &turns.get(from - factor.nrows()..from, ..).to_owned())
+            })
+            .collect();
+        return (stacked(&turned), upper);
+    }
     let qr = matrix.qr();
     clean((qr.compute_thin_Q(), qr.thin_R().to_owned()))
+}
+
+/// Whether there are so many more rows than columns that blocks of them, each in cache, are faster than the whole.
+fn tall(rows: usize, columns: usize) -> bool {
+    rows > 4 * block_len(columns)
+}
+
+fn block_len(columns: usize) -> usize {
+    (BLOCK * columns).max(LEAST_BLOCK)
+}
+
+/// Blocks of the rows of a tall matrix, none shorter than its columns.
+fn blocks(matrix: &Matrix) -> impl Iterator<Item = Matrix> {
+    let rows = matrix.nrows();
+    let count = rows / block_len(matrix.ncols());
+    (0..count).map(move |k| matrix.get(k * rows / count..(k + 1) * rows / count, ..).to_owned())
+}
+
+/// The rows of all, in order.
+fn stacked(parts: &[Matrix]) -> Matrix {
+    let mut all = Mat::zeros(parts.iter().map(Mat::nrows).sum(), parts[0].ncols());
+    let mut from = 0;
+    for part in parts {
+        all.get_mut(from..from + part.nrows(), ..).copy_from(part);
+        from += part.nrows();
+    }
+    all
 }
 
 /// The lower triangle of `X diag(w) Xᵀ`.
@@ -426,4 +498,28 @@ pub(crate) fn solve_factored(lower: &Matrix, right: &[f64]) -> Vec<f64> {
     solve_lower_triangular_in_place(lower.as_ref(), x.as_mut(), Par::Seq);
     solve_upper_triangular_in_place(lower.transpose(), x.as_mut(), Par::Seq);
     clean(x).col_as_slice(0).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twice in blocks: 2^14 rows of 3 columns have 16 factors, which are one again.
+    #[test]
+    fn tall_matrices_are_decomposed_in_blocks() {
+        let rows = (1 << 14) + 7;
+        let entry = |i: usize, j: usize| ((i * (j + 2)) as f64 * 0.37).sin() * 10f64.powi(j as i32 * 3);
+        let tall = Mat::from_fn(rows, 3, entry);
+        assert!(super::tall(rows, 3));
+        let (basis, upper) = thin_qr(&tall);
+        assert!(residual(&basis, &upper, &tall) < 1e-10 * largest(&tall));
+        assert!(residual(&transpose(&basis), &basis, &identity(3)) < 1e-13);
+        let gram = transposed_product(&tall, &tall);
+        let factor = upper_factor(&tall);
+        assert!(residual(&transpose(&factor), &factor, &gram) < 1e-12 * largest(&gram));
+        assert!((0..3).all(|j| (0..j).all(|i| upper[(j, i)] == 0.0 && factor[(j, i)] == 0.0)));
+        let whole: Vec<f64> = clean(tall.singular_values()).unwrap();
+        let wide = singular_values(&transpose(&tall)).unwrap();
+        assert!(whole.iter().zip(&wide).all(|(a, b)| (a / b - 1.0).abs() < 1e-10));
+    }
 }

@@ -24,7 +24,7 @@ __all__ = ["affords", "improves"]
 _CELLS = {"gaussian": 512, "laplace": 256}
 # The same where the search starts from the blocks of a tree, and writes nothing out but sums.
 _TREE_CELLS = 4096
-_WIDE_CELLS = 2**17
+_WIDE_CELLS = 2**20
 _MAX_ENTRIES = 2**25
 # Multiplications for condensing many rows.
 _MAX_WORK = 2**33

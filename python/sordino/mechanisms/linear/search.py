@@ -52,6 +52,7 @@ _KEPT = 16
 # The balanced root is taken up to this error over its bound; else steps are made, at most so many multiplications.
 _BALANCED = 1.005
 _OPERATIONS = 5 * 10**9
+_CELLS_A_RANK = 128
 
 
 def factorize(
@@ -232,7 +233,8 @@ def _balanced(search: _Search) -> Factorization:
         if found is not None and found.lower is not None and found.upper <= _BALANCED * found.lower:
             return found
         rank, cells = queries.shape
-        steps = max(min(_OPERATIONS // (rank * rank * cells), search.iterations), 1)
+        looked_at = min(cells, max(_CELLS_A_RANK * rank, 1))  # of many cells, by the core
+        steps = max(min(_OPERATIONS // (rank * rank * looked_at), search.iterations), 1)
         start = None if found is None else found.cell_weights
         better = _core.optimize_strategy(queries, "mean", _BALANCED - 1.0, steps, start, search.report)
         return better if found is None or better.upper < found.upper else found

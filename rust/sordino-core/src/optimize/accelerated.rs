@@ -94,7 +94,7 @@ impl Solution {
         Self { lower, upper: Bound { value: point.upper, weights }, iterations: 0 }
     }
 
-    fn gap(&self) -> f64 {
+    pub(super) fn gap(&self) -> f64 {
         self.upper.value / self.lower.value - 1.0
     }
 

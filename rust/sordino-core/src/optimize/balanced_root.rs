@@ -19,13 +19,17 @@ const CONDITION: f64 = 1e-6;
 /// # Errors
 /// [`Error::Unsupported`] if the queries are singular, or nearly.
 pub fn balanced_root(queries: Queries<'_>, progress: Progress<'_>) -> Result<Optimized, Error> {
+    let singular = || Error::Unsupported("the queries are singular, or nearly: they have no balanced root".into());
     let (a, scale) = queries.scaled();
+    if a.nrows() < a.ncols() {
+        return Err(singular());
+    }
     let roots = roots(a.nrows(), None)?;
     let mut weighted = a.clone();
     scale_rows(&mut weighted, |i| roots[i]);
     let (_, values, vectors) = thin_singular(&weighted).ok_or_else(not_converged)?;
-    if values.len() < a.ncols() || values[values.len() - 1] <= CONDITION * values[0] {
-        return Err(Error::Unsupported("the queries are singular, or nearly: they have no balanced root".into()));
+    if values[values.len() - 1] <= CONDITION * values[0] {
+        return Err(singular());
     }
     let rows = transpose(&vectors);
     let power = |exponent: f64| {

@@ -10,13 +10,14 @@
 //! (Denisov et al. 2022; Yuan, Yang, Zhang & Hao 2016). The error of that strategy is
 //! `(Σ s · max_j n_j)^{1/2}`, `n_j = ‖B e_j‖²`, and `Σ_j v_j n_j = Σ s`: at the optimum all `n_j` with `v_j > 0` are equal.
 
-use super::accelerated::{Point, Problem, solve, start};
+use super::accelerated::{Point, Problem, start};
 use super::factorization::{Lower, Optimized, not_converged, nuclear_norm_below, spread, weighted_norm};
 use super::linear_algebra::{
     Matrix, Precision, left_singular, scale_columns, scale_rows, squared_columns, transposed_product,
 };
 use super::queries::Queries;
 use super::range::Range;
+use super::working_set::solve_mean;
 use super::{Progress, Target};
 use crate::error::Error;
 
@@ -72,16 +73,16 @@ pub fn mean_strategy(
     let mut weighted = a.clone();
     scale_rows(&mut weighted, |i| roots[i]);
     let range = Range::new(&weighted)?;
-    let mut program = Mean(&range);
     let start = start(target, a.ncols(), &[(0, &range.active)])?;
     let solution =
-        solve(&mut program, Target { start: start.as_deref(), ..target }, progress).ok_or_else(not_converged)?;
+        solve_mean(&range, Target { start: start.as_deref(), ..target }, progress).ok_or_else(not_converged)?;
     let lower = Lower {
         query_weights: roots.iter().map(|root| root * root).collect(),
         cell_weights: spread(a.ncols(), &range.active, &solution.lower.weights),
         value: nuclear_norm_below(&range.weighted(&solution.lower.weights)).ok_or_else(not_converged)?,
     };
-    let (vectors, values) = program.spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(not_converged)?;
+    let (vectors, values) =
+        Mean(&range).spectrum(&solution.upper.weights, Precision::Careful).ok_or_else(not_converged)?;
     let factors = factors(&range, (vectors, &values), &roots);
     Optimized::new(&a, scale, factors, |decode| weighted_norm(decode, &roots), lower, solution.iterations)
 }

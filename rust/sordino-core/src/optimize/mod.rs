@@ -13,7 +13,8 @@
 //! | `table_cover/` | marginal tables to measure, and their shares of the ℓ1 sensitivity | root mean squared error, ε = 1 |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //!
-//! `condense.rs` makes few rows of many queries first, where the mean error is wanted.
+//! `condense.rs` makes few rows of many queries first, where the mean error is wanted, and `working_set.rs` looks at some of many
+//! cells.
 //!
 //! What no mechanism can do, matrix mechanism or not, is in `lower_bounds/`; the discrepancy of the queries, which
 //! measures the same thing, in `discrepancy/`.
@@ -63,6 +64,7 @@ mod tests;
 mod triangular;
 mod tridiagonal;
 mod volume;
+mod working_set;
 mod worst_strategy;
 
 pub use balanced_root::balanced_root;

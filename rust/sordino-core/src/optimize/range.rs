@@ -54,10 +54,12 @@ impl Range {
         }
     }
 
-    /// `R diag(√v)` for weights of the active columns.
+    /// `R diag(√v)` for weights of the active columns, without those of weight zero.
     pub(super) fn weighted(&self, weights: &[f64]) -> Matrix {
-        let mut weighted = self.reduced.clone();
-        scale_columns(&mut weighted, |j| weights[j].sqrt());
+        let some: Vec<usize> = (0..weights.len()).filter(|j| weights[*j] != 0.0).collect();
+        let mut weighted =
+            if some.len() == weights.len() { self.reduced.clone() } else { select_columns(&self.reduced, &some) };
+        scale_columns(&mut weighted, |j| weights[some[j]].sqrt());
         weighted
     }
 }

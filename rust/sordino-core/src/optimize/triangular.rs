@@ -42,7 +42,7 @@ pub fn triangular(size: usize, strategy: &[f64], queries: &[f64]) -> Result<Tria
     let mut rotated = rotate(&from_rows(size, size, strategy));
     let bound = column_bound(&rotated);
     scale_columns(&mut rotated, |_| 1.0 / bound);
-    let decode = divide_by_lower(&queries, &rotated);
+    let decode = divide_by_lower(queries.clone(), &rotated);
     let error = residual(&decode, &rotated, &queries);
     if error.is_nan() || error > RECONSTRUCTION * largest(&queries) {
         return Err(Error::invalid("strategy", "is not invertible in double precision"));

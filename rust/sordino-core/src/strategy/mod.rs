@@ -53,7 +53,7 @@ pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
 pub use fourier::fourier_union;
 pub use keyed_sketch::keyed_sketch;
-pub use laminar::laminar;
+pub use laminar::{laminar, nested_bound};
 pub use marginal_queries::{Rows, marginal_queries};
 pub use p_identity::p_identity;
 pub use points::PointSummary;

@@ -168,6 +168,15 @@ impl Forest {
         (folded, total, stands)
     }
 
+    /// What is asked of every node: of its queries the squared factors, times the weights of their squared errors.
+    pub(super) fn asked(&self, answer_weights: Option<&[f64]>) -> Vec<f64> {
+        let mut asked = vec![0.0; self.len()];
+        for (t, (factor, node)) in self.queries.iter().enumerate() {
+            asked[*node as usize] += factor * factor * answer_weights.map_or(1.0, |weights| weights[t]);
+        }
+        asked
+    }
+
     pub(super) fn len(&self) -> usize {
         self.parent.len()
     }

@@ -4,11 +4,14 @@
 //! over the forest of the groups: the inverse, the variances, and the search for the weights of least error. Measured are
 //! `round(2^b √g_v)` times the counts, in exact integers; decoding and variances are those of the rounded weights.
 
+mod bound;
 mod forest;
 mod solve;
 #[cfg(test)]
 mod tests;
 mod weights;
+
+pub use bound::nested_bound;
 
 use super::{
     Encoded, Encoding, Geometry, Input, MOST_PRECISE, Run, Strategy, each_row, integers, not_in_row_space, table,
@@ -163,10 +166,7 @@ impl Laminar {
         most: Option<u64>,
     ) -> Result<Self, Error> {
         let forest = Forest::of(workload)?;
-        let mut asked = vec![0.0; forest.len()];
-        for (t, (factor, node)) in forest.queries.iter().enumerate() {
-            asked[*node as usize] += factor * factor * answer_weights.map_or(1.0, |weights| weights[t]);
-        }
+        let asked = forest.asked(answer_weights);
         let cost = |size: usize| unit.map_or(1.0, |unit| unit.reach(size) as f64 / unit.reach(1) as f64);
         let found = weights::best(&forest, &asked, geometry == Geometry::L1, &cost);
         let largest = found.iter().zip(&forest.sizes).map(|(g, size)| g.sqrt() * *size as f64).fold(1.0, f64::max);
