@@ -59,7 +59,7 @@ REFERENCE_STEPS = 2**20
 _DENSE = 512
 # The same where few rows stand for all queries.
 _CONDENSED = 1024
-# Answers times squared cells, or cells times squared answers, up to which queries are decomposed for a bound; and entries.
+# Answers times squared cells, or cells times squared answers, up to which queries are decomposed; and entries.
 _MOST_WORK = 2**33
 _MOST_ENTRIES = 2**25
 _LONGEST_BOUND = 2**22
@@ -200,7 +200,7 @@ def _intervals_diagonal(workload: Intervals) -> float:
 
 
 def _nested_diagonal(workload: Workload) -> float:
-    """Return the value of sums over nested groups for isometries of nodes in the place of the polar factor; 0 of others."""
+    """Return the value of sums over nested groups, for isometries of nodes in the place of the polar factor; else 0."""
     weights = workload.answer_weights()
     asked = workload.core.answers_len if weights is None else float(weights.sum())
     try:

@@ -114,8 +114,9 @@ class Factorization:
         certificate: Proof of a lower bound, None if the search gives none.
         gap: `error/lower - 1` for the error of this strategy, None without a certificate.
         iterations: Evaluations of the program.
-        beside_cells: Whether the factor is Θ alone, weighted sums beside all cells, a column of sum t divided by 1 + t:
-            what is measured of ranges and running sums of so many cells that it is not written out.
+        beside_cells: Whether each factor is Θ alone, weighted sums beside all cells, a column of sum t divided by
+            1 + t: what is measured of ranges and running sums of so many cells that it is not written out, and along
+            the axes of products. Empty if none is.
     """
 
     kind: str
@@ -128,7 +129,7 @@ class Factorization:
     certificate: Certificate | None = field(default=None, repr=False)
     gap: float | None = None
     iterations: int = 0
-    beside_cells: bool = False
+    beside_cells: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         # Shared by all who asked for the same search.
@@ -143,10 +144,10 @@ class Factorization:
     @property
     def entries(self) -> int:
         """Number of entries of the measured matrix."""
+        sizes = [factor.shape for factor in self.factors]
         if self.beside_cells:
-            sums, cells = self.factors[0].shape
-            return int((sums + cells) * cells)
-        return math.prod(factor.size for factor in self.factors)
+            sizes = [(k + beside * n, n) for (k, n), beside in zip(sizes, self.beside_cells, strict=True)]
+        return math.prod(k * n for k, n in sizes)
 
     @property
     def matrix(self) -> Array:
@@ -157,12 +158,19 @@ class Factorization:
         """
         if self.entries > MOST_ENTRIES:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
-        product = self.factors[0]
-        if self.beside_cells:
-            return np.asarray(np.vstack([np.eye(product.shape[1]), product]) / (1.0 + product.sum(axis=0)))
-        for factor in self.factors[1:]:
+        product, *rest = self._written_out()
+        for factor in rest:
             product = np.asarray(np.kron(product, factor), dtype=np.float64)
         return product
+
+    def _written_out(self) -> list[Array]:
+        """Return the factors, those beside the cells with the cells."""
+        if not self.beside_cells:
+            return list(self.factors)
+        return [
+            np.vstack([np.eye(factor.shape[1]), factor]) / (1.0 + factor.sum(axis=0)) if beside else factor
+            for factor, beside in zip(self.factors, self.beside_cells, strict=True)
+        ]
 
     @cached_property
     def inverse(self) -> Array:
@@ -181,7 +189,10 @@ class Factorization:
             InvalidParameterError: The workload is outside the measured row space, or shapes differ.
         """
         if self.beside_cells:
-            return _core.Strategy.p_identity(workload.core, self.factors[0])
+            if len(self.factors) == 1:
+                return _core.Strategy.p_identity(workload.core, self.factors[0])
+            sums = [factor if beside else None for factor, beside in zip(self.factors, self.beside_cells, strict=True)]
+            return _core.Strategy.p_identity_product(workload.core, sums)
         blocks = list(self.blocks) if self.blocks is not None and self.law == "laplace" else None
         # Every factor of a product costs bits of the others: many small ones are multiplied out.
         small = len(self.factors) > _MOST_FACTORS and self.entries <= _MULTIPLIED_OUT
@@ -201,7 +212,7 @@ class Factorization:
             "certificate": None if self.certificate is None else self.certificate.to_json(),
             "gap": self.gap,
             "iterations": self.iterations,
-            **({"beside_cells": True} if self.beside_cells else {}),
+            **({} if not self.beside_cells else {"beside_cells": _one_or_all(self.beside_cells)}),
         }
 
     @classmethod
@@ -235,11 +246,14 @@ class Factorization:
             raise PlanFileError("the plan's blocks are no positive lengths")
         if iterations < 0 or (gap is not None and not 0.0 <= float(gap) < math.inf):
             raise PlanFileError("the plan's search is out of range")
-        beside = record.get("beside_cells", False)
+        beside = record.get("beside_cells", [])
+        beside = [beside] if isinstance(beside, bool) else beside
         if (
             record["objective"] not in ("mean", "max")
             or not isinstance(record["body"], bool)
-            or type(beside) is not bool
+            or not isinstance(beside, list)
+            or not all(type(own) is bool for own in beside)
+            or len(beside) not in {0, len(factors)}
         ):
             raise PlanFileError("the plan's objective or noise is out of range")
         return cls(
@@ -253,8 +267,13 @@ class Factorization:
             certificate=certificate,
             gap=None if gap is None else float(gap),
             iterations=iterations,
-            beside_cells=beside,
+            beside_cells=tuple(beside) if any(beside) else (),
         )
+
+
+def _one_or_all(beside: tuple[bool, ...]) -> bool | list[bool]:
+    """Return what a file says: of one factor that alone."""
+    return beside[0] if len(beside) == 1 else list(beside)
 
 
 def certify(

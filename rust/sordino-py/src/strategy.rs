@@ -173,6 +173,22 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// The same along the axes of a product, None for cells or totals that are measured as they are.
+    #[staticmethod]
+    fn p_identity_product(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        sums: Vec<Option<PyReadonlyArray2<'_, f64>>>,
+    ) -> PyResult<Self> {
+        let sums: Vec<Option<Vec<f64>>> = sums
+            .iter()
+            .map(|own| own.as_ref().map(|own| Ok(own.as_slice()?.to_vec())).transpose())
+            .collect::<PyResult<_>>()?;
+        let core = &workload.0;
+        let core = detached(py, || strategy::p_identity_product(core, &sums)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// Marginal queries by a matrix for each attribute, none for levels as they are: Gaussian noise of what no constant has of
     /// its queries, Laplace noise of all of them.
     #[staticmethod]

@@ -64,9 +64,10 @@ from sordino.workloads import (
 )
 from sordino.workloads.recognition import along_attributes
 
-__all__ = ["MECHANISMS", "WRITTEN", "Mechanism", "of_ranges"]
+__all__ = ["MECHANISMS", "WHOLE_PRODUCT", "WRITTEN", "Mechanism", "of_ranges"]
 
 WRITTEN = 1024
+WHOLE_PRODUCT = 256
 """Cells up to which queries are written out for one decomposition."""
 
 _MOST_ROOTS = 2

@@ -1,9 +1,10 @@
 """Which searches are made without being named: from public sizes alone."""
 
+import operator
 from typing import TYPE_CHECKING
 
 from sordino.accuracy.factorizations import few_rows, kronecker_factors, on_distinct_cells
-from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
+from sordino.mechanisms.linear.catalogue import WHOLE_PRODUCT, WRITTEN, of_ranges
 from sordino.workloads import (
     AllRanges,
     Filter,
@@ -26,6 +27,8 @@ _CELLS = {"gaussian": 512, "laplace": 256}
 _TREE_CELLS = 4096
 _WIDE_CELLS = 2**20
 _MAX_ENTRIES = 2**25
+# Cells of a product times those along its axes, some ten of which share a sum.
+_MOST_ALONG_AXES = 2**34
 # Multiplications for condensing many rows.
 _MAX_WORK = 2**33
 
@@ -38,6 +41,8 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     if strategy == "balanced" and (affords(request, law) or _attained(workload, request.objective)):
         return False
     most = WRITTEN if strategy == "balanced" else _CELLS[law]
+    if strategy == "p-identity" and isinstance(workload, Kronecker) and (workload.core.input_len or 0) > WHOLE_PRODUCT:
+        return request.integral and request.objective == "mean" and _quick_along_axes(workload)
     if strategy == "p-identity" and of_ranges(workload):
         if WRITTEN < (workload.core.input_len or 0) <= _TREE_CELLS:
             return request.integral and request.objective == "mean"
@@ -46,6 +51,15 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     parts = kronecker_factors(workload) if by_factor else (workload,)
     objective = "mean" if strategy == "balanced" else request.objective
     return all(_quick(part, objective, most) or (strategy == "balanced" and _is_wide(part)) for part in parts)
+
+
+def _quick_along_axes(workload: Kronecker) -> bool:
+    """Whether cells and sums along every axis are found, and measured, in seconds."""
+    factors = [factor for factor in workload.factors if type(factor) is not Histogram]
+    sizes = [factor.core.input_len or 0 for factor in factors]
+    most = [_TREE_CELLS if of_ranges(factor) else _CELLS["laplace"] for factor in factors]
+    work = sum(sizes) * (workload.core.input_len or 0)
+    return work <= _MOST_ALONG_AXES and all(map(operator.le, sizes, most))
 
 
 def _quick(workload: Workload, objective: "Objective", most: int) -> bool:

@@ -18,6 +18,7 @@ from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
 from sordino.mechanisms.linear.fit import LinearFit, least_gaussian_error
 from sordino.mechanisms.linear.fitting import fit_linear, with_best_branching
+from sordino.mechanisms.linear.measurement import Part
 from sordino.mechanisms.linear.search import Progress
 from sordino.mechanisms.linear.split import choose_parts
 from sordino.privacy.units import AddRemove, ReplaceOne
@@ -179,10 +180,11 @@ class _Linear(Family):
         if not mechanism.factored if stored is not None else mechanism.searched(request.workload):
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")
         found = None if stored is None else Factorization.from_json(stored, request.workload, request.unit)
-        parts = tuple((name, option) for name, option in record.get("parts", ()))
-        sound = all(type(name) is str and type(option) is int for name, option in parts)
-        if not sound or bool(parts) != (mechanism.strategy == "split"):
+        measured = record.get("parts", [])
+        of = request.workload.parts if isinstance(request.workload, Union) else ()
+        if len(measured) != (len(of) if mechanism.strategy == "split" else 0):
             raise PlanFileError("the plan's mechanism and its parts do not belong together")
+        parts = tuple(Part.from_json(each, part, request.unit) for each, part in zip(measured, of, strict=False))
         return fit_linear(request, mechanism, int(record["branching"]), found, parts=parts)
 
 

@@ -140,7 +140,7 @@ class LinearFit(LinearMeasurement):
         return {
             "noise_ratio": self.ratio,
             "branching": self.branching,
-            **({"parts": [list(part) for part in self.parts]} if self.parts else {}),
+            **({"parts": [part.to_json() for part in self.parts]} if self.parts else {}),
             "factorization": None if found is None else found.to_json(),
             "sensitivity": self.sensitivity,
             "bound": None if bound is None else {"name": bound.name, "value": bound.value, "class": bound.mechanisms},
@@ -163,8 +163,8 @@ class LinearFit(LinearMeasurement):
             )
         if self.mechanism.strategy == "tree":
             lines.insert(0, f"branching      {self.branching}")
-        for number, (name, _) in enumerate(self.parts, 1):
-            lines.insert(number - 1, f"part {number:<10}{name}")
+        for number, part in enumerate(self.parts, 1):
+            lines.insert(number - 1, f"part {number:<10}{part.mechanism}")
         lines += [*self._total_lines(), *advice(self.request)]
         return [*lines, *self._limit_lines(), *self._search_lines(), *self._recovery_lines(), *self._bound_lines()]
 

@@ -18,7 +18,7 @@ from sordino.mechanisms.linear.attributes import by_attributes
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
 from sordino.mechanisms.linear.common_noise import common_noise
 from sordino.mechanisms.linear.fit import LinearFit
-from sordino.mechanisms.linear.measurement import door_of
+from sordino.mechanisms.linear.measurement import Part, door_of
 from sordino.mechanisms.linear.projections import universal_bound
 from sordino.mechanisms.linear.search import Progress, factorize
 from sordino.mechanisms.linear.worst_level import worst_level
@@ -84,7 +84,7 @@ def fit_linear(
     progress: Progress | None = None,
     *,
     whole: bool | None = None,
-    parts: tuple[tuple[str, int], ...] = (),
+    parts: tuple[Part, ...] = (),
 ) -> LinearFit:
     """Build the mechanism's strategy for the workload and fit the door to it.
 
@@ -95,7 +95,7 @@ def fit_linear(
         factorization: What it measures, if it was searched for before.
         progress: Told about the search.
         whole: Whether of whole counts whole numbers are measured, whose noise is discrete; what is better if None.
-        parts: Of 'split' the mechanisms of the parts and their options.
+        parts: Of 'split' how each part is measured.
 
     Raises:
         UnsupportedMechanismError: The mechanism does not serve the workload or the privacy.
@@ -172,7 +172,7 @@ def with_best_branching(request: Request, mechanism: Mechanism, progress: Progre
 
 
 def _closed_form(
-    request: Request, mechanism: Mechanism, branching: int, parts: tuple[tuple[str, int], ...] = ()
+    request: Request, mechanism: Mechanism, branching: int, parts: tuple[Part, ...] = ()
 ) -> _core.Strategy:
     workload = request.workload
     if mechanism.strategy == "split":
@@ -200,7 +200,7 @@ def _closed_form(
     return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
 
 
-def _split(request: Request, law: Law, parts: tuple[tuple[str, int], ...]) -> _core.Strategy:
+def _split(request: Request, law: Law, parts: tuple[Part, ...]) -> _core.Strategy:
     """Return the strategy that measures each part of a union by the mechanism that is named.
 
     Raises:
@@ -210,15 +210,21 @@ def _split(request: Request, law: Law, parts: tuple[tuple[str, int], ...]) -> _c
     if not isinstance(workload, Union) or len(parts) != len(workload.parts):
         raise UnsupportedMechanismError("'split' measures the parts of a union")
     strategies, weights = [], []
-    for (name, branching), part, weight in zip(parts, workload.parts, workload.weights, strict=True):
-        mechanism = known.get(name)
-        if mechanism is None or mechanism.projected or mechanism.recovered or mechanism.searched(part):
-            raise UnsupportedMechanismError("a part of a union is measured by a closed form")
-        if branching not in mechanism.branchings(part):
+    for chosen, part, weight in zip(parts, workload.parts, workload.weights, strict=True):
+        mechanism, found = known.get(chosen.mechanism), chosen.factorization
+        if mechanism is None or mechanism.projected or mechanism.recovered:
+            raise UnsupportedMechanismError("a part of a union is measured by a mechanism of independent noise")
+        if mechanism.searched(part) == (found is None):
+            raise UnsupportedMechanismError("a part of a union and what it measures do not belong together")
+        if chosen.branching not in mechanism.branchings(part):
             raise UnsupportedMechanismError("a part of a union has an option that its mechanism does not take")
         own = replace(request, workload=part, constraint=None)
         _check_served(own, mechanism)
-        strategies.append(_closed_form(own, mechanism, branching))
+        if found is None:
+            strategies.append(_closed_form(own, mechanism, chosen.branching))
+        else:
+            _check_factorization(own, mechanism, found)
+            strategies.append(found.build(part))
         inner = part.answer_weights()
         weights.append(weight * (1.0 if inner is None else float(inner.mean())))
     return _core.Strategy.split(workload.core, strategies, weights, request.unit.relation(), request.objective)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,14 +26,41 @@ from sordino.accuracy.lattice_half_widths import (
     standard_deviation,
 )
 from sordino.accuracy.staircase import Staircase
-from sordino.errors import UnsupportedMechanismError
+from sordino.errors import PlanFileError, UnsupportedMechanismError
 from sordino.mechanisms.fits import Domain, DoorFit
 from sordino.mechanisms.linear.catalogue import Mechanism
 from sordino.privacy.costs import Cost
 from sordino.privacy.units import Unit
-from sordino.workloads.base import Array
+from sordino.workloads.base import Array, Workload
 
-__all__ = ["LinearMeasurement", "answers_of_table", "door_of"]
+__all__ = ["LinearMeasurement", "Part", "answers_of_table", "door_of"]
+
+
+class Part(NamedTuple):
+    """How a part of a union is measured: by which mechanism, its option, and what was searched for, if anything was."""
+
+    mechanism: str
+    branching: int
+    factorization: Factorization | None = None
+
+    def to_json(self) -> list[Any]:
+        """Return the part as a record; arrays stay arrays."""
+        found = self.factorization
+        return [self.mechanism, self.branching, *([] if found is None else [found.to_json()])]
+
+    @classmethod
+    def from_json(cls, record: Any, workload: Workload, unit: Unit) -> Part:
+        """Rebuild from a record that is not trusted.
+
+        Raises:
+            PlanFileError: A field is missing or out of range.
+        """
+        match record:
+            case [str() as name, int() as branching, *found] if type(branching) is int and len(found) < 2:
+                factorizations = [Factorization.from_json(each, workload, unit) for each in found]
+                return cls(name, branching, *factorizations)
+            case _:
+                raise PlanFileError("the plan's parts are not named")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +80,7 @@ class LinearMeasurement(DoorFit):
         max_stderr: Largest standard deviation of an answer; None for a sketch, and for ranges of more than
             11584 cells, of which the mean alone is known.
         factorization: What is measured, for mechanisms that search for it, with the certificate of its optimality.
-        parts: Of a union whose parts are measured one by one, their mechanisms and options.
+        parts: Of a union whose parts are measured one by one, how each is.
         passed_over: A fit with less error that `auto` left, since it clamps cells that no declared `max_value` bounds.
     """
 
@@ -69,7 +97,7 @@ class LinearMeasurement(DoorFit):
     _stderr: Array | None = field(repr=False)
     factorization: Factorization | None = field(default=None, repr=False)
     passed_over: LinearMeasurement | None = field(default=None, repr=False)
-    parts: tuple[tuple[str, int], ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @property
     def stderr(self) -> Array:

@@ -25,9 +25,9 @@ from sordino.accuracy.factorizations import (
 )
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
+from sordino.mechanisms.linear.catalogue import WHOLE_PRODUCT, WRITTEN, of_ranges
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
-from sordino.workloads import Intervals, Kronecker, Matrix, Union, Workload
+from sordino.workloads import GroupBy, Histogram, Intervals, Kronecker, Matrix, Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.recognition import recognised
 
@@ -338,23 +338,58 @@ def _dense(search: _Search) -> Factorization:
 
 
 def _p_identity(search: _Search) -> Factorization:
-    """The cells and a few weighted sums of them, independent Laplace noise."""
-    if of_ranges(search.workload) and (search.workload.core.input_len or 0) > WRITTEN:
-        return _of_line(search)
-    found = _core.p_identity(_one(search), _blocks(search.workload), search.iterations, search.report)
+    """The cells and a few weighted sums of them, independent Laplace noise; of large products along each axis.
+
+    ℓ1 norms of columns multiply, and so do errors.
+    """
+    factors = kronecker_factors(search.workload)
+    if len(factors) == 1 or (search.workload.core.input_len or 0) <= WHOLE_PRODUCT:
+        return _beside_cells(search, search.workload)
+    found = {factor: _along_axis(search, factor) for factor in dict.fromkeys(factors)}
+    sums = [found[factor] for factor in factors]
+    if not any(own is not None and len(own) for own in sums):
+        raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error along any axis")
+    return Factorization(
+        search.kind,
+        search.law,
+        search.objective,
+        tuple(
+            np.ones((1, factor.core.input_len or 0)) if own is None else own
+            for own, factor in zip(sums, factors, strict=True)
+        ),
+        beside_cells=tuple(own is not None for own in sums),
+    )
+
+
+def _along_axis(search: _Search, factor: Workload) -> Array | None:
+    """Return the weighted sums beside the cells of an axis, shape (sums, cells); None of a total, which is measured."""
+    cells = factor.core.input_len or 0
+    if type(factor) is Histogram:
+        return np.zeros((0, cells), dtype=np.float64)
+    if isinstance(factor, GroupBy) and factor.core.answers_len == 1:
+        return None
+    found = _beside_cells(search, factor)
+    (rows,) = found.factors
+    return rows if found.beside_cells else np.ascontiguousarray(rows[cells:] / np.diag(rows[:cells]))
+
+
+def _beside_cells(search: _Search, workload: Workload) -> Factorization:
+    if of_ranges(workload) and (workload.core.input_len or 0) > WRITTEN:
+        return _of_line(search, workload)
+    _check_size(workload)
+    found = _core.p_identity(condensed(workload)[0], _blocks(workload), search.iterations, search.report)
     return _found(search, search.note(found))
 
 
-def _of_line(search: _Search) -> Factorization:
+def _of_line(search: _Search, workload: Workload) -> Factorization:
     """The same of so many cells that queries and cells are not written out: from the blocks of a tree."""
-    workload = search.workload
     start = _blocks(workload) if (workload.core.input_len or 0) <= _LINE_CELLS else None
     parts = workload.parts if isinstance(workload, Union) else ()
     if start is None or any(part.answer_weights() is not None for part in parts):
         raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")
     weights = list(workload.weights) if isinstance(workload, Union) else None
     found = search.note(_core.p_identity_of_line(workload.core, weights, start, search.iterations, search.report))
-    return replace(_found(search, found), beside_cells=True)
+    return replace(_found(search, found), beside_cells=(True,))
 
 
 def _blocks(workload: Workload) -> Array | None:

@@ -8,40 +8,52 @@ from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Request, fit_all
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
+from sordino.mechanisms.linear.effort import affords
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.fitting import with_best_branching
-from sordino.workloads import Union, Workload
+from sordino.mechanisms.linear.measurement import Part
+from sordino.workloads import Union
 
 __all__ = ["choose_parts"]
 
 # What projects, recovers or shares noise is of a whole plan.
 _WHOLE = {"split", "identity-common", "isotonic", "threshold", "compressive"}
+# What is searched for where closed forms have more error, in seconds for many parts.
+_SEARCHED = {"p-identity"}
 
 
-def choose_parts(request: Request, law: Law) -> tuple[tuple[str, int], ...]:
-    """Return the closed form of least error for each part of a union, and its option: public, costs no privacy.
+def choose_parts(request: Request, law: Law) -> tuple[Part, ...]:
+    """Return how each part of a union is measured with the least error: public, costs no privacy.
 
     Raises:
-        UnsupportedMechanismError: The workload is no union of several parts, or a part has no closed form.
+        UnsupportedMechanismError: The workload is no union of several parts, or a part has no strategy of its own.
     """
     workload = request.workload
     if not isinstance(workload, Union) or len(workload.parts) == 1:
         raise UnsupportedMechanismError("parts are those of a union")
     best = {part: _best(replace(request, workload=part, constraint=None, noise=law)) for part in workload.parts}
-    return tuple((fit.mechanism.name, fit.branching) for fit in map(best.__getitem__, workload.parts))
+    return tuple(
+        Part(fit.mechanism.name, fit.branching, fit.factorization) for fit in map(best.__getitem__, workload.parts)
+    )
 
 
 def _best(request: Request) -> LinearFit:
-    serving = (mechanism for mechanism in MECHANISMS if _serves(mechanism, request.workload))
+    serving = (mechanism for mechanism in MECHANISMS if _serves(mechanism, request))
     fits, _ = fit_all(serving, request, lambda mechanism: with_best_branching(request, mechanism))
     # Shares are of independent noise; others have a norm on blocks.
     fits = [fit for fit in fits if fit.strategy.geometry in {"l1", "l2"}]
     if not fits:
-        raise UnsupportedMechanismError("a part of the union has no closed form with this noise")
+        raise UnsupportedMechanismError("a part of the union has no strategy with this noise")
     return min(fits, key=lambda fit: fit.error(request.objective))
 
 
-def _serves(mechanism: Mechanism, workload: Workload) -> bool:
-    if not mechanism.automatic or mechanism.strategy in _WHOLE or mechanism.searched(workload):
+def _serves(mechanism: Mechanism, request: Request) -> bool:
+    if not mechanism.automatic or mechanism.strategy in _WHOLE:
         return False
-    return mechanism.serves(workload)
+    if mechanism.searched(request.workload) and not _searches(mechanism, request):
+        return False
+    return mechanism.serves(request.workload)
+
+
+def _searches(mechanism: Mechanism, request: Request) -> bool:
+    return mechanism.strategy in _SEARCHED and affords(request, mechanism.law, mechanism.strategy)

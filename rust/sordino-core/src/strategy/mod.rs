@@ -57,7 +57,7 @@ pub use laminar::{laminar, nested_bound};
 pub use marginal_queries::{Rows, marginal_queries};
 pub use p_identity::p_identity;
 pub use points::PointSummary;
-pub use product::nested_product;
+pub use product::{nested_product, p_identity_product};
 pub use recipe::{Mechanism, Recipe};
 pub use split::split;
 pub use weighted_tree::tree_blocks;

@@ -21,7 +21,7 @@ const ENTRY_BITS: i32 = 28;
 const MOST_UNEVEN: f64 = 1e10;
 
 #[derive(Debug, Clone)]
-struct PIdentity {
+pub(super) struct PIdentity {
     workload: Workload,
     /// `d_j`.
     own: Vec<i64>,
@@ -45,6 +45,9 @@ struct PIdentity {
 /// negative, as there are cells, of intervals merged ones.
 pub fn p_identity(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>, Error> {
     let workload = workload.clone().validated()?;
+    if sums.is_empty() {
+        return Err(Error::invalid("sums", "must be rows of as many weights, none negative, as there are cells"));
+    }
     let served = |part: &Workload| {
         matches!(part, Workload::Ranges { .. } | Workload::Intervals { .. } | Workload::Histogram { .. })
             || part.windows().is_some()
@@ -59,24 +62,69 @@ pub fn p_identity(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>
 }
 
 fn beside_cells(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>, Error> {
-    let n = workload.table_len()?;
-    if sums.is_empty() || !sums.len().is_multiple_of(n) || sums.iter().any(|v| !(0.0..=1e15).contains(v)) {
-        return Err(Error::invalid("sums", "must be rows of as many weights, none negative, as there are cells"));
+    Ok(Box::new(PIdentity::new(workload.clone(), &Scaled::new(workload.table_len()?, sums)?, ENTRY_BITS)?))
+}
+
+/// `[I; Θ] D^{-1}`, real.
+pub(super) struct Scaled {
+    /// The diagonal of `D^{-1}`.
+    own: Vec<f64>,
+    /// `Θ D^{-1}`, row by row.
+    sums: Vec<f64>,
+    largest: f64,
+}
+
+impl Scaled {
+    /// # Errors
+    /// [`Error::InvalidParameter`] if sums are no rows of as many weights, none negative, as there are cells.
+    pub(super) fn new(n: usize, sums: &[f64]) -> Result<Self, Error> {
+        if !sums.len().is_multiple_of(n) || sums.iter().any(|v| !(0.0..=1e15).contains(v)) {
+            return Err(Error::invalid("sums", "must be rows of as many weights, none negative, as there are cells"));
+        }
+        let own: Vec<f64> = (0..n).map(|j| (1.0 + sums.iter().skip(j).step_by(n).sum::<f64>()).recip()).collect();
+        let sums: Vec<f64> = sums.iter().enumerate().map(|(k, weight)| weight * own[k % n]).collect();
+        let largest = own.iter().chain(&sums).copied().fold(0.0, f64::max);
+        Ok(Self { own, sums, largest })
     }
-    let sizes: Vec<f64> = (0..n).map(|j| 1.0 + sums[j..].iter().step_by(n).sum::<f64>()).collect();
-    let entry = |k: usize| sums[k] / sizes[k % n];
-    let largest = (0..sums.len()).map(entry).chain(sizes.iter().map(|s| s.recip())).fold(0.0, f64::max);
-    let scale = 2f64.powi(ENTRY_BITS - largest.log2().ceil() as i32);
-    let own: Vec<i64> = sizes.iter().map(|s| ((scale / s).round() as i64).max(1)).collect();
-    let sums: Vec<i64> = (0..sums.len()).map(|k| (entry(k) * scale).round() as i64).collect();
-    // A sum that rounding leaves empty says nothing.
-    let sums: Vec<i64> = sums.chunks_exact(n).filter(|row| row.iter().any(|b| *b != 0)).flatten().copied().collect();
-    PIdentity::of(workload.clone(), own, sums, &[])
-        .map(|found| Box::new(found) as Box<dyn Strategy>)
-        .ok_or_else(|| Error::invalid("sums", "are too ill-conditioned for double precision"))
+
+    /// Whether there are no sums.
+    pub(super) fn is_cells(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// How many bits sums over cells have beyond those of the largest entry.
+    pub(super) fn growth(&self) -> f64 {
+        let rows = self.sums.chunks_exact(self.own.len()).map(|row| row.iter().sum::<f64>());
+        (rows.fold(self.largest, f64::max) / self.largest).log2()
+    }
 }
 
 impl PIdentity {
+    /// With entries of so many bits.
+    pub(super) fn new(workload: Workload, scaled: &Scaled, bits: i32) -> Result<Self, Error> {
+        let scale = 2f64.powi(bits - scaled.largest.log2().ceil() as i32);
+        let own: Vec<i64> = scaled.own.iter().map(|d| ((d * scale).round() as i64).max(1)).collect();
+        let sums: Vec<i64> = scaled.sums.iter().map(|b| (b * scale).round() as i64).collect();
+        // A sum that rounding leaves empty says nothing.
+        let rows = sums.chunks_exact(own.len()).filter(|row| row.iter().any(|b| *b != 0));
+        let sums: Vec<i64> = rows.flatten().copied().collect();
+        Self::of(workload, own, sums, &[])
+            .ok_or_else(|| Error::invalid("sums", "are too ill-conditioned for double precision"))
+    }
+
+    /// The largest ℓ1 norm of a column.
+    pub(super) fn column(&self) -> Upper {
+        let n = self.len();
+        let column =
+            |j: usize| self.own[j] as u128 + self.sums.iter().skip(j).step_by(n).map(|b| *b as u128).sum::<u128>();
+        Upper::integer((0..n).map(column).max().unwrap_or(0))
+    }
+
+    /// The same sums, answered for noise that is smaller by a factor on each run of rows.
+    pub(super) fn with_factors(&self, factors: &[f64]) -> Option<Self> {
+        Self::of(self.workload.clone(), self.own.clone(), self.sums.clone(), factors)
+    }
+
     fn of(workload: Workload, own: Vec<i64>, sums: Vec<i64>, factors: &[f64]) -> Option<Self> {
         let n = own.len();
         let p = sums.len() / n;
@@ -106,7 +154,7 @@ impl PIdentity {
         Some(found)
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.own.len()
     }
 
@@ -162,7 +210,7 @@ impl Prefixes {
         2.0 * (self.own[end] - self.own[first] - columns.map(|(a, b)| (b - a) * (b - a)).sum::<f64>())
     }
 
-    fn write(&self, workload: &Workload, out: &mut [f64]) {
+    fn write(&self, strategy: &PIdentity, workload: &Workload, out: &mut [f64]) {
         match workload {
             Workload::Histogram { .. } => {
                 out.iter_mut().enumerate().for_each(|(j, slot)| *slot = self.between(j, j + 1));
@@ -183,12 +231,17 @@ impl Prefixes {
                 let own = |(first, last): &(u32, u32)| self.between(*first as usize, *last as usize + 1);
                 out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = own(ends));
             }
-            Workload::Union { parts } => each(parts, out, |part, piece| self.write(part, piece)),
-            _ => {
-                let (tap, windows) = workload.windows().expect("other workloads were refused");
-                let own = |(first, last)| tap * tap * self.between(first, last + 1);
-                out.iter_mut().zip(windows).for_each(|(slot, ends)| *slot = own(ends));
-            }
+            Workload::Union { parts } => each(parts, out, |part, piece| self.write(strategy, part, piece)),
+            _ => match workload.windows() {
+                Some((tap, windows)) => {
+                    let own = |(first, last)| tap * tap * self.between(first, last + 1);
+                    out.iter_mut().zip(windows).for_each(|(slot, ends)| *slot = own(ends));
+                }
+                None => out.par_iter_mut().enumerate().for_each(|(t, slot)| {
+                    let row = workload.row(t).expect("an axis has a table");
+                    *slot = 2.0 * dot(&row, &strategy.solve(&row));
+                }),
+            },
         }
     }
 }
@@ -203,10 +256,7 @@ impl Strategy for PIdentity {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        let n = self.len();
-        let column =
-            |j: usize| self.own[j] as u128 + self.sums.iter().skip(j).step_by(n).map(|b| *b as u128).sum::<u128>();
-        let column = Upper::integer((0..n).map(column).max().unwrap_or(0));
+        let column = self.column();
         Ok(unit.from_columns(column, || column + column))
     }
 
@@ -226,8 +276,7 @@ impl Strategy for PIdentity {
     }
 
     fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
-        let found = Self::of(self.workload.clone(), self.own.clone(), self.sums.clone(), factors)?;
-        Some(Box::new(found))
+        Some(Box::new(self.with_factors(factors)?))
     }
 
     fn factors(&self) -> &[f64] {
@@ -249,7 +298,14 @@ impl Strategy for PIdentity {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        self.prefixes().write(&self.workload, out);
+        self.prefixes().write(self, &self.workload, out);
+    }
+
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        let mut variances = vec![0.0; self.workload.answers_len()];
+        self.variances(&mut variances);
+        let (mean, largest) = self.workload.weighted_spread(&variances);
+        Some((mean, Some(largest)))
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {

@@ -3,11 +3,12 @@
 //! Gaussian noise: balanced roots. Least errors of products multiply, and so do the errors and the bounds of the factors'
 //! strategies. Columns are outer products of columns: their norms multiply, and `b_i·b_j` is the product of those of the
 //! factors, so that it is below zero by at most that of one factor times the largest norms of the others. Laplace noise:
-//! weighted trees, ℓ1 norms multiply.
+//! weighted trees, or cells and weighted sums of them; ℓ1 norms multiply.
 
 use super::balanced::{Balanced, Precision};
 use super::boxes::{Boxes, axes_of, one_by_one, volume};
 use super::laminar::{Laminar, Path, several};
+use super::p_identity::{PIdentity, Scaled};
 use super::recipe::{Mechanism, Recipe};
 use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, not_in_row_space, table};
@@ -16,9 +17,13 @@ use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, along, outer};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Bits of entries beside cells, and what they and the sums of all axes may take of the integers: there is room for counts.
+const SUM_BITS: RangeInclusive<i32> = 6..=28;
+const ROOM: f64 = 34.0;
 /// Products of paths that are looked at one by one.
 const MOST_PATHS: usize = 1 << 20;
 
@@ -30,12 +35,61 @@ pub fn nested_product(workload: &Workload, unit: Unit) -> Result<Box<dyn Strateg
     Ok(Box::new(Product::new(&workload.clone().validated()?, Geometry::L2, Some(unit))?))
 }
 
-/// A factor: cells as they are, a balanced root, the blocks of a tree, nested groups, or what a filter measures.
+/// Cells and weighted sums of them along every axis, Laplace noise, of a product: `sums` are rows of weights of the cells, those
+/// of [`super::p_identity`], or none where the total of the axis is measured alone.
+///
+/// # Errors
+/// [`Error::InvalidParameter`] if there are not as many as axes, or their shapes do not fit; [`Error::Unsupported`] without any
+/// sums, or for axes that are no totals and have none.
+pub fn p_identity_product(workload: &Workload, sums: &[Option<Vec<f64>>]) -> Result<Box<dyn Strategy>, Error> {
+    let workload = workload.clone().validated()?;
+    let factors = workload.kronecker_factors();
+    Error::check_len("sums", factors.len(), sums.len())?;
+    let scaled: Vec<Option<Scaled>> = factors
+        .iter()
+        .zip(sums)
+        .map(|(factor, sums)| sums.as_ref().map(|sums| Scaled::new(factor.table_len()?, sums)).transpose())
+        .collect::<Result<_, Error>>()?;
+    let given: Vec<f64> = scaled.iter().flatten().filter(|own| !own.is_cells()).map(Scaled::growth).collect();
+    if given.is_empty() {
+        return Err(Error::Unsupported("no axis has sums beside its cells".into()));
+    }
+    // Bits of the axes add up, and so do those that sums grow by.
+    let of_total = |(factor, own): (&Workload, &Option<Scaled>)| match own {
+        Some(_) => Ok(0.0),
+        None => Ok((factor.table_len()? as f64).log2()),
+    };
+    let totals: f64 = factors.iter().zip(&scaled).map(of_total).sum::<Result<f64, Error>>()?;
+    let room = (ROOM - totals - given.iter().sum::<f64>()) / given.len() as f64;
+    let bits = (room.floor() as i32).clamp(*SUM_BITS.start(), *SUM_BITS.end());
+    let axis = |(factor, scaled): (&Workload, &Option<Scaled>)| match (factor, scaled) {
+        (Workload::Histogram { len }, Some(scaled)) if scaled.is_cells() => Ok(Axis::Cells(*len)),
+        (_, Some(scaled)) => {
+            factor.listed()?;
+            let bits = if scaled.is_cells() { 0 } else { bits };
+            Ok(Axis::Sums(Box::new(PIdentity::new(factor.clone(), scaled, bits)?)))
+        }
+        (Workload::Sparse { rows: 1, .. }, None) => total(factor, Geometry::L1, None),
+        _ => Err(Error::Unsupported("an axis that is no total has sums beside its cells, or no rows of them".into())),
+    };
+    let axes = factors.iter().zip(&scaled).map(axis).collect::<Result<_, Error>>()?;
+    let answers = factors.iter().map(Workload::answers_len).collect();
+    Ok(Box::new(Product { axes, answers, geometry: Geometry::L1, factors: Vec::new() }))
+}
+
+/// The axis of a total, which needs a weight no more than cells do.
+fn total(factor: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Axis, Error> {
+    Laminar::new(factor, geometry, None, 1..=1, unit, None).map(|groups| Axis::Groups(Box::new(groups)))
+}
+
+/// A factor: cells as they are, a balanced root, the blocks of a tree, cells beside sums of them, nested groups, or what a filter
+/// measures.
 #[derive(Debug, Clone)]
 enum Axis {
     Cells(usize),
     Root(Box<Balanced>),
     Tree(Box<WeightedTree>),
+    Sums(Box<PIdentity>),
     Groups(Box<Laminar>),
     Filter { cells: usize, strategy: Arc<dyn Strategy>, column: Upper },
 }
@@ -47,6 +101,7 @@ impl Axis {
             Self::Cells(_) => None,
             Self::Root(root) => Some(&**root),
             Self::Tree(tree) => Some(&**tree),
+            Self::Sums(sums) => Some(&**sums),
             Self::Groups(groups) => Some(&**groups),
             Self::Filter { strategy, .. } => Some(&**strategy),
         }
@@ -57,6 +112,7 @@ impl Axis {
             Self::Cells(len) => *len,
             Self::Root(root) => root.measured_len(),
             Self::Tree(tree) => tree.len(),
+            Self::Sums(sums) => sums.len(),
             Self::Groups(groups) => groups.cells_len(),
             Self::Filter { cells, .. } => *cells,
         }
@@ -72,6 +128,7 @@ impl Axis {
             Self::Cells(_) => (Upper::exact(1.0), Upper::ZERO),
             Self::Root(root) => root.squares(),
             Self::Tree(tree) => (tree.column(), Upper::ZERO),
+            Self::Sums(sums) => (sums.column(), Upper::ZERO),
             Self::Groups(groups) => (groups.column(), Upper::ZERO),
             Self::Filter { column, .. } => (*column * *column, *column * *column),
         }
@@ -119,9 +176,8 @@ impl Product {
     pub(super) fn new(workload: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Self, Error> {
         let factors = workload.kronecker_factors();
         let cells = |factor: &Workload| matches!(factor, Workload::Histogram { .. });
-        // A total needs a weight no more than cells do.
-        let total = |factor: &Workload| matches!(factor, Workload::Sparse { rows: 1, .. });
-        let others = factors.iter().filter(|factor| !cells(factor) && !total(factor)).count();
+        let is_total = |factor: &Workload| matches!(factor, Workload::Sparse { rows: 1, .. });
+        let others = factors.iter().filter(|factor| !cells(factor) && !is_total(factor)).count();
         if factors.iter().all(cells) {
             return Err(Error::Unsupported("cells need no other strategy: measure them".into()));
         }
@@ -134,11 +190,9 @@ impl Product {
         };
         let axis = |factor: &Workload| match factor {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
-            Workload::Sparse { .. } => {
-                let finest = if total(factor) { 1 } else { bits + 1 };
-                Laminar::new(factor, geometry.clone(), None, finest..=finest, unit, None)
-                    .map(|groups| Axis::Groups(Box::new(groups)))
-            }
+            Workload::Sparse { rows: 1, .. } => total(factor, geometry.clone(), unit),
+            Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), None, bits + 1..=bits + 1, unit, None)
+                .map(|groups| Axis::Groups(Box::new(groups))),
             Workload::Circular { .. } | Workload::Group { .. } if geometry == Geometry::L2 => filtered(factor),
             Workload::Linear { .. } if geometry == Geometry::L2 && factor.running_sum().is_none() => filtered(factor),
             _ if geometry == Geometry::L1 => WeightedTree::new(factor, bits).map(|tree| Axis::Tree(Box::new(tree))),
@@ -153,7 +207,7 @@ impl Product {
     fn stages(&self, max_abs: u64) -> Result<(Vec<Stage<'_>>, Encoding), Error> {
         let rank = |k: &usize| match self.axes[*k] {
             Axis::Filter { .. } => 0,
-            Axis::Cells(_) | Axis::Tree(_) | Axis::Groups(_) => 1,
+            Axis::Cells(_) | Axis::Tree(_) | Axis::Sums(_) | Axis::Groups(_) => 1,
             Axis::Root(_) => 2,
         };
         let mut order: Vec<usize> = (0..self.axes.len()).rev().collect();
@@ -180,7 +234,7 @@ impl Product {
         let of = |axis: &Axis| match axis {
             Axis::Cells(_) => Some(vec![vec![(1, 1)]]),
             Axis::Groups(groups) => groups.profiles().map(|paths| paths.into_iter().collect()),
-            Axis::Root(_) | Axis::Tree(_) | Axis::Filter { .. } => None,
+            Axis::Root(_) | Axis::Tree(_) | Axis::Sums(_) | Axis::Filter { .. } => None,
         };
         let paths = self.axes.iter().map(of).collect::<Option<Vec<Vec<Path>>>>()?;
         (paths.iter().map(Vec::len).product::<usize>() <= MOST_PATHS).then_some(paths)
@@ -297,6 +351,7 @@ impl Strategy for Product {
         let mut refined = self.clone();
         refined.axes[k] = match &self.axes[k] {
             Axis::Tree(tree) => Axis::Tree(Box::new(tree.with_factors(own))),
+            Axis::Sums(sums) => Axis::Sums(Box::new(sums.with_factors(own)?)),
             Axis::Groups(groups) => Axis::Groups(Box::new(groups.with_factors(own))),
             Axis::Cells(_) | Axis::Root(_) | Axis::Filter { .. } => return None,
         };

@@ -354,6 +354,14 @@ impl Workload {
         }
     }
 
+    /// Mean of the values of all answers, by what their squared errors weigh, and the largest.
+    pub(crate) fn weighted_spread(&self, values: &[f64]) -> (f64, f64) {
+        let (mean, largest) = spread(values);
+        let Self::Intervals { ends, weights, .. } = self else { return (mean, largest) };
+        let sum: f64 = intervals::weighted(ends, weights).zip(values).map(|((_, _, weight), own)| weight * own).sum();
+        (sum / self.answers_weight(), largest)
+    }
+
     /// `out = A x` in floating point: for public (already noisy) `x`, or for bounded encodes.
     pub fn apply(&self, x: &[f64], out: &mut [f64]) {
         match self {

@@ -4,7 +4,7 @@ use super::super::boxes::indicator;
 use super::Balanced;
 use crate::optimize::Symmetry;
 use crate::transform::fourier::{RealFourier, convolve, fast_len};
-use crate::workload::{Workload, intervals, spread};
+use crate::workload::Workload;
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -80,10 +80,7 @@ impl Balanced {
     fn listed_spread(&self, part: &Workload) -> (f64, f64) {
         let mut variances = vec![0.0; part.answers_len()];
         self.part_variances(part, &mut variances);
-        let (mean, largest) = spread(&variances);
-        let Workload::Intervals { ends, weights, .. } = part else { return (mean, largest) };
-        let sum: f64 = intervals::weighted(ends, weights).zip(&variances).map(|((_, _, w), own)| w * own).sum();
-        (sum / part.answers_weight(), largest)
+        part.weighted_spread(&variances)
     }
 
     /// One by one, or picked from those of all ranges.
