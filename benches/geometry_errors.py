@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import sordino as so
 from sordino import _core
-from sordino.accuracy.bounds import singular_mean
+from sordino.accuracy.nuclear_norms import singular_mean
 from sordino.plots.tables import ACCENT, INK, MUTED, PALE, SIGNAL, dress, heading, new_figure
 from sordino.privacy.calibration import gaussian_mu
 from sordino.testing import deterministic_noise

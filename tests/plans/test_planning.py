@@ -101,12 +101,12 @@ def test_certificates_never_exceed_the_error():
 
 
 def test_the_dual_bound_is_close_to_the_singular_values():
-    from sordino.accuracy import bounds
+    from sordino.accuracy.nuclear_norms import singular_mean
 
     for workload in [so.RunningSum(400), so.MovingAverage(24, 400), so.ExponentialSmoothing(0.9, 400)]:
-        exact, _ = bounds.singular_mean(workload)
+        exact, _ = singular_mean(workload)
         longer = so.Convolution(workload.kernel, 600, "causal")
-        dual, name = bounds.singular_mean(longer)
+        dual, name = singular_mean(longer)
         assert name.endswith("(dual)")
         A = np.stack([longer.core.row(t) for t in range(600)])
         true = np.linalg.norm(A, "nuc") / 600

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import sordino as so
 from sordino import _core
-from sordino.accuracy import bounds
+from sordino.accuracy.nuclear_norms import singular_mean
 from sordino.errors import PlanFileError
 from sordino.workloads import workload_from_spec
 from sordino.workloads.matrix import CompressedRows
@@ -135,18 +135,18 @@ def test_queries_weights_and_specs(workload):
 def test_the_bound_is_the_nuclear_norm(workload):
     A, weights = dense(workload), weights_of(workload)
     exact = np.linalg.norm(np.sqrt(weights)[:, None] * A, "nuc") / math.sqrt(weights.sum() * A.shape[1])
-    value, _ = bounds.singular_mean(workload)
+    value, _ = singular_mean(workload)
     assert 0 < value <= exact * (1 + 1e-13) and math.isclose(value, exact, rel_tol=1e-9)
 
 
 def test_bounds_that_are_not_exact_say_so():
     long = so.Convolution(np.ones(1100), 1100, "causal")
-    value, name = bounds.singular_mean(so.Kronecker([long, so.Histogram(2)]))
-    assert name == "SVD bound (dual)" and math.isclose(value, bounds.singular_mean(long)[0], rel_tol=1e-9)
+    value, name = singular_mean(so.Kronecker([long, so.Histogram(2)]))
+    assert name == "SVD bound (dual)" and math.isclose(value, singular_mean(long)[0], rel_tol=1e-9)
     for large in [so.AllRanges(1100), so.Kronecker([so.AllRanges(1100), so.Histogram(2)]), so.Histogram(1100) | long]:
-        assert bounds.singular_mean(large) == (0.0, "no bound")
-    alone = bounds.singular_mean(so.RunningSum(5000))
-    assert bounds.singular_mean(3 * so.RunningSum(5000)) == alone
+        assert singular_mean(large) == (0.0, "no bound")
+    alone = singular_mean(so.RunningSum(5000))
+    assert singular_mean(3 * so.RunningSum(5000)) == alone
 
 
 WORKLOADS = [

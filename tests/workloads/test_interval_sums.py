@@ -6,7 +6,7 @@ import scipy.sparse
 
 import sordino as so
 from sordino import _core
-from sordino.accuracy.bounds import diagonal_mean
+from sordino.accuracy.diagonal_bound import diagonal_mean
 from sordino.workloads import Intervals
 from sordino.workloads.recognition import recognised
 

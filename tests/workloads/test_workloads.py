@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import sordino as so
 from conformance import cases
-from sordino.accuracy.bounds import singular_mean
+from sordino.accuracy.nuclear_norms import singular_mean
 from sordino.errors import PlanFileError
 from sordino.workloads import workload_from_spec
 

@@ -11,7 +11,7 @@ import pytest
 
 import sordino as so
 from laplace_noise import of_laplace_noise
-from sordino.accuracy.bounds import singular_mean
+from sordino.accuracy.nuclear_norms import singular_mean
 from sordino.mechanisms.fits import Request
 from sordino.mechanisms.linear.catalogue import MECHANISMS
 from sordino.mechanisms.linear.fitting import fit_linear as fit

@@ -10,8 +10,9 @@ import scipy.sparse
 
 import sordino as so
 from sordino import _core
-from sordino.accuracy.bounds import diagonal_mean, singular_mean
+from sordino.accuracy.diagonal_bound import diagonal_mean
 from sordino.accuracy.factorizations import dense
+from sordino.accuracy.nuclear_norms import singular_mean
 from sordino.workloads.recognition import recognised
 
 ONE = so.GaussianDP(mu=1.0)
@@ -344,11 +345,13 @@ def test_products_of_ranges_are_planned_by_their_factors():
     single = so.plan(so.AllRanges(1024), ONE)
     assert plan.rmse * ONE.mu == pytest.approx((single.rmse * ONE.mu) ** 2, rel=3e-3)
     assert plan.max_stderr * ONE.mu == pytest.approx((single.max_stderr * ONE.mu) ** 2, rel=3e-3)
-    pure = so.plan(workload, so.PureDP(epsilon=1.0))
-    # Noise of two trees together is on no lattice; of real cells neither.
-    tree = so.plan(so.AllRanges(1024), so.PureDP(epsilon=1.0), mechanism="weighted-tree", integral=False)
-    assert pure.mechanism == "weighted-tree-laplace"
-    assert pure.rmse * math.sqrt(2.0) == pytest.approx(tree.rmse**2, rel=1e-3)
+    one = so.PureDP(epsilon=1.0)
+    # Noise of two trees together is on no lattice; of real cells neither. Sums beside cells have fewer bits along two axes.
+    tree, trees = (so.plan(w, one, mechanism="weighted-tree", integral=False) for w in (so.AllRanges(1024), workload))
+    assert trees.rmse * math.sqrt(2.0) == pytest.approx(tree.rmse**2, rel=1e-3)
+    sums, pure = so.plan(so.AllRanges(1024), one, mechanism="p-identity"), so.plan(workload, one)
+    assert pure.rmse * math.sqrt(2.0) == pytest.approx(sums.rmse**2, rel=1e-2)  # noise of one axis is on a lattice
+    assert pure.mechanism == "p-identity-laplace" and pure.rmse < 0.8 * trees.rmse
     assert np.prod(workload.answers_shape, dtype=float) == (1024 * 1025 / 2) ** 2
     for made in (plan, pure):
         again = so.plan(so.Kronecker([so.AllRanges(1024), so.Kronecker([so.AllRanges(1024)])]), made.privacy)

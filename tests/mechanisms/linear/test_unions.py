@@ -11,7 +11,7 @@ import scipy.sparse
 import scipy.stats
 
 import sordino as so
-from sordino.accuracy.bounds import diagonal_mean
+from sordino.accuracy.diagonal_bound import diagonal_mean
 from sordino.accuracy.factorizations import dense
 
 ONE = so.GaussianDP(mu=1.0)

@@ -21,7 +21,7 @@ privacy allows it and Laplace noise under `PureDP`.
                        pure
 `laminar`              counts of nested groups, each with its weight
 `residual`             what sets of attributes have in common, once, and what each adds (marginal queries)
-`split`                the parts of a union, each by its own closed form with a share of the privacy
+`split`                the parts of a union, each by its own strategy with a share of the privacy
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
 `fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure

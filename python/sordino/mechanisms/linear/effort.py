@@ -59,7 +59,8 @@ def _quick_along_axes(workload: Kronecker) -> bool:
     sizes = [factor.core.input_len or 0 for factor in factors]
     most = [_TREE_CELLS if of_ranges(factor) else _CELLS["laplace"] for factor in factors]
     work = sum(sizes) * (workload.core.input_len or 0)
-    return work <= _MOST_ALONG_AXES and all(map(operator.le, sizes, most))
+    told_apart = all(on_distinct_cells(factor) is factor for factor in factors)
+    return told_apart and work <= _MOST_ALONG_AXES and all(map(operator.le, sizes, most))
 
 
 def _quick(workload: Workload, objective: "Objective", most: int) -> bool:

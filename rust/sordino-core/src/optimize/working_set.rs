@@ -113,7 +113,9 @@ pub(super) fn solve_mean(range: &Range, target: Target, progress: Progress<'_>) 
 /// The cells with the largest gains above a least one, so many at most, that are not in the set.
 fn joining(gains: &[f64], set: &[usize], least: f64, size: usize) -> Vec<usize> {
     let mut known = vec![false; gains.len()];
-    set.iter().for_each(|j| known[*j] = true);
+    for j in set {
+        known[*j] = true;
+    }
     let mut new: Vec<usize> = (0..gains.len()).filter(|j| !known[*j] && gains[*j] > least).collect();
     if new.len() > size {
         new.select_nth_unstable_by(size, |a, b| gains[*b].total_cmp(&gains[*a]));

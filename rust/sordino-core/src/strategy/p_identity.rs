@@ -35,6 +35,8 @@ pub(super) struct PIdentity {
     spread: Vec<f64>,
     /// `M`, p × n.
     shared: Matrix,
+    /// Variance of a weighted sum of the cells over that of its measurement, at most: so many times rounding is in the answers.
+    pub(super) unevenness: f64,
 }
 
 /// The strategy that measures all cells and these weighted sums of them, row by row, for ranges, running sums, cells and
@@ -100,13 +102,15 @@ impl Scaled {
 }
 
 impl PIdentity {
-    /// With entries of so many bits.
+    /// With entries of so many bits. What rounding adds to a column its cell leaves, so that all have one norm.
     pub(super) fn new(workload: Workload, scaled: &Scaled, bits: i32) -> Result<Self, Error> {
         let scale = 2f64.powi(bits - scaled.largest.log2().ceil() as i32);
-        let own: Vec<i64> = scaled.own.iter().map(|d| ((d * scale).round() as i64).max(1)).collect();
         let sums: Vec<i64> = scaled.sums.iter().map(|b| (b * scale).round() as i64).collect();
+        let n = scaled.own.len();
+        let left = |j: usize| (scale.round() as i64 - sums.iter().skip(j).step_by(n).sum::<i64>()).max(1);
+        let own: Vec<i64> = (0..n).map(left).collect();
         // A sum that rounding leaves empty says nothing.
-        let rows = sums.chunks_exact(own.len()).filter(|row| row.iter().any(|b| *b != 0));
+        let rows = sums.chunks_exact(n).filter(|row| row.iter().any(|b| *b != 0));
         let sums: Vec<i64> = rows.flatten().copied().collect();
         Self::of(workload, own, sums, &[])
             .ok_or_else(|| Error::invalid("sums", "are too ill-conditioned for double precision"))
@@ -136,6 +140,7 @@ impl PIdentity {
             gains: vec![1.0; n + p],
             spread: Vec::new(),
             shared: Matrix::zeros(0, n),
+            unevenness: 0.0,
         };
         if !factors.is_empty() {
             found.gains = each_row(&found.steps(), factors).iter().map(|less| less * less).collect();
@@ -147,7 +152,8 @@ impl PIdentity {
         let mut inner = product(&scaled, &transpose(&rows));
         add_to_diagonal(&mut inner, |k| found.gains[n + k].recip());
         // A sum that is so much more precise than its cells takes away all digits of what they leave.
-        if !factors.is_empty() && (0..p).any(|k| inner[(k, k)] * found.gains[n + k] > MOST_UNEVEN) {
+        found.unevenness = (0..p).map(|k| inner[(k, k)] * found.gains[n + k]).fold(0.0, f64::max);
+        if found.unevenness.is_nan() || found.unevenness > MOST_UNEVEN {
             return None;
         }
         found.shared = product(&invert_lower(&cholesky(&inner)?), &scaled);

@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bits of entries beside cells, and what they and the sums of all axes may take of the integers: there is room for counts.
 const SUM_BITS: RangeInclusive<i32> = 6..=28;
 const ROOM: f64 = 34.0;
+/// How much more precise a sum along an axis may be than its cells are: cells that no query tells apart would be so.
+const MOST_UNEVEN: f64 = 1e6;
 /// Products of paths that are looked at one by one.
 const MOST_PATHS: usize = 1 << 20;
 
@@ -67,7 +69,13 @@ pub fn p_identity_product(workload: &Workload, sums: &[Option<Vec<f64>>]) -> Res
         (_, Some(scaled)) => {
             factor.listed()?;
             let bits = if scaled.is_cells() { 0 } else { bits };
-            Ok(Axis::Sums(Box::new(PIdentity::new(factor.clone(), scaled, bits)?)))
+            let sums = PIdentity::new(factor.clone(), scaled, bits)?;
+            if sums.unevenness > MOST_UNEVEN {
+                return Err(Error::Unsupported(
+                    "sums along an axis count so much more than its cells that estimates lose their digits".into(),
+                ));
+            }
+            Ok(Axis::Sums(Box::new(sums)))
         }
         (Workload::Sparse { rows: 1, .. }, None) => total(factor, Geometry::L1, None),
         _ => Err(Error::Unsupported("an axis that is no total has sums beside its cells, or no rows of them".into())),

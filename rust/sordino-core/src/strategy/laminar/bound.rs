@@ -20,7 +20,7 @@ const STEPS: usize = 8;
 const FLOOR: f64 = 1e-12;
 const RISE: f64 = 1e-6;
 /// Children up to which the polar factor of a node is taken, unless they are alike up to this factor; and the least of its
-/// singular values, relatively to the largest, that is told from rounding.
+/// singular values, relatively to the largest image of a child, that is told from rounding.
 const FEW: usize = 16;
 const ALIKE: f64 = 1.0 - 1e-6;
 const TRUSTED: f64 = 1e-5;
@@ -46,7 +46,9 @@ pub fn nested_bound(workload: &Workload, answer_weights: Option<&[f64]>) -> Resu
     if !(f64::MIN_POSITIVE..f64::MAX).contains(&largest) {
         return Ok(0.0);
     }
-    asked.iter_mut().for_each(|own| *own /= largest);
+    for own in &mut asked {
+        *own /= largest;
+    }
     let leaves: Vec<usize> = (0..forest.len()).filter(|v| forest.is_leaf[*v]).collect();
     let children = Children::new(&forest);
     let even = vec![1.0 / leaves.len() as f64; leaves.len()];
@@ -153,7 +155,8 @@ fn rotated(from: &[f64], mut to: Vec<f64>, own: f64) -> Vec<Turn> {
     from.iter().zip(&to).enumerate().map(turn).collect()
 }
 
-/// The polar factor of what the node's children and its own row are, without both combinations; None if it is not found.
+/// The polar factor of what the node's children and its own row are, without both combinations; None if it is not found, or is
+/// not told from rounding.
 fn polar(from: &[f64], to: &[f64], own: f64) -> Option<Vec<Turn>> {
     let k = from.len();
     let to = |i: usize| if i < k { to[i] } else { own };
@@ -172,9 +175,12 @@ fn polar(from: &[f64], to: &[f64], own: f64) -> Option<Vec<Turn>> {
         }
     }
     let (left, values, right) = thin_singular(&matrix)?;
-    // The combination that is taken off would come back from rounding.
-    let kept: Vec<usize> = (0..k).filter(|t| values[*t] > TRUSTED * values[0]).collect();
-    let entry = |i: usize, j: usize| kept.iter().map(|t| left[(i, *t)] * right[(j, *t)]).sum::<f64>();
+    // What is taken off would come back from rounding, as large as that of the whole.
+    let whole = (0..k).map(|j| image(j, j)).fold(own, f64::max);
+    if values[k - 2].is_nan() || values[k - 2] <= TRUSTED * whole {
+        return None;
+    }
+    let entry = |i: usize, j: usize| (0..k - 1).map(|t| left[(i, t)] * right[(j, t)]).sum::<f64>();
     Some((0..k).map(|j| (entry(j, j), entry(k, j))).collect())
 }
 

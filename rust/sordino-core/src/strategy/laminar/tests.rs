@@ -1,6 +1,6 @@
 use super::forest::Forest;
 use super::solve::Solver;
-use super::{Laminar, laminar};
+use super::{Laminar, laminar, nested_bound};
 use crate::door::NoiseLaw;
 use crate::linear_algebra::{Matrix, from_rows, pseudo_inverse};
 use crate::strategy::{Encoded, Geometry, Input, Strategy};
@@ -280,6 +280,75 @@ fn changes_of_several_cells_are_covered() {
                 };
                 assert!(error(&*strategy) <= error(&*single) * (1.0 + 1e-3));
             }
+        }
+    }
+}
+
+/// The least total squared error, from above: that of the search for the optimum.
+fn optimum(workload: &Workload, weights: &[f64]) -> f64 {
+    use crate::optimize::{Queries, Target, mean_strategy};
+    let (rows, columns, entries) = workload.dense().unwrap();
+    let queries = Queries::new(rows, columns, &entries).unwrap();
+    let go_on = &mut |_, _| std::ops::ControlFlow::Continue(());
+    let found = mean_strategy(queries, Some(weights), Target { gap: 1e-6, ..Target::default() }, go_on).unwrap();
+    found.upper.powi(2) * weights.iter().sum::<f64>()
+}
+
+#[test]
+fn bounds_of_equal_groups_are_attained() {
+    for (sizes, known) in [(vec![4, 4, 4], 149.450_892), (vec![4, 8, 16], 843.5874), (vec![12, 30], 511.2706)] {
+        let found = nested_bound(&equal(&sizes), None).unwrap();
+        assert!((found / known - 1.0).abs() < 1e-6, "{sizes:?}: {found} {known}");
+    }
+    // What a heavy group leaves of a total is rounding, and proves nothing.
+    for steep in [1e2, 1e6, 1e7, 1e12] {
+        let workload = Workload::Matrix { rows: 2, columns: 2, entries: vec![steep, 0.0, 1.0, 1.0] };
+        let found = nested_bound(&workload, None).unwrap();
+        // Least squares of both rows alone: the columns have norms of at most the root of steep² + 1, and 1.
+        assert!(found <= (steep + 1.0).powi(2) && found >= steep * steep * (1.0 - 1e-8), "{steep}: {found}");
+    }
+    let crossing = groups(&[vec![0, 0, 1, 1], vec![0, 1, 1, 0]], &[1.0, 1.0]);
+    assert!(nested_bound(&crossing, None).is_err() && nested_bound(&equal(&[2]), Some(&[1.0])).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// Never above the least error, and near it where groups are not chains of single ones.
+    #[test]
+    fn bounds_of_nested_groups_are_below_every_strategy(
+        (cells, levels, with_cells, steep) in hierarchy(), seed in any::<u64>(), outside in 0usize..3,
+    ) {
+        let mut random = crate::split_mix::SplitMix(seed);
+        let kept = cells.saturating_sub(outside).max(1);
+        let mut labels: Vec<Vec<i64>> = Vec::new();
+        let mut factors = Vec::new();
+        let mut of: Vec<i64> = (0..cells as i64).collect();
+        if with_cells {
+            labels.push(of.iter().map(|g| if random.index(4) == 0 { -1 } else { *g }).collect());
+            labels[0][0] = 0;
+            factors.push(1.0);
+        }
+        for (_, factor) in levels {
+            let fewer = *of.iter().max().unwrap() as usize / 2 + 1;
+            let joined: Vec<i64> = (0..=*of.iter().max().unwrap()).map(|_| random.index(fewer) as i64).collect();
+            of = of.iter().map(|g| joined[*g as usize]).collect();
+            labels.push(of.iter().enumerate().map(|(cell, g)| if cell < kept { *g } else { -1 }).collect());
+            factors.push(if steep { factor.powi(8) } else { factor });
+        }
+        // Numbers of groups without gaps.
+        for level in &mut labels {
+            let mut known: Vec<i64> = level.iter().copied().filter(|g| *g >= 0).collect();
+            known.sort_unstable();
+            known.dedup();
+            level.iter_mut().filter(|g| **g >= 0).for_each(|g| *g = known.binary_search(g).unwrap() as i64);
+        }
+        let workload = groups(&labels, &factors);
+        let weights: Vec<f64> = (0..workload.answers_len()).map(|_| 1.0 + random.index(3) as f64).collect();
+        // Levels that lack a cell may cross what others join.
+        if let Ok(found) = nested_bound(&workload, Some(&weights)) {
+            let least = optimum(&workload, &weights);
+            prop_assert!(found <= least * (1.0 + 1e-9), "{found} {least}");
+            prop_assert!(found >= 0.7 * least, "{found} {least}");
         }
     }
 }

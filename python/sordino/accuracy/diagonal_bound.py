@@ -1,0 +1,161 @@
+"""The diagonal bound: what no Gaussian strategy beats for a change of one cell, from any matrix of spectral norm 1."""
+
+import math
+
+import numpy as np
+
+from sordino import _core
+from sordino.accuracy.factorizations import condensed, few_rows
+from sordino.accuracy.nuclear_norms import (
+    MOST_CELLS,
+    SAFE,
+    duals,
+    is_short,
+    is_small,
+    lags_inside,
+    singular_mean,
+)
+from sordino.errors import UnsupportedMechanismError
+from sordino.workloads import (
+    AllRanges,
+    Filter,
+    GroupBy,
+    Histogram,
+    Intervals,
+    Kronecker,
+    Matrix,
+    RunningAverage,
+    RunningSum,
+    Union,
+    Workload,
+)
+
+__all__ = ["diagonal_mean"]
+
+
+def diagonal_mean(workload: Workload) -> float:
+    """Return `sqrt(sum_j s_j²/m)`, s the diagonal of `(AᵀA)^{1/2}`, 0 where it is not computed.
+
+    `max_Z sum_j <z_j, a_j>²` over matrices Z of spectral norm 1 is the least total squared error at noise multiplier 1
+    for a change of one cell, and the polar factor of A is such a Z. Never below `singular_mean`, and equal where s is
+    constant. Least errors of Kronecker products multiply, and so do these bounds; of parts of unions they add up.
+    """
+    match workload:
+        case RunningAverage():
+            return 0.0
+        case AllRanges() | RunningSum():
+            return _line_diagonal(Union([workload]))
+        case Union() if not is_small(workload):
+            lines = max(_line_diagonal(workload), _filters_diagonal(workload))
+            return max(lines, _parts_mean(workload), _nested_diagonal(workload))
+        case Kronecker(factors=factors):
+            return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * SAFE
+        case Filter(boundary="causal" | "same" | "valid") if workload.steps > MOST_CELLS:
+            return max(_filters_diagonal(Union([workload])), _condensed_diagonal(workload))
+        case Intervals() if not is_small(workload):
+            return max(_nested_diagonal(workload), _condensed_diagonal(workload), _intervals_diagonal(workload))
+        case GroupBy() | Matrix() if not is_small(workload):
+            return max(_nested_diagonal(workload), _condensed_diagonal(workload))
+        case _:
+            return _condensed_diagonal(workload)
+
+
+def _condensed_diagonal(workload: Workload) -> float:
+    """Return the value from few rows that have the singular values of all, 0 where the queries are not written out."""
+    if not (is_small(workload) or is_short(workload) or few_rows(workload) is not None):
+        return 0.0
+    R, scale = condensed(workload)
+    _, values, rows = np.linalg.svd(R, full_matrices=False)
+    return float(np.linalg.norm(values @ rows**2)) * scale * SAFE
+
+
+def _intervals_diagonal(workload: Intervals) -> float:
+    """Return the value of some of many cells, evenly chosen: a mechanism that protects all cells protects these.
+
+    `W = AᵀA` counts the intervals that hold two cells: those that begin by the first and end with the second or later.
+    """
+    cells = np.unique(np.linspace(0, workload.length - 1, MOST_CELLS).astype(np.int64))
+    count = len(cells)
+    first = np.searchsorted(cells, workload.first)
+    last = np.searchsorted(cells, workload.last, side="right") - 1
+    weights = np.ones(len(first)) if workload.weights is None else workload.weights
+    some = first <= last
+    ends = np.bincount(first[some] * count + last[some], weights[some], count * count).reshape(count, count)
+    upper = np.triu(np.cumsum(np.cumsum(ends, axis=0)[:, ::-1], axis=1)[:, ::-1])
+    values, vectors = np.linalg.eigh(upper + np.triu(upper, 1).T)
+    # Of eigenvalues as small as rounding nothing is claimed.
+    roots = np.sqrt(np.maximum(values - 1e-12 * values[-1], 0.0))
+    return float(np.linalg.norm(vectors**2 @ roots)) / math.sqrt(float(weights.sum())) * (1.0 - 1e-9)
+
+
+def _nested_diagonal(workload: Workload) -> float:
+    """Return the value of sums over nested groups, for isometries of nodes in the place of the polar factor; else 0."""
+    try:
+        weights = workload.answer_weights()
+        squares = _core.nested_bound(workload.core, weights)
+    except UnsupportedMechanismError:
+        return 0.0
+    asked = workload.core.answers_len if weights is None else float(weights.sum())
+    return math.sqrt(squares / asked) * SAFE
+
+
+def _line_diagonal(union: Union) -> float:
+    """Return the value of ranges or running sums with others, in closed form; 0 of others."""
+    lines = any(isinstance(part, AllRanges | RunningSum) for part in union.parts)
+    if not lines or any(part.answer_weights() is not None for part in union.parts):
+        return 0.0
+    try:
+        s = _core.root_diagonal(union.core, list(union.weights))
+    except UnsupportedMechanismError:
+        return 0.0
+    asked = sum(weight * part.core.answers_len for part, weight in zip(union.parts, union.weights, strict=True))
+    # The transform is of a million terms at most where it counts; its error is far below this.
+    return math.sqrt(float(np.sum(s * s)) / asked) * (1.0 - 1e-9)
+
+
+def _parts_mean(union: Union) -> float:
+    """Return the root of the mean of the parts' squared values.
+
+    One mechanism answers all parts, and its error on each is at least the least of that part: least errors of unions
+    are never below the sum of those of their parts.
+    """
+    squares, asked = 0.0, 0.0
+    for part, weight in zip(union.parts, union.weights, strict=True):
+        inner = part.answer_weights()
+        own = weight * (part.core.answers_len if inner is None else float(inner.sum()))
+        squares += own * max(diagonal_mean(part), singular_mean(part)[0]) ** 2
+        asked += own
+    return math.sqrt(squares / asked) * SAFE
+
+
+def _filters_diagonal(union: Union) -> float:
+    """Return the value of long filters of one series for parts Z of circulants in the place of the polar factor.
+
+    On a ring of N, of 2N where the filters have ends, those of part p have the spectrum `sqrt(w_p) λ_p/|λ|`, `|λ|²` the
+    sum of all `w_p |λ_p|²`: together their norm is 1. `<z_j, a_j>` is a sum over the lags that join cell j to an
+    answer: those from `first - j` to `n - 1 - j`, all on a ring. 0 of other unions, and of filters of both kinds.
+    """
+    if not all(isinstance(part, Filter | Histogram) for part in union.parts):
+        return 0.0
+    filters = [part for part in union.parts if isinstance(part, Filter)]
+    rings = {part.boundary == "circular" for part in filters}
+    if len(rings) != 1:
+        return 0.0
+    (circular,) = rings
+    n = filters[0].steps
+    length = n if circular else 2 * n
+    kernels = np.zeros((len(union.parts), length))
+    for kernel, part in zip(kernels, union.parts, strict=True):
+        taps, lags = lags_inside(part) if isinstance(part, Filter) else (np.ones(1), np.zeros(1, dtype=np.int64))
+        kernel[lags % length] = taps
+    roots = np.sqrt(np.array(union.weights))[:, None]
+    products = roots * kernels * duals(roots * kernels)
+    asked = sum(weight * part.core.answers_len for part, weight in zip(union.parts, union.weights, strict=True))
+    if circular:
+        return math.sqrt(n / asked) * float(np.sum(products)) * (1.0 - 1e-9)
+    inside, cells = np.zeros(n), np.arange(n)
+    for part, product in zip(union.parts, np.fft.fftshift(products, axes=1), strict=True):
+        sums = np.concatenate([[0.0], np.cumsum(product)])
+        first = part.first_step if isinstance(part, Filter) else 0
+        inside += sums[2 * n - cells] - sums[n + first - cells]
+    return math.sqrt(float(np.sum(inside**2)) / asked) * (1.0 - 1e-9)

@@ -1,0 +1,261 @@
+"""Nuclear norms of workloads, `‖A‖_*` for m queries of n cells, from below: no strategy beats them."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino import _core
+from sordino.accuracy.chain_bound import chain_mean
+from sordino.accuracy.factorizations import condensed
+from sordino.errors import UnsupportedMechanismError
+from sordino.workloads import (
+    AllRanges,
+    Filter,
+    GroupBy,
+    GroupConvolution,
+    Histogram,
+    Intervals,
+    Kronecker,
+    MarginalQueries,
+    Marginals,
+    Matrix,
+    RunningSum,
+    Union,
+    Workload,
+)
+from sordino.workloads.base import Array
+from sordino.workloads.recognition import along_attributes
+
+__all__ = [
+    "MOST_CELLS",
+    "MOST_STEPS",
+    "SAFE",
+    "dual_trace",
+    "duals",
+    "is_short",
+    "is_small",
+    "lags_inside",
+    "magnitudes",
+    "singular_mean",
+]
+
+MOST_STEPS = 512
+"""Steps of filters up to which singular values are those of the matrix."""
+
+MOST_CELLS = 1024
+"""Cells, or answers, up to which few rows that stand for all queries are decomposed."""
+
+SAFE = 1.0 - 1e-11
+"""Floating-point error of the bounds, taken off so that they stay below the truth."""
+
+# Answers times squared cells, or cells times squared answers, up to which queries are decomposed; and entries.
+_MOST_WORK = 2**33
+_MOST_ENTRIES = 2**25
+_NO_BOUND = (0.0, "no bound")
+
+
+def singular_mean(workload: Workload) -> tuple[float, str]:
+    """Return a lower bound on `‖A‖_*/sqrt(m n)` and its name; exact unless the name says 'dual'.
+
+    For every factorization A = B C, `‖B‖_F ‖C‖_(1→2) >= ‖B‖_F ‖C‖_F/sqrt(n) >= ‖A‖_*/sqrt(n)` (Li & Miklau
+    2013). Attained by circulant and group convolutions and by marginals. For long filters with ends the
+    nuclear norm is bounded below by its dual: `‖A‖_* >= tr(AᵀZ)` for any Z of spectral norm 1, here the
+    Toeplitz matrix cut from the phases of the filter on a ring of 2N. Singular values of a Kronecker product are the
+    products of those of its factors, so nuclear norms multiply. With answer weights `w`, A is `diag(sqrt w) A` and m
+    the sum of the weights.
+    """
+    match workload:
+        case Histogram():
+            return 1.0, "SVD bound"
+        case RunningSum():
+            n = workload.steps
+            k = np.arange(1, n + 1)
+            return float(np.mean(0.5 / np.sin((2 * k - 1) * math.pi / (4 * n + 2)))) * SAFE, "SVD bound"
+        case Filter(boundary="circular") | GroupConvolution():
+            return float(np.mean(magnitudes(workload))) * SAFE, "SVD bound"
+        case Filter(boundary="valid"):
+            return _valid_mean(workload)
+        case Filter():
+            return _filter_mean(workload)
+        case Marginals():
+            return _marginals_mean(workload) * SAFE, "SVD bound"
+        case Matrix(A=np.ndarray() as A, weights=weights):
+            roots = np.ones(len(A)) if weights is None else np.sqrt(weights / weights.mean())
+            return float(np.linalg.norm(A * roots[:, None], "nuc")) / math.sqrt(A.size) * SAFE, "SVD bound"
+        case Kronecker(factors=factors):
+            found = [singular_mean(factor) for factor in factors]
+            mean = math.prod(value for value, _ in found)
+            dual = any(name.endswith("(dual)") for _, name in found)
+            return (mean * SAFE, "SVD bound (dual)" if dual else "SVD bound") if mean > 0.0 else _NO_BOUND
+        case Union(parts=(part,)):
+            return singular_mean(part)
+        case GroupBy() if (mean := _equal_groups_mean(workload)) > 0.0:
+            return mean * SAFE, "SVD bound"
+        case Matrix() | AllRanges() | Intervals() | Union() | GroupBy() | MarginalQueries():
+            return _condensed_mean(workload)
+        case _:
+            return _NO_BOUND
+
+
+def _equal_groups_mean(workload: GroupBy) -> float:
+    """Return the value of nested levels of equal groups that hold all cells, 0 of others.
+
+    With groups of s_l cells on level l, `AᵀA = sum_l w_l² s_l P_l`, P_l the averages over groups. What is constant on
+    the groups of a level and of mean zero on those of the next coarser one has the sum from there to the finest level.
+    """
+    cells = workload.labels.shape[1]
+    if not (workload.equal_levels and workload.nested):
+        return 0.0
+    levels: dict[int, float] = {}
+    for size, weight in zip(workload.level_sizes, workload.weights, strict=True):
+        levels[size] = levels.get(size, 0.0) + weight**2 * cells / size
+    nuclear, coarser = 0.0, 0
+    for size in sorted(levels):
+        value = sum(own for other, own in levels.items() if other >= size)
+        nuclear += (size - coarser) * math.sqrt(value)
+        coarser = size
+    return nuclear / math.sqrt(cells * workload.core.answers_len)
+
+
+def _condensed_mean(workload: Workload) -> tuple[float, str]:
+    """Return the value from few rows that have the singular values of all weighted ones; of many, by attributes."""
+    m, n = workload.core.answers_len, math.prod(workload.input_shape)
+    large = n > MOST_CELLS or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges))
+    if large and not is_short(workload):
+        asked = along_attributes(workload)
+        mean = 0.0 if asked is None else chain_mean(asked)
+        return (mean * SAFE, "chain bound") if mean > 0.0 else _NO_BOUND
+    R, scale = condensed(workload)
+    return float(np.linalg.norm(R, "nuc")) * scale / math.sqrt(n) * SAFE, "SVD bound"
+
+
+def _filter_mean(workload: Filter) -> tuple[float, str]:
+    n, (taps, lags) = workload.steps, lags_inside(workload)
+    if n <= MOST_STEPS:
+        return _nuclear_norm(taps, lags, n) / n * SAFE, "SVD bound"
+    trace = dual_trace(taps, lags, n)
+    # Pinching: diagonal blocks have no larger nuclear norm together than the whole.
+    count = -(-n // MOST_STEPS)
+    blocks = count * _nuclear_norm(taps, lags, n // count)
+    return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def _valid_mean(workload: Filter) -> tuple[float, str]:
+    """Return the value of a filter without its warm-up.
+
+    A part of a matrix has no larger nuclear norm than the whole. Its last m columns are a causal filter of m steps; and
+    it is itself a part of that of n steps, whose other rows have at most the root of their number times their
+    Frobenius norm. No nuclear norm is below the Frobenius norm.
+    """
+    n, taps = workload.steps, workload.kernel
+    m, missing = n - len(taps) + 1, len(taps) - 1
+    if n <= MOST_STEPS:
+        return float(np.linalg.norm(_core.dense(workload.core), "nuc")) / math.sqrt(m * n) * SAFE, "SVD bound"
+    lags = np.arange(len(taps))
+    square = dual_trace(taps, lags, m) if missing < m else 0.0
+    left_out = math.sqrt(missing * float(np.sum(taps**2 * (missing - lags))))
+    whole = dual_trace(taps, lags, n) - left_out
+    best = max(square, whole, math.sqrt(m * float(np.sum(taps**2))))
+    return best / math.sqrt(m * n) * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def dual_trace(taps: Array, lags: NDArray[np.int64], n: int) -> float:
+    """Return `tr(AᵀZ)`, Z the n by n part of the circulant of the filter's phases on a ring of 2n."""
+    dual = _dual(taps, lags, n)
+    return float(np.sum((n - np.abs(lags)) * taps * dual[lags % (2 * n)]))
+
+
+def _dual(taps: Array, lags: NDArray[np.int64], n: int) -> Array:
+    """Return that circulant by its lags; no part of it has a spectral norm above 1."""
+    ring = np.zeros(2 * n)
+    ring[lags % (2 * n)] = taps
+    dual: Array = duals(ring[None])[0]
+    return dual
+
+
+def duals(kernels: Array) -> Array:
+    """Return circulants in phase with those of the kernels, one a row, that have a spectral norm of 1 together."""
+    values = np.fft.rfft(kernels)
+    size = np.hypot.reduce(np.abs(values), axis=0)
+    phases = np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max())
+    duals: Array = np.fft.irfft(phases, kernels.shape[1])
+    return duals
+
+
+def lags_inside(workload: Filter) -> tuple[Array, NDArray[np.int64]]:
+    """Return the taps that join a cell to an answer, and their lags."""
+    lags = np.arange(len(workload.kernel)) - workload.center
+    inside = np.abs(lags) < workload.steps
+    return workload.kernel[inside], lags[inside]
+
+
+def _nuclear_norm(taps: Array, lags: NDArray[np.int64], n: int) -> float:
+    """Nuclear norm of the leading n by n block of the filter."""
+    A = np.zeros((n, n))
+    for tap, lag in zip(taps, lags, strict=True):
+        if abs(lag) < n:
+            A += np.diagflat(np.full(n - abs(int(lag)), tap), -int(lag))
+    return float(np.linalg.norm(A, "nuc"))
+
+
+def _marginals_mean(workload: Marginals) -> float:
+    levels = np.array(workload.levels, dtype=np.float64)
+    squares: dict[tuple[int, ...], float] = {}
+    domain = float(np.prod(levels))
+    cells = 0.0
+    for chosen, weight in zip(workload.sets, workload.weights, strict=True):
+        size = float(np.prod(levels[list(chosen)])) if chosen else 1.0
+        cells += weight * size
+        for mask in range(1 << len(chosen)):
+            part = tuple(a for i, a in enumerate(chosen) if mask >> i & 1)
+            squares[part] = squares.get(part, 0.0) + weight * domain / size
+    total = sum(
+        float(np.prod(levels[list(part)] - 1.0)) * math.sqrt(square) if part else math.sqrt(square)
+        for part, square in squares.items()
+    )
+    return total / math.sqrt(domain * cells)
+
+
+def is_short(workload: Workload) -> bool:
+    """Return whether there are few answers, which are written out whatever the number of cells."""
+    if isinstance(workload, Filter):
+        # Of few steps the singular values alone are a bound as good.
+        long = workload.boundary == "valid" or workload.steps > MOST_STEPS
+        if workload.boundary == "circular" or not long:
+            return False
+    elif not isinstance(workload, Matrix | Intervals | Union | GroupBy | MarginalQueries):
+        return False
+    answers, cells = workload.core.answers_len, workload.core.input_len or math.inf
+    return answers <= MOST_CELLS and answers**2 * cells <= _MOST_WORK and answers * cells <= _MOST_ENTRIES
+
+
+def is_small(workload: Workload) -> bool:
+    """Return whether the queries are written out, and condensed, for a bound."""
+    cells = workload.core.input_len
+    return (
+        isinstance(workload, Matrix | Intervals | Union | GroupBy | MarginalQueries)
+        and cells is not None
+        and cells <= MOST_CELLS
+        and workload.core.answers_len * cells**2 <= _MOST_WORK
+    )
+
+
+def magnitudes(workload: Workload) -> Array:
+    """Return `|lambda_k|`, falling, rounding noise taken for zero."""
+    match workload:
+        case GroupConvolution():
+            values = np.abs(np.fft.fftn(workload.kernel)).reshape(-1)
+        case Filter(boundary="circular"):
+            values = np.abs(np.fft.fft(workload.kernel, workload.steps))
+        case Filter():
+            ring = np.zeros(2 * workload.steps)
+            lags = np.arange(len(workload.kernel)) - workload.center
+            keep = np.abs(lags) < workload.steps
+            ring[lags[keep] % len(ring)] = workload.kernel[keep]
+            values = np.abs(np.fft.fft(ring))
+        case _:
+            raise UnsupportedMechanismError("only convolutions have a spectrum")
+    values = np.sort(values)[::-1]
+    values[values < 1e-13 * values[0]] = 0.0
+    return values
