@@ -18,8 +18,8 @@ __all__ = ["choose_parts"]
 
 # What projects, recovers or shares noise is of a whole plan.
 _WHOLE = {"split", "identity-common", "isotonic", "threshold", "compressive"}
-# What is searched for where closed forms have more error, in seconds for many parts.
-_SEARCHED = {"p-identity"}
+# What is searched for where closed forms have more error, unless it is for all parts at once: takes seconds for many.
+_SEARCHED = "p-identity"
 
 
 def choose_parts(request: Request, law: Law) -> tuple[Part, ...]:
@@ -31,14 +31,16 @@ def choose_parts(request: Request, law: Law) -> tuple[Part, ...]:
     workload = request.workload
     if not isinstance(workload, Union) or len(workload.parts) == 1:
         raise UnsupportedMechanismError("parts are those of a union")
-    best = {part: _best(replace(request, workload=part, constraint=None, noise=law)) for part in workload.parts}
+    searches = not affords(request, law, _SEARCHED)
+    own = {part: replace(request, workload=part, constraint=None, noise=law) for part in workload.parts}
+    best = {part: _best(asked, searches) for part, asked in own.items()}
     return tuple(
         Part(fit.mechanism.name, fit.branching, fit.factorization) for fit in map(best.__getitem__, workload.parts)
     )
 
 
-def _best(request: Request) -> LinearFit:
-    serving = (mechanism for mechanism in MECHANISMS if _serves(mechanism, request))
+def _best(request: Request, searches: bool) -> LinearFit:
+    serving = (mechanism for mechanism in MECHANISMS if _serves(mechanism, request, searches))
     fits, _ = fit_all(serving, request, lambda mechanism: with_best_branching(request, mechanism))
     # Shares are of independent noise; others have a norm on blocks.
     fits = [fit for fit in fits if fit.strategy.geometry in {"l1", "l2"}]
@@ -47,13 +49,9 @@ def _best(request: Request) -> LinearFit:
     return min(fits, key=lambda fit: fit.error(request.objective))
 
 
-def _serves(mechanism: Mechanism, request: Request) -> bool:
-    if not mechanism.automatic or mechanism.strategy in _WHOLE:
+def _serves(mechanism: Mechanism, request: Request, searches: bool) -> bool:
+    if not mechanism.automatic or mechanism.strategy in _WHOLE or not mechanism.serves(request.workload):
         return False
-    if mechanism.searched(request.workload) and not _searches(mechanism, request):
-        return False
-    return mechanism.serves(request.workload)
-
-
-def _searches(mechanism: Mechanism, request: Request) -> bool:
-    return mechanism.strategy in _SEARCHED and affords(request, mechanism.law, mechanism.strategy)
+    if not mechanism.searched(request.workload):
+        return True
+    return searches and mechanism.strategy == _SEARCHED and affords(request, mechanism.law, _SEARCHED)
