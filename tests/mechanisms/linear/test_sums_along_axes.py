@@ -101,6 +101,22 @@ def test_products_have_less_error_than_trees(size, most):
     assert so.plan(workload, PURE, integral=False).mechanism in {"weighted-tree-laplace", "identity-laplace"}
 
 
+@pytest.mark.parametrize(
+    "workload",
+    [
+        so.RunningSum(1500),
+        so.AllRanges(600),
+        so.Kronecker([so.RunningSum(40), so.AllRanges(12)]),
+        so.Histogram(300) | so.AllRanges(300),
+    ],
+)
+def test_what_is_made_for_the_mean_may_have_the_least_largest_error(workload):
+    worst = so.plan(workload, PURE, objective="max")
+    mean, trees = so.plan(workload, PURE), so.plan(workload, PURE, mechanism="weighted-tree")
+    assert worst.max_stderr <= mean.max_stderr
+    assert worst.max_stderr < 0.95 * trees.max_stderr
+
+
 def test_axes_that_are_too_long_keep_their_trees():
     workload = so.Kronecker([so.RunningSum(2**14), so.AllRanges(4)])
     assert so.plan(workload, PURE).mechanism == "weighted-tree-laplace"

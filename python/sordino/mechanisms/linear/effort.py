@@ -42,14 +42,15 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
         return False
     most = WRITTEN if strategy == "balanced" else _CELLS[law]
     if strategy == "p-identity" and isinstance(workload, Kronecker) and (workload.core.input_len or 0) > WHOLE_PRODUCT:
-        return request.integral and request.objective == "mean" and _quick_along_axes(workload)
+        return request.integral and _quick_along_axes(workload)
     if strategy == "p-identity" and of_ranges(workload):
         if WRITTEN < (workload.core.input_len or 0) <= _TREE_CELLS:
-            return request.integral and request.objective == "mean"
+            return request.integral
         most = WRITTEN
     by_factor = law == "gaussian" and isinstance(workload, Kronecker)
     parts = kronecker_factors(workload) if by_factor else (workload,)
-    objective = "mean" if strategy == "balanced" else request.objective
+    # Those that are made for the mean alone may have the least largest error too.
+    objective = "mean" if strategy in {"balanced", "p-identity"} else request.objective
     return all(_quick(part, objective, most) or (strategy == "balanced" and _is_wide(part)) for part in parts)
 
 
