@@ -74,8 +74,8 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "filtered product": (so.Kronecker([so.MovingAverage(2, 4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
     # More cells than are searched for at once: along each axis.
     "long product": (
-        so.Kronecker([so.RunningSum(33), so.AllRanges(2), so.GroupBy([[0] * 4])]),
-        (np.arange(264) * 7 % 10).reshape(33, 2, 4),
+        so.Kronecker([so.RunningSum(48), so.AllRanges(2), so.GroupBy([[0] * 3])]),
+        (np.arange(288) * 7 % 10).reshape(48, 2, 3),
     ),
     "parts": (
         2.0 * so.Kronecker([so.RunningSum(4), so.GroupBy([[0, 0]])])

@@ -155,7 +155,7 @@ def test_lines_show_what_was_minimised():
 
 
 def test_a_bound_that_says_nothing_is_not_drawn():
-    crossing = so.GroupBy([np.arange(1100) // 7, np.arange(1100) % 11])
+    crossing = so.GroupBy([np.arange(2500) // 2, np.arange(2500) % 11])
     plan = so.plan(crossing, PRIVACY, mechanism="identity-gaussian", effort="closed_form")
     assert plan.fit.bound is None
     assert not any("least Gaussian" in text.get_text() for text in plot_plan(plan).axes[0].texts)
