@@ -111,6 +111,27 @@ def test_weights_of_rows_are_in_the_singular_values():
     assert value <= least(so.Matrix(A, weights=weights))
 
 
+@pytest.mark.parametrize("kind", ["normals", "walks", "small rank", "steep", "not quite wide"])
+def test_products_of_rows_prove_what_singular_values_do(kind):
+    rng = np.random.default_rng(6)
+    A = rng.normal(size=(30, 3000))
+    if kind == "walks":
+        A = np.cumsum(A, axis=1)
+    elif kind == "small rank":
+        A = A[:, :3] @ A[:3]
+    elif kind == "steep":
+        A *= np.logspace(0, -9, 30)[:, None]
+    elif kind == "not quite wide":
+        A = np.tile(A, (30, 1))[:700, :1030] + rng.normal(size=(700, 1030))
+    workload = so.Matrix(A)
+    _, values, rows = np.linalg.svd(A, full_matrices=False)
+    kept = values > 1e-12 * values[0]
+    mean = values.sum() / np.sqrt(A.size)
+    diagonal = np.linalg.norm(values[kept] @ rows[kept] ** 2) / np.sqrt(len(A))
+    for found, known in ((singular_mean(workload)[0], mean), (diagonal_bound.diagonal_mean(workload), diagonal)):
+        assert known * (1 - 1e-5) <= found <= known
+
+
 def test_answers_too_many_to_be_listed_have_no_bound_of_groups():
     union = Union([so.AllRanges(2**15), so.Histogram(2**15)], weights=[1.0, 2.0**26])
     assert diagonal_bound._nested_diagonal(union) == 0.0

@@ -7,11 +7,13 @@ import numpy as np
 from sordino import _core
 from sordino.accuracy.factorizations import condensed, few_rows
 from sordino.accuracy.nuclear_norms import (
+    GRAM_ERROR,
     MOST_CELLS,
     SAFE,
     duals,
     is_short,
     is_small,
+    is_wide,
     lags_inside,
     singular_mean,
 )
@@ -65,8 +67,14 @@ def _condensed_diagonal(workload: Workload) -> float:
     if not (is_small(workload) or is_short(workload) or few_rows(workload) is not None):
         return 0.0
     R, scale = condensed(workload)
-    _, values, rows = np.linalg.svd(R, full_matrices=False)
-    return float(np.linalg.norm(values @ rows**2)) * scale * SAFE
+    if is_wide(R):
+        # `RRᵀ` is below what is taken for it, so that `(..)^(-1/2) R` has norm 1 at most.
+        squares, turns = np.linalg.eigh(R @ R.T)
+        s = (squares + GRAM_ERROR * squares[-1]) ** -0.5 @ (turns.T @ R) ** 2
+    else:
+        _, values, rows = np.linalg.svd(R, full_matrices=False)
+        s = values @ rows**2
+    return float(np.linalg.norm(s)) * scale * SAFE
 
 
 def _intervals_diagonal(workload: Intervals) -> float:

@@ -28,6 +28,7 @@ from sordino.workloads.base import Array
 from sordino.workloads.recognition import along_attributes
 
 __all__ = [
+    "GRAM_ERROR",
     "MOST_CELLS",
     "MOST_STEPS",
     "SAFE",
@@ -35,6 +36,7 @@ __all__ = [
     "duals",
     "is_short",
     "is_small",
+    "is_wide",
     "lags_inside",
     "magnitudes",
     "singular_mean",
@@ -48,6 +50,9 @@ MOST_CELLS = 1024
 
 SAFE = 1.0 - 1e-11
 """Floating-point error of the bounds, taken off so that they stay below the truth."""
+
+GRAM_ERROR = 1e-12
+"""Floating-point error of the eigenvalues of products of at most 1024 rows, of the largest."""
 
 # Answers times squared cells, or cells times squared answers, up to which queries are decomposed; and entries.
 _MOST_WORK = 2**33
@@ -81,8 +86,8 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
         case Marginals():
             return _marginals_mean(workload) * SAFE, "SVD bound"
         case Matrix(A=np.ndarray() as A, weights=weights):
-            roots = np.ones(len(A)) if weights is None else np.sqrt(weights / weights.mean())
-            return float(np.linalg.norm(A * roots[:, None], "nuc")) / math.sqrt(A.size) * SAFE, "SVD bound"
+            weighted = A if weights is None else A * np.sqrt(weights / weights.mean())[:, None]
+            return _nuclear_norm_of_rows(weighted) / math.sqrt(A.size) * SAFE, "SVD bound"
         case Kronecker(factors=factors):
             found = [singular_mean(factor) for factor in factors]
             mean = math.prod(value for value, _ in found)
@@ -127,7 +132,7 @@ def _condensed_mean(workload: Workload) -> tuple[float, str]:
         mean = 0.0 if asked is None else chain_mean(asked)
         return (mean * SAFE, "chain bound") if mean > 0.0 else _NO_BOUND
     R, scale = condensed(workload)
-    return float(np.linalg.norm(R, "nuc")) * scale / math.sqrt(n) * SAFE, "SVD bound"
+    return _nuclear_norm_of_rows(R) * scale / math.sqrt(n) * SAFE, "SVD bound"
 
 
 def _filter_mean(workload: Filter) -> tuple[float, str]:
@@ -215,6 +220,19 @@ def _marginals_mean(workload: Marginals) -> float:
         for part, square in squares.items()
     )
     return total / math.sqrt(domain * cells)
+
+
+def _nuclear_norm_of_rows(rows: Array) -> float:
+    if not is_wide(rows):
+        return float(np.linalg.norm(rows, "nuc"))
+    values = np.linalg.eigvalsh(rows @ rows.T)
+    return float(np.sum(np.sqrt(np.maximum(values - GRAM_ERROR * values[-1], 0.0))))
+
+
+def is_wide(rows: Array) -> bool:
+    """Return whether there are so many more columns that products of the rows are far faster than singular values."""
+    count, columns = rows.shape
+    return bool(columns > MOST_CELLS and columns >= 2 * count)
 
 
 def is_short(workload: Workload) -> bool:
