@@ -146,6 +146,15 @@ def test_axes_with_cells_that_are_not_told_apart_keep_their_digits(axis):
         so.plan(workload, PURE, mechanism="p-identity")
 
 
+def test_a_total_of_some_cells_is_what_is_measured():
+    some = so.GroupBy([[0, -1, 0]], weights=[3.0])
+    plan = so.plan(so.Kronecker([so.RunningSum(100), some]), PURE, mechanism="p-identity")
+    measured = columns(plan, 300)
+    ideal = plan.fit.factorization.matrix
+    assert ((measured == 0.0).all(axis=0) == (ideal == 0.0).all(axis=0)).all()
+    assert (np.arange(300) % 3 == 1).tolist() == (ideal == 0.0).all(axis=0).tolist()
+
+
 def both(side):
     return 3.0 * so.Kronecker([so.RunningSum(side)] * 2) | so.Kronecker([so.RunningSum(side), total(side)])
 

@@ -354,7 +354,7 @@ def _p_identity(search: _Search) -> Factorization:
         search.law,
         search.objective,
         tuple(
-            np.ones((1, factor.core.input_len or 0)) if own is None else own
+            dense(factor) / dense(factor).max() if own is None else own
             for own, factor in zip(sums, factors, strict=True)
         ),
         beside_cells=tuple(own is not None for own in sums),
