@@ -173,7 +173,7 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
-    /// The same along the axes of a product, None for cells or totals that are measured as they are.
+    /// The same along the axes of a product, None for totals, which are measured alone.
     #[staticmethod]
     fn p_identity_product(
         py: Python<'_>,

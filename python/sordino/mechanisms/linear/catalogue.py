@@ -67,8 +67,10 @@ from sordino.workloads.recognition import along_attributes
 __all__ = ["MECHANISMS", "WHOLE_PRODUCT", "WRITTEN", "Mechanism", "of_ranges"]
 
 WRITTEN = 1024
-WHOLE_PRODUCT = 256
 """Cells up to which queries are written out for one decomposition."""
+
+WHOLE_PRODUCT = 256
+"""Cells up to which weighted sums beside those of a product are searched for at once, not along each axis."""
 
 _MOST_ROOTS = 2
 # Entries of the queries that go beside ranges and running sums, and cells where windows do: errors take cells squared.

@@ -52,6 +52,7 @@ _KEPT = 16
 # The balanced root is taken up to this error over its bound; else steps are made, at most so many multiplications.
 _BALANCED = 1.005
 _OPERATIONS = 5 * 10**9
+# Of more cells for each rank the core looks at some at a time: `optimize/working_set.rs`.
 _CELLS_A_RANK = 128
 
 
@@ -233,7 +234,7 @@ def _balanced(search: _Search) -> Factorization:
         if found is not None and found.lower is not None and found.upper <= _BALANCED * found.lower:
             return found
         rank, cells = queries.shape
-        looked_at = min(cells, max(_CELLS_A_RANK * rank, 1))  # of many cells, by the core
+        looked_at = min(cells, _CELLS_A_RANK * rank)
         steps = max(min(_OPERATIONS // (rank * rank * looked_at), search.iterations), 1)
         start = None if found is None else found.cell_weights
         better = _core.optimize_strategy(queries, "mean", _BALANCED - 1.0, steps, start, search.report)
@@ -288,7 +289,7 @@ def _by_factor(search: _Search, solve: _Solve) -> Factorization:
 
 def _optimal_ellipsoid(search: _Search) -> Factorization:
     """The ellipsoid norm of least error: (rank + 1) times the Gaussian program, so its solution."""
-    _one(search)
+    _one(search.workload)
     best = _optimal(search)
     return Factorization(
         kind=search.kind,
@@ -300,21 +301,21 @@ def _optimal_ellipsoid(search: _Search) -> Factorization:
     )
 
 
-def _one(search: _Search) -> Array:
+def _one(workload: Workload) -> Array:
     """Return the condensed queries of a workload that is searched for as a whole."""
-    _check_size(search.workload)
-    return condensed(search.workload)[0]
+    _check_size(workload)
+    return condensed(workload)[0]
 
 
 def _ellipsoid(search: _Search) -> Factorization:
     """Minimum enclosing ellipsoid of the columns, mapped to the unit ball."""
-    found = search.note(_core.minimum_ellipsoid(_one(search), search.gap, search.iterations, search.report))
+    found = search.note(_core.minimum_ellipsoid(_one(search.workload), search.gap, search.iterations, search.report))
     return _found(search, found)
 
 
 def _k_norm(search: _Search) -> Factorization:
     """Noise with the norm of the hull of the columns, rounded by its ellipsoid so that rejection is cheap."""
-    queries = _one(search)
+    queries = _one(search.workload)
     if np.linalg.matrix_rank(queries) > _K_NORM_RANK:
         raise UnsupportedMechanismError(f"exact K-norm noise is drawn up to rank {_K_NORM_RANK}")
     found = search.note(_core.minimum_ellipsoid(queries, search.gap, search.iterations, search.report))
@@ -326,7 +327,9 @@ def _dense(search: _Search) -> Factorization:
     coefficients = search.kind.removeprefix("dense").removeprefix("-") or "optimal"
     # Which directions a block gets is decided by the ellipsoid: a loose one mixes them.
     gap, report = min(search.gap, _DECOMPOSITION_GAP), search.report
-    found = search.note(_core.dense_strategy(_one(search), coefficients, search.law, gap, search.iterations, report))
+    found = search.note(
+        _core.dense_strategy(_one(search.workload), coefficients, search.law, gap, search.iterations, report)
+    )
     assert found.blocks is not None
     if coefficients != "printed":
         return _found(search, found)
@@ -346,38 +349,29 @@ def _p_identity(search: _Search) -> Factorization:
     if len(factors) == 1 or (search.workload.core.input_len or 0) <= WHOLE_PRODUCT:
         return _beside_cells(search, search.workload)
     found = {factor: _along_axis(search, factor) for factor in dict.fromkeys(factors)}
-    sums = [found[factor] for factor in factors]
-    if not any(own is not None and len(own) for own in sums):
+    measured, beside = zip(*(found[factor] for factor in factors), strict=True)
+    if not any(own and len(rows) for rows, own in zip(measured, beside, strict=True)):
         raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error along any axis")
-    return Factorization(
-        search.kind,
-        search.law,
-        search.objective,
-        tuple(
-            dense(factor) / dense(factor).max() if own is None else own
-            for own, factor in zip(sums, factors, strict=True)
-        ),
-        beside_cells=tuple(own is not None for own in sums),
-    )
+    return Factorization(search.kind, search.law, search.objective, measured, beside_cells=beside)
 
 
-def _along_axis(search: _Search, factor: Workload) -> Array | None:
-    """Return the weighted sums beside the cells of an axis, shape (sums, cells); None of a total, which is measured."""
+def _along_axis(search: _Search, factor: Workload) -> tuple[Array, bool]:
+    """Return weighted sums of an axis, shape (sums, cells), and whether they are beside its cells: a total is alone."""
     cells = factor.core.input_len or 0
     if type(factor) is Histogram:
-        return np.zeros((0, cells), dtype=np.float64)
+        return np.zeros((0, cells), dtype=np.float64), True
     if isinstance(factor, GroupBy) and factor.core.answers_len == 1:
-        return None
+        rows = dense(factor)
+        return rows / rows.max(), False
     found = _beside_cells(search, factor)
     (rows,) = found.factors
-    return rows if found.beside_cells else np.ascontiguousarray(rows[cells:] / np.diag(rows[:cells]))
+    return (rows if found.beside_cells else np.ascontiguousarray(rows[cells:] / np.diag(rows[:cells]))), True
 
 
 def _beside_cells(search: _Search, workload: Workload) -> Factorization:
     if of_ranges(workload) and (workload.core.input_len or 0) > WRITTEN:
         return _of_line(search, workload)
-    _check_size(workload)
-    found = _core.p_identity(condensed(workload)[0], _blocks(workload), search.iterations, search.report)
+    found = _core.p_identity(_one(workload), _blocks(workload), search.iterations, search.report)
     return _found(search, search.note(found))
 
 
@@ -406,7 +400,7 @@ def _blocks(workload: Workload) -> Array | None:
 
 def _universal(search: _Search) -> Factorization:
     """The answers themselves, in orthonormal coordinates of their column space."""
-    _, values, rows = np.linalg.svd(_one(search), full_matrices=False)
+    _, values, rows = np.linalg.svd(_one(search.workload), full_matrices=False)
     rank = int(np.sum(values > 1e-12 * values[0]))
     matrix = np.ascontiguousarray(values[:rank, None] * rows[:rank])
     return Factorization(kind=search.kind, law=search.law, objective=search.objective, factors=(matrix,))
