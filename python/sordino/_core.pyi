@@ -54,6 +54,7 @@ __all__ = [
     "gaussian_noise",
     "isotonic",
     "keep_keys",
+    "joint_errors",
     "key_columns",
     "key_weight",
     "laplace_noise",
@@ -194,6 +195,10 @@ class Strategy:
     @staticmethod
     def p_identity_product(workload: Workload, sums: list[NDArray[np.float64] | None]) -> Strategy: ...
     @staticmethod
+    def joint(
+        workload: Workload, weights: list[float], sums: list[NDArray[np.float64]], shares: list[float]
+    ) -> Strategy: ...
+    @staticmethod
     def marginal_queries(workload: Workload, matrices: list[NDArray[np.float64] | None], law: str) -> Strategy: ...
     @staticmethod
     def common(workload: Workload, law: str, ratio: float) -> Strategy:
@@ -331,7 +336,7 @@ def dense_strategy(
     queries: NDArray[np.float64], coefficients: str, law: str, gap: float, iterations: int, progress: _Report
 ) -> Searched: ...
 def p_identity(
-    queries: NDArray[np.float64], start: NDArray[np.float64] | None, iterations: int, progress: _Report
+    queries: NDArray[np.float64], start: NDArray[np.float64] | None, alone: bool, iterations: int, progress: _Report
 ) -> Searched: ...
 def nearest_cells(
     strategy: Strategy,
@@ -988,6 +993,9 @@ def nested_bound(workload: Workload, weights: NDArray[np.float64] | None = None)
 def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDArray[np.float64]:
     """Diagonal of `(AᵀA)^(1/2)`, or a lower bound of it, for ranges and running sums with others on one line."""
 
+def joint_errors(
+    asked: Workload, weights: NDArray[np.float64] | None, sums: NDArray[np.float64]
+) -> tuple[float, list[tuple[float, float]]]: ...
 def tree_blocks(workload: Workload) -> list[tuple[int, int]]:
     """Sizes of the blocks that a weighted tree measures, and their weights."""
 

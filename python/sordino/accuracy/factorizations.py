@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino.errors import PlanFileError, UnsupportedMechanismError
 from sordino.privacy.units import Unit
-from sordino.workloads import Intervals, Kronecker, Matrix, Workload
+from sordino.workloads import Intervals, Kronecker, Matrix, Union, Workload
 from sordino.workloads.base import Array
 
 __all__ = [
@@ -117,6 +118,8 @@ class Factorization:
         beside_cells: Whether each factor is Θ alone, weighted sums beside all cells, a column of sum t divided by
             1 + t: what is measured of ranges and running sums of so many cells that it is not written out, and along
             the axes of products. Empty if none is.
+        shares: Of each set of axes, the first the highest bit, the share of a table of totals along the others, in which
+            the factors are measured along its own. Empty if one product is measured.
     """
 
     kind: str
@@ -130,6 +133,7 @@ class Factorization:
     gap: float | None = None
     iterations: int = 0
     beside_cells: tuple[bool, ...] = ()
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         # Shared by all who asked for the same search.
@@ -147,7 +151,11 @@ class Factorization:
         sizes = [factor.shape for factor in self.factors]
         if self.beside_cells:
             sizes = [(k + beside * n, n) for (k, n), beside in zip(sizes, self.beside_cells, strict=True)]
-        return math.prod(k * n for k, n in sizes)
+        cells = math.prod(n for _, n in sizes)
+        rows = math.prod(k for k, _ in sizes)
+        if self.shares:
+            rows = sum(math.prod(k for (k, _), own in zip(sizes, table, strict=True) if own) for table in self._tables)
+        return rows * cells
 
     @property
     def matrix(self) -> Array:
@@ -158,10 +166,20 @@ class Factorization:
         """
         if self.entries > MOST_ENTRIES:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
-        product, *rest = self._written_out()
-        for factor in rest:
-            product = np.asarray(np.kron(product, factor), dtype=np.float64)
-        return product
+        factors = self._written_out()
+        if not self.shares:
+            return _product(factors)
+        totals = [np.ones((1, factor.shape[1])) for factor in factors]
+        both = list(zip(totals, factors, strict=True))
+        tables = (_product([pair[own] for pair, own in zip(both, table, strict=True)]) for table in self._tables)
+        shares = (share for share in self.shares if share > 0.0)
+        return np.vstack([share * table for share, table in zip(shares, tables, strict=True)])
+
+    @property
+    def _tables(self) -> list[tuple[bool, ...]]:
+        """The sets of axes of which a table is measured."""
+        sets = product((False, True), repeat=len(self.factors))
+        return [table for table, share in zip(sets, self.shares, strict=True) if share > 0.0]
 
     def _written_out(self) -> list[Array]:
         """Return the factors, those beside the cells with the cells."""
@@ -188,6 +206,9 @@ class Factorization:
         Raises:
             InvalidParameterError: The workload is outside the measured row space, or shapes differ.
         """
+        if self.shares:
+            weights = list(workload.weights) if isinstance(workload, Union) else [1.0]
+            return _core.Strategy.joint(workload.core, weights, list(self.factors), list(self.shares))
         if self.beside_cells:
             if len(self.factors) == 1:
                 return _core.Strategy.p_identity(workload.core, self.factors[0])
@@ -213,6 +234,7 @@ class Factorization:
             "gap": self.gap,
             "iterations": self.iterations,
             **({} if not self.beside_cells else {"beside_cells": _one_or_all(self.beside_cells)}),
+            **({} if not self.shares else {"shares": list(self.shares)}),
         }
 
     @classmethod
@@ -256,6 +278,13 @@ class Factorization:
             or len(beside) not in {0, len(factors)}
         ):
             raise PlanFileError("the plan's objective or noise is out of range")
+        shares = record.get("shares", [])
+        if (
+            not isinstance(shares, list)
+            or not all(isinstance(share, float | int) and 0.0 <= share <= 1.0 for share in shares)
+            or (shares and (len(shares) != 2 ** len(factors) or not all(beside)))
+        ):
+            raise PlanFileError("the plan's shares are not those of tables")
         return cls(
             kind=str(record["kind"]),
             law=str(record["law"]),
@@ -268,7 +297,12 @@ class Factorization:
             gap=None if gap is None else float(gap),
             iterations=iterations,
             beside_cells=tuple(beside) if any(beside) else (),
+            shares=tuple(map(float, shares)),
         )
+
+
+def _product(factors: list[Array]) -> Array:
+    return reduce(lambda left, right: np.asarray(np.kron(left, right), dtype=np.float64), factors)
 
 
 def _one_or_all(beside: tuple[bool, ...]) -> bool | list[bool]:

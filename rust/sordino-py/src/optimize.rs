@@ -209,19 +209,21 @@ pub(crate) fn dense_strategy(
     found(py, (d.rank, d.strategy), Some(d.blocks), d.cell_weights, d.upper, d.iterations, interrupted)
 }
 
-/// Cells and weighted sums of them, for Laplace noise; sums to start from have shape (sums, cells).
+/// Cells and weighted sums of them, for Laplace noise; sums to start from, beside others or alone, have shape (sums, cells).
 #[pyfunction]
-#[pyo3(signature = (queries, start, iterations, progress))]
+#[pyo3(signature = (queries, start, alone, iterations, progress))]
 pub(crate) fn p_identity(
     py: Python<'_>,
     queries: PyReadonlyArray2<'_, f64>,
     start: Option<PyReadonlyArray2<'_, f64>>,
+    alone: bool,
     iterations: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Searched> {
     let start = start.as_ref().map(PyReadonlyArray2::as_slice).transpose()?;
-    let (p, interrupted) =
-        search(py, &queries, progress, |queries, report| optimize::p_identity(queries, start, iterations, report))?;
+    let (p, interrupted) = search(py, &queries, progress, |queries, report| {
+        optimize::p_identity(queries, start, alone, iterations, report)
+    })?;
     found(py, (p.columns + p.sums, p.strategy), None, Vec::new(), p.upper, p.iterations, interrupted)
 }
 

@@ -165,7 +165,7 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
-    /// Cells and weighted sums of them, shape (sums, cells), Laplace noise, for ranges, running sums, cells and their unions.
+    /// Cells and weighted sums of them, shape (sums, cells), Laplace noise.
     #[staticmethod]
     fn p_identity(py: Python<'_>, workload: PyRef<'_, Workload>, sums: PyReadonlyArray2<'_, f64>) -> PyResult<Self> {
         let (core, sums) = (&workload.0, sums.as_slice()?);
@@ -186,6 +186,22 @@ impl Strategy {
             .collect::<PyResult<_>>()?;
         let core = &workload.0;
         let core = detached(py, || strategy::p_identity_product(core, &sums)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
+    /// A union of products along the same axes, whose parts have these weights, from tables of sets of axes: sums beside the cells
+    /// of each axis, shape (sums, cells), and the share of each set's table, the first axis the highest bit. Laplace noise.
+    #[staticmethod]
+    fn joint(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        weights: Vec<f64>,
+        sums: Vec<PyReadonlyArray2<'_, f64>>,
+        shares: Vec<f64>,
+    ) -> PyResult<Self> {
+        let sums: Vec<Vec<f64>> = sums.iter().map(|own| Ok(own.as_slice()?.to_vec())).collect::<PyResult<_>>()?;
+        let core = &workload.0;
+        let core = detached(py, || strategy::joint(core, &weights, &sums, &shares)).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }
 
@@ -429,6 +445,21 @@ pub(crate) fn answer<'py>(
     let len = strategy.input_len.unwrap_or(0);
     let (values, variances) = detached(py, || strategy::answer(&*strategy.core, &measured.0, len, &workload.0))?;
     Ok((values.into_pyarray(py), variances.into_pyarray(py)))
+}
+
+/// What a total has along an axis where cells and sums of them are measured, and for each part of what is asked there the squared
+/// errors of what totals have of it, and of the rest; weighted by answer.
+#[pyfunction]
+#[pyo3(signature = (asked, weights, sums))]
+pub(crate) fn joint_errors(
+    py: Python<'_>,
+    asked: PyRef<'_, Workload>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+    sums: PyReadonlyArray2<'_, f64>,
+) -> PyResult<(f64, Vec<[f64; 2]>)> {
+    let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+    let (asked, sums) = (&asked.0, sums.as_slice()?);
+    Ok(detached(py, || strategy::joint_errors(asked, weights, sums)).map_err(PyError::from)?)
 }
 
 /// Sizes of the blocks that a weighted tree measures, and their weights.

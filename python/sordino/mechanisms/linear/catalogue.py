@@ -64,13 +64,10 @@ from sordino.workloads import (
 )
 from sordino.workloads.recognition import along_attributes
 
-__all__ = ["MECHANISMS", "WHOLE_PRODUCT", "WRITTEN", "Mechanism", "of_ranges"]
+__all__ = ["MECHANISMS", "WRITTEN", "Mechanism", "is_total", "of_ranges"]
 
 WRITTEN = 1024
 """Cells up to which queries are written out for one decomposition."""
-
-WHOLE_PRODUCT = 256
-"""Cells up to which weighted sums beside those of a product are searched for at once, not along each axis."""
 
 _MOST_ROOTS = 2
 # Entries of the queries that go beside ranges and running sums, and cells where windows do: errors take cells squared.
@@ -170,7 +167,7 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     """Return whether a product has closed forms along its axes, two beside cells; or ranges and running sums have."""
     if isinstance(workload, Kronecker):
         others = [factor for factor in workload.factors if type(factor) is not Histogram]
-        roots = [factor for factor in others if not _is_total(factor)]
+        roots = [factor for factor in others if not is_total(factor)]
         # Each takes bits of the others.
         return bool(others) and len(roots) <= _MOST_ROOTS and all(_has_root(root, within=True) for root in others)
     if within and isinstance(workload, GroupBy):
@@ -184,7 +181,8 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     return isinstance(workload, AllRanges | RunningSum)
 
 
-def _is_total(workload: Workload) -> bool:
+def is_total(workload: Workload) -> bool:
+    """Return whether the sum of all, or of some, cells is all that is asked for."""
     return isinstance(workload, GroupBy) and workload.core.answers_len == 1
 
 
@@ -222,7 +220,7 @@ def of_ranges(workload: Workload) -> bool:
     """Return whether all queries are ranges of cells in order, not cells and totals alone."""
     if isinstance(workload, Union):
         return any(map(of_ranges, workload.parts)) and all(
-            of_ranges(part) or type(part) is Histogram or _is_total(part) for part in workload.parts
+            of_ranges(part) or type(part) is Histogram or is_total(part) for part in workload.parts
         )
     return isinstance(workload, AllRanges | RunningSum | Intervals) or _has_windows(workload)
 

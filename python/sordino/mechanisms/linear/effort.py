@@ -1,10 +1,10 @@
 """Which searches are made without being named: from public sizes alone."""
 
-import operator
 from typing import TYPE_CHECKING
 
 from sordino.accuracy.factorizations import few_rows, kronecker_factors, on_distinct_cells
-from sordino.mechanisms.linear.catalogue import WHOLE_PRODUCT, WRITTEN, of_ranges
+from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
+from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
 from sordino.workloads import (
     AllRanges,
     Filter,
@@ -41,8 +41,8 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     if strategy == "balanced" and (affords(request, law) or _attained(workload, request.objective)):
         return False
     most = WRITTEN if strategy == "balanced" else _CELLS[law]
-    if strategy == "p-identity" and isinstance(workload, Kronecker) and (workload.core.input_len or 0) > WHOLE_PRODUCT:
-        return request.integral and _quick_along_axes(workload)
+    if strategy == "p-identity" and (products := along_axes(workload)) is not None:
+        return request.integral and _quick_along_axes(products, workload.core.input_len or 0)
     if strategy == "p-identity" and of_ranges(workload):
         if WRITTEN < (workload.core.input_len or 0) <= _TREE_CELLS:
             return request.integral
@@ -54,14 +54,18 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     return all(_quick(part, objective, most) or (strategy == "balanced" and _is_wide(part)) for part in parts)
 
 
-def _quick_along_axes(workload: Kronecker) -> bool:
+def _quick_along_axes(products: AlongAxes, cells: int) -> bool:
     """Whether cells and sums along every axis are found, and measured, in seconds."""
-    factors = [factor for factor in workload.factors if type(factor) is not Histogram]
-    sizes = [factor.core.input_len or 0 for factor in factors]
-    most = [_TREE_CELLS if of_ranges(factor) else _CELLS["laplace"] for factor in factors]
-    work = sum(sizes) * (workload.core.input_len or 0)
-    told_apart = all(on_distinct_cells(factor) is factor for factor in factors)
-    return told_apart and work <= _MOST_ALONG_AXES and all(map(operator.le, sizes, most))
+    along = 0
+    for k, asked in enumerate(products.axes):
+        if products.measured_as_they_are(k):
+            continue
+        size = asked[0].core.input_len or 0
+        told_apart = all(on_distinct_cells(own) is own for own in asked)
+        if not told_apart or size > (_TREE_CELLS if products.of_ranges(k) else _CELLS["laplace"]):
+            return False
+        along += size
+    return along * cells <= _MOST_ALONG_AXES
 
 
 def _quick(workload: Workload, objective: "Objective", most: int) -> bool:

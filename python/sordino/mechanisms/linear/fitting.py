@@ -247,7 +247,7 @@ def _variances(
         variances = strategy.variances()
         return variances, float(np.average(variances, weights=workload.answer_weights())), float(variances.max())
     weighted = isinstance(workload, Union) and not workload.is_even
-    spread = None if weighted and mechanism.strategy not in {"balanced", "split"} else strategy.spread()
+    spread = None if weighted and mechanism.strategy not in {"balanced", "p-identity", "split"} else strategy.spread()
     if spread is None:
         raise UnsupportedMechanismError("this mechanism lists its answers: there are more than 2**26")
     return None, *spread

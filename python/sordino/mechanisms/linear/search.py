@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -25,9 +26,11 @@ from sordino.accuracy.factorizations import (
 )
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.linear.catalogue import WHOLE_PRODUCT, WRITTEN, of_ranges
+from sordino.mechanisms.linear.along_axes import along_axes
+from sordino.mechanisms.linear.catalogue import WRITTEN, is_total, of_ranges
+from sordino.mechanisms.linear.joint import joint_tables
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
-from sordino.workloads import GroupBy, Histogram, Intervals, Kronecker, Matrix, Union, Workload
+from sordino.workloads import Histogram, Intervals, Kronecker, Matrix, Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.recognition import recognised
 
@@ -52,6 +55,8 @@ _KEPT = 16
 # The balanced root is taken up to this error over its bound; else steps are made, at most so many multiplications.
 _BALANCED = 1.005
 _OPERATIONS = 5 * 10**9
+# Steps of a search along an axis that starts from what was found before.
+_AGAIN = 60
 # Of more cells for each rank the core looks at some at a time: `optimize/working_set.rs`.
 _CELLS_A_RANK = 128
 
@@ -343,41 +348,58 @@ def _dense(search: _Search) -> Factorization:
 def _p_identity(search: _Search) -> Factorization:
     """The cells and a few weighted sums of them, independent Laplace noise; of large products along each axis.
 
-    ℓ1 norms of columns multiply, and so do errors.
+    ℓ1 norms of columns multiply, and so do the errors of a product.
     """
-    factors = kronecker_factors(search.workload)
-    if len(factors) == 1 or (search.workload.core.input_len or 0) <= WHOLE_PRODUCT:
+    products = along_axes(search.workload)
+    if products is None:
         return _beside_cells(search, search.workload)
-    found = {factor: _along_axis(search, factor) for factor in dict.fromkeys(factors)}
-    measured, beside = zip(*(found[factor] for factor in factors), strict=True)
+    if len(products.parts) > 1:
+        sums, shares = joint_tables(products, partial(_sums_along, search))
+        beside = (True,) * len(sums)
+        return Factorization(search.kind, search.law, search.objective, sums, beside_cells=beside, shares=shares)
+    (factors,) = products.parts
+    totals = {factor: is_total(factor) for factor in factors}  # measured alone
+    found = {own: _row_of(own) if total else _sums_along(search, own) for own, total in totals.items()}
+    measured, beside = tuple(map(found.__getitem__, factors)), tuple(not totals[factor] for factor in factors)
     if not any(own and len(rows) for rows, own in zip(measured, beside, strict=True)):
         raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error along any axis")
     return Factorization(search.kind, search.law, search.objective, measured, beside_cells=beside)
 
 
-def _along_axis(search: _Search, factor: Workload) -> tuple[Array, bool]:
-    """Return weighted sums of an axis, shape (sums, cells), and whether they are beside its cells: a total is alone."""
-    cells = factor.core.input_len or 0
-    if type(factor) is Histogram:
-        return np.zeros((0, cells), dtype=np.float64), True
-    if isinstance(factor, GroupBy) and factor.core.answers_len == 1:
-        rows = dense(factor)
-        return rows / rows.max(), False
-    found = _beside_cells(search, factor)
-    (rows,) = found.factors
-    return (rows if found.beside_cells else np.ascontiguousarray(rows[cells:] / np.diag(rows[:cells]))), True
+def _row_of(total: Workload) -> Array:
+    row = dense(total)
+    return row / row.max()
 
 
-def _beside_cells(search: _Search, workload: Workload) -> Factorization:
+def _sums_along(
+    search: _Search, asked: Workload, rows: Array | None = None, start: Array | None = None
+) -> Array:
+    """Return weighted sums beside the cells of an axis, shape (sums, cells); rows may stand for what is asked."""
+    cells = asked.core.input_len or 0
+    if type(asked) is Histogram:
+        return np.zeros((0, cells), dtype=np.float64)
+    found = _beside_cells(search, asked, rows, start)
+    (sums,) = found.factors
+    return sums if found.beside_cells else np.ascontiguousarray(sums[cells:] / np.diag(sums[:cells]))
+
+
+def _beside_cells(
+    search: _Search, workload: Workload, rows: Array | None = None, start: Array | None = None
+) -> Factorization:
     if of_ranges(workload) and (workload.core.input_len or 0) > WRITTEN:
-        return _of_line(search, workload)
-    found = _core.p_identity(_one(workload), _blocks(workload), search.iterations, search.report)
+        return _of_line(search, workload, start)
+    alone = start is not None
+    rows = _one(workload) if rows is None else rows
+    start = start if alone else _blocks(workload)
+    steps = min(search.iterations, _AGAIN) if alone else search.iterations
+    found = _core.p_identity(rows, start, alone, steps, search.report)
     return _found(search, search.note(found))
 
 
-def _of_line(search: _Search, workload: Workload) -> Factorization:
+def _of_line(search: _Search, workload: Workload, start: Array | None) -> Factorization:
     """The same of so many cells that queries and cells are not written out: from the blocks of a tree."""
-    start = _blocks(workload) if (workload.core.input_len or 0) <= _LINE_CELLS else None
+    if start is None and (workload.core.input_len or 0) <= _LINE_CELLS:
+        start = _blocks(workload)
     parts = workload.parts if isinstance(workload, Union) else ()
     if start is None or any(part.answer_weights() is not None for part in parts):
         raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Request, fit_all
+from sordino.mechanisms.linear.along_axes import along_axes
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
 from sordino.mechanisms.linear.effort import affords
 from sordino.mechanisms.linear.fit import LinearFit
@@ -18,7 +19,8 @@ __all__ = ["choose_parts"]
 
 # What projects, recovers or shares noise is of a whole plan.
 _WHOLE = {"split", "identity-common", "isotonic", "threshold", "compressive"}
-# What is searched for where closed forms have more error, unless it is for all parts at once: takes seconds for many.
+# What is searched for where closed forms have more error, unless it is for all parts at once: takes seconds for many. Along
+# axes one strategy for all parts may be better than one each, or worse.
 _SEARCHED = "p-identity"
 
 
@@ -31,7 +33,7 @@ def choose_parts(request: Request, law: Law) -> tuple[Part, ...]:
     workload = request.workload
     if not isinstance(workload, Union) or len(workload.parts) == 1:
         raise UnsupportedMechanismError("parts are those of a union")
-    searches = not affords(request, law, _SEARCHED)
+    searches = along_axes(workload) is not None or not affords(request, law, _SEARCHED)
     own = {part: replace(request, workload=part, constraint=None, noise=law) for part in workload.parts}
     best = {part: _best(asked, searches) for part, asked in own.items()}
     return tuple(

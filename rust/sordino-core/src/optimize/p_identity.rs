@@ -249,9 +249,9 @@ fn scatter(p: usize, n: usize, seed: u64) -> Matrix {
 
 /// The best p-identity strategy found for the mean squared error over the queries.
 ///
-/// `start` is a matrix `Θ` to start from beside others, row by row, such as the blocks of a tree.
+/// `start` is a matrix `Θ` to start from, row by row, such as the blocks of a tree: beside others, or `alone`.
 ///
-/// Ends after `iterations` evaluations (200 from given sums of more than 512 cells), or when `progress(iteration, gap)` breaks (the gap is infinite: no bound is
+/// Ends after `iterations` evaluations (200 from given sums alone, or of more than 512 cells), or when `progress(iteration, gap)` breaks (the gap is infinite: no bound is
 /// known); the best so far is returned.
 ///
 /// # Errors
@@ -259,6 +259,7 @@ fn scatter(p: usize, n: usize, seed: u64) -> Matrix {
 pub fn p_identity(
     queries: Queries<'_>,
     start: Option<&[f64]>,
+    alone: bool,
     iterations: usize,
     mut progress: Progress<'_>,
 ) -> Result<PIdentity, Error> {
@@ -271,7 +272,7 @@ pub fn p_identity(
     let gram = Gram::Dense(transposed_product(&a, &a));
     let identity: f64 = gram.diagonal().iter().sum();
     // Of many cells what is given is better than what comes out of no order, and soon as good as it gets.
-    let many = start.is_some() && n > FEW_CELLS;
+    let many = start.is_some() && (alone || n > FEW_CELLS);
     let limit = if many { iterations.min(ENOUGH) } else { iterations };
     let mut descent = Descent { gram: &gram, progress: &mut progress, iterations: 0, limit, stopped: false };
     let (mut best, mut given): (Option<Point>, Option<Point>) = (None, None);
@@ -370,7 +371,7 @@ mod tests {
 
     fn found(rows: usize, columns: usize, entries: &[f64]) -> PIdentity {
         let queries = Queries::new(rows, columns, entries).unwrap();
-        p_identity(queries, None, 3000, &mut |_, _| ControlFlow::Continue(())).unwrap()
+        p_identity(queries, None, false, 3000, &mut |_, _| ControlFlow::Continue(())).unwrap()
     }
 
     /// `2 tr (BᵀB)^{-1} AᵀA` and the largest ℓ1 norm of a column, directly.
@@ -406,7 +407,7 @@ mod tests {
     fn interrupted_searches_return_the_best_so_far() {
         let queries = Queries::new(2, 3, &[1.0, 1.0, 1.0, 0.0, 1.0, 1.0]).unwrap();
         let mut stop = |i: usize, _: f64| if i >= 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        let early = p_identity(queries, None, 1000, &mut stop).unwrap();
+        let early = p_identity(queries, None, false, 1000, &mut stop).unwrap();
         assert!(early.iterations <= 4 && early.upper <= (2.0f64 * 5.0 / 2.0).sqrt() * (1.0 + 1e-12));
     }
 

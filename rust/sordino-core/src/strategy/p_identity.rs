@@ -1,4 +1,4 @@
-//! Cells and weighted sums of them, Laplace noise, of ranges, running sums and cells: what is measured of many cells.
+//! Cells and weighted sums of them, Laplace noise: what is measured of many cells.
 //!
 //! `B = [I; Θ] diag(s)^{-1}`, `s_j = 1 + Σ_k θ_kj`, rounded to integers `d_j` and `b_kj`. Least squares by the identity of
 //! Woodbury: with `e_j = (d_j f_j)^{-2}`, f what the noise of a row is smaller by, and `L Lᵀ = F^{-2} + b diag(e) bᵀ` over
@@ -19,6 +19,8 @@ const ENTRY_BITS: i32 = 28;
 
 /// Variance of a weighted sum of the cells, each by its own noise, over that of its measurement, at most.
 const MOST_UNEVEN: f64 = 1e10;
+/// The same along an axis: cells that no query tells apart would be so.
+const MOST_UNEVEN_ALONG_AXES: f64 = 1e6;
 
 #[derive(Debug, Clone)]
 pub(super) struct PIdentity {
@@ -36,28 +38,18 @@ pub(super) struct PIdentity {
     /// `M`, p × n.
     shared: Matrix,
     /// Variance of a weighted sum of the cells over that of its measurement, at most: so many times rounding is in the answers.
-    pub(super) unevenness: f64,
+    unevenness: f64,
 }
 
-/// The strategy that measures all cells and these weighted sums of them, row by row, for ranges, running sums, cells and
-/// their unions. Laplace noise.
+/// The strategy that measures all cells and these weighted sums of them, row by row. Laplace noise.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for other workloads; [`Error::InvalidParameter`] if sums are no rows of as many weights, none
+/// [`Error::Unsupported`] for more than 2^26 answers or no table; [`Error::InvalidParameter`] if sums are no rows of as many weights, none
 /// negative, as there are cells, of intervals merged ones.
 pub fn p_identity(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>, Error> {
     let workload = workload.clone().validated()?;
     if sums.is_empty() {
         return Err(Error::invalid("sums", "must be rows of as many weights, none negative, as there are cells"));
-    }
-    let served = |part: &Workload| {
-        matches!(part, Workload::Ranges { .. } | Workload::Intervals { .. } | Workload::Histogram { .. })
-            || part.windows().is_some()
-    };
-    if !workload.parts().iter().all(served) {
-        return Err(Error::Unsupported(
-            "cells and sums serve ranges, intervals, moving and running sums, cells and their unions".into(),
-        ));
     }
     workload.listed()?;
     on_merged_cells(&workload, |own| beside_cells(own, sums))
@@ -164,8 +156,22 @@ impl PIdentity {
         self.own.len()
     }
 
+    pub(super) fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// Refuses sums along an axis that leave no digits to its cells.
+    pub(super) fn check_digits(&self) -> Result<(), Error> {
+        if self.unevenness <= MOST_UNEVEN_ALONG_AXES {
+            return Ok(());
+        }
+        Err(Error::Unsupported(
+            "sums along an axis count so much more than its cells that estimates lose their digits".into(),
+        ))
+    }
+
     /// `G^{-1} v`.
-    fn solve(&self, v: &[f64]) -> Vec<f64> {
+    pub(super) fn solve(&self, v: &[f64]) -> Vec<f64> {
         let p = self.shared.nrows();
         let mut inner = vec![0.0; p];
         for (j, value) in v.iter().enumerate() {
@@ -431,7 +437,7 @@ mod tests {
         for wrong in [vec![], vec![1.0; 3], vec![-1.0; 4], vec![f64::NAN; 4]] {
             assert!(p_identity(&ranges, &wrong).is_err());
         }
-        assert!(p_identity(&Workload::Circular { kernel: vec![1.0; 4] }, &[1.0; 4]).is_err());
+        assert!(p_identity(&Workload::Ranges { len: 1 << 14 }, &vec![1.0; 1 << 14]).is_err(), "2^27 answers");
         assert!(p_identity(&ranges, &[0.0; 4]).is_ok());
     }
 }

@@ -24,8 +24,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bits of entries beside cells, and what they and the sums of all axes may take of the integers: there is room for counts.
 const SUM_BITS: RangeInclusive<i32> = 6..=28;
 const ROOM: f64 = 34.0;
-/// How much more precise a sum along an axis may be than its cells are: cells that no query tells apart would be so.
-const MOST_UNEVEN: f64 = 1e6;
 /// Products of paths that are looked at one by one.
 const MOST_PATHS: usize = 1 << 20;
 
@@ -52,29 +50,23 @@ pub fn p_identity_product(workload: &Workload, sums: &[Option<Vec<f64>>]) -> Res
         .zip(sums)
         .map(|(factor, sums)| sums.as_ref().map(|sums| Scaled::new(factor.table_len()?, sums)).transpose())
         .collect::<Result<_, Error>>()?;
-    let given: Vec<f64> = scaled.iter().flatten().filter(|own| !own.is_cells()).map(Scaled::growth).collect();
-    if given.is_empty() {
+    let mut given = scaled.iter().flatten().filter(|own| !own.is_cells()).map(Scaled::growth).peekable();
+    if given.peek().is_none() {
         return Err(Error::Unsupported("no axis has sums beside its cells".into()));
     }
-    // Bits of the axes add up, and so do those that sums grow by.
     let of_total = |(factor, own): (&Workload, &Option<Scaled>)| match own {
         Some(_) => Ok(0.0),
         None => Ok((factor.table_len()? as f64).log2()),
     };
     let totals: f64 = factors.iter().zip(&scaled).map(of_total).sum::<Result<f64, Error>>()?;
-    let room = (ROOM - totals - given.iter().sum::<f64>()) / given.len() as f64;
-    let bits = (room.floor() as i32).clamp(*SUM_BITS.start(), *SUM_BITS.end());
+    let bits = entry_bits(given, totals);
     let axis = |(factor, scaled): (&Workload, &Option<Scaled>)| match (factor, scaled) {
         (Workload::Histogram { len }, Some(scaled)) if scaled.is_cells() => Ok(Axis::Cells(*len)),
         (_, Some(scaled)) => {
             factor.listed()?;
             let bits = if scaled.is_cells() { 0 } else { bits };
             let sums = PIdentity::new(factor.clone(), scaled, bits)?;
-            if sums.unevenness > MOST_UNEVEN {
-                return Err(Error::Unsupported(
-                    "sums along an axis count so much more than its cells that estimates lose their digits".into(),
-                ));
-            }
+            sums.check_digits()?;
             Ok(Axis::Sums(Box::new(sums)))
         }
         (Workload::Sparse { rows: 1, .. }, None) => total(factor, Geometry::L1, None),
@@ -83,6 +75,13 @@ pub fn p_identity_product(workload: &Workload, sums: &[Option<Vec<f64>>]) -> Res
     let axes = factors.iter().zip(&scaled).map(axis).collect::<Result<_, Error>>()?;
     let answers = factors.iter().map(Workload::answers_len).collect();
     Ok(Box::new(Product { axes, answers, geometry: Geometry::L1, factors: Vec::new() }))
+}
+
+/// Bits of the entries of sums beside the cells of axes: those of all axes add up, and so do those that sums and totals grow by.
+pub(super) fn entry_bits(growths: impl Iterator<Item = f64>, totals: f64) -> i32 {
+    let (axes, growth) = growths.fold((0, totals), |(axes, sum), own| (axes + 1, sum + own));
+    let room = (ROOM - growth) / f64::from(axes.max(1));
+    (room.floor() as i32).clamp(*SUM_BITS.start(), *SUM_BITS.end())
 }
 
 /// The axis of a total, which needs a weight no more than cells do.
@@ -208,6 +207,26 @@ impl Product {
         };
         let axes = factors.iter().map(axis).collect::<Result<_, _>>()?;
         Ok(Self { axes, answers: factors.iter().map(Workload::answers_len).collect(), geometry, factors: Vec::new() })
+    }
+
+    /// Cells and sums of them along some axes, or the total of so many cells; Laplace noise.
+    pub(super) fn of_table<'a>(axes: impl Iterator<Item = Result<&'a PIdentity, usize>>) -> Result<Self, Error> {
+        let axis = |own: Result<&PIdentity, usize>| match own {
+            Ok(sums) => Ok(Axis::Sums(Box::new(sums.clone()))),
+            Err(n) => {
+                let (indices, entries) = ((0..n as u32).collect(), vec![1.0; n]);
+                let all = Workload::Sparse { rows: 1, columns: n, starts: vec![0, n], indices, entries };
+                total(&all, Geometry::L1, None)
+            }
+        };
+        let axes: Vec<Axis> = axes.map(axis).collect::<Result<_, Error>>()?;
+        let answers = axes.iter().map(Axis::measured).collect();
+        Ok(Self { axes, answers, geometry: Geometry::L1, factors: Vec::new() })
+    }
+
+    /// The largest ℓ1 norm of a column along an axis.
+    pub(super) fn column(&self, k: usize) -> f64 {
+        self.axes[k].columns().0.get()
     }
 
     /// The strategies of the axes, each with the bound that the one before leaves; the last may leave floats. Filters, whose

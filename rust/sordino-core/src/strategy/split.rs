@@ -36,7 +36,7 @@ struct Part {
 }
 
 #[derive(Debug, Clone)]
-struct Split {
+pub(super) struct Split {
     parts: Vec<Part>,
     geometry: Geometry,
     /// Of [`Strategy::refined`].
@@ -82,20 +82,26 @@ pub fn split(
         };
         multiples.push((variance * size * size).powf(power) / size);
     }
-    let least = multiples.iter().fold(f64::INFINITY, |least, m| least.min(*m));
-    let apart = multiples.iter().fold(0.0f64, |most, m| most.max(*m)) / least;
-    if apart.is_nan() || apart > MOST_APART {
-        return Err(Error::Unsupported("the parts are too different to be measured on one lattice".into()));
-    }
+    let multiples = whole(&multiples)?;
     let parts =
         parts.iter().zip(strategies).zip(multiples).zip(weights).map(|(((part, strategy), multiple), weight)| Part {
             strategy,
-            multiple: rounded(LEAST_MULTIPLE * multiple / least),
+            multiple,
             gain: 1.0,
             answers: part.answers_len(),
             weight: *weight,
         });
     Ok(Box::new(Split { parts: parts.collect(), geometry, factors: Vec::new() }))
+}
+
+/// Whole multiples in these proportions, nearly.
+fn whole(multiples: &[f64]) -> Result<Vec<u64>, Error> {
+    let least = multiples.iter().fold(f64::INFINITY, |least, m| least.min(*m));
+    let apart = multiples.iter().fold(0.0f64, |most, m| most.max(*m)) / least;
+    if apart.is_nan() || apart > MOST_APART {
+        return Err(Error::Unsupported("the parts are too different to be measured on one lattice".into()));
+    }
+    Ok(multiples.iter().map(|multiple| rounded(LEAST_MULTIPLE * multiple / least)).collect())
 }
 
 /// The nearest integer of so many bits that a double holds it.
@@ -146,6 +152,24 @@ impl Part {
 }
 
 impl Split {
+    /// Tables and what they are measured times, nearly, Laplace noise: to be decoded together.
+    pub(super) fn of_tables(tables: Vec<(Arc<dyn Strategy>, f64)>) -> Result<Self, Error> {
+        let (strategies, multiples): (Vec<_>, Vec<f64>) = tables.into_iter().unzip();
+        let parts = strategies.into_iter().zip(whole(&multiples)?).map(|(strategy, multiple)| Part {
+            answers: strategy.measured_len(),
+            strategy,
+            multiple,
+            gain: 1.0,
+            weight: 1.0,
+        });
+        Ok(Self { parts: parts.collect(), geometry: Geometry::L1, factors: Vec::new() })
+    }
+
+    /// What each part is measured times.
+    pub(super) fn scales(&self) -> impl Iterator<Item = f64> {
+        self.parts.iter().map(Part::scale)
+    }
+
     /// Each part with its piece of an array, of so many entries.
     fn pieces<'a, T>(
         &'a self,

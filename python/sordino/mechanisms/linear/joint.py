@@ -1,0 +1,230 @@
+"""One measurement for several products along the same axes: of which sets of axes there are tables, and what is in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from sordino import _core
+from sordino.accuracy.factorizations import condensed
+from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.linear.along_axes import AlongAxes
+from sordino.workloads import Union, Workload
+from sordino.workloads.base import Array
+from sordino.workloads.union import joined, weighted
+
+__all__ = ["SumsAlong", "joint_tables"]
+
+SumsAlong = Callable[[Workload, Array | None, Array | None], Array]
+"""From what is asked along an axis, rows that stand for it if it is not asked as it is, and sums to start from, to weighted
+sums beside the cells, shape (sums, cells)."""
+
+# How often axes are searched for, each for the errors of the others.
+_ROUNDS = 4
+# A gain that is worth another turn, and an error over the best so far from which on none will do.
+_SETTLED = 1e-3
+_HOPELESS = 1.5
+# Steps towards the best shares, and a gain that ends them.
+_STEPS = 4000
+_NEGLIGIBLE = 1e-10
+# What a table may save and be left out all the same: it costs time, and bits of the others.
+_SPARED = 1e-4
+# What is nothing of a query, beside the whole; and weights that make no difference.
+_NOTHING = 1e-10
+_LEAST_WEIGHT = 1e-4
+# Cells up to which what other tables know of totals is counted in what is searched for along an axis.
+_WRITTEN = 1024
+# Steps in which they are.
+_IN_FULL = 50
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """What is measured along an axis, and the errors of what is asked there: what totals have of it, and the rest."""
+
+    sums: Array
+    total: float
+    errors: dict[Workload, tuple[float, float]]
+
+    @classmethod
+    def of(cls, asked: tuple[Workload, ...], sums: Array) -> _Axis:
+        together = Union(asked)
+        total, errors = _core.joint_errors(together.core, together.answer_weights(), sums)
+        found = [(_if_any(mean, rest), _if_any(rest, mean)) for mean, rest in errors]
+        return cls(sums, total, dict(zip(asked, found, strict=True)))
+
+
+def _if_any(part: float, other: float) -> float:
+    return part if part > _NOTHING * other else 0.0
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Shares of the tables of all sets of axes, shape (2, ..., 2), their error, and the precision that sets have."""
+
+    shares: Array
+    error: float
+    precision: Array
+
+
+def joint_tables(products: AlongAxes, sums_along: SumsAlong) -> tuple[tuple[Array, ...], tuple[float, ...]]:
+    """Return sums beside the cells of every axis, and shares of the tables of all sets of axes, the first the highest bit.
+
+    A table holds what is measured along its axes, and totals along the others. With `c_i` what a total has along axis
+    i, a query whose rests (what no total has of it) are along the axes S has the error `e_S/λ_S`,
+    `λ_S = Σ_{T⊇S} w_T² Π_{i∉T} c_i`; shares `w_T` add up to 1. Shares are found by `w ← (w⁴ g)^{1/3}`, g the slope in `w²`,
+    which never raises the error; the axes in turn, each for the weights that the errors along the others give what is
+    asked there (McKenna, Miklau, Hay & Machanavajjhala 2018, §6.2-6.3).
+    """
+    cells = [np.zeros((0, asked[0].core.input_len or 0)) for asked in products.axes]
+    plain = [_Axis.of(asked, none) for asked, none in zip(products.axes, cells, strict=True)]
+    known: dict[object, Array] = {}
+    best = plain, _best_tables(products, plain)
+    for start in _starts(products, plain, best[1]):
+        axes, shares, last = list(plain), start, math.inf
+        totals = bool(start.sum() == start.flat[-1])  # else other tables have them
+        for turn in range(_ROUNDS):
+            tables = _Tables(shares, math.inf, _precision(axes, shares))
+            for k, asked in enumerate(products.axes):
+                own = _asked_along(products, axes, tables, k, totals)
+                if own is None:
+                    continue
+                if own not in known:
+                    known[own] = sums_along(own.workload, own.rows, axes[k].sums if len(axes[k].sums) else None)
+                with suppress(InvalidParameterError, UnsupportedMechanismError):  # sums that leave no digits
+                    axes[k] = _Axis.of(asked, known[own])
+            found = (_best_tables(products, axes, own) for own in (None, start))
+            tables = min(found, key=lambda own: own.error)
+            if tables.error < best[1].error:
+                best = list(axes), tables
+            if turn:
+                if tables.error > max((1.0 - _SETTLED) * last, _HOPELESS * best[1].error):
+                    break
+                shares = tables.shares
+            last = tables.error
+    axes, tables = best
+    return tuple(axis.sums for axis in axes), tuple(_without_spare(products, axes, tables).reshape(-1).tolist())
+
+
+def _starts(products: AlongAxes, axes: list[_Axis], tables: _Tables) -> list[Array]:
+    """Return shares to start from: the best of cells, one table of all axes, and one of the axes of each product."""
+    whole, own = np.zeros_like(tables.shares), np.zeros_like(tables.shares)
+    whole.flat[-1] = 1.0
+    for part in products.parts:
+        own[tuple(int(axis.errors[factor][1] > 0.0) for axis, factor in zip(axes, part, strict=True))] = 1.0
+    return [tables.shares, whole, own / own.sum()]
+
+
+def _needed(products: AlongAxes, axes: list[_Axis], but: int | None = None) -> list[Array]:
+    """Return the weighted errors of each product by set of axes, one axis left out."""
+    each = []
+    for part, weight in zip(products.parts, products.weights, strict=True):
+        needed = np.array(weight)
+        for k, (axis, own) in enumerate(zip(axes, part, strict=True)):
+            needed = np.multiply.outer(needed, (1.0, 1.0) if k == but else axis.errors[own])
+        each.append(np.where(needed > _NOTHING * needed.sum(), needed, 0.0))
+    return each
+
+
+def _best_tables(products: AlongAxes, axes: list[_Axis], shares: Array | None = None) -> _Tables:
+    needed, counts = np.sum(_needed(products, axes), axis=0), _counts(axes)
+    if shares is None:
+        shares = np.full(needed.shape, 1.0 / needed.size)
+    asked, last = needed > 0.0, math.inf
+    for _ in range(_STEPS):
+        precision = _precision(axes, shares)
+        if (precision[asked] <= 0.0).any():
+            return _Tables(shares, math.inf, precision)
+        error = float((needed[asked] / precision[asked]).sum())
+        if error >= last * (1.0 - _NEGLIGIBLE):
+            break
+        last = error
+        slopes = np.divide(needed, np.square(precision), out=np.zeros_like(needed), where=asked)
+        shares = np.cbrt(shares**4 * counts * _over_sets(slopes, above=False))
+        shares = shares / shares.sum()
+    return _Tables(shares, error, precision)
+
+
+def _precision(axes: list[_Axis], shares: Array) -> Array:
+    """Return how precise the tables are about every set of axes, `λ_S`."""
+    return _over_sets(_counts(axes) * np.square(shares), above=True)
+
+
+def _counts(axes: list[_Axis]) -> Array:
+    """Return what a table's totals along axes that are not its own count, by its set of axes."""
+    counts = np.ones(())
+    for axis in axes:
+        counts = np.multiply.outer(counts, (axis.total, 1.0))
+    return counts
+
+
+def _over_sets(values: Array, *, above: bool) -> Array:
+    """Return sums over all sets of axes that hold each, or that each holds."""
+    for axis in range(values.ndim):
+        without, within = np.moveaxis(values, axis, 0)
+        both = without + within
+        values = np.stack([both, within] if above else [without, both], axis=axis)
+    return values
+
+
+def _without_spare(products: AlongAxes, axes: list[_Axis], tables: _Tables) -> Array:
+    """Return the shares without tables that save next to nothing, the smallest first."""
+    for place in np.argsort(tables.shares, axis=None):
+        fewer = tables.shares.copy()
+        fewer.flat[place] = 0.0
+        if not fewer.any():
+            break
+        found = _best_tables(products, axes, fewer / fewer.sum())
+        if found.error > tables.error * (1.0 + _SPARED):
+            break
+        tables = found
+    return tables.shares
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked along an axis, weighted in steps of a percent, and how much of each part's totals is not known otherwise."""
+
+    parts: tuple[tuple[Workload, int, int], ...]
+
+    @property
+    def workload(self) -> Workload:
+        """All of it, weighted."""
+        if len(self.parts) == 1:
+            return self.parts[0][0]
+        return joined(*(weighted(own, math.exp(step / 100.0)) for own, step, _ in self.parts))
+
+    @property
+    def rows(self) -> Array | None:
+        """Rows that stand for it with what totals have of it counted less; None where it counts in full, or is too large."""
+        cells = self.parts[0][0].core.input_len or 0
+        if cells > _WRITTEN or all(kept == _IN_FULL for _, _, kept in self.parts):
+            return None
+        each = []
+        for own, step, kept in self.parts:
+            rows, scale = condensed(own)[0], math.exp(step / 200.0)
+            each.append(scale * (rows - (1.0 - kept / _IN_FULL) * rows.mean(axis=1, keepdims=True)))
+        return np.vstack(each)
+
+
+def _asked_along(
+    products: AlongAxes, axes: list[_Axis], tables: _Tables, axis: int, totals: bool
+) -> _Asked | None:
+    """Return what is asked along an axis, with totals or without, weighted by the errors along the others."""
+    counted = {own: np.zeros(2) for own in products.axes[axis]}
+    for part, needed in zip(products.parts, _needed(products, axes, but=axis), strict=True):
+        each = np.divide(needed, tables.precision, out=np.zeros_like(needed), where=tables.precision > 0.0)
+        counted[part[axis]] += np.moveaxis(each, axis, 0).reshape(2, -1).sum(axis=1)
+    errors = axes[axis].errors
+    # Of each the rest, and how much totals count beside it; of totals that alone.
+    asked = [(own, *counts, errors[own][1] > 0.0) for own, counts in counted.items() if totals or errors[own][1] > 0.0]
+    both = {own: (rest, min(mean / rest, 1.0)) if more else (mean, 1.0) for own, mean, rest, more in asked}
+    largest = max((weight * sum(errors[own]) for own, (weight, _) in both.items()), default=0.0)
+    kept = {own: pair for own, pair in both.items() if pair[0] * sum(errors[own]) > _LEAST_WEIGHT * largest}
+    most = max((weight for weight, _ in kept.values()), default=0.0)
+    steps = ((own, round(100.0 * math.log(weight / most)), round(_IN_FULL * math.sqrt(part))) for own, (weight, part) in kept.items())
+    return _Asked(tuple(steps)) if any(errors[own][1] for own in kept) else None
