@@ -70,7 +70,7 @@ def test_products_are_private_and_state_their_errors(workload, epsilon):
     norms = np.abs(B).sum(axis=0)
     door = plan.fit.door
     assert norms.max() <= sum(door.sensitivity) * (1 + 1e-12)
-    assert sum(door.sensitivity) <= door.sensitivity[0] * (1 + 1e-6)
+    assert sum(door.sensitivity) <= door.sensitivity[0] * (1 + 1e-4)
     assert norms.min() >= norms.max() * (1 - 1e-3)  # but for totals nothing is given away
     moved = door_of(plan.fit.strategy, so.ReplaceOne(1), plan.fit.domain, plan.fit.ratio).sensitivity[0]
     assert moved >= 2.0 * norms.max() * (1 - 1e-12)

@@ -23,7 +23,8 @@ use std::sync::Arc;
 
 /// Axes: errors are sums over all sets of them.
 const MOST_AXES: usize = 8;
-/// Bits of entries where errors alone are wanted.
+/// Bits of entries at most, tables have multiples besides; and where errors alone are wanted.
+const MOST_BITS: i32 = 18;
 const FINE_BITS: i32 = 28;
 /// What is nothing of a query, beside the whole.
 const NOTHING: f64 = 1e-9;
@@ -152,7 +153,7 @@ pub fn joint(
         let totals = (0..count).filter(|k| !own(*set, *k)).map(|k| 1.0 + (sizes[k] as f64).log2());
         entry_bits(sums.map(|(_, sums)| sums.growth()), totals.sum())
     });
-    let bits = bits.min().unwrap_or(FINE_BITS);
+    let bits = bits.fold(MOST_BITS, i32::min);
     let lines = asked.into_iter().zip(&scaled).map(|(asked, scaled)| Line::new(asked, scaled, bits));
     let axes: Vec<Line> = lines.collect::<Result<_, Error>>()?;
     let (mut measured, mut counts) = (Vec::new(), Vec::new());

@@ -155,7 +155,8 @@ impl Split {
     /// Tables and what they are measured times, nearly, Laplace noise: to be decoded together.
     pub(super) fn of_tables(tables: Vec<(Arc<dyn Strategy>, f64)>) -> Result<Self, Error> {
         let (strategies, multiples): (Vec<_>, Vec<f64>) = tables.into_iter().unzip();
-        let parts = strategies.into_iter().zip(whole(&multiples)?).map(|(strategy, multiple)| Part {
+        let multiples = if multiples.len() == 1 { vec![1] } else { whole(&multiples)? };
+        let parts = strategies.into_iter().zip(multiples).map(|(strategy, multiple)| Part {
             answers: strategy.measured_len(),
             strategy,
             multiple,
