@@ -77,6 +77,12 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
         so.Kronecker([so.RunningSum(48), so.AllRanges(2), so.GroupBy([[0] * 3])]),
         (np.arange(288) * 7 % 10).reshape(48, 2, 3),
     ),
+    "long parts": (
+        2.0 * so.Kronecker([so.RunningSum(48), so.GroupBy([[0] * 6])])
+        | so.Kronecker([so.GroupBy([[0] * 48]), so.AllRanges(6)])
+        | so.Histogram((48, 6)),
+        (np.arange(288) * 7 % 10).reshape(48, 6),
+    ),
     "parts": (
         2.0 * so.Kronecker([so.RunningSum(4), so.GroupBy([[0, 0]])])
         | so.Kronecker([so.GroupBy([[0] * 4]), so.AllRanges(2)]),

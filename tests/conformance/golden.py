@@ -45,7 +45,7 @@ LARGE: dict[str, so.workloads.Workload] = {
     "map": so.Histogram((64, 64)),
 }
 # Whose searches end in other digits on other processors: what `auto` takes of such is among the large ones.
-_LONG = {"long product"}
+_LONG = {"long product", "long parts"}
 SMOOTH: dict[str, Any] = {
     "Gaussian kernels": so.smooth.GaussianKernels(0.3),
     "Laplace kernels": so.smooth.LaplaceKernels(0.5),
