@@ -40,6 +40,8 @@ _MOST_FACTORS = 3
 _MULTIPLIED_OUT = 2**22
 # Cells beyond which fewer rows are looked for, how many, and entries of the matrix.
 _MANY_CELLS = 512
+# Answers of a product over its cells, from which on it is condensed by factor.
+_TALL = 8
 _FEW_ROWS = (64, 512)
 _MOST_WRITTEN = 2**25
 # Directions that are no more than rounding, and what a row may lose with them, both relatively.
@@ -376,10 +378,31 @@ def condensed(workload: Workload) -> tuple[Array, float]:
     weights = workload.answer_weights()
     total = float(workload.core.answers_len) if weights is None else float(weights.sum())
     rows = few_rows(workload)
-    if rows is None:
+    if rows is None and is_tall(workload):
+        rows = _core.condensed(Matrix(_by_products(workload)).core, None)
+    elif rows is None:
         rows = _core.condensed(workload.core, weights)
     rows.flags.writeable = False  # shared by all who asked
     return rows, 1.0 / math.sqrt(total)
+
+
+def is_tall(workload: Workload) -> bool:
+    """Return whether a union has products of many more answers than cells: those are condensed by factor."""
+    cells = workload.core.input_len or 0
+    return isinstance(workload, Union) and any(
+        isinstance(part, Kronecker) and part.core.answers_len > _TALL * cells and part.answer_weights() is None
+        for part in workload.parts
+    )
+
+
+def _by_products(workload: Workload) -> Array:
+    """Return rows that stand for all answers of a workload, of products the products of those of their factors."""
+    if isinstance(workload, Union):
+        parts = zip(workload.weights, map(_by_products, workload.parts), strict=True)
+        return np.vstack([math.sqrt(weight) * rows for weight, rows in parts])
+    if isinstance(workload, Kronecker) and workload.answer_weights() is None:
+        return _product([condensed(factor)[0] for factor in workload.factors])
+    return condensed(workload)[0]
 
 
 @lru_cache(maxsize=2)

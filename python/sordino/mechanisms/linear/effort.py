@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sordino.accuracy.factorizations import few_rows, kronecker_factors, on_distinct_cells
+from sordino.accuracy.factorizations import few_rows, is_tall, kronecker_factors, on_distinct_cells
 from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
 from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
 from sordino.workloads import (
@@ -92,6 +92,8 @@ def _rows(workload: Workload) -> int:
     match workload:
         case AllRanges():
             return workload.length
+        case Union(parts=parts) if is_tall(workload):
+            return sum(min(_rows(part), workload.core.input_len or 0) for part in parts)
         case Union(parts=parts):
             return sum(map(_rows, parts))
         case _:
