@@ -196,7 +196,7 @@ class Strategy:
     def p_identity_product(workload: Workload, sums: list[NDArray[np.float64] | None]) -> Strategy: ...
     @staticmethod
     def joint(
-        workload: Workload, weights: list[float], sums: list[NDArray[np.float64]], shares: list[float]
+        workload: Workload, weights: list[float], law: str, along: list[NDArray[np.float64]], shares: list[float]
     ) -> Strategy: ...
     @staticmethod
     def marginal_queries(workload: Workload, matrices: list[NDArray[np.float64] | None], law: str) -> Strategy: ...
@@ -994,7 +994,7 @@ def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDA
     """Diagonal of `(AᵀA)^(1/2)`, or a lower bound of it, for ranges and running sums with others on one line."""
 
 def joint_errors(
-    asked: Workload, weights: NDArray[np.float64] | None, sums: NDArray[np.float64]
+    asked: Workload, weights: NDArray[np.float64] | None, law: str, rows: NDArray[np.float64]
 ) -> tuple[float, list[tuple[float, float]]]: ...
 def tree_blocks(workload: Workload) -> list[tuple[int, int]]:
     """Sizes of the blocks that a weighted tree measures, and their weights."""

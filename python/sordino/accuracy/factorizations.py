@@ -210,7 +210,7 @@ class Factorization:
         """
         if self.shares:
             weights = list(workload.weights) if isinstance(workload, Union) else [1.0]
-            return _core.Strategy.joint(workload.core, weights, list(self.factors), list(self.shares))
+            return _core.Strategy.joint(workload.core, weights, self.law, list(self.factors), list(self.shares))
         if self.beside_cells:
             if len(self.factors) == 1:
                 return _core.Strategy.p_identity(workload.core, self.factors[0])
@@ -284,7 +284,7 @@ class Factorization:
         if (
             not isinstance(shares, list)
             or not all(isinstance(share, float | int) and 0.0 <= share <= 1.0 for share in shares)
-            or (shares and (len(shares) != 2 ** len(factors) or not all(beside)))
+            or (shares and (len(shares) != 2 ** len(factors) or beside != ([True] * len(factors) if record["law"] == "laplace" else [])))
         ):
             raise PlanFileError("the plan's shares are not those of tables")
         return cls(

@@ -189,19 +189,20 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
-    /// A union of products along the same axes, whose parts have these weights, from tables of sets of axes: sums beside the cells
-    /// of each axis, shape (sums, cells), and the share of each set's table, the first axis the highest bit. Laplace noise.
+    /// A union of products along the same axes, whose parts have these weights, from tables of sets of axes: rows of what is measured
+    /// along each axis, under Laplace noise beside its cells, and the share of each set's table, the first axis the highest bit.
     #[staticmethod]
     fn joint(
         py: Python<'_>,
         workload: PyRef<'_, Workload>,
         weights: Vec<f64>,
-        sums: Vec<PyReadonlyArray2<'_, f64>>,
+        law: NoiseLaw,
+        along: Vec<PyReadonlyArray2<'_, f64>>,
         shares: Vec<f64>,
     ) -> PyResult<Self> {
-        let sums: Vec<Vec<f64>> = sums.iter().map(|own| Ok(own.as_slice()?.to_vec())).collect::<PyResult<_>>()?;
+        let along: Vec<Vec<f64>> = along.iter().map(|own| Ok(own.as_slice()?.to_vec())).collect::<PyResult<_>>()?;
         let core = &workload.0;
-        let core = detached(py, || strategy::joint(core, &weights, &sums, &shares)).map_err(PyError::from)?;
+        let core = detached(py, || strategy::joint(core, &weights, law.0, &along, &shares)).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }
 
@@ -447,19 +448,20 @@ pub(crate) fn answer<'py>(
     Ok((values.into_pyarray(py), variances.into_pyarray(py)))
 }
 
-/// What a total has along an axis where cells and sums of them are measured, and for each part of what is asked there the squared
-/// errors of what totals have of it, and of the rest; weighted by answer.
+/// What a total has along an axis where these rows are measured, under Laplace noise beside its cells; and for each part of what is
+/// asked there the squared errors of what totals have of it, and of the rest; weighted by answer.
 #[pyfunction]
-#[pyo3(signature = (asked, weights, sums))]
+#[pyo3(signature = (asked, weights, law, rows))]
 pub(crate) fn joint_errors(
     py: Python<'_>,
     asked: PyRef<'_, Workload>,
     weights: Option<PyReadonlyArray1<'_, f64>>,
-    sums: PyReadonlyArray2<'_, f64>,
+    law: NoiseLaw,
+    rows: PyReadonlyArray2<'_, f64>,
 ) -> PyResult<(f64, Vec<[f64; 2]>)> {
     let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
-    let (asked, sums) = (&asked.0, sums.as_slice()?);
-    Ok(detached(py, || strategy::joint_errors(asked, weights, sums)).map_err(PyError::from)?)
+    let (asked, rows) = (&asked.0, rows.as_slice()?);
+    Ok(detached(py, || strategy::joint_errors(asked, weights, law.0, rows)).map_err(PyError::from)?)
 }
 
 /// Sizes of the blocks that a weighted tree measures, and their weights.

@@ -87,6 +87,74 @@ def test_products_are_private_and_state_their_errors(workload, epsilon):
         assert np.allclose(found.stderr, noise * np.linalg.norm(rows @ inverse, axis=1), rtol=1e-3)
 
 
+def pairs(queries, side):
+    """Return queries of every pair of three axes."""
+    q, t = queries(side), total(side)
+    return Union([so.Kronecker([q, q, t]), so.Kronecker([q, t, q]), so.Kronecker([t, q, q])])
+
+
+LARGE = [
+    so.Kronecker([so.RunningSum(35), so.AllRanges(31)])
+    | 3.0 * so.Kronecker([so.RunningSum(35), total(31)])
+    | so.Histogram((35, 31)),
+    so.Kronecker([so.AllRanges(36), total(30)]) | so.Kronecker([total(36), so.RunningSum(30)]),
+    so.Kronecker([so.GroupBy([[0, 1] * 18, [0] * 12 + [1] * 24]), so.RunningSum(30)])
+    | so.Kronecker([so.Histogram(36), so.Matrix(np.random.default_rng(3).normal(size=(30, 30)))]),
+    pairs(so.RunningSum, 11),
+]
+
+
+@pytest.mark.parametrize("workload", LARGE)
+def test_gaussian_tables_are_private_and_state_their_errors(workload, tmp_path):
+    plan = so.plan(workload, so.GaussianDP(mu=0.5), mechanism="balanced")
+    cells = math.prod(workload.input_shape)
+    B = columns(plan, cells)
+    door = plan.fit.door
+    norms = np.linalg.norm(B, axis=0)
+    assert norms.max() <= sum(door.sensitivity) * (1 + 1e-9)
+    assert norms.min() >= norms.max() * (1 - 1e-3)
+    moved = door_of(plan.fit.strategy, so.ReplaceOne(1), plan.fit.domain, plan.fit.ratio).sensitivity
+    gram = B.T @ B
+    assert sum(moved) ** 2 >= (np.add.outer(np.diag(gram), np.diag(gram)) - 2.0 * gram).max() * (1 - 1e-9)
+    A = dense(workload)
+    inverse = np.linalg.pinv(B, rcond=1e-8)  # columns are rounded to the lattice
+    assert np.allclose(plan.fit.stderr, door.noise * np.linalg.norm(A @ inverse, axis=1), rtol=1e-3)
+    mean = np.average(plan.fit.stderr**2, weights=workload.answer_weights())
+    assert math.isclose(plan.rmse, math.sqrt(mean), rel_tol=1e-9)
+    assert math.isclose(plan.max_stderr, plan.fit.stderr.max(), rel_tol=1e-9)
+    x = np.arange(cells).reshape(workload.input_shape) * 7 % 10
+    release = released(plan, x)
+    assert np.abs(release.values.reshape(-1) - A @ x.reshape(-1)).max() < 8.0 * plan.fit.stderr.max()
+    again = so.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert (again.digest, again.rmse) == (plan.digest, plan.rmse)
+    assert (released(again, x).values == release.values).all()
+    matrix = plan.fit.factorization.matrix
+    assert matrix.shape[1] == cells and plan.fit.factorization.entries == matrix.size
+    assert np.allclose(np.linalg.norm(matrix, axis=0), 1.0, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("workload", "privacy", "most"),
+    [
+        (pairs(so.AllRanges, 16), PURE, 0.76),
+        (pairs(so.RunningSum, 25), PURE, 0.83),
+        (pairs(so.RunningSum, 16), so.GaussianDP(mu=1.0), 0.95),
+        (LARGE[0], so.GaussianDP(mu=1.0), 0.95),
+        (so.Kronecker([so.RunningSum(256)] * 2) | so.Kronecker([so.RunningSum(256), total(256)]), PURE, 0.95),
+    ],
+)
+def test_tables_measured_together_have_less_error(workload, privacy, most):
+    """Than any strategy that was known before: parts with shares, and residuals of attributes."""
+    plan = so.plan(workload, privacy)
+    assert plan.mechanism in {"p-identity-laplace", "balanced-gaussian"}
+    for other in ("split", "residual", "identity"):
+        try:
+            known = so.plan(workload, privacy, mechanism=other)
+        except so.errors.UnsupportedMechanismError:
+            continue
+        assert plan.rmse < most * known.rmse
+
+
 @pytest.mark.parametrize("workload", PRODUCTS[:4] + UNIONS)
 def test_plans_come_back_from_files(workload, tmp_path):
     plan = so.plan(workload, PURE, mechanism="p-identity")
@@ -187,6 +255,117 @@ def test_parts_of_unions_are_searched_for(tmp_path):
     assert (release.values == released(again, x).values).all()
     truth = np.concatenate([dense(part) @ x.reshape(-1) for part in workload.parts])
     assert np.abs(release.values - truth).max() < 12.0 * plan.max_stderr
+
+
+def heavy(cells, weight):
+    """Return a total of this weight, and all cells."""
+    return so.GroupBy([np.zeros(cells, dtype=int), np.arange(cells)], weights=[weight, 1.0])
+
+
+def uneven(ratio, shape):
+    margins = [so.Kronecker([so.RunningSum(shape[0]), total(shape[1])]), so.Kronecker([total(shape[0]), so.RunningSum(shape[1])])]
+    return Union([*margins, so.Histogram(shape)], [ratio, ratio, 1.0 / ratio])
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 100.0])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        so.Kronecker([heavy(8, 100.0)] * 3) | so.Kronecker([total(8), total(8), so.RunningSum(8)]),
+        so.Kronecker([heavy(20, 1e6), so.Histogram(20)]) | so.Kronecker([total(20), so.RunningSum(20)]),
+        so.Kronecker([so.Matrix([[1.0] * 19 + [1.00005]]), so.RunningSum(20)]) | so.Kronecker([total(20), so.RunningSum(20)]),
+        uneven(1e3, (20, 20)),
+        uneven(1e6, (20, 20)),
+        uneven(1e6, (40, 30)),
+    ],
+)  # fmt: skip
+def test_no_answer_is_read_off_tables_that_do_not_know_it(workload, epsilon):
+    """However heavy others are; and what precise tables lose in rounding is not in the answers of others."""
+    privacies = [(so.PureDP(epsilon=epsilon), "p-identity")]
+    if math.prod(workload.input_shape) > 1024:
+        privacies.append((so.GaussianDP(mu=epsilon), "balanced"))
+    for privacy, mechanism in privacies:
+        try:
+            plan = so.plan(workload, privacy, mechanism=mechanism)
+        except so.errors.UnsupportedMechanismError as error:
+            assert "digits" in str(error)
+            plan = so.plan(workload, privacy)
+        cells = np.random.default_rng(0).integers(0, plan.fit.domain.max_value, workload.input_shape)
+        lost = released(plan, cells).values - released(plan, np.zeros_like(cells)).values
+        lost = lost.reshape(-1) - dense(workload) @ cells.reshape(-1)
+        assert (np.abs(lost) <= 0.02 * plan.fit.stderr).all()
+
+
+@pytest.mark.parametrize("privacy", [PURE, so.GaussianDP(mu=1.0)])
+def test_unions_of_one_product_are_planned(privacy):
+    product = so.Kronecker([so.RunningSum(40), so.AllRanges(30)])
+    one, weighted = so.plan(Union([product]), privacy), so.plan(3.0 * product, privacy)
+    assert math.isclose(one.rmse, weighted.rmse, rel_tol=1e-6)
+    assert one.rmse < 1.02 * so.plan(product, privacy).rmse
+
+
+def test_searches_of_tables_end_when_they_are_told_to():
+    calls = []
+    workload = LARGE[0]
+    for kind, law in (("p-identity", "laplace"), ("balanced", "gaussian")):
+        calls.clear()
+        so.optimal.factorize(workload, kind=kind, law=law, progress=lambda *step: calls.append(step))
+        whole = len(calls)
+        calls.clear()
+        found = so.optimal.factorize(2.0 * workload, kind=kind, law=law, progress=lambda *step: calls.append(step) or False)
+        assert len(calls) < min(whole, 3) and sum(found.shares) > 0.5
+
+
+def test_laplace_tables_are_not_those_of_another_guarantee(tmp_path):
+    """Shares in a file of another mechanism would put Laplace noise under a Gaussian guarantee."""
+    workload = so.Kronecker([so.Histogram(16), so.GroupBy(np.arange(18) // 2)]) | so.Histogram((16, 18))
+    plan = so.plan(workload, so.GaussianDP(mu=0.1), mechanism="optimal")
+
+    def change(found):
+        found.update(factors=[[[0.0] * 16], [[0.0] * 18]], shares=[0.0, 0.0, 0.0, 1.0], certificate=None, gap=None)
+
+    for law, beside in (("gaussian", []), ("laplace", [True, True]), ("laplace", [])):
+
+        def forge(record, law=law, beside=beside):
+            change(record["factorization"])
+            record["factorization"].update(law=law, beside_cells=beside)
+
+        with pytest.raises(so.errors.PlanFileError):
+            so.Plan.load(altered(plan, tmp_path / "plan.json", forge))
+
+
+@pytest.mark.parametrize("privacy", [PURE, so.GaussianDP(mu=1.0)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found.__setitem__("shares", found["shares"][:-1]),
+        lambda found: found.__setitem__("shares", [0.0] * 4),
+        lambda found: found.__setitem__("shares", [-1.0, *found["shares"][1:]]),
+        lambda found: found.__setitem__("shares", [2.0, *found["shares"][1:]]),
+        lambda found: found.__setitem__("shares", ["1", *found["shares"][1:]]),
+        lambda found: found.__setitem__("shares", {}),
+        lambda found: found.__setitem__("shares", None),
+        lambda found: found.__setitem__("shares", [0.0, 0.5, 0.5, 0.0]),  # cells are asked for
+        lambda found: found.__setitem__("shares", [1e-300, 0.0, 0.0, 1.0]),
+        lambda found: found.__setitem__("beside_cells", [True, False]),
+        lambda found: found.__setitem__("factors", found["factors"][::-1]),
+        lambda found: found["factors"].pop(),
+        lambda found: found.__setitem__("factors", [[[1.0] * 35], found["factors"][1]]),
+        lambda found: found.__setitem__("law", "laplace" if found["law"] == "gaussian" else "gaussian"),
+    ],
+)
+def test_altered_tables_are_refused_or_as_private(privacy, change, tmp_path):
+    mechanism = "p-identity" if privacy is PURE else "balanced"
+    plan = so.plan(LARGE[0], privacy, mechanism=mechanism)
+    path = altered(plan, tmp_path / "plan.json", lambda record: change(record["factorization"]))
+    try:
+        forged = so.Plan.load(path)
+    except so.errors.PlanFileError:
+        return
+    B = columns(forged, 35 * 31)
+    norms = np.abs(B).sum(axis=0) if privacy is PURE else np.linalg.norm(B, axis=0)
+    assert norms.max() <= sum(forged.fit.door.sensitivity) * (1 + 1e-9)
+    assert math.isfinite(forged.rmse)
 
 
 def altered(plan, path, change):

@@ -23,15 +23,22 @@ class AlongAxes:
     Attributes:
         parts: The factors of each product.
         weights: How much the squared errors of each count.
+        together: Whether they are parts of a union: else there is one.
     """
 
     parts: tuple[tuple[Workload, ...], ...]
     weights: tuple[float, ...]
+    together: bool
 
     @cached_property
     def axes(self) -> tuple[tuple[Workload, ...], ...]:
         """What is asked along each axis, once each."""
         return tuple(tuple(dict.fromkeys(asked)) for asked in zip(*self.parts, strict=True))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Cells along each axis."""
+        return [asked[0].core.input_len or 0 for asked in self.axes]
 
     def measured_as_they_are(self, axis: int) -> bool:
         """Whether cells and totals are all that is asked along an axis."""
@@ -47,15 +54,17 @@ def along_axes(workload: Workload) -> AlongAxes | None:
 
     All cells are a product along any axes. Several products have at most eight.
     """
+    together = isinstance(workload, Union)
     parts = workload.parts if isinstance(workload, Union) else (workload,)
     weights = workload.weights if isinstance(workload, Union) else (1.0,)
     products = [part.factors for part in parts if isinstance(part, Kronecker)]
     if not products or (workload.core.input_len or 0) <= _WHOLE:
         return None
     sizes = [factor.core.input_len or 0 for factor in products[0]]
-    if len(sizes) == 1 or (len(parts) > 1 and len(sizes) > _MOST_AXES) or any([factor.core.input_len for factor in own] != sizes for own in products):
+    if len(sizes) == 1 or (together and len(sizes) > _MOST_AXES) or any([factor.core.input_len for factor in own] != sizes for own in products):
         return None
     if not all(isinstance(part, Kronecker) or type(part) is Histogram for part in parts):
         return None
     cells = tuple(map(Histogram, sizes))
-    return AlongAxes(tuple(part.factors if isinstance(part, Kronecker) else cells for part in parts), tuple(weights))
+    factors = tuple(part.factors if isinstance(part, Kronecker) else cells for part in parts)
+    return AlongAxes(factors, tuple(weights), together)

@@ -38,11 +38,14 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     if request.effort != "optimize":
         return False
     workload = on_distinct_cells(request.workload)
+    products, cells = along_axes(workload), workload.core.input_len or 0
+    if strategy == "balanced" and products is not None and products.together and cells > WRITTEN:
+        return _quick_along_axes(products, cells, law)
     if strategy == "balanced" and (affords(request, law) or _attained(workload, request.objective)):
         return False
     most = WRITTEN if strategy == "balanced" else _CELLS[law]
-    if strategy == "p-identity" and (products := along_axes(workload)) is not None:
-        return request.integral and _quick_along_axes(products, workload.core.input_len or 0)
+    if strategy == "p-identity" and products is not None:
+        return request.integral and _quick_along_axes(products, cells, law)
     if strategy == "p-identity" and of_ranges(workload):
         if WRITTEN < (workload.core.input_len or 0) <= _TREE_CELLS:
             return request.integral
@@ -54,15 +57,15 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     return all(_quick(part, objective, most) or (strategy == "balanced" and _is_wide(part)) for part in parts)
 
 
-def _quick_along_axes(products: AlongAxes, cells: int) -> bool:
-    """Whether cells and sums along every axis are found, and measured, in seconds."""
+def _quick_along_axes(products: AlongAxes, cells: int, law: str) -> bool:
+    """Whether what is measured along every axis is found, and measured, in seconds."""
     along = 0
     for k, asked in enumerate(products.axes):
         if products.measured_as_they_are(k):
             continue
-        size = asked[0].core.input_len or 0
-        told_apart = all(on_distinct_cells(own) is own for own in asked)
-        if not told_apart or size > (_TREE_CELLS if products.of_ranges(k) else _CELLS["laplace"]):
+        size = products.sizes[k]
+        told_apart = any(on_distinct_cells(own) is own for own in asked)
+        if not told_apart or size > (_TREE_CELLS if law == "laplace" and products.of_ranges(k) else _CELLS[law]):
             return False
         along += size
     return along * cells <= _MOST_ALONG_AXES

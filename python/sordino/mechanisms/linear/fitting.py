@@ -322,6 +322,11 @@ def _check_factorization(request: Request, mechanism: Mechanism, factorization: 
         raise UnsupportedMechanismError(f"{mechanism.name} measures no factorization: leave it out")
     if factorization.beside_cells and (not request.integral or factorization.kind != "p-identity"):
         raise UnsupportedMechanismError("sums beside so many cells are measured in whole numbers: integral=True")
+    own = (factorization.kind, mechanism.law, factorization.law, factorization.beside_cells)
+    all_cells = (True,) * len(factorization.factors)
+    tables = {("balanced", "gaussian", "gaussian", ()), ("p-identity", "laplace", "laplace", all_cells)}
+    if factorization.shares and own not in tables:
+        raise UnsupportedMechanismError("tables of sets of axes have roots along them, or sums beside all cells")
     kind, blocks = factorization.kind, factorization.blocks
     rows = math.prod(len(factor) for factor in factorization.factors)
     if (

@@ -12,19 +12,23 @@ import numpy as np
 from sordino import _core
 from sordino.accuracy.factorizations import condensed
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
+from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.linear.along_axes import AlongAxes
 from sordino.workloads import Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.union import joined, weighted
 
-__all__ = ["SumsAlong", "joint_tables"]
+__all__ = ["SearchAlong", "joint_tables"]
 
-SumsAlong = Callable[[Workload, Array | None, Array | None], Array]
-"""From what is asked along an axis, rows that stand for it if it is not asked as it is, and sums to start from, to weighted
-sums beside the cells, shape (sums, cells)."""
+SearchAlong = Callable[[Workload, Array | None, Array | None], Array]
+"""From what is asked along an axis, rows that stand for it if it is not asked as it is, and what was found before, to the rows
+that are measured there, shape (rows, cells): under Laplace noise beside the cells."""
 
 # How often axes are searched for, each for the errors of the others.
 _ROUNDS = 4
+# The same where an axis has more cells than these.
+_FEW_ROUNDS = 2
+_MANY_CELLS = 512
 # A gain that is worth another turn, and an error over the best so far from which on none will do.
 _SETTLED = 1e-3
 _HOPELESS = 1.5
@@ -33,10 +37,9 @@ _STEPS = 4000
 _NEGLIGIBLE = 1e-10
 # What a table may save and be left out all the same: it costs time, and bits of the others.
 _SPARED = 1e-4
-# What is nothing of a query, beside the whole; and weights that make no difference.
-_NOTHING = 1e-10
+# Weights that make no difference.
 _LEAST_WEIGHT = 1e-4
-# Cells up to which what other tables know of totals is counted in what is searched for along an axis.
+# Cells up to which what other tables know of totals is counted in what is searched for along an axis; else one start is tried.
 _WRITTEN = 1024
 # Steps in which they are.
 _IN_FULL = 50
@@ -46,20 +49,15 @@ _IN_FULL = 50
 class _Axis:
     """What is measured along an axis, and the errors of what is asked there: what totals have of it, and the rest."""
 
-    sums: Array
+    rows: Array
     total: float
     errors: dict[Workload, tuple[float, float]]
 
     @classmethod
-    def of(cls, asked: tuple[Workload, ...], sums: Array) -> _Axis:
+    def of(cls, asked: tuple[Workload, ...], law: Law, rows: Array) -> _Axis:
         together = Union(asked)
-        total, errors = _core.joint_errors(together.core, together.answer_weights(), sums)
-        found = [(_if_any(mean, rest), _if_any(rest, mean)) for mean, rest in errors]
-        return cls(sums, total, dict(zip(asked, found, strict=True)))
-
-
-def _if_any(part: float, other: float) -> float:
-    return part if part > _NOTHING * other else 0.0
+        total, errors = _core.joint_errors(together.core, together.answer_weights(), law, rows)
+        return cls(rows, total, dict(zip(asked, errors, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -71,33 +69,44 @@ class _Tables:
     precision: Array
 
 
-def joint_tables(products: AlongAxes, sums_along: SumsAlong) -> tuple[tuple[Array, ...], tuple[float, ...]]:
-    """Return sums beside the cells of every axis, and shares of the tables of all sets of axes, the first the highest bit.
+def joint_tables(
+    products: AlongAxes, law: Law, search_along: SearchAlong, ended: Callable[[], bool]
+) -> tuple[tuple[Array, ...], tuple[float, ...]]:
+    """Return what is measured along every axis, and shares of the tables of all sets of axes, the first the highest bit.
 
     A table holds what is measured along its axes, and totals along the others. With `c_i` what a total has along axis
     i, a query whose rests (what no total has of it) are along the axes S has the error `e_S/λ_S`,
-    `λ_S = Σ_{T⊇S} w_T² Π_{i∉T} c_i`; shares `w_T` add up to 1. Shares are found by `w ← (w⁴ g)^{1/3}`, g the slope in `w²`,
-    which never raises the error; the axes in turn, each for the weights that the errors along the others give what is
+    `λ_S = Σ_{T⊇S} w_T² Π_{i∉T} c_i`; shares `w_T` add up to 1, or under Gaussian noise their squares do. Shares are found by
+    `w ← (w⁴ g)^{1/3}`, or `(w⁴ g)^{1/4}`, g the slope in `w²`, which never raises the error; the axes in turn, each for the weights that the errors along the others give what is
     asked there (McKenna, Miklau, Hay & Machanavajjhala 2018, §6.2-6.3).
+
+    Args:
+        products: What is asked.
+        law: Of the noise.
+        search_along: Searches along an axis.
+        ended: Whether to return the best so far.
     """
-    cells = [np.zeros((0, asked[0].core.input_len or 0)) for asked in products.axes]
-    plain = [_Axis.of(asked, none) for asked, none in zip(products.axes, cells, strict=True)]
+    cells = [np.eye(n) if law == "gaussian" else np.zeros((0, n)) for n in products.sizes]
+    plain = [_Axis.of(asked, law, rows) for asked, rows in zip(products.axes, cells, strict=True)]
     known: dict[object, Array] = {}
-    best = plain, _best_tables(products, plain)
+    best = plain, _best_tables(products, law, plain)
     for start in _starts(products, plain, best[1]):
         axes, shares, last = list(plain), start, math.inf
         totals = bool(start.sum() == start.flat[-1])  # else other tables have them
-        for turn in range(_ROUNDS):
+        for turn in range(_ROUNDS if max(products.sizes) <= _MANY_CELLS else _FEW_ROUNDS):
+            if ended():
+                break
             tables = _Tables(shares, math.inf, _precision(axes, shares))
             for k, asked in enumerate(products.axes):
                 own = _asked_along(products, axes, tables, k, totals)
-                if own is None:
+                if own is None or ended():
                     continue
                 if own not in known:
-                    known[own] = sums_along(own.workload, own.rows, axes[k].sums if len(axes[k].sums) else None)
-                with suppress(InvalidParameterError, UnsupportedMechanismError):  # sums that leave no digits
-                    axes[k] = _Axis.of(asked, known[own])
-            found = (_best_tables(products, axes, own) for own in (None, start))
+                    before = None if axes[k].rows is cells[k] or not len(axes[k].rows) else axes[k].rows
+                    known[own] = search_along(own.workload, own.rows, before)
+                with suppress(InvalidParameterError, UnsupportedMechanismError):  # what leaves no digits
+                    axes[k] = _Axis.of(asked, law, known[own])
+            found = (_best_tables(products, law, axes, own) for own in (None, start))
             tables = min(found, key=lambda own: own.error)
             if tables.error < best[1].error:
                 best = list(axes), tables
@@ -107,7 +116,8 @@ def joint_tables(products: AlongAxes, sums_along: SumsAlong) -> tuple[tuple[Arra
                 shares = tables.shares
             last = tables.error
     axes, tables = best
-    return tuple(axis.sums for axis in axes), tuple(_without_spare(products, axes, tables).reshape(-1).tolist())
+    shares = _without_spare(products, law, axes, tables)
+    return tuple(axis.rows for axis in axes), tuple(shares.reshape(-1).tolist())
 
 
 def _starts(products: AlongAxes, axes: list[_Axis], tables: _Tables) -> list[Array]:
@@ -116,6 +126,8 @@ def _starts(products: AlongAxes, axes: list[_Axis], tables: _Tables) -> list[Arr
     whole.flat[-1] = 1.0
     for part in products.parts:
         own[tuple(int(axis.errors[factor][1] > 0.0) for axis, factor in zip(axes, part, strict=True))] = 1.0
+    if max(products.sizes) > _WRITTEN:
+        return [whole]
     return [tables.shares, whole, own / own.sum()]
 
 
@@ -126,11 +138,11 @@ def _needed(products: AlongAxes, axes: list[_Axis], but: int | None = None) -> l
         needed = np.array(weight)
         for k, (axis, own) in enumerate(zip(axes, part, strict=True)):
             needed = np.multiply.outer(needed, (1.0, 1.0) if k == but else axis.errors[own])
-        each.append(np.where(needed > _NOTHING * needed.sum(), needed, 0.0))
+        each.append(needed)
     return each
 
 
-def _best_tables(products: AlongAxes, axes: list[_Axis], shares: Array | None = None) -> _Tables:
+def _best_tables(products: AlongAxes, law: Law, axes: list[_Axis], shares: Array | None = None) -> _Tables:
     needed, counts = np.sum(_needed(products, axes), axis=0), _counts(axes)
     if shares is None:
         shares = np.full(needed.shape, 1.0 / needed.size)
@@ -144,8 +156,13 @@ def _best_tables(products: AlongAxes, axes: list[_Axis], shares: Array | None = 
             break
         last = error
         slopes = np.divide(needed, np.square(precision), out=np.zeros_like(needed), where=asked)
-        shares = np.cbrt(shares**4 * counts * _over_sets(slopes, above=False))
-        shares = shares / shares.sum()
+        slopes = counts * _over_sets(slopes, above=False)
+        if law == "gaussian":
+            shares = shares * np.sqrt(np.sqrt(slopes))
+            shares = shares / np.linalg.norm(shares)
+        else:
+            shares = np.cbrt(shares**4 * slopes)
+            shares = shares / shares.sum()
     return _Tables(shares, error, precision)
 
 
@@ -171,14 +188,14 @@ def _over_sets(values: Array, *, above: bool) -> Array:
     return values
 
 
-def _without_spare(products: AlongAxes, axes: list[_Axis], tables: _Tables) -> Array:
+def _without_spare(products: AlongAxes, law: Law, axes: list[_Axis], tables: _Tables) -> Array:
     """Return the shares without tables that save next to nothing, the smallest first."""
     for place in np.argsort(tables.shares, axis=None):
         fewer = tables.shares.copy()
         fewer.flat[place] = 0.0
         if not fewer.any():
             break
-        found = _best_tables(products, axes, fewer / fewer.sum())
+        found = _best_tables(products, law, axes, fewer / (fewer.sum() if law == "laplace" else np.linalg.norm(fewer)))
         if found.error > tables.error * (1.0 + _SPARED):
             break
         tables = found
@@ -226,5 +243,5 @@ def _asked_along(
     largest = max((weight * sum(errors[own]) for own, (weight, _) in both.items()), default=0.0)
     kept = {own: pair for own, pair in both.items() if pair[0] * sum(errors[own]) > _LEAST_WEIGHT * largest}
     most = max((weight for weight, _ in kept.values()), default=0.0)
-    steps = ((own, round(100.0 * math.log(weight / most)), round(_IN_FULL * math.sqrt(part))) for own, (weight, part) in kept.items())
+    steps = ((own, round(100.0 * math.log(weight / most)), max(round(_IN_FULL * math.sqrt(part)), 1)) for own, (weight, part) in kept.items())
     return _Asked(tuple(steps)) if any(errors[own][1] for own in kept) else None

@@ -55,8 +55,9 @@ _KEPT = 16
 # The balanced root is taken up to this error over its bound; else steps are made, at most so many multiplications.
 _BALANCED = 1.005
 _OPERATIONS = 5 * 10**9
-# Steps of a search along an axis that starts from what was found before.
-_AGAIN = 60
+# Steps of one of many searches along an axis, and cells up to which other starts are tried in it.
+_AGAIN = 100
+_FEW_CELLS = 256
 # Of more cells for each rank the core looks at some at a time: `optimize/working_set.rs`.
 _CELLS_A_RANK = 128
 
@@ -228,24 +229,40 @@ def _several(search: _Search, most: int, signed: bool) -> Factorization:
 
 
 def _balanced(search: _Search) -> Factorization:
-    """The balanced root; where it is not good enough, a few steps of the search for the optimum, from its weights."""
+    """The balanced root; where it is not good enough, a few steps of the search for the optimum, from its weights.
+
+    Of unions of large products roots along each axis, of tables of sets of axes.
+    """
     search.objective = "mean"
+    products = along_axes(search.workload)
+    if products is not None and products.together and (search.workload.core.input_len or 0) > WRITTEN:
+        rows, shares = joint_tables(products, "gaussian", partial(_root_along, search), lambda: search.ended)
+        return Factorization(search.kind, search.law, search.objective, rows, shares=shares)
 
-    def solve(queries: Array, gap: float, start: Array | None) -> _core.Searched:
-        try:
-            found = _core.balanced_root(queries, search.report)
-        except UnsupportedMechanismError:
-            found = None
-        if found is not None and found.lower is not None and found.upper <= _BALANCED * found.lower:
-            return found
-        rank, cells = queries.shape
-        looked_at = min(cells, _CELLS_A_RANK * rank)
-        steps = max(min(_OPERATIONS // (rank * rank * looked_at), search.iterations), 1)
-        start = None if found is None else found.cell_weights
-        better = _core.optimize_strategy(queries, "mean", _BALANCED - 1.0, steps, start, search.report)
-        return better if found is None or better.upper < found.upper else found
+    return _by_factor(search, lambda queries, _gap, _start: _root(search, queries))
 
-    return _by_factor(search, solve)
+
+def _root(search: _Search, queries: Array) -> _core.Searched:
+    try:
+        found = _core.balanced_root(queries, search.report)
+    except UnsupportedMechanismError:
+        found = None
+    if found is not None and found.lower is not None and found.upper <= _BALANCED * found.lower:
+        return found
+    rank, cells = queries.shape
+    looked_at = min(cells, _CELLS_A_RANK * rank)
+    steps = max(min(_OPERATIONS // (rank * rank * looked_at), search.iterations), 1)
+    start = None if found is None else found.cell_weights
+    better = _core.optimize_strategy(queries, "mean", _BALANCED - 1.0, steps, start, search.report)
+    return better if found is None or better.upper < found.upper else found
+
+
+def _root_along(search: _Search, asked: Workload, rows: Array | None, _before: Array | None) -> Array:
+    """Return what is measured along an axis, shape (measured, cells); rows may stand for what is asked."""
+    if type(asked) is Histogram and rows is None:
+        return np.eye(asked.core.input_len or 0)
+    rows = _one(asked) if rows is None else condensed(Matrix(rows))[0]
+    return search.note(_root(search, rows)).strategy
 
 
 def _by_factor(search: _Search, solve: _Solve) -> Factorization:
@@ -353,8 +370,8 @@ def _p_identity(search: _Search) -> Factorization:
     products = along_axes(search.workload)
     if products is None:
         return _beside_cells(search, search.workload)
-    if len(products.parts) > 1:
-        sums, shares = joint_tables(products, partial(_sums_along, search))
+    if products.together:
+        sums, shares = joint_tables(products, "laplace", partial(_sums_again, search), lambda: search.ended)
         beside = (True,) * len(sums)
         return Factorization(search.kind, search.law, search.objective, sums, beside_cells=beside, shares=shares)
     (factors,) = products.parts
@@ -383,6 +400,13 @@ def _sums_along(
     return sums if found.beside_cells else np.ascontiguousarray(sums[cells:] / np.diag(sums[:cells]))
 
 
+def _sums_again(search: _Search, asked: Workload, rows: Array | None, before: Array | None) -> Array:
+    """Return the same in one of many searches: of more than a few cells from what was found before or a tree, nothing else."""
+    if before is None and (asked.core.input_len or 0) > _FEW_CELLS:
+        before = _blocks(asked)
+    return _sums_along(search, asked, rows, before)
+
+
 def _beside_cells(
     search: _Search, workload: Workload, rows: Array | None = None, start: Array | None = None
 ) -> Factorization:
@@ -398,13 +422,14 @@ def _beside_cells(
 
 def _of_line(search: _Search, workload: Workload, start: Array | None) -> Factorization:
     """The same of so many cells that queries and cells are not written out: from the blocks of a tree."""
+    steps = search.iterations if start is None else min(search.iterations, _AGAIN)
     if start is None and (workload.core.input_len or 0) <= _LINE_CELLS:
         start = _blocks(workload)
     parts = workload.parts if isinstance(workload, Union) else ()
     if start is None or any(part.answer_weights() is not None for part in parts):
         raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")
     weights = list(workload.weights) if isinstance(workload, Union) else None
-    found = search.note(_core.p_identity_of_line(workload.core, weights, start, search.iterations, search.report))
+    found = search.note(_core.p_identity_of_line(workload.core, weights, start, steps, search.report))
     return replace(_found(search, found), beside_cells=(True,))
 
 

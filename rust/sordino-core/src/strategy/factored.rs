@@ -85,6 +85,11 @@ impl Factorization {
     }
 }
 
+/// Bits of the entries of so many factors of a product, of so many cells.
+pub(super) fn product_bits(cells: usize, factors: usize) -> u32 {
+    ENTRY_BITS.min((SUM_BITS - INPUT_BITS - cells.max(2).ilog2() - 1) / factors as u32)
+}
+
 fn dependent() -> Error {
     Error::invalid("strategy", "its rows or columns are dependent")
 }
@@ -128,9 +133,8 @@ impl Factored {
             }
         }
         // Sums of a Kronecker product grow with every factor: each keeps as many bits as leave room for them.
-        let many = recipe.factors.len() as u32;
-        let cells = cells.unwrap_or(1).max(2).ilog2() + 1;
-        let bits = if recipe.whole { WHOLE_BITS } else { ENTRY_BITS.min((SUM_BITS - INPUT_BITS - cells) / many) };
+        let many = recipe.factors.len();
+        let bits = if recipe.whole { WHOLE_BITS } else { product_bits(cells.unwrap_or(1), many) };
         if recipe.whole && (many > 1 || recipe.pieces != Pieces::Coordinates(NoiseLaw::Laplace)) {
             return Err(Error::invalid("strategy", "of whole numbers it has one factor and Laplace noise"));
         }

@@ -1,6 +1,6 @@
-//! One measurement for several products along the same axes: tables of sets of axes, each with its share, Laplace noise.
+//! One measurement for several products along the same axes: tables of sets of axes, each with its share.
 //!
-//! Table T is `w_T ⊗_{i∈T} B_i ⊗_{i∉T} 1ᵀ`, `B_i` cells and weighted sums of them along axis i, the same in all tables. With
+//! Table T is `w_T ⊗_{i∈T} B_i ⊗_{i∉T} 1ᵀ`, `B_i` rows that know all cells along axis i, the same in all tables. With
 //! `G_i = B_iᵀB_i` and `c_i = 1ᵀG_i^{-1}1` the only direction that a total has along an axis is `m_i = G_i^{-1}1/√c_i`, of
 //! which `B_i` has norm 1. So with S the axes along which a query is what no total has of it,
 //!
@@ -9,15 +9,18 @@
 //! what Miklau, Hay and others 2018 (§6.3) have of weighted marginals.
 
 use super::boxes::{Boxes, axes_of, indicator, one_by_one};
+use super::factored::{Factor, Factorization, Pieces, product_bits, squares};
+use super::fixed::Fixed;
 use super::p_identity::{PIdentity, Scaled};
-use super::product::{Product, entry_bits};
+use super::product::{Product, all, entry_bits, total_weight};
 use super::split::Split;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, not_in_row_space};
+use crate::door::NoiseLaw;
 use crate::error::Error;
-use crate::linear_algebra::dot;
+use crate::linear_algebra::{Matrix, along_axis, dot, from_rows, pseudo_inverse, to_rows};
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::{MAX_LEN, Workload, along, outer};
+use crate::workload::{MAX_LEN, Workload, along};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,74 +29,197 @@ const MOST_AXES: usize = 8;
 /// Bits of entries at most, tables have multiples besides; and where errors alone are wanted.
 const MOST_BITS: i32 = 18;
 const FINE_BITS: i32 = 28;
+/// How much more precise sums may be than cells, all axes together.
+const MOST_UNEVEN: f64 = 1e6;
 /// What is nothing of a query, beside the whole.
 const NOTHING: f64 = 1e-9;
+
+/// What is measured along an axis: cells and sums of them, under Laplace noise, or rows of reals, under Gaussian noise.
+#[derive(Debug, Clone)]
+enum Along {
+    Sums(Box<PIdentity>),
+    Rows { asked: Workload, matrix: Matrix, inverse: Matrix },
+}
+
+impl Along {
+    /// With entries of so many bits.
+    fn new(law: NoiseLaw, asked: Workload, entries: &[f64], bits: i32) -> Result<Self, Error> {
+        asked.listed()?;
+        let n = asked.table_len()?;
+        if law == NoiseLaw::Laplace {
+            let scaled = Scaled::new(n, entries)?;
+            let sums = PIdentity::new(asked, &scaled, if scaled.is_cells() { 0 } else { bits })?;
+            sums.check_digits()?;
+            return Ok(Self::Sums(Box::new(sums)));
+        }
+        let fixed = Fixed::new(entries.len() / n, n, entries, bits as u32)?;
+        let matrix = from_rows(fixed.rows, n, &fixed.to_floats());
+        let inverse = pseudo_inverse(&matrix).filter(|_| fixed.rows >= n);
+        let inverse = inverse.ok_or_else(|| Error::invalid("strategy", "its columns are dependent"))?;
+        Ok(Self::Rows { asked, matrix, inverse })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Sums(sums) => sums.len(),
+            Self::Rows { matrix, .. } => matrix.ncols(),
+        }
+    }
+
+    fn asked(&self) -> &Workload {
+        match self {
+            Self::Sums(sums) => sums.workload(),
+            Self::Rows { asked, .. } => asked,
+        }
+    }
+
+    /// The largest norm of a column.
+    fn column(&self) -> f64 {
+        match self {
+            Self::Sums(sums) => sums.column().get(),
+            Self::Rows { matrix, .. } => {
+                let squares = (0..matrix.ncols()).map(|j| matrix.col_as_slice(j)).map(|column| dot(column, column));
+                squares.fold(0.0, f64::max).sqrt()
+            }
+        }
+    }
+
+    /// How many times rounding is in estimates.
+    fn unevenness(&self) -> f64 {
+        match self {
+            Self::Sums(sums) => sums.unevenness().max(1.0),
+            Self::Rows { .. } => 1.0,
+        }
+    }
+
+    /// `G^{-1} v`.
+    fn solve(&self, v: &[f64]) -> Vec<f64> {
+        match self {
+            Self::Sums(sums) => sums.solve(v),
+            Self::Rows { inverse, .. } => along_axis(inverse, false, &along_axis(inverse, true, v, 1), 1),
+        }
+    }
+
+    /// Variances of the answers at noise of variance 1.
+    fn variances(&self) -> Vec<f64> {
+        let mut variances = vec![0.0; self.asked().answers_len()];
+        match self {
+            Self::Sums(sums) => {
+                sums.variances(&mut variances);
+                variances.iter_mut().for_each(|variance| *variance /= Geometry::L1.white());
+            }
+            Self::Rows { asked, inverse, .. } => squares(asked, inverse, |_| 1.0, &mut variances),
+        }
+        variances
+    }
+
+    /// The same of boxes of cells.
+    fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
+        match self {
+            Self::Sums(sums) => {
+                Ok(sums.box_variances(boxes)?.into_iter().map(|variance| variance / Geometry::L1.white()).collect())
+            }
+            Self::Rows { inverse, .. } => {
+                let of = |(first, last): (&[usize], &[usize])| {
+                    let read = along_axis(inverse, true, &indicator(boxes.shape, first, last), 1);
+                    dot(&read, &read)
+                };
+                Ok(boxes.each().map(of).collect())
+            }
+        }
+    }
+}
 
 /// An axis of a [`Joint`]: what is measured along it, and what a total has of that.
 #[derive(Debug, Clone)]
 struct Line {
-    sums: PIdentity,
+    along: Along,
     /// `m`.
     mean: Vec<f64>,
     /// `c`.
     constant: f64,
 }
 
+/// Whether every query is a multiple of the sum of all cells: told from the entries, since what is left out is never known.
+fn of_totals(asked: &Workload) -> bool {
+    let even = |entries: &[f64]| entries.iter().all(|entry| *entry == entries[0]);
+    match asked {
+        Workload::Matrix { columns, entries, .. } => entries.chunks_exact(*columns).all(even),
+        Workload::Sparse { columns, starts, entries, .. } => {
+            starts.windows(2).all(|ends| ends[1] - ends[0] == *columns && even(&entries[ends[0]..ends[1]]))
+        }
+        Workload::Union { parts } => parts.iter().all(of_totals),
+        _ => asked.input_len() == Some(1),
+    }
+}
+
 impl Line {
-    fn new(asked: Workload, scaled: &Scaled, bits: i32) -> Result<Self, Error> {
-        asked.listed()?;
-        let sums = PIdentity::new(asked, scaled, if scaled.is_cells() { 0 } else { bits })?;
-        sums.check_digits()?;
-        let solved = sums.solve(&vec![1.0; sums.len()]);
+    fn new(along: Along) -> Self {
+        let solved = along.solve(&vec![1.0; along.len()]);
         let constant: f64 = solved.iter().sum();
         let size = constant.sqrt();
-        Ok(Self { mean: solved.into_iter().map(|v| v / size).collect(), sums, constant })
+        Self { mean: solved.into_iter().map(|v| v / size).collect(), along, constant }
+    }
+
+    fn len(&self) -> usize {
+        self.along.len()
     }
 
     /// Variances of what totals have of every answer, and of the rest, of noise of variance 1.
     fn variances(&self) -> [Vec<f64>; 2] {
-        let asked = self.sums.workload();
-        let mut mean = vec![0.0; asked.answers_len()];
-        let mut rest = mean.clone();
-        asked.apply(&self.mean, &mut mean);
-        self.sums.variances(&mut rest);
+        let mut rest = self.along.variances();
+        let mut mean = vec![0.0; rest.len()];
+        self.along.asked().apply(&self.mean, &mut mean);
         for (mean, rest) in mean.iter_mut().zip(&mut rest) {
             *mean *= *mean;
-            *rest = (*rest / self.sums.geometry().white() - *mean).max(0.0);
+            *rest = (*rest - *mean).max(0.0);
         }
         [mean, rest]
+    }
+
+    /// The cells of a rest and a place along `m`.
+    fn joined(&self, pieces: &[f64], out: &mut [f64]) {
+        let (rest, place) = pieces.split_at(out.len());
+        out.iter_mut().zip(rest).zip(&self.mean).for_each(|((slot, rest), m)| *slot = rest + m * place[0]);
     }
 
     /// `G^{-1} v` in two: what no total has of it, and its place along `m`.
     fn solve(&self, v: &[f64], out: &mut [f64]) {
         let (rest, place) = out.split_at_mut(v.len());
         place[0] = dot(&self.mean, v);
-        let solved = self.sums.solve(v);
+        let solved = self.along.solve(v);
         rest.iter_mut().zip(solved).zip(&self.mean).for_each(|((slot, x), m)| *slot = x - m * place[0]);
     }
 }
 
 /// What the errors along an axis are where columns have norm 1: `c`, and for each part of `asked` the sums of `weights` times the
-/// variances of what a total has of its answers, and of the rest.
+/// variances of what a total has of its answers, and of the rest, zero of totals alone. `entries` are rows of what is measured, under Laplace noise
+/// beside all cells.
 ///
 /// # Errors
-/// As [`super::p_identity`]; [`Error::InvalidParameter`] if there are not as many weights as answers.
-pub fn joint_errors(asked: &Workload, weights: Option<&[f64]>, sums: &[f64]) -> Result<(f64, Vec<[f64; 2]>), Error> {
+/// As [`joint`]; [`Error::InvalidParameter`] if there are not as many weights as answers.
+pub fn joint_errors(
+    asked: &Workload,
+    weights: Option<&[f64]>,
+    law: NoiseLaw,
+    entries: &[f64],
+) -> Result<(f64, Vec<[f64; 2]>), Error> {
     let asked = asked.clone().validated()?;
     if let Some(weights) = weights {
         Error::check_len("weights", asked.answers_len(), weights.len())?;
     }
-    let line = Line::new(asked.clone(), &Scaled::new(asked.table_len()?, sums)?, FINE_BITS)?;
-    let unit = line.sums.column().get().powi(2);
+    let line = Line::new(Along::new(law, asked.clone(), entries, FINE_BITS)?);
+    let unit = line.along.column().powi(2);
     let variances = line.variances();
     let mut first = 0;
     let each = asked.parts().iter().map(|part| {
         let own = first..first + part.answers_len();
         first = own.end;
-        variances.each_ref().map(|all| {
+        let [mean, rest] = variances.each_ref().map(|all| {
             let counted = |(k, v): (usize, &f64)| weights.map_or(1.0, |weights| weights[own.start + k]) * v;
             unit * all[own.clone()].iter().enumerate().map(counted).sum::<f64>()
-        })
+        });
+        [mean, if of_totals(part) { 0.0 } else { rest.max(NOTHING * mean).max(f64::MIN_POSITIVE) }]
     });
     let each = each.collect();
     Ok((unit * line.constant, each))
@@ -109,19 +235,31 @@ struct Part {
     weight: f64,
 }
 
+/// What is measured along the axes of a set, and totals along the others.
+#[derive(Debug, Clone)]
+struct Table {
+    strategy: Arc<dyn Strategy>,
+    /// Bit k of a set, from the highest: axis k.
+    set: usize,
+    /// What it is measured times, and what totals along the other axes are.
+    scale: f64,
+    total: f64,
+}
+
 #[derive(Debug, Clone)]
 struct Joint {
     axes: Vec<Line>,
-    /// Bit k of a set, from the highest: axis k.
-    tables: Arc<Split>,
+    tables: Vec<Table>,
+    measured: Arc<Split>,
     /// `1/λ_S`, none of sets that no table is above.
     inverse: Vec<f64>,
     parts: Vec<Part>,
 }
 
 /// The parts of a union of products along the same axes, whose squared errors count with `weights`, from tables of sets of axes:
-/// `sums` are rows of weights of the cells along each axis, those of [`super::p_identity`], and `shares` how precise the table
-/// of each set of axes is, the first axis the highest bit, zero of those that are not measured.
+/// `along` are rows of what is measured along each axis (under Laplace noise beside all cells, as those of
+/// [`super::p_identity`]), and `shares` how precise the table of each set of axes is, the first axis the highest bit, zero of
+/// those that are not measured.
 ///
 /// # Errors
 /// [`Error::Unsupported`] unless all parts are products along the same axes, or all cells, and the tables determine them;
@@ -129,13 +267,14 @@ struct Joint {
 pub fn joint(
     workload: &Workload,
     weights: &[f64],
-    sums: &[Vec<f64>],
+    law: NoiseLaw,
+    along: &[Vec<f64>],
     shares: &[f64],
 ) -> Result<Box<dyn Strategy>, Error> {
     let workload = workload.clone().validated()?;
     let (parts, asked) = by_axis(workload.parts(), weights)?;
     let count = asked.len();
-    Error::check_len("sums", count, sums.len())?;
+    Error::check_len("along", count, along.len())?;
     if count > MOST_AXES {
         return Err(Error::Unsupported(format!("one measurement serves products of at most {MOST_AXES} axes")));
     }
@@ -143,39 +282,87 @@ pub fn joint(
     if shares.iter().any(|share| !(0.0..=1e6).contains(share)) || shares.iter().all(|share| *share == 0.0) {
         return Err(Error::invalid("shares", "must be from 0 to 1e6, and not all 0"));
     }
-    let sizes: Vec<usize> = asked.iter().map(Workload::table_len).collect::<Result<_, Error>>()?;
-    let scaled: Vec<Scaled> =
-        sizes.iter().zip(sums).map(|(n, sums)| Scaled::new(*n, sums)).collect::<Result<_, Error>>()?;
     let own = |set: usize, k: usize| set >> (count - 1 - k) & 1 == 1;
     let sets: Vec<usize> = (0..shares.len()).filter(|set| shares[*set] > 0.0).collect();
-    let bits = sets.iter().map(|set| {
-        let sums = scaled.iter().enumerate().filter(|(k, sums)| own(*set, *k) && !sums.is_cells());
-        let totals = (0..count).filter(|k| !own(*set, *k)).map(|k| 1.0 + (sizes[k] as f64).log2());
-        entry_bits(sums.map(|(_, sums)| sums.growth()), totals.sum())
-    });
-    let bits = bits.fold(MOST_BITS, i32::min);
-    let lines = asked.into_iter().zip(&scaled).map(|(asked, scaled)| Line::new(asked, scaled, bits));
-    let axes: Vec<Line> = lines.collect::<Result<_, Error>>()?;
-    let (mut measured, mut counts) = (Vec::new(), Vec::new());
-    for set in &sets {
-        let along = axes.iter().enumerate().map(|(k, line)| own(*set, k).then_some(&line.sums).ok_or(line.sums.len()));
-        let table = Product::of_table(along)?;
-        let size = table.sensitivity(Unit::add_remove(1, None)?)?;
-        // What its totals count of those of an axis: they have a weight.
-        let of_totals = (0..count).filter(|k| !own(*set, *k)).map(|k| axes[k].constant * table.column(k).powi(2));
-        counts.push(of_totals.product::<f64>());
-        measured.push((Arc::new(table) as Arc<dyn Strategy>, shares[*set] / size.get()));
+    let bits = match law {
+        NoiseLaw::Laplace => bits_beside(&asked, along, sets.iter().map(|set| move |k| own(*set, k)))?,
+        NoiseLaw::Gaussian => product_bits(workload.table_len()?, count) as i32,
+    };
+    let axes = asked
+        .into_iter()
+        .zip(along)
+        .map(|(asked, entries)| Ok(Line::new(Along::new(law, asked, entries, bits.min(MOST_BITS))?)));
+    let axes: Vec<Line> = axes.collect::<Result<_, Error>>()?;
+    if let Some(uneven) = axes.iter().map(|line| line.along.unevenness()).reduce(|a, b| a * b)
+        && uneven > MOST_UNEVEN
+    {
+        return Err(Error::Unsupported("sums count so much more than cells that estimates lose their digits".into()));
     }
-    let tables = Split::of_tables(measured)?;
+    let mut sized = Vec::new();
+    for set in &sets {
+        let strategy = table_of(&axes, |k| own(*set, k))?;
+        let size = strategy.sensitivity(Unit::add_remove(1, None)?)?;
+        sized.push((strategy, shares[*set] / size.get()));
+    }
+    let measured = Split::of_tables(&sized)?;
+    let tables = sets.iter().zip(sized).zip(measured.scales()).map(|((set, (strategy, _)), scale)| {
+        let outside = (0..count).filter(|k| !own(*set, *k)).count() as i32;
+        Table { strategy, set: *set, scale, total: total_weight(law).powi(outside) }
+    });
+    let tables: Vec<Table> = tables.collect();
     let precision = |s: usize| {
-        let each = sets.iter().zip(tables.scales()).zip(&counts);
-        each.filter(|((set, _), _)| **set & s == s).map(|((_, scale), count)| scale * scale * count).sum::<f64>()
+        let above = tables.iter().filter(|table| table.set & s == s);
+        above
+            .map(|table| {
+                let outside = (0..count).filter(|k| !own(table.set, *k)).map(|k| axes[k].constant);
+                (table.scale * table.total).powi(2) * outside.product::<f64>()
+            })
+            .sum::<f64>()
     };
     let inverse: Vec<f64> =
         (0..shares.len()).map(precision).map(|own| if own > 0.0 { own.recip() } else { 0.0 }).collect();
-    let joint = Joint { axes, tables: Arc::new(tables), inverse, parts };
+    let joint = Joint { axes, tables, measured: Arc::new(measured), inverse, parts };
     joint.check_determined()?;
     Ok(Box::new(joint))
+}
+
+/// Bits of the entries of sums beside the cells along each axis, of tables of sets of axes.
+fn bits_beside(
+    asked: &[Workload],
+    along: &[Vec<f64>],
+    sets: impl Iterator<Item = impl Fn(usize) -> bool>,
+) -> Result<i32, Error> {
+    let scaled = asked.iter().zip(along).map(|(asked, sums)| Scaled::new(asked.table_len()?, sums));
+    let scaled: Vec<Scaled> = scaled.collect::<Result<_, Error>>()?;
+    let bits = sets.map(|own| {
+        let sums = scaled.iter().enumerate().filter(|(k, sums)| own(*k) && !sums.is_cells());
+        let totals = asked.iter().enumerate().filter(|(k, _)| !own(*k));
+        let totals = totals.map(|(_, asked)| 1.0 + (asked.table_len().unwrap_or(1) as f64).log2());
+        entry_bits(sums.map(|(_, sums)| sums.growth()), totals.sum())
+    });
+    Ok(bits.fold(MOST_BITS, i32::min))
+}
+
+/// What is measured along some axes, and totals along the others.
+fn table_of(axes: &[Line], own: impl Fn(usize) -> bool) -> Result<Arc<dyn Strategy>, Error> {
+    let (mut sums, mut rows) = (Vec::new(), (Vec::new(), Vec::new()));
+    for (k, line) in axes.iter().enumerate() {
+        let n = line.len();
+        match &line.along {
+            Along::Sums(along) => sums.push(if own(k) { Ok(&**along) } else { Err(n) }),
+            Along::Rows { matrix, .. } => {
+                let entries = if own(k) { to_rows(matrix) } else { vec![1.0; n] };
+                let len = entries.len() / n;
+                rows.0.push(if own(k) { Workload::Histogram { len: n } } else { all(n) });
+                rows.1.push(Factor { rows: len, columns: n, entries });
+            }
+        }
+    }
+    if !sums.is_empty() {
+        return Ok(Arc::new(Product::of_table(sums.into_iter())?));
+    }
+    let (workload, pieces) = (Workload::Kronecker { factors: rows.0 }, Pieces::Coordinates(NoiseLaw::Gaussian));
+    Ok(Arc::from(Factorization { workload, factors: rows.1, pieces, whole: false }.build()?))
 }
 
 /// The parts as products, and all that is asked along each axis, once.
@@ -227,22 +414,16 @@ impl Joint {
         values
     }
 
-    fn white() -> f64 {
-        Geometry::L1.white()
+    fn white(&self) -> f64 {
+        self.measured.geometry().white()
     }
 
     /// Refuses tables that leave out what a part asks for.
     fn check_determined(&self) -> Result<(), Error> {
-        let each: Vec<[Vec<f64>; 2]> = self.axes.iter().map(Line::variances).collect();
         for part in &self.parts {
-            let along: Vec<Vec<f64>> = each
-                .iter()
-                .zip(&part.places)
-                .map(|(both, place)| both.each_ref().map(|own| own[place.clone()].iter().sum()).to_vec())
-                .collect();
-            let asked = outer(&along);
-            let whole: f64 = asked.iter().sum();
-            if asked.iter().zip(&self.inverse).any(|(own, inverse)| *inverse == 0.0 && *own > NOTHING * whole) {
+            let asked =
+                part.workload.kronecker_factors().iter().fold(0, |set, own| set << 1 | usize::from(!of_totals(own)));
+            if self.inverse[asked] == 0.0 {
                 return Err(Error::Unsupported("the tables do not determine the answers".into()));
             }
         }
@@ -253,41 +434,79 @@ impl Joint {
         self.inverse.iter().all(|inverse| *inverse > 0.0)
     }
 
-    /// `G^{-1} v` of all tables; with what no table knows of `v` over the largest of what they do.
-    fn solve(&self, v: &[f64]) -> (Vec<f64>, f64) {
-        let mut values = v.to_vec();
+    /// Whether a set of axes has an axis.
+    fn has(&self, set: usize, k: usize) -> bool {
+        set >> (self.axes.len() - 1 - k) & 1 == 1
+    }
+
+    /// Along the axes of a set the rest and the place of a total, one after the other, of cells; or back.
+    fn turned(&self, set: usize, mut values: Vec<f64>, back: bool) -> Vec<f64> {
         let mut inner = 1;
-        for line in self.axes.iter().rev() {
-            let n = line.sums.len();
-            values = along((n, n + 1), inner, &values, |line_of, out| line.solve(line_of, out));
-            inner *= n + 1;
+        for (_, line) in self.axes.iter().enumerate().rev().filter(|(k, _)| self.has(set, *k)) {
+            let n = line.len();
+            if back {
+                values = along((n + 1, n), inner, &values, |pieces, out| line.joined(pieces, out));
+            } else {
+                values = along((n, n + 1), inner, &values, |cells, out| line.solve(cells, out));
+            }
+            inner *= if back { n } else { n + 1 };
         }
-        let (mut known, mut lost) = (0.0f64, 0.0f64);
-        for (place, value) in values.iter_mut().enumerate() {
+        values
+    }
+
+    /// Where the numbers of the table of a set are among those of all axes: at `elsewhere` of the length along the others.
+    fn places(&self, set: usize, lens: impl Fn(&Line) -> usize, elsewhere: impl Fn(&Line) -> usize) -> Vec<usize> {
+        let mut places = vec![0];
+        for (k, line) in self.axes.iter().enumerate() {
+            let (len, own) = (lens(line), self.has(set, k));
+            let range = if own { 0..len } else { elsewhere(line)..elsewhere(line) + 1 };
+            places = places.into_iter().flat_map(|at| range.clone().map(move |j| at * len + j)).collect();
+        }
+        places
+    }
+
+    /// What the totals along the other axes count in a table.
+    fn outside(&self, table: &Table) -> f64 {
+        let outside = self.axes.iter().enumerate().filter(|(k, _)| !self.has(table.set, *k));
+        table.scale * outside.map(|(_, line)| line.constant.sqrt()).product::<f64>()
+    }
+
+    /// `1/λ_S` times what is known of every set S; and what no table knows over the largest of what they do.
+    fn divide(&self, known: &mut [f64]) -> f64 {
+        let (mut most, mut lost) = (0.0f64, 0.0f64);
+        for (place, value) in known.iter_mut().enumerate() {
             let (mut set, mut rest) = (0, place);
             for (bit, line) in self.axes.iter().rev().enumerate() {
-                let n = line.sums.len();
+                let n = line.len();
                 set |= usize::from(rest % (n + 1) < n) << bit;
                 rest /= n + 1;
             }
-            let most = if self.inverse[set] > 0.0 { &mut known } else { &mut lost };
-            *most = most.max(value.abs());
+            let largest = if self.inverse[set] > 0.0 { &mut most } else { &mut lost };
+            *largest = largest.max(value.abs());
             *value *= self.inverse[set];
         }
-        let mut inner = 1;
-        for line in self.axes.iter().rev() {
-            let n = line.sums.len();
-            values = along((n + 1, n), inner, &values, |pieces, out| {
-                let (rest, place) = pieces.split_at(n);
-                out.iter_mut().zip(rest).zip(&line.mean).for_each(|((slot, rest), m)| *slot = rest + m * place[0]);
-            });
-            inner *= n;
-        }
-        (values, lost / known.max(f64::MIN_POSITIVE))
+        lost / most.max(f64::MIN_POSITIVE)
     }
 
+    /// Cells, from what is measured: of each table what it knows, so that none adds its rounding to what others know better.
     fn estimated(&self, y: &[f64]) -> Vec<f64> {
-        self.solve(&self.tables.transposed(y).expect("tables are of cells")).0
+        let all = (1 << self.axes.len()) - 1;
+        let mut known = vec![0.0; self.axes.iter().map(|line| line.len() + 1).product()];
+        let mut rest = y;
+        for table in &self.tables {
+            let (own, after) = rest.split_at(table.strategy.measured_len());
+            rest = after;
+            let cells = table.strategy.transposed(own).expect("tables are of cells");
+            // All cells along other axes have the same.
+            let first = self.places(table.set, Line::len, |_| 0).into_iter().map(|at| cells[at]).collect();
+            let factor = self.outside(table);
+            let turned = self.turned(table.set, first, false);
+            for (at, value) in self.places(table.set, |line| line.len() + 1, Line::len).into_iter().zip(turned) {
+                known[at] += factor * value;
+            }
+        }
+        self.divide(&mut known);
+        self.turned(all, known, true)
     }
 
     fn each(&self, out: &mut [f64], mut visit: impl FnMut(&Part, &mut [f64])) {
@@ -302,23 +521,23 @@ impl Joint {
 
 impl Strategy for Joint {
     fn measured_len(&self) -> usize {
-        self.tables.measured_len()
+        self.measured.measured_len()
     }
 
     fn geometry(&self) -> Geometry {
-        Geometry::L1
+        self.measured.geometry()
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        self.tables.sensitivity(unit)
+        self.measured.sensitivity(unit)
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
-        self.tables.encoding(max_abs)
+        self.measured.encoding(max_abs)
     }
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        self.tables.encode(x, max_abs, out)
+        self.measured.encode(x, max_abs, out)
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
@@ -333,7 +552,7 @@ impl Strategy for Joint {
             let pieces: Vec<[&[f64]; 2]> =
                 along.map(|(both, place)| both.each_ref().map(|all| &all[place.clone()])).collect();
             own.copy_from_slice(&self.contracted(&pieces));
-            own.iter_mut().for_each(|variance| *variance *= Self::white());
+            own.iter_mut().for_each(|variance| *variance *= self.white());
         });
     }
 
@@ -348,12 +567,12 @@ impl Strategy for Joint {
                 most.push(not_exceeded(both));
                 weight *= factor.answers_weight();
             }
-            sum += weight * Self::white() * self.contracted(&slices(&along))[0];
+            sum += weight * self.white() * self.contracted(&slices(&along))[0];
             weights += weight;
             let few = most.iter().map(|[means, _]| means.len()).fold(1usize, usize::saturating_mul) <= MAX_LEN;
             largest = largest.filter(|_| few).map(|so_far| {
                 let variances = self.contracted(&slices(&most));
-                variances.into_iter().fold(so_far, |most, variance| most.max(Self::white() * variance))
+                variances.into_iter().fold(so_far, |most, variance| most.max(self.white() * variance))
             });
         }
         Some((sum / weights, largest))
@@ -364,11 +583,11 @@ impl Strategy for Joint {
     }
 
     fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
-        self.tables.multiplied(x)
+        self.measured.multiplied(x)
     }
 
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
-        self.tables.transposed(y)
+        self.measured.transposed(y)
     }
 
     fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
@@ -376,29 +595,41 @@ impl Strategy for Joint {
             return one_by_one(self, boxes);
         }
         let mut along = Vec::new();
-        for (line, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(|line| line.sums.len()), boxes.shape)?) {
+        for (line, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(|line| line.len()), boxes.shape)?) {
             let part = boxes.of_axes(&own);
-            let whole = line.sums.box_variances(part.boxes())?;
+            let whole = line.along.box_variances(part.boxes())?;
             let of = |((first, last), whole): ((&[usize], &[usize]), f64)| {
                 let mean = dot(&indicator(part.shape, first, last), &line.mean).powi(2);
-                [mean, (whole / Self::white() - mean).max(0.0)]
+                [mean, (whole - mean).max(0.0)]
             };
             along.push(part.each().zip(whole).map(of).collect::<Vec<[f64; 2]>>());
         }
         let variance = |k: usize| {
             let pieces: Vec<[&[f64]; 2]> =
                 along.iter().map(|axis| axis[k].each_ref().map(std::slice::from_ref)).collect();
-            Self::white() * self.contracted(&pieces)[0]
+            self.white() * self.contracted(&pieces)[0]
         };
         Ok((0..boxes.count()).map(variance).collect())
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        let (solved, lost) = self.solve(row);
-        if lost > NOTHING {
+        let mut known = self.turned((1 << self.axes.len()) - 1, row.to_vec(), false);
+        if self.divide(&mut known) > NOTHING {
             return Err(not_in_row_space());
         }
-        self.tables.multiplied(&solved).ok_or_else(not_in_row_space)
+        let mut weights = Vec::with_capacity(self.measured_len());
+        for table in &self.tables {
+            let own =
+                self.places(table.set, |line| line.len() + 1, Line::len).into_iter().map(|at| known[at]).collect();
+            let factor = self.outside(table);
+            let mut cells = vec![0.0; row.len()];
+            let turned = self.turned(table.set, own, true);
+            for (at, value) in self.places(table.set, Line::len, |_| 0).into_iter().zip(turned) {
+                cells[at] = factor * value;
+            }
+            weights.extend(table.strategy.multiplied(&cells).ok_or_else(not_in_row_space)?);
+        }
+        Ok(weights)
     }
 }
 
@@ -463,7 +694,7 @@ mod tests {
         let workload = asked();
         let (rows, cells, entries) = workload.dense().unwrap();
         for shares in [[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.0, 1.0], [0.0, 0.5, 0.0, 0.5]] {
-            let strategy = joint(&workload, &[1.0, 2.0, 3.0, 1.0], &beside(), &shares).unwrap();
+            let strategy = joint(&workload, &[1.0, 2.0, 3.0, 1.0], NoiseLaw::Laplace, &beside(), &shares).unwrap();
             let x: Vec<i64> = (0..cells as i64).map(|j| j * 37 % 101 - 20).collect();
             let y = encoded(&*strategy, &x);
             let (mut answers, mut variances) = (vec![0.0; rows], vec![0.0; rows]);
@@ -499,13 +730,59 @@ mod tests {
         }
     }
 
+    /// The same of rows of reals, which are measured in floating point.
+    #[test]
+    fn gaussian_tables() {
+        let workload = asked();
+        let (rows, cells, entries) = workload.dense().unwrap();
+        let first: Vec<f64> = (0..30).map(|k| if k % 5 == k / 5 { 1.0 } else { 0.3 - 0.05 * (k % 7) as f64 }).collect();
+        let along = [first, (0..16).map(|k| f64::from(k % 5 == 0)).collect()];
+        for shares in [[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.0, 1.0], [1e-3, 0.5, 0.0, 0.5]] {
+            let strategy = joint(&workload, &[1.0; 4], NoiseLaw::Gaussian, &along, &shares).unwrap();
+            assert!(strategy.geometry() == Geometry::L2);
+            let x: Vec<i64> = (0..cells as i64).map(|j| j * 37 % 101 - 20).collect();
+            let mut y = vec![0.0; strategy.measured_len()];
+            strategy.encode(Input::Cells(&x), 1000, Encoded::Float(&mut y)).unwrap();
+            let (mut answers, mut variances) = (vec![0.0; rows], vec![0.0; rows]);
+            strategy.decode(&y, &mut answers);
+            strategy.variances(&mut variances);
+            for (t, row) in entries.chunks_exact(cells).enumerate() {
+                let truth: f64 = row.iter().zip(&x).map(|(a, x)| a * *x as f64).sum();
+                assert!((answers[t] - truth).abs() < 1e-8 * (1.0 + truth.abs()), "{t}: {} {truth}", answers[t]);
+                let weights = strategy.weights(row).unwrap();
+                let read: f64 = weights.iter().zip(&y).map(|(w, y)| w * y).sum();
+                assert!((read - truth).abs() < 1e-8 * (1.0 + truth.abs()));
+                let variance: f64 = weights.iter().map(|w| w * w).sum();
+                assert!((variances[t] / variance - 1.0).abs() < 1e-9, "{t}: {} {variance}", variances[t]);
+            }
+            let columns: Vec<Vec<f64>> = (0..cells)
+                .map(|j| strategy.multiplied(&(0..cells).map(|i| f64::from(i == j)).collect::<Vec<_>>()).unwrap())
+                .collect();
+            let norm = |v: &[f64]| dot(v, v).sqrt();
+            let most = columns.iter().map(|column| norm(column)).fold(0.0, f64::max);
+            let pair = columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
+            let apart =
+                pair.map(|(a, b)| norm(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>())).fold(0.0, f64::max);
+            let told = |unit: Unit| strategy.sensitivity(unit).unwrap().get();
+            assert!((told(Unit::add_remove(1, None).unwrap()) / most - 1.0).abs() < 1e-9);
+            assert!(told(Unit::replace_one(1).unwrap()) >= apart);
+            let boxes = Boxes { shape: &[5, 4], first: &[1, 0], last: &[3, 2] };
+            let own = strategy.box_variance(boxes.shape, boxes.first, boxes.last).unwrap();
+            assert!((strategy.box_variances(boxes).unwrap()[0] / own - 1.0).abs() < 1e-9);
+        }
+        let dependent = vec![1.0; 25];
+        let whole = [0.0, 0.0, 0.0, 1.0];
+        assert!(joint(&asked(), &[1.0; 4], NoiseLaw::Gaussian, &[dependent, along[1].clone()], &whole).is_err());
+        assert!(joint(&asked(), &[1.0; 4], NoiseLaw::Gaussian, &[vec![], along[1].clone()], &whole).is_err());
+    }
+
     /// Where tables of single axes are measured alone, cells are not known, and queries of cells refused.
     #[test]
     fn what_is_not_measured_is_refused() {
         let margins = Workload::Union {
             parts: vec![product([total(5), sums(4)]), product([Workload::Ranges { len: 5 }, total(4)])],
         };
-        let strategy = joint(&margins, &[1.0, 1.0], &beside(), &[0.0, 0.5, 0.5, 0.0]).unwrap();
+        let strategy = joint(&margins, &[1.0, 1.0], NoiseLaw::Laplace, &beside(), &[0.0, 0.5, 0.5, 0.0]).unwrap();
         let y = encoded(&*strategy, &[3; 20]);
         assert!(strategy.cells(&y).is_none());
         let mut row = vec![0.0; 20];
@@ -525,30 +802,31 @@ mod tests {
             (vec![0.0, 0.0, 0.0, 1.0], vec![vec![]]),
             (vec![0.0, 0.0, 0.0, 1.0], vec![vec![], vec![1e12; 4]]),
         ] {
-            assert!(joint(&asked(), &weights, &sums, &shares).is_err(), "{shares:?} {sums:?}");
+            assert!(joint(&asked(), &weights, NoiseLaw::Laplace, &sums, &shares).is_err(), "{shares:?} {sums:?}");
         }
         let whole = [0.0, 0.0, 0.0, 1.0];
-        assert!(joint(&asked(), &weights[..3], &beside(), &whole).is_err());
+        assert!(joint(&asked(), &weights[..3], NoiseLaw::Laplace, &beside(), &whole).is_err());
         let unlike = Workload::Union { parts: vec![product([sums(5), sums(4)]), product([sums(4), sums(5)])] };
-        assert!(joint(&unlike, &[1.0; 2], &[vec![], vec![]], &whole).is_err());
-        assert!(joint(&Workload::Histogram { len: 20 }, &[1.0], &[vec![], vec![]], &whole).is_err());
+        assert!(joint(&unlike, &[1.0; 2], NoiseLaw::Laplace, &[vec![], vec![]], &whole).is_err());
+        assert!(joint(&Workload::Histogram { len: 20 }, &[1.0], NoiseLaw::Laplace, &[vec![], vec![]], &whole).is_err());
     }
 
     /// Errors along the axes of columns of norm 1 are those of the strategy.
     #[test]
     fn errors_along_axes() {
         let both = Workload::Union { parts: vec![Workload::Ranges { len: 5 }, total(5)] };
-        let (constant, errors) = joint_errors(&both, None, &beside()[0]).unwrap();
+        let (constant, errors) = joint_errors(&both, None, NoiseLaw::Laplace, &beside()[0]).unwrap();
         let strategy = super::super::p_identity(&both, &beside()[0]).unwrap();
-        let unit = strategy.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get().powi(2) / Joint::white();
+        let unit =
+            strategy.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get().powi(2) / Geometry::L1.white();
         let mut variances = vec![0.0; 16];
         strategy.variances(&mut variances);
         let ranges: f64 = unit * variances[..15].iter().sum::<f64>();
         assert!(((errors[0][0] + errors[0][1]) / ranges - 1.0).abs() < 1e-9);
         assert!((errors[1][0] / constant - 1.0).abs() < 1e-9 && errors[1][1] < 1e-9 * errors[1][0]);
         assert!((unit * variances[15] / constant - 1.0).abs() < 1e-9, "a total is all of itself");
-        let twice = joint_errors(&both, Some(&[2.0; 16]), &beside()[0]).unwrap();
+        let twice = joint_errors(&both, Some(&[2.0; 16]), NoiseLaw::Laplace, &beside()[0]).unwrap();
         assert!((twice.1[0][1] / errors[0][1] - 2.0).abs() < 1e-12);
-        assert!(joint_errors(&both, Some(&[2.0; 3]), &beside()[0]).is_err());
+        assert!(joint_errors(&both, Some(&[2.0; 3]), NoiseLaw::Laplace, &beside()[0]).is_err());
     }
 }

@@ -160,6 +160,10 @@ impl PIdentity {
         &self.workload
     }
 
+    pub(super) fn unevenness(&self) -> f64 {
+        self.unevenness
+    }
+
     /// Refuses sums along an axis that leave no digits to its cells.
     pub(super) fn check_digits(&self) -> Result<(), Error> {
         if self.unevenness <= MOST_UNEVEN_ALONG_AXES {

@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bits of entries beside cells, and what they and the sums of all axes may take of the integers: there is room for counts.
 const SUM_BITS: RangeInclusive<i32> = 6..=28;
 const ROOM: f64 = 34.0;
+/// Bits of the weight of a total.
+const TOTAL_BITS: u32 = 1;
 /// Products of paths that are looked at one by one.
 const MOST_PATHS: usize = 1 << 20;
 
@@ -84,9 +86,21 @@ pub(super) fn entry_bits(growths: impl Iterator<Item = f64>, totals: f64) -> i32
     (room.floor() as i32).clamp(*SUM_BITS.start(), *SUM_BITS.end())
 }
 
+/// The sum of so many cells.
+pub(super) fn all(n: usize) -> Workload {
+    let (indices, entries) = ((0..n as u32).collect(), vec![1.0; n]);
+    Workload::Sparse { rows: 1, columns: n, starts: vec![0, n], indices, entries }
+}
+
+/// What a total is measured times.
+pub(super) fn total_weight(law: NoiseLaw) -> f64 {
+    if law == NoiseLaw::Laplace { f64::from(1 << TOTAL_BITS) } else { 1.0 }
+}
+
 /// The axis of a total, which needs a weight no more than cells do.
 fn total(factor: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Axis, Error> {
-    Laminar::new(factor, geometry, None, 1..=1, unit, None).map(|groups| Axis::Groups(Box::new(groups)))
+    Laminar::new(factor, geometry, None, TOTAL_BITS..=TOTAL_BITS, unit, None)
+        .map(|groups| Axis::Groups(Box::new(groups)))
 }
 
 /// A factor: cells as they are, a balanced root, the blocks of a tree, cells beside sums of them, nested groups, or what a filter
@@ -213,20 +227,11 @@ impl Product {
     pub(super) fn of_table<'a>(axes: impl Iterator<Item = Result<&'a PIdentity, usize>>) -> Result<Self, Error> {
         let axis = |own: Result<&PIdentity, usize>| match own {
             Ok(sums) => Ok(Axis::Sums(Box::new(sums.clone()))),
-            Err(n) => {
-                let (indices, entries) = ((0..n as u32).collect(), vec![1.0; n]);
-                let all = Workload::Sparse { rows: 1, columns: n, starts: vec![0, n], indices, entries };
-                total(&all, Geometry::L1, None)
-            }
+            Err(n) => total(&all(n), Geometry::L1, None),
         };
         let axes: Vec<Axis> = axes.map(axis).collect::<Result<_, Error>>()?;
         let answers = axes.iter().map(Axis::measured).collect();
         Ok(Self { axes, answers, geometry: Geometry::L1, factors: Vec::new() })
-    }
-
-    /// The largest ℓ1 norm of a column along an axis.
-    pub(super) fn column(&self, k: usize) -> f64 {
-        self.axes[k].columns().0.get()
     }
 
     /// The strategies of the axes, each with the bound that the one before leaves; the last may leave floats. Filters, whose

@@ -152,9 +152,10 @@ impl Part {
 }
 
 impl Split {
-    /// Tables and what they are measured times, nearly, Laplace noise: to be decoded together.
-    pub(super) fn of_tables(tables: Vec<(Arc<dyn Strategy>, f64)>) -> Result<Self, Error> {
-        let (strategies, multiples): (Vec<_>, Vec<f64>) = tables.into_iter().unzip();
+    /// Tables with noise of one law, and what they are measured times, nearly: to be decoded together.
+    pub(super) fn of_tables(tables: &[(Arc<dyn Strategy>, f64)]) -> Result<Self, Error> {
+        let (strategies, multiples): (Vec<Arc<dyn Strategy>>, Vec<f64>) = tables.iter().cloned().unzip();
+        let geometry = strategies[0].geometry();
         let multiples = if multiples.len() == 1 { vec![1] } else { whole(&multiples)? };
         let parts = strategies.into_iter().zip(multiples).map(|(strategy, multiple)| Part {
             answers: strategy.measured_len(),
@@ -163,7 +164,7 @@ impl Split {
             gain: 1.0,
             weight: 1.0,
         });
-        Ok(Self { parts: parts.collect(), geometry: Geometry::L1, factors: Vec::new() })
+        Ok(Self { parts: parts.collect(), geometry, factors: Vec::new() })
     }
 
     /// What each part is measured times.
