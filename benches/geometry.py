@@ -253,7 +253,9 @@ def _p_identity() -> list[Row]:
         queries = _prefix(n)
         found = _core.p_identity(queries, None, False, _ITERATIONS, None)
         sums = found.strategy.size // n - n
-        calls: dict[str, Callable[[], Any]] = {"ours": partial(_core.p_identity, queries, None, False, _ITERATIONS, None)}
+        calls: dict[str, Callable[[], Any]] = {
+            "ours": partial(_core.p_identity, queries, None, False, _ITERATIONS, None)
+        }
         calls |= {f"{starts}": partial(baselines.p_identity, queries, sums, starts) for starts in (1, 3)}
         times, answers = turns(calls, 7)
         error = f"{amount(times['ours'])}, total squared error {n * found.upper**2:.6g}"

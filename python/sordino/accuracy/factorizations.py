@@ -120,8 +120,8 @@ class Factorization:
         beside_cells: Whether each factor is Θ alone, weighted sums beside all cells, a column of sum t divided by
             1 + t: what is measured of ranges and running sums of so many cells that it is not written out, and along
             the axes of products. Empty if none is.
-        shares: Of each set of axes, the first the highest bit, the share of a table of totals along the others, in which
-            the factors are measured along its own. Empty if one product is measured.
+        shares: Of each set of axes, the first the highest bit, the share of a table in which the factors are measured
+            along its axes, and totals along the others. Empty if one product is measured.
     """
 
     kind: str
@@ -154,10 +154,10 @@ class Factorization:
         if self.beside_cells:
             sizes = [(k + beside * n, n) for (k, n), beside in zip(sizes, self.beside_cells, strict=True)]
         cells = math.prod(n for _, n in sizes)
-        rows = math.prod(k for k, _ in sizes)
-        if self.shares:
-            rows = sum(math.prod(k for (k, _), own in zip(sizes, table, strict=True) if own) for table in self._tables)
-        return rows * cells
+        entries: int = sum(
+            cells * math.prod(k for (k, _), own in zip(sizes, t, strict=True) if own) for t in self._tables
+        )
+        return entries
 
     @property
     def matrix(self) -> Array:
@@ -179,7 +179,9 @@ class Factorization:
 
     @property
     def _tables(self) -> list[tuple[bool, ...]]:
-        """The sets of axes of which a table is measured."""
+        """The sets of axes of which a table is measured: of one product all."""
+        if not self.shares:
+            return [(True,) * len(self.factors)]
         sets = product((False, True), repeat=len(self.factors))
         return [table for table, share in zip(sets, self.shares, strict=True) if share > 0.0]
 
@@ -284,7 +286,13 @@ class Factorization:
         if (
             not isinstance(shares, list)
             or not all(isinstance(share, float | int) and 0.0 <= share <= 1.0 for share in shares)
-            or (shares and (len(shares) != 2 ** len(factors) or beside != ([True] * len(factors) if record["law"] == "laplace" else [])))
+            or (
+                shares
+                and (
+                    len(shares) != 2 ** len(factors)
+                    or beside != ([True] * len(factors) if record["law"] == "laplace" else [])
+                )
+            )
         ):
             raise PlanFileError("the plan's shares are not those of tables")
         return cls(

@@ -263,7 +263,10 @@ def heavy(cells, weight):
 
 
 def uneven(ratio, shape):
-    margins = [so.Kronecker([so.RunningSum(shape[0]), total(shape[1])]), so.Kronecker([total(shape[0]), so.RunningSum(shape[1])])]
+    margins = [
+        so.Kronecker([so.RunningSum(shape[0]), total(shape[1])]),
+        so.Kronecker([total(shape[0]), so.RunningSum(shape[1])]),
+    ]
     return Union([*margins, so.Histogram(shape)], [ratio, ratio, 1.0 / ratio])
 
 
@@ -312,7 +315,9 @@ def test_searches_of_tables_end_when_they_are_told_to():
         so.optimal.factorize(workload, kind=kind, law=law, progress=lambda *step: calls.append(step))
         whole = len(calls)
         calls.clear()
-        found = so.optimal.factorize(2.0 * workload, kind=kind, law=law, progress=lambda *step: calls.append(step) or False)
+        found = so.optimal.factorize(
+            2.0 * workload, kind=kind, law=law, progress=lambda *step: calls.append(step) or False
+        )
         assert len(calls) < min(whole, 3) and sum(found.shares) > 0.5
 
 

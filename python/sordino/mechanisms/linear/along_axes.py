@@ -61,7 +61,11 @@ def along_axes(workload: Workload) -> AlongAxes | None:
     if not products or (workload.core.input_len or 0) <= _WHOLE:
         return None
     sizes = [factor.core.input_len or 0 for factor in products[0]]
-    if len(sizes) == 1 or (together and len(sizes) > _MOST_AXES) or any([factor.core.input_len for factor in own] != sizes for own in products):
+    if (
+        len(sizes) == 1
+        or (together and len(sizes) > _MOST_AXES)
+        or any([factor.core.input_len for factor in own] != sizes for own in products)
+    ):
         return None
     if not all(isinstance(part, Kronecker) or type(part) is Histogram for part in parts):
         return None

@@ -1,4 +1,4 @@
-"""One measurement for several products along the same axes: of which sets of axes there are tables, and what is in them."""
+"""One measurement for several products along the same axes: tables of which sets of axes, and what is in them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sordino.workloads.union import joined, weighted
 __all__ = ["SearchAlong", "joint_tables"]
 
 SearchAlong = Callable[[Workload, Array | None, Array | None], Array]
-"""From what is asked along an axis, rows that stand for it if it is not asked as it is, and what was found before, to the rows
-that are measured there, shape (rows, cells): under Laplace noise beside the cells."""
+"""From what is asked along an axis, rows that stand for it if it is not asked as it is, and what was found before, to
+the rows that are measured there, shape (rows, cells): under Laplace noise beside the cells."""
 
 # How often axes are searched for, each for the errors of the others.
 _ROUNDS = 4
@@ -39,9 +39,9 @@ _NEGLIGIBLE = 1e-10
 _SPARED = 1e-4
 # Weights that make no difference.
 _LEAST_WEIGHT = 1e-4
-# Cells up to which what other tables know of totals is counted in what is searched for along an axis; else one start is tried.
+# Cells up to which what other tables know of totals is counted in what is searched for along an axis, in so many steps;
+# else one start is tried.
 _WRITTEN = 1024
-# Steps in which they are.
 _IN_FULL = 50
 
 
@@ -72,13 +72,14 @@ class _Tables:
 def joint_tables(
     products: AlongAxes, law: Law, search_along: SearchAlong, ended: Callable[[], bool]
 ) -> tuple[tuple[Array, ...], tuple[float, ...]]:
-    """Return what is measured along every axis, and shares of the tables of all sets of axes, the first the highest bit.
+    """Return what is measured along every axis, and shares of the tables of all sets of axes, the first the high bit.
 
     A table holds what is measured along its axes, and totals along the others. With `c_i` what a total has along axis
     i, a query whose rests (what no total has of it) are along the axes S has the error `e_S/λ_S`,
-    `λ_S = Σ_{T⊇S} w_T² Π_{i∉T} c_i`; shares `w_T` add up to 1, or under Gaussian noise their squares do. Shares are found by
-    `w ← (w⁴ g)^{1/3}`, or `(w⁴ g)^{1/4}`, g the slope in `w²`, which never raises the error; the axes in turn, each for the weights that the errors along the others give what is
-    asked there (McKenna, Miklau, Hay & Machanavajjhala 2018, §6.2-6.3).
+    `λ_S = Σ_{T⊇S} w_T² Π_{i∉T} c_i`; shares `w_T` add up to 1, or under Gaussian noise their squares do. Shares are
+    found by `w ← (w⁴ g)^{1/3}`, or `(w⁴ g)^{1/4}`, g the slope in `w²`, which never raises the error; the axes in
+    turn, each for the weights that the errors along the others give what is asked there (McKenna, Miklau, Hay &
+    Machanavajjhala 2018, §6.2-6.3).
 
     Args:
         products: What is asked.
@@ -204,7 +205,7 @@ def _without_spare(products: AlongAxes, law: Law, axes: list[_Axis], tables: _Ta
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked along an axis, weighted in steps of a percent, and how much of each part's totals is not known otherwise."""
+    """What is asked along an axis, weighted in steps of a percent, and how much its totals count."""
 
     parts: tuple[tuple[Workload, int, int], ...]
 
@@ -217,7 +218,7 @@ class _Asked:
 
     @property
     def rows(self) -> Array | None:
-        """Rows that stand for it with what totals have of it counted less; None where it counts in full, or is too large."""
+        """Rows that stand for it where what totals have of it counts less; None where all counts, or cells are many."""
         cells = self.parts[0][0].core.input_len or 0
         if cells > _WRITTEN or all(kept == _IN_FULL for _, _, kept in self.parts):
             return None
@@ -228,9 +229,7 @@ class _Asked:
         return np.vstack(each)
 
 
-def _asked_along(
-    products: AlongAxes, axes: list[_Axis], tables: _Tables, axis: int, totals: bool
-) -> _Asked | None:
+def _asked_along(products: AlongAxes, axes: list[_Axis], tables: _Tables, axis: int, totals: bool) -> _Asked | None:
     """Return what is asked along an axis, with totals or without, weighted by the errors along the others."""
     counted = {own: np.zeros(2) for own in products.axes[axis]}
     for part, needed in zip(products.parts, _needed(products, axes, but=axis), strict=True):
@@ -238,10 +237,19 @@ def _asked_along(
         counted[part[axis]] += np.moveaxis(each, axis, 0).reshape(2, -1).sum(axis=1)
     errors = axes[axis].errors
     # Of each the rest, and how much totals count beside it; of totals that alone.
-    asked = [(own, *counts, errors[own][1] > 0.0) for own, counts in counted.items() if totals or errors[own][1] > 0.0]
-    both = {own: (rest, min(mean / rest, 1.0)) if more else (mean, 1.0) for own, mean, rest, more in asked}
+    both: dict[Workload, tuple[float, float]] = {}
+    for own, (mean, rest) in counted.items():
+        if errors[own][1] > 0.0:
+            both[own] = (float(rest), math.sqrt(min(mean / rest, 1.0)) if rest > 0.0 else 1.0)
+        elif totals:
+            both[own] = (float(mean), 1.0)
     largest = max((weight * sum(errors[own]) for own, (weight, _) in both.items()), default=0.0)
     kept = {own: pair for own, pair in both.items() if pair[0] * sum(errors[own]) > _LEAST_WEIGHT * largest}
-    most = max((weight for weight, _ in kept.values()), default=0.0)
-    steps = ((own, round(100.0 * math.log(weight / most)), max(round(_IN_FULL * math.sqrt(part)), 1)) for own, (weight, part) in kept.items())
-    return _Asked(tuple(steps)) if any(errors[own][1] for own in kept) else None
+    if not any(errors[own][1] for own in kept):
+        return None
+    most = max(weight for weight, _ in kept.values())
+    steps = (
+        (own, round(100.0 * math.log(weight / most)), max(round(_IN_FULL * part), 1))
+        for own, (weight, part) in kept.items()
+    )
+    return _Asked(tuple(steps))

@@ -385,12 +385,11 @@ def _p_identity(search: _Search) -> Factorization:
 
 def _row_of(total: Workload) -> Array:
     row = dense(total)
-    return row / row.max()
+    scaled: Array = row / row.max()
+    return scaled
 
 
-def _sums_along(
-    search: _Search, asked: Workload, rows: Array | None = None, start: Array | None = None
-) -> Array:
+def _sums_along(search: _Search, asked: Workload, rows: Array | None = None, start: Array | None = None) -> Array:
     """Return weighted sums beside the cells of an axis, shape (sums, cells); rows may stand for what is asked."""
     cells = asked.core.input_len or 0
     if type(asked) is Histogram:
@@ -401,7 +400,7 @@ def _sums_along(
 
 
 def _sums_again(search: _Search, asked: Workload, rows: Array | None, before: Array | None) -> Array:
-    """Return the same in one of many searches: of more than a few cells from what was found before or a tree, nothing else."""
+    """Return the same in one of many searches: of many cells from what was found before or a tree, nothing else."""
     if before is None and (asked.core.input_len or 0) > _FEW_CELLS:
         before = _blocks(asked)
     return _sums_along(search, asked, rows, before)

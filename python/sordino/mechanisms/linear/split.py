@@ -19,8 +19,8 @@ __all__ = ["choose_parts"]
 
 # What projects, recovers or shares noise is of a whole plan.
 _WHOLE = {"split", "identity-common", "isotonic", "threshold", "compressive"}
-# What is searched for where closed forms have more error, unless it is for all parts at once: takes seconds for many. Along
-# axes one strategy for all parts may be better than one each, or worse.
+# What is searched for where closed forms have more error, unless it is for all parts at once: takes seconds for many.
+# Along axes one strategy for all parts may be better than one each, or worse.
 _SEARCHED = "p-identity"
 
 

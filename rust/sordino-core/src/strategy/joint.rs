@@ -106,7 +106,9 @@ impl Along {
         match self {
             Self::Sums(sums) => {
                 sums.variances(&mut variances);
-                variances.iter_mut().for_each(|variance| *variance /= Geometry::L1.white());
+                for variance in &mut variances {
+                    *variance /= Geometry::L1.white();
+                }
             }
             Self::Rows { asked, inverse, .. } => squares(asked, inverse, |_| 1.0, &mut variances),
         }
@@ -552,7 +554,9 @@ impl Strategy for Joint {
             let pieces: Vec<[&[f64]; 2]> =
                 along.map(|(both, place)| both.each_ref().map(|all| &all[place.clone()])).collect();
             own.copy_from_slice(&self.contracted(&pieces));
-            own.iter_mut().for_each(|variance| *variance *= self.white());
+            for variance in own {
+                *variance *= self.white();
+            }
         });
     }
 
@@ -595,7 +599,7 @@ impl Strategy for Joint {
             return one_by_one(self, boxes);
         }
         let mut along = Vec::new();
-        for (line, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(|line| line.len()), boxes.shape)?) {
+        for (line, own) in self.axes.iter().zip(axes_of(self.axes.iter().map(Line::len), boxes.shape)?) {
             let part = boxes.of_axes(&own);
             let whole = line.along.box_variances(part.boxes())?;
             let of = |((first, last), whole): ((&[usize], &[usize]), f64)| {
@@ -664,16 +668,16 @@ mod tests {
         Workload::Sparse { rows: 1, columns: len, starts: vec![0, len], indices, entries }
     }
 
-    fn product(factors: [Workload; 2]) -> Workload {
+    fn product(factors: &[Workload; 2]) -> Workload {
         Workload::Kronecker { factors: factors.to_vec() }
     }
 
     /// Ranges and sums along both axes and along either, and all cells.
     fn asked() -> Workload {
         let parts = vec![
-            product([Workload::Ranges { len: 5 }, sums(4)]),
-            product([total(5), sums(4)]),
-            product([Workload::Ranges { len: 5 }, total(4)]),
+            product(&[Workload::Ranges { len: 5 }, sums(4)]),
+            product(&[total(5), sums(4)]),
+            product(&[Workload::Ranges { len: 5 }, total(4)]),
             Workload::Histogram { len: 20 },
         ];
         Workload::Union { parts }
@@ -735,7 +739,8 @@ mod tests {
     fn gaussian_tables() {
         let workload = asked();
         let (rows, cells, entries) = workload.dense().unwrap();
-        let first: Vec<f64> = (0..30).map(|k| if k % 5 == k / 5 { 1.0 } else { 0.3 - 0.05 * (k % 7) as f64 }).collect();
+        let first: Vec<f64> =
+            (0..30).map(|k| if k % 5 == k / 5 { 1.0 } else { 0.3 - 0.05 * f64::from(k % 7) }).collect();
         let along = [first, (0..16).map(|k| f64::from(k % 5 == 0)).collect()];
         for shares in [[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.0, 1.0], [1e-3, 0.5, 0.0, 0.5]] {
             let strategy = joint(&workload, &[1.0; 4], NoiseLaw::Gaussian, &along, &shares).unwrap();
@@ -780,7 +785,7 @@ mod tests {
     #[test]
     fn what_is_not_measured_is_refused() {
         let margins = Workload::Union {
-            parts: vec![product([total(5), sums(4)]), product([Workload::Ranges { len: 5 }, total(4)])],
+            parts: vec![product(&[total(5), sums(4)]), product(&[Workload::Ranges { len: 5 }, total(4)])],
         };
         let strategy = joint(&margins, &[1.0, 1.0], NoiseLaw::Laplace, &beside(), &[0.0, 0.5, 0.5, 0.0]).unwrap();
         let y = encoded(&*strategy, &[3; 20]);
@@ -806,7 +811,7 @@ mod tests {
         }
         let whole = [0.0, 0.0, 0.0, 1.0];
         assert!(joint(&asked(), &weights[..3], NoiseLaw::Laplace, &beside(), &whole).is_err());
-        let unlike = Workload::Union { parts: vec![product([sums(5), sums(4)]), product([sums(4), sums(5)])] };
+        let unlike = Workload::Union { parts: vec![product(&[sums(5), sums(4)]), product(&[sums(4), sums(5)])] };
         assert!(joint(&unlike, &[1.0; 2], NoiseLaw::Laplace, &[vec![], vec![]], &whole).is_err());
         assert!(joint(&Workload::Histogram { len: 20 }, &[1.0], NoiseLaw::Laplace, &[vec![], vec![]], &whole).is_err());
     }
