@@ -314,6 +314,16 @@ impl Strategy {
         self.core.measured_len()
     }
 
+    /// What is measured of cells that are no integers, without noise; None where that is no table of them.
+    fn multiplied<'py>(
+        &self,
+        py: Python<'py>,
+        cells: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
+        let cells = cells.as_slice()?;
+        Ok(detached(py, || self.core.multiplied(cells)).map(|measured| measured.into_pyarray(py)))
+    }
+
     /// Whether it measures products of a table with a matrix whose transpose is known.
     #[getter]
     fn has_transpose(&self, py: Python<'_>) -> bool {

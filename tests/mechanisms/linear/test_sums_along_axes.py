@@ -299,6 +299,54 @@ def test_no_answer_is_read_off_tables_that_do_not_know_it(workload, epsilon):
         assert (np.abs(lost) <= 0.02 * plan.fit.stderr).all()
 
 
+@pytest.mark.parametrize("weight", [1e3, 1e6, 1e8])
+@pytest.mark.parametrize("most", [None, 2**31])
+def test_heavy_rows_leave_their_digits_to_others(weight, most):
+    """Or such tables are refused, and `auto` plans something else."""
+    half = so.GroupBy([np.arange(36) // 18, np.arange(36)], weights=[weight, 1.0])
+    workload = so.Kronecker([half, total(30)]) | so.Kronecker([total(36), so.RunningSum(30)])
+    given = {} if most is None else {"max_value": most}
+    for privacy, mechanism in ((so.GaussianDP(mu=100.0), "balanced"), (PURE, "p-identity")):
+        plans = [so.plan(workload, privacy, **given)]
+        try:
+            plans.append(so.plan(workload, privacy, mechanism=mechanism, **given))
+        except so.errors.UnsupportedMechanismError as error:
+            assert "digits" in str(error)
+        for plan in plans:
+            if plan.mechanism.startswith("identity"):
+                continue  # sums of cells as large are rounded, whatever is measured
+            cells = np.random.default_rng(1).integers(0, plan.fit.domain.max_value, (36, 30))
+            lost = released(plan, cells).values - released(plan, np.zeros_like(cells)).values
+            lost = lost.reshape(-1) - dense(workload) @ cells.reshape(-1)
+            assert (np.abs(lost) <= 0.05 * plan.fit.stderr).all()
+
+
+def test_queries_that_no_table_knows_are_refused_in_their_own_scale():
+    half = so.GroupBy([np.arange(36) // 18, np.arange(36)], weights=[1e6, 1.0])
+    workload = so.Kronecker([half, total(30)]) | so.Kronecker([total(36), so.RunningSum(30)])
+    plan = so.plan(workload, so.GaussianDP(mu=1.0), mechanism="balanced")
+    release = released(plan, np.ones((36, 30), dtype=int))
+    known = np.kron(np.eye(36)[0] - np.eye(36)[1], np.ones(30))
+    assert plan.fit.factorization.shares[-1] == 0.0
+    release.answer(so.Matrix(known[None]))
+    unknown = np.kron(np.where(np.arange(36) < 18, 1.0, -1.0), np.eye(30)[0])
+    for size in (1.0, 1e-3, 1e-6):
+        with pytest.raises(so.errors.UnsupportedMechanismError):
+            release.answer(so.Matrix((known + size * unknown)[None]))
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-10, 1e10, 1e100, 1e149])
+def test_entries_far_from_one_are_refused(size, tmp_path):
+    plan = so.plan(LARGE[0], so.GaussianDP(mu=0.5), mechanism="balanced")
+
+    def change(record):
+        found = record["factorization"]
+        found["factors"] = [(size * np.array(factor)).tolist() for factor in plan.fit.factorization.factors]
+
+    with pytest.raises(so.errors.PlanFileError):
+        so.Plan.load(altered(plan, tmp_path / "plan.json", change))
+
+
 @pytest.mark.parametrize("privacy", [PURE, so.GaussianDP(mu=1.0)])
 def test_unions_of_one_product_are_planned(privacy):
     product = so.Kronecker([so.RunningSum(40), so.AllRanges(30)])
@@ -309,16 +357,15 @@ def test_unions_of_one_product_are_planned(privacy):
 
 def test_searches_of_tables_end_when_they_are_told_to():
     calls = []
-    workload = LARGE[0]
+
+    def stop(*step):
+        calls.append(step)
+        return False
+
     for kind, law in (("p-identity", "laplace"), ("balanced", "gaussian")):
-        calls.clear()
-        so.optimal.factorize(workload, kind=kind, law=law, progress=lambda *step: calls.append(step))
-        whole = len(calls)
-        calls.clear()
-        found = so.optimal.factorize(
-            2.0 * workload, kind=kind, law=law, progress=lambda *step: calls.append(step) or False
-        )
-        assert len(calls) < min(whole, 3) and sum(found.shares) > 0.5
+        found = so.optimal.factorize(7.0 * LARGE[0] | LARGE[0].parts[2], kind=kind, law=law, progress=stop)
+        assert sum(found.shares) > 0.5
+    assert 1 <= len(calls) <= 4
 
 
 def test_laplace_tables_are_not_those_of_another_guarantee(tmp_path):

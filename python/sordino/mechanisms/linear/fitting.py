@@ -38,6 +38,8 @@ _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
 # Counts of a cell that there is room for where nothing is declared.
 _COUNTS = 2**24
+# Rounding of estimates over their standard error, at most.
+_LOST = 0.01
 
 
 def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
@@ -132,6 +134,7 @@ def fit_linear(
         _check_constraint(request.constraint, mechanism, strategy, workload, domain)
     strategy = strategy.refined(door) or strategy
     variances, mean_square, largest = _variances(strategy, workload, mechanism)
+    _check_digits(factorization, strategy, workload, domain, None if variances is None else door.noise**2 * variances)
     ideal_square = strategy.ideal_mean_square
     ideal = ratio * door.sensitivity[0] * door.noise / door.scale
     if ideal_square is None:
@@ -228,6 +231,30 @@ def _split(request: Request, law: Law, parts: tuple[Part, ...]) -> _core.Strateg
         inner = part.answer_weights()
         weights.append(weight * (1.0 if inner is None else float(inner.mean())))
     return _core.Strategy.split(workload.core, strategies, weights, request.unit.relation(), request.objective)
+
+
+def _check_digits(
+    factorization: Factorization | None,
+    strategy: _core.Strategy,
+    workload: Workload,
+    domain: Domain,
+    variances: Array | None,
+) -> None:
+    """Refuse tables of sets of axes whose rounding shows beside the noise, for cells as large as may be.
+
+    Raises:
+        UnsupportedMechanismError: It does.
+    """
+    if factorization is None or not factorization.shares or variances is None:
+        return
+    cells = np.random.default_rng(0).uniform(0.0, domain.max_value, workload.core.input_len or 0)
+    measured = strategy.multiplied(cells)
+    assert measured is not None
+    lost = strategy.decode(measured) - workload.core.apply(cells)
+    if not (np.square(lost) <= _LOST**2 * variances).all():
+        raise UnsupportedMechanismError(
+            "estimates would lose their digits: some queries count so much more than others"
+        )
 
 
 def _is_nested(workload: Workload) -> bool:

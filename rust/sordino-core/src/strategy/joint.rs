@@ -52,6 +52,10 @@ impl Along {
             sums.check_digits()?;
             return Ok(Self::Sums(Box::new(sums)));
         }
+        let largest = entries.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        if !(1e-6..=1e6).contains(&largest) {
+            return Err(Error::invalid("strategy", "its entries must be near 1"));
+        }
         let fixed = Fixed::new(entries.len() / n, n, entries, bits as u32)?;
         let matrix = from_rows(fixed.rows, n, &fixed.to_floats());
         let inverse = pseudo_inverse(&matrix).filter(|_| fixed.rows >= n);
@@ -473,21 +477,42 @@ impl Joint {
         table.scale * outside.map(|(_, line)| line.constant.sqrt()).product::<f64>()
     }
 
-    /// `1/λ_S` times what is known of every set S; and what no table knows over the largest of what they do.
-    fn divide(&self, known: &mut [f64]) -> f64 {
-        let (mut most, mut lost) = (0.0f64, 0.0f64);
-        for (place, value) in known.iter_mut().enumerate() {
-            let (mut set, mut rest) = (0, place);
-            for (bit, line) in self.axes.iter().rev().enumerate() {
-                let n = line.len();
-                set |= usize::from(rest % (n + 1) < n) << bit;
-                rest /= n + 1;
-            }
-            let largest = if self.inverse[set] > 0.0 { &mut most } else { &mut lost };
-            *largest = largest.max(value.abs());
-            *value *= self.inverse[set];
+    /// The set of axes along which a place among all rests and totals is a rest.
+    fn set_at(&self, place: usize) -> usize {
+        let (mut set, mut rest) = (0, place);
+        for (bit, line) in self.axes.iter().rev().enumerate() {
+            let n = line.len();
+            set |= usize::from(rest % (n + 1) < n) << bit;
+            rest /= n + 1;
         }
-        lost / most.max(f64::MIN_POSITIVE)
+        set
+    }
+
+    /// `1/λ_S` times what is known of every set S.
+    fn divide(&self, known: &mut [f64]) {
+        for (place, value) in known.iter_mut().enumerate() {
+            *value *= self.inverse[self.set_at(place)];
+        }
+    }
+
+    /// Whether the tables know a query: it has nothing of the sets that none is above, in its own scale.
+    fn knows(&self, row: &[f64]) -> bool {
+        if self.is_determined() {
+            return true;
+        }
+        let (mut pieces, mut inner) = (row.to_vec(), 1);
+        for line in self.axes.iter().rev() {
+            let n = line.len();
+            pieces = along((n, n + 1), inner, &pieces, |cells, out| {
+                // A total is what all cells have.
+                let each = dot(&line.mean, cells) / line.constant.sqrt();
+                out[..n].iter_mut().zip(cells).for_each(|(slot, cell)| *slot = cell - each);
+                out[n] = each;
+            });
+            inner *= n + 1;
+        }
+        let most = row.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        pieces.iter().enumerate().all(|(at, v)| self.inverse[self.set_at(at)] > 0.0 || v.abs() <= NOTHING * most)
     }
 
     /// Cells, from what is measured: of each table what it knows, so that none adds its rounding to what others know better.
@@ -617,10 +642,11 @@ impl Strategy for Joint {
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        let mut known = self.turned((1 << self.axes.len()) - 1, row.to_vec(), false);
-        if self.divide(&mut known) > NOTHING {
+        if !self.knows(row) {
             return Err(not_in_row_space());
         }
+        let mut known = self.turned((1 << self.axes.len()) - 1, row.to_vec(), false);
+        self.divide(&mut known);
         let mut weights = Vec::with_capacity(self.measured_len());
         for table in &self.tables {
             let own =
