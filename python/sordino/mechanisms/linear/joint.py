@@ -14,6 +14,7 @@ from sordino.accuracy.factorizations import condensed
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.linear.along_axes import AlongAxes
+from sordino.mechanisms.linear.catalogue import WRITTEN
 from sordino.workloads import Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.union import joined, weighted
@@ -39,9 +40,8 @@ _NEGLIGIBLE = 1e-10
 _SPARED = 1e-4
 # Weights that make no difference.
 _LEAST_WEIGHT = 1e-4
-# Cells up to which what other tables know of totals is counted in what is searched for along an axis, in so many steps;
-# else one start is tried.
-_WRITTEN = 1024
+# Steps in which is counted what other tables know of totals, where what is asked along an axis is written out; else one
+# start is tried.
 _IN_FULL = 50
 
 
@@ -89,9 +89,9 @@ def joint_tables(
     """
     cells = [np.eye(n) if law == "gaussian" else np.zeros((0, n)) for n in products.sizes]
     plain = [_Axis.of(asked, law, rows) for asked, rows in zip(products.axes, cells, strict=True)]
-    known: dict[object, Array] = {}
+    known: dict[_Asked, Array] = {}
     best = plain, _best_tables(products, law, plain)
-    for start in _starts(products, plain, best[1]):
+    for start in _starts(products, law, plain, best[1]):
         axes, shares, last = list(plain), start, math.inf
         totals = bool(start.sum() == start.flat[-1])  # else other tables have them
         for turn in range(_ROUNDS if max(products.sizes) <= _MANY_CELLS else _FEW_ROUNDS):
@@ -121,15 +121,15 @@ def joint_tables(
     return tuple(axis.rows for axis in axes), tuple(shares.reshape(-1).tolist())
 
 
-def _starts(products: AlongAxes, axes: list[_Axis], tables: _Tables) -> list[Array]:
+def _starts(products: AlongAxes, law: Law, axes: list[_Axis], tables: _Tables) -> list[Array]:
     """Return shares to start from: the best of cells, one table of all axes, and one of the axes of each product."""
     whole, own = np.zeros_like(tables.shares), np.zeros_like(tables.shares)
     whole.flat[-1] = 1.0
     for part in products.parts:
         own[tuple(int(axis.errors[factor][1] > 0.0) for axis, factor in zip(axes, part, strict=True))] = 1.0
-    if max(products.sizes) > _WRITTEN:
+    if max(products.sizes) > WRITTEN:
         return [whole]
-    return [tables.shares, whole, own / own.sum()]
+    return [tables.shares, whole, _normalised(law, own)]
 
 
 def _needed(products: AlongAxes, axes: list[_Axis], but: int | None = None) -> list[Array]:
@@ -146,7 +146,7 @@ def _needed(products: AlongAxes, axes: list[_Axis], but: int | None = None) -> l
 def _best_tables(products: AlongAxes, law: Law, axes: list[_Axis], shares: Array | None = None) -> _Tables:
     needed, counts = np.sum(_needed(products, axes), axis=0), _counts(axes)
     if shares is None:
-        shares = np.full(needed.shape, 1.0 / needed.size)
+        shares = _normalised(law, np.ones_like(needed))
     asked, last = needed > 0.0, math.inf
     for _ in range(_STEPS):
         precision = _precision(axes, shares)
@@ -158,13 +158,13 @@ def _best_tables(products: AlongAxes, law: Law, axes: list[_Axis], shares: Array
         last = error
         slopes = np.divide(needed, np.square(precision), out=np.zeros_like(needed), where=asked)
         slopes = counts * _over_sets(slopes, above=False)
-        if law == "gaussian":
-            shares = shares * np.sqrt(np.sqrt(slopes))
-            shares = shares / np.linalg.norm(shares)
-        else:
-            shares = np.cbrt(shares**4 * slopes)
-            shares = shares / shares.sum()
+        shares = shares * np.sqrt(np.sqrt(slopes)) if law == "gaussian" else np.cbrt(shares**4 * slopes)
+        shares = _normalised(law, shares)
     return _Tables(shares, error, precision)
+
+
+def _normalised(law: Law, shares: Array) -> Array:
+    return shares / (np.linalg.norm(shares) if law == "gaussian" else shares.sum())
 
 
 def _precision(axes: list[_Axis], shares: Array) -> Array:
@@ -196,7 +196,7 @@ def _without_spare(products: AlongAxes, law: Law, axes: list[_Axis], tables: _Ta
         fewer.flat[place] = 0.0
         if not fewer.any():
             break
-        found = _best_tables(products, law, axes, fewer / (fewer.sum() if law == "laplace" else np.linalg.norm(fewer)))
+        found = _best_tables(products, law, axes, _normalised(law, fewer))
         if found.error > tables.error * (1.0 + _SPARED):
             break
         tables = found
@@ -220,7 +220,7 @@ class _Asked:
     def rows(self) -> Array | None:
         """Rows that stand for it where what totals have of it counts less; None where all counts, or cells are many."""
         cells = self.parts[0][0].core.input_len or 0
-        if cells > _WRITTEN or all(kept == _IN_FULL for _, _, kept in self.parts):
+        if cells > WRITTEN or all(kept == _IN_FULL for _, _, kept in self.parts):
             return None
         each = []
         for own, step, kept in self.parts:

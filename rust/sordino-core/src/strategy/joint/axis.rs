@@ -179,8 +179,8 @@ impl Line {
 }
 
 /// What the errors along an axis are where columns have norm 1: `c`, and for each part of `asked` the sums of `weights` times the
-/// variances of what a total has of its answers, and of the rest, zero of totals alone. `entries` are rows of what is measured, under Laplace noise
-/// beside all cells.
+/// variances of what a total has of its answers, and of the rest, zero of totals alone. `entries` are rows of what is
+/// measured, under Laplace noise beside all cells.
 ///
 /// # Errors
 /// As [`super::joint`]; [`Error::InvalidParameter`] if there are not as many weights as answers.

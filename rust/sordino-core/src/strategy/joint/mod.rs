@@ -96,7 +96,7 @@ pub fn joint(
     if shares.iter().any(|share| !(0.0..=1e6).contains(share)) || shares.iter().all(|share| *share == 0.0) {
         return Err(Error::invalid("shares", "must be from 0 to 1e6, and not all 0"));
     }
-    let own = |set: usize, k: usize| set >> (count - 1 - k) & 1 == 1;
+    let own = |set: usize, k: usize| has(count, set, k);
     let sets: Vec<usize> = (0..shares.len()).filter(|set| shares[*set] > 0.0).collect();
     let bits = match law {
         NoiseLaw::Laplace => bits_beside(&asked, along, sets.iter().map(|set| move |k| own(*set, k)))?,
@@ -140,6 +140,11 @@ pub fn joint(
     Ok(Box::new(joint))
 }
 
+/// Whether a set of so many axes has an axis: the first is its highest bit.
+fn has(axes: usize, set: usize, k: usize) -> bool {
+    set >> (axes - 1 - k) & 1 == 1
+}
+
 /// Bits of the entries of sums beside the cells along each axis, of tables of sets of axes.
 fn bits_beside(
     asked: &[Workload],
@@ -154,7 +159,7 @@ fn bits_beside(
         let totals = totals.map(|(_, asked)| 1.0 + (asked.table_len().unwrap_or(1) as f64).log2());
         entry_bits(sums.map(|(_, sums)| sums.growth()), totals.sum())
     });
-    Ok(bits.fold(MOST_BITS, i32::min))
+    Ok(bits.fold(i32::MAX, i32::min))
 }
 
 /// What is measured along some axes, and totals along the others.
@@ -248,9 +253,13 @@ impl Joint {
         self.inverse.iter().all(|inverse| *inverse > 0.0)
     }
 
-    /// Whether a set of axes has an axis.
     fn has(&self, set: usize, k: usize) -> bool {
-        set >> (self.axes.len() - 1 - k) & 1 == 1
+        has(self.axes.len(), set, k)
+    }
+
+    /// All axes.
+    fn all(&self) -> usize {
+        (1 << self.axes.len()) - 1
     }
 
     /// Along the axes of a set the rest and the place of a total, one after the other, of cells; or back.
@@ -268,15 +277,35 @@ impl Joint {
         values
     }
 
-    /// Where the numbers of the table of a set are among those of all axes: at `elsewhere` of the length along the others.
-    fn places(&self, set: usize, lens: impl Fn(&Line) -> usize, elsewhere: impl Fn(&Line) -> usize) -> Vec<usize> {
+    /// Where the numbers of a set are among those of all axes, of cells, or of rests and totals: along the others at the first
+    /// cell, or at the total.
+    fn places(&self, set: usize, turned: bool) -> Vec<usize> {
         let mut places = vec![0];
         for (k, line) in self.axes.iter().enumerate() {
-            let (len, own) = (lens(line), self.has(set, k));
-            let range = if own { 0..len } else { elsewhere(line)..elsewhere(line) + 1 };
+            let n = line.len();
+            let (len, elsewhere) = if turned { (n + 1, n) } else { (n, 0) };
+            let range = if self.has(set, k) { 0..len } else { elsewhere..elsewhere + 1 };
             places = places.into_iter().flat_map(|at| range.clone().map(move |j| at * len + j)).collect();
         }
         places
+    }
+
+    /// The numbers of a set among those of all axes.
+    fn taken(&self, set: usize, turned: bool, values: &[f64]) -> Vec<f64> {
+        if set == self.all() {
+            return values.to_vec();
+        }
+        self.places(set, turned).into_iter().map(|at| values[at]).collect()
+    }
+
+    /// Adds so many times the numbers of a set to those of all axes.
+    fn add(&self, set: usize, turned: bool, factor: f64, values: &[f64], to: &mut [f64]) {
+        if set == self.all() {
+            return to.iter_mut().zip(values).for_each(|(slot, value)| *slot += factor * value);
+        }
+        for (at, value) in self.places(set, turned).into_iter().zip(values) {
+            to[at] += factor * value;
+        }
     }
 
     /// What the totals along the other axes count in a table.
@@ -325,7 +354,6 @@ impl Joint {
 
     /// Cells, from what is measured: of each table what it knows, so that none adds its rounding to what others know better.
     fn estimated(&self, y: &[f64]) -> Vec<f64> {
-        let all = (1 << self.axes.len()) - 1;
         let mut known = vec![0.0; self.axes.iter().map(|line| line.len() + 1).product()];
         let mut rest = y;
         for table in &self.tables {
@@ -333,15 +361,11 @@ impl Joint {
             rest = after;
             let cells = table.strategy.transposed(own).expect("tables are of cells");
             // All cells along other axes have the same.
-            let first = self.places(table.set, Line::len, |_| 0).into_iter().map(|at| cells[at]).collect();
-            let factor = self.outside(table);
-            let turned = self.turned(table.set, first, false);
-            for (at, value) in self.places(table.set, |line| line.len() + 1, Line::len).into_iter().zip(turned) {
-                known[at] += factor * value;
-            }
+            let turned = self.turned(table.set, self.taken(table.set, false, &cells), false);
+            self.add(table.set, true, self.outside(table), &turned, &mut known);
         }
         self.divide(&mut known);
-        self.turned(all, known, true)
+        self.turned(self.all(), known, true)
     }
 
     fn each(&self, out: &mut [f64], mut visit: impl FnMut(&Part, &mut [f64])) {
@@ -453,18 +477,13 @@ impl Strategy for Joint {
         if !self.knows(row) {
             return Err(not_in_row_space());
         }
-        let mut known = self.turned((1 << self.axes.len()) - 1, row.to_vec(), false);
+        let mut known = self.turned(self.all(), row.to_vec(), false);
         self.divide(&mut known);
         let mut weights = Vec::with_capacity(self.measured_len());
         for table in &self.tables {
-            let own =
-                self.places(table.set, |line| line.len() + 1, Line::len).into_iter().map(|at| known[at]).collect();
-            let factor = self.outside(table);
+            let own = self.turned(table.set, self.taken(table.set, true, &known), true);
             let mut cells = vec![0.0; row.len()];
-            let turned = self.turned(table.set, own, true);
-            for (at, value) in self.places(table.set, Line::len, |_| 0).into_iter().zip(turned) {
-                cells[at] = factor * value;
-            }
+            self.add(table.set, false, self.outside(table), &own, &mut cells);
             weights.extend(table.strategy.multiplied(&cells).ok_or_else(not_in_row_space)?);
         }
         Ok(weights)

@@ -36,27 +36,34 @@ fn encoded(strategy: &dyn Strategy, x: &[i64]) -> Vec<f64> {
     units.into_iter().map(|unit| unit as f64).collect()
 }
 
+/// Checks answers and variances against the queries and the weights of each; returns the variances.
+fn answered(strategy: &dyn Strategy, workload: &Workload, x: &[i64], y: &[f64]) -> Vec<f64> {
+    let (rows, cells, entries) = workload.dense().unwrap();
+    let (mut answers, mut variances) = (vec![0.0; rows], vec![0.0; rows]);
+    strategy.decode(y, &mut answers);
+    strategy.variances(&mut variances);
+    let noise = strategy.unit_variances();
+    for (t, row) in entries.chunks_exact(cells).enumerate() {
+        let truth: f64 = row.iter().zip(x).map(|(a, x)| a * *x as f64).sum();
+        assert!((answers[t] - truth).abs() < 1e-8 * (1.0 + truth.abs()), "{t}: {} {truth}", answers[t]);
+        let weights = strategy.weights(row).unwrap();
+        let read: f64 = weights.iter().zip(y).map(|(w, y)| w * y).sum();
+        assert!((read - truth).abs() < 1e-8 * (1.0 + truth.abs()));
+        let variance: f64 = weights.iter().zip(&noise).map(|(w, v)| w * w * v).sum();
+        assert!((variances[t] / variance - 1.0).abs() < 1e-9, "{t}: {} {variance}", variances[t]);
+    }
+    variances
+}
+
 #[test]
 fn answers_variances_and_norms() {
     let workload = asked();
-    let (rows, cells, entries) = workload.dense().unwrap();
+    let cells = 20_usize;
     for shares in [[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.0, 1.0], [0.0, 0.5, 0.0, 0.5]] {
         let strategy = joint(&workload, &[1.0, 2.0, 3.0, 1.0], NoiseLaw::Laplace, &beside(), &shares).unwrap();
         let x: Vec<i64> = (0..cells as i64).map(|j| j * 37 % 101 - 20).collect();
         let y = encoded(&*strategy, &x);
-        let (mut answers, mut variances) = (vec![0.0; rows], vec![0.0; rows]);
-        strategy.decode(&y, &mut answers);
-        strategy.variances(&mut variances);
-        let noise = strategy.unit_variances();
-        for (t, row) in entries.chunks_exact(cells).enumerate() {
-            let truth: f64 = row.iter().zip(&x).map(|(a, x)| a * *x as f64).sum();
-            assert!((answers[t] - truth).abs() < 1e-8 * (1.0 + truth.abs()), "{t}: {} {truth}", answers[t]);
-            let weights = strategy.weights(row).unwrap();
-            let read: f64 = weights.iter().zip(&y).map(|(w, y)| w * y).sum();
-            assert!((read - truth).abs() < 1e-8 * (1.0 + truth.abs()));
-            let variance: f64 = weights.iter().zip(&noise).map(|(w, v)| w * w * v).sum();
-            assert!((variances[t] / variance - 1.0).abs() < 1e-9, "{t}: {} {variance}", variances[t]);
-        }
+        let variances = answered(&*strategy, &workload, &x, &y);
         let boxes = Boxes { shape: &[5, 4], first: &[1, 0, 0, 1], last: &[3, 2, 4, 3] };
         for (k, told) in strategy.box_variances(boxes).unwrap().into_iter().enumerate() {
             let own = strategy.box_variance(boxes.shape, &boxes.first[2 * k..][..2], &boxes.last[2 * k..][..2]);
@@ -80,7 +87,7 @@ fn answers_variances_and_norms() {
 #[test]
 fn gaussian_tables() {
     let workload = asked();
-    let (rows, cells, entries) = workload.dense().unwrap();
+    let cells = 20_usize;
     let first: Vec<f64> = (0..30).map(|k| if k % 5 == k / 5 { 1.0 } else { 0.3 - 0.05 * f64::from(k % 7) }).collect();
     let along = [first, (0..16).map(|k| f64::from(k % 5 == 0)).collect()];
     for shares in [[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.0, 1.0], [1e-3, 0.5, 0.0, 0.5]] {
@@ -89,18 +96,7 @@ fn gaussian_tables() {
         let x: Vec<i64> = (0..cells as i64).map(|j| j * 37 % 101 - 20).collect();
         let mut y = vec![0.0; strategy.measured_len()];
         strategy.encode(Input::Cells(&x), 1000, Encoded::Float(&mut y)).unwrap();
-        let (mut answers, mut variances) = (vec![0.0; rows], vec![0.0; rows]);
-        strategy.decode(&y, &mut answers);
-        strategy.variances(&mut variances);
-        for (t, row) in entries.chunks_exact(cells).enumerate() {
-            let truth: f64 = row.iter().zip(&x).map(|(a, x)| a * *x as f64).sum();
-            assert!((answers[t] - truth).abs() < 1e-8 * (1.0 + truth.abs()), "{t}: {} {truth}", answers[t]);
-            let weights = strategy.weights(row).unwrap();
-            let read: f64 = weights.iter().zip(&y).map(|(w, y)| w * y).sum();
-            assert!((read - truth).abs() < 1e-8 * (1.0 + truth.abs()));
-            let variance: f64 = weights.iter().map(|w| w * w).sum();
-            assert!((variances[t] / variance - 1.0).abs() < 1e-9, "{t}: {} {variance}", variances[t]);
-        }
+        answered(&*strategy, &workload, &x, &y);
         let columns: Vec<Vec<f64>> = (0..cells)
             .map(|j| strategy.multiplied(&(0..cells).map(|i| f64::from(i == j)).collect::<Vec<_>>()).unwrap())
             .collect();
