@@ -606,8 +606,6 @@ def test_sums_beside_cells_are_what_their_matrix_is():
     assert plan.rmse >= 0.9 * error
 
 
-def test_sums_beside_cells_take_whole_numbers_alone():
-    with pytest.raises(so.errors.UnsupportedMechanismError, match="whole numbers"):
-        so.plan(so.AllRanges(1500), so.PureDP(epsilon=1.0), mechanism="p-identity", integral=False)
+def test_sums_beside_cells_are_searched_for_ranges_of_4096_cells():
     with pytest.raises(so.errors.UnsupportedMechanismError, match="4096"):
         so.plan(so.AllRanges(5000), so.PureDP(epsilon=1.0), mechanism="p-identity")

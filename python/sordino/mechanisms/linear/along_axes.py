@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +37,11 @@ class AlongAxes:
         return tuple(tuple(dict.fromkeys(asked)) for asked in zip(*self.parts, strict=True))
 
     @property
+    def few_cells(self) -> bool:
+        """Whether all that is asked of the table can be searched for at once."""
+        return math.prod(self.sizes) <= _WHOLE
+
+    @property
     def sizes(self) -> list[int]:
         """Cells along each axis."""
         return [asked[0].core.input_len or 0 for asked in self.axes]
@@ -50,7 +56,7 @@ class AlongAxes:
 
 
 def along_axes(workload: Workload) -> AlongAxes | None:
-    """Return the products along the same axes that are asked of a table of more than 256 cells; None of others.
+    """Return the products along the same axes that are asked of a table; None of others.
 
     All cells are a product along any axes. Several products have at most eight.
     """
@@ -58,7 +64,7 @@ def along_axes(workload: Workload) -> AlongAxes | None:
     parts = workload.parts if isinstance(workload, Union) else (workload,)
     weights = workload.weights if isinstance(workload, Union) else (1.0,)
     products = [part.factors for part in parts if isinstance(part, Kronecker)]
-    if not products or (workload.core.input_len or 0) <= _WHOLE:
+    if not products:
         return None
     sizes = [factor.core.input_len or 0 for factor in products[0]]
     if (

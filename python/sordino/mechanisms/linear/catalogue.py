@@ -120,11 +120,13 @@ class Mechanism(Entry):
 
     @property
     def searches(self) -> tuple[str, ...]:
-        """Return the kinds of factorization to search for; the least error is taken."""
+        """Return the kinds of factorization that it measures."""
         pure = self.law == "laplace"
         match self.strategy:
             case "sparse":
                 return ("p-identity", "ellipsoid") if pure else ("optimal",)
+            case "p-identity":
+                return ("p-identity", "p-identity-tables")
             case "sparse-printed":
                 return ("dense-printed",)
             case "universal":

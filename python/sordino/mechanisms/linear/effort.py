@@ -44,11 +44,11 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     if strategy == "balanced" and (affords(request, law) or _attained(workload, request.objective)):
         return False
     most = WRITTEN if strategy == "balanced" else _CELLS[law]
-    if strategy == "p-identity" and products is not None:
-        return request.integral and _quick_along_axes(products, cells, law)
+    if strategy == "p-identity" and products is not None and not products.few_cells:
+        return _quick_along_axes(products, cells, law)
     if strategy == "p-identity" and of_ranges(workload):
-        if WRITTEN < (workload.core.input_len or 0) <= _TREE_CELLS:
-            return request.integral
+        if WRITTEN < cells <= _TREE_CELLS:
+            return True
         most = WRITTEN
     by_factor = law == "gaussian" and isinstance(workload, Kronecker)
     parts = kronecker_factors(workload) if by_factor else (workload,)

@@ -14,6 +14,7 @@ from sordino.accuracy.factorizations import MOST_ENTRIES, Factorization
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, Request, choose_domain
+from sordino.mechanisms.linear.along_axes import along_axes
 from sordino.mechanisms.linear.attributes import by_attributes
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
 from sordino.mechanisms.linear.common_noise import common_noise
@@ -121,9 +122,7 @@ def fit_linear(
             return min(either, key=lambda fitted: fitted.error(request.objective))
         strategy = factorization.build(workload, bool(whole))
     else:
-        found = [_search(request, kind, mechanism.law, progress) for kind in mechanism.searches]
-        fits = (fit_linear(request, mechanism, branching, each) for each in found)
-        return min(fits, key=lambda fitted: fitted.error(request.objective))
+        return _with_best_search(request, mechanism, progress)
     ratio, cost = _ratio_and_cost(request, mechanism)
     if mechanism.strategy == "fourier-composed":
         ratio, domain, door = _composed(strategy, request)
@@ -347,11 +346,11 @@ def _check_factorization(request: Request, mechanism: Mechanism, factorization: 
     """
     if not mechanism.factored:
         raise UnsupportedMechanismError(f"{mechanism.name} measures no factorization: leave it out")
-    if factorization.beside_cells and (not request.integral or factorization.kind != "p-identity"):
-        raise UnsupportedMechanismError("sums beside so many cells are measured in whole numbers: integral=True")
+    if factorization.beside_cells and not factorization.kind.startswith("p-identity"):
+        raise UnsupportedMechanismError("weighted sums beside all cells are what 'p-identity' measures")
     own = (factorization.kind, mechanism.law, factorization.law, factorization.beside_cells)
     all_cells = (True,) * len(factorization.factors)
-    tables = {("balanced", "gaussian", "gaussian", ()), ("p-identity", "laplace", "laplace", all_cells)}
+    tables = {("balanced", "gaussian", "gaussian", ()), ("p-identity-tables", "laplace", "laplace", all_cells)}
     if factorization.shares and own not in tables:
         raise UnsupportedMechanismError("tables of sets of axes have roots along them, or sums beside all cells")
     kind, blocks = factorization.kind, factorization.blocks
@@ -370,10 +369,36 @@ def _check_factorization(request: Request, mechanism: Mechanism, factorization: 
         raise UnsupportedMechanismError("the measured matrix is too large to be written out: plan 'sparse'")
 
 
-def _search(request: Request, kind: str, law: Law, progress: Progress | None) -> Factorization:
-    return factorize(
-        request.workload, kind=kind, law=law, objective=request.objective, progress=progress, unit=request.unit
-    )
+def _with_best_search(request: Request, mechanism: Mechanism, progress: Progress | None) -> LinearFit:
+    """Return the fit of least error of what is found by the mechanism's searches.
+
+    Raises:
+        UnsupportedMechanismError: None finds what can be measured.
+        InvalidParameterError: Public sizes do not fit.
+    """
+    kinds = mechanism.searches
+    if mechanism.strategy == "p-identity":
+        products = along_axes(request.workload)
+        several = products is not None and products.together
+        # Of few cells both are tried.
+        kinds = kinds[several and not products.few_cells : 1 + several]
+    fits, refusals = [], []
+    for kind in kinds:
+        try:
+            found = factorize(
+                request.workload,
+                kind=kind,
+                law=mechanism.law,
+                objective=request.objective,
+                progress=progress,
+                unit=request.unit,
+            )
+            fits.append(fit_linear(request, mechanism, factorization=found))
+        except (UnsupportedMechanismError, InvalidParameterError) as refusal:
+            refusals.append(refusal)
+    if not fits:
+        raise refusals[0]
+    return min(fits, key=lambda fitted: fitted.error(request.objective))
 
 
 def with_chosen_sparsity(fit: LinearFit, values: Any, key: bytes | None) -> LinearFit:

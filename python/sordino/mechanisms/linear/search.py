@@ -82,8 +82,8 @@ def factorize(
     Args:
         workload: The queries. Kronecker products are solved by factor.
         kind: 'optimal', or another strategy that is found by a search: 'balanced', 'ellipsoid', 'dense',
-            'dense-rescaled', 'dense-printed', 'universal', 'p-identity', 'k-norm'; see
-            `sordino.mechanisms.linear.catalogue`.
+            'dense-rescaled', 'dense-printed', 'universal', 'p-identity', 'p-identity-tables' (of unions of products
+            along the same axes), 'k-norm'; see `sordino.mechanisms.linear.catalogue`.
         law: 'gaussian', or 'laplace' for noise with a norm ('p-identity' and 'k-norm' have no other).
         objective: 'mean' minimises the (weighted) mean squared error, 'max' the largest variance; only 'optimal'
             tells them apart.
@@ -368,12 +368,10 @@ def _p_identity(search: _Search) -> Factorization:
     ℓ1 norms of columns multiply, and so do the errors of a product.
     """
     products = along_axes(search.workload)
-    if products is None:
+    if products is None or products.few_cells:
         return _beside_cells(search, search.workload)
     if products.together:
-        sums, shares = joint_tables(products, "laplace", partial(_sums_again, search), lambda: search.ended)
-        beside = (True,) * len(sums)
-        return Factorization(search.kind, search.law, search.objective, sums, beside_cells=beside, shares=shares)
+        raise UnsupportedMechanismError("sums along the axes of so many cells are searched for by 'p-identity-tables'")
     (factors,) = products.parts
     totals = {factor: is_total(factor) for factor in factors}  # measured alone
     found = {own: _row_of(own) if total else _sums_along(search, own) for own, total in totals.items()}
@@ -381,6 +379,16 @@ def _p_identity(search: _Search) -> Factorization:
     if not any(own and len(rows) for rows, own in zip(measured, beside, strict=True)):
         raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error along any axis")
     return Factorization(search.kind, search.law, search.objective, measured, beside_cells=beside)
+
+
+def _p_identity_tables(search: _Search) -> Factorization:
+    """Tables of sets of axes, along each the cells and a few weighted sums of them, independent Laplace noise."""
+    products = along_axes(search.workload)
+    if products is None or not products.together:
+        raise UnsupportedMechanismError("tables of sets of axes are measured for unions of products along the same axes")
+    sums, shares = joint_tables(products, "laplace", partial(_sums_again, search), lambda: search.ended)
+    beside = (True,) * len(sums)
+    return Factorization(search.kind, search.law, search.objective, sums, beside_cells=beside, shares=shares)
 
 
 def _row_of(total: Workload) -> Array:
@@ -478,5 +486,6 @@ _SEARCHES: dict[tuple[str, str], Callable[[_Search], Factorization]] = {
     ("dense-printed", "laplace"): _dense,
     ("universal", "gaussian"): _universal,
     ("p-identity", "laplace"): _p_identity,
+    ("p-identity-tables", "laplace"): _p_identity_tables,
     ("k-norm", "laplace"): _k_norm,
 }

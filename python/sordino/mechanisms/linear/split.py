@@ -33,7 +33,8 @@ def choose_parts(request: Request, law: Law) -> tuple[Part, ...]:
     workload = request.workload
     if not isinstance(workload, Union) or len(workload.parts) == 1:
         raise UnsupportedMechanismError("parts are those of a union")
-    searches = along_axes(workload) is not None or not affords(request, law, _SEARCHED)
+    products = along_axes(workload)
+    searches = (products is not None and not products.few_cells) or not affords(request, law, _SEARCHED)
     own = {part: replace(request, workload=part, constraint=None, noise=law) for part in workload.parts}
     best = {part: _best(asked, searches) for part, asked in own.items()}
     return tuple(
