@@ -217,6 +217,31 @@ def test_sensitivity_of_stacked_strategies(kind, unit):
         assert largest <= ideal <= largest * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("factors", "most"),
+    [
+        ([so.RunningSum(11), so.AllRanges(9)], 2.0**0.5),
+        ([so.Matrix(signs(5, 9)), so.Matrix(signs(6, 7)), so.RunningSum(4)], 2.0),
+        ([so.Matrix(np.random.default_rng(4).normal(size=(8, 12))), so.Histogram(6)], 2.0),
+    ],
+)
+def test_replaced_records_of_products(factors, most):
+    """Columns are outer products: a pair is no farther apart than the products of their squares say."""
+    workload = so.Kronecker(factors)
+    found = so.optimal.factorize(workload)
+    plans = [
+        so.plan(workload, PRIVACY, mechanism="optimal", factorization=found, unit=unit, max_value=100)
+        for unit in (so.AddRemove(1), so.ReplaceOne(1))
+    ]
+    B = found.matrix
+    gram = B.T @ B
+    farthest = math.sqrt((np.add.outer(np.diag(gram), np.diag(gram)) - 2.0 * gram).max())
+    ideal = plans[1].fit.sensitivity["ideal"]
+    assert farthest <= ideal * (1 + 1e-9)
+    assert ideal <= 1.15 * farthest
+    assert plans[1].rmse <= most * plans[0].rmse * (1 + 1e-4)
+
+
 @pytest.mark.parametrize("kind", ["ellipsoid", "dense", "dense-printed"])
 def test_sensitivity_of_block_norms(kind):
     for workload in (so.RunningSum(12), so.Matrix(signs(5, 9))):

@@ -1,6 +1,7 @@
 //! Noise on the answers of any matrix: `B = A`.
 
-use super::entries::{EXACT_PAIRS, Entries, norm, sum, term};
+use super::columns::{apart, are_few};
+use super::entries::{Entries, norm, sum, term};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats, integers, not_in_row_space, table};
 use crate::changes::Proved;
 use crate::error::Error;
@@ -143,8 +144,8 @@ impl Strategy for Dense {
         let (n, l1) = (self.columns, self.geometry == Geometry::L1);
         let single = self.column();
         let pair = || {
-            if self.rows.saturating_mul(n).saturating_mul(n) / 2 > EXACT_PAIRS {
-                return single + single;
+            if !are_few(n, self.rows) {
+                return apart(single, l1, self.entries.negative());
             }
             *self.pair.get_or_init(|| norm(l1, self.largest_distance(l1), self.rows))
         };

@@ -9,9 +9,6 @@ use std::ops::Range;
 /// Products that are added up one after the other; sums of more are added in pairs.
 const BLOCK: usize = 64;
 
-/// Up to this many subtractions the replacement sensitivity is the exact maximum over pairs of columns.
-pub(super) const EXACT_PAIRS: usize = 1 << 31;
-
 /// What is stored of a matrix, and how it is measured.
 #[derive(Debug, Clone)]
 pub(super) enum Entries {
@@ -40,6 +37,14 @@ impl Entries {
         match self {
             Self::Integers(entries, _) => f64::from(entries[k]),
             Self::Reals(entries) => entries[k],
+        }
+    }
+
+    /// Whether one is below zero.
+    pub(super) fn negative(&self) -> bool {
+        match self {
+            Self::Integers(entries, _) => entries.iter().any(|entry| *entry < 0),
+            Self::Reals(entries) => entries.iter().any(|entry| *entry < 0.0),
         }
     }
 

@@ -6,7 +6,7 @@
 //! found.
 
 use super::boxes::{Boxes, axes_of, indicator, one_by_one};
-use super::columns::sensitivity;
+use super::columns::{are_few, extremes, pair_of_product, sensitivity};
 use super::fixed::Fixed;
 use super::merged::on_merged_cells;
 use super::{
@@ -22,6 +22,7 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, outer, spread};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// Sums stay below `2^SUM_BITS`.
 const SUM_BITS: u32 = 126;
@@ -104,6 +105,8 @@ struct Part {
     matrix: Matrix,
     /// `B⁺`, columns × rows.
     inverse: Matrix,
+    /// Of its columns, when pairs of them are first asked for.
+    extremes: OnceLock<(Upper, Upper)>,
 }
 
 #[derive(Debug)]
@@ -148,7 +151,7 @@ impl Factored {
                 }
                 let matrix = from_rows(fixed.rows, fixed.columns, &fixed.to_floats());
                 let inverse = pseudo_inverse(&matrix).ok_or_else(dependent)?;
-                Ok(Part { fullest: fixed.fullest_row(), fixed, matrix, inverse })
+                Ok(Part { fullest: fixed.fullest_row(), fixed, matrix, inverse, extremes: OnceLock::new() })
             })
             .collect::<Result<Vec<_>, Error>>()?;
         let measured: usize = parts.iter().map(|part| part.fixed.rows).product();
@@ -208,6 +211,27 @@ impl Factored {
             .collect()
     }
 
+    /// The sensitivity from columns and pairs of them.
+    fn of_columns(&self, unit: Unit) -> Result<Upper, Error> {
+        let l2 = self.geometry == Geometry::L2;
+        if let [part] = self.parts.as_slice()
+            && (!l2 || are_few(part.fixed.columns, part.fixed.rows))
+        {
+            return Ok(sensitivity(&part.matrix, &self.geometry, unit));
+        }
+        // Norms of columns multiply.
+        let single = Unit::add_remove(1, None)?;
+        let norms = self.parts.iter().map(|part| sensitivity(&part.matrix, &self.geometry, single));
+        let column = norms.fold(Upper::exact(1.0), |product, norm| product * norm);
+        Ok(unit.from_columns(column, || {
+            if !l2 {
+                return column + column;
+            }
+            let each = self.parts.iter().map(|part| *part.extremes.get_or_init(|| extremes(&part.matrix)));
+            pair_of_product(&each.collect::<Vec<_>>()).1.sqrt()
+        }))
+    }
+
     fn bits(&self) -> i32 {
         self.parts.iter().map(|part| part.fixed.bits).sum()
     }
@@ -250,22 +274,12 @@ impl Strategy for Factored {
     }
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
-        if let [part] = self.parts.as_slice() {
-            let single = sensitivity(&part.matrix, &self.geometry, unit);
-            let several = match self.geometry {
-                Geometry::L2 => self.several.sensitivity(unit, || part.matrix.clone())?,
-                _ => None,
-            };
-            return Ok(several.map_or(single, |several| several.min(single)));
-        }
-        // Norms of columns multiply; a pair is bounded by two of them.
-        let single = Unit::add_remove(1, None)?;
-        let column = self
-            .parts
-            .iter()
-            .map(|part| sensitivity(&part.matrix, &self.geometry, single))
-            .fold(Upper::exact(1.0), |product, norm| product * norm);
-        Ok(unit.from_columns(column, || column + column))
+        let single = self.of_columns(unit)?;
+        let several = match self.parts.as_slice() {
+            [part] if self.geometry == Geometry::L2 => self.several.sensitivity(unit, || part.matrix.clone())?,
+            _ => None,
+        };
+        Ok(several.map_or(single, |several| several.min(single)))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

@@ -1,5 +1,6 @@
 //! Noise on the answers: `B = A`.
 
+use super::columns::apart;
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, integers, table};
 use crate::error::Error;
 use crate::transform::fourier::{UNIT_ROUNDOFF, rounding_levels};
@@ -129,8 +130,8 @@ impl Strategy for Output {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let column = *self.column.get_or_init(|| self.largest_column());
-        // The difference of two columns: at most twice one, and an ℓ1 bound is what is used.
-        Ok(unit.from_columns(column, || column + column))
+        let negative = self.kernel.iter().any(|tap| *tap < 0.0);
+        Ok(unit.from_columns(column, || apart(column, self.geometry == Geometry::L1, negative)))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

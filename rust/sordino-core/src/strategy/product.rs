@@ -7,6 +7,7 @@
 
 use super::balanced::{Balanced, Precision};
 use super::boxes::{Boxes, axes_of, one_by_one, volume};
+use super::columns::pair_of_product;
 use super::laminar::{Laminar, Path, several};
 use super::p_identity::{PIdentity, Scaled};
 use super::recipe::{Mechanism, Recipe};
@@ -331,19 +332,11 @@ impl Strategy for Product {
             return Ok(norm);
         }
         let columns: Vec<(Upper, Upper)> = self.axes.iter().map(Axis::columns).collect();
-        let all_but = |left_out: usize| {
-            let kept = columns.iter().enumerate().filter(|(k, _)| *k != left_out);
-            kept.fold(Upper::exact(1.0), |product, (_, (column, _))| product * *column)
-        };
-        let column = all_but(columns.len());
+        let (column, pair) = pair_of_product(&columns);
         if self.geometry == Geometry::L1 {
             return Ok(unit.from_columns(column, || column + column));
         }
-        let opposed = (0..columns.len()).map(|k| columns[k].1 * all_but(k)).fold(Upper::ZERO, Upper::max);
-        Ok(unit.from_columns(column.sqrt(), || {
-            let pair = column + opposed;
-            (pair + pair).sqrt()
-        }))
+        Ok(unit.from_columns(column.sqrt(), || pair.sqrt()))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {

@@ -1,7 +1,8 @@
 //! Noise on the answers of a matrix of few entries: `B = A`, row by row.
 
+use super::columns::{apart, are_few};
 use super::dense::Dense;
-use super::entries::{EXACT_PAIRS, Entries, norm, sum, term};
+use super::entries::{Entries, norm, sum, term};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, integers, table};
 use crate::error::Error;
 use crate::unit::Unit;
@@ -105,8 +106,8 @@ impl Strategy for Sparse {
         let single = norm(self.is_l1(), sums.into_iter().fold(0.0, f64::max), self.measured_len());
         let pair = || {
             // Every entry meets every column once.
-            if self.indices.len().saturating_mul(self.columns) > EXACT_PAIRS {
-                return single + single;
+            if !are_few(self.columns, 2 * self.indices.len().div_ceil(self.columns)) {
+                return apart(single, self.is_l1(), self.entries.negative());
             }
             let columns = self.by_columns();
             let largest = (0..self.columns)
