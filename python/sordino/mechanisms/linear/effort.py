@@ -65,7 +65,8 @@ def _quick_along_axes(products: AlongAxes, cells: int, law: str) -> bool:
             continue
         size = products.sizes[k]
         told_apart = any(on_distinct_cells(own) is own for own in asked)
-        if not told_apart or size > (_TREE_CELLS if law == "laplace" and products.of_ranges(k) else _CELLS[law]):
+        pure = _TREE_CELLS if products.of_ranges(k) else _CELLS["laplace"]
+        if not told_apart or size > (pure if law == "laplace" else WRITTEN):
             return False
         along += size
     return along * cells <= _MOST_ALONG_AXES

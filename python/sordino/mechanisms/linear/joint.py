@@ -122,14 +122,14 @@ def joint_tables(
 
 
 def _starts(products: AlongAxes, law: Law, axes: list[_Axis], tables: _Tables) -> list[Array]:
-    """Return shares to start from: the best of cells, one table of all axes, and one of the axes of each product."""
+    """Return shares to start from: the best of cells, one table of all axes, and of few cells the axes of each product."""
     whole, own = np.zeros_like(tables.shares), np.zeros_like(tables.shares)
     whole.flat[-1] = 1.0
     for part in products.parts:
         own[tuple(int(axis.errors[factor][1] > 0.0) for axis, factor in zip(axes, part, strict=True))] = 1.0
     if max(products.sizes) > WRITTEN:
         return [whole]
-    return [tables.shares, whole, _normalised(law, own)]
+    return [tables.shares, whole, *([_normalised(law, own)] if max(products.sizes) <= _MANY_CELLS else [])]
 
 
 def _needed(products: AlongAxes, axes: list[_Axis], but: int | None = None) -> list[Array]:

@@ -243,10 +243,7 @@ def _balanced(search: _Search) -> Factorization:
 
 
 def _root(search: _Search, queries: Array) -> _core.Searched:
-    try:
-        found = _core.balanced_root(queries, search.report)
-    except UnsupportedMechanismError:
-        found = None
+    found = _balanced_root(search, queries)
     if found is not None and found.lower is not None and found.upper <= _BALANCED * found.lower:
         return found
     rank, cells = queries.shape
@@ -257,12 +254,20 @@ def _root(search: _Search, queries: Array) -> _core.Searched:
     return better if found is None or better.upper < found.upper else found
 
 
+def _balanced_root(search: _Search, queries: Array) -> _core.Searched | None:
+    try:
+        return _core.balanced_root(queries, search.report)
+    except UnsupportedMechanismError:
+        return None
+
+
 def _root_along(search: _Search, asked: Workload, rows: Array | None, _before: Array | None) -> Array:
     """Return what is measured along an axis, shape (measured, cells); rows may stand for what is asked."""
     if type(asked) is Histogram and rows is None:
         return np.eye(asked.core.input_len or 0)
     rows = _one(asked) if rows is None else condensed(Matrix(rows))[0]
-    return search.note(_root(search, rows)).strategy
+    # Next to nothing is gained by steps: there is one search after the other.
+    return search.note(_balanced_root(search, rows) or _root(search, rows)).strategy
 
 
 def _by_factor(search: _Search, solve: _Solve) -> Factorization:
