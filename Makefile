@@ -136,8 +136,8 @@ mutants: build ## Mutation testing of door, sensitivities and composition (hours
 	$(BIN)/python scripts/mutants_python.py --report out/mutants/python.tsv
 
 .PHONY: docs
-docs: build ## Build the documentation site, strictly
-	$(BIN)/mkdocs build --strict
+docs: build ## Build the documentation site, strictly, and follow its links
+	$(BIN)/python scripts/check_site.py
 
 .PHONY: package
 package: $(VENV)/.ready ## Build wheel and sdist, install each into an empty environment, run the examples
@@ -194,4 +194,4 @@ format: build ## Format Rust, sort Python imports
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf $(VENV) target out site dist
+	rm -rf $(VENV) .cache target out site dist
