@@ -16,7 +16,9 @@ use super::{
 use crate::changes::Proved;
 use crate::door::NoiseLaw;
 use crate::error::Error;
-use crate::linear_algebra::{Matrix, along_axis, from_rows, pseudo_inverse, scale_columns, scale_rows};
+use crate::linear_algebra::{
+    Matrix, along_axis, from_rows, pseudo_inverse, scale_columns, scale_rows, transposed_product_into,
+};
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -28,8 +30,9 @@ use std::sync::OnceLock;
 const SUM_BITS: u32 = 126;
 /// Bits that a Kronecker product leaves for the input.
 const INPUT_BITS: u32 = 32;
-/// Parts that variances are added up in.
+/// Parts that variances are added up in, and rows of a matrix at a time.
 const PARTS: usize = 8;
+const ROWS: usize = 64;
 /// Bits of the largest entry, at most.
 const ENTRY_BITS: u32 = 58;
 /// Bits of the largest entry where whole numbers are measured: sums of many counts stay below 2^60.
@@ -426,6 +429,44 @@ impl Strategy for Factored {
 
 /// `Σ_k noise_k·(A p_k)²` over the columns `p_k` of the pseudo-inverse.
 pub(super) fn squares(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
+    match workload {
+        Workload::Union { parts } => {
+            let mut rest = out;
+            for part in parts {
+                let (own, after) = rest.split_at_mut(part.answers_len());
+                squares(part, inverse, &noise as &(dyn Fn(usize) -> f64 + Sync), own);
+                rest = after;
+            }
+        }
+        Workload::Matrix { columns, entries, .. } => squares_of_rows(*columns, entries, inverse, noise, out),
+        _ => squares_of_columns(workload, inverse, noise, out),
+    }
+}
+
+/// The same of a matrix that is written out, some rows at a time.
+fn squares_of_rows(
+    columns: usize,
+    entries: &[f64],
+    inverse: &Matrix,
+    noise: impl Fn(usize) -> f64 + Sync,
+    out: &mut [f64],
+) {
+    let inverse: Vec<f64> = (0..inverse.ncols()).flat_map(|k| inverse.col_as_slice(k)).copied().collect();
+    let measured = inverse.len() / columns;
+    out.par_chunks_mut(ROWS).zip(entries.par_chunks(ROWS * columns)).for_each(|(out, rows)| {
+        let mut answers = vec![0.0; out.len() * measured];
+        transposed_product_into(&mut answers, columns, rows, &inverse);
+        let each = answers.chunks_exact(out.len());
+        out.fill(0.0);
+        for (k, answers) in each.enumerate() {
+            let noise = noise(k);
+            out.iter_mut().zip(answers).for_each(|(sum, a)| *sum += noise * a * a);
+        }
+    });
+}
+
+/// The same of any workload, column by column of the pseudo-inverse.
+fn squares_of_columns(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
     // Added up in one order, whatever threads there are: a plan's digest is of its errors too.
     let columns: Vec<usize> = (0..inverse.ncols()).collect();
     let parts: Vec<Vec<f64>> = columns
