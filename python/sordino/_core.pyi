@@ -193,6 +193,8 @@ class Strategy:
     @staticmethod
     def p_identity(workload: Workload, sums: NDArray[np.float64]) -> Strategy: ...
     @staticmethod
+    def p_identity_of_blocks(workload: Workload, sums: NDArray[np.float64]) -> Strategy: ...
+    @staticmethod
     def p_identity_product(workload: Workload, sums: list[NDArray[np.float64] | None]) -> Strategy: ...
     @staticmethod
     def joint(
@@ -995,6 +997,7 @@ def nested_bound(workload: Workload, weights: NDArray[np.float64] | None = None)
 def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDArray[np.float64]:
     """Diagonal of `(AᵀA)^(1/2)`, or a lower bound of it, for ranges and running sums with others on one line."""
 
+def block_gram(workload: Workload, weights: list[float], block: int) -> NDArray[np.float64]: ...
 def joint_errors(
     asked: Workload, weights: NDArray[np.float64] | None, law: str, rows: NDArray[np.float64]
 ) -> tuple[float, list[tuple[float, float]]]: ...

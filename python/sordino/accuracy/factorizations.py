@@ -119,7 +119,8 @@ class Factorization:
         iterations: Evaluations of the program.
         beside_cells: Whether each factor is Θ alone, weighted sums beside all cells, a column of sum t divided by
             1 + t: what is measured of ranges and running sums of so many cells that it is not written out, and along
-            the axes of products. Empty if none is.
+            the axes of products. Of a filter with more cells than columns it is measured of every block of as many.
+            Empty if none is.
         shares: Of each set of axes, the first the highest bit, the share of a table in which the factors are measured
             along its axes, and totals along the others. Empty if one product is measured.
     """
@@ -161,7 +162,7 @@ class Factorization:
 
     @property
     def matrix(self) -> Array:
-        """The measured matrix, the Kronecker product of the factors.
+        """The measured matrix, the Kronecker product of the factors; of a filter's blocks that of one.
 
         Raises:
             UnsupportedMechanismError: It has more than 2**26 entries.
@@ -215,7 +216,10 @@ class Factorization:
             return _core.Strategy.joint(workload.core, weights, self.law, list(self.factors), list(self.shares))
         if self.beside_cells:
             if len(self.factors) == 1:
-                return _core.Strategy.p_identity(workload.core, self.factors[0])
+                (sums,) = self.factors
+                if sums.shape[1] < (on_distinct_cells(workload).core.input_len or 0):
+                    return _core.Strategy.p_identity_of_blocks(workload.core, sums)
+                return _core.Strategy.p_identity(workload.core, sums)
             sums = [factor if beside else None for factor, beside in zip(self.factors, self.beside_cells, strict=True)]
             return _core.Strategy.p_identity_product(workload.core, sums)
         blocks = list(self.blocks) if self.blocks is not None and self.law == "laplace" else None

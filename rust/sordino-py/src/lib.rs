@@ -67,7 +67,7 @@ mod _core {
     #[pymodule_export]
     use crate::smooth::{PointFeatures, PointSums};
     #[pymodule_export]
-    use crate::strategy::{Strategy, answer, box_sums, decode, joint_errors, tree_blocks};
+    use crate::strategy::{Strategy, answer, block_gram, box_sums, decode, joint_errors, tree_blocks};
     #[pymodule_export]
     use crate::stream::{Stream, StreamDoor, StreamPlan, checkpoint_header, clipped_sum};
     #[pymodule_export]

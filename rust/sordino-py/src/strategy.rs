@@ -173,6 +173,18 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// The same of every block of as many cells, of filters.
+    #[staticmethod]
+    fn p_identity_of_blocks(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        sums: PyReadonlyArray2<'_, f64>,
+    ) -> PyResult<Self> {
+        let (core, block, sums) = (&workload.0, sums.as_array().ncols(), sums.as_slice()?);
+        let core = detached(py, || strategy::p_identity_of_blocks(core, block, sums)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// The same along the axes of a product, None for totals, which are measured alone.
     #[staticmethod]
     fn p_identity_product(
@@ -456,6 +468,19 @@ pub(crate) fn answer<'py>(
     let len = strategy.input_len.unwrap_or(0);
     let (values, variances) = detached(py, || strategy::answer(&*strategy.core, &measured.0, len, &workload.0))?;
     Ok((values.into_pyarray(py), variances.into_pyarray(py)))
+}
+
+/// The Gram matrix of filters, whose squared errors have these weights, and a block of so many cells, summed over all blocks.
+#[pyfunction]
+pub(crate) fn block_gram(
+    py: Python<'_>,
+    workload: PyRef<'_, Workload>,
+    weights: Vec<f64>,
+    block: usize,
+) -> PyResult<Py<PyArray1<f64>>> {
+    let core = &workload.0;
+    let gram = detached(py, || strategy::block_gram(core, &weights, block)).map_err(PyError::from)?;
+    Ok(PyArray1::from_vec(py, gram).unbind())
 }
 
 /// What a total has along an axis where these rows are measured, under Laplace noise beside its cells; and for each part of what is

@@ -64,7 +64,7 @@ from sordino.workloads import (
 )
 from sordino.workloads.recognition import along_attributes
 
-__all__ = ["MECHANISMS", "WRITTEN", "Mechanism", "is_total", "of_ranges"]
+__all__ = ["MECHANISMS", "WRITTEN", "Mechanism", "is_total", "of_filters", "of_ranges"]
 
 WRITTEN = 1024
 """Cells up to which queries are written out for one decomposition."""
@@ -145,7 +145,7 @@ class Mechanism(Entry):
     def serves(self, workload: Workload) -> bool:
         """Return whether the strategy is made for this workload (the core has the last word)."""
         if (made_for := _MADE_FOR.get(self.strategy)) is not None:
-            return isinstance(workload, made_for) or (self.name == "fourier-gaussian" and _of_filters(workload))
+            return isinstance(workload, made_for) or (self.name == "fourier-gaussian" and _have_one_ring(workload))
         match self.strategy:
             case "weighted-tree":
                 return of_ranges(workload) or _has_trees(workload) or isinstance(workload, MarginalQueries)
@@ -231,9 +231,17 @@ def _has_windows(workload: Workload) -> bool:
     return isinstance(workload, Filter) and workload.has_windows
 
 
-def _of_filters(workload: Workload) -> bool:
+def of_filters(workload: Workload) -> bool:
+    """Return whether filters of one series are asked for, cells among them."""
+    parts = workload.parts if isinstance(workload, Union) else (workload,)
+    return any(isinstance(part, Filter) for part in parts) and all(
+        isinstance(part, Filter | Histogram) for part in parts
+    )
+
+
+def _have_one_ring(workload: Workload) -> bool:
     """Return whether several filters of one series are asked for, all with ends or all on a ring, cells among them."""
-    if not isinstance(workload, Union) or not all(isinstance(part, Filter | Histogram) for part in workload.parts):
+    if not isinstance(workload, Union) or not of_filters(workload):
         return False
     return len({part.boundary == "circular" for part in workload.parts if isinstance(part, Filter)}) == 1
 

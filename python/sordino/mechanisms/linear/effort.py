@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from sordino.accuracy.factorizations import few_rows, is_tall, kronecker_factors, on_distinct_cells
 from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
-from sordino.mechanisms.linear.catalogue import WRITTEN, of_ranges
+from sordino.mechanisms.linear.catalogue import WRITTEN, of_filters, of_ranges
 from sordino.workloads import (
     AllRanges,
     Filter,
@@ -50,6 +50,8 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
         if WRITTEN < cells <= _TREE_CELLS:
             return True
         most = WRITTEN
+    elif strategy == "p-identity" and of_filters(workload):
+        return cells <= _WIDE_CELLS
     by_factor = law == "gaussian" and isinstance(workload, Kronecker)
     parts = kronecker_factors(workload) if by_factor else (workload,)
     # Those that are made for the mean alone may have the least largest error too.

@@ -27,7 +27,7 @@ from sordino.accuracy.factorizations import (
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.linear.along_axes import along_axes
-from sordino.mechanisms.linear.catalogue import WRITTEN, is_total, of_ranges
+from sordino.mechanisms.linear.catalogue import WRITTEN, is_total, of_filters, of_ranges
 from sordino.mechanisms.linear.joint import joint_tables
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Histogram, Intervals, Kronecker, Matrix, Union, Workload
@@ -58,6 +58,9 @@ _OPERATIONS = 5 * 10**9
 # Steps of one of many searches along an axis, and cells up to which other starts are tried in it.
 _AGAIN = 100
 _FEW_CELLS = 256
+# Cells of the blocks of a filter that are tried, and cells of filters that are searched for as a whole too.
+_BLOCKS = (64, 128, 256)
+_FEW_FILTERED = 512
 # Of more cells for each rank the core looks at some at a time: `optimize/working_set.rs`.
 _CELLS_A_RANK = 128
 
@@ -370,9 +373,11 @@ def _dense(search: _Search) -> Factorization:
 def _p_identity(search: _Search) -> Factorization:
     """The cells and a few weighted sums of them, independent Laplace noise; of large products along each axis.
 
-    ℓ1 norms of columns multiply, and so do the errors of a product.
+    ℓ1 norms of columns multiply, and so do the errors of a product. Of long filters every block is measured alike.
     """
     products = along_axes(search.workload)
+    if of_filters(search.workload) and not of_ranges(search.workload):
+        return _of_filters(search)
     if products is None or products.few_cells:
         return _beside_cells(search, search.workload)
     if products.together:
@@ -409,7 +414,7 @@ def _sums_along(search: _Search, asked: Workload, rows: Array | None = None, sta
         return np.zeros((0, cells), dtype=np.float64)
     found = _beside_cells(search, asked, rows, start)
     (sums,) = found.factors
-    return sums if found.beside_cells else np.ascontiguousarray(sums[cells:] / np.diag(sums[:cells]))
+    return sums if found.beside_cells else _sums(sums)
 
 
 def _sums_again(search: _Search, asked: Workload, rows: Array | None, before: Array | None) -> Array:
@@ -443,6 +448,44 @@ def _of_line(search: _Search, workload: Workload, start: Array | None) -> Factor
     weights = list(workload.weights) if isinstance(workload, Union) else None
     found = search.note(_core.p_identity_of_line(workload.core, weights, start, steps, search.report))
     return replace(_found(search, found), beside_cells=(True,))
+
+
+def _of_filters(search: _Search) -> Factorization:
+    """Weighted sums beside all cells, or the same of block after block: of many cells nothing else is searched for."""
+    cells, found = search.workload.core.input_len or 0, []
+    if cells <= _FEW_FILTERED:
+        rows, scale = condensed(search.workload)
+        whole = search.note(_core.p_identity(rows, None, False, search.iterations, search.report))
+        found.append((whole.upper * scale * math.sqrt(len(rows)), _found(search, whole)))
+    blocks = (_of_blocks(search, size) for size in _BLOCKS if size < cells)
+    found += [own for own in blocks if own is not None]
+    if not found:
+        raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error")
+    return min(found, key=lambda own: own[0])[1]
+
+
+def _of_blocks(search: _Search, size: int) -> tuple[float, Factorization] | None:
+    """Return the error with blocks of so many cells that are measured alike, and what; None if sums do not lower it.
+
+    What is left of the error is the sum over the blocks.
+    """
+    workload = search.workload
+    weights = list(workload.weights) if isinstance(workload, Union) else [1.0]
+    parts = workload.parts if isinstance(workload, Union) else (workload,)
+    counted = sum(weight * part.core.answers_len for weight, part in zip(weights, parts, strict=True))
+    values, vectors = np.linalg.eigh(_core.block_gram(workload.core, weights, size).reshape(size, size) / counted)
+    rows = np.ascontiguousarray((np.sqrt(np.clip(values, 0.0, None)) * vectors).T)
+    found = search.note(_core.p_identity(rows, None, False, search.iterations, search.report))
+    sums = _sums(found.strategy)
+    if not len(sums):
+        return None
+    return found.upper * math.sqrt(size), replace(_found(search, found), factors=(sums,), beside_cells=(True,))
+
+
+def _sums(strategy: Array) -> Array:
+    """Return the weighted sums without the cells before them, in units of what is left of these."""
+    cells = strategy.shape[1]
+    return np.ascontiguousarray(strategy[cells:] / np.diag(strategy[:cells]))
 
 
 def _blocks(workload: Workload) -> Array | None:

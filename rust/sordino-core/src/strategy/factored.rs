@@ -22,7 +22,7 @@ use crate::linear_algebra::{
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::{Workload, outer, spread};
+use crate::workload::{Workload, each, outer, spread};
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -431,12 +431,7 @@ impl Strategy for Factored {
 pub(super) fn squares(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
     match workload {
         Workload::Union { parts } => {
-            let mut rest = out;
-            for part in parts {
-                let (own, after) = rest.split_at_mut(part.answers_len());
-                squares(part, inverse, &noise as &(dyn Fn(usize) -> f64 + Sync), own);
-                rest = after;
-            }
+            each(parts, out, |part, own| squares(part, inverse, &noise as &(dyn Fn(usize) -> f64 + Sync), own));
         }
         Workload::Matrix { columns, entries, .. } => squares_of_rows(*columns, entries, inverse, noise, out),
         _ => squares_of_columns(workload, inverse, noise, out),

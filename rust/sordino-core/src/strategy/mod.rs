@@ -34,6 +34,7 @@ mod probe;
 mod product;
 mod recipe;
 mod records;
+mod repeated;
 mod sets;
 mod sparse;
 mod split;
@@ -61,6 +62,7 @@ pub use p_identity::p_identity;
 pub use points::PointSummary;
 pub use product::{nested_product, p_identity_product};
 pub use recipe::{Mechanism, Recipe};
+pub use repeated::{block_gram, p_identity_of_blocks};
 pub use split::split;
 pub use weighted_tree::tree_blocks;
 

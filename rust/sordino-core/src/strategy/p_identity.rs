@@ -52,11 +52,7 @@ pub fn p_identity(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>
         return Err(Error::invalid("sums", "must be rows of as many weights, none negative, as there are cells"));
     }
     workload.listed()?;
-    on_merged_cells(&workload, |own| beside_cells(own, sums))
-}
-
-fn beside_cells(workload: &Workload, sums: &[f64]) -> Result<Box<dyn Strategy>, Error> {
-    Ok(Box::new(PIdentity::new(workload.clone(), &Scaled::new(workload.table_len()?, sums)?, ENTRY_BITS)?))
+    on_merged_cells(&workload, |own| Ok(Box::new(PIdentity::beside_cells(own.clone(), sums)?)))
 }
 
 /// `[I; Θ] D^{-1}`, real.
@@ -106,6 +102,12 @@ impl PIdentity {
         let sums: Vec<i64> = rows.flatten().copied().collect();
         Self::of(workload, own, sums, &[])
             .ok_or_else(|| Error::invalid("sums", "are too ill-conditioned for double precision"))
+    }
+
+    /// With entries of as many bits as there are.
+    pub(super) fn beside_cells(workload: Workload, sums: &[f64]) -> Result<Self, Error> {
+        let scaled = Scaled::new(workload.table_len()?, sums)?;
+        Self::new(workload, &scaled, ENTRY_BITS)
     }
 
     /// The largest ℓ1 norm of a column.
@@ -199,7 +201,7 @@ impl PIdentity {
     }
 
     /// Sums over the cells before each, and before the end.
-    fn prefixes(&self) -> Prefixes {
+    pub(super) fn prefixes(&self) -> Prefixes {
         let (p, n) = (self.shared.nrows(), self.len());
         let mut own = vec![0.0; n + 1];
         let mut shared = Matrix::zeros(p, n + 1);
@@ -214,14 +216,14 @@ impl PIdentity {
 }
 
 /// Prefix sums of `e` and of the columns of `M`.
-struct Prefixes {
+pub(super) struct Prefixes {
     own: Vec<f64>,
     shared: Matrix,
 }
 
 impl Prefixes {
     /// Variance of the sum of the cells from `first` to before `end`.
-    fn between(&self, first: usize, end: usize) -> f64 {
+    pub(super) fn between(&self, first: usize, end: usize) -> f64 {
         let columns = self.shared.col_as_slice(first).iter().zip(self.shared.col_as_slice(end));
         2.0 * (self.own[end] - self.own[first] - columns.map(|(a, b)| (b - a) * (b - a)).sum::<f64>())
     }

@@ -1,0 +1,422 @@
+//! Consecutive blocks of cells, each measured alike: its cells and weighted sums of them, Laplace noise. For filters.
+//!
+//! Answer t of a filter asks of block k for the taps `h[v − j]`, `v = t − kb + c`, b the cells of a block and c the centre. Estimates
+//! of blocks have independent noise and one covariance, so the variance is `Σ_k q(t − kb + c)`, `q(v)` that of taps at v: a form
+//! for each v, not for each answer and block. Cells that the last block has beyond the end are zero, and no answer asks for them.
+
+use super::boxes::{Boxes, one_by_one};
+use super::p_identity::PIdentity;
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, table};
+use crate::error::Error;
+use crate::linear_algebra::dot;
+use crate::unit::Unit;
+use crate::upper::Upper;
+use crate::workload::{Workload, each};
+use rayon::prelude::*;
+
+/// A filter: tap `h[t − j + center]` of cell j in answer t.
+#[derive(Debug, Clone, Copy)]
+struct Taps<'a> {
+    kernel: &'a [f64],
+    len: usize,
+    center: usize,
+    circular: bool,
+}
+
+impl<'a> Taps<'a> {
+    fn of(workload: &'a Workload) -> Result<Self, Error> {
+        Ok(match workload {
+            Workload::Histogram { len } => Self { kernel: &[1.0], len: *len, center: 0, circular: false },
+            Workload::Linear { kernel, len, center } => Self { kernel, len: *len, center: *center, circular: false },
+            Workload::Circular { kernel } => Self { kernel, len: kernel.len(), center: 0, circular: true },
+            _ => return Err(Error::Unsupported("blocks of cells are measured alike for filters".into())),
+        })
+    }
+
+    fn at(&self, lag: isize) -> f64 {
+        if self.circular {
+            return self.kernel[lag.rem_euclid(self.len as isize) as usize];
+        }
+        usize::try_from(lag).ok().and_then(|lag| self.kernel.get(lag)).copied().unwrap_or(0.0)
+    }
+
+    /// Where taps of a block of so many cells begin and end to be asked for.
+    fn reach(&self, block: usize) -> std::ops::Range<isize> {
+        if self.circular {
+            // From the first answer, to the last block, once around.
+            return -(self.len as isize + block as isize)..self.len as isize;
+        }
+        0..(self.kernel.len() + block - 1) as isize
+    }
+
+    /// Adds to `gram` that of the answers and each block, summed over the blocks.
+    fn add_gram(&self, block: usize, weight: f64, gram: &mut [f64]) {
+        let n = self.len as isize;
+        let taps = self.kernel.len() as isize;
+        let rows: Vec<Vec<f64>> = (0..block)
+            .into_par_iter()
+            .map(|lag| {
+                // Sums of h[u] h[u + lag] over u before each.
+                let mut before = vec![0.0];
+                for u in 0..taps {
+                    before.push(before[u as usize] + self.at(u) * self.at(u + lag as isize));
+                }
+                let between = |first: isize, end: isize| {
+                    if self.circular {
+                        return before[taps as usize]; // all answers, once around
+                    }
+                    before[end.clamp(0, taps) as usize] - before[first.clamp(0, taps) as usize]
+                };
+                let of_pair = |j: usize| {
+                    let firsts = (0..self.len.saturating_sub(j)).step_by(block);
+                    firsts
+                        .map(|first| {
+                            let u = self.center as isize - (first + j) as isize;
+                            between(u, u + n)
+                        })
+                        .sum::<f64>()
+                };
+                (lag..block).map(of_pair).collect()
+            })
+            .collect();
+        for (lag, row) in rows.into_iter().enumerate() {
+            for (i, value) in row.into_iter().enumerate() {
+                let j = i + lag;
+                gram[i * block + j] += weight * value;
+                if lag > 0 {
+                    gram[j * block + i] += weight * value;
+                }
+            }
+        }
+    }
+}
+
+/// The Gram matrix of the answers and a block of so many cells, summed over all blocks, row by row: what a strategy that measures
+/// them alike has the least error for.
+///
+/// # Errors
+/// [`Error::Unsupported`] of what is no filter or union of filters; [`Error::InvalidParameter`] for no cells, or if there are not
+/// as many weights as parts.
+pub fn block_gram(workload: &Workload, weights: &[f64], block: usize) -> Result<Vec<f64>, Error> {
+    let workload = workload.clone().validated()?;
+    Error::check_len("weights", workload.parts().len(), weights.len())?;
+    if block == 0 || block > workload.table_len()? {
+        return Err(Error::invalid("block", "must be from one cell to all"));
+    }
+    let mut gram = vec![0.0; block * block];
+    for (part, weight) in workload.parts().iter().zip(weights) {
+        Taps::of(part.whole().1)?.add_gram(block, *weight, &mut gram);
+    }
+    Ok(gram)
+}
+
+#[derive(Debug)]
+struct Repeated {
+    workload: Workload,
+    cells: usize,
+    block: PIdentity,
+    /// Of [`Strategy::refined`].
+    factors: Vec<f64>,
+}
+
+/// The strategy that measures `block` cells after `block` cells, and these weighted sums of each, row by row. Laplace noise.
+///
+/// # Errors
+/// [`Error::Unsupported`] of what is no filter or union of filters, or has more than 2^26 answers; [`Error::InvalidParameter`] if
+/// sums are no rows of as many weights, none negative, as a block has cells.
+pub fn p_identity_of_blocks(workload: &Workload, block: usize, sums: &[f64]) -> Result<Box<dyn Strategy>, Error> {
+    let workload = workload.clone().validated()?;
+    workload.listed()?;
+    workload.parts().iter().try_for_each(|part| Taps::of(part.whole().1).map(drop))?;
+    let cells = workload.table_len()?;
+    if block == 0 || block > cells || sums.is_empty() {
+        return Err(Error::invalid("sums", "must be rows of as many weights, none negative, as a block has cells"));
+    }
+    let block = PIdentity::beside_cells(Workload::Histogram { len: block }, sums)?;
+    Ok(Box::new(Repeated { workload, cells, block, factors: Vec::new() }))
+}
+
+impl Repeated {
+    fn blocks(&self) -> usize {
+        self.cells.div_ceil(self.block.len())
+    }
+
+    /// The cells with zeros up to whole blocks.
+    fn padded<T: Copy + Default>(&self, cells: &[T]) -> Vec<T> {
+        let mut padded = cells.to_vec();
+        padded.resize(self.blocks() * self.block.len(), T::default());
+        padded
+    }
+
+    /// Every block of some numbers, one after the other, mapped.
+    fn each_block<T: Sync>(&self, values: &[T], len: usize, map: impl Fn(&[T]) -> Vec<f64> + Send + Sync) -> Vec<f64> {
+        values.par_chunks_exact(len).flat_map_iter(map).collect()
+    }
+
+    /// `v' C v`, C the covariance of a block at unit noise, of the taps at v of its first cells.
+    fn form(&self, taps: &Taps<'_>, v: isize, cells: usize) -> f64 {
+        let mut row = vec![0.0; self.block.len()];
+        row[..cells].iter_mut().enumerate().for_each(|(j, slot)| *slot = taps.at(v - j as isize));
+        2.0 * dot(&row, &self.block.solve(&row)).max(0.0)
+    }
+
+    fn write_variances(&self, taps: &Taps<'_>, out: &mut [f64]) {
+        let (b, full) = (self.block.len(), self.blocks() - 1);
+        let reach = taps.reach(b);
+        let forms = |cells: usize| -> Vec<f64> {
+            let period = taps.len as isize;
+            let place = |v: isize| if taps.circular { v.rem_euclid(period) } else { v };
+            let once = if taps.circular { 0..period } else { reach.clone() };
+            let start = once.start;
+            let known: Vec<f64> = once.into_par_iter().map(|v| self.form(taps, v, cells)).collect();
+            reach.clone().map(|v| known[(place(v) - start) as usize]).collect()
+        };
+        let within = |values: &[f64], v: isize| {
+            usize::try_from(v - reach.start).ok().and_then(|at| values.get(at)).copied().unwrap_or(0.0)
+        };
+        let (mut sums, last) = (forms(b), forms(self.cells - full * b));
+        // From each on, every b-th before it.
+        for at in b..sums.len() {
+            sums[at] += sums[at - b];
+        }
+        out.par_iter_mut().enumerate().for_each(|(t, slot)| {
+            let v = (t + taps.center) as isize;
+            let behind = v - (full * b) as isize;
+            // Of blocks that the taps are behind nothing is asked.
+            let first = ((v - reach.end + 1).max(0) as usize).div_ceil(b);
+            let whole =
+                if first < full { within(&sums, v - (first * b) as isize) - within(&sums, behind) } else { 0.0 };
+            *slot = whole + within(&last, behind);
+        });
+    }
+}
+
+impl Strategy for Repeated {
+    fn measured_len(&self) -> usize {
+        self.blocks() * self.block.measured_len()
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry::L1
+    }
+
+    fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
+        self.block.sensitivity(unit)
+    }
+
+    fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
+        self.block.encoding(max_abs)
+    }
+
+    fn steps(&self) -> Vec<Run> {
+        let runs = self.block.steps();
+        (0..self.blocks()).flat_map(|_| runs.iter().map(|run| Run { step: run.step, len: run.len })).collect()
+    }
+
+    fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
+        // The same of every block.
+        let block = self.block.with_factors(factors.get(..self.block.steps().len())?)?;
+        Some(Box::new(Self { workload: self.workload.clone(), cells: self.cells, block, factors: factors.to_vec() }))
+    }
+
+    fn factors(&self) -> &[f64] {
+        &self.factors
+    }
+
+    fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
+        let padded = self.padded(table(x)?);
+        let blocks = padded.par_chunks_exact(self.block.len());
+        integers(out).par_chunks_exact_mut(self.block.measured_len()).zip(blocks).for_each(|(out, cells)| {
+            let encoded = self.block.encode(Input::Cells(cells), max_abs, Encoded::Exact(out));
+            encoded.expect("a table is served");
+        });
+        Ok(())
+    }
+
+    fn decode(&self, y: &[f64], out: &mut [f64]) {
+        self.workload.apply(&self.cells(y).unwrap_or_default(), out);
+    }
+
+    fn variances(&self, out: &mut [f64]) {
+        each(self.workload.parts(), out, |part, own| {
+            let (first, whole) = part.whole();
+            let mut all = vec![0.0; first + own.len()];
+            if let Ok(taps) = Taps::of(whole) {
+                self.write_variances(&taps, &mut all);
+            }
+            own.copy_from_slice(&all[first..]);
+        });
+    }
+
+    fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let of_block = |own: &[f64]| self.block.cells(own).unwrap_or_default();
+        let mut cells = self.each_block(y, self.block.measured_len(), of_block);
+        cells.truncate(self.cells);
+        Some(cells)
+    }
+
+    fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
+        let of_block = |own: &[f64]| self.block.multiplied(own).unwrap_or_default();
+        Some(self.each_block(&self.padded(x), self.block.len(), of_block))
+    }
+
+    fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let of_block = |own: &[f64]| self.block.transposed(own).unwrap_or_default();
+        let mut cells = self.each_block(y, self.block.measured_len(), of_block);
+        cells.truncate(self.cells);
+        Some(cells)
+    }
+
+    fn box_variances(&self, boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
+        if boxes.shape.len() != 1 {
+            return one_by_one(self, boxes);
+        }
+        let (b, prefixes) = (self.block.len(), self.block.prefixes());
+        let whole = prefixes.between(0, b);
+        let of = |(first, last): (&[usize], &[usize])| {
+            let (from, to) = (first[0] / b, last[0] / b);
+            let (start, end) = (first[0] % b, last[0] % b + 1);
+            if from == to {
+                return prefixes.between(start, end);
+            }
+            prefixes.between(start, b) + (to - from - 1) as f64 * whole + prefixes.between(0, end)
+        };
+        Ok(boxes.each().map(of).collect())
+    }
+
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
+        let of_block = |own: &[f64]| self.block.weights(own).unwrap_or_default();
+        Ok(self.each_block(&self.padded(row), self.block.len(), of_block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy::Strategy;
+
+    fn linear(len: usize, center: usize, taps: usize) -> Workload {
+        Workload::Linear { kernel: (0..taps).map(|k| 1.0 + 0.7 * (k as f64 * 1.3).sin()).collect(), len, center }
+    }
+
+    fn circular(len: usize) -> Workload {
+        Workload::Circular { kernel: (0..len).map(|k| 0.8f64.powi(k as i32)).collect() }
+    }
+
+    fn workloads(len: usize) -> Vec<Workload> {
+        let tail = Workload::Tail { first: 2, of: Box::new(linear(len, 0, 3)) };
+        vec![
+            linear(len, 0, len),
+            linear(len, 0, 3),
+            linear(len, 2, 5),
+            linear(len, 4, 5),
+            circular(len),
+            tail.clone(),
+            Workload::Union { parts: vec![linear(len, 1, 4), Workload::Histogram { len }, tail] },
+            Workload::Union { parts: vec![circular(len), linear(len, 0, len)] },
+        ]
+    }
+
+    fn theta(block: usize) -> Vec<f64> {
+        (0..2 * block).map(|k| if k % block / 2 == k / block { 0.8 } else { 1e-3 * ((k * 7) % 5) as f64 }).collect()
+    }
+
+    fn encoded(strategy: &dyn Strategy, x: &[i64]) -> Vec<f64> {
+        let mut units = vec![0; strategy.measured_len()];
+        strategy.encode(Input::Cells(x), 1000, Encoded::Exact(&mut units)).unwrap();
+        units.into_iter().map(|unit| unit as f64).collect()
+    }
+
+    fn check(workload: &Workload, strategy: &dyn Strategy, len: usize) {
+        let x: Vec<i64> = (0..len as i64).map(|j| j * 37 % 101 - 20).collect();
+        let y = encoded(strategy, &x);
+        let (mut answers, mut variances) = (vec![0.0; workload.answers_len()], vec![0.0; workload.answers_len()]);
+        strategy.decode(&y, &mut answers);
+        strategy.variances(&mut variances);
+        let noise = strategy.unit_variances();
+        assert_eq!(noise.len(), strategy.measured_len());
+        for t in 0..answers.len() {
+            let row = workload.row(t).unwrap();
+            let truth: f64 = row.iter().zip(&x).map(|(a, x)| a * *x as f64).sum();
+            assert!((answers[t] - truth).abs() < 1e-8 * (1.0 + truth.abs()), "{t}: {} {truth}", answers[t]);
+            let weights = strategy.weights(&row).unwrap();
+            let variance: f64 = weights.iter().zip(&noise).map(|(w, v)| w * w * v).sum();
+            assert!((variances[t] - variance).abs() < 1e-9 * variance + 1e-18, "{t}: {} {variance}", variances[t]);
+        }
+        for (first, last) in [(0, 0), (1, 2), (0, len - 1), (2, len - 2)] {
+            let mut row = vec![0.0; len];
+            row[first..=last].fill(1.0);
+            let weights = strategy.weights(&row).unwrap();
+            let known: f64 = weights.iter().zip(&noise).map(|(w, v)| w * w * v).sum();
+            let boxes = Boxes { shape: &[len], first: &[first], last: &[last] };
+            assert!((strategy.box_variances(boxes).unwrap()[0] / known - 1.0).abs() < 1e-9);
+        }
+        let columns: Vec<Vec<f64>> =
+            (0..len).map(|j| encoded(strategy, &(0..len).map(|i| i64::from(i == j)).collect::<Vec<_>>())).collect();
+        let back = strategy.transposed(&y).unwrap();
+        for (got, column) in back.iter().zip(&columns) {
+            let known: f64 = column.iter().zip(&y).map(|(a, b)| a * b).sum();
+            assert!((got - known).abs() <= 1e-12 * known.abs());
+        }
+        let one = columns.iter().map(|c| c.iter().map(|v| v.abs()).sum::<f64>()).fold(0.0, f64::max);
+        assert!(strategy.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get() == one);
+        let pairs = columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
+        let two = pairs.map(|(a, b)| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()).fold(0.0, f64::max);
+        assert!(strategy.sensitivity(Unit::replace_one(1).unwrap()).unwrap().get() >= two);
+    }
+
+    #[test]
+    fn answers_variances_and_norms() {
+        for len in [4, 9, 12] {
+            for workload in workloads(len) {
+                let workload = workload.validated().unwrap();
+                let plain = p_identity_of_blocks(&workload, 4, &theta(4)).unwrap();
+                check(&workload, &*plain, len);
+                let runs = plain.steps().len() / len.div_ceil(4);
+                let of_block: Vec<f64> = (0..runs).map(|k| 1.0 + 0.1 * (k % 3) as f64).collect();
+                let factors = of_block.repeat(len.div_ceil(4));
+                check(&workload, &*plain.refined(&factors).unwrap(), len);
+            }
+        }
+    }
+
+    #[test]
+    fn gram_matrices_of_blocks() {
+        for len in [4, 9, 12] {
+            for workload in workloads(len) {
+                let workload = workload.validated().unwrap();
+                let weights: Vec<f64> = (0..workload.parts().len()).map(|k| 1.0 + k as f64).collect();
+                let found = block_gram(&workload, &weights, 4).unwrap();
+                let mut known = vec![0.0; 16];
+                for (part, weight) in workload.parts().iter().zip(&weights) {
+                    let whole = part.whole().1; // of a tail all answers are counted
+                    for t in 0..whole.answers_len() {
+                        let mut row = whole.row(t).unwrap();
+                        row.resize(len.next_multiple_of(4), 0.0);
+                        for own in row.chunks_exact(4) {
+                            for at in 0..16 {
+                                known[at] += weight * own[at / 4] * own[at % 4];
+                            }
+                        }
+                    }
+                }
+                for (got, known) in found.iter().zip(&known) {
+                    assert!((got - known).abs() < 1e-9 * (1.0 + known.abs()), "{workload:?}: {got} {known}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_served_is_refused() {
+        let filter = linear(9, 0, 3);
+        for (block, wrong) in [(4, vec![]), (4, vec![1.0; 3]), (4, vec![-1.0; 4]), (0, vec![1.0]), (10, vec![1.0; 10])]
+        {
+            assert!(p_identity_of_blocks(&filter, block, &wrong).is_err());
+        }
+        assert!(p_identity_of_blocks(&Workload::Ranges { len: 9 }, 4, &[1.0; 4]).is_err());
+        assert!(block_gram(&filter, &[1.0, 2.0], 4).is_err());
+        assert!(block_gram(&filter, &[1.0], 0).is_err());
+        assert!(block_gram(&filter, &[1.0], 10).is_err());
+    }
+}
