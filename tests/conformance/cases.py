@@ -69,6 +69,8 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
         2.0 * so.MovingAverage(3, 8) | so.MovingAverage(5, 8, boundary="valid") | so.Histogram(8),
         COUNTS,
     ),
+    # More cells than are searched for at once: every block alike.
+    "long filter": (so.workloads.ExponentialSmoothing(0.95, 600), np.arange(600) * 7 % 10),
     "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
     "flat product": (so.Kronecker([so.RunningSum(4), so.AllRanges(2)], flat=True), COUNTS),
     "filtered product": (so.Kronecker([so.MovingAverage(2, 4), so.Histogram(2)]), COUNTS.reshape(4, 2)),

@@ -216,10 +216,10 @@ class Factorization:
             return _core.Strategy.joint(workload.core, weights, self.law, list(self.factors), list(self.shares))
         if self.beside_cells:
             if len(self.factors) == 1:
-                (sums,) = self.factors
-                if sums.shape[1] < (on_distinct_cells(workload).core.input_len or 0):
-                    return _core.Strategy.p_identity_of_blocks(workload.core, sums)
-                return _core.Strategy.p_identity(workload.core, sums)
+                (alone,) = self.factors
+                if alone.shape[1] < (on_distinct_cells(workload).core.input_len or 0):
+                    return _core.Strategy.p_identity_of_blocks(workload.core, alone)
+                return _core.Strategy.p_identity(workload.core, alone)
             sums = [factor if beside else None for factor, beside in zip(self.factors, self.beside_cells, strict=True)]
             return _core.Strategy.p_identity_product(workload.core, sums)
         blocks = list(self.blocks) if self.blocks is not None and self.law == "laplace" else None

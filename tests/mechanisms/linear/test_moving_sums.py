@@ -1,7 +1,6 @@
 """Windows as sums of neighbouring steps, and several filters of one series measured together."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sordino as so
+from known_noise import released
 from sordino import _core
 from sordino.accuracy.diagonal_bound import _filters_diagonal
 from sordino.accuracy.factorizations import dense
@@ -16,12 +16,6 @@ from sordino.workloads import Intervals, Union
 
 ONE = so.GaussianDP(mu=1.0)
 PURE = so.PureDP(epsilon=1.0)
-
-
-def released(plan, cells):
-    with warnings.catch_warnings(), so.testing.deterministic_noise(bytes(range(32))):
-        warnings.simplefilter("ignore")
-        return plan.release(cells)
 
 
 def intervals(workload):

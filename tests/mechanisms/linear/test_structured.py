@@ -609,3 +609,13 @@ def test_sums_beside_cells_are_what_their_matrix_is():
 def test_sums_beside_cells_are_searched_for_ranges_of_4096_cells():
     with pytest.raises(so.errors.UnsupportedMechanismError, match="4096"):
         so.plan(so.AllRanges(5000), so.PureDP(epsilon=1.0), mechanism="p-identity")
+
+
+def test_what_is_not_searched_for_unasked_is_said():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(1030, 1030)) * np.exp(rng.normal(size=1030))
+    one, limit = so.GaussianDP(mu=1.0), "limit          the balanced root of more than 1,024 cells"
+    assert limit in so.plan(so.Matrix(A), one).explain()
+    assert limit not in so.plan(so.Matrix(A[:, :900]), one).explain()
+    assert limit not in so.plan(so.AllRanges(1030), one).explain()
+    assert limit not in so.plan(so.Matrix(A), so.PureDP(epsilon=1.0)).explain()

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import math
-import warnings
 
 import numpy as np
 import pytest
 
 import sordino as so
+from known_noise import columns, released
 from sordino.accuracy.factorizations import dense
 from sordino.mechanisms.linear.measurement import door_of
 from sordino.workloads import Intervals, Union
@@ -47,26 +47,12 @@ UNIONS = [
 ]  # fmt: skip
 
 
-def released(plan, cells):
-    with warnings.catch_warnings(), so.testing.deterministic_noise(bytes(range(32))):
-        warnings.simplefilter("ignore")
-        return plan.release(cells)
-
-
-def columns(plan, cells):
-    """Return what one record in each cell changes under known noise, shape (measured, cells)."""
-    shape = plan.workload.input_shape
-    base = released(plan, np.zeros(shape, dtype=int)).measured.values()
-    one = np.eye(cells, dtype=int)
-    return np.stack([released(plan, row.reshape(shape)).measured.values() - base for row in one], axis=1)
-
-
 @pytest.mark.parametrize("workload", PRODUCTS + UNIONS)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0, 1e4])
 def test_products_are_private_and_state_their_errors(workload, epsilon):
     plan = so.plan(workload, so.PureDP(epsilon=epsilon), mechanism="p-identity")
     cells = math.prod(workload.input_shape)
-    B = columns(plan, cells)
+    B = columns(plan)
     norms = np.abs(B).sum(axis=0)
     door = plan.fit.door
     assert norms.max() <= sum(door.sensitivity) * (1 + 1e-12)
@@ -147,7 +133,7 @@ LARGE = [
 def test_gaussian_tables_are_private_and_state_their_errors(workload, tmp_path):
     plan = so.plan(workload, so.GaussianDP(mu=0.5), mechanism="balanced")
     cells = math.prod(workload.input_shape)
-    B = columns(plan, cells)
+    B = columns(plan)
     door = plan.fit.door
     norms = np.linalg.norm(B, axis=0)
     assert norms.max() <= sum(door.sensitivity) * (1 + 1e-9)

@@ -15,6 +15,7 @@ from sordino.accuracy.count_bounds import count_bound
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.adaptive.trees import advice
 from sordino.mechanisms.fits import Request, kind_of_error
+from sordino.mechanisms.linear.catalogue import WRITTEN
 from sordino.mechanisms.linear.effort import improves
 from sordino.mechanisms.linear.half_widths import largest_half_width
 from sordino.mechanisms.linear.measurement import LinearMeasurement, door_of
@@ -33,6 +34,9 @@ _LARGE = 64.0
 _MINUTES = 2**17
 # Cells that intervals tell apart up to which the core computes the errors of any number under Gaussian noise.
 _MOST_APART = 46_340
+# Cells up to which the balanced root is found, and an error over the bound that is worth the time.
+_ROOTS = 4096
+_FAR = 1.05
 _NOISES = {
     "l2": "Gaussian",
     "l1": "Laplace",
@@ -185,18 +189,21 @@ class LinearFit(LinearMeasurement):
 
     def _limit_lines(self) -> list[str]:
         """Say where Gaussian noise may have less error, and is not planned."""
-        workload = self.request.workload
-        if (
-            not isinstance(workload, Intervals)
-            or isinstance(self.request.privacy, PureDP)
-            or self.mechanism.law == "gaussian"
-            or workload.merged.length <= _MOST_APART
-        ):
+        workload, cells = self.request.workload, self.request.workload.core.input_len or 0
+        if isinstance(self.request.privacy, PureDP):
             return []
-        return [
-            f"limit          errors of intervals of more than {_MOST_APART:,} cells that they tell apart take too long "
-            "with Gaussian noise: plan AllRanges, and ask for Release.sum"
-        ]
+        if isinstance(workload, Intervals) and self.mechanism.law == "laplace" and workload.merged.length > _MOST_APART:
+            return [
+                f"limit          errors of intervals of more than {_MOST_APART:,} cells that they tell apart take too "
+                "long with Gaussian noise: plan AllRanges, and ask for Release.sum"
+            ]
+        searched = self.factorization is not None or self.mechanism.strategy == "balanced"
+        if WRITTEN < cells <= _ROOTS and not searched and (self.optimality or 1.0) > _FAR:
+            return [
+                f"limit          the balanced root of more than {WRITTEN:,} cells is taken by name alone: "
+                "mechanism='balanced' is planned in minutes, and may have less error"
+            ]
+        return []
 
     def _noise_line(self) -> str:
         """Say which noise is put on how many numbers, and on which lattice."""

@@ -379,9 +379,10 @@ def _with_best_search(request: Request, mechanism: Mechanism, progress: Progress
     kinds = mechanism.searches
     if mechanism.strategy == "p-identity":
         products = along_axes(request.workload)
-        several = products is not None and products.together
-        # Of few cells both are tried.
-        kinds = kinds[several and not products.few_cells : 1 + several]
+        if products is None or not products.together:
+            kinds = kinds[:1]
+        elif not products.few_cells:
+            kinds = kinds[1:]
     fits, refusals = [], []
     for kind in kinds:
         try:

@@ -122,7 +122,7 @@ def joint_tables(
 
 
 def _starts(products: AlongAxes, law: Law, axes: list[_Axis], tables: _Tables) -> list[Array]:
-    """Return shares to start from: the best of cells, one table of all axes, and of few cells the axes of each product."""
+    """Return shares to start from: the best of cells, one table of all axes, of few cells those of each product."""
     whole, own = np.zeros_like(tables.shares), np.zeros_like(tables.shares)
     whole.flat[-1] = 1.0
     for part in products.parts:

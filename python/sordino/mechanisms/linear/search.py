@@ -395,7 +395,7 @@ def _p_identity_tables(search: _Search) -> Factorization:
     """Tables of sets of axes, along each the cells and a few weighted sums of them, independent Laplace noise."""
     products = along_axes(search.workload)
     if products is None or not products.together:
-        raise UnsupportedMechanismError("tables of sets of axes are measured for unions of products along the same axes")
+        raise UnsupportedMechanismError("tables of sets of axes are for unions of products along the same axes")
     sums, shares = joint_tables(products, "laplace", partial(_sums_again, search), lambda: search.ended)
     beside = (True,) * len(sums)
     return Factorization(search.kind, search.law, search.objective, sums, beside_cells=beside, shares=shares)
