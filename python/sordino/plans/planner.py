@@ -167,7 +167,7 @@ def plan(
         constraint: What is publicly known about the input: answers are projected onto it. `auto` then means 'sparse',
             and for more cells than are searched the best of the others.
         effort: 'optimize' also searches for strategies, up to 512 cells (pure ones up to 256, of ranges and sums up to
-            4096, of other filters 2**20; up to 1,024 for what one decomposition gives), whenever no closed form is known
+            4096, other filters 2**20; up to 1,024 for what one decomposition gives), whenever no closed form is known
             to be optimal; 'closed_form' searches only when such a mechanism is named.
         factorization: What 'optimal' or another searched mechanism measures, from `sordino.optimal.factorize`.
         basis: In which 'threshold', and estimates of a live table, look for what is not noise: 'haar', 'cosine',

@@ -442,3 +442,35 @@ def test_sparse_input_is_measured_like_dense_input(mechanism):
     with pytest.raises(so.errors.InvalidParameterError):
         plan.release(sparse.csr_matrix(np.where(x == 3, np.nan, 0.0)), ledger=ledger)
     assert not ledger.history
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "workload",
+    [
+        so.workloads.ExponentialSmoothing(0.95, 300),
+        so.Kronecker([so.RunningSum(20), so.AllRanges(16)]),
+        so.Kronecker([so.RunningSum(20), so.GroupBy([[0] * 16])])
+        | so.Kronecker([so.GroupBy([[0] * 20]), so.RunningSum(16)]),
+        so.RunningSum(1030),
+    ],
+    ids=["filter", "product", "union", "line"],
+)
+@pytest.mark.parametrize("integral", [True, False])
+def test_sums_beside_cells_are_projected_in_their_own_units(workload, integral):
+    x = np.zeros(math.prod(workload.input_shape))
+    x[::97] = 3.0
+    truth = workload.core.apply(x)
+    bound = so.optimal.PublicBound(int(x.sum()))
+    pure = so.PureDP(epsilon=1.0)
+    plan = so.plan(workload, pure, mechanism="sparse", constraint=bound, integral=integral, max_value=100)
+    assert plan.fit.factorization.beside_cells
+    errors = {"values": [], "unbiased": []}
+    for trial in range(4):
+        with so.testing.deterministic_noise(bytes([trial]) * 32):
+            release = plan.release(x.reshape(workload.input_shape))
+        for name, each in errors.items():
+            each.append(np.mean((getattr(release, name).reshape(-1) - truth) ** 2))
+    # With so few records the nearest input is much nearer.
+    assert np.mean(errors["values"]) < 0.6 * np.mean(errors["unbiased"])
+    assert np.mean(errors["unbiased"]) < 3.0 * plan.rmse**2

@@ -223,9 +223,11 @@ def test_short_filters_prefer_laplace_noise_on_the_input(epsilon, ma24, exp95, d
         (so.workloads.Difference(n, boundary="circular"), diff),
     ]:
         assert math.isclose(so.plan(workload, privacy, mechanism="fourier").rmse ** 2, fourier, rel_tol=2e-3)
-        chosen = so.plan(workload, privacy)
-        assert chosen.mechanism == "identity-laplace" and chosen.optimality is None
-        assert math.isclose(of_laplace_noise(chosen) ** 2, laplace, rel_tol=1e-3)
+        cells, chosen = so.plan(workload, privacy, mechanism="identity-laplace"), so.plan(workload, privacy)
+        assert math.isclose(of_laplace_noise(cells) ** 2, laplace, rel_tol=1e-3)
+        # Sums beside the cells lower it where taps overlap.
+        assert chosen.mechanism in {"identity-laplace", "p-identity-laplace"} and chosen.optimality is None
+        assert chosen.rmse <= cells.rmse
 
 
 MARGINALS = [

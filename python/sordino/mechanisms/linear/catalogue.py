@@ -124,7 +124,7 @@ class Mechanism(Entry):
         pure = self.law == "laplace"
         match self.strategy:
             case "sparse":
-                return ("p-identity", "ellipsoid") if pure else ("optimal",)
+                return ("p-identity", "p-identity-tables", "ellipsoid") if pure else ("optimal",)
             case "p-identity":
                 return ("p-identity", "p-identity-tables")
             case "sparse-printed":

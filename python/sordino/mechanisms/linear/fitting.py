@@ -376,15 +376,14 @@ def _with_best_search(request: Request, mechanism: Mechanism, progress: Progress
         UnsupportedMechanismError: None finds what can be measured.
         InvalidParameterError: Public sizes do not fit.
     """
-    kinds = mechanism.searches
-    if mechanism.strategy == "p-identity":
-        products = along_axes(request.workload)
-        if products is None or not products.together:
-            kinds = kinds[:1]
-        elif not products.few_cells:
-            kinds = kinds[1:]
+    products = along_axes(request.workload)
+    several = products is not None and products.together
+    # Of few cells both are tried.
+    left_out = "p-identity" if several and products is not None and not products.few_cells else None
     fits, refusals = [], []
-    for kind in kinds:
+    for kind in mechanism.searches:
+        if kind == left_out or (kind == "p-identity-tables" and not several):
+            continue
         try:
             found = factorize(
                 request.workload,

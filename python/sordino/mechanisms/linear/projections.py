@@ -63,10 +63,13 @@ class Projection:
 
 def project(fitted: LinearMeasurement, constraint: Constraint, measured: Array) -> tuple[Array, Projection]:
     """Return the answers of the projected estimate, shape (answers,), and how it was found."""
-    many = (fitted.request.workload.core.input_len or 0) > _SMALL
-    if not fitted.mechanism.projected or (fitted.mechanism.strategy == "sparse" and many):
+    if not fitted.mechanism.projected:
         return _nearest(fitted, constraint, measured)
     assert fitted.factorization is not None
+    # What is measured beside cells has units of its own, and is not written out.
+    not_written = (fitted.request.workload.core.input_len or 0) > _SMALL or fitted.factorization.beside_cells
+    if fitted.mechanism.strategy == "sparse" and not_written:
+        return _nearest(fitted, constraint, measured)
     matrix, places = _of_cells(fitted)
     noise = fitted.door.noise * np.sqrt(fitted.strategy.unit_variances())
     kept, metric = _metric(fitted, matrix, noise)
