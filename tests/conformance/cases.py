@@ -70,7 +70,7 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
         COUNTS,
     ),
     # More cells than are searched for at once: every block alike.
-    "long filter": (so.workloads.ExponentialSmoothing(0.95, 600), np.arange(600) * 7 % 10),
+    "long filter": (so.workloads.ExponentialSmoothing(0.95, 768, boundary="circular"), np.arange(768) * 7 % 10),
     "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
     "flat product": (so.Kronecker([so.RunningSum(4), so.AllRanges(2)], flat=True), COUNTS),
     "filtered product": (so.Kronecker([so.MovingAverage(2, 4), so.Histogram(2)]), COUNTS.reshape(4, 2)),

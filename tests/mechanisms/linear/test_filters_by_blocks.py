@@ -33,6 +33,9 @@ FILTERS = [
     bell(4, 256, "valid"),
     bell(6, 384, "circular"),
     PolynomialDecay(0.5, 263),
+    # Taps before or behind the ends are 10^8 times those that an answer asks for.
+    Convolution(np.r_[1e8 * np.ones(40), np.ones(48)], 300, "same"),
+    Convolution(0.9 ** np.arange(401), 260, "same"),
     Convolution(np.r_[np.zeros(40), 1.0, 0.5, -0.25, np.linspace(1.0, 0.0, 30)], 290, "causal"),
     Union([ExponentialSmoothing(0.95, 280), so.Histogram(280), bell(3, 280, "valid")], [1.0, 0.1, 2.0]),
     Union([bell(5, 270, "same"), ExponentialSmoothing(0.9, 270, boundary="circular"), so.SlidingWindow(30, 270)]),
@@ -48,7 +51,7 @@ def by_blocks(workload, block, **options):
     return so.plan(workload, so.PureDP(**options), mechanism="p-identity", factorization=own)
 
 
-@pytest.mark.parametrize("workload", FILTERS, ids=lambda w: f"{w.kind} {w.core.input_len}")
+@pytest.mark.parametrize("workload", FILTERS, ids=lambda w: f"{w.kind}-{w.core.input_len}")
 @pytest.mark.parametrize("epsilon", [0.1, 20.0])
 @pytest.mark.parametrize("block", [7, 64, 200])
 def test_blocks_are_private_and_state_their_errors(workload, epsilon, block, tmp_path):
@@ -114,6 +117,22 @@ def test_filters_whose_answers_hardly_overlap_keep_noise_on_the_cells():
     for workload in (Difference(2000, 1), Convolution([1.0], 700, "causal"), BandPass(0.1, 0.15, 512)):
         plan = so.plan(workload, PURE)
         assert plan.mechanism == "identity-laplace"
+
+
+@pytest.mark.parametrize(
+    ("sums", "epsilon", "most"), [((1, 4), 1e-3, 1), ((2, 4), 1e-3, 1), ((1, 32), 1e-3, 1), ((1, 4), 0.01, 10)]
+)
+def test_noise_on_fractions_is_never_clamped(sums, epsilon, most):
+    """Rows of one large step have noise in units of one, which are too many where the grid had to be coarser."""
+    found = so.optimal.factorize(ExponentialSmoothing(0.9, 128), kind="p-identity", law="laplace")
+    own = type(found)("p-identity", "laplace", "mean", (np.ones(sums),), beside_cells=(True,))
+    workload = Convolution(np.ones(5) / 5 + np.arange(5) * 0.01, 32, "causal")
+    privacy = so.PureDP(epsilon=epsilon)
+    plan = so.plan(workload, privacy, mechanism="p-identity", integral=False, max_value=most, factorization=own)
+    measured = released(plan, np.zeros(32)).measured.values()
+    assert len(np.unique(measured)) > 0.9 * len(measured)
+    spread = np.sqrt(np.mean(np.square(measured / np.sqrt(plan.fit.strategy.unit_variances()))))
+    assert 0.5 < spread / plan.fit.door.noise < 1.7
 
 
 def test_blocks_are_of_filters_alone():

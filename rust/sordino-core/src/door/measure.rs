@@ -336,6 +336,10 @@ impl Door {
 
     /// With discrete noise on the rows' own lattices, where that fits: the grid then only says how large `noise` is.
     fn on_steps(self, runs: &[Run], noise: Upper) -> Self {
+        // In units of one larger noise would be clamped: the grid is coarser. A sample is beyond 64 times with e^-64.
+        if noise.get() * 64.0 > MAGNITUDE_LIMIT {
+            return self;
+        }
         let grid = floor_log2(noise.get() * 8.0 / MAX_QUARTER_UNITS as f64);
         let quarter_units = noise.scaled(2 - grid).get().ceil() as u64;
         let on_lattice = |run: &Run| {
