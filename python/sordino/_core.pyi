@@ -40,6 +40,7 @@ __all__ = [
     "__version__",
     "answer",
     "balanced_root",
+    "block_gram",
     "box_sums",
     "checkpoint_header",
     "clipped_sum",

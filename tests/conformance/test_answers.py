@@ -74,7 +74,9 @@ def test_variances_where_least_squares_are_hard(workload, mechanism):
 def check_widest_interval(plan):
     interval = plan.release(np.zeros(plan.workload.input_shape, dtype=np.int64)).interval(0.95)
     widest = (interval.upper - interval.lower).max() / 2.0
-    assert math.isclose(plan.fit.largest_half_width(0.95), widest, rel_tol=1e-6)
+    # Of very many answers with nearly the largest error eight are looked at.
+    few = plan.workload.core.answers_len <= 300
+    assert math.isclose(plan.fit.largest_half_width(0.95), widest, rel_tol=1e-6 if few else 1e-3)
 
 
 @pytest.mark.parametrize("case", EXACT, ids=[n for n, c in zip(NAMES, TABLES, strict=True) if c in EXACT])

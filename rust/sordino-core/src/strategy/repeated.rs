@@ -128,6 +128,11 @@ pub fn p_identity_of_blocks(workload: &Workload, block: usize, sums: &[f64]) -> 
     Ok(Box::new(Repeated { workload, cells, block, factors: Vec::new() }))
 }
 
+/// Every block of so many numbers, one after the other, mapped.
+fn each_block<T: Sync>(values: &[T], len: usize, map: impl Fn(&[T]) -> Vec<f64> + Send + Sync) -> Vec<f64> {
+    values.par_chunks_exact(len).flat_map_iter(map).collect()
+}
+
 impl Repeated {
     fn blocks(&self) -> usize {
         self.cells.div_ceil(self.block.len())
@@ -138,11 +143,6 @@ impl Repeated {
         let mut padded = cells.to_vec();
         padded.resize(self.blocks() * self.block.len(), T::default());
         padded
-    }
-
-    /// Every block of some numbers, one after the other, mapped.
-    fn each_block<T: Sync>(&self, values: &[T], len: usize, map: impl Fn(&[T]) -> Vec<f64> + Send + Sync) -> Vec<f64> {
-        values.par_chunks_exact(len).flat_map_iter(map).collect()
     }
 
     /// `v' C v`, C the covariance of a block at unit noise, of the taps at v of its first cells.
@@ -259,19 +259,19 @@ impl Strategy for Repeated {
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
         let of_block = |own: &[f64]| self.block.cells(own).unwrap_or_default();
-        let mut cells = self.each_block(y, self.block.measured_len(), of_block);
+        let mut cells = each_block(y, self.block.measured_len(), of_block);
         cells.truncate(self.cells);
         Some(cells)
     }
 
     fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
         let of_block = |own: &[f64]| self.block.multiplied(own).unwrap_or_default();
-        Some(self.each_block(&self.padded(x), self.block.len(), of_block))
+        Some(each_block(&self.padded(x), self.block.len(), of_block))
     }
 
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let of_block = |own: &[f64]| self.block.transposed(own).unwrap_or_default();
-        let mut cells = self.each_block(y, self.block.measured_len(), of_block);
+        let mut cells = each_block(y, self.block.measured_len(), of_block);
         cells.truncate(self.cells);
         Some(cells)
     }
@@ -295,7 +295,7 @@ impl Strategy for Repeated {
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         let of_block = |own: &[f64]| self.block.weights(own).unwrap_or_default();
-        Ok(self.each_block(&self.padded(row), self.block.len(), of_block))
+        Ok(each_block(&self.padded(row), self.block.len(), of_block))
     }
 }
 
