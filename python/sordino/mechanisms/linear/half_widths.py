@@ -151,7 +151,7 @@ def _by_weights(  # noqa: PLR0917 - which answers, and for how many intervals
     out = np.empty_like(stderr)
     cut: dict[tuple[int, int], float] = {}
     identity = fitted.mechanism.measures == "identity"
-    one_noise = len(fitted.door.discrete[1]) <= 1
+    kinds = _kinds(fitted)
     own = _own(fitted, workload)
     for place, (t, error) in enumerate(zip(which.tolist(), stderr.tolist(), strict=True)):
         if error == 0.0:
@@ -168,13 +168,21 @@ def _by_weights(  # noqa: PLR0917 - which answers, and for how many intervals
             weights = np.append(weights, weights.sum())
         weights = np.abs(weights)
         most = float(weights.max(initial=0.0))
-        # The same weights are the same law, in any order where all rows have the same noise.
+        # The same weights of rows with the same noise are the same law, in any order.
         alike = np.round(weights / most, 9) if most > 0.0 else weights
-        key = (np.sort(alike) if one_noise else alike).tobytes() + most.hex().encode()
+        alike = np.sort(alike) if kinds is None else alike[np.lexsort((alike, kinds))]
+        key = alike.tobytes() + most.hex().encode()
         if key not in known:
             known[key] = _of_weights(fitted, weights, level, answers)
         out[place] = cut[ends] = known[key]
     return out
+
+
+def _kinds(fitted: LinearMeasurement) -> NDArray[np.int64] | None:
+    """Return which rows have noise of the same step and rate; None if all have."""
+    if fitted.rows is None or len(fitted.door.discrete[1]) <= 1:
+        return None
+    return np.unique(np.stack(fitted.rows), axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def _taps_of(workload: Filter, t: int) -> tuple[int, int]:
