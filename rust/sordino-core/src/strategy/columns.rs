@@ -128,7 +128,7 @@ mod tests {
             let (norm, pair) = farthest(&factors);
             let (square, bound) = pair_of_product(&each);
             prop_assert!(square.get() >= norm as f64 && bound.get() >= pair as f64);
-            prop_assert!(square.get() <= norm as f64 * (1.0 + 1e-12) && bound.get() <= 4.0 * square.get());
+            prop_assert!(square.get() <= norm as f64 * (1.0 + 1e-12) && bound.get() <= 4.0 * square.get() * (1.0 + 1e-12));
             if factors.iter().flatten().all(|entry| *entry >= 0) {
                 prop_assert!(bound.get() <= 2.0 * norm as f64 * (1.0 + 1e-12));
                 prop_assert!(apart(square.sqrt(), false, false).get().powi(2) >= pair as f64);
