@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from test_reference_values import printed
@@ -240,6 +241,17 @@ def test_replaced_records_of_products(factors, most):
     assert farthest <= ideal * (1 + 1e-9)
     assert ideal <= 1.15 * farthest
     assert plans[1].rmse <= most * plans[0].rmse * (1 + 1e-4)
+
+
+def test_replaced_records_of_few_entries():
+    """All pairs of columns with entries are compared, however many cells have none."""
+    rng, cells = np.random.default_rng(0), 2**20
+    entries, rows, places = rng.choice([-2.0, 1.0, 3.0], 400), rng.integers(0, 20, 400), rng.choice(cells, 200)
+    A = scipy.sparse.csr_matrix((entries, (rows, np.repeat(places, 2))), shape=(20, cells))
+    plan = so.plan(so.Matrix(A), PRIVACY, unit=so.ReplaceOne(1), mechanism="output")
+    columns = A[:, np.unique(places)].toarray().T
+    apart = np.linalg.norm(columns[:, None] - columns[None], axis=2).max()
+    assert apart <= plan.fit.sensitivity["ideal"] <= apart * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["ellipsoid", "dense", "dense-printed"])

@@ -135,6 +135,15 @@ def test_noise_on_fractions_is_never_clamped(sums, epsilon, most):
     assert 0.5 < spread / plan.fit.door.noise < 1.7
 
 
+def test_what_is_not_searched_for_unasked_is_said():
+    limit = "limit          sums beside the cells are searched for by name alone"
+    long, few = ExponentialSmoothing(0.99, 2**20 + 1), ExponentialSmoothing(0.99, 2**10)
+    assert limit in so.plan(long, PURE).explain()
+    assert limit in so.plan(few, PURE, effort="closed_form").explain()
+    assert limit not in so.plan(few, PURE).explain()
+    assert limit not in so.plan(so.RunningSum(2**13), PURE).explain()
+
+
 def test_blocks_are_of_filters_alone():
     found = so.optimal.factorize(ExponentialSmoothing(0.95, 600), kind="p-identity", law="laplace")
     assert found.factors[0].shape[1] < 600

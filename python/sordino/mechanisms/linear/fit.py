@@ -15,8 +15,8 @@ from sordino.accuracy.count_bounds import count_bound
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.adaptive.trees import advice
 from sordino.mechanisms.fits import Request, kind_of_error
-from sordino.mechanisms.linear.catalogue import WRITTEN
-from sordino.mechanisms.linear.effort import improves
+from sordino.mechanisms.linear.catalogue import WRITTEN, of_filters, of_ranges
+from sordino.mechanisms.linear.effort import affords, improves
 from sordino.mechanisms.linear.half_widths import largest_half_width
 from sordino.mechanisms.linear.measurement import LinearMeasurement, door_of
 from sordino.mechanisms.linear.projections import zero_is_better
@@ -188,8 +188,19 @@ class LinearFit(LinearMeasurement):
         return ["consistent     the total is hardly measured: total_share=.02 costs 1 % of error if tables shall agree"]
 
     def _limit_lines(self) -> list[str]:
-        """Say where Gaussian noise may have less error, and is not planned."""
+        """Say where another mechanism may have less error, and is not planned."""
         workload, cells = self.request.workload, self.request.workload.core.input_len or 0
+        pure = self.mechanism.law == "laplace" and self.factorization is None
+        if (
+            pure
+            and of_filters(workload)
+            and not of_ranges(workload)
+            and not affords(self.request, "laplace", "p-identity")
+        ):
+            return [
+                "limit          sums beside the cells are searched for by name alone here: "
+                "mechanism='p-identity' may have less error"
+            ]
         if isinstance(self.request.privacy, PureDP):
             return []
         if isinstance(workload, Intervals) and self.mechanism.law == "laplace" and workload.merged.length > _MOST_APART:

@@ -377,12 +377,14 @@ def _with_best_search(request: Request, mechanism: Mechanism, progress: Progress
         InvalidParameterError: Public sizes do not fit.
     """
     products = along_axes(request.workload)
-    several = products is not None and products.together
-    # Of few cells both are tried.
-    left_out = "p-identity" if several and products is not None and not products.few_cells else None
+    left_out = None  # of few cells both are tried
+    if products is None or not products.together:
+        left_out = "p-identity-tables"
+    elif not products.few_cells:
+        left_out = "p-identity"
     fits, refusals = [], []
     for kind in mechanism.searches:
-        if kind == left_out or (kind == "p-identity-tables" and not several):
+        if kind == left_out:
             continue
         try:
             found = factorize(

@@ -8,7 +8,7 @@ use crate::upper::Upper;
 use rayon::prelude::*;
 
 /// Up to this many subtractions the replacement sensitivity is the exact maximum over pairs of columns.
-const EXACT_PAIRS: usize = 1 << 31;
+pub(super) const EXACT_PAIRS: usize = 1 << 31;
 /// Multiplications up to which products of pairs are looked at.
 const MOST_PRODUCTS: usize = 1 << 37;
 

@@ -1,6 +1,6 @@
 //! Noise on the answers of a matrix of few entries: `B = A`, row by row.
 
-use super::columns::{apart, are_few};
+use super::columns::{EXACT_PAIRS, apart};
 use super::dense::Dense;
 use super::entries::{Entries, norm, sum, term};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, integers, table};
@@ -105,12 +105,14 @@ impl Strategy for Sparse {
         }
         let single = norm(self.is_l1(), sums.into_iter().fold(0.0, f64::max), self.measured_len());
         let pair = || {
+            let mut columns = self.by_columns();
+            // One without entries is no farther from another than that is long.
+            columns.retain(|column| !column.is_empty());
             // Every entry meets every column once.
-            if !are_few(self.columns, 2 * self.indices.len().div_ceil(self.columns)) {
+            if self.indices.len().saturating_mul(columns.len()) > EXACT_PAIRS {
                 return apart(single, self.is_l1(), self.entries.negative());
             }
-            let columns = self.by_columns();
-            let largest = (0..self.columns)
+            let largest = (0..columns.len())
                 .into_par_iter()
                 .map(|j| columns[..j].iter().map(|other| self.distance(&columns[j], other)).fold(0.0, f64::max))
                 .reduce(|| 0.0, f64::max);
