@@ -25,6 +25,7 @@ from sordino.workloads.constraints import Constraint, check_constraint, constrai
 from sordino.workloads.layout import Layout
 
 __all__ = [
+    "TIE",
     "AnyDoor",
     "Domain",
     "DoorFit",
@@ -39,6 +40,9 @@ __all__ = [
     "least_error",
 ]
 
+TIE = 1.01
+"""A simpler mechanism is preferred if it has at most this much more error."""
+
 Objective = Literal["mean", "max"]
 Effort = Literal["closed_form", "optimize"]
 
@@ -47,8 +51,6 @@ _INFLATION = 1e-4
 # Records of one thing in a cell beyond which they are steps of an amount; bits of the largest default.
 _FEW = 2**8
 _MOST_BITS = 45
-# A simpler mechanism is preferred if it is at most this much worse.
-_TIE = 1.01
 # Degree or arity: the state grows with it.
 _MOST_DEGREE = 2**16
 
@@ -504,7 +506,7 @@ _Fit = TypeVar("_Fit", bound=Fit)
 def least_error(fits: Sequence[_Fit], objective: Objective) -> _Fit:
     """Return the first fit, the simpler ones first, whose error is within 1 % of the least."""
     least = min(fit.error(objective) for fit in fits)
-    return next(fit for fit in fits if fit.error(objective) <= _TIE * least)
+    return next(fit for fit in fits if fit.error(objective) <= TIE * least)
 
 
 _Entry = TypeVar("_Entry", bound=Entry)

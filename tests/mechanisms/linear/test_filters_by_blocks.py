@@ -137,8 +137,12 @@ def test_noise_on_fractions_is_never_clamped(sums, epsilon, most):
 
 def test_what_is_not_searched_for_unasked_is_said():
     limit = "limit          sums beside the cells are searched for by name alone"
-    long, few = ExponentialSmoothing(0.99, 2**20 + 1), ExponentialSmoothing(0.99, 2**10)
+    long, few = ExponentialSmoothing(1 - 1e-6, 2**20 + 2**14), ExponentialSmoothing(0.99, 2**10)
     assert limit in so.plan(long, PURE).explain()
+    # What counts is the taps: those of this one end.
+    ending = so.plan(ExponentialSmoothing(0.99, 2**20 + 1), PURE)
+    assert ending.mechanism == "p-identity-laplace"
+    assert limit not in ending.explain()
     assert limit in so.plan(few, PURE, effort="closed_form").explain()
     assert limit not in so.plan(few, PURE).explain()
     assert limit not in so.plan(so.RunningSum(2**13), PURE).explain()

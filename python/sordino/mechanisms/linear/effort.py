@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sordino.accuracy.factorizations import few_rows, is_tall, kronecker_factors, on_distinct_cells
 from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
 from sordino.mechanisms.linear.catalogue import WRITTEN, of_filters, of_ranges
@@ -26,6 +28,10 @@ _CELLS = {"gaussian": 512, "laplace": 256}
 # The same where the search starts from the blocks of a tree, and writes nothing out but sums.
 _TREE_CELLS = 4096
 _WIDE_CELLS = 2**20
+# Multiplications for blocks of a filter: so many for each cell, and for each tap.
+_OF_CELL = 2**7
+_OF_TAP = 2**14
+_MOST_OF_BLOCKS = _WIDE_CELLS * (_OF_CELL + _OF_TAP)
 _MAX_ENTRIES = 2**25
 # Cells of a product times those along its axes, some ten of which share a sum.
 _MOST_ALONG_AXES = 2**34
@@ -51,12 +57,20 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
             return True
         most = WRITTEN
     elif strategy == "p-identity" and of_filters(workload):
-        return cells <= _WIDE_CELLS
+        return _affords_blocks(workload)
     by_factor = law == "gaussian" and isinstance(workload, Kronecker)
     parts = kronecker_factors(workload) if by_factor else (workload,)
     # Those that are made for the mean alone may have the least largest error too.
     objective = "mean" if strategy in {"balanced", "p-identity"} else request.objective
     return all(_quick(part, objective, most) or (strategy == "balanced" and _is_wide(part)) for part in parts)
+
+
+def _affords_blocks(workload: Workload) -> bool:
+    """Whether blocks of cells are searched for, and their errors known, in seconds: taps that end early take less."""
+    parts = workload.parts if isinstance(workload, Union) else (workload,)
+    filters = [part for part in parts if isinstance(part, Filter)]
+    taps = sum(len(f.kernel if f.boundary == "circular" else np.trim_zeros(f.kernel, "b")) for f in filters)
+    return _OF_TAP * taps + _OF_CELL * len(filters) * (workload.core.input_len or 0) <= _MOST_OF_BLOCKS
 
 
 def _quick_along_axes(products: AlongAxes, cells: int, law: str) -> bool:

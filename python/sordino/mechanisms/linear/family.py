@@ -18,6 +18,7 @@ from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
 from sordino.mechanisms.linear.fit import LinearFit, least_gaussian_error
 from sordino.mechanisms.linear.fitting import fit_linear, with_best_branching
+from sordino.mechanisms.linear.floors import LONG, USUAL_CELLS, Floors
 from sordino.mechanisms.linear.measurement import Part
 from sordino.mechanisms.linear.search import Progress
 from sordino.mechanisms.linear.split import choose_parts
@@ -28,11 +29,8 @@ from sordino.workloads.recognition import recognised
 
 __all__ = ["LINEAR"]
 
-# Cells beyond which planning takes seconds; an error over its bound that no tie betters.
-_LONG = 2**17 - 1
+# An error over its bound that no tie betters.
 _SETTLED = 1.006
-# Bound of cells that is not given up for less error where none is declared.
-_USUAL_CELLS = 2**12
 # Two machines compute the same singular values to this.
 _AGREE = 1.0 + 1e-9
 _UNASKED = "searched for only when named: too many cells, or effort='closed_form'"
@@ -98,16 +96,21 @@ class _Linear(Family):
                 raise UnsupportedMechanismError(f"the cells need more than the memory, and a sketch: {why}")
             return fits
         automatic = [m for m in MECHANISMS if _is_automatic(m, request)]
-        near = _near_the_bound(request, automatic, progress)
-        if near:  # no other of its law has anything to gain
+        fits = _near_the_bound(request, automatic, progress)
+        if fits:  # no other of its law has anything to gain
             automatic = [m for m in automatic if m.law != "gaussian"]
-        fits, refused = _fits(request, automatic, progress)
-        fits = sorted(fits + near, key=lambda fit: MECHANISMS.index(fit.mechanism))
+        floors, unfit = Floors(request, fits), {}
+        for mechanism in sorted(automatic, key=lambda m: floors.of_one(m.law)):
+            if not floors.rule_out(mechanism, fits):
+                found, refused = _fits(request, [mechanism], progress)
+                fits.extend(found)
+                unfit.update(refused)
+        fits = sorted(fits, key=lambda fit: MECHANISMS.index(fit.mechanism))
         if request.constraint is not None:
             # What is made for a constraint first: ties are its own.
             return fits + self._projecting(request, progress, searched=bool(fits))
         if not fits:
-            raise none_serves(refused)
+            raise none_serves(unfit)
         return fits
 
     def _projecting(self, request: Request, progress: Progress | None, *, searched: bool) -> list[LinearFit]:
@@ -228,9 +231,9 @@ def _chosen(fits: list[LinearFit], request: Request) -> LinearFit:
     """Return the fit of least error, of those that take cells as large as most data have unless a bound is declared."""
     best = least_error(fits, request.objective)
     widest = max(fit.domain.max_value for fit in fits)
-    if request.max_value is not None or best.domain.max_value >= min(widest, _USUAL_CELLS):
+    if request.max_value is not None or best.domain.max_value >= min(widest, USUAL_CELLS):
         return best
-    wide = least_error([fit for fit in fits if fit.domain.max_value >= min(widest, _USUAL_CELLS)], request.objective)
+    wide = least_error([fit for fit in fits if fit.domain.max_value >= min(widest, USUAL_CELLS)], request.objective)
     return replace(wide, passed_over=best)
 
 
@@ -269,7 +272,7 @@ def _check_certificate(found: Factorization, request: Request) -> None:
 
 def _near_the_bound(request: Request, automatic: list[Mechanism], progress: Progress | None) -> list[LinearFit]:
     """Return what is so near the bound that no other Gaussian mechanism betters it by a tie, where others take long."""
-    least = WRITTEN if isinstance(request.workload, Union) else _LONG
+    least = WRITTEN if isinstance(request.workload, Union) else LONG
     if (request.workload.core.input_len or 0) <= least or request.objective != "mean":
         return []
     fits, _ = _fits(request, [m for m in automatic if m.strategy == "balanced"], progress)

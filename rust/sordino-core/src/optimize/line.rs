@@ -41,11 +41,12 @@ impl Symmetry {
         let len = values.len();
         match self {
             Self::Sine => {
-                let ring = RealFourier::new(len + 1);
-                let shifted: Vec<f64> = std::iter::once(0.0).chain(values.iter().copied()).collect();
-                let cosines = ring.spectrum(&shifted);
+                // On the ring of the modes, which is planned already where they are measured.
+                let mut even = vec![0.0; 2 * (len + 1)];
+                even.iter_mut().skip(2).step_by(2).zip(values).for_each(|(slot, value)| *slot = *value);
+                let cosines = RealFourier::new(even.len()).forward(&mut even);
                 let scale = ((len + 1) as f64).recip();
-                (1..=len).map(|j| scale * (cosines[0].re - cosines[j.min(len + 1 - j)].re)).collect()
+                (1..=len).map(|j| scale * (cosines[0].re - cosines[j].re)).collect()
             }
             Self::Cosine => {
                 let period = 4 * len + 2;

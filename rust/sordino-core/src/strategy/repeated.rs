@@ -27,7 +27,11 @@ impl<'a> Taps<'a> {
     fn of(workload: &'a Workload) -> Result<Self, Error> {
         Ok(match workload {
             Workload::Histogram { len } => Self { kernel: &[1.0], len: *len, center: 0, circular: false },
-            Workload::Linear { kernel, len, center } => Self { kernel, len: *len, center: *center, circular: false },
+            Workload::Linear { kernel, len, center } => {
+                // Decays of a long series end in zeros.
+                let taps = kernel.iter().rposition(|tap| *tap != 0.0).map_or(1, |last| last + 1);
+                Self { kernel: &kernel[..taps], len: *len, center: *center, circular: false }
+            }
             Workload::Circular { kernel } => Self { kernel, len: kernel.len(), center: 0, circular: true },
             _ => return Err(Error::Unsupported("blocks of cells are measured alike for filters".into())),
         })
@@ -313,6 +317,11 @@ mod tests {
         Workload::Linear { kernel: (0..taps).map(|k| if k < taps / 2 { 1e9 } else { 1.0 }).collect(), len, center }
     }
 
+    /// The last taps are zero.
+    fn ending(len: usize, center: usize, taps: usize) -> Workload {
+        Workload::Linear { kernel: (0..taps + 3).map(|k| if k < taps { 0.5 } else { 0.0 }).collect(), len, center }
+    }
+
     fn circular(len: usize) -> Workload {
         Workload::Circular { kernel: (0..len).map(|k| 0.8f64.powi(k as i32)).collect() }
     }
@@ -326,6 +335,8 @@ mod tests {
             linear(len, 4, 5),
             linear(len, len - 1, 2 * len - 1),
             linear(len, 3, len + 2),
+            ending(len, 0, 3),
+            ending(len, 2, 1),
             steep(len, 3, 7),
             steep(len, len / 2, len),
             circular(len),

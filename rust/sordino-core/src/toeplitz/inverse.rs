@@ -31,36 +31,34 @@ impl ToeplitzInverse {
     /// `T^{-1}v`.
     pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
         let n = self.x.len();
-        let mut out = vec![0.0; n];
-        for (spectrum, sign) in self.spectra.iter().zip([1.0, -1.0]) {
-            // L^T v correlates, L convolves; both keep the first n entries.
+        // L^T v correlates, L convolves; both keep the first n entries.
+        let product = |spectrum: &[Complex<f64>]| {
             let mut inner = self.transform.filter(v, |k| spectrum[k].conj());
             inner.truncate(n);
-            let outer = self.transform.filter(&inner, |k| spectrum[k]);
-            out.iter_mut().zip(outer).for_each(|(o, w)| *o += sign * w);
-        }
-        for o in &mut out {
-            *o /= self.x[0];
-        }
+            self.transform.filter(&inner, |k| spectrum[k])
+        };
+        let [first, second] = &self.spectra;
+        let (mut out, less) = rayon::join(|| product(first), || product(second));
+        out.truncate(n);
+        out.iter_mut().zip(less).for_each(|(o, w)| *o = (*o - w) / self.x[0]);
         out
     }
 
     /// Diagonal of `A T^{-1} Aᵀ` for the causal filter with these taps: entry `t` for `t < n`.
     pub(crate) fn causal_variances(&self, taps: &[f64]) -> Vec<f64> {
         let n = self.x.len();
-        let mut total = vec![0.0; n];
-        for (vector, sign) in [(&self.x, 1.0), (&shifted(&self.x), -1.0)] {
-            let product = crate::transform::fourier::convolve(taps, vector, n);
+        let sums = |vector: &[f64]| {
+            let mut product = crate::transform::fourier::convolve(taps, vector, n);
             let mut sum = 0.0;
-            for (slot, value) in total.iter_mut().zip(product) {
-                sum += value * value;
-                *slot += sign * sum;
+            for value in &mut product {
+                sum += *value * *value;
+                *value = sum;
             }
-        }
-        for v in &mut total {
-            // The difference of two running sums may end below zero.
-            *v = (*v / self.x[0]).max(0.0);
-        }
+            product
+        };
+        let (mut total, less) = rayon::join(|| sums(&self.x), || sums(&shifted(&self.x)));
+        // The difference of two running sums may end below zero.
+        total.iter_mut().zip(less).for_each(|(v, w)| *v = ((*v - w) / self.x[0]).max(0.0));
         total
     }
 }

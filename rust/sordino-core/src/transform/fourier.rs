@@ -3,41 +3,63 @@
 use crate::scratch::COMPLEX;
 use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Plans kept for the next transform of their length: making one takes as long as a few transforms.
 const KEPT: usize = 32;
 /// Most points of all plans that are kept together, each of some 25 bytes.
 const KEPT_POINTS: usize = 1 << 21;
 
-/// What was planned last, the latest at the end.
-struct Plans(Mutex<Vec<Arc<Plan>>>);
+/// What was planned last, the latest at the end, and what others hold.
+struct Plans(Mutex<(Vec<Arc<Plan>>, Vec<Weak<Plan>>)>);
 
-static PLANS: Plans = Plans(Mutex::new(Vec::new()));
+static PLANS: Plans = Plans(Mutex::new((Vec::new(), Vec::new())));
 
-/// Both directions of one length.
+/// Both directions of one length, each made when it is first needed.
 struct Plan {
     len: usize,
-    forward: Arc<dyn RealToComplex<f64>>,
-    inverse: Arc<dyn ComplexToReal<f64>>,
+    forward: OnceLock<Arc<dyn RealToComplex<f64>>>,
+    inverse: OnceLock<Arc<dyn ComplexToReal<f64>>>,
+}
+
+impl Plan {
+    fn new(len: usize) -> Self {
+        Self { len, forward: OnceLock::new(), inverse: OnceLock::new() }
+    }
+
+    fn forward(&self) -> Arc<dyn RealToComplex<f64>> {
+        made(&self.forward, || RealFftPlanner::new().plan_fft_forward(self.len))
+    }
+
+    fn inverse(&self) -> Arc<dyn ComplexToReal<f64>> {
+        made(&self.inverse, || RealFftPlanner::new().plan_fft_inverse(self.len))
+    }
+}
+
+/// What is there, or else made. Two threads may make it at once: one that waits for another waits for ever after a fork.
+fn made<T: ?Sized>(once: &OnceLock<Arc<T>>, make: impl FnOnce() -> Arc<T>) -> Arc<T> {
+    if let Some(found) = once.get() {
+        return Arc::clone(found);
+    }
+    let found = make();
+    let _ = once.set(Arc::clone(&found));
+    found
 }
 
 impl Plans {
     /// The plan of this length, kept for the next time. Nobody waits: after a fork a lock may be held for ever.
     fn get(&self, len: usize) -> Arc<Plan> {
-        if let Ok(mut kept) = self.0.try_lock()
-            && let Some(index) = kept.iter().rposition(|plan| plan.len == len)
-        {
-            let plan = kept.remove(index);
-            kept.push(Arc::clone(&plan));
-            return plan;
-        }
-        let mut planner = RealFftPlanner::new();
-        let (forward, inverse) = (planner.plan_fft_forward(len), planner.plan_fft_inverse(len));
-        let plan = Arc::new(Plan { len, forward, inverse });
-        if len <= KEPT_POINTS
-            && let Ok(mut kept) = self.0.try_lock()
-        {
+        let Ok(mut plans) = self.0.try_lock() else { return Arc::new(Plan::new(len)) };
+        let (kept, held) = &mut *plans;
+        let known = kept.iter().rposition(|plan| plan.len == len).map(|index| kept.remove(index));
+        let held_by_others = || held.iter().filter_map(Weak::upgrade).find(|plan| plan.len == len);
+        let plan = known.or_else(held_by_others).unwrap_or_else(|| {
+            let plan = Arc::new(Plan::new(len));
+            held.retain(|plan| plan.strong_count() > 0);
+            held.push(Arc::downgrade(&plan));
+            plan
+        });
+        if len <= KEPT_POINTS {
             kept.push(Arc::clone(&plan));
             while kept.len() > KEPT || kept.iter().map(|plan| plan.len).sum::<usize>() > KEPT_POINTS {
                 kept.remove(0);
@@ -82,7 +104,7 @@ impl RealFourier {
     }
 
     pub(crate) fn forward_into(&self, x: &mut [f64], spectrum: &mut [Complex<f64>]) {
-        let forward = &self.plan.forward;
+        let forward = self.plan.forward();
         let mut scratch = COMPLEX.take(forward.get_scratch_len());
         forward.process_with_scratch(x, spectrum, &mut scratch).expect("lengths fixed by the plan");
     }
@@ -94,7 +116,7 @@ impl RealFourier {
         if self.len().is_multiple_of(2) {
             spectrum[self.len() / 2].im = 0.0;
         }
-        let inverse = &self.plan.inverse;
+        let inverse = self.plan.inverse();
         let mut scratch = COMPLEX.take(inverse.get_scratch_len());
         inverse.process_with_scratch(spectrum, out, &mut scratch).expect("lengths fixed by the plan");
     }
@@ -197,7 +219,7 @@ mod tests {
 
     #[test]
     fn plans_are_kept_within_limits() {
-        let plans = Plans(Mutex::new(Vec::new()));
+        let plans = Plans(Mutex::new((Vec::new(), Vec::new())));
         let first = plans.get(1000);
         for len in (1..KEPT).chain([KEPT_POINTS + 1]) {
             plans.get(len);
@@ -205,10 +227,26 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &plans.get(1000)));
         for len in (1..=2 * KEPT).chain([KEPT_POINTS / 2, KEPT_POINTS]) {
             assert_eq!(plans.get(len).len, len);
-            let kept = plans.0.lock().unwrap();
+            let (kept, _) = &*plans.0.lock().unwrap();
             assert!(kept.len() <= KEPT && kept.iter().map(|plan| plan.len).sum::<usize>() <= KEPT_POINTS);
         }
-        assert!(!Arc::ptr_eq(&first, &plans.get(1000)));
+        // What others hold is found, whether it is kept or not.
+        assert!(Arc::ptr_eq(&first, &plans.get(1000)));
+        let long = plans.get(KEPT_POINTS + 1);
+        assert!(Arc::ptr_eq(&long, &plans.get(KEPT_POINTS + 1)));
+        drop(long);
+        plans.get(1 << 10);
+        assert!(plans.0.lock().unwrap().1.iter().all(|plan| plan.strong_count() > 0));
+    }
+
+    #[test]
+    fn a_direction_is_made_when_it_is_needed() {
+        let transform = RealFourier { plan: Arc::new(Plan::new(6)) };
+        let mut spectrum = transform.spectrum(&[1.0, 2.0]);
+        assert!(transform.plan.forward.get().is_some() && transform.plan.inverse.get().is_none());
+        let mut back = [0.0; 6];
+        transform.inverse(&mut spectrum, &mut back);
+        assert!((back[1] - 12.0).abs() < 1e-12 && back[5].abs() < 1e-12);
     }
 
     proptest! {

@@ -57,34 +57,47 @@ impl Symmetry {
 }
 
 /// `ρ = k ⊛ k` on the ring, from 0 to half of it.
-pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64], most: u64) -> Result<Vec<i64>, Error> {
+pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64]) -> Result<Vec<i64>, Error> {
     let (period, half) = (kernel.len(), kernel.len() / 2);
-    let mut out;
-    if symmetry == Symmetry::Sine {
-        let whole = ExactConvolution::new(kernel, period);
-        whole.magnitude(most)?;
-        out = vec![0; period];
-        whole.apply(kernel, most, &mut out);
-    } else {
-        // Both factors change their sign after half a period: twice the sum over one half. The largest lag and its
-        // negative have the same value, and may share its place.
-        let mut lags = vec![0; (period - 2).next_power_of_two()];
-        let last = lags.len() - 1;
-        for lag in 0..half {
+    // In cosines both factors change their sign after half a period: twice the sum over one half. The largest lag and its
+    // negative have the same value, and may share its place.
+    let (summed, times, shared) = if symmetry == Symmetry::Sine { (period, 1, 0) } else { (half, 2, 2) };
+    let mut lags = vec![0; (summed + half - shared).next_power_of_two()];
+    let last = lags.len() - 1;
+    for lag in 0..summed {
+        if lag < half {
             lags[lag] = kernel[lag];
-            lags[(last + 1 - lag) & last] = kernel[lag];
         }
-        let part = ExactConvolution::new(&lags, half);
-        part.magnitude(2 * most)?;
-        out = vec![0; lags.len()];
-        part.apply(&kernel[..half], most, &mut out);
-        for value in &mut out {
-            *value *= 2;
-        }
+        lags[(last + 1 - lag) & last] = kernel[lag];
+    }
+    if symmetry == Symmetry::Sine {
+        lags[half] = kernel[half];
+    }
+    let most = kernel.iter().fold(0, |most, k| k.unsigned_abs().max(most));
+    let part = ExactConvolution::new(&lags, summed);
+    part.magnitude(times as u64 * most)?;
+    let mut out = vec![0; lags.len()];
+    part.apply(&kernel[..summed], most, &mut out);
+    out.truncate(half + 1);
+    for value in &mut out {
+        *value *= times;
+    }
+    if symmetry == Symmetry::Cosine {
         out[half] = -out[0];
     }
-    out.truncate(half + 1);
     Ok(out)
+}
+
+/// Eigenvalues of `K` by modes of the ring, infinite where no such sequence has one; `None` if one is not positive.
+pub(super) fn spectrum(ring: &RealFourier, symmetry: Symmetry, kernel: &[i64]) -> Option<Vec<f64>> {
+    let len = (ring.len() - 2) / if symmetry == Symmetry::Sine { 2 } else { 4 };
+    let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
+    let mut spectrum: Vec<f64> = ring.spectrum(&values).iter().map(|v| v.re).collect();
+    for (k, value) in spectrum.iter_mut().enumerate() {
+        let mode = if symmetry == Symmetry::Sine { (1..=len).contains(&k) } else { k % 2 == 1 && k < 2 * len };
+        *value = if mode { *value / symmetry.meetings() } else { f64::INFINITY };
+    }
+    spectrum.iter().all(|v| *v > 0.0).then_some(spectrum)
 }
 
 /// `2^bits c`, rounded, for the kernel `c` of norm 1 on the ring whose spectrum is the root of these values of `S`.

@@ -28,7 +28,7 @@ use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each};
-use kernel::{correlation, rounded_kernel};
+use kernel::{correlation, rounded_kernel, spectrum};
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -97,31 +97,31 @@ impl Balanced {
         let (len, part_weights) = (line.len, weights.to_vec());
         let values = line.root_values(symmetry);
         let ring = RealFourier::new(symmetry.period(len));
-        let kernel = rounded_kernel(&ring, symmetry, &values, precision.kernel_bits(len));
+        let (kernel, scales): (_, Vec<f64>) = rayon::join(
+            || rounded_kernel(&ring, symmetry, &values, precision.kernel_bits(len)),
+            || symmetry.diagonal(&values).iter().map(|s| s.sqrt().recip()).collect(),
+        );
         let weight_bits = precision.weight_bits();
-        let scales: Vec<f64> = symmetry.diagonal(&values).iter().map(|s| s.sqrt().recip()).collect();
         let largest = scales.iter().fold(0.0f64, |most, d| most.max(*d));
         let weights = scales.iter().map(|d| (d / largest * 2f64.powi(weight_bits as i32)).round() as i64).collect();
-        let most = kernel.iter().fold(0, |most, k| k.unsigned_abs().max(most));
-        let correlation = correlation(symmetry, &kernel, most)?;
-        let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
-        let mut spectrum: Vec<f64> = ring.spectrum(&values).iter().map(|v| v.re).collect();
-        for (k, value) in spectrum.iter_mut().enumerate() {
-            let mode = if symmetry == Symmetry::Sine { (1..=len).contains(&k) } else { k % 2 == 1 && k < 2 * len };
-            *value = if mode { *value / symmetry.meetings() } else { f64::INFINITY };
-        }
-        if spectrum.iter().any(|v| v.is_nan() || *v <= 0.0) {
-            return Err(Error::Unsupported("too many cells for the balanced root".into()));
-        }
-        // Lags from −(n − 1) to 2n.
-        let mut lags = vec![0; (3 * len + 1).next_power_of_two()];
-        lags[..=2 * len].copy_from_slice(&kernel[..=2 * len]);
-        let end = lags.len();
-        for lag in 1..len {
-            lags[end - lag] = kernel[lag];
-        }
         let images = 2 * len + 1;
-        let convolution = ExactConvolution::new(&lags, images);
+        let (exact, spectrum) = rayon::join(
+            || {
+                // Lags from −(n − 1) to 2n.
+                let mut lags = vec![0; (3 * len + 1).next_power_of_two()];
+                lags[..=2 * len].copy_from_slice(&kernel[..=2 * len]);
+                let end = lags.len();
+                for lag in 1..len {
+                    lags[end - lag] = kernel[lag];
+                }
+                let convolution = ExactConvolution::new(&lags, images);
+                Ok((convolution, correlation(symmetry, &kernel)?))
+            },
+            || spectrum(&ring, symmetry, &kernel),
+        );
+        let (convolution, correlation) = exact?;
+        let spectrum =
+            spectrum.ok_or_else(|| Error::Unsupported("too many cells for the balanced root".into()))?;
         Ok(Self {
             workload: workload.clone(),
             part_weights,

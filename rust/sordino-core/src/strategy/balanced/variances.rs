@@ -188,9 +188,11 @@ impl Balanced {
     /// `‖P_b − P_a‖²`, and `Σ_{a<b} ‖P_b − P_a‖² = (n + 1) Σ ‖P_b‖² − ‖Σ P_b‖²`.
     pub(super) fn mean_range_variance(&self) -> f64 {
         let n = self.len();
-        let squares: f64 = self.prefix_variances().iter().sum();
         let counts: Vec<f64> = (0..n).map(|cell| (n - cell) as f64).collect();
-        let total: f64 = self.solve_transposed(&counts).iter().map(|w| w * w).sum();
+        let (squares, total): (f64, f64) = rayon::join(
+            || self.prefix_variances().iter().sum(),
+            || self.solve_transposed(&counts).iter().map(|w| w * w).sum(),
+        );
         ((n + 1) as f64 * squares - total) / (n as f64 * (n + 1) as f64 / 2.0)
     }
 
@@ -201,9 +203,13 @@ impl Balanced {
         let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
         let mut lags = kernel[..n].to_vec();
         lags[0] = 0.0;
-        let mut before = convolve(&inverse, &lags, n);
         let reflected: Vec<f64> = (0..2 * n).map(|lag| sign * kernel[(lag + shift) % kernel.len()]).collect();
-        add_sums_before(&inverse, &reflected, 0, &mut before);
+        let mut before = vec![0.0; n];
+        let (between, ()) = rayon::join(
+            || convolve(&inverse, &lags, n),
+            || add_sums_before(&inverse, &reflected, 0, &mut before),
+        );
+        before.iter_mut().zip(between).for_each(|(slot, sum)| *slot += sum);
         let mut sum = 0.0;
         let own = |t: usize| inverse[t] * (kernel[0] + reflected[2 * t]);
         (0..n)

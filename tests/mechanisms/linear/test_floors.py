@@ -1,0 +1,102 @@
+"""What is left out before it is fitted could not have been taken."""
+
+import math
+
+import numpy as np
+import pytest
+
+import sordino as so
+from sordino.mechanisms.fits import TIE
+from sordino.mechanisms.linear import family, floors
+from sordino.workloads import AllRanges, ExponentialSmoothing, Kronecker, Matrix, RunningSum, SlidingWindow, Union
+
+GAUSSIAN = so.GaussianDP(mu=0.25)
+LAPLACE = so.ApproxDP(epsilon=1.0, delta=1e-6)
+RNG = np.random.default_rng(0)
+WORKLOADS = [
+    AllRanges(70),
+    RunningSum(200),
+    ExponentialSmoothing(0.9, 300),
+    SlidingWindow(7, 300),
+    SlidingWindow(2, 600),
+    so.Histogram(50),
+    Union([RunningSum(64), so.Histogram(64)]),
+    Kronecker([AllRanges(8), AllRanges(12)]),
+    Union([Kronecker([AllRanges(6), AllRanges(7)]), Kronecker([AllRanges(6), so.Histogram(7)])]),
+    Matrix(RNG.integers(0, 2, (40, 30)).astype(float)),
+    Matrix(RNG.normal(size=(3, 50))),
+    Matrix(RNG.normal(size=(1, 9))),
+]
+REQUESTS = [
+    (GAUSSIAN, {}),
+    (GAUSSIAN, {"unit": so.ReplaceOne()}),
+    (GAUSSIAN, {"objective": "max"}),
+    (LAPLACE, {}),
+    (LAPLACE, {"unit": so.AddRemove(3), "max_value": 1000}),
+    (LAPLACE, {"noise": "gaussian"}),
+    (so.ZeroConcentratedDP(rho=8.0), {"integral": False}),
+    (so.ApproxDP(epsilon=9.0, delta=1e-3), {}),
+]
+
+
+@pytest.fixture
+def ruled_out(monkeypatch):
+    """Names of the mechanisms that were not fitted, every workload being long."""
+    names = []
+    rule_out = floors.Floors.rule_out
+
+    def told(self, mechanism, fits):
+        found = rule_out(self, mechanism, fits)
+        names.extend([mechanism.name] if found else [])
+        return found
+
+    monkeypatch.setattr(floors, "LONG", 0)
+    monkeypatch.setattr(floors.Floors, "rule_out", told)
+    return names
+
+
+@pytest.mark.parametrize(("privacy", "options"), REQUESTS)
+def test_what_is_taken_is_the_same(privacy, options, ruled_out, monkeypatch):
+    taken = [so.plan(workload, privacy=privacy, **options) for workload in WORKLOADS]
+    assert ruled_out
+    monkeypatch.setattr(floors.Floors, "rule_out", lambda self, mechanism, fits: False)
+    for plan, workload in zip(taken, WORKLOADS, strict=True):
+        other = so.plan(workload, privacy=privacy, **options)
+        assert (plan.mechanism, plan.rmse) == (other.mechanism, other.rmse), workload
+
+
+@pytest.mark.parametrize("integral", [True, False])
+@pytest.mark.parametrize("mu", [0.25, 6.0])
+@pytest.mark.parametrize("workload", [w for w in WORKLOADS if w.core.answers_len > 1], ids=repr)
+def test_pure_noise_has_at_least_that_much_more_error_than_gaussian_noise(workload, mu, integral):
+    request = so.plan(workload, privacy=so.GaussianDP(mu=mu), integral=integral).fit.request
+    known = floors.Floors(request)
+    more = known.of_one("laplace") / known.of_one("gaussian")
+    bound = family.LINEAR.shown(request).bound
+    pure = [fit for fit in family.LINEAR.shown(request).fits if fit.mechanism.law == "laplace" and not fit.is_biased]
+    assert len(pure) >= 2
+    for fit in pure:
+        assert fit.rmse >= more * bound.value, fit.name
+
+
+def test_gaussian_noise_is_not_fitted_where_its_bound_is_above_laplace_noise(ruled_out):
+    plan = so.plan(SlidingWindow(16, 1000), privacy=LAPLACE)
+    assert plan.mechanism == "p-identity-laplace"
+    assert {"fourier-gaussian", "square-root-gaussian", "balanced-gaussian"} <= set(ruled_out)
+    assert plan.fit.bounds[0].value * TIE >= plan.rmse
+
+
+def test_searches_of_pure_noise_are_not_made_where_gaussian_noise_has_less_error(monkeypatch):
+    monkeypatch.setattr(floors, "LONG", math.inf)
+    for workload in (AllRanges(1500), ExponentialSmoothing(0.99, 3000)):
+        plan = so.plan(workload, privacy=GAUSSIAN)
+        assert plan.mechanism.endswith("gaussian")
+        reports = []
+        so.plan(workload, privacy=GAUSSIAN, progress=reports.append)
+        assert not reports, "no search was made"
+
+
+def test_one_number_has_noise_in_stairs_which_is_not_bounded_so():
+    request = so.plan(Matrix([[1.0] * 9]), privacy=GAUSSIAN).fit.request
+    fits = family.LINEAR.candidates(request)
+    assert {fit.mechanism.law for fit in fits} == {"gaussian", "laplace"}
