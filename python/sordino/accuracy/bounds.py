@@ -10,8 +10,8 @@ from sordino import _core
 from sordino.accuracy.diagonal_bound import diagonal_mean
 from sordino.accuracy.factorizations import Certificate, condensed, on_distinct_cells
 from sordino.accuracy.nuclear_norms import MOST_STEPS, SAFE, dual_trace, is_small, magnitudes, singular_mean
-from sordino.privacy.calibration import gaussian_mu
-from sordino.privacy.guarantees import Privacy, PureDP, ZeroConcentratedDP
+from sordino.privacy.calibration import gaussian_mu, pure_epsilon
+from sordino.privacy.guarantees import GaussianDP, Privacy, PureDP, ZeroConcentratedDP
 from sordino.privacy.units import AddRemove, Unit
 from sordino.workloads import (
     AllRanges,
@@ -31,6 +31,8 @@ __all__ = [
     "Bound",
     "Spectrum",
     "gaussian_bound",
+    "least_pure_deviation",
+    "norm_bound",
     "spectral_bound",
     "spectrum",
     "stream_bound",
@@ -191,6 +193,32 @@ def _endless_mean(workload: Filter) -> tuple[float, str]:
             taps = workload.kernel[:REFERENCE_STEPS]
     trace = dual_trace(taps, np.arange(len(taps)), REFERENCE_STEPS)
     return trace / REFERENCE_STEPS * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+def least_pure_deviation(epsilon: float) -> float:
+    """Return the least standard deviation of noise on one number for a sensitivity of 1.
+
+    `1/(sqrt(2) sinh(epsilon/2))`, that of discrete Laplace noise on whole numbers; Laplace noise on reals has
+    `sqrt(2)/epsilon`, which is more.
+    """
+    return 1.0 / (math.sqrt(2.0) * math.sinh(min(epsilon, 1400.0) / 2.0))
+
+
+def norm_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | None:
+    """Return the least rmse of pure noise of a norm, independent Laplace noise among it; None if none is known.
+
+    Noise with density proportional to `exp(-epsilon ‖z‖_K)`, K a symmetric convex body of d dimensions that holds all
+    changes, has `(d + 1)(d + 2)/epsilon²` times the covariance of K. If K reaches h in some direction, it has at least
+    the variance `2 h²/((d + 1)(d + 2))` there, that of a double cone, since roots of order d - 1 of its sections are
+    concave (Brunn and Minkowski). So K lies within the ellipsoid of `(d + 1)(d + 2)/2` times its covariance, by which
+    Gaussian noise could be chosen. Hence such noise has at least `sqrt(2)/epsilon` times the least error of Gaussian
+    noise at noise multiplier 1 (`least_pure_deviation` with whole numbers), and what bounds that bounds it.
+    """
+    bound = gaussian_bound(workload, GaussianDP(mu=1.0), unit)
+    if bound is None:
+        return None
+    least = bound.value * least_pure_deviation(pure_epsilon(privacy))
+    return Bound(f"{bound.name}, pure noise of a norm", least, "noise of a norm")
 
 
 def unbiased_bound(workload: Workload, privacy: Privacy, unit: Unit) -> Bound | None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sordino as so
+from sordino.accuracy.bounds import gaussian_bound, norm_bound
 from sordino.mechanisms.fits import TIE
 from sordino.mechanisms.linear import family, floors
 from sordino.workloads import AllRanges, ExponentialSmoothing, Kronecker, Matrix, RunningSum, SlidingWindow, Union
@@ -70,13 +71,30 @@ def test_what_is_taken_is_the_same(privacy, options, ruled_out, monkeypatch):
 @pytest.mark.parametrize("workload", [w for w in WORKLOADS if w.core.answers_len > 1], ids=repr)
 def test_pure_noise_has_at_least_that_much_more_error_than_gaussian_noise(workload, mu, integral):
     request = so.plan(workload, privacy=so.GaussianDP(mu=mu), integral=integral).fit.request
+    shown = family.LINEAR.shown(request)
+    least = norm_bound(workload, request.privacy, request.unit).value
     known = floors.Floors(request)
-    more = known.of_one("laplace") / known.of_one("gaussian")
-    bound = family.LINEAR.shown(request).bound
-    pure = [fit for fit in family.LINEAR.shown(request).fits if fit.mechanism.law == "laplace" and not fit.is_biased]
+    ratio = known.of_one("laplace") / known.of_one("gaussian")
+    assert math.isclose(least, ratio * gaussian_bound(workload, request.privacy, request.unit).value)
+    # The search for the least Gaussian error has a sharper bound.
+    least = max(least, ratio * shown.bound.value)
+    pure = [fit for fit in shown.fits if fit.mechanism.law == "laplace" and not fit.is_biased]
     assert len(pure) >= 2
     for fit in pure:
-        assert fit.rmse >= more * bound.value, fit.name
+        assert fit.rmse >= least * (1 - 1e-9), fit.name
+
+
+def test_the_bound_of_pure_noise_is_attained_and_said():
+    plan = so.plan(so.Histogram(40), so.PureDP(epsilon=0.7))
+    bound = norm_bound(plan.workload, so.PureDP(epsilon=0.7), so.AddRemove())
+    assert math.isclose(bound.value, plan.rmse, rel_tol=1e-9)
+    ranges = so.plan(AllRanges(1024), so.PureDP(epsilon=1.0)).explain()
+    assert "bound          4.7694 (diagonal bound, pure noise of a norm)\n" in ranges
+    assert "at most 2.31 times the least rmse of such noise" in ranges
+    # A stair has less than noise of a norm.
+    stair = so.plan(Matrix([[1.0] * 9]), so.PureDP(epsilon=3.0), unit=so.AddRemove(8))
+    assert stair.fit.staircase is not None
+    assert "noise of a norm" not in stair.explain()
 
 
 def test_gaussian_noise_is_not_fitted_where_its_bound_is_above_laplace_noise(ruled_out):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sordino import _core
-from sordino.accuracy.bounds import Bound, gaussian_bound, spectral_bound, spectrum, unbiased_bound
+from sordino.accuracy.bounds import Bound, gaussian_bound, norm_bound, spectral_bound, spectrum, unbiased_bound
 from sordino.accuracy.count_bounds import count_bound
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.adaptive.trees import advice
@@ -92,10 +92,18 @@ class LinearFit(LinearMeasurement):
         found = (
             self.bound,
             gaussian if gaussian != self.bound else None,
+            norm_bound(request.workload, request.privacy, request.unit) if self._has_norm else None,
             unbiased_bound(request.workload, request.privacy, request.unit),
             spectral_bound(request.workload),
         )
         return tuple(bound for bound in found if bound is not None)
+
+    @property
+    def _has_norm(self) -> bool:
+        """Whether there is pure noise of a norm on several numbers."""
+        shared = self.strategy.geometry == "common" or self.staircase is not None
+        composed = self.mechanism.strategy == "fourier-composed"
+        return self.mechanism.law == "laplace" and not (shared or composed or self.is_biased)
 
     def over(self, bound: Bound | None) -> float | None:
         """Return the error over a bound; None where it does not bind or is zero, and for biased answers."""
@@ -326,6 +334,9 @@ class LinearFit(LinearMeasurement):
                     f"specLB         F/specLB = {factor / other.value**2:.4g}, up to a constant "
                     "(the paper's bound on every mechanism)"
                 )
+            elif other.mechanisms == "noise of a norm":
+                lines.append(f"bound          {other.value:.6g} ({other.name})")
+                lines.append(f"               at most {self.rmse / other.value:.3g} times the least rmse of such noise")
             else:
                 lines.append(f"bound          {other.value:.6g} ({other.name})")
         return lines

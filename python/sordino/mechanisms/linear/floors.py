@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from sordino.accuracy.bounds import gaussian_bound
+from sordino.accuracy.bounds import gaussian_bound, least_pure_deviation
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import TIE, Request
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
@@ -27,14 +27,7 @@ _HAIR = 1.0001
 
 
 class Floors:
-    """The least errors of both laws of noise.
-
-    Pure noise with density proportional to `exp(-epsilon ‖z‖_K)`, K a symmetric convex body of d dimensions that holds
-    all changes, has `(d + 1)(d + 2)/epsilon²` times the covariance of K. If K reaches h in some direction, it has at
-    least the variance `2 h²/((d + 1)(d + 2))` there, that of a double cone, since roots of order d - 1 of its sections
-    are concave (Brunn and Minkowski). So K lies within the ellipsoid of `(d + 1)(d + 2)/2` times its covariance, by
-    which Gaussian noise could be chosen. Hence pure noise, independent Laplace noise too, has at least
-    `sqrt(2)/epsilon` times the least error of Gaussian noise at noise multiplier 1, and what bounds that bounds it.
+    """The least errors of both laws of noise: see `sordino.accuracy.bounds.norm_bound`.
 
     Args:
         request: What is asked for.
@@ -50,9 +43,7 @@ class Floors:
         privacy = self._request.privacy
         if law == "gaussian":
             return math.inf if isinstance(privacy, PureDP) else noise_ratio(privacy, law)
-        # Discrete noise on whole numbers has less than sqrt(2)/epsilon.
-        epsilon = pure_epsilon(privacy)
-        return 1.0 / (math.sqrt(2.0) * math.sinh(epsilon / 2.0)) if epsilon < 1000.0 else 0.0
+        return least_pure_deviation(pure_epsilon(privacy))
 
     @cached_property
     def _gaussian(self) -> float:
