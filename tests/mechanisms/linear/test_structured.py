@@ -13,6 +13,8 @@ from sordino import _core
 from sordino.accuracy.diagonal_bound import diagonal_mean
 from sordino.accuracy.factorizations import dense
 from sordino.accuracy.nuclear_norms import singular_mean
+from sordino.mechanisms.linear import fitting
+from sordino.workloads import Union
 from sordino.workloads.recognition import recognised
 
 ONE = so.GaussianDP(mu=1.0)
@@ -619,3 +621,28 @@ def test_what_is_not_searched_for_unasked_is_said():
     assert limit not in so.plan(so.Matrix(A[:, :900]), one).explain()
     assert limit not in so.plan(so.AllRanges(1030), one).explain()
     assert limit not in so.plan(so.Matrix(A), so.PureDP(epsilon=1.0)).explain()
+
+
+@pytest.mark.parametrize("privacy", [so.GaussianDP(mu=0.3), so.PureDP(epsilon=1.0)])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        so.AllRanges(90),
+        so.RunningSum(700),
+        so.Kronecker([so.AllRanges(12), so.AllRanges(9)]),
+        Union([so.AllRanges(40), so.RunningSum(40)]),
+        Union([so.RunningSum(40), so.Histogram(40)], weights=[1.0, 5.0]),
+    ],
+    ids=repr,
+)
+def test_of_millions_of_answers_errors_are_listed_when_they_are_asked_for(workload, privacy, monkeypatch):
+    listed = so.plan(workload, privacy)
+    monkeypatch.setattr(fitting, "_LISTED", 0)
+    plan = so.plan(workload, privacy)
+    assert plan.mechanism == listed.mechanism and plan.explain() == listed.explain()
+    assert math.isclose(plan.rmse, listed.rmse, rel_tol=1e-12)
+    assert math.isclose(plan.max_stderr, listed.max_stderr, rel_tol=1e-12)
+    np.testing.assert_allclose(plan.fit.stderr, listed.fit.stderr, rtol=1e-12)
+    release = plan.release(np.zeros(workload.input_shape, dtype=int))
+    assert release.interval(0.9).lower.shape == release.values.shape
+    np.testing.assert_allclose(release.stderr.reshape(-1), listed.fit.stderr, rtol=1e-12)

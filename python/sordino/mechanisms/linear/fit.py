@@ -60,7 +60,7 @@ class LinearFit(LinearMeasurement):
         """
         if self.max_stderr is None:
             return super().largest_half_width(level)
-        if not self.one_law and self._stderr is not None:
+        if not self.one_law and self.request.workload.is_listed:
             return largest_half_width(self, level)
         return float(self.half_widths(np.array([self.max_stderr]), level)[0])
 

@@ -37,6 +37,8 @@ __all__ = ["fit_linear", "with_best_branching", "with_chosen_sparsity"]
 # Bits of a real cell's fraction that are tried.
 _FRACTION_BITS = (30, 25, 20, 17, 14)
 _MAX_COMPOSED = 512
+# Answers of which all variances are listed, to choose a mechanism by.
+_LISTED = 2**22
 # Counts of a cell that there is room for where nothing is declared.
 _COUNTS = 2**24
 # Rounding of estimates over their standard error, at most.
@@ -132,7 +134,8 @@ def fit_linear(
     if request.constraint is not None:
         _check_constraint(request.constraint, mechanism, strategy, workload, domain)
     strategy = strategy.refined(door) or strategy
-    variances, mean_square, largest = _variances(strategy, workload, mechanism)
+    shared = factorization is not None and bool(factorization.shares)
+    variances, mean_square, largest = _variances(strategy, workload, mechanism, shared)
     _check_digits(factorization, strategy, workload, domain, None if variances is None else door.noise**2 * variances)
     ideal_square = strategy.ideal_mean_square
     ideal = ratio * door.sensitivity[0] * door.noise / door.scale
@@ -262,13 +265,18 @@ def _is_nested(workload: Workload) -> bool:
 
 
 def _variances(
-    strategy: _core.Strategy, workload: Workload, mechanism: Mechanism
+    strategy: _core.Strategy, workload: Workload, mechanism: Mechanism, must_list: bool
 ) -> tuple[Array | None, float, float | None]:
-    """Return the variances of all answers at unit noise, if they are listed, their mean and the largest, if known.
+    """Return the variances of all answers at unit noise, their mean and the largest, if known.
+
+    None in the place of the first where answers are not listed, or are millions and need not be.
 
     Raises:
         UnsupportedMechanismError: They are not listed, and their mean is not known otherwise.
     """
+    many = workload.core.answers_len > _LISTED and workload.answer_weights() is None and not must_list
+    if workload.is_listed and many and (spread := strategy.spread()) is not None and spread[1] is not None:
+        return None, *spread
     if workload.is_listed:
         variances = strategy.variances()
         return variances, float(np.average(variances, weights=workload.answer_weights())), float(variances.max())

@@ -99,16 +99,20 @@ class LinearMeasurement(DoorFit):
     passed_over: LinearMeasurement | None = field(default=None, repr=False)
     parts: tuple[Part, ...] = ()
 
-    @property
+    @cached_property
     def stderr(self) -> Array:
         """Standard deviation of every answer, flat.
 
         Raises:
             UnsupportedMechanismError: There are more than 2**26 answers.
         """
-        if self._stderr is None:
+        if self._stderr is not None:
+            return self._stderr
+        if not self.request.workload.is_listed:
             raise UnsupportedMechanismError("more than 2**26 answers are not listed")
-        return self._stderr
+        # Of millions only the spread was needed to choose the mechanism.
+        found: Array = self.door.noise * np.sqrt(self.strategy.variances())
+        return found
 
     @property
     def is_biased(self) -> bool:
