@@ -10,10 +10,17 @@ const KEPT: usize = 32;
 /// Most points of all plans that are kept together, each of some 25 bytes.
 const KEPT_POINTS: usize = 1 << 21;
 
-/// What was planned last, the latest at the end, and what others hold.
-struct Plans(Mutex<(Vec<Arc<Plan>>, Vec<Weak<Plan>>)>);
+#[derive(Default)]
+struct Known {
+    /// What was planned last, the latest at the end.
+    kept: Vec<Arc<Plan>>,
+    /// All plans that somebody holds.
+    held: Vec<Weak<Plan>>,
+}
 
-static PLANS: Plans = Plans(Mutex::new((Vec::new(), Vec::new())));
+struct Plans(Mutex<Known>);
+
+static PLANS: Plans = Plans(Mutex::new(Known { kept: Vec::new(), held: Vec::new() }));
 
 /// Both directions of one length, each made when it is first needed.
 struct Plan {
@@ -50,7 +57,7 @@ impl Plans {
     /// The plan of this length, kept for the next time. Nobody waits: after a fork a lock may be held for ever.
     fn get(&self, len: usize) -> Arc<Plan> {
         let Ok(mut plans) = self.0.try_lock() else { return Arc::new(Plan::new(len)) };
-        let (kept, held) = &mut *plans;
+        let Known { kept, held } = &mut *plans;
         let known = kept.iter().rposition(|plan| plan.len == len).map(|index| kept.remove(index));
         let held_by_others = || held.iter().filter_map(Weak::upgrade).find(|plan| plan.len == len);
         let plan = known.or_else(held_by_others).unwrap_or_else(|| {
@@ -219,7 +226,7 @@ mod tests {
 
     #[test]
     fn plans_are_kept_within_limits() {
-        let plans = Plans(Mutex::new((Vec::new(), Vec::new())));
+        let plans = Plans(Mutex::new(Known::default()));
         let first = plans.get(1000);
         for len in (1..KEPT).chain([KEPT_POINTS + 1]) {
             plans.get(len);
@@ -227,7 +234,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &plans.get(1000)));
         for len in (1..=2 * KEPT).chain([KEPT_POINTS / 2, KEPT_POINTS]) {
             assert_eq!(plans.get(len).len, len);
-            let (kept, _) = &*plans.0.lock().unwrap();
+            let kept = &plans.0.lock().unwrap().kept;
             assert!(kept.len() <= KEPT && kept.iter().map(|plan| plan.len).sum::<usize>() <= KEPT_POINTS);
         }
         // What others hold is found, whether it is kept or not.
@@ -236,7 +243,7 @@ mod tests {
         assert!(Arc::ptr_eq(&long, &plans.get(KEPT_POINTS + 1)));
         drop(long);
         plans.get(1 << 10);
-        assert!(plans.0.lock().unwrap().1.iter().all(|plan| plan.strong_count() > 0));
+        assert!(plans.0.lock().unwrap().held.iter().all(|plan| plan.strong_count() > 0));
     }
 
     #[test]

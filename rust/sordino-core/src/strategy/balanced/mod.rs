@@ -120,8 +120,7 @@ impl Balanced {
             || spectrum(&ring, symmetry, &kernel),
         );
         let (convolution, correlation) = exact?;
-        let spectrum =
-            spectrum.ok_or_else(|| Error::Unsupported("too many cells for the balanced root".into()))?;
+        let spectrum = spectrum.ok_or_else(|| Error::Unsupported("too many cells for the balanced root".into()))?;
         Ok(Self {
             workload: workload.clone(),
             part_weights,

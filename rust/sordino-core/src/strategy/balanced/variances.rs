@@ -205,10 +205,8 @@ impl Balanced {
         lags[0] = 0.0;
         let reflected: Vec<f64> = (0..2 * n).map(|lag| sign * kernel[(lag + shift) % kernel.len()]).collect();
         let mut before = vec![0.0; n];
-        let (between, ()) = rayon::join(
-            || convolve(&inverse, &lags, n),
-            || add_sums_before(&inverse, &reflected, 0, &mut before),
-        );
+        let (between, ()) =
+            rayon::join(|| convolve(&inverse, &lags, n), || add_sums_before(&inverse, &reflected, 0, &mut before));
         before.iter_mut().zip(between).for_each(|(slot, sum)| *slot += sum);
         let mut sum = 0.0;
         let own = |t: usize| inverse[t] * (kernel[0] + reflected[2 * t]);
