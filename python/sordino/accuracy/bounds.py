@@ -199,7 +199,8 @@ def least_pure_deviation(epsilon: float) -> float:
     """Return the least standard deviation of noise on one number for a sensitivity of 1.
 
     `1/(sqrt(2) sinh(epsilon/2))`, that of discrete Laplace noise on whole numbers; Laplace noise on reals has
-    `sqrt(2)/epsilon`, which is more.
+    `sqrt(2)/epsilon`, which is more. A row that moves in steps of s of a sensitivity of 1 has `s/(sqrt(2) sinh(s
+    epsilon/2))`, and s is at most 1.
     """
     return 1.0 / (math.sqrt(2.0) * math.sinh(min(epsilon, 1400.0) / 2.0))
 

@@ -197,11 +197,11 @@ def lags_inside(workload: Filter) -> tuple[Array, NDArray[np.int64]]:
 
 def _nuclear_norm(taps: Array, lags: NDArray[np.int64], n: int) -> float:
     """Nuclear norm of the leading n by n block of the filter."""
-    A = np.zeros((n, n))
-    for tap, lag in zip(taps, lags, strict=True):
-        if abs(lag) < n:
-            A += np.diagflat(np.full(n - abs(int(lag)), tap), -int(lag))
-    return float(np.linalg.norm(A, "nuc"))
+    inside = np.abs(lags) < n
+    by_lag = np.zeros(2 * n - 1)
+    by_lag[lags[inside] + n - 1] = taps[inside]
+    steps = np.arange(n)
+    return float(np.linalg.norm(by_lag[np.subtract.outer(steps, steps) + n - 1], "nuc"))
 
 
 def _marginals_mean(workload: Marginals) -> float:

@@ -9,7 +9,18 @@ import sordino as so
 from sordino.accuracy.bounds import gaussian_bound, norm_bound
 from sordino.mechanisms.fits import TIE
 from sordino.mechanisms.linear import family, floors
-from sordino.workloads import AllRanges, ExponentialSmoothing, Kronecker, Matrix, RunningSum, SlidingWindow, Union
+from sordino.mechanisms.linear.effort import affords
+from sordino.workloads import (
+    AllRanges,
+    Convolution,
+    ExponentialSmoothing,
+    Kronecker,
+    Matrix,
+    RunningSum,
+    SlidingWindow,
+    Union,
+)
+from sordino.workloads.constraints import PublicBound
 
 GAUSSIAN = so.GaussianDP(mu=0.25)
 LAPLACE = so.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -114,7 +125,23 @@ def test_searches_of_pure_noise_are_not_made_where_gaussian_noise_has_less_error
         assert not reports, "no search was made"
 
 
+def test_other_privacies_and_projections_choose_among_all(ruled_out):
+    """What is ruled out at one privacy may be the best at another, and what is best may take no constraint."""
+    workload, within = SlidingWindow(3, 600), {"rmse": 500.0, "delta": 1e-3}
+    assert so.privacy_for(workload, **within).epsilon < 1e-3
+    plan = so.plan(so.SortedHistogram(300), LAPLACE, constraint=PublicBound(1000.0))
+    assert plan.mechanism == "identity-laplace"
+    assert not ruled_out
+
+
+def test_rings_are_not_searched_for_by_their_taps():
+    short = Convolution([1.0, 0.5, 0.25], 2**20 + 2, "circular")
+    assert not affords(
+        so.plan(short, so.PureDP(epsilon=1.0), mechanism="identity").fit.request, "laplace", "p-identity"
+    )
+
+
 def test_one_number_has_noise_in_stairs_which_is_not_bounded_so():
     request = so.plan(Matrix([[1.0] * 9]), privacy=GAUSSIAN).fit.request
-    fits = family.LINEAR.candidates(request)
+    fits = family.LINEAR._fitted(request, None, all_of_them=False)
     assert {fit.mechanism.law for fit in fits} == {"gaussian", "laplace"}

@@ -68,9 +68,9 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
 def _affords_blocks(workload: Workload) -> bool:
     """Whether blocks of cells are searched for, and their errors known, in seconds: taps that end early take less."""
     parts = workload.parts if isinstance(workload, Union) else (workload,)
-    filters = [part for part in parts if isinstance(part, Filter)]
-    taps = sum(len(f.kernel if f.boundary == "circular" else np.trim_zeros(f.kernel, "b")) for f in filters)
-    return _OF_TAP * taps + _OF_CELL * len(filters) * (workload.core.input_len or 0) <= _MOST_OF_BLOCKS
+    filters, cells = [part for part in parts if isinstance(part, Filter)], workload.core.input_len or 0
+    taps = sum(cells if f.boundary == "circular" else len(np.trim_zeros(f.kernel, "b")) for f in filters)
+    return _OF_TAP * taps + _OF_CELL * len(filters) * cells <= _MOST_OF_BLOCKS
 
 
 def _quick_along_axes(products: AlongAxes, cells: int, law: str) -> bool:

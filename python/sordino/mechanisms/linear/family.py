@@ -85,10 +85,14 @@ class _Linear(Family):
             return fit_linear(request, named(MECHANISMS, name, request.privacy, request.noise), factorization=found)
         if mechanism != "auto":
             return _best_branching(request, named(MECHANISMS, mechanism, request.privacy, request.noise), progress)
-        return _chosen(self.candidates(request, progress), request)
+        return _chosen(self._fitted(request, progress, all_of_them=False), request)
 
     def candidates(self, request: Request, progress: Progress | None = None) -> list[LinearFit]:
         """Return every mechanism that `auto` may take, fitted, the simpler ones first."""
+        return self._fitted(request, progress, all_of_them=True)
+
+    def _fitted(self, request: Request, progress: Progress | None, *, all_of_them: bool) -> list[LinearFit]:
+        """Return them, or without those that cannot be taken at this privacy."""
         if request.constraint is None and _is_too_large(request):
             fits, refused = _fits(request, [m for m in MECHANISMS if m.strategy == "compressive"], progress)
             if not fits:
@@ -99,9 +103,9 @@ class _Linear(Family):
         fits = _near_the_bound(request, automatic, progress)
         if fits:  # no other of its law has anything to gain
             automatic = [m for m in automatic if m.law != "gaussian"]
-        floors, unfit = Floors(request, fits), {}
+        floors, unfit = Floors(request, tuple(fits)), {}
         for mechanism in sorted(automatic, key=lambda m: floors.of_one(m.law)):
-            if not floors.rule_out(mechanism, fits):
+            if all_of_them or not floors.rule_out(mechanism, fits):
                 found, refused = _fits(request, [mechanism], progress)
                 fits.extend(found)
                 unfit.update(refused)

@@ -274,12 +274,13 @@ def _variances(
     Raises:
         UnsupportedMechanismError: They are not listed, and their mean is not known otherwise.
     """
-    many = workload.core.answers_len > _LISTED and workload.answer_weights() is None and not must_list
-    if workload.is_listed and many and (spread := strategy.spread()) is not None and spread[1] is not None:
-        return None, *spread
     if workload.is_listed:
+        weights, many = workload.answer_weights(), workload.core.answers_len > _LISTED
+        spread = strategy.spread() if many and weights is None and not must_list else None
+        if spread is not None and spread[1] is not None:
+            return None, *spread
         variances = strategy.variances()
-        return variances, float(np.average(variances, weights=workload.answer_weights())), float(variances.max())
+        return variances, float(np.average(variances, weights=weights)), float(variances.max())
     weighted = isinstance(workload, Union) and not workload.is_even
     spread = None if weighted and mechanism.strategy not in {"balanced", "p-identity", "split"} else strategy.spread()
     if spread is None:

@@ -55,7 +55,8 @@ class Floors:
         """Return whether fitting takes long and cannot change what is taken: not by more than a hair."""
         request = self._request
         cells = request.workload.core.input_len or 0
-        known = [fit for fit in fits if request.max_value is not None or fit.domain.max_value >= USUAL_CELLS]
+        wide = [fit for fit in fits if request.max_value is not None or fit.domain.max_value >= USUAL_CELLS]
+        known = [fit for fit in wide if not fit.is_biased]
         if not known or request.unit.changes is not None or isinstance(request.privacy, PureDP):
             return False
         laplace = mechanism.law == "laplace"
