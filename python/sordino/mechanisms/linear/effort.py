@@ -28,10 +28,10 @@ _CELLS = {"gaussian": 512, "laplace": 256}
 # The same where the search starts from the blocks of a tree, and writes nothing out but sums.
 _TREE_CELLS = 4096
 _WIDE_CELLS = 2**20
-# Multiplications for blocks of a filter: so many for each cell, and for each tap.
-_OF_CELL = 2**7
-_OF_TAP = 2**14
-_MOST_OF_BLOCKS = _WIDE_CELLS * (_OF_CELL + _OF_TAP)
+# Cells of a block of a filter, multiplications for sums of products of a tap, and for all blocks.
+_BLOCK = 128
+_SUMS = 8
+_MOST_OF_BLOCKS = _WIDE_CELLS * (_BLOCK**2 + _BLOCK * (1 + _SUMS))
 _MAX_ENTRIES = 2**25
 # Cells of a product times those along its axes, some ten of which share a sum.
 _MOST_ALONG_AXES = 2**34
@@ -66,11 +66,17 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
 
 
 def _affords_blocks(workload: Workload) -> bool:
-    """Whether blocks of cells are searched for, and their errors known, in seconds: taps that end early take less."""
+    """Whether blocks of cells are searched for, and their errors known, in seconds: few taps take less."""
     parts = workload.parts if isinstance(workload, Union) else (workload,)
-    filters, cells = [part for part in parts if isinstance(part, Filter)], workload.core.input_len or 0
-    taps = sum(cells if f.boundary == "circular" else len(np.trim_zeros(f.kernel, "b")) for f in filters)
-    return _OF_TAP * taps + _OF_CELL * len(filters) * cells <= _MOST_OF_BLOCKS
+    cells, work = workload.core.input_len or 0, 0
+    for part in parts:
+        if isinstance(part, Filter):
+            ring = part.boundary == "circular"
+            taps = cells if ring else len(np.trim_zeros(part.kernel, "b"))
+            # A form for every place at which a block meets a tap.
+            forms = cells if ring else min(_BLOCK * int(np.count_nonzero(part.kernel)), taps)
+            work += _BLOCK**2 * forms + _BLOCK * (cells + _SUMS * taps)
+    return work <= _MOST_OF_BLOCKS
 
 
 def _quick_along_axes(products: AlongAxes, cells: int, law: str) -> bool:

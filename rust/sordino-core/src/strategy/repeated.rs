@@ -153,6 +153,9 @@ impl Repeated {
     fn form(&self, taps: &Taps<'_>, v: isize, cells: usize) -> f64 {
         let mut row = vec![0.0; self.block.len()];
         row[..cells].iter_mut().enumerate().for_each(|(j, slot)| *slot = taps.at(v - j as isize));
+        if row.iter().all(|tap| *tap == 0.0) {
+            return 0.0; // most are, of few taps on a long ring
+        }
         2.0 * dot(&row, &self.block.solve(&row)).max(0.0)
     }
 
