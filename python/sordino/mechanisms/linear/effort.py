@@ -71,10 +71,11 @@ def _affords_blocks(workload: Workload) -> bool:
     cells, work = workload.core.input_len or 0, 0
     for part in parts:
         if isinstance(part, Filter):
+            places = np.flatnonzero(part.kernel)
             ring = part.boundary == "circular"
-            taps = cells if ring else len(np.trim_zeros(part.kernel, "b"))
+            taps = cells if ring else int(places[-1]) + 1 if len(places) else 0
             # A form for every place at which a block meets a tap.
-            forms = cells if ring else min(_BLOCK * int(np.count_nonzero(part.kernel)), taps)
+            forms = cells if ring else min(_BLOCK * len(places), taps)
             work += _BLOCK**2 * forms + _BLOCK * (cells + _SUMS * taps)
     return work <= _MOST_OF_BLOCKS
 

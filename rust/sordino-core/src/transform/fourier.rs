@@ -34,23 +34,22 @@ impl Plan {
         Self { len, forward: OnceLock::new(), inverse: OnceLock::new() }
     }
 
-    fn forward(&self) -> Arc<dyn RealToComplex<f64>> {
-        made(&self.forward, || RealFftPlanner::new().plan_fft_forward(self.len))
+    fn forward(&self) -> &dyn RealToComplex<f64> {
+        &**made(&self.forward, || RealFftPlanner::new().plan_fft_forward(self.len))
     }
 
-    fn inverse(&self) -> Arc<dyn ComplexToReal<f64>> {
-        made(&self.inverse, || RealFftPlanner::new().plan_fft_inverse(self.len))
+    fn inverse(&self) -> &dyn ComplexToReal<f64> {
+        &**made(&self.inverse, || RealFftPlanner::new().plan_fft_inverse(self.len))
     }
 }
 
-/// What is there, or else made. Two threads may make it at once: one that waits for another waits for ever after a fork.
-fn made<T: ?Sized>(once: &OnceLock<Arc<T>>, make: impl FnOnce() -> Arc<T>) -> Arc<T> {
+/// What is there, or else made, by two threads at once if need be: nobody waits while another makes it.
+fn made<T>(once: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     if let Some(found) = once.get() {
-        return Arc::clone(found);
+        return found;
     }
     let found = make();
-    let _ = once.set(Arc::clone(&found));
-    found
+    once.get_or_init(|| found)
 }
 
 impl Plans {

@@ -56,27 +56,30 @@ impl Symmetry {
     }
 }
 
+/// The kernel at lags `−(behind − 1)` to `ahead − 1`, on a ring of the next power of two from `least`.
+pub(super) fn lags(kernel: &[i64], ahead: usize, behind: usize, least: usize) -> Vec<i64> {
+    let mut lags = vec![0; least.next_power_of_two()];
+    let len = lags.len();
+    lags[..ahead].copy_from_slice(&kernel[..ahead]);
+    for lag in 1..behind {
+        lags[len - lag] = kernel[lag];
+    }
+    lags
+}
+
 /// `ρ = k ⊛ k` on the ring, from 0 to half of it.
 pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64]) -> Result<Vec<i64>, Error> {
     let (period, half) = (kernel.len(), kernel.len() / 2);
-    // In cosines both factors change their sign after half a period: twice the sum over one half. The largest lag and its
-    // negative have the same value, and may share its place.
-    let (summed, times, shared) = if symmetry == Symmetry::Sine { (period, 1, 0) } else { (half, 2, 2) };
-    let mut lags = vec![0; (summed + half - shared).next_power_of_two()];
-    let last = lags.len() - 1;
-    for lag in 0..summed {
-        if lag < half {
-            lags[lag] = kernel[lag];
-        }
-        lags[(last + 1 - lag) & last] = kernel[lag];
-    }
-    if symmetry == Symmetry::Sine {
-        lags[half] = kernel[half];
-    }
+    let (summed, times, ring) = match symmetry {
+        Symmetry::Sine => (period, 1, lags(kernel, half + 1, period, period + half)),
+        // Both factors change their sign after half a period: twice the sum over one half. The largest lag and its
+        // negative have the same value, and may share its place.
+        Symmetry::Cosine => (half, 2, lags(kernel, half, half, period - 2)),
+    };
     let most = kernel.iter().fold(0, |most, k| k.unsigned_abs().max(most));
-    let part = ExactConvolution::new(&lags, summed);
+    let part = ExactConvolution::new(&ring, summed);
     part.magnitude(times as u64 * most)?;
-    let mut out = vec![0; lags.len()];
+    let mut out = vec![0; ring.len()];
     part.apply(&kernel[..summed], most, &mut out);
     out.truncate(half + 1);
     for value in &mut out {
@@ -88,9 +91,9 @@ pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64]) -> Result<Vec<i64>
     Ok(out)
 }
 
-/// Eigenvalues of `K` by modes of the ring, infinite where no such sequence has one; `None` if one is not positive.
-pub(super) fn spectrum(ring: &RealFourier, symmetry: Symmetry, kernel: &[i64]) -> Option<Vec<f64>> {
-    let len = (ring.len() - 2) / if symmetry == Symmetry::Sine { 2 } else { 4 };
+/// Eigenvalues of `K` for `len` cells by modes of the ring, infinite where no such sequence has one; `None` if one is not
+/// positive.
+pub(super) fn spectrum(ring: &RealFourier, symmetry: Symmetry, len: usize, kernel: &[i64]) -> Option<Vec<f64>> {
     let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
     let mut spectrum: Vec<f64> = ring.spectrum(&values).iter().map(|v| v.re).collect();
     for (k, value) in spectrum.iter_mut().enumerate() {

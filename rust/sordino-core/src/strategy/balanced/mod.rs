@@ -28,7 +28,7 @@ use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each};
-use kernel::{correlation, rounded_kernel, spectrum};
+use kernel::{correlation, lags, rounded_kernel, spectrum};
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -107,17 +107,12 @@ impl Balanced {
         let images = 2 * len + 1;
         let (exact, spectrum) = rayon::join(
             || {
-                // Lags from −(n − 1) to 2n.
-                let mut lags = vec![0; (3 * len + 1).next_power_of_two()];
-                lags[..=2 * len].copy_from_slice(&kernel[..=2 * len]);
-                let end = lags.len();
-                for lag in 1..len {
-                    lags[end - lag] = kernel[lag];
-                }
+                // From −(n − 1) to 2n.
+                let lags = lags(&kernel, images, len, 3 * len + 1);
                 let convolution = ExactConvolution::new(&lags, images);
                 Ok((convolution, correlation(symmetry, &kernel)?))
             },
-            || spectrum(&ring, symmetry, &kernel),
+            || spectrum(&ring, symmetry, len, &kernel),
         );
         let (convolution, correlation) = exact?;
         let spectrum = spectrum.ok_or_else(|| Error::Unsupported("too many cells for the balanced root".into()))?;
